@@ -1,0 +1,1 @@
+"""Engines turn a RunSpec into a RunResult; `engine.py` is the protocol they share."""

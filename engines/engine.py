@@ -1,0 +1,41 @@
+"""The seam between experiments and whatever carries them out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from engines.result import RunResult
+from engines.spec import RunSpec
+
+
+class Observer(Protocol):
+    """Told how a run is getting on. Calls are cheap and come from the engine's own thread of work."""
+
+    def phase(self, name: str, seconds: float) -> None:
+        """A phase (`network`, `connect`, `warm-up`, `measure`, `collect`) begins; expected seconds."""
+
+    def note(self, text: str) -> None:
+        """One line worth telling the user."""
+
+
+class Engine(Protocol):
+    """Carries out one RunSpec at a time."""
+
+    name: str
+
+    def check(self, spec: RunSpec) -> None:
+        """Refuse, before anything is started, what this engine or machine cannot do.
+
+        Raises UsageError (the spec is wrong) or HostUnfitError (the machine is).
+        """
+
+    def overhead_s(self, spec: RunSpec) -> float:
+        """Expected seconds beside warm-up and measurement, for plans and ETAs."""
+
+    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+        """Run the point; raw tool output goes below the existing folder `raw`.
+
+        Raises RefabricError for what cannot be a result; KeyboardInterrupt passes through after
+        everything the run created is gone.
+        """

@@ -1,0 +1,122 @@
+"""RunSpec: everything that decides the outcome of one point, and nothing else.
+
+A RunSpec is immutable, survives a JSON round trip, and has a stable content hash, so that a
+result can be found again and never be mixed with another. Units stand in the names: Mb/s,
+microseconds, packets, seconds. One root `seed`; every random decision derives its own
+generator from it by name (`sub_seed`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fabric.errors import UsageError
+
+MAX_SUBFLOWS = 32
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class TopologySpec:
+    """A topology's registry name and its integer parameters, e.g. `fat_tree`, `{"k": 8}`."""
+
+    kind: str = "fat_tree"
+    params: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def k(self) -> int:
+        """The FatTree arity, or the star's host count: the size parameter of the summary."""
+        return self.params.get("k", self.params.get("n", 0))
+
+
+@dataclass(frozen=True)
+class LinkSpec:
+    """Every link of the network: rate, one-way propagation delay, queue capacity in each direction.
+
+    `queue_pkts` counts the packet in transmission too (as a NIC ring and htsim do);
+    `queue_bytes`, when not 0, limits by bytes instead. `nic_queue_pkts` is the capacity of the
+    hosts' own transmit queue, which is a port of the fabric.
+    """
+
+    rate_mbps: float
+    delay_us: float = 0.0
+    queue_pkts: int = 100
+    queue_bytes: int = 0
+    nic_queue_pkts: int = 100
+
+
+@dataclass(frozen=True)
+class TransportSpec:
+    """End hosts' transport. `subflows == 1` is plain TCP; 2..32 is MPTCP."""
+
+    subflows: int = 1
+    cc: str = "reno"
+
+    @property
+    def name(self) -> str:
+        return "tcp" if self.subflows == 1 else "mptcp"
+
+
+@dataclass(frozen=True)
+class WorkloadSpec:
+    """A traffic matrix by registry name. `reference` is one uncongested flow across the network."""
+
+    matrix: str = "one_to_one"
+    params: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One point of an experiment."""
+
+    link: LinkSpec
+    topology: TopologySpec = field(default_factory=TopologySpec)
+    transport: TransportSpec = field(default_factory=TransportSpec)
+    workload: WorkloadSpec = field(default_factory=WorkloadSpec)
+    engine: str = "mininet"
+    dataplane: str = "fabric"
+    routing: str = "hashed"
+    traffic: str = "iperf3"
+    warmup_s: float = 10.0
+    seconds: float = 40.0
+    seed: int = 1
+    queue_sample_ms: int = 0
+    """Interval of the queue-length samples of every port; 0 takes none."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON types, keys sorted by `canonical`."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
+        """Inverse of `to_json`. Raises UsageError on a field this version does not know."""
+        nested = {
+            "link": LinkSpec,
+            "topology": TopologySpec,
+            "transport": TransportSpec,
+            "workload": WorkloadSpec,
+        }
+        try:
+            return cls(**{k: nested[k](**v) if k in nested else v for k, v in data.items()})
+        except TypeError as error:
+            raise UsageError(f"this is not a RunSpec of this version of refabric: {error}") from error
+
+    def canonical(self) -> str:
+        """The one JSON text of this spec: equal specs, equal text."""
+        return json.dumps(
+            {"schema": SCHEMA, **self.to_json()}, sort_keys=True, separators=(",", ":"), default=float
+        )
+
+    def content_hash(self) -> str:
+        """12 hex digits of SHA-256 over `canonical()`."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()[:12]
+
+
+def sub_seed(seed: int, name: str) -> int:
+    """A 32-bit seed for the decision called `name`, independent of every other name's."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:4], "big")
