@@ -1,0 +1,5 @@
+"""The fabric: all links and switches of a network in one C++ core, driven by a virtual or the real clock.
+
+`plan.NetworkPlan` describes a network in arrays; `VirtualFabric` plays packets through it at chosen
+instants; `RealtimeFabric` carries the frames of real hosts between their veth ends.
+"""

@@ -1,0 +1,208 @@
+#include "bindings.hpp"
+
+#include <string>
+
+namespace fabric {
+
+namespace {
+
+template <class T>
+std::vector<T> column(const nb::object& plan, const char* name) {
+  const auto array = nb::cast<nb::ndarray<const T, nb::c_contig, nb::device::cpu>>(plan.attr(name));
+  return {array.data(), array.data() + array.size()};
+}
+
+std::vector<PortConfig> ports_of(const nb::object& plan) {
+  const auto rates = column<std::int64_t>(plan, "rate_bps");
+  const auto delays = column<std::int64_t>(plan, "delay_ps");
+  const auto pkts = column<std::uint32_t>(plan, "queue_pkts");
+  const auto bytes = column<std::uint64_t>(plan, "queue_bytes");
+  if (delays.size() != rates.size() || pkts.size() != rates.size() || bytes.size() != rates.size()) {
+    throw std::invalid_argument("network plan: the ports' columns differ in length");
+  }
+  std::vector<PortConfig> ports(rates.size());
+  for (std::size_t i = 0; i < ports.size(); ++i) ports[i] = {rates[i], delays[i], pkts[i], bytes[i]};
+  return ports;
+}
+
+std::vector<Nic> nics_of(const nb::object& plan) {
+  const auto ip = column<std::uint32_t>(plan, "nic_ip");
+  const auto node = column<std::uint32_t>(plan, "nic_attach_node");
+  const auto attach = column<std::uint32_t>(plan, "nic_attach");
+  const auto uplink = column<std::uint32_t>(plan, "nic_uplink");
+  const auto downlink = column<std::uint32_t>(plan, "nic_downlink");
+  if (node.size() != ip.size() || attach.size() != ip.size() || uplink.size() != ip.size() ||
+      downlink.size() != ip.size()) {
+    throw std::invalid_argument("network plan: the NICs' columns differ in length");
+  }
+  std::vector<Nic> nics(ip.size());
+  for (std::size_t i = 0; i < nics.size(); ++i) nics[i] = {ip[i], node[i], attach[i], uplink[i], downlink[i]};
+  return nics;
+}
+
+ForwardingTable table_of(const nb::object& plan) {
+  const auto ports = column<std::uint32_t>(plan, "member_port");
+  const auto paths = column<std::uint32_t>(plan, "member_paths");
+  if (ports.size() != paths.size()) throw std::invalid_argument("network plan: one path count a group member");
+  std::vector<GroupMember> members(ports.size());
+  for (std::size_t i = 0; i < members.size(); ++i) members[i] = {ports[i], paths[i]};
+  return {nb::cast<std::size_t>(plan.attr("attachments")), column<std::int32_t>(plan, "fib"),
+          column<std::uint32_t>(plan, "group_offsets"), std::move(members)};
+}
+
+Policy policy_of(const std::string& name) {
+  if (name == "hashed") return Policy::hashed;
+  if (name == "ecmp") return Policy::ecmp;
+  throw std::invalid_argument("the fabric knows no routing policy '" + name + "'");
+}
+
+struct Delivery {
+  PacketId id;
+  NicId nic;
+  Time when;
+  bool dropped;
+};
+
+// Plays back whatever the caller injects; the hosts only write down what happened.
+class VirtualFabric {
+ public:
+  explicit VirtualFabric(const nb::object& plan) : network_(network_config(plan)) {}
+
+  PacketId inject(Time when, NicId source, std::uint32_t size_bytes, const FiveTuple& flow) {
+    if (source >= network_.nics().size()) throw std::invalid_argument("there is no such NIC");
+    network_.run_until(when, *this);
+    const NicId destination = network_.find_nic(flow.dst);
+    if (destination == kNone) throw std::invalid_argument("no host has the destination address");
+    const PacketId id = network_.pool().acquire();
+    if (id == kNone) throw std::length_error("every packet descriptor is in use");
+    network_.pool()[id].size_bytes = size_bytes;
+    network_.inject(id, source, destination, flow_hash(flow), when, *this);
+    return id;
+  }
+
+  std::vector<Delivery> run_until(Time limit) {
+    network_.run_until(limit, *this);
+    network_.settle(limit);
+    return std::exchange(log_, {});
+  }
+
+  void deliver(PacketId id, NicId nic, Time due) { finish(id, nic, due, false); }
+  void dropped(PacketId id, PortId port, Time when) { finish(id, port, when, true); }
+
+  Network& network() { return network_; }
+
+ private:
+  void finish(PacketId id, std::uint32_t where, Time when, bool dropped) {
+    log_.push_back({id, where, when, dropped});
+    network_.pool().release(id);
+  }
+
+  Network network_;
+  std::vector<Delivery> log_;
+};
+
+void bind_virtual(nb::module_& module) {
+  nb::class_<VirtualFabric>(module, "VirtualFabric")
+      .def(nb::init<const nb::object&>(), "plan"_a)
+      .def(
+          "inject",
+          [](VirtualFabric& self, Time when_ps, NicId nic, std::uint32_t size_bytes,
+             const std::tuple<std::uint32_t, std::uint32_t, std::uint8_t, std::uint16_t, std::uint16_t>& flow) {
+            const auto& [src, dst, proto, sport, dport] = flow;
+            return self.inject(when_ps, nic, size_bytes, FiveTuple{src, dst, proto, sport, dport});
+          },
+          "when_ps"_a, "nic"_a, "size_bytes"_a, "flow"_a)
+      .def(
+          "run_until",
+          [](VirtualFabric& self, Time limit_ps) {
+            nb::list out;
+            for (const auto& d : self.run_until(limit_ps)) out.append(nb::make_tuple(d.id, d.nic, d.when, d.dropped));
+            return out;
+          },
+          "limit_ps"_a)
+      .def(
+          "set_port_up",
+          [](VirtualFabric& self, PortId port, bool up, Time when_ps) {
+            self.run_until(when_ps);
+            self.network().set_port_up(port, up, when_ps);
+          },
+          "port"_a, "up"_a, "when_ps"_a)
+      .def("next_due_ps", [](VirtualFabric& self) { return self.network().next_due(); })
+      .def("counters", [](VirtualFabric& self) {
+        nb::dict out;
+        const Network& network = self.network();
+        std::vector<PortCounters> counters;
+        std::vector<std::uint32_t> queued;
+        for (const Port& port : network.ports()) {
+          counters.push_back(port.counters());
+          queued.push_back(port.queued_pkts());
+        }
+        add_port_counters(out, counters, queued);
+        out["injected"] = network.totals().injected;
+        out["delivered"] = network.totals().delivered;
+        out["dropped"] = network.totals().dropped;
+        out["hops"] = network.totals().hops;
+        out["in_flight"] = self.network().pool().in_use();
+        return out;
+      });
+}
+
+// Exposed so that a test can hold the Calendar against a sorted list.
+void bind_calendar(nb::module_& module) {
+  nb::class_<Calendar>(module, "Calendar")
+      .def(nb::init<int, int>(), "width_log2"_a, "slots_log2"_a)
+      .def("push", &Calendar::push, "due"_a, "what"_a)
+      .def("next_due", &Calendar::next_due)
+      .def("__len__", &Calendar::size)
+      .def(
+          "pop_until",
+          [](Calendar& self, Time limit) {
+            std::vector<std::pair<Time, std::uint32_t>> out;
+            Event event{};
+            while (self.pop_until(limit, event)) out.emplace_back(event.due, event.what);
+            return out;
+          },
+          "limit"_a);
+}
+
+}  // namespace
+
+NetworkConfig network_config(const nb::object& plan) {
+  return NetworkConfig{.ports = ports_of(plan),
+                       .far_nodes = column<std::uint32_t>(plan, "far_node"),
+                       .nics = nics_of(plan),
+                       .table = table_of(plan),
+                       .policy = policy_of(nb::cast<std::string>(plan.attr("policy"))),
+                       .seed = nb::cast<std::uint32_t>(plan.attr("seed")),
+                       .max_packets = nb::cast<std::size_t>(plan.attr("max_packets"))};
+}
+
+void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::span<const std::uint32_t> queued) {
+  std::vector<std::uint64_t> tx_packets;
+  std::vector<std::uint64_t> tx_bytes;
+  std::vector<std::uint64_t> drops;
+  std::vector<std::uint32_t> max_queue;
+  for (const auto& port : ports) {
+    tx_packets.push_back(port.tx_packets);
+    tx_bytes.push_back(port.tx_bytes);
+    drops.push_back(port.drops);
+    max_queue.push_back(port.max_queue_pkts);
+  }
+  out["tx_packets"] = to_array(std::move(tx_packets));
+  out["tx_bytes"] = to_array(std::move(tx_bytes));
+  out["drops"] = to_array(std::move(drops));
+  out["max_queue_pkts"] = to_array(std::move(max_queue));
+  out["queued_pkts"] = to_array(std::vector<std::uint32_t>(queued.begin(), queued.end()));
+}
+
+}  // namespace fabric
+
+NB_MODULE(_core, module) {
+  module.def("flow_hash", [](std::uint32_t src, std::uint32_t dst, std::uint8_t proto, std::uint16_t sport,
+                             std::uint16_t dport) { return fabric::flow_hash({src, dst, proto, sport, dport}); });
+  module.def("mix", &fabric::mix, "hash"_a, "seed"_a);
+  module.def("switch_seed", &fabric::switch_seed, "seed"_a, "node"_a);
+  fabric::bind_calendar(module);
+  fabric::bind_virtual(module);
+  fabric::bind_realtime(module);
+}

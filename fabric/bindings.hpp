@@ -1,0 +1,37 @@
+// What the parts of the Python module share: reading a NetworkPlan, handing arrays over without copying.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/network.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace fabric {
+
+template <class T>
+auto to_array(std::vector<T> values) {
+  auto* owned = new std::vector<T>(std::move(values));
+  const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+}
+
+// Reads fabric.plan.NetworkPlan. Throws std::invalid_argument on lengths that do not fit together.
+NetworkConfig network_config(const nb::object& plan);
+
+void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::span<const std::uint32_t> queued);
+
+void bind_realtime(nb::module_& module);
+
+}  // namespace fabric

@@ -1,0 +1,121 @@
+// Where a packet goes next: a table of next-hop groups a switch, built from the topology's shortest
+// paths (controllers/groups.py), and the choice of one member.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "core/hash.hpp"
+#include "core/packet.hpp"
+#include "core/units.hpp"
+
+namespace fabric {
+
+// hashed: one hash of the flow picks the whole path among all shortest ones (RipL).
+// ecmp:   every switch hashes the flow with a seed of its own (a real switch).
+enum class Policy : std::uint8_t { hashed, ecmp };
+
+struct GroupMember {
+  PortId port;
+  std::uint32_t paths;  // shortest paths from the far end of `port` to the destination's switch
+};
+
+// A host's attachment: its address, the switch it is plugged into and the two ports between them.
+struct Nic {
+  std::uint32_t ip = 0;
+  NodeId attach_node = 0;
+  std::uint32_t attach = 0;  // column of the forwarding table
+  PortId uplink = 0;
+  PortId downlink = 0;
+};
+
+class ForwardingTable {
+ public:
+  // `fib` has `nodes` x `attachments` entries, row-major: a group number, or -1.
+  // Group g is members[offsets[g] .. offsets[g + 1]).
+  ForwardingTable(std::size_t attachments, std::vector<std::int32_t> fib,
+                  std::vector<std::uint32_t> offsets, std::vector<GroupMember> members)
+      : attachments_(attachments), fib_(std::move(fib)), offsets_(std::move(offsets)), members_(std::move(members)) {
+    if (offsets_.empty() || offsets_.back() != members_.size()) {
+      throw std::invalid_argument("forwarding table: group offsets do not cover the members");
+    }
+  }
+
+  // Empty when the destination cannot be reached from here.
+  [[nodiscard]] std::span<const GroupMember> group(NodeId node, std::uint32_t attach) const {
+    const std::int32_t g = fib_[node * attachments_ + attach];
+    if (g < 0) return {};
+    const auto first = offsets_[static_cast<std::size_t>(g)];
+    const auto last = offsets_[static_cast<std::size_t>(g) + 1];
+    return {members_.data() + first, last - first};
+  }
+
+  // Number of shortest paths from `node` to the destination's switch.
+  [[nodiscard]] std::uint32_t paths(NodeId node, std::uint32_t attach) const {
+    std::uint32_t total = 0;
+    for (const auto& member : group(node, attach)) total += member.paths;
+    return total;
+  }
+
+ private:
+  std::size_t attachments_;
+  std::vector<std::int32_t> fib_;
+  std::vector<std::uint32_t> offsets_;
+  std::vector<GroupMember> members_;
+};
+
+// `hashed`: walks down to the path of this rank in the sorted list of all shortest paths, a hop at a
+// time; what remains of the rank travels in the packet.
+inline PortId next_by_rank(std::span<const GroupMember> group, std::uint32_t& rank) {
+  for (const auto& member : group) {
+    if (rank < member.paths) return member.port;
+    rank -= member.paths;
+  }
+  return kNone;
+}
+
+inline PortId next_by_hash(std::span<const GroupMember> group, std::uint32_t flow_hash, std::uint32_t seed) {
+  if (group.size() == 1) return group.front().port;
+  return group[mix(flow_hash, seed) % group.size()].port;
+}
+
+// Finds a NIC by address: open addressing, built once.
+class NicTable {
+ public:
+  explicit NicTable(std::span<const Nic> nics) {
+    std::size_t size = 16;
+    while (size < nics.size() * 4) size *= 2;
+    slots_.assign(size, Slot{});
+    for (NicId id = 0; id < nics.size(); ++id) {
+      std::size_t i = home(nics[id].ip);
+      while (slots_[i].id != kNone) {
+        if (slots_[i].ip == nics[id].ip) throw std::invalid_argument("two NICs share one address");
+        i = (i + 1) & (slots_.size() - 1);
+      }
+      slots_[i] = Slot{nics[id].ip, id};
+    }
+  }
+
+  // kNone when no host has this address.
+  [[nodiscard]] NicId find(std::uint32_t ip) const {
+    for (std::size_t i = home(ip); slots_[i].id != kNone; i = (i + 1) & (slots_.size() - 1)) {
+      if (slots_[i].ip == ip) return slots_[i].id;
+    }
+    return kNone;
+  }
+
+ private:
+  struct Slot {
+    std::uint32_t ip = 0;
+    NicId id = kNone;
+  };
+
+  [[nodiscard]] std::size_t home(std::uint32_t ip) const { return mix(ip, 0) & (slots_.size() - 1); }
+
+  std::vector<Slot> slots_;
+};
+
+}  // namespace fabric

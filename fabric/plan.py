@@ -1,0 +1,39 @@
+"""A network as the core takes it: flat arrays, indices for names, bits, bytes and picoseconds for units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+PS_PER_US = 1_000_000
+
+
+@dataclass(frozen=True)
+class NetworkPlan:
+    """P ports, N NICs, S nodes, A switches with hosts ("attachments"), G groups, M group members.
+
+    Port i transmits towards node `far_node[i]`. `fib` is row-major S x A: a group number, or -1.
+    Group g has the members `group_offsets[g]` up to `group_offsets[g + 1]`, each a port and the number
+    of shortest paths from its far end to the destination's switch. A queue limit of 0 means none.
+    """
+
+    rate_bps: npt.NDArray[np.int64]
+    delay_ps: npt.NDArray[np.int64]
+    queue_pkts: npt.NDArray[np.uint32]
+    queue_bytes: npt.NDArray[np.uint64]
+    far_node: npt.NDArray[np.uint32]
+    nic_ip: npt.NDArray[np.uint32]
+    nic_attach_node: npt.NDArray[np.uint32]
+    nic_attach: npt.NDArray[np.uint32]
+    nic_uplink: npt.NDArray[np.uint32]
+    nic_downlink: npt.NDArray[np.uint32]
+    attachments: int
+    fib: npt.NDArray[np.int32]
+    group_offsets: npt.NDArray[np.uint32]
+    member_port: npt.NDArray[np.uint32]
+    member_paths: npt.NDArray[np.uint32]
+    policy: str
+    seed: int
+    max_packets: int = 1 << 20

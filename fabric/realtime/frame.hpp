@@ -1,0 +1,80 @@
+// Ethernet frames of real hosts: how one is stored, and the flow it belongs to.
+#pragma once
+
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <netinet/in.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "core/hash.hpp"
+
+namespace fabric {
+
+using Mac = std::array<std::uint8_t, ETH_ALEN>;
+
+// struct virtio_net_hdr of the virtio specification, 5.1.6 (the kernel's own header is not valid C++ on
+// every distribution).
+struct VirtioHeader {
+  std::uint8_t flags;
+  std::uint8_t gso_type;  // 0: one segment
+  std::uint16_t header_length;
+  std::uint16_t gso_size;
+  std::uint16_t checksum_start;
+  std::uint16_t checksum_offset;
+};
+static_assert(sizeof(VirtioHeader) == 10);
+
+// The virtio header carries "checksum still to be computed" from the sender's stack to the receiver's,
+// so that nobody computes it. Header and frame are contiguous: one copy in, one buffer out.
+struct FrameSlot {
+  static constexpr std::size_t kHeader = sizeof(VirtioHeader);
+  static constexpr std::size_t kCapacity = 2048 - kHeader - sizeof(std::uint16_t);
+
+  std::uint16_t length;  // of the frame, without the virtio header
+  std::array<std::uint8_t, kHeader + kCapacity> bytes;
+
+  [[nodiscard]] std::uint8_t* frame() { return bytes.data() + kHeader; }
+};
+static_assert(sizeof(FrameSlot) == 2048);
+
+namespace detail {
+
+inline std::uint16_t load16(const std::uint8_t* at) {
+  return static_cast<std::uint16_t>(at[0] << 8 | at[1]);
+}
+
+inline std::uint32_t load32(const std::uint8_t* at) {
+  std::uint32_t value;
+  std::memcpy(&value, at, sizeof value);
+  return ntohl(value);
+}
+
+}  // namespace detail
+
+// The 5-tuple of an IPv4 frame; nothing for any other frame. Ports are 0 unless the frame is an
+// unfragmented TCP or UDP packet, so that all fragments of a datagram take one path.
+inline std::optional<FiveTuple> five_tuple(std::span<const std::uint8_t> frame) {
+  constexpr std::size_t kIpHeader = 20;
+  if (frame.size() < ETH_HLEN + kIpHeader || detail::load16(frame.data() + 12) != ETH_P_IP) return std::nullopt;
+  const std::uint8_t* ip = frame.data() + ETH_HLEN;
+  FiveTuple flow;
+  flow.src = detail::load32(ip + 12);
+  flow.dst = detail::load32(ip + 16);
+  flow.proto = ip[9];
+  constexpr std::uint16_t kFragmentBits = 0x3FFF;  // more-fragments flag and offset
+  const bool fragment = (detail::load16(ip + 6) & kFragmentBits) != 0;
+  const std::size_t transport = ETH_HLEN + (ip[0] & 0x0FU) * std::size_t{4};
+  if ((flow.proto == IPPROTO_TCP || flow.proto == IPPROTO_UDP) && !fragment && frame.size() >= transport + 4) {
+    flow.sport = detail::load16(frame.data() + transport);
+    flow.dport = detail::load16(frame.data() + transport + 2);
+  }
+  return flow;
+}
+
+}  // namespace fabric

@@ -1,0 +1,264 @@
+#include "realtime/realtime_fabric.hpp"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace fabric {
+
+namespace {
+
+constexpr std::size_t kMostFramesADrain = 512;
+constexpr Time kWorthPolling = kMillisecond;  // sleep on the socket, not on the clock, beyond this
+constexpr Time kLongestSleep = 100 * kMillisecond;
+
+Time clock_ps(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return t.tv_sec * kSecond + t.tv_nsec * kNanosecond;
+}
+
+timespec to_timespec(Time ps) {
+  return {static_cast<time_t>(ps / kSecond), static_cast<long>(ps % kSecond / kNanosecond)};
+}
+
+}  // namespace
+
+RealtimeFabric::RealtimeFabric(NetworkConfig config, std::vector<HostEnd> ends, RealtimeOptions options)
+    : options_(options), network_(std::move(config)), ends_(std::move(ends)),
+      frames_(network_.pool().capacity()), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd") {
+  if (ends_.size() != network_.nics().size()) throw std::invalid_argument("one host end a NIC");
+  for (NicId nic = 0; nic < ends_.size(); ++nic) {
+    const auto ifindex = static_cast<std::size_t>(ends_[nic].ifindex);
+    if (ifindex >= nic_of_ifindex_.size()) nic_of_ifindex_.resize(ifindex + 1, kNone);
+    nic_of_ifindex_[ifindex] = nic;
+  }
+}
+
+RealtimeFabric::~RealtimeFabric() {
+  stopping_ = true;
+  wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void RealtimeFabric::start() {
+  if (finished_ || thread_.joinable()) throw std::logic_error("a fabric can be started once");
+  epoch_ps_ = clock_ps(CLOCK_MONOTONIC);
+  if (options_.sample_interval > 0) next_sample_ = options_.sample_interval;
+  stopping_ = false;
+  thread_ = std::thread([this] { run(); });
+}
+
+void RealtimeFabric::stop() {
+  stopping_ = true;
+  wake();
+  if (thread_.joinable()) thread_.join();
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+Time RealtimeFabric::now() const { return clock_ps(CLOCK_MONOTONIC) - epoch_ps_; }
+
+void RealtimeFabric::wake() const { eventfd_write(wake_.get(), 1); }
+
+void RealtimeFabric::run() {
+  try {
+    apply_scheduling();
+    loop();
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+  const std::scoped_lock lock(requests_mutex_);
+  health_.cpu_ns = clock_ps(CLOCK_THREAD_CPUTIME_ID) / kNanosecond;
+  finished_ = true;
+  for (auto& request : requests_) request();
+  requests_.clear();
+}
+
+void RealtimeFabric::apply_scheduling() const {
+  pthread_setname_np(pthread_self(), "fabric");
+  prctl(PR_SET_TIMERSLACK, 1UL);
+  if (options_.cpu >= 0) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<std::size_t>(options_.cpu), &set);
+    checked_call(-pthread_setaffinity_np(pthread_self(), sizeof set, &set),
+                 "pinning the fabric to CPU " + std::to_string(options_.cpu));
+  }
+  if (options_.priority > 0) {
+    sched_param parameters{};
+    parameters.sched_priority = options_.priority;
+    checked_call(-pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameters),
+                 "giving the fabric real-time priority " + std::to_string(options_.priority));
+  }
+}
+
+void RealtimeFabric::loop() {
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    if (has_requests_.load(std::memory_order_acquire)) execute_requests();
+    const Time at = now();
+    const std::size_t drained = drain(at);
+    advance_to(at);
+    if (drained < kMostFramesADrain) sleep_after(at);
+  }
+}
+
+std::size_t RealtimeFabric::drain(Time at) {
+  real_to_fabric_ = now() - clock_ps(CLOCK_REALTIME);
+  return ring_.drain(kMostFramesADrain, [&](const ReceivedFrame& received) { accept(received, at); });
+}
+
+void RealtimeFabric::accept(const ReceivedFrame& received, Time at) {
+  const auto ifindex = static_cast<std::size_t>(received.ifindex);
+  const NicId source = ifindex < nic_of_ifindex_.size() ? nic_of_ifindex_[ifindex] : kNone;
+  if (source == kNone) return;  // the loopback of the fabric's own namespace
+  if (!received.whole) {
+    ++health_.oversized;
+    return;
+  }
+  const auto flow = five_tuple(received.bytes.subspan(FrameSlot::kHeader));
+  if (!flow) {
+    ++health_.not_ipv4;
+    return;
+  }
+  const NicId destination = network_.find_nic(flow->dst);
+  if (destination == kNone) {
+    ++health_.no_such_host;
+    return;
+  }
+  const PacketId id = network_.pool().acquire();
+  if (id == kNone) {
+    ++health_.no_memory;
+    return;
+  }
+  FrameSlot& slot = frames_[id];
+  slot.length = static_cast<std::uint16_t>(received.bytes.size() - FrameSlot::kHeader);
+  std::copy(received.bytes.begin(), received.bytes.end(), slot.bytes.begin());
+  network_.pool()[id].size_bytes = slot.length;
+  const Time stamped = received.realtime_ns * kNanosecond + real_to_fabric_;
+  network_.inject(id, source, destination, flow_hash(*flow), std::clamp(stamped, Time{0}, at), *this);
+}
+
+void RealtimeFabric::advance_to(Time at) {
+  while (next_sample_ <= at) {
+    network_.run_until(next_sample_, *this);
+    network_.settle(next_sample_);
+    samples_.times.push_back(next_sample_);
+    for (const Port& port : network_.ports()) samples_.lengths.push_back(port.queued_pkts());
+    next_sample_ += options_.sample_interval;
+  }
+  network_.run_until(at, *this);
+  flush();
+}
+
+void RealtimeFabric::deliver(PacketId id, NicId nic, Time due) {
+  FrameSlot& slot = frames_[id];
+  std::copy(ends_[nic].mac.begin(), ends_[nic].mac.end(), slot.frame());
+  batch_.add(ends_[nic].ifindex, slot);
+  in_batch_.push_back({id, due});
+  if (batch_.full()) flush();
+}
+
+void RealtimeFabric::dropped(PacketId id, PortId /*port*/, Time /*when*/) { network_.pool().release(id); }
+
+void RealtimeFabric::flush() {
+  if (batch_.empty()) return;
+  health_.send_refused += batch_.flush();
+  const Time done = now();
+  for (const Departing& frame : in_batch_) {
+    lateness_.record((done - frame.due) / kNanosecond);
+    network_.pool().release(frame.id);
+  }
+  in_batch_.clear();
+}
+
+void RealtimeFabric::sleep_after(Time at) {
+  const Time due = std::min(network_.next_due(), next_sample_);
+  const Time until = std::max(due, at + options_.quantum);
+  if (until - at < kWorthPolling) {
+    const timespec deadline = to_timespec(epoch_ps_ + until);
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, nullptr);
+    return;
+  }
+  const timespec timeout = to_timespec(std::min(until - at, kLongestSleep));
+  std::array<pollfd, 2> ready{{{ring_.fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
+  ppoll(ready.data(), ready.size(), &timeout, nullptr);
+}
+
+template <class Work>
+void RealtimeFabric::on_thread(Work work) {
+  std::packaged_task<void()> task(std::move(work));
+  std::future<void> done = task.get_future();
+  {
+    const std::scoped_lock lock(requests_mutex_);
+    if (thread_.joinable() && !finished_) {
+      requests_.push_back(std::move(task));
+      has_requests_.store(true, std::memory_order_release);
+    }
+  }
+  if (task.valid()) {
+    task();
+  } else {
+    wake();
+  }
+  done.get();
+}
+
+void RealtimeFabric::execute_requests() {
+  eventfd_t ignored = 0;
+  eventfd_read(wake_.get(), &ignored);
+  std::vector<std::packaged_task<void()>> requests;
+  {
+    const std::scoped_lock lock(requests_mutex_);
+    requests.swap(requests_);
+    has_requests_.store(false, std::memory_order_release);
+  }
+  for (auto& request : requests) request();
+}
+
+Snapshot RealtimeFabric::snapshot() {
+  Snapshot result;
+  on_thread([&] {
+    if (failure_) std::rethrow_exception(failure_);
+    result.now = epoch_ps_ == 0 ? 0 : now();
+    network_.settle(result.now);
+    result.totals = network_.totals();
+    result.health = health_;
+    result.health.ring_drops = ring_.drops();
+    if (!finished_) result.health.cpu_ns = clock_ps(CLOCK_THREAD_CPUTIME_ID) / kNanosecond;
+    for (const Port& port : network_.ports()) {
+      result.ports.push_back(port.counters());
+      result.queued_pkts.push_back(port.queued_pkts());
+    }
+    result.lateness = lateness_.bins();
+    result.in_flight = network_.pool().in_use();
+  });
+  return result;
+}
+
+QueueSamples RealtimeFabric::take_samples() {
+  QueueSamples result;
+  on_thread([&] { std::swap(result, samples_); });
+  return result;
+}
+
+void RealtimeFabric::set_port_up(PortId port, bool up) {
+  if (port >= network_.ports().size()) throw std::out_of_range("there is no port " + std::to_string(port));
+  on_thread([&] {
+    const Time at = epoch_ps_ == 0 ? 0 : now();
+    advance_to(at);
+    network_.set_port_up(port, up, at);
+  });
+}
+
+void RealtimeFabric::restart_max_queues() {
+  on_thread([&] { network_.restart_max_queues(); });
+}
+
+}  // namespace fabric
