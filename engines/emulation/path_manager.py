@@ -1,0 +1,155 @@
+"""A userspace MPTCP path manager: N subflows per connection, on paths of the caller's choice.
+
+When the client side of an accepted connection reports ESTABLISHED (its first data was acknowledged:
+before that the kernel answers ENOTCONN), N-1 MPTCP_PM_CMD_SUBFLOW_CREATE are sent. The kernel
+binds the local port it is given, so with fixed client ports all 5-tuples, and with them all ECMP
+choices, are the same in every run. Source: net/mptcp/pm_userspace.c; needs Linux >= 5.19.
+"""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from engines.emulation import mptcp_genl, netlink
+from engines.emulation.mptcp_genl import AddressPair, Event, PathManagement
+from engines.emulation.mptcp_watch import Accept, Connection, MptcpWatcher
+from engines.emulation.netns import HostRef, set_sysctls, sysctl_path
+from fabric.errors import HostUnfitError
+
+PathPolicy = Callable[[Event], Sequence[AddressPair]]
+
+RETRY_FIRST_S = 0.1
+RETRY_PORT_STEP = 251
+MAX_ADDRESS_ID = 255
+
+# MPTCP options are never stripped here, so a lost SYN must not be taken for a middlebox: by default
+# Linux >= 6.12 gives up MPTCP after 2 lost SYNs (net/mptcp/ctrl.c), then for the whole namespace.
+RESILIENCE_SYSCTLS = {
+    "net.mptcp.blackhole_timeout": "0",
+    "net.mptcp.syn_retrans_before_tcp_fallback": "128",
+}
+
+
+def ndiffports(subflows: int, stride: int = 1000) -> PathPolicy:
+    """The policy of SIGCOMM'11: `subflows` - 1 more paths over the connection's own address pair, from
+    local ports cport + i * stride. Keep them out of ip_local_port_range (32768-60999)."""
+
+    def pairs(event: Event) -> list[AddressPair]:
+        first = event.path
+        return [replace(first, lport=first.lport + i * stride) for i in range(1, subflows)]
+
+    return pairs
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    connection: Connection
+    sock: netlink.NetlinkSocket
+    path: AddressPair
+    tries: int = 0
+    local_id: int = 0
+
+
+class PathManager(MptcpWatcher):
+    """Gives every connection that `accept(sport, dport)` wants its further subflows.
+
+    `pairs(event)` decides the paths; by default `ndiffports(subflows)`. Both are called on the
+    event thread and must be quick. Construct it before any MPTCP socket of the hosts exists:
+    a connection keeps the path manager it was born with. A subflow that is refused, reset or
+    later dies is tried again, from another port, until `retry_s` seconds after the
+    connection was established.
+
+    Raises HostUnfitError on a kernel without userspace path management.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[HostRef],
+        subflows: int,
+        accept: Accept,
+        pairs: PathPolicy | None = None,
+        retry_s: float = 10.0,
+    ) -> None:
+        available = mptcp_genl.support()
+        if available.level is not PathManagement.USERSPACE or available.sysctl is None:
+            raise HostUnfitError(available.advice)
+        name, value = available.sysctl
+        set_sysctls(hosts, {name: value, **resilience_sysctls()})
+        self._pairs = pairs or ndiffports(subflows)
+        self._retry_s = retry_s
+        self._next_id: dict[int, int] = {}
+        self._commands: dict[tuple[int, int], _Attempt] = {}
+        self._pending: dict[tuple[int, int], _Attempt] = {}
+        self._retries: list[tuple[float, int, _Attempt]] = []
+        self._retry_count = 0
+        super().__init__(hosts, subflows, accept)
+
+    def _established(self, connection: Connection, sock: netlink.NetlinkSocket, event: Event) -> None:
+        paths = self._pairs(event)
+        connection.requested = 1 + len(paths)
+        self._next_id[connection.token] = 1
+        for path in paths:
+            self._create(_Attempt(connection, sock, path))
+
+    def _create(self, planned: _Attempt) -> None:
+        connection = planned.connection
+        local_id = self._next_id[connection.token]
+        if local_id > MAX_ADDRESS_ID:
+            connection.errors.append(f"all {MAX_ADDRESS_ID} address ids are used: no more attempts")
+            return
+        self._next_id[connection.token] = local_id + 1
+        attempt = replace(planned, tries=planned.tries + 1, local_id=local_id)
+        self._pending[connection.token, local_id] = attempt
+        command = mptcp_genl.subflow_create(connection.token, attempt.path, local_id)
+        seq = attempt.sock.send(self._family.kind, netlink.NLM_F_ACK, command)
+        self._commands[connection.host.pid, seq] = attempt
+
+    def _acknowledged(self, host: HostRef, seq: int, ack: netlink.Ack) -> None:
+        attempt = self._commands.pop((host.pid, seq))
+        if ack.code == 0:
+            attempt.connection.created += 1
+        else:
+            self._failed(attempt, ack.code, ack.describe())
+
+    def _subflow_closed(self, connection: Connection, event: Event) -> None:
+        attempt = self._pending.get((connection.token, event.local_id))
+        if attempt is not None:
+            self._failed(attempt, event.error, os.strerror(event.error) if event.error else "closed")
+
+    def _failed(self, attempt: _Attempt, code: int, reason: str) -> None:
+        """Note the failure, and plan another try unless the connection is gone or its time is over."""
+        connection = attempt.connection
+        self._pending.pop((connection.token, attempt.local_id), None)
+        connection.errors.append(f"subflow from port {attempt.path.lport}: {reason}")
+        due = time.monotonic() + RETRY_FIRST_S * attempt.tries
+        if connection.ended or due > connection.established_s + self._retry_s:
+            return
+        if code != errno.ENOTCONN:
+            attempt = replace(attempt, path=replace(attempt.path, lport=_other_port(attempt.path.lport)))
+        self._retry_count += 1
+        heapq.heappush(self._retries, (due, self._retry_count, attempt))
+
+    def _tick(self) -> float:
+        with self._changed:
+            now = time.monotonic()
+            while self._retries and self._retries[0][0] <= now:
+                attempt = heapq.heappop(self._retries)[2]
+                if not attempt.connection.ended:
+                    self._create(attempt)
+            return max(0.0, self._retries[0][0] - now) if self._retries else -1
+
+
+def _other_port(port: int) -> int:
+    # The old one may be in TIME_WAIT, and port 0 is no way out: the kernel takes all paths with
+    # local port 0 of an address for the same one ("did not match address and id").
+    return 1024 + (port - 1024 + RETRY_PORT_STEP) % (65536 - 1024)
+
+
+def resilience_sysctls() -> dict[str, str]:
+    """Those of RESILIENCE_SYSCTLS this kernel has."""
+    return {name: value for name, value in RESILIENCE_SYSCTLS.items() if sysctl_path(name).exists()}
