@@ -24,6 +24,13 @@ IPPROTO_MPTCP = 262
 SYSCTL_BY_NAME = "net.mptcp.path_manager"
 SYSCTL_BY_NUMBER = "net.mptcp.pm_type"
 
+# MPTCP options are never stripped here, so a lost SYN must not be taken for a middlebox: by default
+# Linux >= 6.12 gives up MPTCP after 2 lost SYNs (net/mptcp/ctrl.c), then for the whole namespace.
+RESILIENCE_SYSCTLS = {
+    "net.mptcp.blackhole_timeout": "0",
+    "net.mptcp.syn_retrans_before_tcp_fallback": "128",
+}
+
 CMD_ADD_ADDR = 1
 CMD_FLUSH_ADDRS = 4
 CMD_SET_LIMITS = 5
@@ -198,3 +205,8 @@ def userspace_sysctl() -> tuple[str, str] | None:
         if sysctl_path(name).exists():
             return name, value
     return None
+
+
+def resilience_sysctls() -> dict[str, str]:
+    """Those of RESILIENCE_SYSCTLS this kernel has."""
+    return {name: value for name, value in RESILIENCE_SYSCTLS.items() if sysctl_path(name).exists()}

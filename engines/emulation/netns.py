@@ -14,6 +14,7 @@ import resource
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -91,19 +92,15 @@ def set_sysctls(hosts: Iterable[HostRef], values: Mapping[str, str]) -> None:
     RunError naming the sysctl and the host.
     """
 
-    def writer(host: HostRef) -> Callable[[], None]:
-        def write() -> None:
-            for name, value in values.items():
-                try:
-                    sysctl_path(name).write_text(value)
-                except OSError as error:
-                    raise RunError(
-                        f"setting {name}={value} on {host.name} (pid {host.pid}): {error.strerror}"
-                    ) from error
+    def write(host: HostRef) -> None:
+        for name, value in values.items():
+            try:
+                sysctl_path(name).write_text(value)
+            except OSError as error:
+                attempt = f"setting {name}={value} on {host.name} (pid {host.pid})"
+                raise RunError(f"{attempt}: {error.strerror}") from error
 
-        return write
-
-    map_in_netns([(host.pid, writer(host)) for host in hosts])
+    map_in_netns([(host.pid, partial(write, host)) for host in hosts])
 
 
 def sysctl_path(name: str) -> Path:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from engines.emulation import mptcp_genl, netlink
 from engines.emulation.mptcp_genl import AddressPair, Event, PathManagement
 from engines.emulation.mptcp_watch import Accept, Connection, MptcpWatcher
-from engines.emulation.netns import HostRef, set_sysctls, sysctl_path
+from engines.emulation.netns import HostRef, set_sysctls
 from fabric.errors import HostUnfitError
 
 PathPolicy = Callable[[Event], Sequence[AddressPair]]
@@ -26,13 +26,6 @@ PathPolicy = Callable[[Event], Sequence[AddressPair]]
 RETRY_FIRST_S = 0.1
 RETRY_PORT_STEP = 251
 MAX_ADDRESS_ID = 255
-
-# MPTCP options are never stripped here, so a lost SYN must not be taken for a middlebox: by default
-# Linux >= 6.12 gives up MPTCP after 2 lost SYNs (net/mptcp/ctrl.c), then for the whole namespace.
-RESILIENCE_SYSCTLS = {
-    "net.mptcp.blackhole_timeout": "0",
-    "net.mptcp.syn_retrans_before_tcp_fallback": "128",
-}
 
 
 def ndiffports(subflows: int, stride: int = 1000) -> PathPolicy:
@@ -79,7 +72,7 @@ class PathManager(MptcpWatcher):
         if available.level is not PathManagement.USERSPACE or available.sysctl is None:
             raise HostUnfitError(available.advice)
         name, value = available.sysctl
-        set_sysctls(hosts, {name: value, **resilience_sysctls()})
+        set_sysctls(hosts, {name: value, **mptcp_genl.resilience_sysctls()})
         self._pairs = pairs or ndiffports(subflows)
         self._retry_s = retry_s
         self._next_id: dict[int, int] = {}
@@ -148,8 +141,3 @@ def _other_port(port: int) -> int:
     # The old one may be in TIME_WAIT, and port 0 is no way out: the kernel takes all paths with
     # local port 0 of an address for the same one ("did not match address and id").
     return 1024 + (port - 1024 + RETRY_PORT_STEP) % (65536 - 1024)
-
-
-def resilience_sysctls() -> dict[str, str]:
-    """Those of RESILIENCE_SYSCTLS this kernel has."""
-    return {name: value for name, value in RESILIENCE_SYSCTLS.items() if sysctl_path(name).exists()}

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from engines.emulation.netns import HostRef, call_in_netns
@@ -51,7 +52,7 @@ def pairs(count: int, rate_mbit: int = 0) -> list[Pair]:
     _ip([line for i, pair in enumerate(made) for line in _link(i, pair)])
     for pair in made:
         for host, ip in ((pair.client, pair.client_ip), (pair.server, pair.server_ip)):
-            call_in_netns(host.pid, lambda ip=ip: _configure(ip, rate_mbit))  # type: ignore[misc]
+            call_in_netns(host.pid, partial(_configure, ip, rate_mbit))
     return made
 
 

@@ -163,10 +163,8 @@ def scenario_sixteen_pairs() -> None:
         manager = stack.enter_context(PathManager(hosts, 8, data_ports))
         listeners = [stack.enter_context(listening(pair)) for pair in made]
         start = time.monotonic()
-        threads = [
-            threading.Thread(target=lambda p=p, at=at: stack.enter_context(conversation(p, at)))  # type: ignore[misc]
-            for p, at in zip(made, listeners, strict=True)
-        ]
+        talks = [conversation(p, at) for p, at in zip(made, listeners, strict=True)]
+        threads = [threading.Thread(target=stack.enter_context, args=(talk,)) for talk in talks]
         for thread in threads:
             thread.start()
         for thread in threads:
