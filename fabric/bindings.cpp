@@ -123,7 +123,7 @@ void bind_virtual(nb::module_& module) {
       .def(
           "set_port_up",
           [](VirtualFabric& self, PortId port, bool up, Time when_ps) {
-            self.run_until(when_ps);
+            self.network().run_until(when_ps, self);
             self.network().set_port_up(port, up, when_ps);
           },
           "port"_a, "up"_a, "when_ps"_a)

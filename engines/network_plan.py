@@ -1,0 +1,120 @@
+"""From a topology, its forwarding tables and link parameters to the arrays the fabric core takes.
+
+Port 2i transmits on link i from its `a` end to its `b` end, port 2i+1 the other way. Both engines
+build their network here, so a flow with the same 5-tuple and seed takes the same path in both.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+import numpy as np
+import numpy.typing as npt
+
+from controllers.groups import EcmpTables, ecmp_groups
+from engines.spec import LinkSpec, RunSpec, sub_seed
+from fabric.plan import PS_PER_US, NetworkPlan
+from topos import Topology
+
+MOST_PACKETS = 1 << 20
+"""Packets the core holds at once when queues are unbounded: 2 GB of frames."""
+
+
+def uplink(link: int) -> int:
+    """The port that transmits from the lower-layer end of a link (a host's NIC queue, at a host link)."""
+    return 2 * link
+
+
+def downlink(link: int) -> int:
+    """The port that transmits towards the lower-layer end of a link."""
+    return 2 * link + 1
+
+
+def port_names(topology: Topology) -> list[tuple[str, str, str]]:
+    """For each port: the transmitting node, its peer, and the layers they are in, e.g. `edge-agg`."""
+    names = []
+    for link in topology.links:
+        a, b = topology.nodes[link.a], topology.nodes[link.b]
+        names.append((a.name, b.name, f"{a.layer.name.lower()}-{b.layer.name.lower()}"))
+        names.append((b.name, a.name, f"{b.layer.name.lower()}-{a.layer.name.lower()}"))
+    return names
+
+
+def plan_for(spec: RunSpec, topology: Topology) -> NetworkPlan:
+    """The network a RunSpec asks for; the path hash takes the spec's `routing` sub-seed."""
+    tables = ecmp_groups(topology)
+    return network_plan(topology, tables, spec.link, spec.routing, sub_seed(spec.seed, "routing"))
+
+
+def network_plan(
+    topology: Topology, tables: EcmpTables, link: LinkSpec, policy: str, seed: int
+) -> NetworkPlan:
+    """Ports, NICs and forwarding groups of `topology` with every link alike."""
+    ports = 2 * len(topology.links)
+    queue_pkts = np.full(ports, 0 if link.queue_bytes else link.queue_pkts, np.uint32)
+    queue_bytes = np.full(ports, link.queue_bytes, np.uint64)
+    nic_ports = [uplink(nic.link) for nic in topology.nics]
+    queue_pkts[nic_ports] = link.nic_queue_pkts
+    queue_bytes[nic_ports] = 0
+    position = {node: i for i, node in enumerate(tables.attach)}
+    fib, offsets, member_port, member_paths = _port_groups(topology, tables)
+    return NetworkPlan(
+        rate_bps=np.full(ports, round(link.rate_mbps * 1e6), np.int64),
+        delay_ps=np.full(ports, round(link.delay_us * PS_PER_US), np.int64),
+        queue_pkts=queue_pkts,
+        queue_bytes=queue_bytes,
+        far_node=np.array([end for each in topology.links for end in (each.b, each.a)], np.uint32),
+        nic_ip=np.array([int(ipaddress.IPv4Address(nic.ip)) for nic in topology.nics], np.uint32),
+        nic_attach_node=np.array([nic.switch for nic in topology.nics], np.uint32),
+        nic_attach=np.array([position[nic.switch] for nic in topology.nics], np.uint32),
+        nic_uplink=np.array(nic_ports, np.uint32),
+        nic_downlink=np.array([downlink(nic.link) for nic in topology.nics], np.uint32),
+        attachments=len(tables.attach),
+        fib=fib,
+        group_offsets=offsets,
+        member_port=member_port,
+        member_paths=member_paths,
+        policy=policy,
+        seed=seed,
+        max_packets=_most_packets(queue_pkts),
+    )
+
+
+def _port_groups(
+    topology: Topology, tables: EcmpTables
+) -> tuple[
+    npt.NDArray[np.int32], npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]
+]:
+    """Groups name next-hop nodes; the core wants ports, which differ from switch to switch."""
+    offsets, member_port, member_paths = [0], [], []
+    fib = np.full(tables.fib.shape, -1, np.int32)
+    for node in topology.switches:
+        groups, columns = np.unique(tables.fib[node], return_inverse=True)
+        numbers = np.full(len(groups), -1, np.int32)
+        for i, group in enumerate(groups):
+            if group < 0:
+                continue
+            numbers[i] = len(offsets) - 1
+            for hop in tables.groups[group]:
+                member_port.append(_port_towards(topology, node, hop.node))
+                member_paths.append(hop.paths)
+            offsets.append(len(member_port))
+        fib[node] = numbers[columns.ravel()]
+    return (
+        fib.ravel(),
+        np.array(offsets, np.uint32),
+        np.array(member_port, np.uint32),
+        np.array(member_paths, np.uint32),
+    )
+
+
+def _port_towards(topology: Topology, node: int, neighbour: int) -> int:
+    link = topology.link_between(node, neighbour)
+    return uplink(link) if topology.links[link].a == node else downlink(link)
+
+
+def _most_packets(queue_pkts: npt.NDArray[np.uint32]) -> int:
+    """Enough descriptors for every queue full and as many packets on the wire."""
+    if not queue_pkts.all():
+        return MOST_PACKETS
+    return min(MOST_PACKETS, max(4096, 2 * int(queue_pkts.sum())))

@@ -1,0 +1,153 @@
+"""The core against departure times computed by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabric._core import VirtualFabric
+from tests.fabric.plans import TCP, chain, ip, one_switch
+
+A, B, C = ip("10.0.0.1"), ip("10.0.0.2"), ip("10.0.0.3")
+US, MS, S = 1_000_000, 1_000_000_000, 1_000_000_000_000
+FOREVER = 10**17
+
+
+def flow(src: int, dst: int, sport: int = 1000) -> tuple[int, int, int, int, int]:
+    return (src, dst, TCP, sport, 80)
+
+
+def test_a_hop_takes_transmission_plus_propagation() -> None:
+    fabric = VirtualFabric(chain([10_000_000, 5_000_000, 20_000_000], [1 * US, 2 * US, 3 * US]))
+    packet = fabric.inject(7 * US, 0, 1500, flow(A, B))
+    # 12000 bits at 10, 5 and 20 Mb/s: 1.2, 2.4 and 0.6 ms; propagation 6 us in all
+    assert fabric.run_until(FOREVER) == [(packet, 1, 7 * US + 4200 * US + 6 * US, False)]
+
+
+def test_back_to_back_packets_leave_a_transmission_time_apart() -> None:
+    fabric = VirtualFabric(one_switch(rate_bps=1_000_000))
+    for _ in range(3):
+        fabric.inject(0, 0, 125, flow(A, B))  # 1 ms each
+    arrivals = [when for _, _, when, _ in fabric.run_until(FOREVER)]
+    assert arrivals == [2 * MS, 3 * MS, 4 * MS]
+
+
+def test_a_rate_that_does_not_divide_a_second_keeps_no_error() -> None:
+    fabric = VirtualFabric(one_switch(rate_bps=7_000_000_000))
+    fabric.inject(0, 0, 1514, flow(A, B))
+    once = 1514 * 8 * S // 7_000_000_000
+    assert fabric.run_until(FOREVER)[0][2] == 2 * once
+
+
+def test_the_queue_holds_exactly_its_limit_and_drops_the_tail() -> None:
+    fabric = VirtualFabric(one_switch(rate_bps=1_000_000, queue_pkts=10))
+    ids = [fabric.inject(0, 0, 125, flow(A, B)) for _ in range(13)]
+    counters = fabric.counters()
+    assert counters["drops"][0] == 3
+    assert counters["queued_pkts"][0] == 10
+    log = fabric.run_until(FOREVER)
+    assert [d[3] for d in log[:3]] == [True] * 3
+    assert len({d[0] for d in log}) <= len(ids)
+    assert fabric.counters()["tx_packets"][0] == 10
+
+
+def test_room_appears_the_instant_the_head_has_left() -> None:
+    fabric = VirtualFabric(one_switch(rate_bps=1_000_000, queue_pkts=1))
+    fabric.inject(0, 0, 125, flow(A, B))
+    fabric.inject(1 * MS - 1, 0, 125, flow(A, B))
+    fabric.inject(1 * MS, 0, 125, flow(A, B))
+    fabric.run_until(FOREVER)
+    counters = fabric.counters()
+    assert (counters["tx_packets"][0], counters["drops"][0]) == (2, 1)
+
+
+def test_a_limit_in_bytes_counts_bytes() -> None:
+    fabric = VirtualFabric(one_switch(rate_bps=1_000_000, queue_pkts=0, queue_bytes=3000))
+    for size in (1500, 1000, 600, 400):
+        fabric.inject(0, 0, size, flow(A, B))
+    fabric.run_until(FOREVER)
+    counters = fabric.counters()
+    assert (counters["tx_packets"][0], counters["drops"][0], counters["tx_bytes"][0]) == (3, 1, 2900)
+
+
+def test_two_senders_share_the_receivers_downlink_in_order_of_arrival() -> None:
+    fabric = VirtualFabric(one_switch(hosts=3, rate_bps=1_000_000))
+    first = fabric.inject(0, 0, 125, flow(A, C))
+    second = fabric.inject(10 * US, 1, 125, flow(B, C))
+    third = fabric.inject(20 * US, 0, 125, flow(A, C))
+    assert [(d[0], d[2]) for d in fabric.run_until(FOREVER)] == [
+        (first, 2 * MS),
+        (second, 3 * MS),
+        (third, 4 * MS),
+    ]
+
+
+def test_a_cut_link_loses_what_is_queued_and_on_the_wire_and_heals() -> None:
+    fabric = VirtualFabric(one_switch(rate_bps=1_000_000, delay_ps=100 * MS))
+    for _ in range(3):
+        fabric.inject(0, 0, 125, flow(A, B))
+    fabric.set_port_up(0, False, 2 * MS)
+    fabric.inject(3 * MS, 0, 125, flow(A, B))
+    fabric.set_port_up(0, True, 4 * MS)
+    fabric.inject(5 * MS, 0, 125, flow(A, B))
+    log = fabric.run_until(FOREVER)
+    assert [d[3] for d in log] == [True, True, True, True, False]
+    assert log[-1][2] == 5 * MS + 2 * (1 * MS + 100 * MS)
+    counters = fabric.counters()
+    assert (counters["injected"], counters["delivered"], counters["dropped"]) == (5, 1, 4)
+    assert counters["in_flight"] == 0
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(64, 1514), st.integers(0, 3_000)),
+        max_size=120,
+    ),
+    st.integers(1, 20),
+)
+def test_every_packet_is_delivered_or_dropped_once_and_flows_keep_their_order(
+    sends: list[tuple[int, int, int, int]], queue: int
+) -> None:
+    fabric = VirtualFabric(one_switch(hosts=4, rate_bps=10_000_000, queue_pkts=queue))
+    live: dict[int, tuple[tuple[int, int], int]] = {}
+    arrived: dict[tuple[int, int], list[int]] = {}
+    lost = now = 0
+
+    def settle(until: int) -> None:
+        nonlocal lost
+        for packet, _, _, dropped in fabric.run_until(until):
+            pair, serial = live.pop(packet)
+            lost += dropped
+            if not dropped:
+                arrived.setdefault(pair, []).append(serial)
+
+    sends = [send for send in sends if send[0] != send[1]]
+    for serial, (src, dst, size, gap) in enumerate(sends):
+        now += gap * US
+        settle(now)
+        live[fabric.inject(now, src, size, flow(A + src, A + dst))] = ((src, dst), serial)
+    settle(FOREVER)
+    counters = fabric.counters()
+    assert not live
+    assert counters["in_flight"] == 0
+    assert counters["injected"] == len(sends)
+    assert counters["delivered"] == sum(map(len, arrived.values()))
+    assert counters["dropped"] == int(counters["drops"].sum()) == lost
+    for serials in arrived.values():
+        assert serials == sorted(serials)
+
+
+def test_bad_plans_are_refused() -> None:
+    plan = one_switch()
+    with pytest.raises(ValueError, match="rate"):
+        VirtualFabric(dataclasses.replace(plan, rate_bps=np.zeros(4, np.int64)))
+    with pytest.raises(ValueError, match="delay"):
+        VirtualFabric(dataclasses.replace(plan, delay_ps=np.full(4, -1, np.int64)))
+    with pytest.raises(ValueError, match="share one address"):
+        VirtualFabric(dataclasses.replace(plan, nic_ip=np.array([A, A], np.uint32)))
+    with pytest.raises(ValueError, match="policy"):
+        VirtualFabric(dataclasses.replace(plan, policy="fastest"))
