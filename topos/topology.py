@@ -1,0 +1,251 @@
+"""A network as an immutable graph: nodes, links, and the hosts' addresses.
+
+Node indices are positions in `nodes`; link indices are positions in `links`. Both are stable for
+given parameters, and every table elsewhere (forwarding, ports, results) is keyed by them.
+`Builder` collects the parts; `Topology` checks them once and never changes.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from functools import cached_property
+
+from fabric.errors import UsageError
+
+
+class Kind(StrEnum):
+    HOST = "host"
+    SWITCH = "switch"
+
+
+class Layer(IntEnum):
+    HOST = 0
+    EDGE = 1
+    AGG = 2
+    CORE = 3
+
+
+@dataclass(frozen=True)
+class Node:
+    """`name` is alphanumeric: it becomes a namespace, an interface prefix and a column value."""
+
+    name: str
+    kind: Kind
+    layer: Layer
+
+
+@dataclass(frozen=True)
+class Link:
+    """A full-duplex cable between nodes `a` and `b` (indices); `a` is the lower-layer end."""
+
+    a: int
+    b: int
+
+
+@dataclass(frozen=True)
+class Nic:
+    """One attachment of a host to a switch: node indices, the link between them, and its addresses.
+
+    `name` is `<host>-eth<n>`, n counting the host's NICs. The kernel allows 15 characters, which
+    lasts up to FatTree k=108. `mac` is locally administered and numbered by the NIC's index.
+    """
+
+    host: int
+    switch: int
+    link: int
+    ip: str
+    mac: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A validated network. `kind` and `params` are the registry name and parameters it was built from.
+
+    Raises UsageError when names are not unique and alphanumeric, IPs or MACs repeat, a link has no end
+    or doubles another, or a host's links and NICs do not correspond one to one.
+    """
+
+    kind: str
+    params: Mapping[str, int]
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+    nics: tuple[Nic, ...]
+
+    def __post_init__(self) -> None:
+        self._check_nodes()
+        self._check_links()
+        self._check_nics()
+
+    @cached_property
+    def hosts(self) -> tuple[int, ...]:
+        """Node indices of the hosts, ascending."""
+        return tuple(i for i, node in enumerate(self.nodes) if node.kind is Kind.HOST)
+
+    @cached_property
+    def switches(self) -> tuple[int, ...]:
+        """Node indices of the switches, ascending."""
+        return tuple(i for i, node in enumerate(self.nodes) if node.kind is Kind.SWITCH)
+
+    @cached_property
+    def adjacency(self) -> tuple[tuple[int, ...], ...]:
+        """For each node, its neighbours' indices in ascending order."""
+        neighbours: list[list[int]] = [[] for _ in self.nodes]
+        for link in self.links:
+            neighbours[link.a].append(link.b)
+            neighbours[link.b].append(link.a)
+        return tuple(tuple(sorted(of_node)) for of_node in neighbours)
+
+    def index(self, name: str) -> int:
+        """The index of the node called `name`. Raises UsageError, naming close matches, if there is none."""
+        try:
+            return self._index_of[name]
+        except KeyError:
+            close = difflib.get_close_matches(name, self._index_of, n=3)
+            hint = f"did you mean {' or '.join(close)}?" if close else f"its first is {self.nodes[0].name}"
+            raise UsageError(f"{self.kind} has no node called '{name}': {hint}") from None
+
+    def nics_of(self, host: int) -> tuple[Nic, ...]:
+        """The NICs of host `host` in interface order; empty for a switch."""
+        return self._nics_by_host.get(host, ())
+
+    def nic_by_ip(self, ip: str) -> Nic:
+        """The NIC holding address `ip`. Raises UsageError if no host has it."""
+        try:
+            return self._nic_by_ip[ip]
+        except KeyError:
+            raise UsageError(f"{self.kind} has no host with address {ip}") from None
+
+    def link_between(self, a: int, b: int) -> int:
+        """The index of the link joining nodes `a` and `b`, either order. Raises UsageError if none does."""
+        try:
+            return self._link_of[min(a, b), max(a, b)]
+        except KeyError:
+            names = [self.nodes[end].name if 0 <= end < len(self.nodes) else str(end) for end in (a, b)]
+            raise UsageError(f"{self.kind} has no link between {names[0]} and {names[1]}") from None
+
+    def shortest_paths(self, src: int, dst: int) -> tuple[tuple[int, ...], ...]:
+        """All shortest paths from `src` to `dst` as node indices, both ends included, in lexicographic order.
+
+        Any two nodes; hosts do not forward, so they appear at the ends only. Empty if disconnected.
+        """
+        return tuple(self._walk((src,), dst, self._distances(dst, until=src)))
+
+    def _walk(
+        self, path: tuple[int, ...], dst: int, distance: Mapping[int, int]
+    ) -> Iterator[tuple[int, ...]]:
+        here = path[-1]
+        if here == dst:
+            yield path
+            return
+        closer = distance.get(here, 0) - 1
+        for neighbour in self.adjacency[here]:
+            if distance.get(neighbour) == closer:
+                yield from self._walk((*path, neighbour), dst, distance)
+
+    def _distances(self, dst: int, until: int) -> dict[int, int]:
+        """Hops to `dst` of every node at most as far as `until`; only switches and `dst` relay the search."""
+        distance = {dst: 0}
+        frontier = [dst]
+        while frontier and until not in distance:
+            reached = []
+            for node in frontier:
+                for neighbour in self.adjacency[node]:
+                    if neighbour not in distance:
+                        distance[neighbour] = distance[node] + 1
+                        reached.append(neighbour)
+            # A reached host has a distance (it may be the source) but is never searched through.
+            frontier = [node for node in reached if self.nodes[node].kind is Kind.SWITCH]
+        return distance
+
+    @cached_property
+    def _index_of(self) -> dict[str, int]:
+        return {node.name: i for i, node in enumerate(self.nodes)}
+
+    @cached_property
+    def _nic_by_ip(self) -> dict[str, Nic]:
+        return {nic.ip: nic for nic in self.nics}
+
+    @cached_property
+    def _nics_by_host(self) -> dict[int, tuple[Nic, ...]]:
+        by_host: dict[int, list[Nic]] = {}
+        for nic in self.nics:
+            by_host.setdefault(nic.host, []).append(nic)
+        return {host: tuple(nics) for host, nics in by_host.items()}
+
+    @cached_property
+    def _link_of(self) -> dict[tuple[int, int], int]:
+        return {(min(link.a, link.b), max(link.a, link.b)): i for i, link in enumerate(self.links)}
+
+    def _check_nodes(self) -> None:
+        if len(self._index_of) != len(self.nodes):
+            raise UsageError(f"topology {self.kind}: two nodes share a name")
+        for node in self.nodes:
+            if not (node.name.isascii() and node.name.isalnum()):
+                raise UsageError(f"topology {self.kind}: node name '{node.name}' must be letters and digits")
+
+    def _check_links(self) -> None:
+        if len(self._link_of) != len(self.links):
+            raise UsageError(f"topology {self.kind}: two links join the same pair of nodes")
+        for i, link in enumerate(self.links):
+            if not (0 <= link.a < len(self.nodes) and 0 <= link.b < len(self.nodes)) or link.a == link.b:
+                raise UsageError(f"topology {self.kind}: link {i} ({link.a}, {link.b}) lacks an end")
+            if self.nodes[link.a].layer > self.nodes[link.b].layer:
+                raise UsageError(f"topology {self.kind}: link {i} must name its lower-layer end first")
+
+    def _check_nics(self) -> None:
+        for what, values in (("IP address", self._nic_by_ip), ("MAC", {nic.mac for nic in self.nics})):
+            if len(values) != len(self.nics):
+                raise UsageError(f"topology {self.kind}: two NICs share an {what}")
+        at_hosts = [i for i, link in enumerate(self.links) if self.nodes[link.a].kind is Kind.HOST]
+        if sorted(nic.link for nic in self.nics) != at_hosts:
+            raise UsageError(f"topology {self.kind}: every link of a host needs exactly one NIC")
+        for nic in self.nics:
+            if self.links[nic.link] != Link(nic.host, nic.switch):
+                raise UsageError(f"topology {self.kind}: {nic.name} is not at the ends of its link")
+
+
+class Builder:
+    """Collects nodes, links and NICs and hands out their indices; `build` validates and freezes."""
+
+    def __init__(self, kind: str, params: Mapping[str, int]) -> None:
+        self._kind = kind
+        self._params = dict(params)
+        self._nodes: list[Node] = []
+        self._links: list[Link] = []
+        self._nics: list[Nic] = []
+        self._nic_counts: dict[int, int] = {}
+
+    def host(self, name: str) -> int:
+        return self._add(Node(name, Kind.HOST, Layer.HOST))
+
+    def switch(self, name: str, layer: Layer) -> int:
+        return self._add(Node(name, Kind.SWITCH, layer))
+
+    def link(self, a: int, b: int) -> int:
+        """Join two nodes, the lower-layer one first; returns the link's index."""
+        self._links.append(Link(a, b))
+        return len(self._links) - 1
+
+    def attach(self, host: int, switch: int, ip: str) -> None:
+        """Give `host` its next NIC, cabled to `switch`."""
+        number = self._nic_counts.get(host, 0)
+        self._nic_counts[host] = number + 1
+        name = f"{self._nodes[host].name}-eth{number}"
+        mac = local_mac(len(self._nics))
+        self._nics.append(Nic(host, switch, self.link(host, switch), ip, mac, name))
+
+    def build(self) -> Topology:
+        return Topology(self._kind, self._params, tuple(self._nodes), tuple(self._links), tuple(self._nics))
+
+    def _add(self, node: Node) -> int:
+        self._nodes.append(node)
+        return len(self._nodes) - 1
+
+
+def local_mac(number: int) -> str:
+    """The locally administered unicast MAC numbered `number` (0 .. 2^32-1), e.g. 02:00:00:00:00:01."""
+    return ":".join(f"{octet:02x}" for octet in (2, 0, *number.to_bytes(4, "big")))
