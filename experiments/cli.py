@@ -1,0 +1,241 @@
+"""The command `refabric`: doctor, list, plan, run, status, plot, shell, calibrate.
+
+Exit codes: 0 all ok; 1 some points failed or suspect (results kept); 2 usage; 3 host unfit; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+import topos
+from engines import registry as engines
+from engines.spec import LinkSpec, TopologySpec
+from experiments import figures, registry, session, store, summary, table
+from experiments.cli_options import (
+    OneLineErrors,
+    given,
+    interruptible,
+    json_option,
+    results_option,
+    sweep_options,
+)
+from experiments.cli_run import run_experiment
+from experiments.options import (
+    CONGESTION_CONTROLS,
+    at_least,
+    parse_ks,
+    parse_rate,
+    resolve,
+    sweep_workloads,
+)
+from experiments.profiles import PROFILES
+from experiments.progress import PlainProgress, duration, label, point_fields, write_json
+from fabric.errors import UsageError
+
+VERSION = "0.1.0"
+
+
+@click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="refabric")
+def main() -> None:
+    """Published datacenter-transport experiments, on real Linux TCP/MPTCP stacks, by one command."""
+
+
+@main.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """What there is: experiments, topologies, workloads, engines, profiles."""
+    known = {
+        "experiments": {e.name: e.title for e in registry.EXPERIMENTS.values()},
+        "topologies": {
+            kind: f"{f.title}, e.g. {f.alias},{f.minimum}" for kind, f in topos.TOPOLOGIES.items()
+        },
+        "workloads": dict.fromkeys(sweep_workloads(), ""),
+        "congestion controls": dict.fromkeys(CONGESTION_CONTROLS, ""),
+        "engines": dict.fromkeys(engines.ENGINES, ""),
+        "profiles": {p.name: p.about for p in PROFILES.values()},
+    }
+    if as_json:
+        write_json(sys.stdout, known)
+        return
+    for heading, entries in known.items():
+        click.echo(f"{heading}:")
+        for name, about in entries.items():
+            click.echo(f"  {name:<20} {about}".rstrip())
+
+
+@main.command()
+@click.argument("experiment")
+@sweep_options
+@results_option
+@json_option
+def plan(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
+    """Show points, order, expected time and link rate. Needs no root, starts nothing."""
+    chosen = registry.find(experiment)
+    checked = resolve(given(options), chosen.defaults)
+    made = session.make_plan(chosen, checked, engines.make(checked.engine))
+    finished = (
+        {p.name for p in store.scan(results / chosen.name).points if p.finished} if made.certain else set()
+    )
+    for index, job in enumerate(made.jobs, 1):
+        state = "finished" if job.name in finished else "to run"
+        rate = made.rate_of(job.spec.topology)
+        if as_json:
+            name = job.name if rate.rate_mbps is not None else None
+            write_json(sys.stdout, {"event": "job", "index": index, "point": name, "state": state,
+                                    "expected_s": job.expected_s, "rate_mbps": rate.rate_mbps,
+                                    "rate_how": rate.how, "spec": job.spec.to_json()})  # fmt: skip
+        else:
+            click.echo(f"{index:3}  {state:8}  {duration(job.expected_s):>12}  {label(job.spec)}")
+    left = [job.expected_s for job in made.jobs if job.name not in finished]
+    if as_json:
+        write_json(sys.stdout, {"event": "total", "points": len(made.jobs), "to_run": len(left),
+                                "expected_s": sum(left)})  # fmt: skip
+        return
+    click.echo(f"{len(made.jobs)} points, {len(left)} to run, about {duration(sum(left))}")
+    for topology in chosen.topologies(checked):
+        click.echo(f"link rate at k={topology.k}: {_rate_text(made, topology)}")
+
+
+def _rate_text(made: session.Plan, topology: TopologySpec) -> str:
+    choice = made.rate_of(topology)
+    return choice.how if choice.rate_mbps is None else f"{choice.rate_mbps:g} Mb/s ({choice.how})"
+
+
+@main.command()
+@click.argument("experiment")
+@sweep_options
+@results_option
+@click.option("--force", is_flag=True, help="Run finished points again.")
+@json_option
+def run(experiment: str, results: Path, force: bool, as_json: bool, **options: Any) -> int:
+    """Run an experiment, or what is still missing of it, then show and draw the results."""
+    chosen = registry.find(experiment)
+    checked = resolve(given(options), chosen.defaults)
+    with interruptible():
+        return run_experiment(chosen, checked, results, force, as_json)
+
+
+@main.command()
+@click.argument("experiment")
+@sweep_options
+@results_option
+@json_option
+def status(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
+    """Show which points are ok, suspect, failed or missing."""
+    chosen = registry.find(experiment)
+    checked = resolve(given(options), chosen.defaults)
+    made = session.make_plan(chosen, checked, engines.make(checked.engine))
+    found = store.scan(results / chosen.name)
+    judged = {j.point.name: j for j in summary.judge(found.points)}
+    planned = [job.name for job in made.jobs] if made.certain else []
+    for error in found.broken:
+        click.echo(f"refabric: {error}", err=True)
+    for name in dict.fromkeys((*planned, *judged)):
+        _print_state(name, judged.get(name), name in planned, chosen.name, as_json)
+    if not made.certain:
+        click.echo(
+            "the plan's own points have no names before the link rate is measured: give --rate", err=True
+        )
+    if not as_json:
+        done = sum(name in judged and judged[name].point.finished for name in planned)
+        click.echo(f"{done} of {len(made.jobs)} planned points finished; {len(judged)} stored in all")
+
+
+def _print_state(
+    name: str, judged: summary.Judged | None, planned: bool, experiment: str, as_json: bool
+) -> None:
+    state = str(judged.status) if judged else "missing"
+    if as_json:
+        fields = point_fields(experiment, judged) if judged else {"point": name, "status": state}
+        write_json(sys.stdout, {"event": "status", "planned": planned, **fields})
+        return
+    reasons = f"  ({'; '.join(judged.reasons)})" if judged and judged.reasons else ""
+    click.echo(f"{state:8} {name}{'' if planned else '  (not of this plan)'}{reasons}")
+
+
+@main.command()
+@click.argument("experiment")
+@results_option
+@json_option
+def plot(experiment: str, results: Path, as_json: bool) -> int:
+    """Show and draw every stored point. Damaged points are named and left out (exit 1)."""
+    chosen = registry.find(experiment)
+    directory = results / chosen.name
+    found = store.scan(directory)
+    for error in found.broken:
+        click.echo(f"refabric: {error}", err=True)
+    if not found.points:
+        raise UsageError(
+            f"nothing to draw in {directory}: run `refabric run {chosen.name}` first, or give --results"
+        )
+    judged = summary.judge(found.points)
+    charts = figures.draw(chosen, judged, directory)
+    if as_json:
+        write_json(sys.stdout, {"event": "charts", "charts": [str(path) for path in charts]})
+    else:
+        table.print_results(sys.stdout, judged, chosen.published)
+        for path in charts:
+            click.echo(str(path))
+    return 1 if found.broken else 0
+
+
+@main.command()
+@json_option
+def doctor(as_json: bool) -> int:
+    """Prove, by doing, that this machine can run experiments; say what to install where not."""
+    from setup import doctor as checks
+
+    return checks.main(json=as_json)
+
+
+@main.command()
+@click.argument("topology")
+@click.option(
+    "--rate", type=float, default=10.0, show_default=True, metavar="MBPS", help="Link rate in Mb/s."
+)
+@click.option(
+    "--queue", type=int, default=100, show_default=True, metavar="PKTS", help="Queue of every port."
+)
+@click.option(
+    "--delay", type=float, default=0.0, show_default=True, metavar="US", help="Delay of a link in us."
+)
+def shell(topology: str, rate: float, queue: int, delay: float) -> int:
+    """Mininet's prompt on a running network: refabric shell ft,4."""
+    topos.build(*topos.parse(topology))
+    link = LinkSpec(
+        parse_rate(str(rate)) or rate,
+        at_least("--delay", delay, 0, "us"),
+        queue_pkts=int(at_least("--queue", queue, 1, "packet")),
+        nic_queue_pkts=queue,
+    )
+    from engines.emulation import shell as prompt
+
+    return prompt.main(topology, link)
+
+
+@main.command()
+@click.option("--k", default="8", show_default=True, metavar="K,...", help="FatTree sizes to measure for.")
+@json_option
+def calibrate(k: str, as_json: bool) -> None:
+    """Measure, and remember, the link rate this machine carries."""
+    ks = parse_ks(k)
+    from engines.emulation import calibrate as measuring
+
+    human = sys.stderr if as_json else sys.stdout
+    with interruptible():
+        for size in ks:
+            topology = TopologySpec("fat_tree", {"k": size})
+            rate_mbps = float(measuring.calibrate(topology, PlainProgress(human)))
+            if as_json:
+                write_json(sys.stdout, {"event": "rate", "k": size, "rate_mbps": rate_mbps})
+            else:
+                click.echo(f"k={size}: {rate_mbps:g} Mb/s")
+
+
+if __name__ == "__main__":
+    main()

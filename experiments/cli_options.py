@@ -1,0 +1,121 @@
+"""The command line's common parts: options shared by plan, run and status, and one line for every error."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from experiments.options import Given
+from experiments.profiles import DEFAULT, PROFILES
+from fabric.errors import RefabricError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+INTERRUPTED = 130
+
+_SWEEP_OPTIONS = (
+    click.option("--k", metavar="K,...", help="FatTree sizes: even, from 4 up, e.g. 4,8."),
+    click.option("--workload", metavar="NAME,...", help="Traffic matrices, or all."),
+    click.option(
+        "--subflows", metavar="N,...", help="Subflow counts 1..32, e.g. 1-8 or 1,2,8; 1 is plain TCP."
+    ),
+    click.option("--cc", default="reno", show_default=True, help="Congestion control: reno, cubic, bbr."),
+    click.option("--engine", default="mininet", show_default=True, help="mininet or fake."),
+    click.option("--dataplane", default="fabric", show_default=True, help="What carries the packets."),
+    click.option("--traffic", default="iperf3", show_default=True, help="What makes the traffic."),
+    click.option(
+        "--routing", default="hashed", show_default=True, help="Choice of path, e.g. hashed or ecmp."
+    ),
+    click.option(
+        "--rate", metavar="MBPS|auto", help="Link rate in Mb/s; auto: the most this machine carries."
+    ),
+    click.option(
+        "--queue", type=int, default=100, show_default=True, metavar="PKTS", help="Queue of every port."
+    ),
+    click.option(
+        "--delay", type=float, default=0.0, show_default=True, metavar="US", help="Delay of a link in us."
+    ),
+    click.option("--seconds", type=float, metavar="S", help="Measured seconds of a point."),
+    click.option("--warmup", type=float, metavar="S", help="Seconds of traffic before measuring."),
+    click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="First seed."),
+    click.option("--seeds", type=int, metavar="COUNT", help="How many seeds, counting up from the first."),
+    click.option("--profile", default=DEFAULT, show_default=True, help=f"Defaults: {', '.join(PROFILES)}."),
+    click.option("--qmon", is_flag=True, help="Sample the queue lengths of every port."),
+)
+
+results_option = click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    metavar="DIR",
+    help="Where results are kept.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object a line, nothing else.")
+
+
+def sweep_options(command: Command) -> Command:
+    """Add every option that says what a sweep is made of; they arrive as keywords for `given`."""
+    for option in reversed(_SWEEP_OPTIONS):
+        command = option(command)
+    return command
+
+
+def given(options: dict[str, Any]) -> Given:
+    """The keywords of `sweep_options` as one value."""
+    return Given(**options)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Let SIGTERM and a hang-up end the block as Ctrl-C does, unless they are ignored (nohup)."""
+
+    def stop(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    chosen = [s for s in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(s) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in chosen}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class OneLineErrors(click.Group):
+    """A group of commands that ends every error in one line on stderr and the exit code of its kind."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:  # type: ignore[override]  # noqa: E501
+        """Run a command and exit the process."""
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(args=args, prog_name=prog_name or "refabric", **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except click.ClickException as error:
+            _say(f"{error.format_message()} (see {_where(error)} --help)")
+            sys.exit(error.exit_code)
+        except RefabricError as error:
+            _say(str(error))
+            sys.exit(error.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            _say("interrupted")
+            sys.exit(INTERRUPTED)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _where(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return context.command_path if context else "refabric"
+
+
+def _say(text: str) -> None:
+    click.echo(f"refabric: {' '.join(text.split())}", err=True)

@@ -1,0 +1,56 @@
+"""How much time to spend: named sets of defaults that explicit options override."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Profile:
+    """`None` leaves the experiment's own default."""
+
+    name: str
+    about: str
+    ks: tuple[int, ...] | None
+    subflows: tuple[int, ...] | None
+    seconds: float
+    warmup_s: float
+    rate_mbps: float | None
+    """Link rate in Mb/s; None is `auto`."""
+    seeds: int
+
+
+PROFILES: dict[str, Profile] = {
+    "smoke": Profile(
+        "smoke",
+        "k=4, TCP and 2, 8 subflows, 8 s each at 10 Mb/s: under 2 minutes, does everything work?",
+        ks=(4,),
+        subflows=(1, 2, 8),
+        seconds=8.0,
+        warmup_s=3.0,
+        rate_mbps=10.0,
+        seeds=1,
+    ),
+    "quick": Profile(
+        "quick",
+        "TCP and 2..8 subflows, 40 s each after 20 s of warm-up, one permutation",
+        ks=None,
+        subflows=None,
+        seconds=40.0,
+        warmup_s=20.0,
+        rate_mbps=None,
+        seeds=1,
+    ),
+    "paper": Profile(
+        "paper",
+        "as quick, over 6 permutations, so that charts may draw intervals",
+        ks=None,
+        subflows=None,
+        seconds=40.0,
+        warmup_s=20.0,
+        rate_mbps=None,
+        seeds=6,
+    ),
+}
+
+DEFAULT = "quick"

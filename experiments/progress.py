@@ -1,0 +1,216 @@
+"""Three ways to tell how a sweep is getting on: a live line on a terminal, plain lines, JSON lines.
+
+JSON lines are alone on their stream; the human text then goes to the other one.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from engines.result import Status
+from engines.spec import RunSpec
+from experiments import summary
+from experiments.reference import is_reference
+from experiments.store import finite
+from experiments.sweep import Job, Place, Progress
+
+
+def duration(seconds: float) -> str:
+    """Seconds for a reader: `8 s`, `4 min 10 s`, `2 h 05 min`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def label(spec: RunSpec) -> str:
+    """A point in a reader's words: `k=8 one_to_one, MPTCP 4 subflows, seed 1`."""
+    if is_reference(spec):
+        return f"k={spec.topology.k} reference, one uncongested TCP flow"
+    return f"k={spec.topology.k} {spec.workload.matrix}, {transport_label(spec)}, seed {spec.seed}"
+
+
+def transport_label(spec: RunSpec) -> str:
+    """`TCP`, or `MPTCP 4 subflows`."""
+    count = spec.transport.subflows
+    return "TCP" if count == 1 else f"MPTCP {count} subflows"
+
+
+def verdict(judged: summary.Judged) -> str:
+    """What came of a point, on one line."""
+    goodput, pct = judged.goodput_mbps, judged.goodput_pct
+    if goodput is None:
+        number = ""
+    elif pct is None or is_reference(judged.spec):
+        number = f" {goodput.mean:.3g} Mb/s"
+    else:
+        number = f" {pct.mean:.1f} % of the reference (min {pct.minimum:.1f})"
+    reasons = f" ({'; '.join(judged.reasons)})" if judged.reasons else ""
+    return f"{judged.status}{number}{reasons}"
+
+
+def opening(jobs: Sequence[Job], pending: Sequence[Job]) -> str:
+    """The first line of a sweep."""
+    done = len(jobs) - len(pending)
+    already = f", {done} already finished" if done else ""
+    if not pending:
+        return f"{len(jobs)} points, all finished already: nothing to run (--force repeats them)"
+    return f"{len(jobs)} points{already}; about {duration(sum(job.expected_s for job in pending))} to go"
+
+
+class PlainProgress:
+    """A line when a point starts, one when it ends, and the engine's notes."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def _say(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)
+
+    def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
+        self._say(opening(jobs, pending))
+
+    def start(self, job: Job, place: Place) -> None:
+        self._say(f"[{place.index}/{place.total}] {label(job.spec)} ... ({duration(place.eta_s)} left)")
+
+    def phase(self, name: str, seconds: float) -> None:
+        """Phases would only make a log longer."""
+
+    def note(self, text: str) -> None:
+        self._say(f"  note: {text}")
+
+    def finish(self, judged: summary.Judged, place: Place) -> None:
+        took = duration(judged.point.elapsed_s)
+        self._say(f"[{place.index}/{place.total}] {label(judged.spec)}: {verdict(judged)}, took {took}")
+
+    def end(self) -> None:
+        """Nothing is open."""
+
+
+class RichProgress:
+    """Finished points scroll by; below them one live line: bar, point, phase, time left."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live: Live | None = None
+        self._job: Job | None = None
+        self._place = Place(0, 0, 0.0)
+        self._phase = ""
+        self._phase_s = 0.0
+        self._phase_began = self._began = time.monotonic()
+        self._done_s = self._total_s = 0.0
+
+    def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
+        self._console.print(opening(jobs, pending), highlight=False)
+        self._total_s = sum(job.expected_s for job in pending)
+        if pending:
+            self._live = Live(self, console=self._console, refresh_per_second=4, transient=True)
+            self._live.start()
+
+    def start(self, job: Job, place: Place) -> None:
+        self._job, self._place, self._phase = job, place, ""
+        self._began = time.monotonic()
+
+    def phase(self, name: str, seconds: float) -> None:
+        self._phase, self._phase_s, self._phase_began = name, seconds, time.monotonic()
+
+    def note(self, text: str) -> None:
+        self._console.print(f"  note: {text}", highlight=False, markup=False)
+
+    def finish(self, judged: summary.Judged, place: Place) -> None:
+        if self._job is not None:
+            self._done_s += self._job.expected_s
+        self._job, self._place = None, place
+        colour = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}[judged.status]
+        self._console.print(
+            f"[{place.index}/{place.total}] {label(judged.spec)}: {verdict(judged)}",
+            style=colour,
+            highlight=False,
+            markup=False,
+        )
+
+    def end(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def __rich__(self) -> Table:
+        """The live line as of now; rich asks for it four times a second."""
+        now = time.monotonic()
+        current_s = now - self._began if self._job else 0.0
+        expected_s = self._job.expected_s if self._job else 0.0
+        line = Table.grid(padding=(0, 1))
+        bar = ProgressBar(max(self._total_s, 1e-9), self._done_s + min(current_s, expected_s), width=24)
+        phase = f"{self._phase} {duration(now - self._phase_began)}" if self._phase else ""
+        if self._phase_s:
+            phase += f" of {duration(self._phase_s)}"
+        what = label(self._job.spec) if self._job else ""
+        left = duration(self._place.eta_s - min(current_s, expected_s))
+        line.add_row(bar, f"[{self._place.index}/{self._place.total}]", f"{what}", phase, f"{left} left")
+        return line
+
+
+class JsonProgress:
+    """One object a line: `begin`, `start`, `phase`, `note`, `point`; what people read goes to `human`."""
+
+    def __init__(self, stream: IO[str], human: Progress, experiment: str) -> None:
+        self._stream, self._human, self._experiment = stream, human, experiment
+
+    def emit(self, event: str, **fields: Any) -> None:
+        """Write one object."""
+        write_json(self._stream, {"event": event, **fields})
+
+    def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
+        expected_s = sum(job.expected_s for job in pending)
+        self.emit("begin", points=len(jobs), pending=len(pending), expected_s=round(expected_s, 1))
+        self._human.begin(jobs, pending)
+
+    def start(self, job: Job, place: Place) -> None:
+        self.emit("start", point=job.name, **_where(place), expected_s=round(job.expected_s, 1))
+        self._human.start(job, place)
+
+    def phase(self, name: str, seconds: float) -> None:
+        self.emit("phase", phase=name, expected_s=seconds)
+        self._human.phase(name, seconds)
+
+    def note(self, text: str) -> None:
+        self.emit("note", text=text)
+        self._human.note(text)
+
+    def finish(self, judged: summary.Judged, place: Place) -> None:
+        fields = point_fields(self._experiment, judged)
+        self.emit("point", **_where(place), elapsed_s=judged.point.elapsed_s, **fields)
+        self._human.finish(judged, place)
+
+    def end(self) -> None:
+        self._human.end()
+
+
+def point_fields(experiment: str, judged: summary.Judged) -> dict[str, Any]:
+    """A point for machines: its name, and the columns of summary.csv under their names."""
+    return {"point": judged.point.name, **summary.record(experiment, judged)}
+
+
+def write_json(stream: IO[str], fields: Mapping[str, Any]) -> None:
+    """One object on one line of `stream`, at once."""
+    stream.write(json.dumps(finite(fields), allow_nan=False) + "\n")
+    stream.flush()
+
+
+def _where(place: Place) -> dict[str, float]:
+    return {"index": place.index, "total": place.total, "eta_s": round(place.eta_s, 1)}
+
+
+def for_stream(stream: IO[str]) -> Progress:
+    """The human progress that suits `stream`: live on a terminal, else plain lines."""
+    return RichProgress(Console(file=stream)) if stream.isatty() else PlainProgress(stream)

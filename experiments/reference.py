@@ -1,0 +1,37 @@
+"""The reference of a point: what one uncongested TCP flow reaches on the same links.
+
+Goodput in percent is of this number (the CS244 posts' definition), so that headers and the
+stack's own losses cancel. The reference is a point of its own, found by its spec alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from engines.spec import RunSpec, TransportSpec, WorkloadSpec
+
+MATRIX = "reference"
+MAX_WARMUP_S = 10.0
+MAX_SECONDS = 20.0
+
+
+def is_reference(spec: RunSpec) -> bool:
+    """Whether this point is itself a reference."""
+    return spec.workload.matrix == MATRIX
+
+
+def reference_of(spec: RunSpec) -> RunSpec:
+    """The reference point of `spec`: same links, stack and data plane, one TCP flow.
+
+    One flow on an idle network settles at once and depends on no permutation, so the seed is fixed
+    and long sweeps share a reference of at most 20 s. Idempotent.
+    """
+    return dataclasses.replace(
+        spec,
+        workload=WorkloadSpec(MATRIX),
+        transport=TransportSpec(subflows=1, cc=spec.transport.cc),
+        warmup_s=min(spec.warmup_s, MAX_WARMUP_S),
+        seconds=min(spec.seconds, MAX_SECONDS),
+        seed=1,
+        queue_sample_ms=0,
+    )

@@ -1,0 +1,19 @@
+"""Every experiment there is: a new one is its file and a line here."""
+
+from __future__ import annotations
+
+from experiments import one_to_one
+from experiments.experiment import Experiment
+from fabric.errors import UsageError
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "cs244-one-to-one": one_to_one.EXPERIMENT,
+}
+
+
+def find(name: str) -> Experiment:
+    """The experiment called `name`. Raises UsageError listing the known ones."""
+    try:
+        return EXPERIMENTS[name]
+    except KeyError:
+        raise UsageError(f"experiment {name}: unknown; choose from: {', '.join(EXPERIMENTS)}") from None

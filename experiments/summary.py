@@ -1,0 +1,133 @@
+"""summary.csv: one row a point, recomputed from the stored points, percentages of their references.
+
+A point whose reference is suspect is suspect itself: its percentage rests on a number nobody
+should believe. A point without a usable reference keeps its raw Mb/s and empty percentages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from engines.result import Status
+from engines.spec import RunSpec
+from experiments import files, stats
+from experiments.reference import is_reference, reference_of
+from experiments.store import SUMMARY, Store, StoredPoint
+from experiments.tables import Cell, csv_bytes
+
+COLUMNS = (
+    "experiment", "engine", "dataplane", "topology", "k", "hosts", "workload", "transport", "subflows", "cc",
+    "rate_mbps", "queue_pkts", "seconds", "seed", "status", "reasons", "goodput_mbps_mean", "reference_mbps",
+    "goodput_pct_mean", "goodput_pct_min", "goodput_pct_median", "goodput_pct_max", "jain", "cpu_busy_pct",
+    "late_p99_us", "retransmits", "drops",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A stored point beside its reference: what tables, summaries and charts show of it.
+
+    `reference_mbps` is the reference flow's goodput in Mb/s; `goodput_mbps` and `goodput_pct` spread
+    over the point's flows. None where there is no such number.
+    """
+
+    point: StoredPoint
+    status: Status
+    reasons: tuple[str, ...]
+    reference_mbps: float | None
+    goodput_mbps: stats.Spread | None
+    goodput_pct: stats.Spread | None
+    jain: float | None
+
+    @property
+    def spec(self) -> RunSpec:
+        return self.point.spec
+
+    def metric(self, name: str) -> float | None:
+        return self.point.metrics.get(name)
+
+    @property
+    def retransmits(self) -> int | None:
+        """Segments sent again by all flows; None without flows."""
+        return sum(flow.retransmits for flow in self.point.flows) if self.point.flows else None
+
+    @property
+    def drops(self) -> float | None:
+        """Packets dropped by all ports; the engine's own count where there is no port table."""
+        return sum(port.drops for port in self.point.ports) if self.point.ports else self.metric("drops")
+
+
+def judge(points: Iterable[StoredPoint]) -> list[Judged]:
+    """Every point beside its reference, in the order of `order`."""
+    known = {point.spec.content_hash(): point for point in points}
+    return [_judged(point, known) for point in sorted(known.values(), key=lambda p: order(p.spec))]
+
+
+def order(spec: RunSpec) -> tuple[object, ...]:
+    """Sort key of points for readers: by network, then reference, then transport, then seed."""
+    return (
+        spec.engine, spec.dataplane, spec.topology.kind, spec.topology.k, spec.link.rate_mbps,
+        not is_reference(spec), spec.workload.matrix, spec.transport.cc, spec.transport.subflows,
+        spec.seed, spec.content_hash(),
+    )  # fmt: skip
+
+
+def _judged(point: StoredPoint, known: Mapping[str, StoredPoint]) -> Judged:
+    reference = known.get(reference_of(point.spec).content_hash())
+    reference_mbps = _reference_mbps(reference)
+    status, reasons = point.status, point.reasons
+    if status is not Status.FAILED and _is_suspect(reference) and reference is not point:
+        status = Status.SUSPECT
+        reasons = (*reasons, "its reference is suspect")
+    goodputs = [] if point.status is Status.FAILED else [flow.goodput_mbps for flow in point.flows]
+    goodput = stats.spread(goodputs) if goodputs else None
+    return Judged(
+        point,
+        status,
+        reasons,
+        reference_mbps,
+        goodput,
+        goodput.scaled(100.0 / reference_mbps) if goodput and reference_mbps else None,
+        stats.jain(goodputs) if goodputs else None,
+    )
+
+
+def _is_suspect(reference: StoredPoint | None) -> bool:
+    return reference is not None and reference.status is Status.SUSPECT
+
+
+def _reference_mbps(reference: StoredPoint | None) -> float | None:
+    """Goodput of the reference flow in Mb/s; None when there is none to divide by."""
+    if reference is None or reference.status is Status.FAILED or not reference.flows:
+        return None
+    return stats.spread([flow.goodput_mbps for flow in reference.flows]).mean or None
+
+
+def record(experiment: str, judged: Judged) -> dict[str, Cell | None]:
+    """One line of summary.csv as COLUMNS and values; None where there is no such number."""
+    spec, pct, goodput = judged.spec, judged.goodput_pct, judged.goodput_mbps
+    values: tuple[Cell | None, ...] = (
+        experiment, spec.engine, spec.dataplane, spec.topology.kind, spec.topology.k, judged.point.hosts,
+        spec.workload.matrix, spec.transport.name, spec.transport.subflows, spec.transport.cc,
+        spec.link.rate_mbps, spec.link.queue_pkts, spec.seconds, spec.seed, judged.status.value,
+        "; ".join(judged.reasons), goodput.mean if goodput else None, judged.reference_mbps,
+        *((pct.mean, pct.minimum, pct.median, pct.maximum) if pct else (None,) * 4), judged.jain,
+        judged.metric("cpu_busy_pct"), judged.metric("late_p99_us"), judged.retransmits, judged.drops,
+    )  # fmt: skip
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def _text(value: Cell | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
+    return str(value)
+
+
+def write(store: Store, points: Sequence[StoredPoint]) -> None:
+    """Rewrite the experiment's summary.csv atomically. Raises StoreError."""
+    records = [record(store.directory.name, judged) for judged in judge(points)]
+    rows = [[_text(value) for value in one.values()] for one in records]
+    files.replace_file(store.directory / SUMMARY, csv_bytes(COLUMNS, rows))

@@ -1,0 +1,221 @@
+"""The sweep: which points, in which order, for how long; one after the other; what is finished stays finished."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import math
+import time
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import topos
+from engines.engine import Engine, Observer
+from engines.result import RunResult, Status
+from engines.spec import RunSpec
+from experiments import files, store, summary
+from experiments.reference import reference_of
+from experiments.store import Store, StoredPoint, point_name
+from fabric.errors import HostUnfitError, RefabricError, StoreError
+
+
+@dataclass(frozen=True)
+class Job:
+    """A point of the plan and the wall time it is expected to take."""
+
+    spec: RunSpec
+    expected_s: float
+
+    @property
+    def name(self) -> str:
+        return point_name(self.spec)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the sweep is: job `index` (from 1) of `total` still to run; `eta_s` until all are done."""
+
+    index: int
+    total: int
+    eta_s: float
+
+
+class Progress(Observer, Protocol):
+    """Told how a sweep is getting on, and, as Observer, how its points are."""
+
+    def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
+        """The sweep has these points, of which `pending` are to run."""
+
+    def start(self, job: Job, place: Place) -> None:
+        """A point begins."""
+
+    def finish(self, judged: summary.Judged, place: Place) -> None:
+        """A point is stored."""
+
+    def end(self) -> None:
+        """The sweep is over, however it ended."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Every stored point of the plan, in plan order, and how the sweep ended."""
+
+    points: tuple[summary.Judged, ...]
+    planned: int
+    failures: tuple[str, ...]
+    """Points that failed while an earlier, finished result of theirs was kept (`--force`)."""
+    interrupted: bool
+
+    @property
+    def exit_code(self) -> int:
+        """0 all ok, 1 some failed, suspect or missing, 130 interrupted."""
+        if self.interrupted:
+            return 130
+        good = sum(judged.status is Status.OK for judged in self.points)
+        return 0 if good == self.planned and not self.failures else 1
+
+
+def plan(specs: Iterable[RunSpec], engine: Engine) -> list[Job]:
+    """The specs' references, then the specs, each once, with expected seconds."""
+    specs = list(specs)
+    once = {spec.content_hash(): spec for spec in (*map(reference_of, specs), *specs)}
+    return [Job(spec, spec.warmup_s + spec.seconds + engine.overhead_s(spec)) for spec in once.values()]
+
+
+def pending_jobs(jobs: Sequence[Job], stored: Iterable[StoredPoint], force: bool) -> list[Job]:
+    """The jobs still to run: not finished ones, or all of them by force."""
+    finished = set() if force else {point.name for point in stored if point.finished}
+    return [job for job in jobs if job.name not in finished]
+
+
+def remaining_s(pending: Sequence[Job], observed: Sequence[tuple[float, float]]) -> float:
+    """Seconds `pending` will take: expected, corrected by (expected, observed) seconds of finished jobs."""
+    expected = sum(job.expected_s for job in pending)
+    planned = sum(pair[0] for pair in observed)
+    return expected * sum(pair[1] for pair in observed) / planned if planned > 0 else expected
+
+
+def hosts_of(spec: RunSpec) -> int:
+    """How many hosts the point's topology has. Raises UsageError on an impossible topology."""
+    return len(topos.build(spec.topology.kind, spec.topology.params).hosts)
+
+
+def run(
+    jobs: Sequence[Job], engine: Engine, where: Store, progress: Progress, force: bool = False
+) -> Outcome:
+    """Run what is pending and keep every finished point; Ctrl-C ends it in order.
+
+    A point that fails is stored as failed and the sweep goes on. Raises StoreError when results
+    cannot be kept and HostUnfitError when the machine turns out unfit: going on would be in vain.
+    """
+    return _Sweep(list(jobs), engine, where, progress, force).run()
+
+
+class _Sweep:
+    """State of one sweep: what is stored, how long points took, what failed beside a kept result."""
+
+    def __init__(
+        self, jobs: list[Job], engine: Engine, where: Store, progress: Progress, force: bool
+    ) -> None:
+        self.jobs, self.engine, self.store, self.progress = jobs, engine, where, progress
+        self.force = force
+        self.stored: dict[str, StoredPoint] = {}
+        self.observed: list[tuple[float, float]] = []
+        self.failures: list[str] = []
+
+    def run(self) -> Outcome:
+        self._rescan(tell=True)
+        pending = pending_jobs(self.jobs, self.stored.values(), self.force)
+        interrupted = False
+        self.progress.begin(self.jobs, pending)
+        try:
+            for index, job in enumerate(pending):
+                self._one(job, index, pending)
+        except KeyboardInterrupt:
+            interrupted = True
+            self._rescan(tell=False)  # it may have come between a point's renaming and its summary
+        finally:
+            self.progress.end()
+        judged = {j.point.name: j for j in summary.judge(self.stored.values())}
+        points = tuple(judged[job.name] for job in self.jobs if job.name in judged)
+        return Outcome(points, len(self.jobs), tuple(self.failures), interrupted)
+
+    def _rescan(self, tell: bool) -> None:
+        found = store.scan(self.store.directory)
+        self.stored = {point.name: point for point in found.points}
+        if tell:
+            for error in found.broken:
+                self.progress.note(str(error))
+        if self.stored:
+            summary.write(self.store, list(self.stored.values()))
+
+    def _one(self, job: Job, index: int, pending: Sequence[Job]) -> None:
+        place = Place(index + 1, len(pending), remaining_s(pending[index:], self.observed))
+        self.progress.start(job, place)
+        began = time.monotonic()
+        with self.store.writing(job.spec) as writer:
+            result = attempt(self.engine, job.spec, self.progress, writer.raw)
+            elapsed_s = time.monotonic() - began
+            self.observed.append((job.expected_s, elapsed_s))
+            earlier = self.stored.get(job.name)
+            if result.status is Status.FAILED and earlier is not None and earlier.finished:
+                self.failures.append(job.name)
+                self.progress.note(
+                    f"{job.name} failed ({'; '.join(result.reasons)}); its earlier result is kept"
+                )
+            else:
+                self.stored[job.name] = writer.commit(result, hosts_of(job.spec), elapsed_s)
+        summary.write(self.store, list(self.stored.values()))
+        judged = next(j for j in summary.judge(self.stored.values()) if j.point.name == job.name)
+        left_s = remaining_s(pending[index + 1 :], self.observed)
+        self.progress.finish(judged, dataclasses.replace(place, eta_s=left_s))
+
+
+def attempt(engine: Engine, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+    """Run one point; whatever keeps it from having a result is the reason of a failed one.
+
+    Raises HostUnfitError, StoreError, and KeyboardInterrupt: what ends the sweep.
+    """
+    try:
+        return audited(engine.run(spec, observer, raw))
+    except (HostUnfitError, StoreError):
+        raise
+    except RefabricError as error:
+        return RunResult(Status.FAILED, (one_line(str(error)),))
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
+            raise files.store_error(f"writing below {raw}", error) from error
+        return _bug(error, raw)
+    except Exception as error:
+        # A bug costs its own point, not the night's sweep; the traceback is kept with the point.
+        return _bug(error, raw)
+
+
+def _bug(error: Exception, raw: Path) -> RunResult:
+    with files.storing(f"writing {raw / 'traceback.txt'}"):
+        (raw / "traceback.txt").write_text("".join(traceback.format_exception(error)))
+    reason = f"a bug: {type(error).__name__}: {error} (raw/traceback.txt has where)"
+    return RunResult(Status.FAILED, (one_line(reason),))
+
+
+def audited(result: RunResult) -> RunResult:
+    """`result`, failed when it promises numbers it does not have: never a missing bar."""
+    if result.status is Status.FAILED:
+        return (
+            result if result.reasons else dataclasses.replace(result, reasons=("the engine gave no reason",))
+        )
+    lacking = [flow.flow for flow in result.flows if not math.isfinite(flow.goodput_mbps)]
+    if not result.flows or lacking:
+        what = f"flow {lacking[0]} has no goodput" if lacking else "no flow has data"
+        return dataclasses.replace(result, status=Status.FAILED, reasons=(*result.reasons, what))
+    if result.status is Status.SUSPECT and not result.reasons:
+        return dataclasses.replace(result, reasons=("the engine gave no reason",))
+    return result
+
+
+def one_line(text: str) -> str:
+    """`text` on one line."""
+    return " ".join(text.split())

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# TCP against MPTCP on a FatTree, with this machine's own kernel: installs what is missing, runs, draws.
+set -eu
+
+command="$0${*:+ $*}"
+
+usage() {
+    cat <<'TEXT'
+Usage: sudo ./run_mptcp.sh [k|all] [workload|all] [qmon] [options of refabric run]
+
+  k         FatTree size: even, from 4 up (default 4); all = 4, 6 and 8
+  workload  one_to_one (default), one_to_several, all_to_all; all = each of them
+  qmon      sample the queue lengths of every port as well
+
+Examples:
+  sudo ./run_mptcp.sh 4
+  sudo ./run_mptcp.sh 8 one_to_one --profile paper
+  sudo ./run_mptcp.sh all all qmon --rate 5
+
+Results and charts go to ./results (or --results DIR). An interrupted run continues when the same
+command is given again. Options: .venv/bin/refabric run --help, once installed.
+TEXT
+}
+
+fail() { # exit code, message
+    printf 'run_mptcp.sh: %s\n' "$2" >&2
+    exit "$1"
+}
+
+root=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd -P)
+
+for argument in "$@"; do
+    case $argument in -h | --help) usage; exit 0 ;; esac
+done
+
+k=4 workload=one_to_one
+qmon=()
+if [ $# -gt 0 ]; then
+    case $1 in
+        -[0-9]*) fail 2 "k must be an even number from 4 up, not '$1': e.g. ./run_mptcp.sh 4" ;;
+        -* | qmon) ;;
+        all) k=4,6,8; shift ;;
+        *[!0-9]* | '') ;;
+        *)
+            [ "${#1}" -le 3 ] && [ "$((10#$1))" -ge 4 ] && [ "$((10#$1 % 2))" -eq 0 ] ||
+                fail 2 "k must be an even number from 4 up, not '$1': e.g. ./run_mptcp.sh 4"
+            k=$((10#$1)); shift ;;
+    esac
+fi
+if [ $# -gt 0 ]; then
+    case $1 in
+        -* | qmon) ;;
+        all | one_to_one | one_to_several | all_to_all) workload=$1; shift ;;
+        *) fail 2 "'$1' is neither a k nor a workload: k is an even number from 4 up or all, a workload is one_to_one, one_to_several, all_to_all or all" ;;
+    esac
+fi
+if [ $# -gt 0 ] && [ "$1" = qmon ]; then
+    qmon=(--qmon); shift
+fi
+if [ $# -gt 0 ]; then
+    case $1 in -*) ;; *) fail 2 "unexpected '$1': k, workload and qmon come first, in this order, then options" ;; esac
+fi
+
+if [ "$(id -u)" -ne 0 ]; then
+    fail 3 "real hosts need root: run  sudo $command"
+fi
+
+# stdout is kept for the run: with --json it is read by a machine.
+"$root/setup/install.sh" --quiet >&2
+
+exec "$root/.venv/bin/refabric" run cs244-one-to-one --k "$k" --workload "$workload" ${qmon[@]+"${qmon[@]}"} "$@"
