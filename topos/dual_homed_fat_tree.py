@@ -23,6 +23,11 @@ is a multiple of 3; the authors ran k=12, 8 hosts). An edge switch then uses h +
 | 12 | 576 | 144 | 72 | 36 | 8 | 5 | 96 : 36 |
 
 For large k the core carries 3/4 of what all hosts could send through one NIC each.
+
+**Two planes.** Core c reaches aggregation switch c // (k/2) of every pod, hence only first or only second
+switches of pairs. So when k is a multiple of 4 the first switches and the second ones form two separate
+networks that meet in the hosts alone: a subflow runs eth0 to eth0 or eth1 to eth1, and there is no
+path from eth0 to eth1. (Otherwise the middle aggregation switches join them in part.)
 """
 
 from __future__ import annotations

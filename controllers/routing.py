@@ -1,0 +1,73 @@
+"""Policies: which of the equal shortest paths a flow takes, as a function of its 5-tuple and a seed.
+
+`path` is the reference the C++ core's forwarding is tested against, and what a figure about collisions
+is computed from; nothing on the data path calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from controllers.groups import EcmpTables, Group
+from controllers.hashing import FiveTuple, flow_hash, mix, switch_seed
+from fabric.errors import UsageError
+from topos.topology import Topology
+
+Walk = Callable[[EcmpTables, int, int, int, int], tuple[int, ...]]
+"""(tables, seed, flow hash, source switch, destination's position in attach) -> switches passed."""
+
+
+def hashed(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tuple[int, ...]:
+    """One hash picks the whole path, as RipL does: path number `mix(h, seed) mod count` of the shortest
+    paths in lexicographic order.
+
+    The number is unranked hop by hop: a next hop with n paths beyond it stands for n consecutive
+    numbers, so every switch needs only its own group and the number left.
+    """
+    rank = mix(h, seed) % max(tables.path_count(switch, target), 1)
+    walked = [switch]
+    while group := tables.group(walked[-1], target):
+        node, rank = _unrank(group, rank)
+        walked.append(node)
+    return tuple(walked)
+
+
+def ecmp(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tuple[int, ...]:
+    """Every switch picks a next hop by itself, as real ones do: member `mix(h, its own seed) mod size`."""
+    walked = [switch]
+    while group := tables.group(walked[-1], target):
+        walked.append(group[mix(h, switch_seed(seed, walked[-1])) % len(group)].node)
+    return tuple(walked)
+
+
+POLICIES: dict[str, Walk] = {"hashed": hashed, "ecmp": ecmp}
+
+
+def path(
+    topology: Topology, tables: EcmpTables, policy: str, seed: int, five_tuple: FiveTuple
+) -> tuple[int, ...]:
+    """Node indices from the source host to the destination host that packets of `five_tuple` pass.
+
+    A host with several NICs uses the one that holds the tuple's address. Raises UsageError for an unknown
+    policy, an address no host has, a flow of a host to itself, or NICs that no path joins (in a dual-homed
+    FatTree, a host's first and another's second).
+    """
+    if policy not in POLICIES:
+        raise UsageError(f"unknown routing policy '{policy}': choose one of {', '.join(POLICIES)}")
+    src, dst = topology.nic_by_ip(five_tuple.src), topology.nic_by_ip(five_tuple.dst)
+    if src.host == dst.host:
+        raise UsageError(f"{five_tuple.src} and {five_tuple.dst} are the same host: nothing to route")
+    target = tables.attach.index(dst.switch)
+    walked = POLICIES[policy](tables, seed, flow_hash(five_tuple), src.switch, target)
+    if walked[-1] != dst.switch:
+        raise UsageError(f"no path joins {src.name} ({src.ip}) and {dst.name} ({dst.ip}): use another NIC")
+    return (src.host, *walked, dst.host)
+
+
+def _unrank(group: Group, rank: int) -> tuple[int, int]:
+    """The next hop whose block of path numbers holds `rank`, and the number within that block."""
+    for node, paths in group:
+        if rank < paths:
+            return node, rank
+        rank -= paths
+    raise ValueError(f"rank beyond the {sum(hop.paths for hop in group)} paths of this group")

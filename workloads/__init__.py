@@ -1,0 +1,1 @@
+"""Workloads: who sends to whom (`matrices.py`), and the programs that generate the traffic."""
