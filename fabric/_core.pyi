@@ -1,35 +1,13 @@
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fabric.plan import NetworkPlan
+from fabric.readings import Counters, Snapshot
 
 FiveTupleNumbers = tuple[int, int, int, int, int]
-
-class PortCounters(TypedDict):
-    tx_packets: npt.NDArray[np.uint64]
-    tx_bytes: npt.NDArray[np.uint64]
-    drops: npt.NDArray[np.uint64]
-    max_queue_pkts: npt.NDArray[np.uint32]
-    queued_pkts: npt.NDArray[np.uint32]
-    injected: int
-    delivered: int
-    dropped: int
-    hops: int
-    in_flight: int
-
-class Snapshot(PortCounters):
-    now_s: float
-    ring_drops: int
-    send_refused: int
-    not_ipv4: int
-    no_such_host: int
-    oversized: int
-    no_memory: int
-    cpu_s: float
-    lateness: npt.NDArray[np.uint64]
 
 LATENESS_EDGES_NS: npt.NDArray[np.uint64]
 
@@ -50,7 +28,7 @@ class VirtualFabric:
     def run_until(self, limit_ps: int) -> list[tuple[int, int, int, bool]]: ...
     def set_port_up(self, port: int, up: bool, when_ps: int) -> None: ...
     def next_due_ps(self) -> int: ...
-    def counters(self) -> PortCounters: ...
+    def counters(self) -> Counters: ...
 
 class RealtimeFabric:
     def __init__(

@@ -1,0 +1,42 @@
+"""What the core tells about itself, as the extension returns it. Arrays have one entry a port."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Counters(TypedDict):
+    """Packets handed in, out, lost, and held; `hops` counts arrivals at the far end of a link."""
+
+    injected: int
+    delivered: int
+    dropped: int
+    hops: int
+    in_flight: int
+    tx_packets: npt.NDArray[np.uint64]
+    tx_bytes: npt.NDArray[np.uint64]
+    drops: npt.NDArray[np.uint64]
+    max_queue_pkts: npt.NDArray[np.uint32]
+    queued_pkts: npt.NDArray[np.uint32]
+
+
+class Snapshot(Counters):
+    """The real-time fabric's own truth.
+
+    `lateness` is a histogram over `LATENESS_EDGES_NS`: for every frame, how long after its due time
+    its destination had it. `cpu_s` is the CPU time of the fabric's thread, the receivers' softirq
+    work that runs inside its system calls included.
+    """
+
+    now_s: float
+    ring_drops: int
+    send_refused: int
+    not_ipv4: int
+    no_such_host: int
+    oversized: int
+    no_memory: int
+    cpu_s: float
+    lateness: npt.NDArray[np.uint64]

@@ -1,0 +1,1 @@
+"""Setting a machine up and proving that it is fit."""

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# Installs what refabric needs: Debian packages, a virtual environment in .venv that sees Debian's
+# Mininet, and the C++ core. Does nothing, in well under two seconds, when all is there.
+#
+#   setup/install.sh [--quiet]        needs root only where a Debian package is missing
+#
+# Exit codes: 0 ready, 2 wrong arguments, 3 this machine cannot be made ready (the last line says why).
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+venv=$root/.venv
+python=/usr/bin/python3   # the interpreter Debian's mininet package is installed for
+packages=(mininet iperf3 mptcpize iproute2 ethtool iputils-ping util-linux procps
+          python3 python3-venv python3-dev g++ cmake)
+quiet=no
+
+say() { [ "$quiet" = yes ] || printf '%s\n' "$*"; }
+unfit() { printf 'setup: %s\n' "$*" >&2; exit 3; }
+
+missing_packages() {
+    local package state
+    for package in "${packages[@]}"; do
+        state=$(grep -c "^$package install ok installed" <<<"$installed" || true)
+        [ "$state" != 0 ] || printf '%s ' "$package"
+    done
+}
+
+query_packages() {
+    # shellcheck disable=SC2016 -- dpkg-query expands these, not the shell
+    installed=$(dpkg-query -W -f '${Package} ${Status}\n' "${packages[@]}" 2>/dev/null || true)
+}
+
+install_packages() {
+    command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
+        unfit "this is not Debian or Ubuntu: install ${packages[*]} by hand on a Debian 12+ or Ubuntu 24.04+ machine"
+    query_packages
+    local missing log
+    missing=$(missing_packages)
+    [ -n "$missing" ] || return 0
+    [ "$(id -u)" = 0 ] || unfit "missing packages: $missing- run: sudo setup/install.sh"
+    printf 'setup: installing %s\n' "$missing" >&2
+    log=$(mktemp)
+    # shellcheck disable=SC2086 -- one word a package
+    if ! { apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends \
+            -o DPkg::Lock::Timeout=300 $missing; } >"$log" 2>&1 </dev/null; then
+        tail -n 15 "$log" >&2
+        rm -f "$log"
+        unfit "apt-get could not install: $missing- mend what it says above, then run setup/install.sh again"
+    fi
+    rm -f "$log"
+}
+
+fingerprint() {
+    # Content of the given files, where the tree stands, and which Python it is for.
+    { "$python" -V; printf '%s\n' "$root"; cat "$@"; } | sha256sum | cut -c1-16
+}
+
+core_sources() {
+    find "$root/fabric" \( -name '*.cpp' -o -name '*.hpp' -o -name CMakeLists.txt \) -print0 | sort -z |
+        xargs -0 cat -- "$root/pyproject.toml" "$root/requirements.txt"
+}
+
+is_current() { [ -f "$venv/.refabric-$1" ] && [ "$(cat "$venv/.refabric-$1")" = "$2" ]; }
+
+run_logged() {
+    local what=$1 log
+    shift
+    log=$(mktemp)
+    printf 'setup: %s\n' "$what" >&2
+    if ! "$@" >"$log" 2>&1 </dev/null; then
+        tail -n 40 "$log" >&2
+        rm -f "$log"
+        unfit "$what failed: '$*' (its last lines are above)"
+    fi
+    rm -f "$log"
+}
+
+install_environment() {
+    local wanted
+    wanted=$(fingerprint "$root/requirements.txt")
+    is_current environment "$wanted" && return 0
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+        unfit "$("$python" -V) is too old: Python 3.11 is needed (Debian 12+, Ubuntu 24.04+)"
+    rm -rf "$venv"
+    run_logged "making .venv" "$python" -m venv --system-site-packages "$venv"
+    run_logged "installing the pinned Python packages" "$venv/bin/pip" install --disable-pip-version-check \
+        --ignore-installed --requirement "$root/requirements.txt"
+    printf '%s\n' "$wanted" >"$venv/.refabric-environment"
+}
+
+install_core() {
+    local wanted
+    wanted=$(core_sources | fingerprint -)
+    is_current core "$wanted" && return 0
+    run_logged "building the fabric core" "$venv/bin/pip" install --disable-pip-version-check \
+        --no-build-isolation --no-deps --editable "$root"
+    printf '%s\n' "$wanted" >"$venv/.refabric-core"
+}
+
+give_back() {
+    # Under sudo the tree stays its owner's.
+    [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ] || return 0
+    local path
+    for path in "$venv" "$root/build"; do
+        [ ! -e "$path" ] || chown -R --no-dereference "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$path"
+    done
+}
+
+main() {
+    case "${1:-}" in
+        --quiet) quiet=yes ;;
+        '') ;;
+        *) printf 'usage: setup/install.sh [--quiet]\n' >&2; exit 2 ;;
+    esac
+    exec 9<"$root/setup"
+    flock -w 900 9 || unfit "another setup/install.sh has been running for 15 minutes; end it and try again"
+    install_packages
+    local before
+    before=$(stat -c %Y "$venv/.refabric-core" 2>/dev/null || echo none)
+    install_environment
+    install_core
+    [ "$before" = "$(stat -c %Y "$venv/.refabric-core")" ] || give_back
+    say "refabric is ready: .venv/bin/refabric"
+}
+
+main "$@"

@@ -1,0 +1,204 @@
+"""The core between real veth ends: no frame lost, duplicated, reordered or corrupted."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from engines.emulation.netns import call_in_netns
+from fabric._core import RealtimeFabric
+from fabric.readings import Snapshot
+from tests.emulation.endpoint_lab import run_isolated
+from tests.fabric.plans import ip, one_switch
+
+pytestmark = pytest.mark.emulation
+
+ETH_P_ALL = 3
+GATEWAY = bytes.fromhex("02ffffffff00")
+HOSTS = 3
+MACS = [f"02:00:00:00:00:{i:02x}" for i in range(HOSTS)]
+
+
+class Lab(NamedTuple):
+    fabric: RealtimeFabric
+    ends: list[socket.socket]
+
+    def settled(self) -> Snapshot:
+        deadline = time.monotonic() + 10
+        while (snapshot := self.fabric.snapshot())["in_flight"] and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return snapshot
+
+
+@contextmanager
+def lab(rate_bps: int = 1_000_000_000, queue_pkts: int = 1000) -> Iterator[Lab]:
+    """Three host ends in a namespace of their own, raw sockets on them, and a running fabric."""
+    holder = subprocess.Popen(["unshare", "--net", "sleep", "60"])
+    wait_for_namespace(holder.pid)
+    for i in range(HOSTS):
+        run(f"ip link add n{i} type veth peer name h{i} netns {holder.pid} address {MACS[i]}")
+        run(f"ip link set n{i} up")
+    ends = [call_in_netns(holder.pid, partial(open_end, f"h{i}")) for i in range(HOSTS)]
+    plan = one_switch(HOSTS, rate_bps=rate_bps, queue_pkts=queue_pkts)
+    fabric = RealtimeFabric(plan, [socket.if_nametoindex(f"n{i}") for i in range(HOSTS)], MACS)
+    fabric.start()
+    try:
+        yield Lab(fabric, ends)
+    finally:
+        fabric.stop()
+        holder.kill()
+        holder.wait()
+
+
+def run(command: str) -> None:
+    subprocess.run(command.split(), check=True)
+
+
+def wait_for_namespace(pid: int) -> None:
+    mine = os.readlink("/proc/self/ns/net")
+    deadline = time.monotonic() + 5
+    while os.readlink(f"/proc/{pid}/ns/net") == mine:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def open_end(name: str) -> socket.socket:
+    subprocess.run(["ip", "link", "set", name, "up"], check=True)
+    end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+    end.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
+    end.setsockopt(263, 23, 1)  # SOL_PACKET, PACKET_IGNORE_OUTGOING
+    end.bind((name, ETH_P_ALL))
+    return end
+
+
+def udp_frame(src: int, dst: int, payload: bytes) -> bytes:
+    source, destination = struct.pack("!I", ip("10.0.0.1") + src), struct.pack("!I", ip("10.0.0.1") + dst)
+    header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28 + len(payload), 0, 0, 64, 17, 0, source, destination)
+    udp = struct.pack("!HHHH", 1000 + src, 2000 + dst, 8 + len(payload), 0)
+    return GATEWAY + bytes.fromhex(MACS[src].replace(":", "")) + b"\x08\x00" + header + udp + payload
+
+
+def received(end: socket.socket) -> Iterator[bytes]:
+    end.setblocking(False)
+    while True:
+        try:
+            frame = end.recv(4096)
+        except BlockingIOError:
+            return
+        if frame[12:14] == b"\x08\x00":
+            yield frame
+
+
+def every_frame_arrives_once_in_order_and_whole() -> None:
+    rng = random.Random(7)
+    sent: dict[tuple[int, int], list[bytes]] = {}
+    with lab() as (fabric, ends):
+        count = 30_000
+        for number in range(count):
+            src, dst = rng.sample(range(HOSTS), 2)
+            payload = number.to_bytes(4, "big") + rng.randbytes(rng.choice([0, 1, 60, 700, 1468]))
+            frame = udp_frame(src, dst, payload)
+            ends[src].send(frame)
+            sent.setdefault((src, dst), []).append(bytes.fromhex(MACS[dst].replace(":", "")) + frame[6:])
+            if number % 20 == 0:
+                time.sleep(0.001)
+        snapshot = Lab(fabric, ends).settled()
+        got: dict[tuple[int, int], list[bytes]] = {}
+        for dst, end in enumerate(ends):
+            for frame in received(end):
+                got.setdefault((frame[11], dst), []).append(frame)
+    assert snapshot["injected"] == snapshot["delivered"] == count
+    assert snapshot["ring_drops"] == snapshot["send_refused"] == snapshot["dropped"] == 0
+    assert got == sent
+
+
+def a_frame_takes_its_transmission_times() -> None:
+    with lab(rate_bps=1_000_000) as (fabric, ends):
+        frame = udp_frame(0, 1, bytes(1208))  # 1250 bytes: 10 ms on each of two links
+        started = time.monotonic()
+        for _ in range(5):
+            ends[0].send(frame)
+        assert len(ends[1].recv(4096)) == 1250
+        first = time.monotonic() - started
+        for _ in range(4):
+            ends[1].recv(4096)
+        last = time.monotonic() - started
+        assert first >= 0.0199
+        assert last >= 0.0599
+        snapshot = fabric.snapshot()
+        assert snapshot["hops"] == 10
+        assert int(np.sum(snapshot["lateness"])) == 5
+
+
+def odd_frames_are_counted_not_carried() -> None:
+    with lab() as (fabric, ends):
+        arp = GATEWAY + bytes(6) + b"\x08\x06" + bytes(46)
+        ends[0].send(arp)
+        ends[0].send(udp_frame(0, 77, b"nobody"))
+        ends[0].send(b"\xff" * 14)
+        time.sleep(0.2)
+        snapshot = fabric.snapshot()
+        assert snapshot["no_such_host"] == 1
+        assert snapshot["not_ipv4"] >= 2
+        assert snapshot["injected"] == 0
+
+
+def a_cut_link_carries_nothing_until_it_heals() -> None:
+    with lab() as (fabric, ends):
+        fabric.set_port_up(0, False)
+        ends[0].send(udp_frame(0, 1, b"lost"))
+        time.sleep(0.05)
+        fabric.set_port_up(0, True)
+        ends[0].send(udp_frame(0, 1, b"seen"))
+        time.sleep(0.05)
+        assert [frame[-4:] for frame in received(ends[1])] == [b"seen"]
+        assert fabric.snapshot()["drops"][0] == 1
+
+
+def queue_lengths_are_sampled_exactly() -> None:
+    plan = one_switch(2, rate_bps=1_000_000)
+    holder = subprocess.Popen(["unshare", "--net", "sleep", "60"])
+    wait_for_namespace(holder.pid)
+    for i in range(2):
+        run(f"ip link add n{i} type veth peer name h{i} netns {holder.pid} address {MACS[i]}")
+        run(f"ip link set n{i} up")
+    end = call_in_netns(holder.pid, partial(open_end, "h0"))
+    call_in_netns(holder.pid, partial(open_end, "h1"))
+    fabric = RealtimeFabric(plan, [socket.if_nametoindex(f"n{i}") for i in range(2)], MACS[:2], sample_ms=10)
+    fabric.start()
+    for _ in range(20):
+        end.send(udp_frame(0, 1, bytes(1208)))  # 10 ms each
+    time.sleep(0.5)
+    times, lengths = fabric.take_samples()
+    fabric.stop()
+    holder.kill()
+    queue = lengths.reshape(len(times), 4)[:, 0].astype(int)
+    assert queue.max() in {19, 20}
+    assert set(np.diff(queue[queue.argmax() :])) <= {-1, 0}
+    assert np.allclose(np.diff(times), 0.01)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        every_frame_arrives_once_in_order_and_whole,
+        a_frame_takes_its_transmission_times,
+        odd_frames_are_counted_not_carried,
+        a_cut_link_carries_nothing_until_it_heals,
+        queue_lengths_are_sampled_exactly,
+    ],
+    ids=lambda scenario: scenario.__name__,
+)
+def test_real_frames(scenario: object) -> None:
+    run_isolated(scenario)  # type: ignore[arg-type]
