@@ -27,7 +27,7 @@ For large k the core carries 3/4 of what all hosts could send through one NIC ea
 **Two planes.** Core c reaches aggregation switch c // (k/2) of every pod, hence only first or only second
 switches of pairs. So when k is a multiple of 4 the first switches and the second ones form two separate
 networks that meet in the hosts alone: a subflow runs eth0 to eth0 or eth1 to eth1, and there is no
-path from eth0 to eth1. (Otherwise the middle aggregation switches join them in part.)
+path from eth0 to eth1. (Otherwise the middle aggregation switches join them, partly by longer paths.)
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class Topology:
 
         Any two nodes; hosts do not forward, so they appear at the ends only. Empty if disconnected.
         """
-        return tuple(self._walk((src,), dst, self._distances(dst, until=src)))
+        return tuple(self._walk((src,), dst, self._distances(dst, src)))
 
     def _walk(
         self, path: tuple[int, ...], dst: int, distance: Mapping[int, int]
@@ -146,19 +146,22 @@ class Topology:
             if distance.get(neighbour) == closer:
                 yield from self._walk((*path, neighbour), dst, distance)
 
-    def _distances(self, dst: int, until: int) -> dict[int, int]:
-        """Hops to `dst` of every node at most as far as `until`; only switches and `dst` relay the search."""
+    def _distances(self, dst: int, src: int) -> dict[int, int]:
+        """Hops to `dst` of `src` and of the switches nearer than it, by breadth-first search.
+
+        No host but the two ends is given a distance: a path would lead through it.
+        """
         distance = {dst: 0}
         frontier = [dst]
-        while frontier and until not in distance:
+        while frontier and src not in distance:
             reached = []
             for node in frontier:
                 for neighbour in self.adjacency[node]:
-                    if neighbour not in distance:
+                    passable = neighbour == src or self.nodes[neighbour].kind is Kind.SWITCH
+                    if passable and neighbour not in distance:
                         distance[neighbour] = distance[node] + 1
                         reached.append(neighbour)
-            # A reached host has a distance (it may be the source) but is never searched through.
-            frontier = [node for node in reached if self.nodes[node].kind is Kind.SWITCH]
+            frontier = reached
         return distance
 
     @cached_property
