@@ -89,7 +89,7 @@ class TcpSocket:
 
 @dataclass(frozen=True, slots=True)
 class MptcpSocket:
-    """An MPTCP connection as its host sees it.
+    """An MPTCP connection as its host sees it; `receive_queue` is buffer memory, not payload.
 
     `bytes_received` counts data-level payload handed to the receive queue, None before Linux 6.5: use
     differences of `rcv_nxt` (data sequence number, mod 2**64) there. `extra_subflows` is the path

@@ -1,0 +1,176 @@
+"""iperf3 flows, TCP and MPTCP, from start to finish, with all that watches them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engines.emulation.iperf3 import Iperf3Driver, Iperf3Flow, prefer_congestion_control
+from engines.emulation.mptcp_genl import AddressPair
+from engines.emulation.netns import HostRef
+from engines.emulation.path_manager import PathManager
+from engines.emulation.sock_diag import ReceiveMeter, SocketSampler
+from fabric.errors import DeadlineError, HostUnfitError, RunError
+from tests.emulation.endpoint_lab import Pair, eventually, pairs, run_isolated
+
+pytestmark = [
+    pytest.mark.emulation,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces"),
+]
+
+RATE_MBIT = 50
+PAYLOAD = 1448 / 1514
+
+
+def flows_of(made: list[Pair]) -> list[Iperf3Flow]:
+    return [
+        Iperf3Flow(i, pair.client, pair.server, pair.client_ip, pair.server_ip, 5001, 10000)
+        for i, pair in enumerate(made)
+    ]
+
+
+def hosts_of(made: list[Pair]) -> list[HostRef]:
+    return [host for pair in made for host in (pair.client, pair.server)]
+
+
+def receiver_paths(flows: list[Iperf3Flow]) -> list[tuple[HostRef, AddressPair]]:
+    return [(f.server, AddressPair(f.server_ip, f.port, f.client_ip, f.cport)) for f in flows]
+
+
+def is_data(sport: int, dport: int) -> bool:
+    return dport == 5001 and sport == 10000
+
+
+def scenario_reno_then_cubic() -> None:
+    """The same ports twice in a row: no TIME_WAIT in the way."""
+    made = pairs(2, RATE_MBIT)
+    flows = flows_of(made)
+    for cc in ("reno", "cubic"):
+        prefer_congestion_control(hosts_of(made), cc)
+        with (
+            SocketSampler(hosts_of(made)) as sampler,
+            tempfile.TemporaryDirectory() as raw,
+            Iperf3Driver(flows, sampler, Path(raw), seconds=60, cc=cc, mptcp=False) as driver,
+        ):
+            driver.start_servers()
+            driver.start_clients()
+            meter = ReceiveMeter(sampler, receiver_paths(flows))
+            eventually(lambda: None not in meter.sample(), "both flows are up")  # noqa: B023
+            time.sleep(0.5)
+            check_goodput(meter)
+            for flow in flows:
+                path = AddressPair(flow.client_ip, flow.cport, flow.server_ip, flow.port)
+                found = sampler.tcp_at(flow.client, path)
+                assert found is not None
+                assert found.cc == cc
+            driver.check()
+            for outcome in driver.stop():
+                assert outcome.cc == cc
+                assert not outcome.error
+                assert outcome.received_bytes > 5_000_000
+
+
+def check_goodput(meter: ReceiveMeter, seconds: float = 1.0) -> None:
+    start, before = time.monotonic(), meter.sample()
+    time.sleep(seconds)
+    elapsed, after = time.monotonic() - start, meter.sample()
+    for first, last in zip(before, after, strict=True):
+        assert first is not None
+        assert last is not None
+        mbps = (last - first) * 8e-6 / elapsed
+        assert RATE_MBIT * PAYLOAD * 0.9 < mbps < RATE_MBIT * PAYLOAD * 1.05
+
+
+def scenario_mptcp_sixteen() -> None:
+    """16 flows with 8 subflows each; control connections stay alone."""
+    made = pairs(16)
+    flows, hosts = flows_of(made), hosts_of(made)
+    with (
+        PathManager(hosts, 8, is_data) as manager,
+        SocketSampler(hosts) as sampler,
+        tempfile.TemporaryDirectory() as raw,
+        Iperf3Driver(flows, sampler, Path(raw), seconds=60, cc="reno", mptcp=True) as driver,
+    ):
+        start = time.monotonic()
+        driver.start_servers()
+        servers_s = time.monotonic() - start
+        driver.start_clients()
+        assert manager.wait_all(16, 20), manager.reports()
+        print(f"16 servers {servers_s:.2f} s, all 128 subflows {time.monotonic() - start:.2f} s")
+        for flow in flows:
+            sockets = sampler.tcp(flow.server)
+            assert sum(s.path.lport == flow.port and s.path.rport < 20000 for s in sockets) == 8
+            assert len(sockets) == 9, "the control connection has one subflow"
+            connections = sampler.mptcp(flow.server)
+            assert sorted(c.subflows or 0 for c in connections) == [1, 8]
+            assert {s.cc for s in sampler.tcp(flow.client) if s.path.lport < 20000} == {"reno"}
+        assert len(manager.reports()) == 16
+        time.sleep(1)
+        for outcome in driver.stop():
+            assert not outcome.error
+            assert outcome.received_bytes > 100_000
+        print(f"stopped after {time.monotonic() - start:.2f} s")
+
+
+def scenario_finish() -> None:
+    """Left alone, a flow ends by itself, and iperf3 and we agree on the bytes."""
+    made = pairs(1, RATE_MBIT)
+    flows = flows_of(made)
+    with (
+        SocketSampler(hosts_of(made)) as sampler,
+        tempfile.TemporaryDirectory() as raw,
+        Iperf3Driver(flows, sampler, Path(raw), seconds=1.5, cc="reno", mptcp=False) as driver,
+    ):
+        driver.start_servers()
+        driver.start_clients()
+        with pytest.raises(DeadlineError):
+            driver.finish(0.3)
+        meter = ReceiveMeter(sampler, receiver_paths(flows))
+        seen = 0
+        while (sample := meter.sample()[0]) is not None or not seen:
+            seen = max(seen, sample or 0)
+            time.sleep(0.002)
+        (outcome,) = driver.finish(10)
+        assert outcome.seconds >= 2
+        assert abs(seen - outcome.received_bytes) < 400_000, (seen, outcome)
+
+
+def scenario_failures() -> None:
+    """A taken port, a server that is gone, an unknown congestion control: each is named."""
+    made = pairs(1)
+    flows, hosts = flows_of(made), hosts_of(made)
+    with SocketSampler(hosts) as sampler, tempfile.TemporaryDirectory() as raw:
+
+        def driver(cc: str = "reno") -> Iperf3Driver:
+            return Iperf3Driver(flows, sampler, Path(raw), seconds=5, cc=cc, mptcp=False)
+
+        with driver() as first:
+            first.start_servers()
+            with driver() as second:
+                second.start_servers()
+                second.start_clients()
+                time.sleep(0.5)
+                with pytest.raises(RunError, match="ended early"):
+                    second.check()
+        with driver("nonesuch") as third:
+            third.start_servers()
+            third.start_clients()
+            time.sleep(0.5)
+            with pytest.raises(RunError, match=r"flow 0 \(c0 .*TCP_CONGESTION"):
+                third.stop()
+        with pytest.raises(HostUnfitError, match="nonesuch"):
+            prefer_congestion_control(hosts, "nonesuch")
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [scenario_reno_then_cubic, scenario_mptcp_sixteen, scenario_finish, scenario_failures],
+)
+def test_driver(scenario: Callable[[], None]) -> None:
+    sys.stdout.write(run_isolated(scenario))
