@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
+import sys
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
@@ -104,7 +105,7 @@ def parse_event(payload: bytes) -> Event | None:
     command, attrs = genetlink.parse(payload)
     if command not in EventKind.__members__.values():
         return None
-    flags = int.from_bytes(attrs.get(EVENT_FLAGS, b""), "little")
+    flags = int.from_bytes(attrs.get(EVENT_FLAGS, b""), sys.byteorder)
     path = AddressPair(
         _address(attrs.get(EVENT_SADDR4) or attrs.get(EVENT_SADDR6, b"")),
         int.from_bytes(attrs.get(EVENT_SPORT, b""), "big"),
@@ -182,13 +183,18 @@ def support() -> Support:
     try:
         socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP).close()
     except OSError as error:
+        return classify(error.strerror, None, None)
+    return classify("", genetlink.resolve(FAMILY_NAME), userspace_sysctl())
+
+
+def classify(refusal: str, family: genetlink.Family | None, sysctl: tuple[str, str] | None) -> Support:
+    """What `support` concludes: `refusal` is why no MPTCP socket could be opened, empty if one could."""
+    if refusal:
         advice = (
-            f"this kernel opens no MPTCP socket ({error.strerror}); run `sysctl net.mptcp.enabled=1`, or "
+            f"this kernel opens no MPTCP socket ({refusal}); run `sysctl net.mptcp.enabled=1`, or "
             "install a kernel >= 5.19 built with CONFIG_MPTCP (Ubuntu 22.04: linux-generic-hwe-22.04)"
         )
         return Support(PathManagement.NONE, None, advice)
-    family = genetlink.resolve(FAMILY_NAME)
-    sysctl = userspace_sysctl()
     if family is None or CMD_SUBFLOW_CREATE not in family.commands or sysctl is None:
         advice = (
             "this kernel has MPTCP but no userspace path manager (Linux < 5.19): at most 9 subflows; "

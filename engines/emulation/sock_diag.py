@@ -16,6 +16,7 @@ from __future__ import annotations
 import errno
 import socket
 import struct
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -111,7 +112,7 @@ class MptcpSocket:
 
 def _uint(data: bytes, offset: int, size: int) -> int | None:
     field = data[offset : offset + size]
-    return int.from_bytes(field, "little") if len(field) == size else None
+    return int.from_bytes(field, sys.byteorder) if len(field) == size else None
 
 
 def _path(message: bytes) -> AddressPair:
@@ -135,7 +136,7 @@ def parse_subflow(ulp: bytes) -> Subflow | None:
     info = netlink.parse_attrs(attrs[ULP_MPTCP])
 
     def value(kind: int) -> int:
-        return int.from_bytes(info.get(kind, b""), "little")
+        return int.from_bytes(info.get(kind, b""), sys.byteorder)
 
     if not value(SUBFLOW_TOKEN_LOC):
         return None

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from engines.emulation import genetlink, mptcp_genl, netlink
-from engines.emulation.mptcp_genl import AddressPair, EventKind
+from engines.emulation.mptcp_genl import AddressPair, EventKind, PathManagement
 
 
 def test_attributes_survive_a_round_trip() -> None:
@@ -65,7 +65,7 @@ def test_family_description() -> None:
         netlink.nested(genetlink.CTRL_ATTR_OPS, operation),
     )
     family = genetlink.parse_family("mptcp_pm", payload)
-    assert (family.kind, family.groups, family.commands) == (28, {"mptcp_pm_events": 9}, {10})
+    assert family == genetlink.Family("mptcp_pm", 28, {"mptcp_pm_events": 9}, frozenset({10}))
 
 
 def event_payload(kind: int, *attrs: tuple[int, str]) -> bytes:
@@ -120,3 +120,13 @@ def test_subflow_create_names_port_and_id() -> None:
     assert local[mptcp_genl.ADDR_ID] == b"\x05"
     assert local[mptcp_genl.ADDR_PORT] == struct.pack("=H", 40000)
     assert mptcp_genl.ADDR_ID not in remote
+
+
+def test_three_kinds_of_kernel() -> None:
+    old = genetlink.Family("mptcp_pm", 28, {}, frozenset(range(1, 8)))
+    new = genetlink.Family("mptcp_pm", 28, {}, frozenset(range(1, 12)))
+    sysctl = ("net.mptcp.pm_type", "1")
+    assert mptcp_genl.classify("Protocol not supported", None, None).level is PathManagement.NONE
+    assert mptcp_genl.classify("", old, None).level is PathManagement.IN_KERNEL
+    assert mptcp_genl.classify("", new, sysctl) == mptcp_genl.Support(PathManagement.USERSPACE, sysctl, "")
+    assert "install" in mptcp_genl.classify("", old, None).advice
