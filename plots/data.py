@@ -1,0 +1,196 @@
+"""What charts know of results: one `PointSummary` a point, grouped into one `Panel` a chart.
+
+A panel holds the points that differ in subflows and seed alone. A seed whose point is suspect is kept apart
+from the good ones, so that no chart can average it in by accident.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from engines.result import Status
+
+REFERENCE = "reference"
+"""The workload that measures what 100 % means; it is no point of a chart."""
+
+MIN_SEEDS_FOR_INTERVAL = 6
+
+
+@dataclass(frozen=True)
+class PointSummary:
+    """One finished point: the fields of summary.csv a chart needs, and every flow's goodput.
+
+    `goodput_pct_mean` and `flows_pct` are percentages of the reference, None and () where there is no
+    number. `rate_choice` says how the rate was chosen, `kernel` what ran, `variant` whatever else
+    tells this point's setting from others (free text, shown as it is).
+    """
+
+    engine: str
+    dataplane: str
+    topology: str
+    k: int
+    hosts: int
+    workload: str
+    subflows: int
+    cc: str
+    rate_mbps: float
+    queue_pkts: int
+    seconds: float
+    seed: int
+    status: Status
+    reasons: tuple[str, ...] = ()
+    goodput_pct_mean: float | None = None
+    reference_mbps: float | None = None
+    flows_pct: tuple[float, ...] = ()
+    rate_choice: str = ""
+    kernel: str = ""
+    variant: str = ""
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(*(getattr(self, part.name) for part in dataclasses.fields(Setting)))
+
+
+@dataclass(frozen=True, order=True)
+class Setting:
+    """What all points of a panel have in common."""
+
+    topology: str
+    k: int
+    workload: str
+    engine: str
+    dataplane: str
+    cc: str
+    rate_mbps: float
+    queue_pkts: int
+    seconds: float
+    variant: str
+
+
+@dataclass(frozen=True)
+class Level:
+    """A published number to draw beside ours: `quantity` (`mean` or `min` of goodput, in % of optimal)
+    at `subflows` is `relation` (`<`, `about`, `>=`) `value`; `k` is the paper's."""
+
+    topology: str
+    workload: str
+    quantity: str
+    subflows: int
+    relation: str
+    value: float
+    k: int
+    paper: str
+    source: str
+
+    @property
+    def bound(self) -> str:
+        """`< 50 %`."""
+        relation = {">=": "\N{GREATER-THAN OR EQUAL TO}"}.get(self.relation, self.relation)
+        return f"{relation} {self.value:g} %"
+
+    def size(self, k: int, then: str) -> str:
+        """The paper's size, `k=8`, and `then`, where ours is another; else nothing."""
+        return "" if k == self.k else f"k={self.k}{then}"
+
+
+SIGCOMM11_LEVELS = (
+    Level("fat_tree", "one_to_one", "mean", 1, "<", 50, 8, "SIGCOMM'11", "text"),
+    Level("fat_tree", "one_to_one", "mean", 8, "about", 95, 8, "SIGCOMM'11", "text"),
+    Level("fat_tree", "one_to_one", "min", 8, ">=", 70, 8, "SIGCOMM'11", "text"),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The points of one subflow count, one a seed, by what may be done with them.
+
+    `ok` and `suspect` have a number; `lost` (failed, or without a reference) have none.
+    """
+
+    ok: tuple[PointSummary, ...]
+    suspect: tuple[PointSummary, ...]
+    lost: tuple[PointSummary, ...]
+
+    @property
+    def means_pct(self) -> list[float]:
+        """Mean goodput of each good seed, in %."""
+        return [p.goodput_pct_mean for p in self.ok if p.goodput_pct_mean is not None]
+
+    @property
+    def mean_pct(self) -> float | None:
+        """Mean over the good seeds, in %; None without any."""
+        return statistics.fmean(self.means_pct) if self.ok else None
+
+    @property
+    def gap(self) -> str:
+        """Why there is nothing to draw: `missing`, `failed`, `no reference`; empty if there is something."""
+        if self.ok or self.suspect:
+            return ""
+        if not self.lost:
+            return "missing"
+        return "failed" if any(p.status is Status.FAILED for p in self.lost) else "no reference"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """All points of one setting; `subflows` are the counts on its axis, drawn or not."""
+
+    setting: Setting
+    subflows: tuple[int, ...]
+    points: tuple[PointSummary, ...]
+
+    @property
+    def hosts(self) -> int:
+        return max(point.hosts for point in self.points)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(sorted({point.seed for point in self.points}))
+
+    def cell(self, subflows: int) -> Cell:
+        here = sorted((p for p in self.points if p.subflows == subflows), key=lambda p: p.seed)
+        usable = [p for p in here if p.status is not Status.FAILED and p.goodput_pct_mean is not None]
+        return Cell(
+            ok=tuple(p for p in usable if p.status is Status.OK),
+            suspect=tuple(p for p in usable if p.status is Status.SUSPECT),
+            lost=tuple(p for p in here if p not in usable),
+        )
+
+    def distinct(self, what: Callable[[PointSummary], str]) -> str:
+        """The different non-empty texts `what` finds at the points, joined: for the caption."""
+        return " / ".join(sorted({what(point) for point in self.points} - {""}))
+
+
+def panels(points: Iterable[PointSummary], expected: Sequence[int] = ()) -> list[Panel]:
+    """Points by setting, in the settings' order; reference points are left out.
+
+    A panel's axis has the counts `expected` and those any panel has, so that what is missing leaves a gap.
+    """
+    drawable = [point for point in points if point.workload != REFERENCE]
+    counts = tuple(sorted({*expected, *(point.subflows for point in drawable)}))
+    by_setting: dict[Setting, list[PointSummary]] = {}
+    for point in drawable:
+        by_setting.setdefault(point.setting, []).append(point)
+    return [Panel(setting, counts, tuple(by_setting[setting])) for setting in sorted(by_setting)]
+
+
+def file_stems(chart: str, of: Sequence[Panel]) -> list[str]:
+    """A file name for each panel: `throughput-fat_tree-k8-one_to_one`, and whatever else sets it apart."""
+    settings = [panel.setting for panel in of]
+    parts: tuple[Callable[[Setting], str], ...] = (
+        lambda s: s.engine,
+        lambda s: s.dataplane,
+        lambda s: s.cc,
+        lambda s: f"{s.rate_mbps:g}mbps",
+        lambda s: f"{s.queue_pkts}pkts",
+        lambda s: f"{s.seconds:g}s",
+        lambda s: "".join(c if c.isalnum() else "_" for c in s.variant),
+    )
+    telling = [part for part in parts if len({part(setting) for setting in settings}) > 1]
+    return [
+        "-".join([chart, s.topology, f"k{s.k}", s.workload, *(part(s) for part in telling if part(s))])
+        for s in settings
+    ]

@@ -1,0 +1,42 @@
+"""Points for chart tests: deterministic, shaped like the paper's."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from engines.result import Status
+from plots.data import PointSummary
+
+MEANS = {1: 47.0, 2: 64.0, 3: 73.0, 4: 79.0, 5: 83.0, 6: 85.0, 7: 86.0, 8: 88.0}
+
+
+def point(subflows: int, seed: int = 1, status: Status = Status.OK, k: int = 4) -> PointSummary:
+    """A point whose flows are evenly spread around its mean; failed ones have no numbers."""
+    hosts = k**3 // 4
+    mean = MEANS[subflows] + 0.5 * (seed - 1)
+    spread = 30.0 / subflows
+    flows = tuple(mean + spread * (2 * (i + 0.5) / hosts - 1) for i in range(hosts))
+    summary = PointSummary(
+        engine="mininet",
+        dataplane="fabric",
+        topology="fat_tree",
+        k=k,
+        hosts=hosts,
+        workload="one_to_one",
+        subflows=subflows,
+        cc="reno",
+        rate_mbps=5.0,
+        queue_pkts=100,
+        seconds=40.0,
+        seed=seed,
+        status=status,
+        reasons=() if status is Status.OK else (f"reason of {status}",),
+        goodput_pct_mean=mean,
+        reference_mbps=4.71,
+        flows_pct=flows,
+        rate_choice="auto",
+        kernel="Linux 6.1.0",
+    )
+    if status is Status.FAILED:
+        return dataclasses.replace(summary, goodput_pct_mean=None, reference_mbps=None, flows_pct=())
+    return summary

@@ -1,0 +1,54 @@
+"""Grouping of points: nothing suspect in a mean, nothing lost without a word, nothing mixed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from engines.result import Status
+from plots.data import SIGCOMM11_LEVELS, file_stems, panels
+from tests.plots.points_lab import MEANS, point
+
+
+def test_suspect_and_failed_seeds_are_in_no_mean() -> None:
+    (panel,) = panels([point(8, 1), point(8, 3), point(8, 2, Status.SUSPECT), point(8, 4, Status.FAILED)])
+    cell = panel.cell(8)
+    assert [len(part) for part in (cell.ok, cell.suspect, cell.lost)] == [2, 1, 1]
+    assert cell.mean_pct == pytest.approx(MEANS[8] + 0.5)
+    assert cell.gap == ""
+
+
+def test_gaps_say_why() -> None:
+    unreferenced = dataclasses.replace(point(4), goodput_pct_mean=None)
+    (panel,) = panels([point(1), point(2, status=Status.FAILED), unreferenced], expected=(1, 2, 3, 4))
+    assert panel.subflows == (1, 2, 3, 4)
+    assert [panel.cell(n).gap for n in panel.subflows] == ["", "failed", "missing", "no reference"]
+
+
+def test_reference_points_are_not_drawn() -> None:
+    assert panels([dataclasses.replace(point(1), workload="reference")]) == []
+
+
+def test_settings_are_never_mixed_and_files_never_share_a_name() -> None:
+    points = [
+        point(1),
+        dataclasses.replace(point(1), rate_mbps=10.0),
+        dataclasses.replace(point(1), variant="delay 10 us"),
+        point(1, k=8),
+        dataclasses.replace(point(1), topology="dual_homed_fat_tree"),
+    ]
+    of = panels(points)
+    assert len(of) == 5 and all(len(panel.points) == 1 for panel in of)
+    stems = file_stems("rank", of)
+    assert len(set(stems)) == 5
+    assert all(stem.replace("-", "").replace("_", "").isalnum() for stem in stems)
+
+
+def test_one_setting_has_a_short_file_name() -> None:
+    assert file_stems("rank", panels([point(1), point(2)])) == ["rank-fat_tree-k4-one_to_one"]
+
+
+def test_published_levels_name_the_papers_size_where_it_is_not_ours() -> None:
+    level = SIGCOMM11_LEVELS[0]
+    assert (level.bound, level.size(8, ": "), level.size(4, ": ")) == ("< 50 %", "", "k=8: ")

@@ -1,0 +1,128 @@
+"""Charts: three formats of each, whatever the points; words and numbers that a reader relies on."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import statistics
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+
+from engines.result import Status
+from fabric.errors import StoreError
+from plots import rank, style, throughput
+from plots.data import PointSummary, panels
+from tests.plots.points_lab import MEANS, point
+
+ALL = range(1, 9)
+STATUSES = (Status.OK, Status.SUSPECT, Status.FAILED)
+CASES: dict[str, list[PointSummary]] = {
+    "one seed": [point(n) for n in ALL],
+    "k=8": [point(n, k=8) for n in ALL],
+    "six seeds": [point(n, seed) for n in ALL for seed in range(1, 7)],
+    "every status": [point(n, 1, STATUSES[n % 3]) for n in ALL],
+    "every status, seeds": [point(n, s, STATUSES[(n + s) % 3]) for n in ALL for s in (1, 2)],
+    "all failed": [point(n, 1, Status.FAILED) for n in ALL],
+    "all suspect": [point(n, 1, Status.SUSPECT) for n in ALL],
+    "only tcp": [point(1)],
+    "only mptcp": [point(8)],
+    "no flow table": [dataclasses.replace(point(n), flows_pct=()) for n in ALL],
+    "above 100 %": [dataclasses.replace(point(8), goodput_pct_mean=131.0, flows_pct=(128.0, 134.0))],
+    "zero": [dataclasses.replace(point(1), goodput_pct_mean=0.0, flows_pct=(0.0, 0.0))],
+    "one flow": [dataclasses.replace(point(2), flows_pct=(90.0,), hosts=2)],
+    "32 subflows": [point(1), dataclasses.replace(point(8), subflows=32)],
+}
+
+
+def _svg_text(path: Path) -> str:
+    """Words of an SVG whose glyphs are paths: matplotlib keeps each text as a comment."""
+    return path.read_text()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_any_points_give_whole_charts(case: str, tmp_path: Path) -> None:
+    for chart in (throughput, rank):
+        paths = chart.draw(CASES[case], tmp_path, expected=ALL)
+        assert [path.suffix for path in paths] == [".svg", ".pdf", ".png"]
+        starts = [path.read_bytes()[:5] for path in paths]
+        assert starts == [b"<?xml", b"%PDF-", b"\x89PNG\r"]
+        assert all(path.stat().st_size > 5000 for path in paths)
+    assert not list(tmp_path.glob(".*")), "nothing half written stays behind"
+
+
+def test_no_points_no_charts(tmp_path: Path) -> None:
+    assert throughput.draw([], tmp_path) == rank.draw([], tmp_path) == []
+
+
+def test_a_chart_says_what_is_not_there_and_what_was_published(tmp_path: Path) -> None:
+    points = [point(1), point(2, status=Status.FAILED), point(8, status=Status.SUSPECT)]
+    svg = _svg_text(throughput.draw(points, tmp_path, expected=(1, 2, 3, 8))[0])
+    for words in ("missing", "failed", "SIGCOMM'11", "k=8: &lt; 50 %", "about 95 %", "reason of suspect"):
+        assert f"{words}" in svg, words
+    svg = _svg_text(rank.draw(points, tmp_path, expected=(1, 2, 3, 8))[0])
+    for words in ("MPTCP 3: missing", "MPTCP 2: failed", "MPTCP 8 (suspect)"):
+        assert words in svg, words
+
+
+def test_published_levels_belong_to_their_topology_and_workload(tmp_path: Path) -> None:
+    points = [dataclasses.replace(point(1), topology="dual_homed_fat_tree")]
+    assert "SIGCOMM" not in _svg_text(throughput.draw(points, tmp_path)[0])
+
+
+def test_the_caption_has_every_parameter() -> None:
+    (panel,) = panels([point(n, seed) for n in (1, 8) for seed in range(1, 7)])
+    told = style.parameters(panel).replace("\N{NO-BREAK SPACE}", " ")
+    for words in (
+        "k=4, 16 hosts", "5 Mb/s (auto)", "queues 100 packets", "40 s", "n = 6 (seeds 1-6)", "reno",
+        "engine mininet", "data plane fabric", "Linux 6.1.0",
+    ):  # fmt: skip
+        assert words in told, words
+    assert "4.71 Mb/s" in style.definition(panel)
+
+
+def test_titles_state_findings_of_good_points_only() -> None:
+    good = [point(n) for n in (1, 2, 6)]
+    (panel,) = panels([*good, point(8, status=Status.SUSPECT)])
+    assert throughput.finding(panel) == "MPTCP with 6 subflows reaches 85 % of optimal, TCP 47 %"
+    assert rank.finding(panel).startswith("With 6 subflows the slowest flow gets 80 %")
+    (panel,) = panels([point(1, status=Status.FAILED)])
+    assert throughput.finding(panel) == "Mean goodput"
+
+
+def test_intervals_need_six_seeds() -> None:
+    assert throughput.interval_pct([50.0, 51.0, 52.0, 53.0, 54.0]) is None
+    values = [50.0, 51.0, 52.0, 53.0, 54.0, 55.0]
+    half = throughput.interval_pct(values)
+    assert half == pytest.approx(2.571 * statistics.stdev(values) / 6**0.5)
+    widths = [throughput.interval_pct([0.0, 1.0] * n) or 0.0 for n in range(3, 20)]
+    assert all(a > b for a, b in itertools.pairwise(widths)), "more seeds, narrower interval"
+
+
+def test_rank_curves_rise_and_average_rank_by_rank() -> None:
+    curve = rank.rank_curve([point(1, 1), point(1, 3)])
+    assert len(curve) == 16 and curve == sorted(curve)
+    assert statistics.fmean(curve) == pytest.approx(MEANS[1] + 0.5)
+    assert rank.rank_curve([]) == []
+
+
+def test_drawing_leaves_matplotlib_as_it_was_and_repeats_itself(tmp_path: Path) -> None:
+    before = dict(mpl.rcParams)
+    first = [path.read_bytes() for path in throughput.draw(CASES["one seed"], tmp_path)[:2]]
+    again = [path.read_bytes() for path in throughput.draw(CASES["one seed"], tmp_path)[:2]]
+    assert first == again and dict(mpl.rcParams) == before
+
+
+def test_subflow_colours_darken_and_differ() -> None:
+    colours = [style.colour(n) for n in ALL]
+    assert len(set(colours)) == 8
+    lightness = [sum(int(c[i : i + 2], 16) for i in (1, 3, 5)) for c in colours[1:]]
+    assert lightness == sorted(lightness, reverse=True)
+
+
+def test_an_unwritable_folder_is_named(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(StoreError, match=f"{blocked}.*--results"):
+        throughput.draw([point(1)], blocked)
