@@ -9,7 +9,7 @@ usage() {
 Usage: sudo ./run_mptcp.sh [k|all] [workload|all] [qmon] [options of refabric run]
 
   k         FatTree size: even, from 4 up (default 4); all = 4, 6 and 8
-  workload  one_to_one (default), one_to_several, all_to_all; all = each of them
+  workload  one_to_one (default); all = each there is
   qmon      sample the queue lengths of every port as well
 
 Examples:
@@ -50,8 +50,8 @@ fi
 if [ $# -gt 0 ]; then
     case $1 in
         -* | qmon) ;;
-        all | one_to_one | one_to_several | all_to_all) workload=$1; shift ;;
-        *) fail 2 "'$1' is neither a k nor a workload: k is an even number from 4 up or all, a workload is one_to_one, one_to_several, all_to_all or all" ;;
+        all | one_to_one) workload=$1; shift ;;
+        *) fail 2 "'$1' is neither a k nor a workload: k is an even number from 4 up or all, a workload is one_to_one or all" ;;
     esac
 fi
 if [ $# -gt 0 ] && [ "$1" = qmon ]; then

@@ -1,4 +1,4 @@
-"""Engines by name. A factory imports its engine when called: listing them needs no root and starts nothing."""
+"""Engines by name. A factory imports its engine when called: listing them starts and needs nothing."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from fabric.errors import UsageError
 
 
 def _mininet() -> Engine:
-    from engines.emulation.engine import MininetEngine
+    from engines.emulation.engine import MininetEngine  # noqa: PLC0415
 
     return MininetEngine()
 
 
 def _fake() -> Engine:
-    from engines.fake import FakeEngine
+    from engines.fake import FakeEngine  # noqa: PLC0415
 
     return FakeEngine()
 

@@ -13,7 +13,7 @@ import click
 
 import topos
 from engines import registry as engines
-from engines.spec import LinkSpec, TopologySpec
+from engines.spec import TopologySpec
 from experiments import figures, registry, session, store, summary, table
 from experiments.cli_options import (
     OneLineErrors,
@@ -26,9 +26,10 @@ from experiments.cli_options import (
 from experiments.cli_run import run_experiment
 from experiments.options import (
     CONGESTION_CONTROLS,
+    above_zero,
     at_least,
     parse_ks,
-    parse_rate,
+    parse_subflows,
     resolve,
     sweep_workloads,
 )
@@ -160,11 +161,13 @@ def _print_state(
 
 @main.command()
 @click.argument("experiment")
+@click.option("--subflows", metavar="N,...", help="Counts that belong on the axes, measured or not.")
 @results_option
 @json_option
-def plot(experiment: str, results: Path, as_json: bool) -> int:
+def plot(experiment: str, subflows: str | None, results: Path, as_json: bool) -> int:
     """Show and draw every stored point. Damaged points are named and left out (exit 1)."""
     chosen = registry.find(experiment)
+    expected = parse_subflows(subflows) if subflows else ()
     directory = results / chosen.name
     found = store.scan(directory)
     for error in found.broken:
@@ -174,7 +177,7 @@ def plot(experiment: str, results: Path, as_json: bool) -> int:
             f"nothing to draw in {directory}: run `refabric run {chosen.name}` first, or give --results"
         )
     judged = summary.judge(found.points)
-    charts = figures.draw(chosen, judged, directory)
+    charts = figures.draw(chosen, judged, directory, expected)
     if as_json:
         write_json(sys.stdout, {"event": "charts", "charts": [str(path) for path in charts]})
     else:
@@ -188,7 +191,7 @@ def plot(experiment: str, results: Path, as_json: bool) -> int:
 @json_option
 def doctor(as_json: bool) -> int:
     """Prove, by doing, that this machine can run experiments; say what to install where not."""
-    from setup import doctor as checks
+    from setup import doctor as checks  # noqa: PLC0415
 
     return checks.main(json=as_json)
 
@@ -201,21 +204,14 @@ def doctor(as_json: bool) -> int:
 @click.option(
     "--queue", type=int, default=100, show_default=True, metavar="PKTS", help="Queue of every port."
 )
-@click.option(
-    "--delay", type=float, default=0.0, show_default=True, metavar="US", help="Delay of a link in us."
-)
-def shell(topology: str, rate: float, queue: int, delay: float) -> int:
+def shell(topology: str, rate: float, queue: int) -> int:
     """Mininet's prompt on a running network: refabric shell ft,4."""
     topos.build(*topos.parse(topology))
-    link = LinkSpec(
-        parse_rate(str(rate)) or rate,
-        at_least("--delay", delay, 0, "us"),
-        queue_pkts=int(at_least("--queue", queue, 1, "packet")),
-        nic_queue_pkts=queue,
-    )
-    from engines.emulation import shell as prompt
+    at_least("--queue", queue, 1, "packet")
+    rate_mbps = above_zero("--rate", rate, "Mb/s")
+    from engines.emulation import shell as prompt  # noqa: PLC0415
 
-    return prompt.main(topology, link)
+    return prompt.main(topology, rate_mbps, queue)
 
 
 @main.command()
@@ -224,7 +220,7 @@ def shell(topology: str, rate: float, queue: int, delay: float) -> int:
 def calibrate(k: str, as_json: bool) -> None:
     """Measure, and remember, the link rate this machine carries."""
     ks = parse_ks(k)
-    from engines.emulation import calibrate as measuring
+    from engines.emulation import calibrate as measuring  # noqa: PLC0415
 
     human = sys.stderr if as_json else sys.stdout
     with interruptible():

@@ -92,7 +92,7 @@ def interruptible() -> Iterator[None]:
 class OneLineErrors(click.Group):
     """A group of commands that ends every error in one line on stderr and the exit code of its kind."""
 
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:  # type: ignore[override]  # noqa: E501
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:  # type: ignore[override]
         """Run a command and exit the process."""
         extra["standalone_mode"] = False
         try:

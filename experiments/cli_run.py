@@ -56,7 +56,9 @@ def _carry_out(
         return outcome, closing
     table.print_results(human, outcome.points, experiment.published)
     # Charts show all that is stored, not this command's points alone: other k, other subflow counts.
-    charts = figures.draw(experiment, summary.judge(store.scan(directory).points), directory)
+    charts = figures.draw(
+        experiment, summary.judge(store.scan(directory).points), directory, options.subflows
+    )
     for path in (*charts, directory / store.SUMMARY):
         print(path, file=human)
     return outcome, {**closing, "charts": [str(path) for path in charts]}

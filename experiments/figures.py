@@ -1,1 +1,121 @@
 """Adapter from stored points to the charts of `plots/`, which know nothing of how points are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engines.spec import RunSpec
+from experiments import files
+from experiments.experiment import Experiment
+from experiments.published import Published, Relation
+from experiments.summary import Judged
+
+if TYPE_CHECKING:
+    from plots.data import Level, PointSummary
+
+FOLDER = "charts"
+_QUANTITIES = {"goodput_pct_mean": "mean", "goodput_pct_min": "min"}
+
+
+def draw(
+    experiment: Experiment, points: Sequence[Judged], directory: Path, expected: Sequence[int] = ()
+) -> list[Path]:
+    """Draw the experiment's charts into `<directory>/charts`; the files written.
+
+    `expected` are subflow counts that belong on the axes, measured or not. Raises StoreError.
+    """
+    # matplotlib takes half a second to import, which plan and status need not spend.
+    from plots import rank, throughput  # noqa: PLC0415
+
+    charts = {"throughput": throughput.draw, "rank": rank.draw}
+    out = directory / FOLDER
+    with files.storing(f"creating {out}"):
+        files.make_folder(out)
+    summaries = [summarised(judged) for judged in points]
+    levels = published_levels(experiment.published)
+    drawn: list[Path] = []
+    for name in experiment.charts:
+        drawn += charts[name](summaries, out, expected=expected, levels=levels)
+    with files.storing(f"giving back {out}"):
+        files.give_back(out)
+    return drawn
+
+
+def summarised(judged: Judged) -> PointSummary:
+    """A point as charts want it."""
+    from plots.data import PointSummary  # noqa: PLC0415
+
+    spec, pct = judged.spec, judged.goodput_pct
+    reference_mbps = judged.reference_mbps
+    flows = judged.point.flows if pct and reference_mbps else ()
+    return PointSummary(
+        engine=spec.engine,
+        dataplane=spec.dataplane,
+        topology=spec.topology.kind,
+        k=spec.topology.k,
+        hosts=judged.point.hosts,
+        workload=spec.workload.matrix,
+        subflows=spec.transport.subflows,
+        cc=spec.transport.cc,
+        rate_mbps=spec.link.rate_mbps,
+        queue_pkts=spec.link.queue_pkts,
+        seconds=spec.seconds,
+        seed=spec.seed,
+        status=judged.status,
+        reasons=judged.reasons,
+        goodput_pct_mean=pct.mean if pct else None,
+        reference_mbps=reference_mbps,
+        flows_pct=tuple(100 * flow.goodput_mbps / reference_mbps for flow in flows if reference_mbps),
+        rate_choice=_text(judged, "rate_choice"),
+        kernel=_text(judged, "kernel"),
+        variant=variant(spec),
+    )
+
+
+def _text(judged: Judged, name: str) -> str:
+    value = judged.point.provenance.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def variant(spec: RunSpec) -> str:
+    """Whatever else tells this setting from others: points that differ in it must not share a curve."""
+    link, workload = spec.link, spec.workload
+    parts: Iterable[tuple[bool, str]] = (
+        (True, f"{spec.warmup_s:g} s warm-up"),
+        (spec.routing != "hashed", f"{spec.routing} routing"),
+        (link.delay_us != 0, f"{link.delay_us:g} us a link"),
+        (link.queue_bytes != 0, f"queues of {link.queue_bytes} bytes"),
+        (link.nic_queue_pkts != link.queue_pkts, f"host queues of {link.nic_queue_pkts} packets"),
+        (spec.traffic != "iperf3", f"{spec.traffic} traffic"),
+        (bool(workload.params), ", ".join(f"{k}={v}" for k, v in sorted(workload.params.items()))),
+        (spec.queue_sample_ms != 0, "queues sampled"),
+    )
+    return ", ".join(text for applies, text in parts if applies)
+
+
+def published_levels(known: Sequence[Published]) -> list[Level]:
+    """The published numbers charts can draw: means, and bounds that hold for every flow."""
+    from plots.data import Level  # noqa: PLC0415
+
+    return [
+        Level(
+            topology=p.topology,
+            workload=p.workload,
+            quantity=_QUANTITIES[p.quantity],
+            subflows=p.subflows,
+            relation=p.relation,
+            value=p.value,
+            k=p.k,
+            paper=p.paper,
+            source=p.source,
+        )
+        for p in known
+        if _drawable(p)
+    ]
+
+
+def _drawable(number: Published) -> bool:
+    bounds_every_flow = number.quantity == "goodput_pct_min" and number.relation is Relation.AT_LEAST
+    return number.quantity == "goodput_pct_mean" or bounds_every_flow

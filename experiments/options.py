@@ -12,6 +12,7 @@ from engines.spec import MAX_SUBFLOWS
 from experiments.profiles import DEFAULT, PROFILES
 from experiments.reference import MATRIX
 from fabric.errors import UsageError
+from topos import TOPOLOGIES
 from workloads.matrices import MATRICES
 
 CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
@@ -95,7 +96,7 @@ def resolve(given: Given, defaults: Defaults) -> SweepOptions:
         rate_mbps=parse_rate(given.rate) if given.rate else profile.rate_mbps,
         queue_pkts=int(at_least("--queue", given.queue, 1, "packet")),
         delay_us=at_least("--delay", given.delay, 0, "us"),
-        seconds=_measured(given.seconds if given.seconds is not None else profile.seconds),
+        seconds=above_zero("--seconds", given.seconds if given.seconds is not None else profile.seconds, "s"),
         warmup_s=at_least("--warmup", given.warmup if given.warmup is not None else profile.warmup_s, 0, "s"),
         seeds=_seeds(given.seed, given.seeds if given.seeds is not None else profile.seeds),
         queue_sample_ms=QUEUE_SAMPLE_MS if given.qmon else 0,
@@ -121,13 +122,14 @@ def parse_ints(option: str, text: str) -> tuple[int, ...]:
 
 
 def parse_ks(text: str) -> tuple[int, ...]:
-    """FatTree arities: even, from 4 up. Raises UsageError."""
+    """FatTree arities: even, from 4 up to what addresses allow. Raises UsageError."""
+    most = TOPOLOGIES["fat_tree"].maximum
     if any(part.count("-") for part in text.split(",")):
         raise UsageError(f"--k {text}: list the sizes, e.g. --k 4,6,8")
     ks = parse_ints("--k", text)
     for k in ks:
-        if k < 4 or k % 2:
-            raise UsageError(f"--k {text}: a FatTree needs an even k of at least 4, not {k}; e.g. --k 4,8")
+        if not 4 <= k <= most or k % 2:
+            raise UsageError(f"--k {text}: a FatTree needs an even k from 4 to {most}, not {k}; e.g. --k 4,8")
     return ks
 
 
@@ -175,10 +177,11 @@ def at_least(option: str, value: float, minimum: float, unit: str) -> float:
     return value
 
 
-def _measured(seconds: float) -> float:
-    if not math.isfinite(seconds) or seconds <= 0:
-        raise UsageError(f"--seconds {seconds:g}: must be above 0 s")
-    return float(seconds)
+def above_zero(option: str, value: float, unit: str) -> float:
+    """`value` when finite and above 0. Raises UsageError."""
+    if not math.isfinite(value) or value <= 0:
+        raise UsageError(f"{option} {value:g}: must be above 0 {unit}")
+    return value
 
 
 def _seeds(first: int, count: int) -> tuple[int, ...]:

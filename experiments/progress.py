@@ -46,6 +46,11 @@ def transport_label(spec: RunSpec) -> str:
     return "TCP" if count == 1 else f"MPTCP {count} subflows"
 
 
+def short_label(subflows: int) -> str:
+    """`TCP`, or `MPTCP 4`."""
+    return "TCP" if subflows == 1 else f"MPTCP {subflows}"
+
+
 def verdict(judged: summary.Judged) -> str:
     """What came of a point, on one line."""
     goodput, pct = judged.goodput_mbps, judged.goodput_pct
@@ -150,14 +155,21 @@ class RichProgress:
         current_s = now - self._began if self._job else 0.0
         expected_s = self._job.expected_s if self._job else 0.0
         line = Table.grid(padding=(0, 1))
-        bar = ProgressBar(max(self._total_s, 1e-9), self._done_s + min(current_s, expected_s), width=24)
+        bar = ProgressBar(max(self._total_s, 1e-9), self._done_s + min(current_s, expected_s), width=10)
         phase = f"{self._phase} {duration(now - self._phase_began)}" if self._phase else ""
         if self._phase_s:
             phase += f" of {duration(self._phase_s)}"
-        what = label(self._job.spec) if self._job else ""
+        what = _live_label(self._job.spec) if self._job else ""
         left = duration(self._place.eta_s - min(current_s, expected_s))
-        line.add_row(bar, f"[{self._place.index}/{self._place.total}]", f"{what}", phase, f"{left} left")
+        line.add_row(bar, f"[{self._place.index}/{self._place.total}]", what, phase, f"{left} left")
         return line
+
+
+def _live_label(spec: RunSpec) -> str:
+    """Short: with bar, phase and time left it shares a line of 80 columns."""
+    if is_reference(spec):
+        return f"k={spec.topology.k} reference"
+    return f"k={spec.topology.k} {short_label(spec.transport.subflows)} seed {spec.seed}"
 
 
 class JsonProgress:

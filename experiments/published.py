@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 SIGCOMM11 = "Raiciu et al., Improving Datacenter Performance and Robustness with Multipath TCP, SIGCOMM 2011"
-CS244 = "Wilson, O'Connor, CS244 2013: Mininet reproduction of MPTCP in a FatTree"
 
 
 class Source(StrEnum):
@@ -30,61 +29,49 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True)
 class Published:
-    """One published number: `quantity` of `workload` at `subflows` (None: any) is `relation` `value`.
+    """One published number: `quantity` at `subflows` is `relation` `value`, on the paper's own `k`.
 
-    `quantity` is a column of summary.csv, in its unit; `k` None holds for any size.
+    `quantity` is a column of summary.csv, in its unit; `paper` the short name, `citation` the long one.
     """
 
     quantity: str
+    topology: str
+    k: int
     workload: str
-    subflows: int | None
+    subflows: int
     relation: Relation
     value: float
     source: Source
-    citation: str
     words: str
-    k: int | None = None
+    paper: str
+    citation: str
 
-    def text(self) -> str:
-        """For a table cell: `< 50 (text)`."""
-        return f"{self.relation} {self.value:g} ({self.source})"
+    def short(self) -> str:
+        """For a table cell: `< 50`."""
+        return f"{self.relation} {self.value:g}"
+
+    def cited(self) -> str:
+        """For the line below the table: `< 50 (text, k=8)`."""
+        return f"{self.short()} ({self.source}, k={self.k})"
+
+
+def _sigcomm11(quantity: str, subflows: int, relation: Relation, value: float, words: str) -> Published:
+    return Published(
+        quantity, "fat_tree", 8, "one_to_one", subflows, relation, value, Source.TEXT, words, "SIGCOMM'11",
+        SIGCOMM11,
+    )  # fmt: skip
 
 
 ONE_TO_ONE = (
-    Published(
-        "goodput_pct_mean", "one_to_one", 1, Relation.BELOW, 50, Source.TEXT, SIGCOMM11,
-        "mean goodput of TCP with ECMP is below 50 % of optimal", k=8,
-    ),
-    Published(
-        "goodput_pct_mean", "one_to_one", 8, Relation.ABOUT, 95, Source.TEXT, SIGCOMM11,
-        'mean goodput of MPTCP with 8 subflows levels off about 95 %; "approaches 100 %"', k=8,
-    ),
-    Published(
-        "goodput_pct_min", "one_to_one", 8, Relation.AT_LEAST, 70, Source.TEXT, SIGCOMM11,
-        "with 8 subflows all flows reach at least 70 %", k=8,
-    ),
-    Published(
-        "goodput_pct_median", "one_to_one", 8, Relation.AT_LEAST, 90, Source.TEXT, SIGCOMM11,
-        "with 8 subflows more than half of the flows reach at least 90 %", k=8,
-    ),
-    Published(
-        "goodput_pct_min", "one_to_one", 1, Relation.ABOUT, 10, Source.TEXT, SIGCOMM11,
-        "with TCP some flows get about 10 %, very few near 100 %", k=8,
-    ),
-    Published(
-        "goodput_pct_mean", "one_to_several", 1, Relation.ABOUT, 19, Source.TEXT, CS244,
-        "one_to_several at k=4: the optimum is 25 % a flow, TCP about 19 %; 6 subflows moderately better", k=4,
-    ),
-)  # fmt: skip
+    _sigcomm11("goodput_pct_mean", 1, Relation.BELOW, 50, "mean goodput of TCP is below 50 % of optimal"),
+    _sigcomm11("goodput_pct_mean", 8, Relation.ABOUT, 95, 'levels off about 95 %; "approaches 100 %"'),
+    _sigcomm11("goodput_pct_min", 8, Relation.AT_LEAST, 70, "all flows reach at least 70 %"),
+    _sigcomm11("goodput_pct_median", 8, Relation.AT_LEAST, 90, "more than half of the flows reach 90 %"),
+    _sigcomm11("goodput_pct_min", 1, Relation.ABOUT, 10, "some flows about 10 %, very few near 100 %"),
+)
 
 
-def find(
-    known: tuple[Published, ...], quantity: str, workload: str, subflows: int, k: int
-) -> Published | None:
-    """The number published for this point: of its own k, else of any k (the reader is shown which)."""
-    rows = [
-        p
-        for p in known
-        if (p.quantity, p.workload) == (quantity, workload) and p.subflows in {None, subflows}
-    ]
-    return next((p for p in rows if p.k == k), rows[0] if rows else None)
+def find(known: tuple[Published, ...], quantity: str, workload: str, subflows: int) -> Published | None:
+    """The number published for this transport, whatever the size: the reader is shown the paper's k."""
+    key = (quantity, workload, subflows)
+    return next((p for p in known if (p.quantity, p.workload, p.subflows) == key), None)

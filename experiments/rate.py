@@ -8,6 +8,7 @@ from engines.engine import Engine, Observer
 from engines.spec import TopologySpec
 
 FAKE_MBPS = 10.0
+MEASURED = "auto, measured on this machine"
 TO_BE_MEASURED = "auto: will be measured first"
 
 
@@ -22,15 +23,15 @@ class RateChoice:
 def known_rate(topology: TopologySpec, engine_name: str, asked_mbps: float | None) -> RateChoice:
     """The rate as far as it is known without root and without starting anything."""
     if asked_mbps is not None:
-        return RateChoice(asked_mbps, "as asked")
+        return RateChoice(asked_mbps, "fixed")
     if engine_name == "fake":
         return RateChoice(FAKE_MBPS, "fake")
-    from engines.emulation import calibrate
+    from engines.emulation import calibrate  # noqa: PLC0415
 
     cached = calibrate.cached(topology)
     if cached is None:
         return RateChoice(None, TO_BE_MEASURED)
-    return RateChoice(float(cached), "auto: measured on this machine before")
+    return RateChoice(float(cached), MEASURED)
 
 
 def choose_rate(topology: TopologySpec, engine: Engine, observer: Observer) -> RateChoice:
@@ -41,7 +42,7 @@ def choose_rate(topology: TopologySpec, engine: Engine, observer: Observer) -> R
     choice = known_rate(topology, engine.name, None)
     if choice.rate_mbps is not None:
         return choice
-    from engines.emulation import calibrate
+    from engines.emulation import calibrate  # noqa: PLC0415
 
     observer.note(f"measuring which link rate this machine carries at k={topology.k}")
-    return RateChoice(float(calibrate.calibrate(topology, observer)), "auto: measured on this machine now")
+    return RateChoice(float(calibrate.calibrate(topology, observer)), MEASURED)

@@ -57,7 +57,7 @@ def _plan(
     experiment: Experiment, options: SweepOptions, engine: Engine, rates: Mapping[RateKey, RateChoice]
 ) -> Plan:
     specs = experiment.points(options, lambda t: rates[rate_key(t)].rate_mbps or PLACEHOLDER_MBPS)
-    return Plan(sweep.plan(specs, engine), rates)
+    return Plan(sweep.plan(specs, engine, lambda t: rates[rate_key(t)].how), rates)
 
 
 @dataclass(frozen=True)

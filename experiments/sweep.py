@@ -1,4 +1,4 @@
-"""The sweep: which points, in which order, for how long; one after the other; what is finished stays finished."""
+"""The sweep: which points, in which order, for how long; one at a time; what is finished stays finished."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import errno
 import math
 import time
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -15,7 +15,7 @@ from typing import Protocol
 import topos
 from engines.engine import Engine, Observer
 from engines.result import RunResult, Status
-from engines.spec import RunSpec
+from engines.spec import RunSpec, TopologySpec
 from experiments import files, store, summary
 from experiments.reference import reference_of
 from experiments.store import Store, StoredPoint, point_name
@@ -28,6 +28,8 @@ class Job:
 
     spec: RunSpec
     expected_s: float
+    rate_choice: str = ""
+    """How the link rate was come by; kept with the result."""
 
     @property
     def name(self) -> str:
@@ -78,11 +80,19 @@ class Outcome:
         return 0 if good == self.planned and not self.failures else 1
 
 
-def plan(specs: Iterable[RunSpec], engine: Engine) -> list[Job]:
-    """The specs' references, then the specs, each once, with expected seconds."""
+def plan(
+    specs: Iterable[RunSpec], engine: Engine, how: Callable[[TopologySpec], str] = lambda _topology: ""
+) -> list[Job]:
+    """The specs' references, then the specs, each once, with expected seconds.
+
+    `how` says how a topology's link rate was come by.
+    """
     specs = list(specs)
     once = {spec.content_hash(): spec for spec in (*map(reference_of, specs), *specs)}
-    return [Job(spec, spec.warmup_s + spec.seconds + engine.overhead_s(spec)) for spec in once.values()]
+    return [
+        Job(spec, spec.warmup_s + spec.seconds + engine.overhead_s(spec), how(spec.topology))
+        for spec in once.values()
+    ]
 
 
 def pending_jobs(jobs: Sequence[Job], stored: Iterable[StoredPoint], force: bool) -> list[Job]:
@@ -167,6 +177,8 @@ class _Sweep:
                     f"{job.name} failed ({'; '.join(result.reasons)}); its earlier result is kept"
                 )
             else:
+                provenance = {**result.provenance, "rate_choice": job.rate_choice}
+                result = dataclasses.replace(result, provenance=provenance)
                 self.stored[job.name] = writer.commit(result, hosts_of(job.spec), elapsed_s)
         summary.write(self.store, list(self.stored.values()))
         judged = next(j for j in summary.judge(self.stored.values()) if j.point.name == job.name)
