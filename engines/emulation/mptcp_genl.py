@@ -183,7 +183,7 @@ def support() -> Support:
     try:
         socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP).close()
     except OSError as error:
-        return classify(error.strerror, None, None)
+        return classify(error.strerror or str(error), None, None)
     return classify("", genetlink.resolve(FAMILY_NAME), userspace_sysctl())
 
 

@@ -178,26 +178,27 @@ class MptcpWatcher:
                 self._changed.notify_all()
 
     def _drain(self, host: HostRef, sock: netlink.NetlinkSocket) -> None:
+        # Locked until the queue is empty: an event may stand before the acknowledgement of its cause,
+        # and nobody is to see the one without the other.
+        with self._changed:
+            while messages := self._receive(host, sock):
+                for message in messages:
+                    self._message(host, sock, message)
+            self._changed.notify_all()
+
+    def _receive(self, host: HostRef, sock: netlink.NetlinkSocket) -> list[netlink.Message]:
         while True:
             try:
-                messages = sock.receive()
+                return sock.receive()
             except OSError as error:
                 if error.errno != errno.ENOBUFS:
                     raise
                 self._lost_events(host)
-                continue
-            if not messages:
-                return
-            with self._changed:
-                for message in messages:
-                    self._message(host, sock, message)
-                self._changed.notify_all()
 
     def _lost_events(self, host: HostRef) -> None:
-        with self._changed:
-            for connection in self._connections.values():
-                if connection.host == host:
-                    connection.errors.append("the kernel dropped events (ENOBUFS): counts may be short")
+        for connection in self._connections.values():
+            if connection.host == host:
+                connection.errors.append("the kernel dropped events (ENOBUFS): counts may be short")
 
     def _message(self, host: HostRef, sock: netlink.NetlinkSocket, message: netlink.Message) -> None:
         if message.kind == netlink.NLMSG_ERROR:
