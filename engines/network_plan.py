@@ -82,9 +82,7 @@ def network_plan(
 
 def _port_groups(
     topology: Topology, tables: EcmpTables
-) -> tuple[
-    npt.NDArray[np.int32], npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]
-]:
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Groups name next-hop nodes; the core wants ports, which differ from switch to switch."""
     offsets, member_port, member_paths = [0], [], []
     fib = np.full(tables.fib.shape, -1, np.int32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import socket
 import struct
@@ -11,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -66,9 +66,9 @@ def run(command: str) -> None:
 
 
 def wait_for_namespace(pid: int) -> None:
-    mine = os.readlink("/proc/self/ns/net")
+    mine = Path("/proc/self/ns/net").readlink()
     deadline = time.monotonic() + 5
-    while os.readlink(f"/proc/{pid}/ns/net") == mine:
+    while Path(f"/proc/{pid}/ns/net").readlink() == mine:
         assert time.monotonic() < deadline
         time.sleep(0.005)
 

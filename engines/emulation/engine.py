@@ -1,0 +1,94 @@
+"""The emulation engine as the rest of refabric sees it: one RunSpec at a time, in namespaces of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Any
+
+import topos
+from engines.emulation import mptcp_genl, provenance, wire
+from engines.emulation.iperf3 import iperf3_program, mptcp_library
+from engines.emulation.isolation import require_root, spawn_inside
+from engines.emulation.lock import emulation_lock
+from engines.emulation.netns import sysctl_path
+from engines.emulation.path_manager_inkernel import MAX_EXTRA_SUBFLOWS
+from engines.emulation.traffic import planned_flows
+from engines.engine import Observer
+from engines.result import RunResult
+from engines.spec import RunSpec
+from fabric.errors import HostUnfitError, RunError, UsageError
+
+DEADLINE_SLACK_S = 180.0
+
+
+class MininetEngine:
+    """Real Linux hosts, the fabric core between them."""
+
+    name = "mininet"
+
+    def check(self, spec: RunSpec) -> None:
+        """Raises UsageError for what this engine does not do, HostUnfitError for what this machine cannot."""
+        if spec.dataplane != "fabric":
+            raise UsageError(f"data plane '{spec.dataplane}' is not available: choose --dataplane fabric")
+        if spec.traffic != "iperf3":
+            raise UsageError(f"traffic '{spec.traffic}' is not available: choose --traffic iperf3")
+        planned_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
+        require_root("refabric run ... (or ./run_mptcp.sh ...)")
+        iperf3_program()
+        _check_congestion_control(spec.transport.cc)
+        if spec.transport.subflows > 1:
+            _check_mptcp(spec.transport.subflows)
+
+    def overhead_s(self, spec: RunSpec) -> float:
+        """Start, connection and collection: measured about 2 s and 12 ms a host."""
+        hosts = len(topos.build(spec.topology.kind, spec.topology.params).hosts)
+        return 2.0 + 0.012 * hosts
+
+    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+        results: list[RunResult] = []
+
+        def hear(message: dict[str, Any]) -> None:
+            if "phase" in message:
+                observer.phase(message["phase"], message["seconds"])
+            elif "note" in message:
+                observer.note(message["note"])
+            else:
+                results.append(wire.decode(message["result"]))
+
+        with emulation_lock():
+            spawn_inside(
+                "engines.emulation.point:run_point",
+                {"spec": spec.to_json(), "raw": str(raw.resolve())},
+                deadline_s=spec.warmup_s + spec.seconds + self.overhead_s(spec) + DEADLINE_SLACK_S,
+                on_report=hear,
+                keep=[raw],
+            )
+        if not results:
+            raise RunError("the emulation ended without a result")
+        where = {**_origin(), **results[0].provenance}
+        return dataclasses.replace(results[0], provenance=where)
+
+
+@functools.cache
+def _origin() -> dict[str, Any]:
+    return {**provenance.machine(), "tools": provenance.tools(), "revision": provenance.revision()}
+
+
+def _check_congestion_control(cc: str) -> None:
+    available = sysctl_path("net.ipv4.tcp_available_congestion_control").read_text().split()
+    if cc not in available:
+        raise HostUnfitError(
+            f"congestion control {cc} is not in this kernel (it has: {', '.join(available)}); "
+            f"choose one of those with --cc, or run: modprobe tcp_{cc}"
+        )
+
+
+def _check_mptcp(subflows: int) -> None:
+    mptcp_library()
+    support = mptcp_genl.support()
+    if support.level is mptcp_genl.PathManagement.NONE:
+        raise HostUnfitError(support.advice)
+    if support.level is mptcp_genl.PathManagement.IN_KERNEL and subflows > MAX_EXTRA_SUBFLOWS + 1:
+        raise HostUnfitError(support.advice)

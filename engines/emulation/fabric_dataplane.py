@@ -1,0 +1,122 @@
+"""The default data plane: the C++ core on the real clock, between all hosts' veth ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engines.network_plan import downlink, plan_for, uplink
+from engines.spec import LinkSpec, RunSpec, TopologySpec
+from fabric._core import LATENESS_EDGES_NS, RealtimeFabric
+from fabric.errors import RunError
+from fabric.plan import NetworkPlan
+from fabric.readings import Snapshot
+from topos.topology import Topology
+
+FRAME_BITS = 1514 * 8
+LEAST_QUANTUM_US, MOST_QUANTUM_US = 20.0, 100.0
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How the core's thread is run. `cpu` -1 lets it float; `priority` is SCHED_FIFO's, 0 for none."""
+
+    quantum_us: float
+    cpu: int
+    priority: int
+
+
+def default_tuning(rate_mbps: float) -> Tuning:
+    """A 20th of a full frame's time as quantum, the last CPU, a modest real-time priority.
+
+    Hosts' processes and receive processing are kept off that CPU as far as the kernel lets us.
+    """
+    frame_us = FRAME_BITS / rate_mbps
+    quantum_us = min(MOST_QUANTUM_US, max(LEAST_QUANTUM_US, frame_us / 20))
+    cpus = sorted(os.sched_getaffinity(0))
+    return Tuning(quantum_us, cpus[-1] if len(cpus) > 1 else -1, 10)
+
+
+class FabricDataPlane:
+    """DataPlane over `RealtimeFabric`; `snapshot` and `queue_samples` are valid from start to stop."""
+
+    def __init__(self, topology: Topology, plan: NetworkPlan, tuning: Tuning, sample_ms: float = 0.0) -> None:
+        self._topology = topology
+        self._plan = plan
+        self._tuning = tuning
+        self._sample_ms = sample_ms
+        self._core: RealtimeFabric | None = None
+
+    def start(self, ifindexes: Sequence[int]) -> None:
+        macs = [nic.mac for nic in self._topology.nics]
+        tuning = self._tuning
+        self._core = RealtimeFabric(
+            self._plan,
+            ifindexes,
+            macs,
+            quantum_us=tuning.quantum_us,
+            cpu=tuning.cpu,
+            priority=tuning.priority,
+            sample_ms=self._sample_ms,
+        )
+        self._core.start()
+
+    def stop(self) -> None:
+        core, self._core = self._core, None
+        if core is not None:
+            core.stop()
+
+    def set_link(self, link: int, up: bool) -> None:
+        for port in (uplink(link), downlink(link)):
+            self._running.set_port_up(port, up)
+
+    def snapshot(self) -> Snapshot:
+        """Counters since the start. Raises RunError when the core has died, with its reason."""
+        try:
+            return self._running.snapshot()
+        except (RuntimeError, ValueError) as error:
+            raise RunError(f"the fabric core stopped: {error}") from error
+
+    def restart_max_queues(self) -> None:
+        self._running.restart_max_queues()
+
+    def queue_samples(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]:
+        """Times (s since the start) and, a row a time, each port's queue length in packets."""
+        times, lengths = self._running.take_samples()
+        return times, lengths.reshape(len(times), len(self._plan.rate_bps))
+
+    @property
+    def _running(self) -> RealtimeFabric:
+        if self._core is None:
+            raise RunError("the fabric core is not running")
+        return self._core
+
+
+def lateness_us(before: Snapshot, after: Snapshot, percentile: float) -> float:
+    """This percentile of the frames' lateness between two snapshots, in microseconds; 0 when none came.
+
+    Resolution is 1/16; the upper edge of the histogram's bin is given, so it is never flattering.
+    """
+    counts = after["lateness"] - before["lateness"]
+    total = int(counts.sum())
+    if total == 0:
+        return 0.0
+    bin_ = int(np.searchsorted(np.cumsum(counts), np.ceil(total * percentile / 100)))
+    return float(LATENESS_EDGES_NS[min(bin_ + 1, len(LATENESS_EDGES_NS) - 1)]) / 1000
+
+
+def receive_cpu_mask(tuning: Tuning) -> str:
+    """Receive-packet-steering mask (hexadecimal) of all CPUs but the core's; empty when there is no other."""
+    others = sum(1 << cpu for cpu in os.sched_getaffinity(0) if cpu != tuning.cpu)
+    return f"{others:x}" if tuning.cpu >= 0 and others else ""
+
+
+def shell_dataplane(topology: Topology, rate_mbps: float, queue_pkts: int) -> FabricDataPlane:
+    """The core for an interactive shell: hashed paths, every link alike."""
+    link = LinkSpec(rate_mbps, queue_pkts=queue_pkts, nic_queue_pkts=queue_pkts)
+    spec = RunSpec(link, TopologySpec(topology.kind, topology.params))
+    return FabricDataPlane(topology, plan_for(spec, topology), default_tuning(rate_mbps))

@@ -1,0 +1,95 @@
+"""The flows of a point with their addresses and ports, and the paths of their subflows. Pure.
+
+Ports are a function of the flow alone, so a flow's 5-tuples, and with them all its ECMP choices, are
+the same in every run of the same spec.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from engines.emulation.mptcp_genl import AddressPair, Event
+from engines.emulation.path_manager import PathPolicy
+from engines.spec import RunSpec, sub_seed
+from fabric.errors import UsageError
+from topos.topology import Topology
+from workloads.matrices import build
+
+FIRST_PORT = 5201
+FIRST_CPORT = 1100
+STRIDE = 950
+"""Between the local ports of a flow's subflows: 32 of them stay below the ephemeral ports at 32768."""
+MOST_FLOWS_A_HOST = STRIDE
+
+
+@dataclass(frozen=True)
+class PlannedFlow:
+    """One flow: host names, addresses, server port, and the client port of its first subflow."""
+
+    flow: int
+    src: str
+    dst: str
+    src_ip: str
+    dst_ip: str
+    port: int
+    cport: int
+
+    @property
+    def seen_by_receiver(self) -> AddressPair:
+        return AddressPair(self.dst_ip, self.port, self.src_ip, self.cport)
+
+    @property
+    def seen_by_sender(self) -> AddressPair:
+        return AddressPair(self.src_ip, self.cport, self.dst_ip, self.port)
+
+
+def planned_flows(spec: RunSpec, topology: Topology) -> tuple[PlannedFlow, ...]:
+    """The workload's flows in the matrix's order. Raises UsageError when one host would have too many."""
+    flows = build(spec.workload.matrix, topology, spec.workload.params, sub_seed(spec.seed, "workload"))
+    address = {topology.nodes[host].name: topology.nics_of(host)[0].ip for host in topology.hosts}
+    sent: Counter[str] = Counter()
+    received: Counter[str] = Counter()
+    planned = []
+    for number, flow in enumerate(flows):
+        port, cport = FIRST_PORT + received[flow.dst], FIRST_CPORT + sent[flow.src]
+        received[flow.dst] += 1
+        sent[flow.src] += 1
+        planned.append(
+            PlannedFlow(number, flow.src, flow.dst, address[flow.src], address[flow.dst], port, cport)
+        )
+    if max(sent.values(), default=0) > MOST_FLOWS_A_HOST:
+        raise UsageError(
+            f"workload {spec.workload.matrix} starts more than {MOST_FLOWS_A_HOST} flows from one host, "
+            "which is all their ports allow: choose a smaller topology"
+        )
+    return tuple(planned)
+
+
+def is_data(sport: int, dport: int) -> bool:
+    """Whether a connection carries a flow; iperf3's control connection has an ephemeral client port."""
+    return FIRST_CPORT <= sport < FIRST_CPORT + STRIDE and dport >= FIRST_PORT
+
+
+def subflow_paths(topology: Topology, subflows: int) -> PathPolicy:
+    """Further subflows over the same address pair (ndiffports), or over all pairs in turn where the
+    hosts have several NICs."""
+    addresses: Mapping[str, Sequence[str]] = {
+        nic.ip: [other.ip for other in topology.nics_of(nic.host)] for nic in topology.nics
+    }
+
+    def pairs(event: Event) -> list[AddressPair]:
+        first = event.path
+        local, remote = addresses[first.laddr], addresses[first.raddr]
+        return [
+            AddressPair(
+                local[i % len(local)],
+                first.lport + i * STRIDE,
+                remote[(i + i // len(local)) % len(remote)],
+                first.rport,
+            )
+            for i in range(1, subflows)
+        ]
+
+    return pairs

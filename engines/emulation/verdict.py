@@ -1,0 +1,87 @@
+"""Whether a run's numbers are about the transport or about the machine. Pure.
+
+DESIGN.md's rules: lateness against one packet time, lost frames, idle CPU, subflows short of the
+request, fallback. Anything found makes the point `suspect`; what leaves no number is raised elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from engines.result import FlowRow, Status
+
+FRAME_BITS = 1514 * 8
+FULL_PCT = 97.0
+"""A second busier than this counts as saturated."""
+MOST_SATURATED = 0.05
+"""Share of saturated seconds that is put down to the machine's other users."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known at the end of the measured window. `lost` maps a place to frames lost there that no
+    queue of the fabric accounts for; `busy_pct` has one entry a second."""
+
+    rate_mbps: float
+    late_p99_us: float
+    lost: Mapping[str, int]
+    busy_pct: Sequence[float]
+    flows: Sequence[FlowRow]
+    fallbacks: int
+    cc_asked: str
+    cc_found: Sequence[str]
+
+
+def judge(evidence: Evidence) -> tuple[Status, tuple[str, ...]]:
+    """Status ok or suspect, and every reason for the latter in plain words."""
+    reasons = (
+        *_lateness(evidence),
+        *_losses(evidence),
+        *_saturation(evidence),
+        *_subflows(evidence),
+        *_congestion_control(evidence),
+    )
+    return (Status.SUSPECT if reasons else Status.OK), reasons
+
+
+def _lateness(evidence: Evidence) -> list[str]:
+    packet_us = FRAME_BITS / evidence.rate_mbps
+    if evidence.late_p99_us <= packet_us:
+        return []
+    return [
+        f"CPU: 1 frame in 100 was {evidence.late_p99_us:.0f} us late or more, "
+        f"a packet takes {packet_us:.0f} us at {evidence.rate_mbps:g} Mb/s"
+    ]
+
+
+def _losses(evidence: Evidence) -> list[str]:
+    return [f"CPU: {count} frames were lost in {place}" for place, count in evidence.lost.items() if count]
+
+
+def _saturation(evidence: Evidence) -> list[str]:
+    full = sum(busy > FULL_PCT for busy in evidence.busy_pct)
+    if full <= MOST_SATURATED * len(evidence.busy_pct):
+        return []
+    return [f"CPU: no idle time left in {full} of {len(evidence.busy_pct)} seconds"]
+
+
+def _subflows(evidence: Evidence) -> list[str]:
+    reasons = []
+    short = [flow for flow in evidence.flows if flow.subflows_joined < flow.subflows_asked]
+    if short:
+        worst = min(flow.subflows_joined for flow in short)
+        reasons.append(
+            f"subflows: {len(short)} of {len(evidence.flows)} flows had fewer than "
+            f"{short[0].subflows_asked}, the worst {worst}"
+        )
+    if evidence.fallbacks:
+        reasons.append(f"fallback: {evidence.fallbacks} flows fell back from MPTCP to TCP")
+    return reasons
+
+
+def _congestion_control(evidence: Evidence) -> list[str]:
+    others = sorted(set(evidence.cc_found) - {evidence.cc_asked})
+    if not others:
+        return []
+    return [f"congestion control: {evidence.cc_asked} was asked, {', '.join(others)} was in force too"]
