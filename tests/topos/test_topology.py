@@ -43,7 +43,8 @@ def test_shortest_paths_are_simple_equal_long_sorted_walks(topology: Topology, d
     src, dst = data.draw(some_node), data.draw(some_node)
     paths = topology.shortest_paths(src, dst)
     assert list(paths) == sorted(set(paths))
-    assert len({len(path) for path in paths}) == 1
+    assert paths or topology.kind == "dual_homed_fat_tree", "only its two planes are not joined"
+    assert len({len(path) for path in paths}) <= 1
     for path in paths:
         assert path[0] == src and path[-1] == dst and len(set(path)) == len(path)
         assert all(topology.nodes[node].kind is Kind.SWITCH for node in path[1:-1])
