@@ -92,7 +92,7 @@ def _chart(panel: Panel, levels: Sequence[Level], out: Path, stem: str) -> list[
         fontsize=7.5,
         handlelength=2.6,
         labelspacing=0.35,
-        framealpha=0.9,
+        framealpha=1.0,
         edgecolor="none",
     )
     return style.save(fig, out, stem)
@@ -123,11 +123,13 @@ def _curve(axes: Axes, panel: Panel, count: int) -> tuple[Line2D, list[float]]:
 
 
 def _level(axes: Axes, level: Level, panel: Panel, flows: int) -> Line2D:
-    """A published bound of all flows, as a dashed line across."""
+    """A published bound of all flows, as a dashed line across; a level of the slowest, over those alone."""
     size = level.size(panel.setting.k, ", ")
-    words = f"{level.paper}, {size}every flow\nof {style.transport(level.subflows)} {level.bound}"
+    of_all = level.relation == ">="
+    whose = "every flow" if of_all else "slowest flows"
+    words = f"{level.paper}, {size}{whose}\nof {style.transport(level.subflows)} {level.bound}"
     (line,) = axes.plot(
-        [1, flows],
+        [1, flows if of_all else 1 + 0.15 * flows],
         [level.value, level.value],
         color="black",
         linestyle=style.PUBLISHED_DASH,
