@@ -45,4 +45,4 @@ def choose_rate(topology: TopologySpec, engine: Engine, observer: Observer) -> R
     from engines.emulation import calibrate  # noqa: PLC0415
 
     observer.note(f"measuring which link rate this machine carries at k={topology.k}")
-    return RateChoice(float(calibrate.calibrate(topology, observer)), MEASURED)
+    return RateChoice(float(calibrate.calibrate(topology, observer, engine)), MEASURED)

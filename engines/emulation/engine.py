@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,20 @@ class MininetEngine:
 
     name = "mininet"
 
+    def __init__(self) -> None:
+        self._lock = ExitStack()
+        self._locked = False
+
+    def close(self) -> None:
+        """Let go of the machine. The end of the process does the same."""
+        self._lock.close()
+        self._locked = False
+
     def check(self, spec: RunSpec) -> None:
-        """Raises UsageError for what this engine does not do, HostUnfitError for what this machine cannot."""
+        """Raises UsageError for what this engine does not do, HostUnfitError for what this machine cannot.
+
+        Takes the machine's emulation lock, which the engine then holds: BusyError names who has it.
+        """
         if spec.dataplane != "fabric":
             raise UsageError(f"data plane '{spec.dataplane}' is not available: choose --dataplane fabric")
         if spec.traffic != "iperf3":
@@ -40,6 +53,7 @@ class MininetEngine:
         _check_congestion_control(spec.transport.cc)
         if spec.transport.subflows > 1:
             _check_mptcp(spec.transport.subflows)
+        self._take_machine()
 
     def overhead_s(self, spec: RunSpec) -> float:
         """Start, connection and collection: measured about 2 s and 12 ms a host."""
@@ -57,18 +71,23 @@ class MininetEngine:
             else:
                 results.append(wire.decode(message["result"]))
 
-        with emulation_lock():
-            spawn_inside(
-                "engines.emulation.point:run_point",
-                {"spec": spec.to_json(), "raw": str(raw.resolve())},
-                deadline_s=spec.warmup_s + spec.seconds + self.overhead_s(spec) + DEADLINE_SLACK_S,
-                on_report=hear,
-                keep=[raw],
-            )
+        self._take_machine()
+        spawn_inside(
+            "engines.emulation.point:run_point",
+            {"spec": spec.to_json(), "raw": str(raw.resolve())},
+            deadline_s=spec.warmup_s + spec.seconds + self.overhead_s(spec) + DEADLINE_SLACK_S,
+            on_report=hear,
+            keep=[raw],
+        )
         if not results:
             raise RunError("the emulation ended without a result")
         where = {**_origin(), **results[0].provenance}
         return dataclasses.replace(results[0], provenance=where)
+
+    def _take_machine(self) -> None:
+        if not self._locked:
+            self._lock.enter_context(emulation_lock())
+            self._locked = True
 
 
 @functools.cache

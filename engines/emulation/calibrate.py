@@ -1,0 +1,150 @@
+"""The highest link rate this machine carries for a topology, measured by doing, remembered per machine.
+
+A rate is carried when one_to_one with 8 subflows, the most demanding point of the figure, leaves the
+machine at most 70 % busy, 1 frame in 100 less than half a packet time late, and nothing lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import topos
+from engines.emulation.engine import MininetEngine
+from engines.emulation.provenance import machine
+from engines.emulation.verdict import FRAME_BITS
+from engines.engine import Engine, Observer
+from engines.result import RunResult
+from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
+from fabric.errors import HostUnfitError
+
+RATES_MBPS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+SUBFLOWS = 8
+BUSY_PCT = 70.0
+WARMUP_S, SECONDS = 4.0, 5.0
+_GUESS_MBPS_HOSTS = 640.0
+"""Where the search starts: 5 Mb/s at 128 hosts. Only the number of trials depends on it."""
+_VERSION = 1
+
+
+def cached(topology: TopologySpec) -> float | None:
+    """The rate (Mb/s) measured earlier on this machine and kernel, None when there is none."""
+    entry = _read().get(_key(topology))
+    return None if entry is None else float(entry["rate_mbps"])
+
+
+def calibrate(topology: TopologySpec, observer: Observer, engine: Engine | None = None) -> float:
+    """Measure the rate (Mb/s) and remember it: a few trials of about ten seconds.
+
+    Raises HostUnfitError when not even 1 Mb/s is carried, or the machine cannot emulate at all.
+    """
+    engine = engine or MininetEngine()
+    hosts = len(topos.build(topology.kind, topology.params).hosts)
+    guess = max((i for i, rate in enumerate(RATES_MBPS) if rate <= _GUESS_MBPS_HOSTS / hosts), default=0)
+    tried: dict[int, bool] = {}
+    step = guess
+    while 0 <= step < len(RATES_MBPS) and step not in tried:
+        tried[step] = _carries(topology, RATES_MBPS[step], observer, engine)
+        step += 1 if tried[step] else -1
+    carried = [i for i, good in tried.items() if good]
+    if not carried:
+        raise HostUnfitError(
+            f"this machine does not carry {topology.kind} {dict(topology.params)} at {RATES_MBPS[0]:g} Mb/s: "
+            "choose a smaller topology, or give --rate MBPS and expect suspect points"
+        )
+    rate = RATES_MBPS[max(carried)]
+    _remember(topology, rate)
+    return rate
+
+
+def _carries(topology: TopologySpec, rate_mbps: float, observer: Observer, engine: Engine) -> bool:
+    spec = RunSpec(
+        link=LinkSpec(rate_mbps),
+        topology=topology,
+        transport=TransportSpec(SUBFLOWS),
+        warmup_s=WARMUP_S,
+        seconds=SECONDS,
+    )
+    engine.check(spec)
+    with tempfile.TemporaryDirectory(prefix="refabric-", dir=_folder()) as raw:
+        result = engine.run(spec, _Quiet(observer), Path(raw))
+    good = carried(rate_mbps, result)
+    busy, late = result.metrics["cpu_busy_pct"], result.metrics["late_p99_us"]
+    verdict = "carried" if good else "too much"
+    observer.note(
+        f"k={topology.k} at {rate_mbps:g} Mb/s: {busy:.0f} % busy, p99 {late:.0f} us late: {verdict}"
+    )
+    return good
+
+
+def carried(rate_mbps: float, result: RunResult) -> bool:
+    """The rule of the module's first paragraph."""
+    lost = any(reason.startswith("CPU:") for reason in result.reasons)
+    in_time = result.metrics["late_p99_us"] < FRAME_BITS / rate_mbps / 2
+    return not lost and in_time and result.metrics["cpu_busy_pct"] <= BUSY_PCT
+
+
+class _Quiet:
+    """Passes notes on; the phases of a trial are nobody's progress."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def phase(self, name: str, seconds: float) -> None:
+        del name, seconds
+
+    def note(self, text: str) -> None:
+        self._observer.note(text)
+
+
+def _key(topology: TopologySpec) -> str:
+    here = {name: value for name, value in machine().items() if name != "python"}
+    text = json.dumps([_VERSION, here, topology.kind, dict(topology.params)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _folder() -> Path:
+    """Of the user behind sudo, so that `plan` without root finds what root measured."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache")
+    folder = home / "refabric"
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        _give_back(path)
+    return folder
+
+
+def _home() -> Path:
+    user = os.environ.get("SUDO_USER")
+    return Path(f"~{user}").expanduser() if user and os.geteuid() == 0 else Path.home()
+
+
+def _give_back(path: Path) -> None:
+    if os.geteuid() == 0 and "SUDO_UID" in os.environ:
+        os.chown(path, int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", "-1")))
+
+
+def _file() -> Path:
+    return _folder() / "calibration.json"
+
+
+def _read() -> Mapping[str, Any]:
+    try:
+        data: Mapping[str, Any] = json.loads(_file().read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}  # never measured, or cut off while written: measured again
+    return data
+
+
+def _remember(topology: TopologySpec, rate_mbps: float) -> None:
+    entry = {"rate_mbps": rate_mbps, "topology": [topology.kind, dict(topology.params)]}
+    path = _file()
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+        json.dump({**_read(), _key(topology): entry}, file, indent=1)
+    _give_back(Path(file.name))
+    Path(file.name).replace(path)

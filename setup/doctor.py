@@ -1,0 +1,165 @@
+"""`refabric doctor`: proves by doing that this machine can run experiments.
+
+Every check that fails says which command mends it. The last two start a network of two hosts in
+private namespaces and move real data through the fabric for three seconds each.
+"""
+
+from __future__ import annotations
+
+import json as json_
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from engines.emulation import mptcp_genl
+from engines.emulation.engine import MininetEngine
+from engines.emulation.iperf3 import iperf3_program, mptcp_library
+from engines.emulation.netns import sysctl_path
+from engines.engine import Engine
+from engines.result import RunResult
+from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from fabric.errors import BusyError, HostUnfitError, RefabricError
+
+RATE_MBPS = 20.0
+TOLERANCE = 0.02
+PAYLOAD_SHARE = 1448 / 1514
+"""Payload in a full frame: 1500 - 20 (IPv4) - 20 (TCP) - 12 (timestamps) of 1500 + 14 (Ethernet)."""
+SUBFLOWS = 4
+LEAST_FREE_MB = 500
+INSTALL = "sudo setup/install.sh"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finding: what was looked at, whether it is fit, what was seen, and the command that mends it."""
+
+    name: str
+    ok: bool
+    seen: str
+    fix: str = ""
+
+
+def main(json: bool = False) -> int:
+    """Print every check as it is made (with `json`, an object a line); 0 when all hold, 3 when not."""
+    fit = True
+    for check in checks():
+        fit = fit and check.ok
+        if json:
+            print(json_.dumps({"event": "check", **asdict(check)}), flush=True)
+            continue
+        print(f"{'ok  ' if check.ok else 'FAIL'}  {check.name}: {check.seen}", flush=True)
+        if not check.ok:
+            print(f"      run: {check.fix}", flush=True)
+    if not json:
+        print("this machine is fit" if fit else "this machine is not fit: see the lines marked FAIL")
+    return 0 if fit else HostUnfitError.exit_code
+
+
+def checks() -> Iterator[Check]:
+    """All checks in order; those that start hosts only when everything before them holds."""
+    good = True
+    for check in (_root, _kernel, _congestion_control, _tools, _disk):
+        found = check()
+        good = good and found.ok
+        yield found
+    if not good:
+        return
+    engine = MininetEngine()
+    try:
+        yield _transfer(engine)
+        yield _shaping(engine)
+    finally:
+        engine.close()
+
+
+def _root() -> Check:
+    root = os.geteuid() == 0
+    return Check(
+        "root", root, "yes" if root else f"no (uid {os.geteuid()})", "sudo .venv/bin/refabric doctor"
+    )
+
+
+def _kernel() -> Check:
+    support = mptcp_genl.support()
+    fit = support.level is not mptcp_genl.PathManagement.NONE
+    seen = f"Linux {os.uname().release}: {support.level.value}"
+    return Check("kernel", fit, seen if fit else f"{seen}; {support.advice}", "sysctl -w net.mptcp.enabled=1")
+
+
+def _congestion_control() -> Check:
+    available = sysctl_path("net.ipv4.tcp_available_congestion_control").read_text().split()
+    return Check("congestion control", "reno" in available, ", ".join(available), "modprobe tcp_reno")
+
+
+def _tools() -> Check:
+    missing = [tool for tool in ("mn", "unshare", "setpriv", "ip") if shutil.which(tool) is None]
+    for find in (iperf3_program, mptcp_library):
+        try:
+            find()
+        except HostUnfitError as error:
+            missing.append(str(error).partition(" ")[0])
+    return Check("tools", not missing, f"missing: {', '.join(missing)}" if missing else "all there", INSTALL)
+
+
+def _disk() -> Check:
+    free_mb = shutil.disk_usage(Path.cwd()).free >> 20
+    return Check(
+        "disk", free_mb >= LEAST_FREE_MB, f"{free_mb} MB free here", "df -h .  # and free some space"
+    )
+
+
+def _transfer(engine: Engine) -> Check:
+    name = f"MPTCP, {SUBFLOWS} subflows"
+
+    def judge(result: RunResult) -> Check:
+        joined = min(flow.subflows_joined for flow in result.flows)
+        seen = f"{joined} of {SUBFLOWS} subflows joined, {result.flows[0].goodput_mbps:.2f} Mb/s"
+        return Check(
+            name, joined == SUBFLOWS, seen, "sysctl net.mptcp  # and look for a firewall in new namespaces"
+        )
+
+    return _run(name, engine, SUBFLOWS, judge)
+
+
+def _shaping(engine: Engine) -> Check:
+    name = f"a link of {RATE_MBPS:g} Mb/s"
+
+    def judge(result: RunResult) -> Check:
+        wire_mbps = result.flows[0].goodput_mbps / PAYLOAD_SHARE
+        off = abs(wire_mbps / RATE_MBPS - 1)
+        late = result.metrics["late_p99_us"]
+        seen = f"carried {wire_mbps:.2f} Mb/s ({100 * off:.1f} % off), p99 {late:.0f} us late"
+        return Check(name, off <= TOLERANCE, seen, "top  # end what keeps the CPUs busy, then try again")
+
+    return _run(name, engine, 1, judge)
+
+
+def _run(name: str, engine: Engine, subflows: int, judge: Callable[[RunResult], Check]) -> Check:
+    """Three seconds of one flow between two hosts on one switch."""
+    spec = RunSpec(
+        link=LinkSpec(RATE_MBPS),
+        topology=TopologySpec("star", {"n": 2}),
+        transport=TransportSpec(subflows),
+        workload=WorkloadSpec("reference"),
+        warmup_s=1.0,
+        seconds=3.0,
+    )
+    try:
+        engine.check(spec)
+        with tempfile.TemporaryDirectory(prefix="refabric-doctor-") as raw:
+            return judge(engine.run(spec, _Silent(), Path(raw)))
+    except BusyError as error:
+        return Check(name, False, str(error), "refabric doctor  # again, when that has ended")
+    except RefabricError as error:
+        return Check(name, False, str(error), f"{INSTALL}  # then mend what is said above")
+
+
+class _Silent:
+    def phase(self, name: str, seconds: float) -> None:
+        del name, seconds
+
+    def note(self, text: str) -> None:
+        del text
