@@ -178,20 +178,31 @@ class FabricHost(_LazyShell, Host):  # type: ignore[misc]
 class FabricSwitch(_LazyShell):
     """A switch of the fabric core. Commands typed for it run in the run's namespace, as with Open vSwitch."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, set_link: Callable[[FabricLink, bool], None]) -> None:
+        self._set_link = set_link
         super().__init__(name, os.getpid(), inNamespace=False)
 
-    def _enter(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-        return start()
-
     def start(self, _controllers: object) -> None:
-        """A port of the core needs no starting; `link X Y up|down` is the way to fail something."""
+        """The CLI's `switch X start`: all its links come back."""
+        self._set_links(True)
+
+    def stop(self, deleteIntfs: bool = False) -> None:
+        """The CLI's `switch X stop`: all its links fail."""
+        del deleteIntfs
+        self._set_links(False)
 
     def connected(self) -> bool:
         return True
 
     def dpctl(self, *_args: str) -> str:
         return "no OpenFlow here: the fabric core forwards by hashed path\n"
+
+    def _set_links(self, up: bool) -> None:
+        for interface in self.intfList():
+            self._set_link(interface.link, up)
+
+    def _enter(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        return start()
 
 
 class FabricIntf(Intf):  # type: ignore[misc]
