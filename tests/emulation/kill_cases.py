@@ -52,7 +52,7 @@ class Outer:
         assert line and json.loads(line), self.process.communicate(timeout=30)
 
     def chain(self) -> dict[str, int]:
-        """Pids of outer, unshare, init (process 1), worker, a host's shell and holder, as far as they exist."""
+        """Pids of outer, unshare, init (process 1), worker, a host's shell and holder, if they exist."""
         found = {"outer": self.process.pid}
         for role, above in (("unshare", "outer"), ("init", "unshare"), ("worker", "init")):
             below = children(found[above]) if above in found else []

@@ -1,0 +1,148 @@
+"""How long a network takes to come up and go away, and what memory it takes.
+
+    python benchmarks/network_up.py --k 8 [--topology ft] [--runs 3] [--json]
+
+`up_s` counts from the command (Python and imports already there) until every host has its NICs, addresses
+and routes, the core carries frames, and the first host has pinged the last; `network_s` is FabricNet's share.
+`down_s` counts from the request to stop until the last process of the run has ended. Medians of `--runs`.
+`rss_mb` sums the proportional set size of the run's processes; `memory_mb` is the machine's MemAvailable
+before minus at that moment, so it includes the kernel's namespaces and interfaces. Needs root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+import topos
+from engines.emulation.inside import Inside
+from engines.emulation.isolation import spawn_inside
+from engines.emulation.lock import emulation_lock
+from fabric.errors import RefabricError, RunError
+
+DEADLINE_S = 300.0
+RATE_MBPS, QUEUE_PKTS = 10.0, 100
+
+
+def measure(kind: str, params: dict[str, int]) -> dict[str, float]:
+    """Bring one network up and down. Raises RefabricError."""
+    marks: dict[str, float] = {}
+    free_kb = _available_kb()
+    start = time.monotonic()
+
+    def mark(report: dict[str, float]) -> None:
+        marks.update(report)
+        if "rss_mb" in report:
+            marks["memory_mb"] = round((free_kb - report["available_kb"]) / 1024, 1)
+
+    request = {"kind": kind, "params": params}
+    spawn_inside("benchmarks.network_up:inside", request, deadline_s=DEADLINE_S, on_report=mark)
+    end = time.monotonic()
+    return {
+        "up_s": marks["up"] - start,
+        "network_s": marks["up"] - marks["began"],
+        "down_s": end - marks["stopping"],
+        "rss_mb": marks["rss_mb"],
+        "memory_mb": marks["memory_mb"],
+    }
+
+
+def inside(inside: Inside) -> int:
+    """In the private namespaces: up, ping, weigh, down."""
+    from engines.emulation.fabric_dataplane import shell_dataplane  # noqa: PLC0415
+    from engines.emulation.network import FabricNet  # noqa: PLC0415
+
+    topology = topos.build(inside.request["kind"], inside.request["params"])
+    began = time.monotonic()
+    net = FabricNet(topology, shell_dataplane(topology, RATE_MBPS, QUEUE_PKTS))
+    net.start()
+    first, last = net.hosts[0], net.hosts[-1]
+    out, err, status = first.pexec(f"ping -c1 -W5 {last.IP()}")
+    if status != 0:
+        raise RunError(f"{first} cannot ping {last}: {out}{err}")
+    inside.report({"began": began, "up": time.monotonic()})
+    inside.report({"available_kb": _available_kb(), "rss_mb": round(_pss_kb() / 1024, 1)})
+    inside.report({"stopping": time.monotonic()})
+    net.stop()
+    return 0
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    cpuinfo = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.split(":", 1)[1].strip() for line in cpuinfo if line.startswith("model name")), "")
+    return {
+        "cpus": os.cpu_count(),
+        "cpu_model": model,
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "memory_mb": round(_meminfo_kb("MemTotal") / 1024),
+    }
+
+
+def _available_kb() -> int:
+    return _meminfo_kb("MemAvailable")
+
+
+def _meminfo_kb(field: str) -> int:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+
+
+def _pss_kb() -> int:
+    """Proportional set size of every process of this PID namespace: pages shared by n count 1/n."""
+    total = 0
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            lines = (entry / "smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue  # it has just ended
+        total += next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+    return total
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--k", type=int, default=4, help="size of the topology (default 4)")
+    parser.add_argument("--topology", default="ft", help="ft, dhft or star (default ft)")
+    parser.add_argument("--runs", type=int, default=3, help="medians of this many runs (default 3)")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    options = parser.parse_args()
+    try:
+        kind, params = topos.parse(f"{options.topology},{options.k}")
+        hosts = len(topos.build(kind, params).hosts)
+        with emulation_lock(wait_s=60.0):
+            runs = [measure(kind, params) for _ in range(max(1, options.runs))]
+    except RefabricError as error:
+        print(f"network_up: {error}", file=sys.stderr)
+        return error.exit_code
+    medians = {name: round(statistics.median(run[name] for run in runs), 3) for name in runs[0]}
+    result = {
+        "benchmark": "network_up",
+        "topology": kind,
+        "k": options.k,
+        "hosts": hosts,
+        "runs": len(runs),
+        **medians,
+        "machine": machine(),
+    }
+    if options.json:
+        print(json.dumps(result))
+    else:
+        print("\n".join(f"{name:10} {value}" for name, value in result.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
