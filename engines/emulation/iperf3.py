@@ -30,7 +30,8 @@ CONNECT_TIMEOUT_S = 10
 @dataclass(frozen=True)
 class Iperf3Flow:
     """One flow. `port` is free on the server, `cport` on the client; the data connection comes from
-    `cport`, iperf3's control connection from an ephemeral port (32768 and up)."""
+    `cport`, iperf3's control connection from an ephemeral port (32768 and up). Do not use a `cport` again
+    in the same namespace within a minute: it is in TIME_WAIT, and iperf3 binds it without SO_REUSEADDR."""
 
     flow: int
     client: HostRef
