@@ -107,13 +107,15 @@ def make_folder(path: Path) -> None:
         give_back(folder)
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, tag: str = "") -> None:
     """Atomically give `path` this content: readers see the old or the new, never a part.
+
+    `tag` marks the temporary file for `remove_tagged`.
 
     Raises StoreError, with no temporary file left.
     """
     with storing(f"writing {path}"), _alone_in(path.parent):
-        handle, name = tempfile.mkstemp(prefix=f"{TMP_PREFIX}{path.name}-", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=f"{TMP_PREFIX}{path.name}-{tag}", dir=path.parent)
         os.close(handle)
         aside = Path(name)
         try:
@@ -148,10 +150,13 @@ class Aside:
     lock: int
 
 
-def open_aside(parent: Path, name: str) -> Aside:
-    """A new `.tmp-` folder in `parent`, locked as ours. Raises OSError, with nothing left behind."""
+def open_aside(parent: Path, name: str, tag: str = "") -> Aside:
+    """A new `.tmp-` folder in `parent`, locked as ours, marked for `remove_tagged`.
+
+    Raises OSError, with nothing left behind.
+    """
     with _alone_in(parent):
-        path = Path(tempfile.mkdtemp(prefix=f"{TMP_PREFIX}{name}-", dir=parent))
+        path = Path(tempfile.mkdtemp(prefix=f"{TMP_PREFIX}{name}-{tag}", dir=parent))
         lock = -1
         try:
             path.chmod(0o755)
@@ -247,3 +252,13 @@ def remove_abandoned(parent: Path) -> list[str]:
                 entry.unlink(missing_ok=True)
             removed.append(entry.name)
     return removed
+
+
+def remove_tagged(parent: Path, tag: str) -> None:
+    """Remove every `.tmp-` entry of `parent` made with `tag`. Raises StoreError."""
+    with storing(f"removing unfinished folders in {parent}"):
+        for entry in sorted(parent.glob(f"{TMP_PREFIX}*-{tag}*")):
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink(missing_ok=True)

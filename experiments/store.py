@@ -12,6 +12,7 @@ import contextlib
 import json
 import math
 import re
+import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,11 +88,13 @@ class Scan:
 def scan(experiment_dir: Path) -> Scan:
     """Read every point of the folder; a damaged one costs itself alone. A missing folder has no points.
 
-    Raises StoreError when the folder itself cannot be read.
+    Raises UsageError when the folder itself cannot be read: it is the one the user chose.
     """
     points, broken = [], []
-    with files.storing(f"reading {experiment_dir}"):
+    try:
         entries = sorted(experiment_dir.iterdir()) if experiment_dir.exists() else []
+    except OSError as error:
+        raise UsageError(str(files.store_error(f"reading {experiment_dir}", error))) from error
     for entry in entries:
         if entry.name.startswith(".") or not _POINT.match(entry.name) or not entry.is_dir():
             continue
@@ -166,9 +169,10 @@ def _sample_path(point: Path, name: str) -> Path:
 
 @dataclass
 class Store:
-    """The folder of one experiment, open for writing by one sweep."""
+    """The folder of one experiment, open for one sweep; `tag` marks what that leaves unfinished."""
 
     directory: Path
+    tag: str
 
     @classmethod
     def open(cls, results: Path, experiment: str) -> Store:
@@ -184,20 +188,24 @@ class Store:
             text = str(files.store_error(f"writing to the results folder {directory}", error))
             raise (HostUnfitError(text) if files.is_full(error) else UsageError(text)) from error
         files.remove_abandoned(directory)
-        return cls(directory)
+        return cls(directory, secrets.token_hex(4))
 
     @contextlib.contextmanager
     def writing(self, spec: RunSpec) -> Iterator[PointWriter]:
         """A folder aside for one point; gone again on leaving, unless committed. Raises StoreError."""
         name = point_name(spec)
         with files.storing(f"creating a folder for {name} in {self.directory}"):
-            aside = files.open_aside(self.directory, name)
+            aside = files.open_aside(self.directory, name, self.tag)
         try:
             with files.storing(f"creating {aside.path / RAW}"):
                 (aside.path / RAW).mkdir()
             yield PointWriter(aside, self.directory / name, spec)
         finally:
             files.discard(aside)
+
+    def clean_up(self) -> None:
+        """Remove what an interruption between two instructions may have left. Raises StoreError."""
+        files.remove_tagged(self.directory, self.tag)
 
 
 @dataclass(frozen=True)

@@ -130,4 +130,4 @@ def write(store: Store, points: Sequence[StoredPoint]) -> None:
     """Rewrite the experiment's summary.csv atomically. Raises StoreError."""
     records = [record(store.directory.name, judged) for judged in judge(points)]
     rows = [[_text(value) for value in one.values()] for one in records]
-    files.replace_file(store.directory / SUMMARY, csv_bytes(COLUMNS, rows))
+    files.replace_file(store.directory / SUMMARY, csv_bytes(COLUMNS, rows), store.tag)

@@ -146,6 +146,7 @@ class _Sweep:
                 self._one(job, index, pending)
         except KeyboardInterrupt:
             interrupted = True
+            self.store.clean_up()
             self._rescan(tell=False)  # it may have come between a point's renaming and its summary
         finally:
             self.progress.end()

@@ -114,7 +114,7 @@ BAD = [
     ("--k", "5"), ("--k", "2"), ("--k", "999"), ("--workload", "nope"), ("--subflows", "0"),
     ("--subflows", "33"), ("--rate", "0"), ("--rate", "-1"), ("--queue", "0"), ("--queue", "many"),
     ("--cc", "nope"), ("--engine", "nope"),
-    ("--seconds", "0"), ("--profile", "nope"), ("--routing", "nope"), ("--frobnicate", "1"), ("--k", "100"),
+    ("--seconds", "0"), ("--profile", "nope"), ("--routing", "nope"), ("--frobnicate", "1"), ("--k", "34"),
 ]  # fmt: skip
 
 

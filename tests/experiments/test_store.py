@@ -258,3 +258,14 @@ def test_samples_carry_neither_time_nor_name(store: Store) -> None:
     assert data[3] == 0, "no name and no extra fields"
     assert data[4:8] == bytes(4), "no time"
     assert gzip.decompress(data).decode().splitlines()[0] == "t_s,busy_pct,note"
+
+
+def test_a_results_folder_that_cannot_be_read_is_the_users_choice(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(_folder: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "iterdir", denied)
+    with pytest.raises(UsageError, match=r"reading .*Permission denied; .*--results DIR"):
+        scan(store.directory)

@@ -250,3 +250,17 @@ def test_places_count_to_the_end(store: Store) -> None:
     assert [place.index for place in recorder.places] == [1, 1, 2, 2, 3, 3, 4, 4]
     assert {place.total for place in recorder.places} == {4}
     assert recorder.places[-1].eta_s == 0
+
+
+def test_an_interruption_before_a_folder_is_anybodys(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    really = files.open_aside
+
+    def interrupted(parent: Path, name: str, tag: str = "") -> files.Aside:
+        aside = really(parent, name, tag)
+        if "mptcp2" in name:
+            raise KeyboardInterrupt
+        return aside
+
+    monkeypatch.setattr(files, "open_aside", interrupted)
+    outcome, _ = run(store, FakeEngine())
+    assert (outcome.interrupted, len(outcome.points)) == (True, 2)
