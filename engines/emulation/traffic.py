@@ -73,8 +73,8 @@ def is_data(sport: int, dport: int) -> bool:
 
 
 def subflow_paths(topology: Topology, subflows: int) -> PathPolicy:
-    """Further subflows over the same address pair (ndiffports), or over all pairs in turn where the
-    hosts have several NICs."""
+    """Further subflows over the same address pair (ndiffports); where the hosts have several NICs, over
+    first to first, second to second and so on in turn: a dual-homed tree joins only those."""
     addresses: Mapping[str, Sequence[str]] = {
         nic.ip: [other.ip for other in topology.nics_of(nic.host)] for nic in topology.nics
     }
@@ -86,7 +86,7 @@ def subflow_paths(topology: Topology, subflows: int) -> PathPolicy:
             AddressPair(
                 local[i % len(local)],
                 first.lport + i * STRIDE,
-                remote[(i + i // len(local)) % len(remote)],
+                remote[i % len(remote)],
                 first.rport,
             )
             for i in range(1, subflows)

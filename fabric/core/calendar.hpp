@@ -32,7 +32,7 @@ class Calendar {
     const std::int64_t slot = due >> width_log2_;
     if (slot <= current_) {
       insert_into_current(Event{due, what});
-    } else if (slot < current_ + static_cast<std::int64_t>(slots_.size())) {
+    } else if (within_horizon(slot)) {
       append(slot, Event{due, what});
     } else {
       beyond_.push_back(Far{Event{due, what}, far_order_++});
@@ -79,6 +79,11 @@ class Calendar {
 
   [[nodiscard]] std::size_t index(std::int64_t slot) const {
     return static_cast<std::size_t>(slot) & (slots_.size() - 1);
+  }
+
+  // Of a slot that is not behind the current one.
+  [[nodiscard]] bool within_horizon(std::int64_t slot) const {
+    return slot - current_ < static_cast<std::int64_t>(slots_.size());
   }
 
   void append(std::int64_t slot, const Event& event) {
@@ -136,8 +141,7 @@ class Calendar {
 
   // Events the horizon has reached move from the heap into their slots.
   void pull_in() {
-    const std::int64_t horizon = current_ + static_cast<std::int64_t>(slots_.size());
-    while (!beyond_.empty() && (beyond_.front().event.due >> width_log2_) < horizon) {
+    while (!beyond_.empty() && within_horizon(beyond_.front().event.due >> width_log2_)) {
       const Event event = beyond_.front().event;
       std::pop_heap(beyond_.begin(), beyond_.end(), later);
       beyond_.pop_back();

@@ -18,16 +18,16 @@ namespace {
 constexpr std::size_t kMostFramesADrain = 512;
 constexpr Time kWorthPolling = kMillisecond;  // sleep on the socket, not on the clock, beyond this
 constexpr Time kLongestSleep = 100 * kMillisecond;
+constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 
-Time clock_ps(clockid_t clock) {
+// Nanoseconds, because the picoseconds of a machine's uptime need not fit into Time.
+std::int64_t clock_ns(clockid_t clock) {
   timespec t{};
   clock_gettime(clock, &t);
-  return t.tv_sec * kSecond + t.tv_nsec * kNanosecond;
+  return t.tv_sec * kNsPerSecond + t.tv_nsec;
 }
 
-timespec to_timespec(Time ps) {
-  return {static_cast<time_t>(ps / kSecond), static_cast<long>(ps % kSecond / kNanosecond)};
-}
+timespec to_timespec(std::int64_t ns) { return {ns / kNsPerSecond, ns % kNsPerSecond}; }
 
 }  // namespace
 
@@ -50,7 +50,7 @@ RealtimeFabric::~RealtimeFabric() {
 
 void RealtimeFabric::start() {
   if (finished_ || thread_.joinable()) throw std::logic_error("a fabric can be started once");
-  epoch_ps_ = clock_ps(CLOCK_MONOTONIC);
+  epoch_ns_ = clock_ns(CLOCK_MONOTONIC);
   if (options_.sample_interval > 0) next_sample_ = options_.sample_interval;
   stopping_ = false;
   thread_ = std::thread([this] { run(); });
@@ -63,7 +63,7 @@ void RealtimeFabric::stop() {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-Time RealtimeFabric::now() const { return clock_ps(CLOCK_MONOTONIC) - epoch_ps_; }
+Time RealtimeFabric::now() const { return (clock_ns(CLOCK_MONOTONIC) - epoch_ns_) * kNanosecond; }
 
 void RealtimeFabric::wake() const { eventfd_write(wake_.get(), 1); }
 
@@ -75,7 +75,7 @@ void RealtimeFabric::run() {
     failure_ = std::current_exception();
   }
   const std::scoped_lock lock(requests_mutex_);
-  health_.cpu_ns = clock_ps(CLOCK_THREAD_CPUTIME_ID) / kNanosecond;
+  health_.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   finished_ = true;
   for (auto& request : requests_) request();
   requests_.clear();
@@ -110,7 +110,7 @@ void RealtimeFabric::loop() {
 }
 
 std::size_t RealtimeFabric::drain(Time at) {
-  real_to_fabric_ = now() - clock_ps(CLOCK_REALTIME);
+  real_epoch_ns_ = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) + epoch_ns_;
   return ring_.drain(kMostFramesADrain, [&](const ReceivedFrame& received) { accept(received, at); });
 }
 
@@ -141,7 +141,7 @@ void RealtimeFabric::accept(const ReceivedFrame& received, Time at) {
   slot.length = static_cast<std::uint16_t>(received.bytes.size() - FrameSlot::kHeader);
   std::copy(received.bytes.begin(), received.bytes.end(), slot.bytes.begin());
   network_.pool()[id].size_bytes = slot.length;
-  const Time stamped = received.realtime_ns * kNanosecond + real_to_fabric_;
+  const Time stamped = (received.realtime_ns - real_epoch_ns_) * kNanosecond;
   network_.inject(id, source, destination, flow_hash(*flow), std::clamp(stamped, Time{0}, at), *this);
 }
 
@@ -182,11 +182,11 @@ void RealtimeFabric::sleep_after(Time at) {
   const Time due = std::min(network_.next_due(), next_sample_);
   const Time until = std::max(due, at + options_.quantum);
   if (until - at < kWorthPolling) {
-    const timespec deadline = to_timespec(epoch_ps_ + until);
+    const timespec deadline = to_timespec(epoch_ns_ + until / kNanosecond);
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, nullptr);
     return;
   }
-  const timespec timeout = to_timespec(std::min(until - at, kLongestSleep));
+  const timespec timeout = to_timespec(std::min(until - at, kLongestSleep) / kNanosecond);
   std::array<pollfd, 2> ready{{{ring_.fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
   ppoll(ready.data(), ready.size(), &timeout, nullptr);
 }
@@ -226,12 +226,12 @@ Snapshot RealtimeFabric::snapshot() {
   Snapshot result;
   on_thread([&] {
     if (failure_) std::rethrow_exception(failure_);
-    result.now = epoch_ps_ == 0 ? 0 : now();
+    result.now = epoch_ns_ == 0 ? 0 : now();
     network_.settle(result.now);
     result.totals = network_.totals();
     result.health = health_;
     result.health.ring_drops = ring_.drops();
-    if (!finished_) result.health.cpu_ns = clock_ps(CLOCK_THREAD_CPUTIME_ID) / kNanosecond;
+    if (!finished_) result.health.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     for (const Port& port : network_.ports()) {
       result.ports.push_back(port.counters());
       result.queued_pkts.push_back(port.queued_pkts());
@@ -251,7 +251,7 @@ QueueSamples RealtimeFabric::take_samples() {
 void RealtimeFabric::set_port_up(PortId port, bool up) {
   if (port >= network_.ports().size()) throw std::out_of_range("there is no port " + std::to_string(port));
   on_thread([&] {
-    const Time at = epoch_ps_ == 0 ? 0 : now();
+    const Time at = epoch_ns_ == 0 ? 0 : now();
     advance_to(at);
     network_.set_port_up(port, up, at);
   });

@@ -111,8 +111,8 @@ class RealtimeFabric {
   TransmitBatch batch_;
   std::vector<Departing> in_batch_;
   FileDescriptor wake_;
-  Time epoch_ps_ = 0;        // CLOCK_MONOTONIC when fabric time was 0
-  Time real_to_fabric_ = 0;  // add to CLOCK_REALTIME to get fabric time
+  std::int64_t epoch_ns_ = 0;       // CLOCK_MONOTONIC when fabric time was 0
+  std::int64_t real_epoch_ns_ = 0;  // CLOCK_REALTIME at that instant, as it is set now
   Health health_;
   Histogram lateness_;
   Time next_sample_ = kNever;
