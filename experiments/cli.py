@@ -35,6 +35,8 @@ from experiments.options import (
 )
 from experiments.profiles import PROFILES
 from experiments.progress import PlainProgress, duration, label, point_fields, write_json
+from experiments.rate import RateChoice
+from experiments.sweep import Job
 from fabric.errors import UsageError
 
 VERSION = "0.1.0"
@@ -86,10 +88,7 @@ def plan(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
         state = "finished" if job.name in finished else "to run"
         rate = made.rate_of(job.spec.topology)
         if as_json:
-            name = job.name if rate.rate_mbps is not None else None
-            write_json(sys.stdout, {"event": "job", "index": index, "point": name, "state": state,
-                                    "expected_s": job.expected_s, "rate_mbps": rate.rate_mbps,
-                                    "rate_how": rate.how, "spec": job.spec.to_json()})  # fmt: skip
+            write_json(sys.stdout, {"event": "job", "index": index, "state": state, **_job_fields(job, rate)})
         else:
             click.echo(f"{index:3}  {state:8}  {duration(job.expected_s):>12}  {label(job.spec)}")
     left = [job.expected_s for job in made.jobs if job.name not in finished]
@@ -100,6 +99,19 @@ def plan(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
     click.echo(f"{len(made.jobs)} points, {len(left)} to run, about {duration(sum(left))}")
     for topology in chosen.topologies(checked):
         click.echo(f"link rate at k={topology.k}: {_rate_text(made, topology)}")
+
+
+def _job_fields(job: Job, rate: RateChoice) -> dict[str, Any]:
+    """A job for machines; name and rate are null while the rate is not known."""
+    spec = job.spec.to_json()
+    spec["link"]["rate_mbps"] = rate.rate_mbps
+    return {
+        "point": None if rate.rate_mbps is None else job.name,
+        "expected_s": job.expected_s,
+        "rate_mbps": rate.rate_mbps,
+        "rate_how": rate.how,
+        "spec": spec,
+    }
 
 
 def _rate_text(made: session.Plan, topology: TopologySpec) -> str:

@@ -18,10 +18,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from engines import registry
-from engines.engine import Engine
+from engines.emulation import calibrate
+from engines.engine import Engine, Observer
 from engines.fake import FakeEngine
-from engines.spec import RunSpec
+from engines.spec import RunSpec, TopologySpec
 from experiments.cli import main
+from experiments.store import load
 from fabric.errors import HostUnfitError
 from tests.experiments.store_lab import EXPERIMENT, leftovers
 
@@ -31,6 +33,7 @@ import sys
 from engines import registry
 from engines.fake import FakeEngine
 from experiments.cli import main
+from experiments.store import load
 sleep_s = float(sys.argv.pop(1))
 registry.ENGINES["fake"] = lambda: FakeEngine(sleep_s=sleep_s)
 main()
@@ -220,6 +223,55 @@ def test_list_names_everything_and_version_is_one_line() -> None:
     )
     assert set(objects(refabric("list", "--json"))[0]) >= {"experiments", "topologies", "workloads"}
     assert refabric("--version").stdout.startswith("refabric")
+
+
+class TestAutomaticRate:
+    """With the real engine's calibration, faked: measured once, before the first point, and told."""
+
+    RUN = ("--k", "4", "--subflows", "1")
+
+    @pytest.fixture(autouse=True)
+    def calibration(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+        """What is cached; `calibrate` measures 20 Mb/s and caches it."""
+        cache: list[float] = []
+
+        def measure(_topology: TopologySpec, _observer: Observer, _engine: Engine) -> float:
+            assert not cache, "measured again"
+            cache.append(20.0)
+            return 20.0
+
+        monkeypatch.setattr(calibrate, "cached", lambda _topology: cache[0] if cache else None)
+        monkeypatch.setattr(calibrate, "calibrate", measure)
+        monkeypatch.setitem(registry.ENGINES, "mininet", lambda: FakeEngine(name="mininet"))
+        return cache
+
+    def test_plan_says_it_will_be_measured(self, results: Path) -> None:
+        done = refabric("plan", EXPERIMENT, *self.RUN, "--results", str(results))
+        assert done.stdout.splitlines()[-1] == "link rate at k=4: auto: will be measured first"
+        job, *_ = objects(refabric("plan", EXPERIMENT, *self.RUN, "--results", str(results), "--json"))
+        assert (job["point"], job["rate_mbps"], job["spec"]["link"]["rate_mbps"]) == (None, None, None)
+
+    def test_run_measures_once_tells_and_keeps_how(self, results: Path, calibration: list[float]) -> None:
+        run_auto = ("run", EXPERIMENT, *self.RUN, "--results", str(results))
+        done = refabric(*run_auto)
+        assert done.exit_code == 0, done.output
+        assert "link rate at k=4: 20 Mb/s (auto, measured on this machine)" in done.stdout
+        assert calibration == [20.0]
+        for point in load(results / EXPERIMENT):
+            assert point.spec.link.rate_mbps == 20.0
+            assert point.provenance["rate_choice"] == "auto, measured on this machine"
+        assert "nothing to run" in refabric(*run_auto).stdout
+
+    def test_an_unwritable_folder_is_found_before_measuring(
+        self, results: Path, calibration: list[float]
+    ) -> None:
+        results.write_text("")
+        assert refabric("run", EXPERIMENT, *self.RUN, "--results", str(results)).exit_code == 2
+        assert calibration == []
+
+    def test_a_given_rate_needs_no_measuring(self, results: Path, calibration: list[float]) -> None:
+        done = refabric("run", EXPERIMENT, *self.RUN, "--rate", "5", "--results", str(results))
+        assert (done.exit_code, calibration) == (0, [])
 
 
 class TestSignals:
