@@ -49,6 +49,9 @@ class LinkSpec:
     queue_bytes: int = 0
     nic_queue_pkts: int = 100
 
+    def __post_init__(self) -> None:
+        _as_floats(self, "rate_mbps", "delay_us")
+
 
 @dataclass(frozen=True)
 class TransportSpec:
@@ -88,6 +91,9 @@ class RunSpec:
     queue_sample_ms: int = 0
     """Interval of the queue-length samples of every port; 0 takes none."""
 
+    def __post_init__(self) -> None:
+        _as_floats(self, "warmup_s", "seconds")
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON types, keys sorted by `canonical`."""
         return dataclasses.asdict(self)
@@ -115,6 +121,12 @@ class RunSpec:
     def content_hash(self) -> str:
         """12 hex digits of SHA-256 over `canonical()`."""
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:12]
+
+
+def _as_floats(spec: object, *names: str) -> None:
+    """5 and 5.0 are one rate, and must have one hash."""
+    for name in names:
+        object.__setattr__(spec, name, float(getattr(spec, name)))
 
 
 def sub_seed(seed: int, name: str) -> int:

@@ -1,0 +1,132 @@
+"""Whole points at k=4 on real kernels: counts and physics, never an exact throughput."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import topos
+from controllers.groups import ecmp_groups
+from controllers.hashing import FiveTuple
+from controllers.routing import path
+from engines.emulation.engine import MininetEngine
+from engines.emulation.traffic import STRIDE
+from engines.result import RunResult, Status
+from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec, sub_seed
+
+pytestmark = pytest.mark.emulation
+
+RATE_MBPS = 10.0
+PAYLOAD = 1448 / 1514
+TCP = 6
+
+
+class Silent:
+    def phase(self, name: str, seconds: float) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+
+def spec(subflows: int, workload: str = "one_to_one", cc: str = "reno") -> RunSpec:
+    return RunSpec(
+        link=LinkSpec(RATE_MBPS),
+        topology=TopologySpec("fat_tree", {"k": 4}),
+        transport=TransportSpec(subflows, cc),
+        workload=WorkloadSpec(workload),
+        warmup_s=2.0,
+        seconds=4.0,
+        queue_sample_ms=100,
+    )
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[MininetEngine]:
+    engine = MininetEngine()
+    yield engine
+    engine.close()
+
+
+def run(engine: MininetEngine, wanted: RunSpec, raw: Path) -> RunResult:
+    engine.check(wanted)
+    return engine.run(wanted, Silent(), raw)
+
+
+def only_cpu_reasons(result: RunResult) -> bool:
+    """A noisy machine may make any run suspect; nothing else may."""
+    return result.status is Status.OK or all(reason.startswith("CPU:") for reason in result.reasons)
+
+
+def check_physics(result: RunResult, flows: int) -> None:
+    assert only_cpu_reasons(result), result.reasons
+    assert len(result.flows) == flows
+    assert all(flow.goodput_mbps > 0 for flow in result.flows)
+    before, after = (result.provenance["counters"][when] for when in ("before", "after"))
+    for name in ("not_ipv4", "no_such_host", "oversized", "no_memory", "send_refused"):
+        assert after[name] == 0, name
+    assert after["injected"] == after["delivered"] + after["dropped"] + after["in_flight"]
+    assert sum(port.drops for port in result.ports) == after["dropped"] - before["dropped"]
+    assert all(0 <= port.utilisation_pct <= 100.5 for port in result.ports)
+    assert all(port.max_queue_pkts <= 100 for port in result.ports)
+
+
+def test_one_uncongested_flow_fills_the_link(engine: MininetEngine, tmp_path: Path) -> None:
+    result = run(engine, spec(1, "reference"), tmp_path)
+    check_physics(result, 1)
+    assert result.flows[0].goodput_mbps == pytest.approx(RATE_MBPS * PAYLOAD, rel=0.02)
+    assert len(result.samples["goodput"].rows) == 5
+    assert {row[0] for row in result.samples["queue_times"].rows}
+
+
+def test_a_permutation_over_tcp(engine: MininetEngine, tmp_path: Path) -> None:
+    result = run(engine, spec(1), tmp_path)
+    check_physics(result, 16)
+    assert {flow.cc for flow in result.flows} == {"reno"}
+    assert all(flow.goodput_mbps <= RATE_MBPS for flow in result.flows)
+    # A host's downlink carries its one flow's data and its own flow's acknowledgements.
+    into = {port.peer: port for port in result.ports if port.layer == "edge-host"}
+    for flow in result.flows:
+        assert into[flow.dst].tx_bytes >= 0.9 * flow.bytes_received
+
+
+def test_mptcp_takes_the_paths_that_routing_foretells(engine: MininetEngine, tmp_path: Path) -> None:
+    wanted = spec(4, cc="cubic")
+    result = run(engine, wanted, tmp_path)
+    check_physics(result, 16)
+    assert {(flow.subflows_asked, flow.subflows_joined) for flow in result.flows} == {(4, 4)}
+    assert {flow.cc for flow in result.flows} == {"cubic"}
+    assert not result.provenance["path_manager_errors"]
+    assert expected_links(wanted, result) == used_links(result)
+
+
+def expected_links(wanted: RunSpec, result: RunResult) -> set[tuple[str, str]]:
+    """Directed links that data and acknowledgements of all subflows should use above the edge."""
+    topology = topos.build(wanted.topology.kind, wanted.topology.params)
+    tables, seed = ecmp_groups(topology), sub_seed(wanted.seed, "routing")
+    links = set()
+    for flow in result.flows:
+        for i in range(flow.subflows_asked):
+            there = FiveTuple(flow.src_ip, flow.dst_ip, TCP, flow.sport + i * STRIDE, flow.dport)
+            back = FiveTuple(flow.dst_ip, flow.src_ip, TCP, flow.dport, flow.sport + i * STRIDE)
+            for direction in (there, back):
+                nodes = path(topology, tables, wanted.routing, seed, direction)
+                names = [topology.nodes[node].name for node in nodes]
+                links |= set(pairwise(names[1:-1]))
+    return links
+
+
+def used_links(result: RunResult) -> set[tuple[str, str]]:
+    """Iperf3's control connections are idle inside the window."""
+    return {(port.node, port.peer) for port in result.ports if port.tx_packets and "host" not in port.layer}
+
+
+def test_the_same_spec_gives_the_same_flows_and_paths(engine: MininetEngine, tmp_path: Path) -> None:
+    first, second = (run(engine, spec(2), tmp_path) for _ in range(2))
+    assert [(f.src, f.dst, f.sport, f.dport) for f in first.flows] == [
+        (f.src, f.dst, f.sport, f.dport) for f in second.flows
+    ]
+    assert used_links(first) == used_links(second)

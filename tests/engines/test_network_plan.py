@@ -1,0 +1,101 @@
+"""The core must send a flow where the pure routing functions say it goes."""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import topos
+from controllers.groups import ecmp_groups
+from controllers.hashing import FiveTuple, flow_hash, mix, switch_seed
+from controllers.routing import path
+from engines.network_plan import downlink, network_plan, plan_for, port_names, uplink
+from engines.spec import LinkSpec, RunSpec, TopologySpec
+from fabric import _core
+from topos.topology import Topology
+
+TCP = 6
+SEED = 4242
+
+
+def number(ip: str) -> int:
+    return int(ipaddress.IPv4Address(ip))
+
+
+def walked(topology: Topology, policy: str, flow: FiveTuple, nic: int) -> list[int]:
+    """The nodes one packet visits in the core, read off the ports' counters."""
+    plan = network_plan(topology, ecmp_groups(topology), LinkSpec(10.0), policy, SEED)
+    fabric = _core.VirtualFabric(plan)
+    fabric.inject(0, nic, 1500, (number(flow.src), number(flow.dst), TCP, flow.sport, flow.dport))
+    fabric.run_until(10**14)
+    used = np.flatnonzero(fabric.counters()["tx_packets"])
+    hops = {}
+    for port in used.tolist():
+        link = topology.links[port // 2]
+        ends = (link.a, link.b) if port == uplink(port // 2) else (link.b, link.a)
+        hops[ends[0]] = ends[1]
+    nodes = [topology.nics[nic].host]
+    while nodes[-1] in hops:
+        nodes.append(hops[nodes[-1]])
+    return nodes
+
+
+@pytest.mark.parametrize("policy", ["hashed", "ecmp"])
+@pytest.mark.parametrize(
+    ("kind", "params"), [("fat_tree", {"k": 4}), ("fat_tree", {"k": 6}), ("star", {"n": 5})]
+)
+def test_core_and_routing_agree_on_every_path(kind: str, params: dict[str, int], policy: str) -> None:
+    topology = topos.build(kind, params)
+    tables = ecmp_groups(topology)
+    rng = random.Random(3)
+    for _ in range(60):
+        source, target = rng.sample(range(len(topology.nics)), 2)
+        ports = rng.randrange(1024, 65536), rng.randrange(1024, 65536)
+        flow = FiveTuple(topology.nics[source].ip, topology.nics[target].ip, TCP, *ports)
+        assert walked(topology, policy, flow, source) == list(path(topology, tables, policy, SEED, flow))
+
+
+def test_hashes_are_the_same_in_both_languages() -> None:
+    rng = random.Random(1)
+    for _ in range(200):
+        src, dst = rng.getrandbits(32), rng.getrandbits(32)
+        sport, dport = rng.getrandbits(16), rng.getrandbits(16)
+        flow = FiveTuple(str(ipaddress.IPv4Address(src)), str(ipaddress.IPv4Address(dst)), TCP, sport, dport)
+        assert _core.flow_hash(src, dst, TCP, sport, dport) == flow_hash(flow)
+        assert _core.mix(src, dst) == mix(src, dst)
+        assert _core.switch_seed(src, sport) == switch_seed(src, sport)
+
+
+def test_host_queues_have_a_capacity_of_their_own() -> None:
+    topology = topos.build("fat_tree", {"k": 4})
+    spec = RunSpec(LinkSpec(10.0, queue_pkts=30, nic_queue_pkts=70), TopologySpec("fat_tree", {"k": 4}))
+    plan = plan_for(spec, topology)
+    nic_ports = {uplink(nic.link) for nic in topology.nics}
+    for port, capacity in enumerate(plan.queue_pkts.tolist()):
+        assert capacity == (70 if port in nic_ports else 30)
+    assert plan.max_packets >= plan.queue_pkts.sum()
+
+
+def test_ports_are_named_by_their_ends() -> None:
+    topology = topos.build("fat_tree", {"k": 4})
+    names = port_names(topology)
+    nic = topology.nics[0]
+    host, edge = topology.nodes[nic.host].name, topology.nodes[nic.switch].name
+    assert names[uplink(nic.link)] == (host, edge, "host-edge")
+    assert names[downlink(nic.link)] == (edge, host, "edge-host")
+    assert len(names) == 2 * len(topology.links)
+
+
+def test_a_dual_homed_tree_forwards_within_each_plane() -> None:
+    topology = topos.build("dual_homed_fat_tree", {"k": 4})
+    first, last = topology.hosts[0], topology.hosts[-1]
+    tables = ecmp_groups(topology)
+    for a, b in zip(topology.nics_of(first), topology.nics_of(last), strict=True):
+        flow = FiveTuple(a.ip, b.ip, TCP, 1000, 80)
+        nodes = walked(topology, "hashed", flow, topology.nics.index(a))
+        assert nodes == list(path(topology, tables, "hashed", SEED, flow))
+        assert all(topology.link_between(x, y) >= 0 for x, y in pairwise(nodes))

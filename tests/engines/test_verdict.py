@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from engines.emulation.verdict import Evidence, judge
+from engines.result import FlowRow, Status
+
+
+def flow(joined: int = 8, asked: int = 8) -> FlowRow:
+    return FlowRow(
+        flow=0,
+        src="p0e0h0",
+        dst="p1e0h0",
+        src_ip="10.0.0.2",
+        dst_ip="10.1.0.2",
+        sport=1100,
+        dport=5201,
+        transport="mptcp",
+        subflows_asked=asked,
+        subflows_joined=joined,
+        cc="reno",
+        goodput_mbps=4.0,
+        bytes_received=1,
+        retransmits=0,
+        up_s=0.1,
+    )
+
+
+GOOD = Evidence(
+    rate_mbps=5.0,
+    late_p99_us=400.0,
+    lost={"the ring": 0},
+    busy_pct=[60.0] * 40,
+    flows=[flow()],
+    fallbacks=0,
+    cc_asked="reno",
+    cc_found=["reno"],
+)
+
+
+def test_a_run_the_machine_carried_is_ok() -> None:
+    assert judge(GOOD) == (Status.OK, ())
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"late_p99_us": 2500.0}, "late"),
+        ({"lost": {"the ring": 3}}, "3 frames were lost in the ring"),
+        ({"busy_pct": [100.0] * 10 + [50.0] * 30}, "no idle time left in 10 of 40"),
+        ({"flows": [flow(), flow(joined=5)]}, "1 of 2 flows had fewer than 8, the worst 5"),
+        ({"fallbacks": 2}, "2 flows fell back"),
+        ({"cc_found": ["reno", "bbr"]}, "reno was asked, bbr was in force"),
+    ],
+)
+def test_each_departure_is_named(change: dict[str, object], word: str) -> None:
+    status, reasons = judge(dataclasses.replace(GOOD, **change))  # type: ignore[arg-type]
+    assert status is Status.SUSPECT
+    assert len(reasons) == 1
+    assert word in reasons[0]
+
+
+def test_one_busy_second_in_forty_is_put_down_to_others() -> None:
+    assert judge(dataclasses.replace(GOOD, busy_pct=[100.0] + [50.0] * 39))[0] is Status.OK
+
+
+def test_lateness_is_measured_against_the_packet_time() -> None:
+    slow = dataclasses.replace(GOOD, late_p99_us=2500.0, rate_mbps=1.0)
+    assert judge(slow)[0] is Status.OK
