@@ -105,7 +105,7 @@ def scenario_mptcp() -> None:
             (connection,) = sampler.mptcp(host)
             assert not connection.fallback
             assert connection.subflows in (4, None)
-            subflows = sampler.tcp(host)
+            subflows = sampler.tcp(host)  # after 20 MB the last join's last ACK has arrived
             assert {s.subflow.token for s in subflows if s.subflow} == {connection.token}
             assert len(subflows) == 4
         assert {s.cc for s in sampler.tcp(pair.client)} == {"cubic"}
