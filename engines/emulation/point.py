@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import topos
-from engines.emulation import mptcp_genl, wire
+from engines.emulation import mptcp_genl, netstat, wire
 from engines.emulation.cpu import CpuSampler, read_softnet
 from engines.emulation.fabric_dataplane import FabricDataPlane, default_tuning, receive_cpu_mask
 from engines.emulation.hosts import HostOptions
@@ -164,6 +164,7 @@ class Point:
         with self._phase("measure", self._spec.seconds, "measure_s"):
             softnet = read_softnet()
             before = {name: sampler.tcp(host) for name, host in senders.items()}
+            kernel = netstat.read(list(hosts.values()))
             self._dataplane.restart_max_queues()
             opened, first = self._dataplane.snapshot(), len(samples) - 1
             opened_s = time.monotonic()
@@ -172,6 +173,7 @@ class Point:
             closed_s = time.monotonic()
             after = {name: sampler.tcp(host) for name, host in senders.items()}
             dropped = (read_softnet() - softnet).dropped
+            counted = netstat.difference(kernel, netstat.read(list(hosts.values())))
         return Readings(
             samples=samples,
             opened_at=first,
@@ -181,6 +183,7 @@ class Point:
             sockets_before=[sockets_of(flow, before[flow.src]) for flow in self._flows],
             sockets_after=[sockets_of(flow, after[flow.src]) for flow in self._flows],
             softnet_dropped=dropped,
+            kernel=counted,
             queues=self._dataplane.queue_samples() if self._spec.queue_sample_ms else None,
             up_s=up_s,
         )

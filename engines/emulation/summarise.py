@@ -47,6 +47,8 @@ class Readings:
     sockets_before: Sequence[Sequence[TcpSocket]]
     sockets_after: Sequence[Sequence[TcpSocket]]
     softnet_dropped: int
+    kernel: Mapping[str, int]
+    """All hosts' TCP and MPTCP counters over the window (netstat.py)."""
     queues: QueueSamples | None
     up_s: Sequence[float]
     """Seconds from the start of traffic until each flow's last subflow was up."""
@@ -89,7 +91,7 @@ def summarise(
         ports=tuple(ports),
         samples=_tables(readings),
         metrics=_metrics(readings, rows, evidence, timings),
-        provenance={**provenance, "counters": _counters(readings)},
+        provenance={**provenance, "counters": _counters(readings), "kernel": dict(readings.kernel)},
     )
 
 
