@@ -5,7 +5,7 @@ One netlink socket per host, opened in its namespace once. Two ways to ask:
 * dumps (`tcp`, `mptcp`): everything of a host. The kernel walks its *whole* hash table for each
   (262144 buckets on a 24 GB machine, shared by all namespaces): 0.4 ms and more. A small
   net.ipv4.tcp_child_ehash_entries, set before the hosts are made, gives each its own and ends that;
-* exact look-ups (`tcp_at`, `mptcp_token`, `listening`): one hash bucket, microseconds. For polling.
+* exact look-ups (`tcp_at`, `mptcp_token`, `listener`): one hash bucket, microseconds. For polling.
 
 Structs are read by offset and only as far as the kernel's copy reaches: older kernels send shorter ones.
 Sources: include/uapi/linux/{inet_diag,tcp,mptcp}.h, net/ipv4/{inet,tcp}_diag.c, net/mptcp/{,mptcp_}diag.c.
@@ -261,10 +261,11 @@ class SocketSampler:
         found = self.tcp_at(host, path)
         return self.mptcp_token(host, found.subflow.token) if found and found.subflow else None
 
-    def listening(self, host: HostRef, ip: str, port: int) -> bool:
-        """Whether a connection to `ip`:`port` of `host` would find a listener."""
+    def listener(self, host: HostRef, ip: str, port: int) -> TcpSocket | None:
+        """The socket that a connection to `ip`:`port` of `host` would find; its `receive_queue` is the
+        number of connections waiting to be accepted."""
         found = self.tcp_at(host, AddressPair(ip, port, "0.0.0.0", 0))
-        return found is not None and found.state == TCP_LISTEN
+        return found if found is not None and found.state == TCP_LISTEN else None
 
     def _ask(self, host: HostRef, query: bytes, flags: int = 0) -> list[netlink.Message]:
         try:
@@ -279,7 +280,7 @@ class ReceiveMeter:
     """Cumulative payload bytes each flow has delivered to its receiver, for goodput by differences.
 
     `flows` are (receiving host, path as that host sees it: its own address first). Whether a flow is
-    TCP, MPTCP, or MPTCP fallen back to TCP is found out when its socket is first seen; on MPTCP
+    TCP, MPTCP, or MPTCP fallen back to TCP is found out by looking; on MPTCP
     the data-level bytes count, not the sum over subflows (which holds duplicates).
     """
 
@@ -295,16 +296,15 @@ class ReceiveMeter:
 
     def _received(self, flow: int, host: HostRef, path: AddressPair) -> int | None:
         if flow not in self._tokens:
-            found = self._sampler.tcp_at(host, path)
-            if found is None:
+            sock = self._sampler.tcp_at(host, path)
+            if sock is None or sock.state != TCP_ESTABLISHED:
                 return None
-            self._tokens[flow] = found.subflow.token if found.subflow else 0
-        token = self._tokens[flow]
-        if token:
-            connection = self._sampler.mptcp_token(host, token)
-            return None if connection is None else self._mptcp_bytes(flow, connection)
-        sock = self._sampler.tcp_at(host, path)
-        return None if sock is None or sock.state != TCP_ESTABLISHED else sock.bytes_received
+            if sock.subflow is None:
+                # Plain TCP, or a connection so young that it does not know its token: ask again next time.
+                return sock.bytes_received
+            self._tokens[flow] = sock.subflow.token
+        connection = self._sampler.mptcp_token(host, self._tokens[flow])
+        return None if connection is None else self._mptcp_bytes(flow, connection)
 
     def _mptcp_bytes(self, flow: int, connection: MptcpSocket) -> int:
         if connection.bytes_received is not None:
