@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -202,31 +203,30 @@ class Iperf3Driver:
         processes.end([*self._clients, *self._servers])
 
     def start_servers(self, deadline_s: float = 15.0) -> None:
-        """Start every flow's server and wait until all listen.
+        """Start every flow's server, wait until all listen, and hold them there.
 
         Raises RunError when one ends instead, DeadlineError naming one that does not listen in time.
         """
         argvs = [server_argv(self._program, flow) for flow in self._flows]
         hosts = [flow.server for flow in self._flows]
         self._servers = processes.start(self._commands("server", hosts, argvs), self._env)
-        end_s = time.monotonic() + deadline_s
-        waiting = list(zip(self._flows, self._servers, strict=True))
-        while waiting:
-            waiting = [(flow, server) for flow, server in waiting if not self._listens(flow, server)]
-            if waiting and time.monotonic() > end_s:
-                flow, server = waiting[0]
-                raise DeadlineError(
-                    f"{len(waiting)} of {len(self._flows)} iperf3 servers do not listen after "
-                    f"{deadline_s:g} s; {flow}: {server.describe()}"
-                )
-            if waiting:
-                time.sleep(processes.POLL_S)
+        self._await(self._servers, self._listens, "listen", deadline_s)
+        for server in self._servers:
+            server.signal(signal.SIGSTOP)
 
-    def start_clients(self) -> None:
-        """Start every flow's client; returns at once. Raises CommandError when one cannot start."""
+    def start_clients(self, deadline_s: float = 30.0) -> None:
+        """Start every flow's client, wait until all have knocked, then let all servers answer at once.
+
+        Servers are held because the first flows' traffic would otherwise starve the start of the last.
+        Raises CommandError when a client cannot start, RunError when one ends, DeadlineError
+        naming one whose connection did not reach its server in time.
+        """
         argvs = [client_argv(self._program, flow, self._seconds, self._cc) for flow in self._flows]
         hosts = [flow.client for flow in self._flows]
         self._clients = processes.start(self._commands("client", hosts, argvs), self._env)
+        self._await(self._clients, self._knocked, "reach their servers", deadline_s)
+        for server in self._servers:
+            server.signal(signal.SIGCONT)
 
     def check(self) -> None:
         """Raise RunError when an iperf3 has ended already: to be called now and then while flows run."""
@@ -254,10 +254,33 @@ class Iperf3Driver:
         processes.end(self._servers, grace_s)
         return self._outcomes()
 
-    def _listens(self, flow: Iperf3Flow, server: Process) -> bool:
-        if server.poll() is not None:
-            raise RunError(f"{flow}: {_error_of(server)}; {server.describe()}")
-        return self._sampler.listening(flow.server, flow.server_ip, flow.port)
+    def _await(
+        self, started: list[Process], ready: Callable[[Iperf3Flow], bool], what: str, deadline_s: float
+    ) -> None:
+        end_s = time.monotonic() + deadline_s
+        waiting = list(zip(self._flows, started, strict=True))
+        while waiting:
+            for flow, process in waiting:
+                if process.poll() is not None:
+                    raise RunError(f"{flow}: {_error_of(process)}; {process.describe()}")
+            waiting = [(flow, process) for flow, process in waiting if not ready(flow)]
+            if not waiting:
+                return
+            if time.monotonic() > end_s:
+                flow, process = waiting[0]
+                raise DeadlineError(
+                    f"{len(waiting)} of {len(self._flows)} iperf3 do not {what} within {deadline_s:g} s; "
+                    f"{flow}: {process.describe()}"
+                )
+            time.sleep(processes.POLL_S)
+
+    def _listens(self, flow: Iperf3Flow) -> bool:
+        return self._sampler.listener(flow.server, flow.server_ip, flow.port) is not None
+
+    def _knocked(self, flow: Iperf3Flow) -> bool:
+        """Whether the control connection waits to be accepted (a listener's receive queue counts those)."""
+        listener = self._sampler.listener(flow.server, flow.server_ip, flow.port)
+        return listener is not None and listener.receive_queue > 0
 
     def _commands(
         self, role: str, hosts: Sequence[HostRef], argvs: Sequence[tuple[str, ...]]
@@ -293,4 +316,5 @@ def _read(process: Process) -> Report:
 
 
 def _error_of(process: Process) -> str:
-    return _read(process).error or "iperf3 reported no error"
+    report = _read(process)
+    return report.error or f"iperf3 finished its test of {report.seconds:.0f} s"

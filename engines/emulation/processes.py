@@ -114,6 +114,7 @@ def end(processes: Sequence[Process], grace_s: float = 3.0) -> list[Process]:
     """TERM what runs, wait `grace_s` seconds, KILL the rest; those that had to be killed."""
     for process in processes:
         process.signal(signal.SIGTERM)
+        process.signal(signal.SIGCONT)  # one that is stopped would not see TERM
     stubborn = wait(processes, grace_s)
     for process in stubborn:
         process.signal(signal.SIGKILL)
