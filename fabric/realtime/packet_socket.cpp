@@ -25,7 +25,7 @@ ReceiveRing::ReceiveRing()
   request.tp_frame_size = kFrameBytes;
   request.tp_frame_nr = kFrames;
   checked_call(setsockopt(socket_.get(), SOL_PACKET, PACKET_RX_RING, &request, sizeof request),
-               "packet socket: asking for a receive ring of 16 MB");
+               "packet socket: asking for a receive ring of 32 MB");
   void* memory = mmap(nullptr, kFrames * kFrameBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
                       socket_.get(), 0);
   if (memory == MAP_FAILED) throw_errno("mapping the packet socket's receive ring");
