@@ -33,6 +33,10 @@ class RunError(RefabricError):
     """A point could not be finished; finished points are kept."""
 
 
+class StalledFlowError(RunError):
+    """A connection is up but delivers nothing: the kernel's doing, and gone on another try."""
+
+
 class CommandError(RunError):
     """A program we started failed: argv, exit code and last stderr lines are in the message."""
 

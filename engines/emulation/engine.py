@@ -19,9 +19,10 @@ from engines.emulation.traffic import planned_flows
 from engines.engine import Observer
 from engines.result import RunResult
 from engines.spec import RunSpec
-from fabric.errors import HostUnfitError, RunError, UsageError
+from fabric.errors import HostUnfitError, RunError, StalledFlowError, UsageError
 
 DEADLINE_SLACK_S = 180.0
+ATTEMPTS = 3
 
 
 class MininetEngine:
@@ -61,6 +62,22 @@ class MininetEngine:
         return 2.0 + 0.012 * hosts
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+        """As `Engine.run`. A point in which a connection stalled is run again, `ATTEMPTS` times in all;
+        its result's provenance then tells of the attempts before."""
+        stalled: list[str] = []
+        while True:
+            try:
+                result = self._attempt(spec, observer, raw)
+            except StalledFlowError as error:
+                stalled.append(str(error))
+                if len(stalled) == ATTEMPTS:
+                    raise
+                observer.note(f"{error}; trying again")
+                continue
+            where = {**_origin(), **result.provenance, "stalled_attempts": stalled}
+            return dataclasses.replace(result, provenance=where)
+
+    def _attempt(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         results: list[RunResult] = []
 
         def hear(message: dict[str, Any]) -> None:
@@ -81,8 +98,7 @@ class MininetEngine:
         )
         if not results:
             raise RunError("the emulation ended without a result")
-        where = {**_origin(), **results[0].provenance}
-        return dataclasses.replace(results[0], provenance=where)
+        return results[0]
 
     def _take_machine(self) -> None:
         if not self._locked:

@@ -35,6 +35,7 @@ from fabric.errors import (
     HostUnfitError,
     RefabricError,
     RunError,
+    StalledFlowError,
     StoreError,
     UsageError,
 )
@@ -51,6 +52,7 @@ _ERRORS: dict[str, type[RefabricError]] = {
         HostUnfitError,
         RefabricError,
         RunError,
+        StalledFlowError,
         StoreError,
         UsageError,
     )

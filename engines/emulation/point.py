@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import topos
-from engines.emulation import mptcp_genl, netstat, wire
+from engines.emulation import mptcp_genl, netstat, steering, wire
 from engines.emulation.cpu import CpuSampler, read_softnet
 from engines.emulation.fabric_dataplane import FabricDataPlane, default_tuning, receive_cpu_mask
 from engines.emulation.hosts import HostOptions
@@ -20,7 +20,7 @@ from engines.emulation.network import FabricNet
 from engines.emulation.path_manager import PathManager
 from engines.emulation.path_manager_inkernel import SignalPathManager
 from engines.emulation.sock_diag import ReceiveMeter, SocketSampler
-from engines.emulation.summarise import Readings, Sample, sockets_of, summarise
+from engines.emulation.summarise import Readings, Sample, check_progress, sockets_of, summarise
 from engines.emulation.traffic import PlannedFlow, is_data, planned_flows, subflow_paths
 from engines.network_plan import plan_for
 from engines.result import RunResult
@@ -32,6 +32,8 @@ CONNECT_S = 60.0
 SLACK_S = 30.0
 SAMPLE_S = 1.0
 POLL_S = 0.05
+STALL_S = 10.0
+"""A flow that delivers nothing this long before the window opens will not in the window either."""
 
 
 def run_point(inside: Inside) -> int:
@@ -64,6 +66,7 @@ class Point:
             with self._phase("network", 1.0, "setup_s"):
                 net = stack.enter_context(FabricNet(self._topology, self._dataplane, options))
                 hosts = {host.name: host for host in net.host_refs()}
+                self._steer(hosts)
             with self._phase("connect", 3.0, "connect_s"):
                 sampler = stack.enter_context(SocketSampler(list(hosts.values())))
                 watcher = self._watcher(stack, hosts)
@@ -86,10 +89,13 @@ class Point:
 
     def _sysctls(self) -> dict[str, str]:
         sysctls = {"net.ipv4.tcp_no_metrics_save": "1"}  # nothing one connection learns may help the next
+        return {**sysctls, **steering.sysctls(receive_cpu_mask(self._tuning))}
+
+    def _steer(self, hosts: dict[str, HostRef]) -> None:
+        """On kernels without a default mask the NICs must exist first."""
         mask = receive_cpu_mask(self._tuning)
-        if mask and sysctl_path("net.core.rps_default_mask").exists():
-            sysctls["net.core.rps_default_mask"] = mask
-        return sysctls
+        if mask and not steering.sysctls(mask):
+            steering.steer([host.pid for host in hosts.values()], mask)
 
     def _watcher(self, stack: ExitStack, hosts: dict[str, HostRef]) -> MptcpWatcher | None:
         """The path manager this kernel allows, before any MPTCP socket exists; none for plain TCP."""
@@ -162,6 +168,7 @@ class Point:
 
         with self._phase("warm-up", self._spec.warmup_s, "warmup_s"):
             sample_for(self._spec.warmup_s)
+            check_progress(self._flows, samples, STALL_S)
         with self._phase("measure", self._spec.seconds, "measure_s"):
             softnet = read_softnet()
             before = {name: sampler.tcp(host) for name, host in senders.items()}
@@ -170,6 +177,7 @@ class Point:
             opened, first = self._dataplane.snapshot(), len(samples) - 1
             opened_s = time.monotonic()
             sample_for(self._spec.seconds - (time.monotonic() - samples[first].t_s))
+            check_progress(self._flows, samples[first:], samples[-1].t_s - samples[first].t_s)
             closed = self._dataplane.snapshot()
             closed_s = time.monotonic()
             after = {name: sampler.tcp(host) for name, host in senders.items()}
@@ -201,6 +209,7 @@ class Point:
                 "quantum_us": self._tuning.quantum_us,
                 "cpu": self._tuning.cpu,
                 "priority": self._tuning.priority,
+                "receive_cpus": receive_cpu_mask(self._tuning),
             },
         }
 

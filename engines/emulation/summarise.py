@@ -18,7 +18,7 @@ from engines.emulation.verdict import Evidence, judge
 from engines.network_plan import port_names
 from engines.result import FlowRow, PortRow, RunResult, Table
 from engines.spec import RunSpec
-from fabric.errors import RunError
+from fabric.errors import RunError, StalledFlowError
 from fabric.readings import Snapshot
 from topos.topology import Topology
 
@@ -70,6 +70,23 @@ def sockets_of(flow: PlannedFlow, sockets: Sequence[TcpSocket]) -> list[TcpSocke
         return [first]
     token = first.subflow.token
     return [s for s in sockets if s.subflow is not None and s.subflow.token == token]
+
+
+def check_progress(flows: Sequence[PlannedFlow], samples: Sequence[Sample], seconds: float) -> None:
+    """Raises StalledFlowError when a flow delivered nothing in the last `seconds`, if that many were sampled."""
+    last = samples[-1]
+    rounding_s = 0.001
+    earlier = [sample for sample in samples if sample.t_s <= last.t_s - seconds + rounding_s]
+    if not earlier:
+        return
+    pairs = zip(flows, earlier[-1].received, last.received, strict=True)
+    stalled = [flow for flow, before, after in pairs if before is not None and before == after]
+    if stalled:
+        raise StalledFlowError(
+            f"{len(stalled)} of {len(flows)} flows delivered nothing for {seconds:.0f} s although connected, "
+            f"the first flow {stalled[0].flow} from {stalled[0].src} to {stalled[0].dst}: "
+            "run the point again (docs/kernel.md, stalled connections)"
+        )
 
 
 def summarise(

@@ -1,0 +1,98 @@
+"""What the real-time fabric carries: one point of one_to_one with its CPU, lateness and packet-hops.
+
+    python benchmarks/realtime_capacity.py --k 8 --subflows 8 --rate 5 [--seconds 20] [--runs 3] [--json]
+
+Runs are separate networks, one after the other; medians are given, and the worst lateness. Needs root.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from engines.emulation.engine import MininetEngine
+from engines.emulation.provenance import machine
+from engines.result import RunResult
+from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
+from fabric.errors import RefabricError
+
+METRICS = ("packet_hops_per_s", "late_p50_us", "late_p99_us", "cpu_busy_pct", "fabric_cpu_pct", "ring_drops")
+
+
+class Silent:
+    def phase(self, name: str, seconds: float) -> None:
+        """Nobody watches."""
+
+    def note(self, text: str) -> None:
+        """Nobody listens."""
+
+
+def measure(spec: RunSpec, runs: int) -> list[RunResult]:
+    """The point, `runs` times. Raises RefabricError."""
+    engine = MininetEngine()
+    engine.check(spec)
+    results = []
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory(prefix="refabric-benchmark-") as raw:
+            results.append(engine.run(spec, Silent(), Path(raw)))
+    engine.close()
+    return results
+
+
+def report(spec: RunSpec, results: list[RunResult]) -> dict[str, Any]:
+    """One JSON object: what was run, what was measured, on what."""
+    medians = {name: round(statistics.median(r.metrics[name] for r in results), 1) for name in METRICS}
+    goodput = statistics.median(statistics.mean(f.goodput_mbps for f in r.flows) for r in results)
+    return {
+        "benchmark": "realtime_capacity",
+        "k": spec.topology.k,
+        "subflows": spec.transport.subflows,
+        "rate_mbps": spec.link.rate_mbps,
+        "seconds": spec.seconds,
+        "runs": len(results),
+        **medians,
+        "late_p99_us_worst": max(r.metrics["late_p99_us"] for r in results),
+        "goodput_pct_of_rate": round(100 * goodput / spec.link.rate_mbps, 1),
+        "status": [str(r.status) for r in results],
+        "machine": machine(),
+    }
+
+
+@click.command()
+@click.option("--k", default=8, show_default=True)
+@click.option("--subflows", default=8, show_default=True)
+@click.option("--rate", "rate_mbps", default=5.0, show_default=True, help="Mb/s")
+@click.option("--seconds", default=20.0, show_default=True)
+@click.option("--runs", default=1, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def main(k: int, subflows: int, rate_mbps: float, seconds: float, runs: int, as_json: bool) -> None:
+    """Measure, and print."""
+    spec = RunSpec(
+        link=LinkSpec(rate_mbps),
+        topology=TopologySpec("fat_tree", {"k": k}),
+        transport=TransportSpec(subflows),
+        warmup_s=8.0,
+        seconds=seconds,
+    )
+    try:
+        found = report(spec, measure(spec, runs))
+    except RefabricError as error:
+        click.echo(f"realtime_capacity: {error}", err=True)
+        sys.exit(error.exit_code)
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    for name, value in found.items():
+        click.echo(f"{name:20} {value}")
+
+
+if __name__ == "__main__":
+    main()
