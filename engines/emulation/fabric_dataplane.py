@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,21 +56,24 @@ class FabricDataPlane:
     def start(self, ifindexes: Sequence[int]) -> None:
         macs = [nic.mac for nic in self._topology.nics]
         tuning = self._tuning
-        self._core = RealtimeFabric(
-            self._plan,
-            ifindexes,
-            macs,
-            quantum_us=tuning.quantum_us,
-            cpu=tuning.cpu,
-            priority=tuning.priority,
-            sample_ms=self._sample_ms,
-        )
-        self._core.start()
+        with _told("starting the fabric core"):
+            self._core = RealtimeFabric(
+                self._plan,
+                ifindexes,
+                macs,
+                quantum_us=tuning.quantum_us,
+                cpu=tuning.cpu,
+                priority=tuning.priority,
+                sample_ms=self._sample_ms,
+            )
+            self._core.start()
+            self._core.snapshot()  # its thread answers only once it has its CPU and priority
 
     def stop(self) -> None:
         core, self._core = self._core, None
         if core is not None:
-            core.stop()
+            with _told("the fabric core stopped"):
+                core.stop()
 
     def set_link(self, link: int, up: bool) -> None:
         for port in (uplink(link), downlink(link)):
@@ -77,10 +81,8 @@ class FabricDataPlane:
 
     def snapshot(self) -> Snapshot:
         """Counters since the start. Raises RunError when the core has died, with its reason."""
-        try:
+        with _told("the fabric core stopped"):
             return self._running.snapshot()
-        except (RuntimeError, ValueError) as error:
-            raise RunError(f"the fabric core stopped: {error}") from error
 
     def restart_max_queues(self) -> None:
         self._running.restart_max_queues()
@@ -97,6 +99,15 @@ class FabricDataPlane:
         return self._core
 
 
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Whatever the core throws as RunError: its thread's failure comes out of any call."""
+    try:
+        yield
+    except (RuntimeError, ValueError, MemoryError) as error:
+        raise RunError(f"{what}: {error}") from error
+
+
 def lateness_us(before: Snapshot, after: Snapshot, percentile: float) -> float:
     """This percentile of the frames' lateness between two snapshots, in microseconds; 0 when none came.
 
@@ -111,9 +122,18 @@ def lateness_us(before: Snapshot, after: Snapshot, percentile: float) -> float:
 
 
 def receive_cpu_mask(tuning: Tuning) -> str:
-    """Receive-packet-steering mask (hexadecimal) of all CPUs but the core's; empty when there is no other."""
-    others = sum(1 << cpu for cpu in os.sched_getaffinity(0) if cpu != tuning.cpu)
-    return f"{others:x}" if tuning.cpu >= 0 and others else ""
+    """Receive-packet-steering mask of all CPUs but the core's; empty when there is no other."""
+    others = os.sched_getaffinity(0) - {tuning.cpu}
+    return cpu_mask(others) if tuning.cpu >= 0 and others else ""
+
+
+def cpu_mask(cpus: Collection[int]) -> str:
+    """Hexadecimal as the kernel parses it: at most 32 CPUs between commas (lib/bitmap-str.c)."""
+    words = [0] * (max(cpus) // 32 + 1)
+    for cpu in cpus:
+        words[cpu // 32] |= 1 << cpu % 32
+    first, *rest = reversed(words)
+    return ",".join([f"{first:x}", *(f"{word:08x}" for word in rest)])
 
 
 def shell_dataplane(topology: Topology, rate_mbps: float, queue_pkts: int) -> FabricDataPlane:
