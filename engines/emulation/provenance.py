@@ -35,8 +35,8 @@ def revision() -> str:
     """Git revision of this checkout, `+` behind it when files differ; `unknown` outside a checkout."""
     if shutil.which("git") is None:
         return "unknown"
-    # The owner of the checkout is often not root: this run only reads it.
-    git = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT)]
+    # The owner of the checkout is often not root: this run only reads it, the index included.
+    git = ["git", "--no-optional-locks", "-c", f"safe.directory={ROOT}", "-C", str(ROOT)]
     head = _output([*git, "rev-parse", "--short=12", "HEAD"])
     if not head:
         return "unknown"
@@ -57,7 +57,10 @@ def _version(argv: list[str]) -> str:
 
 
 def _output(argv: list[str]) -> str:
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return ""  # a point is not lost for want of a version number
     return (done.stdout or done.stderr).strip() if done.returncode == 0 else ""
 
 
