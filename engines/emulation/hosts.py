@@ -60,13 +60,19 @@ class HostOptions:
 def start_namespaces(names: Sequence[str], sysctls: Mapping[str, str]) -> list[int]:
     """Make a network namespace per name; the pids of the processes holding them.
 
+    Each is born of the caller's namespace, because some sysctls there are for its children
+    (`net.ipv4.tcp_child_ehash_entries`), not for theirs.
+
     Raises HostUnfitError when the kernel refuses a namespace or a sysctl.
     """
     sleep = shutil.which("sleep")
     if sleep is None:
         raise HostUnfitError("the program sleep(1) is missing; run: apt install coreutils")
 
+    caller = threading.get_native_id()
+
     def start(name: str) -> int:
+        enter_netns(caller)
         unshare(CLONE_NEWNET)
         for sysctl, value in chain(_QUIET.items(), sysctls.items()):
             _write_sysctl(name, sysctl, value)

@@ -15,7 +15,7 @@ import topos
 from engines.emulation import offload
 from engines.emulation.hosts import HostOptions
 from engines.emulation.inside import Inside
-from engines.emulation.netns import call_in_netns
+from engines.emulation.netns import call_in_netns, sysctl_path
 from engines.emulation.network import FabricNet
 from fabric.errors import UsageError
 from tests.emulation.standin import StandIn
@@ -128,6 +128,18 @@ def bad_sysctl(_inside: Inside) -> int:
     """A sysctl that does not exist."""
     options = HostOptions(sysctls={"net.ipv4.no_such": "1"})
     FabricNet(topos.build("ft", {"k": 4}), None, options).start()
+    return 0
+
+
+def tcp_tables(inside: Inside) -> int:
+    """Report each host's TCP hash table: negative where it is the whole machine's."""
+    name = "net.ipv4.tcp_child_ehash_entries"
+    if not sysctl_path(name).exists():
+        return 0  # before Linux 6.1 there is one for all
+    sysctl_path(name).write_text("1024")
+    with FabricNet(topos.build("star", {"n": 40})) as net:  # more than one thread's worth
+        read = sysctl_path("net.ipv4.tcp_ehash_entries").read_text
+        inside.report({"entries": [int(call_in_netns(host.pid, read)) for host in net.host_refs()]})
     return 0
 
 

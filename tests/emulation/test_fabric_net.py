@@ -51,6 +51,10 @@ def pipe_to_shell(*commands: str) -> str:
     return done.stdout
 
 
+def test_what_a_namespace_gives_its_children_reaches_every_host() -> None:
+    assert set(run("tcp_tables").get("entries", [1024])) == {1024}
+
+
 def test_mininet_calls() -> None:
     seen = run("mininet_face")
     topology = topos.build("ft", {"k": 4})
