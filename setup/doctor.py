@@ -9,13 +9,12 @@ from __future__ import annotations
 import json as json_
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from engines.emulation import mptcp_genl
-from engines.emulation.engine import MininetEngine
+from engines.emulation.engine import UNKEPT, MininetEngine
 from engines.emulation.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.netns import sysctl_path
 from engines.engine import Engine
@@ -149,8 +148,7 @@ def _run(name: str, engine: Engine, subflows: int, judge: Callable[[RunResult], 
     )
     try:
         engine.check(spec)
-        with tempfile.TemporaryDirectory(prefix="refabric-doctor-") as raw:
-            return judge(engine.run(spec, _Silent(), Path(raw)))
+        return judge(engine.run(spec, _Silent(), UNKEPT))
     except BusyError as error:
         return Check(name, False, str(error), "refabric doctor  # again, when that has ended")
     except RefabricError as error:

@@ -9,19 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import topos
-from engines.emulation.engine import MininetEngine
+from engines.emulation.engine import UNKEPT, MininetEngine
 from engines.emulation.provenance import machine
 from engines.emulation.verdict import FRAME_BITS
 from engines.engine import Engine, Observer
 from engines.result import RunResult
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
-from fabric.errors import HostUnfitError
+from fabric.errors import HostUnfitError, RunError
 
 RATES_MBPS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 SUBFLOWS = 8
@@ -58,7 +57,12 @@ def calibrate(topology: TopologySpec, observer: Observer, engine: Engine | None 
             "choose a smaller topology, or give --rate MBPS and expect suspect points"
         )
     rate = RATES_MBPS[max(carried)]
-    _remember(topology, rate)
+    try:
+        _remember(topology, rate)
+    except OSError as error:
+        observer.note(
+            f"{rate:g} Mb/s could not be noted in {_file()} ({error.strerror}): measured anew next time"
+        )
     return rate
 
 
@@ -71,8 +75,11 @@ def _carries(topology: TopologySpec, rate_mbps: float, observer: Observer, engin
         seconds=SECONDS,
     )
     engine.check(spec)
-    with tempfile.TemporaryDirectory(prefix="refabric-", dir=_folder()) as raw:
-        result = engine.run(spec, _Quiet(observer), Path(raw))
+    try:
+        result = engine.run(spec, _Quiet(observer), UNKEPT)
+    except RunError as error:  # flows that never connect, or die: what too much looks like at its worst
+        observer.note(f"k={topology.k} at {rate_mbps:g} Mb/s: too much: {error}")
+        return False
     good = carried(rate_mbps, result)
     busy, late = result.metrics["cpu_busy_pct"], result.metrics["late_p99_us"]
     verdict = "carried" if good else "too much"
@@ -108,15 +115,16 @@ def _key(topology: TopologySpec) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _folder() -> Path:
+def _file() -> Path:
     """Of the user behind sudo, so that `plan` without root finds what root measured."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache")
-    folder = home / "refabric"
+    return Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache") / "refabric" / "calibration.json"
+
+
+def _make(folder: Path) -> None:
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for path in missing:
         _give_back(path)
-    return folder
 
 
 def _home() -> Path:
@@ -129,22 +137,20 @@ def _give_back(path: Path) -> None:
         os.chown(path, int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", "-1")))
 
 
-def _file() -> Path:
-    return _folder() / "calibration.json"
-
-
 def _read() -> Mapping[str, Any]:
     try:
-        data: Mapping[str, Any] = json.loads(_file().read_text())
-    except (FileNotFoundError, json.JSONDecodeError):
-        return {}  # never measured, or cut off while written: measured again
-    return data
+        data = json.loads(_file().read_text())
+    except (OSError, ValueError):
+        return {}  # never measured, not ours to read, or damaged: measured again
+    return data if isinstance(data, dict) else {}
 
 
 def _remember(topology: TopologySpec, rate_mbps: float) -> None:
     entry = {"rate_mbps": rate_mbps, "topology": [topology.kind, dict(topology.params)]}
     path = _file()
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-        json.dump({**_read(), _key(topology): entry}, file, indent=1)
-    _give_back(Path(file.name))
-    Path(file.name).replace(path)
+    _make(path.parent)
+    aside = path.with_suffix(".new")  # one name: what a kill leaves, the next measurement replaces
+    aside.unlink(missing_ok=True)
+    aside.write_text(json.dumps({**_read(), _key(topology): entry}, indent=1))
+    _give_back(aside)
+    aside.replace(path)

@@ -22,6 +22,8 @@ from engines.spec import RunSpec
 from fabric.errors import HostUnfitError, RunError, StalledFlowError, UsageError
 
 DEADLINE_SLACK_S = 180.0
+UNKEPT = Path("/tmp")
+"""As `raw` where nobody wants the tools' output: the run's own /tmp, which ends with it (inside.py)."""
 ATTEMPTS = 3
 
 
