@@ -3,7 +3,7 @@
 // The owner injects packets at NICs and asks for everything due up to an instant; deliveries, drops and
 // unroutable packets are handed to `Hosts`, which must provide
 //     void deliver(PacketId, NicId, Time due);      // the last bit reached the host
-//     void dropped(PacketId, PortId, Time when);    // queue full, or link cut
+//     void dropped(PacketId, PortId, Time when);    // queue full, link cut, or no route behind this port
 // and then own the packet (release it, or inject it again). Nothing here knows which clock it is.
 #pragma once
 
@@ -106,13 +106,20 @@ class Network {
       hosts.deliver(id, packet.destination, now);
       return;
     }
-    send(id, next_port(packet, port.far_node(), nic), now, hosts);
+    const PortId next = next_port(packet, port.far_node(), nic);
+    if (next == kNone) {
+      ++totals_.dropped;
+      hosts.dropped(id, packet.port, now);
+      return;
+    }
+    send(id, next, now, hosts);
   }
 
+  // kNone where the destination cannot be reached (the other plane of a dual-homed network).
   PortId next_port(Packet& packet, NodeId node, const Nic& nic) const {
     if (node == nic.attach_node) return nic.downlink;
     const auto group = table_.group(node, nic.attach);
-    if (group.empty()) throw std::logic_error("a switch has no route to an attached host");
+    if (group.empty()) return kNone;
     return policy_ == Policy::hashed ? next_by_rank(group, packet.path_rank)
                                      : next_by_hash(group, packet.flow_hash, switch_seed(seed_, node));
   }

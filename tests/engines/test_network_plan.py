@@ -99,3 +99,17 @@ def test_a_dual_homed_tree_forwards_within_each_plane() -> None:
         nodes = walked(topology, "hashed", flow, topology.nics.index(a))
         assert nodes == list(path(topology, tables, "hashed", SEED, flow))
         assert all(topology.link_between(x, y) >= 0 for x, y in pairwise(nodes))
+
+
+@pytest.mark.parametrize("policy", ["hashed", "ecmp"])
+def test_a_packet_to_a_plane_that_is_not_joined_is_dropped_and_the_core_goes_on(policy: str) -> None:
+    topology = topos.build("dual_homed_fat_tree", {"k": 4})
+    plan = network_plan(topology, ecmp_groups(topology), LinkSpec(10.0), policy, SEED)
+    fabric = _core.VirtualFabric(plan)
+    here, there = (topology.nics_of(topology.hosts[end]) for end in (0, -1))
+    for nic in there:
+        fabric.inject(0, topology.nics.index(here[0]), 1500, (number(here[0].ip), number(nic.ip), TCP, 1, 2))
+    log = fabric.run_until(10**14)
+    assert sorted(dropped for _, _, _, dropped in log) == [False, True]
+    counters = fabric.counters()
+    assert (counters["delivered"], counters["dropped"], counters["in_flight"]) == (1, 1, 0)
