@@ -13,6 +13,9 @@ python=/usr/bin/python3   # the interpreter Debian's mininet package is installe
 packages=(mininet iperf3 mptcpize iproute2 ethtool iputils-ping util-linux procps
           python3 python3-venv python3-dev g++ cmake)
 quiet=no
+log=
+
+trap 'rm -f -- "$log"' EXIT
 
 say() { [ "$quiet" = yes ] || printf '%s\n' "$*"; }
 unfit() { printf 'setup: %s\n' "$*" >&2; exit 3; }
@@ -20,34 +23,44 @@ unfit() { printf 'setup: %s\n' "$*" >&2; exit 3; }
 missing_packages() {
     local package state
     for package in "${packages[@]}"; do
-        state=$(grep -c "^$package install ok installed" <<<"$installed" || true)
+        state=$(grep -c "^$package installed" <<<"$installed" || true)
         [ "$state" != 0 ] || printf '%s ' "$package"
     done
 }
 
 query_packages() {
     # shellcheck disable=SC2016 -- dpkg-query expands these, not the shell
-    installed=$(dpkg-query -W -f '${Package} ${Status}\n' "${packages[@]}" 2>/dev/null || true)
+    installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true)
+}
+
+apt() {
+    # Without the lock of this script: a daemon that a package starts would keep it for ever.
+    DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" >>"$log" 2>&1 </dev/null 9<&-
+}
+
+get() {
+    # The lists that are there mostly do; where not, one unreachable source among many must not matter.
+    apt install -y --no-install-recommends "$@" && return
+    apt update || true
+    apt install -y --no-install-recommends "$@"
 }
 
 install_packages() {
     command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
         unfit "this is not Debian or Ubuntu: install ${packages[*]} by hand on a Debian 12+ or Ubuntu 24.04+ machine"
     query_packages
-    local missing log
+    local missing
     missing=$(missing_packages)
     [ -n "$missing" ] || return 0
     [ "$(id -u)" = 0 ] || unfit "missing packages: $missing- run: sudo setup/install.sh"
     printf 'setup: installing %s\n' "$missing" >&2
     log=$(mktemp)
     # shellcheck disable=SC2086 -- one word a package
-    if ! { apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends \
-            -o DPkg::Lock::Timeout=300 $missing; } >"$log" 2>&1 </dev/null; then
+    if ! get $missing; then
         tail -n 15 "$log" >&2
-        rm -f "$log"
         unfit "apt-get could not install: $missing- mend what it says above, then run setup/install.sh again"
     fi
-    rm -f "$log"
+    rm -f -- "$log"
 }
 
 fingerprint() {
@@ -63,16 +76,15 @@ core_sources() {
 is_current() { [ -f "$venv/.refabric-$1" ] && [ "$(cat "$venv/.refabric-$1")" = "$2" ]; }
 
 run_logged() {
-    local what=$1 log
+    local what=$1
     shift
     log=$(mktemp)
     printf 'setup: %s\n' "$what" >&2
     if ! "$@" >"$log" 2>&1 </dev/null; then
         tail -n 40 "$log" >&2
-        rm -f "$log"
         unfit "$what failed: '$*' (its last lines are above)"
     fi
-    rm -f "$log"
+    rm -f -- "$log"
 }
 
 install_environment() {
