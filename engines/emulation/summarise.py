@@ -73,7 +73,7 @@ def sockets_of(flow: PlannedFlow, sockets: Sequence[TcpSocket]) -> list[TcpSocke
 
 
 def check_progress(flows: Sequence[PlannedFlow], samples: Sequence[Sample], seconds: float) -> None:
-    """Raises StalledFlowError when a flow delivered nothing in the last `seconds`, if that many were sampled."""
+    """Raises StalledFlowError when a flow delivered nothing in the last `seconds` (if sampled)."""
     last = samples[-1]
     rounding_s = 0.001
     earlier = [sample for sample in samples if sample.t_s <= last.t_s - seconds + rounding_s]

@@ -12,9 +12,7 @@ NEVER = 2**63 - 1
     st.lists(st.lists(st.integers(0, 5_000), max_size=40), max_size=15),
     st.lists(st.integers(0, 400), min_size=15, max_size=15),
 )
-def test_events_leave_in_order_of_time_then_of_pushing(
-    batches: list[list[int]], steps: list[int]
-) -> None:
+def test_events_leave_in_order_of_time_then_of_pushing(batches: list[list[int]], steps: list[int]) -> None:
     calendar = Calendar(width_log2=3, slots_log2=6)  # horizon of 512: many events start beyond it
     model: list[tuple[int, int, int]] = []
     now = serial = 0
