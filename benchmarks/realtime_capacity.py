@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from engines.emulation.engine import MininetEngine
+from engines.emulation.engine import UNKEPT, MininetEngine
 from engines.emulation.provenance import machine
 from engines.result import RunResult
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
@@ -41,8 +40,7 @@ def measure(spec: RunSpec, runs: int) -> list[RunResult]:
     engine.check(spec)
     results = []
     for _ in range(runs):
-        with tempfile.TemporaryDirectory(prefix="refabric-benchmark-") as raw:
-            results.append(engine.run(spec, Silent(), Path(raw)))
+        results.append(engine.run(spec, Silent(), UNKEPT))
     engine.close()
     return results
 

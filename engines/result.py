@@ -71,7 +71,7 @@ class Table:
 @dataclass(frozen=True)
 class RunResult:
     """`metrics` holds per-point numbers: cpu_busy_pct, cpu_busy_max_pct, late_p99_us, drops,
-    retransmits, ring_drops, packet_hops, setup_s, startup_s, teardown_s ...
+    retransmits, ring_drops, packet_hops, setup_s, startup_s ...
 
     `samples` always has `goodput` (t_s, flow, mbps) and `cpu` (t_s, busy_pct, user_pct, system_pct,
     softirq_pct, steal_pct), and `queues` (t_s, port, pkts) when asked for; t_s counts from the

@@ -22,6 +22,9 @@ AUTO = "auto"
 MAX_SEEDS = 1000
 MAX_K = 48
 """27 648 hosts: planning still takes a moment only; topologies themselves go further."""
+LEAST_RATE_MBPS, MOST_RATE_MBPS = 0.01, 400_000.0
+MOST_QUEUE_PKTS = 1_000_000
+MOST_DELAY_US = 10_000_000.0
 
 
 def sweep_workloads() -> tuple[str, ...]:
@@ -95,8 +98,8 @@ def resolve(given: Given, defaults: Defaults) -> SweepOptions:
         traffic=one_of("--traffic", given.traffic, TRAFFIC),
         routing=one_of("--routing", given.routing, POLICIES),
         rate_mbps=parse_rate(given.rate) if given.rate else profile.rate_mbps,
-        queue_pkts=int(at_least("--queue", given.queue, 1, "packet")),
-        delay_us=at_least("--delay", given.delay, 0, "us"),
+        queue_pkts=int(at_least("--queue", given.queue, 1, "packet", MOST_QUEUE_PKTS)),
+        delay_us=at_least("--delay", given.delay, 0, "us", MOST_DELAY_US),
         seconds=above_zero("--seconds", given.seconds if given.seconds is not None else profile.seconds, "s"),
         warmup_s=at_least("--warmup", given.warmup if given.warmup is not None else profile.warmup_s, 0, "s"),
         seeds=_seeds(given.seed, given.seeds if given.seeds is not None else profile.seeds),
@@ -162,7 +165,7 @@ def parse_rate(text: str) -> float | None:
         rate = math.nan
     if not (math.isfinite(rate) and rate > 0):
         raise UsageError(f"--rate {text}: give Mb/s above 0, e.g. --rate 5, or --rate auto")
-    return rate
+    return at_least("--rate", rate, LEAST_RATE_MBPS, "Mb/s", MOST_RATE_MBPS)
 
 
 def one_of(option: str, value: str, known: Collection[str]) -> str:
@@ -172,10 +175,12 @@ def one_of(option: str, value: str, known: Collection[str]) -> str:
     return value
 
 
-def at_least(option: str, value: float, minimum: float, unit: str) -> float:
-    """`value` when finite and not below `minimum`. Raises UsageError."""
+def at_least(option: str, value: float, minimum: float, unit: str, most: float = math.inf) -> float:
+    """`value` when finite, not below `minimum` and not above `most`. Raises UsageError."""
     if not math.isfinite(value) or value < minimum:
         raise UsageError(f"{option} {value:g}: must be at least {minimum:g} {unit}")
+    if value > most:
+        raise UsageError(f"{option} {value:g}: must be at most {most:g} {unit}")
     return value
 
 

@@ -12,6 +12,7 @@ venv=$root/.venv
 python=/usr/bin/python3   # the interpreter Debian's mininet package is installed for
 packages=(mininet iperf3 mptcpize iproute2 ethtool iputils-ping util-linux procps
           python3 python3-venv python3-dev g++ cmake)
+code=("$root"/{topos,controllers,workloads,fabric,engines,engines/emulation,experiments,plots,setup})
 quiet=no
 log=
 
@@ -106,6 +107,8 @@ install_core() {
     is_current core "$wanted" && return 0
     run_logged "building the fabric core" "$venv/bin/pip" install --disable-pip-version-check \
         --no-build-isolation --no-deps --editable "$root"
+    # Byte code of a later run as root must not lie in folders that its owner cannot remove.
+    "$venv/bin/python" -m compileall -q "${code[@]}" >/dev/null || true
     printf '%s\n' "$wanted" >"$venv/.refabric-core"
 }
 
@@ -113,7 +116,7 @@ give_back() {
     # Under sudo the tree stays its owner's.
     [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ] || return 0
     local path
-    for path in "$venv" "$root/build"; do
+    for path in "$venv" "$root/build" "${code[@]/%//__pycache__}"; do
         [ ! -e "$path" ] || chown -R --no-dereference "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$path"
     done
 }

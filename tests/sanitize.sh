@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the core with AddressSanitizer and UndefinedBehaviorSanitizer and runs its tests on that build,
-# real frames included when root.
+# Builds the core with warnings as errors and with AddressSanitizer and UndefinedBehaviorSanitizer, and
+# runs its tests on that build, real frames included when root.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -9,7 +9,7 @@ build=$root/build/sanitize
 packages=lib/$(ls "$venv/lib")/site-packages
 
 cmake -S "$root/fabric" -B "$build" -G Ninja -DCMAKE_MAKE_PROGRAM="$venv/bin/ninja" \
-    -DCMAKE_BUILD_TYPE=Debug -DFABRIC_SANITIZE=ON -DPython_EXECUTABLE="$venv/bin/python" \
+    -DCMAKE_BUILD_TYPE=Debug -DFABRIC_SANITIZE=ON -DFABRIC_STRICT=ON -DPython_EXECUTABLE="$venv/bin/python" \
     -Dnanobind_DIR="$("$venv/bin/python" -m nanobind --cmake_dir)" >/dev/null
 cmake --build "$build" >/dev/null
 

@@ -5,9 +5,10 @@ Both count for the whole machine, whatever namespace reads them.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 STAT = Path("/proc/stat")
@@ -105,13 +106,24 @@ def read_softnet() -> Softnet:
 
 
 class CpuSampler:
-    """Each `sample()` is the use since the one before (the first: since construction)."""
+    """Each `sample()` is the use since the one before (the first: since construction).
+
+    "The machine" is the CPUs this process may run on: a container on a large host owns no others.
+    """
 
     def __init__(self) -> None:
+        self._ours = {f"cpu{number}" for number in os.sched_getaffinity(0)}
         self._last = parse_stat(STAT.read_text())
 
     def sample(self) -> CpuSample:
         now = parse_stat(STAT.read_text())
-        uses = {name: use(self._last[name], times) for name, times in now.items() if name in self._last}
+        uses = {name: use(self._last[name], now[name]) for name in sorted(self._ours & now.keys())}
+        machine = use(total(self._last, self._ours), total(now, self._ours))
         self._last = now
-        return CpuSample(time.monotonic(), uses.pop(ALL), uses)
+        return CpuSample(time.monotonic(), machine, uses)
+
+
+def total(times: Mapping[str, CpuTimes], names: Iterable[str]) -> CpuTimes:
+    """The sum over the CPUs called `names`; those that are not there are left out."""
+    rows = [times[name] for name in names if name in times]
+    return CpuTimes(*(sum(column) for column in zip(*(astuple(row) for row in rows), strict=True)))

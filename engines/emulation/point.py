@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import topos
@@ -19,7 +20,7 @@ from engines.emulation.netns import HostRef, sysctl_path
 from engines.emulation.network import FabricNet
 from engines.emulation.path_manager import PathManager
 from engines.emulation.path_manager_inkernel import SignalPathManager
-from engines.emulation.sock_diag import ReceiveMeter, SocketSampler
+from engines.emulation.sock_diag import ReceiveMeter, SocketSampler, TcpSocket
 from engines.emulation.summarise import Readings, Sample, check_progress, sockets_of, summarise
 from engines.emulation.traffic import PlannedFlow, is_data, planned_flows, subflow_paths
 from engines.network_plan import plan_for
@@ -42,6 +43,36 @@ def run_point(inside: Inside) -> int:
     result = Point(spec, Path(inside.request["raw"]), inside.report).run()
     inside.report({"result": wire.encode(result)})
     return 0
+
+
+@dataclass(frozen=True)
+class Running:
+    """The flows of a point while they run, and the ways to look at them."""
+
+    driver: Iperf3Driver
+    meter: ReceiveMeter
+    sampler: SocketSampler
+
+
+class Sampling:
+    """Looks at flows and CPUs once a second."""
+
+    def __init__(self, flows: Running) -> None:
+        self.samples: list[Sample] = []
+        self._flows = flows
+        self._cpu = CpuSampler()
+
+    def sample_for(self, seconds: float) -> None:
+        """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now.
+
+        Raises RunError when an iperf3 has ended.
+        """
+        start = time.monotonic()
+        steps = max(1, round(seconds / SAMPLE_S))
+        for step in range(1, steps + 1):
+            time.sleep(max(0.0, start + seconds * step / steps - time.monotonic()))
+            self.samples.append(Sample(time.monotonic(), self._flows.meter.sample(), self._cpu.sample()))
+            self._flows.driver.check()
 
 
 class Point:
@@ -79,7 +110,7 @@ class Point:
                 up_s = self._await_flows(driver, meter, watcher, started_s)
             connections = watcher.reports() if watcher else ()
             last_up_s = _last_up(self._flows, up_s, connections, started_s)
-            readings = self._measure(driver, meter, sampler, hosts, last_up_s)
+            readings = self._measure(Running(driver, meter, sampler), hosts, last_up_s)
             with self._phase("collect", 2.0, "collect_s"):
                 outcomes = driver.stop()
         provenance = self._provenance(net.sysctls, connections)
@@ -146,56 +177,42 @@ class Point:
             watcher.wait_all(len(self._flows), max(0.0, deadline - time.monotonic()))
         return [seconds for seconds in up_s if seconds is not None]
 
-    def _measure(
-        self,
-        driver: Iperf3Driver,
-        meter: ReceiveMeter,
-        sampler: SocketSampler,
-        hosts: dict[str, HostRef],
-        up_s: Sequence[float],
-    ) -> Readings:
-        samples: list[Sample] = []
-        cpu = CpuSampler()
-        senders = {flow.src: hosts[flow.src] for flow in self._flows}
-
-        def sample_for(seconds: float) -> None:
-            start = time.monotonic()
-            steps = max(1, round(seconds / SAMPLE_S))
-            for step in range(1, steps + 1):
-                time.sleep(max(0.0, start + seconds * step / steps - time.monotonic()))
-                samples.append(Sample(time.monotonic(), meter.sample(), cpu.sample()))
-                driver.check()
-
+    def _measure(self, flows: Running, hosts: dict[str, HostRef], up_s: Sequence[float]) -> Readings:
+        """Warm-up, then the window between two readings of everything that only counts up."""
+        clock = Sampling(flows)
         with self._phase("warm-up", self._spec.warmup_s, "warmup_s"):
-            sample_for(self._spec.warmup_s)
-            check_progress(self._flows, samples, STALL_S)
+            clock.sample_for(self._spec.warmup_s)
+            check_progress(self._flows, clock.samples, STALL_S)
         with self._phase("measure", self._spec.seconds, "measure_s"):
+            first = len(clock.samples) - 1
+            start_s = clock.samples[first].t_s
+            before, kernel = self._sockets(flows.sampler, hosts), netstat.read(list(hosts.values()))
             softnet = read_softnet()
-            before = {name: sampler.tcp(host) for name, host in senders.items()}
-            kernel = netstat.read(list(hosts.values()))
             self._dataplane.restart_max_queues()
-            opened, first = self._dataplane.snapshot(), len(samples) - 1
-            opened_s = time.monotonic()
-            sample_for(self._spec.seconds - (time.monotonic() - samples[first].t_s))
-            check_progress(self._flows, samples[first:], samples[-1].t_s - samples[first].t_s)
-            closed = self._dataplane.snapshot()
-            closed_s = time.monotonic()
-            after = {name: sampler.tcp(host) for name, host in senders.items()}
+            opened, opened_s = self._dataplane.snapshot(), time.monotonic()
+            clock.sample_for(self._spec.seconds - (time.monotonic() - start_s))
+            closed, closed_s = self._dataplane.snapshot(), time.monotonic()
             dropped = (read_softnet() - softnet).dropped
-            counted = netstat.difference(kernel, netstat.read(list(hosts.values())))
+            check_progress(self._flows, clock.samples[first:], clock.samples[-1].t_s - start_s)
+            after, counted = self._sockets(flows.sampler, hosts), netstat.read(list(hosts.values()))
         return Readings(
-            samples=samples,
+            samples=clock.samples,
             opened_at=first,
             opened=opened,
             closed=closed,
             core_seconds=closed_s - opened_s,
-            sockets_before=[sockets_of(flow, before[flow.src]) for flow in self._flows],
-            sockets_after=[sockets_of(flow, after[flow.src]) for flow in self._flows],
+            sockets_before=before,
+            sockets_after=after,
             softnet_dropped=dropped,
-            kernel=counted,
+            kernel=netstat.difference(kernel, counted),
             queues=self._dataplane.queue_samples() if self._spec.queue_sample_ms else None,
             up_s=up_s,
         )
+
+    def _sockets(self, sampler: SocketSampler, hosts: dict[str, HostRef]) -> list[list[TcpSocket]]:
+        """Each flow's sockets at its sender."""
+        found = {name: sampler.tcp(hosts[name]) for name in {flow.src for flow in self._flows}}
+        return [sockets_of(flow, found[flow.src]) for flow in self._flows]
 
     def _provenance(
         self, sysctls: dict[str, str], connections: Sequence[ConnectionReport]

@@ -203,6 +203,7 @@ void RealtimeFabric::on_thread(Work work) {
     }
   }
   if (task.valid()) {
+    if (failure_) std::rethrow_exception(failure_);
     task();
   } else {
     wake();
@@ -225,7 +226,6 @@ void RealtimeFabric::execute_requests() {
 Snapshot RealtimeFabric::snapshot() {
   Snapshot result;
   on_thread([&] {
-    if (failure_) std::rethrow_exception(failure_);
     result.now = epoch_ns_ == 0 ? 0 : now();
     network_.settle(result.now);
     result.totals = network_.totals();

@@ -59,6 +59,8 @@ def test_any_text_is_numbers_or_one_refusal(text: str) -> None:
         ({"subflows": "1-99999"}, "empty or too long"), ({"subflows": "1,,2"}, "not a number"),
         ({"rate": "0"}, "above 0"), ({"rate": "-5"}, "above 0"), ({"rate": "nan"}, "above 0"),
         ({"rate": "inf"}, "above 0"), ({"rate": "fast"}, "--rate auto"),
+        ({"rate": "1e-7"}, "at least 0.01 Mb/s"), ({"rate": "1e13"}, "at most 400000 Mb/s"),
+        ({"queue": 2**32}, "at most 1e+06 packet"), ({"delay": 1e9}, "at most 1e+07 us"),
         ({"queue": 0}, "at least 1 packet"), ({"queue": -1}, "at least 1 packet"),
         ({"delay": -1.0}, "at least 0 us"), ({"seconds": 0.0}, "above 0 s"),
         ({"seconds": float("nan")}, "above 0 s"),
