@@ -19,19 +19,12 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from engines.emulation.engine import UNKEPT, MininetEngine
 from engines.emulation.provenance import machine
+from engines.engine import Silent
 from engines.result import RunResult
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 from fabric.errors import RefabricError
 
 METRICS = ("packet_hops_per_s", "late_p50_us", "late_p99_us", "cpu_busy_pct", "fabric_cpu_pct", "ring_drops")
-
-
-class Silent:
-    def phase(self, name: str, seconds: float) -> None:
-        """Nobody watches."""
-
-    def note(self, text: str) -> None:
-        """Nobody listens."""
 
 
 def measure(spec: RunSpec, runs: int) -> list[RunResult]:

@@ -19,6 +19,16 @@ class Observer(Protocol):
         """One line worth telling the user."""
 
 
+class Silent:
+    """An observer that tells nobody."""
+
+    def phase(self, name: str, seconds: float) -> None:
+        del name, seconds
+
+    def note(self, text: str) -> None:
+        del text
+
+
 class Engine(Protocol):
     """Carries out one RunSpec at a time."""
 

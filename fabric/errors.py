@@ -13,6 +13,17 @@ class RefabricError(Exception):
     exit_code = 1
 
 
+def by_name() -> dict[str, type[RefabricError]]:
+    """Every class of the tree, so that an error can cross a pipe and be raised again as itself."""
+    found: dict[str, type[RefabricError]] = {}
+    waiting = [RefabricError]
+    while waiting:
+        error = waiting.pop()
+        found[error.__name__] = error
+        waiting += error.__subclasses__()
+    return found
+
+
 class UsageError(RefabricError):
     """The request itself is wrong: nothing was started."""
 

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 PS_PER_US = 1_000_000
+FRAME_BITS = 1514 * 8
+"""A full Ethernet frame as the core counts it: 1500 bytes of IP and 14 of header."""
 
 
 @dataclass(frozen=True)

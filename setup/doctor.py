@@ -17,7 +17,7 @@ from engines.emulation import mptcp_genl
 from engines.emulation.engine import UNKEPT, MininetEngine
 from engines.emulation.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.netns import sysctl_path
-from engines.engine import Engine
+from engines.engine import Engine, Silent
 from engines.result import RunResult
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from fabric.errors import BusyError, HostUnfitError, RefabricError
@@ -148,16 +148,8 @@ def _run(name: str, engine: Engine, subflows: int, judge: Callable[[RunResult], 
     )
     try:
         engine.check(spec)
-        return judge(engine.run(spec, _Silent(), UNKEPT))
+        return judge(engine.run(spec, Silent(), UNKEPT))
     except BusyError as error:
         return Check(name, False, str(error), "refabric doctor  # again, when that has ended")
     except RefabricError as error:
         return Check(name, False, str(error), f"{INSTALL}  # then mend what is said above")
-
-
-class _Silent:
-    def phase(self, name: str, seconds: float) -> None:
-        del name, seconds
-
-    def note(self, text: str) -> None:
-        del text

@@ -16,11 +16,11 @@ from typing import Any
 import topos
 from engines.emulation.engine import UNKEPT, MininetEngine
 from engines.emulation.provenance import machine
-from engines.emulation.verdict import FRAME_BITS
-from engines.engine import Engine, Observer
+from engines.engine import Engine, Observer, Silent
 from engines.result import RunResult
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 from fabric.errors import HostUnfitError, RunError
+from fabric.plan import FRAME_BITS
 
 RATES_MBPS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 SUBFLOWS = 8
@@ -96,14 +96,11 @@ def carried(rate_mbps: float, result: RunResult) -> bool:
     return not lost and in_time and result.metrics["cpu_busy_pct"] <= BUSY_PCT
 
 
-class _Quiet:
+class _Quiet(Silent):
     """Passes notes on; the phases of a trial are nobody's progress."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
-
-    def phase(self, name: str, seconds: float) -> None:
-        del name, seconds
 
     def note(self, text: str) -> None:
         self._observer.note(text)

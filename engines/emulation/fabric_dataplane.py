@@ -14,11 +14,10 @@ from engines.network_plan import downlink, plan_for, uplink
 from engines.spec import LinkSpec, RunSpec, TopologySpec
 from fabric._core import LATENESS_EDGES_NS, RealtimeFabric
 from fabric.errors import RunError
-from fabric.plan import NetworkPlan
+from fabric.plan import FRAME_BITS, NetworkPlan
 from fabric.readings import Snapshot
 from topos.topology import Topology
 
-FRAME_BITS = 1514 * 8
 LEAST_QUANTUM_US, MOST_QUANTUM_US = 20.0, 150.0
 
 

@@ -28,35 +28,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fabric.errors import (
-    BusyError,
-    CommandError,
-    DeadlineError,
-    HostUnfitError,
-    RefabricError,
-    RunError,
-    StalledFlowError,
-    StoreError,
-    UsageError,
-)
+from fabric import errors
+from fabric.errors import DeadlineError, HostUnfitError, RefabricError, RunError
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_S = 20.0
 KILL_S = 20.0
-_ERRORS: dict[str, type[RefabricError]] = {
-    error.__name__: error
-    for error in (
-        BusyError,
-        CommandError,
-        DeadlineError,
-        HostUnfitError,
-        RefabricError,
-        RunError,
-        StalledFlowError,
-        StoreError,
-        UsageError,
-    )
-}
 _BOOT = (
     "import sys; sys.path.append(sys.argv[1]); from engines.emulation.inside import boot; "
     "boot(int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])"
@@ -184,7 +161,7 @@ class _Run:
             if "report" in message:
                 on_report(message["report"])
             elif "error" in message:
-                self.error = _ERRORS.get(message["error"], RunError)(message["message"])
+                self.error = errors.by_name().get(message["error"], RunError)(message["message"])
             elif "exit" in message:
                 self.status = int(message["exit"])
             self.ready = self.ready or "ready" in message

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engines.result import FlowRow, Status
+from fabric.plan import FRAME_BITS
 
-FRAME_BITS = 1514 * 8
 FULL_PCT = 97.0
 """A second busier than this counts as saturated."""
 MOST_SATURATED = 0.05

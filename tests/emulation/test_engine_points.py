@@ -14,6 +14,7 @@ from controllers.hashing import FiveTuple
 from controllers.routing import path
 from engines.emulation.engine import MininetEngine
 from engines.emulation.traffic import STRIDE
+from engines.engine import Silent
 from engines.result import RunResult, Status
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec, sub_seed
 
@@ -22,14 +23,6 @@ pytestmark = pytest.mark.emulation
 RATE_MBPS = 10.0
 PAYLOAD = 1448 / 1514
 TCP = 6
-
-
-class Silent:
-    def phase(self, name: str, seconds: float) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
 
 
 def spec(subflows: int, workload: str = "one_to_one", cc: str = "reno") -> RunSpec:
