@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import topos
 from engines.engine import Observer
-from engines.result import FlowRow, PortRow, RunResult, Status, Table
+from engines.result import NO_VALUE, FlowRow, PortRow, RunResult, Status, Table
 from engines.spec import RunSpec, sub_seed
 from fabric.errors import RunError, UsageError
 from topos import Topology
@@ -23,6 +25,8 @@ from workloads import matrices
 
 When = Callable[[RunSpec], bool]
 MAX_K = 32
+UNBOUNDED_PKTS = 450
+"""The longest queue made up where queues have no limit."""
 HEADERS = 0.935
 """Payload a TCP flow gets through an idle link, as a share of the link rate."""
 
@@ -77,16 +81,16 @@ class FakeEngine:
             raise KeyboardInterrupt
         if self.fail(spec):
             raise RunError("running the fake engine: told to fail; tell it otherwise")
-        goodputs = _goodputs(spec, len(pairs))
+        goodputs = _goodputs(spec, pairs)
         rows = tuple(_flow_row(spec, topology, n, pair, goodputs[n]) for n, pair in enumerate(pairs))
-        ports = _ports(spec, topology, sum(goodputs) / len(goodputs))
+        ports = _ports(spec, topology, sum(goodputs) / len(topology.hosts))
         suspect = self.suspect(spec)
         return RunResult(
             Status.SUSPECT if suspect else Status.OK,
             ("told to be suspect",) if suspect else (),
             rows,
             ports,
-            _samples(spec, goodputs, ports),
+            _samples(spec, random.Random(sub_seed(spec.seed, "fake samples")), rows, ports),
             _metrics(spec, rows, ports),
             {"engine": "fake", "note": "made up, no evidence of anything"},
         )
@@ -97,11 +101,14 @@ def _flows(spec: RunSpec, topology: Topology) -> Sequence[matrices.Flow]:
     return matrices.build(workload.matrix, topology, workload.params, sub_seed(spec.seed, "workload"))
 
 
-def _goodputs(spec: RunSpec, count: int) -> list[float]:
-    """Mb/s of each flow: around `mean_share` of the link, spread less the more subflows there are."""
+def _goodputs(spec: RunSpec, pairs: Sequence[matrices.Flow]) -> list[float]:
+    """Mb/s of each flow: around `mean_share` of the link, which a host's flows share, spread less the more
+    subflows there are."""
+    count = len(pairs)
     link_mbps = HEADERS * spec.link.rate_mbps
     if spec.workload.matrix == "reference":
         return [link_mbps] * count
+    link_mbps /= max(1, *Counter(pair.src for pair in pairs).values())
     subflows = spec.transport.subflows
     rng = random.Random(sub_seed(spec.seed, "fake goodput"))
     deviation = 0.24 / subflows**0.7
@@ -130,7 +137,18 @@ def _flow_row(
         bytes_received=round(goodput_mbps * 1e6 / 8 * spec.seconds),
         retransmits=round(spec.seconds * transport.subflows * 0.6),
         up_s=0.01 * transport.subflows,
+        **_rtts(spec),
     )
+
+
+def _rtts(spec: RunSpec) -> dict[str, Any]:
+    sampled = spec.sampling
+    rtts: dict[str, Any] = {}
+    if sampled.sockets_ms:
+        rtts |= {"srtt_ms_mean": 90.0, "srtt_ms_std": 30.0}
+    if sampled.pings_ms:
+        rtts |= {"ping_ms_mean": 80.0, "ping_ms_std": 45.0, "pings_sent": 100, "pings_lost": 2}
+    return rtts
 
 
 def _ports(spec: RunSpec, topology: Topology, goodput_mbps: float) -> tuple[PortRow, ...]:
@@ -139,6 +157,7 @@ def _ports(spec: RunSpec, topology: Topology, goodput_mbps: float) -> tuple[Port
     sent = round(share * spec.link.rate_mbps * 1e6 / 8 * spec.seconds)
     rng = random.Random(sub_seed(spec.seed, f"fake ports {spec.transport.subflows}"))
     rows: list[PortRow] = []
+    most_pkts = spec.link.queue_pkts or UNBOUNDED_PKTS
     for link in topology.links:
         for here, there in ((link.a, link.b), (link.b, link.a)):
             node, peer = topology.nodes[here], topology.nodes[there]
@@ -148,28 +167,65 @@ def _ports(spec: RunSpec, topology: Topology, goodput_mbps: float) -> tuple[Port
             rows.append(
                 PortRow(
                     len(rows), node.name, peer.name, layer, tx_bytes // 1500, tx_bytes,
-                    rng.randrange(40), rng.randrange(1, spec.link.queue_pkts + 1), busy,
+                    rng.randrange(40), rng.randrange(1, most_pkts + 1), busy, busy,
                 )
             )  # fmt: skip
     return tuple(rows)
 
 
-def _samples(spec: RunSpec, goodputs: Sequence[float], ports: Sequence[PortRow]) -> dict[str, Table]:
-    """One sample a second, the warm-up's at negative t_s; queues as often as asked."""
-    first, last = -math.floor(spec.warmup_s), math.ceil(spec.seconds)
-    goodput = [(float(t), n, mbps) for t in range(first, last) for n, mbps in enumerate(goodputs)]
+def _samples(
+    spec: RunSpec, rng: random.Random, flows: Sequence[FlowRow], ports: Sequence[PortRow]
+) -> dict[str, Table]:
+    """One sample a second, the warm-up's at negative t_s; the others as often as asked."""
+    seconds = [float(t) for t in range(-math.floor(spec.warmup_s), math.ceil(spec.seconds))]
     busy = _busy_pct(spec)
-    cpu = [(float(t), busy, busy * 0.4, busy * 0.3, busy * 0.3, 0.0) for t in range(first, last)]
+    cpu = [(t, busy, busy * 0.4, busy * 0.3, busy * 0.3, 0.0) for t in seconds]
+    goodput = [(t, flow.flow, flow.goodput_mbps) for t in seconds for flow in flows]
+    links = [(t, port.port, port.utilisation_pct) for t in seconds for port in ports if port.utilisation_pct]
     samples = {
-        "goodput": Table(("t_s", "flow", "mbps"), goodput),
-        "cpu": Table(("t_s", "busy_pct", "user_pct", "system_pct", "softirq_pct", "steal_pct"), cpu),
+        "goodput": Table.from_rows(("t_s", "flow", "mbps"), goodput),
+        "cpu": Table.from_rows(
+            ("t_s", "busy_pct", "user_pct", "system_pct", "softirq_pct", "steal_pct"), cpu
+        ),
+        "links": Table.from_rows(("t_s", "port", "utilisation_pct"), links),
     }
-    if spec.queue_sample_ms:
-        step_s = spec.queue_sample_ms / 1000
-        times = [round(n * step_s, 6) for n in range(math.ceil(spec.seconds / step_s))]
-        rows = [(t, port.port, port.max_queue_pkts) for t in times for port in ports]
-        samples["queues"] = Table(("t_s", "port", "pkts"), rows)
+    if spec.sampling.queues_ms:
+        times = _times(spec, spec.sampling.queues_ms)
+        queues = [(t, port.port, rng.randrange(1, port.max_queue_pkts + 1)) for t in times for port in ports]
+        samples["queues"] = Table.from_rows(("t_s", "port", "pkts"), queues)
+        samples["queue_times"] = Table.from_rows(("t_s",), [(t,) for t in times])
+    subflows = [(flow.flow, n) for flow in flows for n in range(spec.transport.subflows)]
+    if spec.sampling.sockets_ms:
+        columns = (
+            "t_s",
+            "flow",
+            "subflow",
+            "cwnd_pkts",
+            "srtt_ms",
+            "rttvar_ms",
+            "retransmits",
+            "bytes_acked",
+        )
+        rows = [
+            (t, *which, rng.randrange(2, 60), rng.uniform(5, 200), rng.uniform(1, 40), int(t), int(t * 1e4))
+            for t in _times(spec, spec.sampling.sockets_ms)
+            for which in subflows
+        ]
+        samples["sockets"] = Table.from_rows(columns, rows)
+    if spec.sampling.pings_ms:
+        times = _times(spec, spec.sampling.pings_ms)
+        pings = [
+            (t, *which, NO_VALUE if rng.random() < 0.02 else rng.uniform(1, 250))
+            for t in times
+            for which in subflows
+        ]
+        samples["pings"] = Table.from_rows(("t_s", "flow", "subflow", "rtt_ms"), pings)
     return samples
+
+
+def _times(spec: RunSpec, interval_ms: int) -> list[float]:
+    step_s = interval_ms / 1000
+    return [round(n * step_s, 6) for n in range(math.ceil(spec.seconds / step_s))]
 
 
 def _busy_pct(spec: RunSpec) -> float:

@@ -7,10 +7,16 @@ at least one reason in plain words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+NO_VALUE = float("nan")
+"""In a row of numbers: not measured. Empty in the CSV files."""
 
 
 class Status(StrEnum):
@@ -22,7 +28,11 @@ class Status(StrEnum):
 @dataclass(frozen=True)
 class FlowRow:
     """One flow (one line of flows.csv). Goodput is payload delivered to the receiving application's
-    socket inside the measured window, in Mb/s; `bytes_received` is the same window's bytes."""
+    socket inside the measured window, in Mb/s; `bytes_received` is the same window's bytes.
+
+    RTT means and standard deviations are over the window: `srtt` the kernel's own smoothed estimate, over
+    all subflows and samples; `ping` over all pings that came back along the paths of the subflows.
+    """
 
     flow: int
     src: str
@@ -40,13 +50,22 @@ class FlowRow:
     retransmits: int
     up_s: float
     """Seconds from the start of traffic until the last subflow was established."""
+    srtt_ms_mean: float = NO_VALUE
+    srtt_ms_std: float = NO_VALUE
+    ping_ms_mean: float = NO_VALUE
+    ping_ms_std: float = NO_VALUE
+    pings_sent: int = 0
+    pings_lost: int = 0
+    completed_s: float = NO_VALUE
+    """Seconds from a sized flow's start until its last byte was received."""
 
 
 @dataclass(frozen=True)
 class PortRow:
     """One direction of one link (one line of ports.csv); counts cover the measured window.
 
-    `layer` names the ends' layers, e.g. `edge-agg`; utilisation is bytes sent over capacity.
+    `layer` names the ends' layers, e.g. `edge-agg`; utilisation is bytes sent over capacity, in the whole
+    window and as the median over its seconds.
     """
 
     port: int
@@ -58,14 +77,42 @@ class PortRow:
     drops: int
     max_queue_pkts: int
     utilisation_pct: float
+    utilisation_median_pct: float = NO_VALUE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
-    """Samples: column names and rows, written as samples/<name>.csv.gz."""
+    """Samples: named columns of equal length, integers, floats or text; samples/<name>.csv.gz."""
 
-    columns: tuple[str, ...]
-    rows: Sequence[Sequence[float | int | str]]
+    columns: Mapping[str, npt.NDArray[Any]]
+
+    def __post_init__(self) -> None:
+        if len({len(column) for column in self.columns.values()}) > 1:
+            raise ValueError("columns of a table have one length")
+
+    @classmethod
+    def from_rows(cls, names: Sequence[str], rows: Iterable[Sequence[float | int | str]]) -> Table:
+        """A table from its rows; without rows every column is an empty one of floats."""
+        columns = list(zip(*rows, strict=True)) or [()] * len(names)
+        return cls({name: np.array(column) for name, column in zip(names, columns, strict=True)})
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Table) or list(self.columns) != list(other.columns):
+            return False
+        pairs = zip(self.columns.values(), other.columns.values(), strict=True)
+        return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f" == b.dtype.kind) for a, b in pairs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self.columns[name]
+
+    def rows(self) -> list[tuple[float | int | str, ...]]:
+        """All rows as Python values."""
+        return list(zip(*(column.tolist() for column in self.columns.values()), strict=True))
 
 
 @dataclass(frozen=True)
@@ -73,9 +120,15 @@ class RunResult:
     """`metrics` holds per-point numbers: cpu_busy_pct, cpu_busy_max_pct, late_p99_us, drops,
     retransmits, ring_drops, packet_hops, setup_s, startup_s ...
 
-    `samples` always has `goodput` (t_s, flow, mbps) and `cpu` (t_s, busy_pct, user_pct, system_pct,
-    softirq_pct, steal_pct), and `queues` (t_s, port, pkts) when asked for; t_s counts from the
-    opening of the measured window (warm-up is negative)."""
+    `samples` always has `goodput` (t_s, flow, mbps), `cpu` (t_s, busy_pct, user_pct, system_pct,
+    softirq_pct, steal_pct) and `links` (t_s, port, utilisation_pct, 0 left out), each over the interval that
+    ended at t_s, which counts from the opening of the measured window (warm-up is negative). When asked for
+    (SamplingSpec), also
+
+    * `queues` (t_s, port, pkts), lengths of 0 left out, and `queue_times` (t_s) with every sampled instant;
+    * `sockets` (t_s, flow, subflow, cwnd_pkts, srtt_ms, rttvar_ms, retransmits, bytes_acked), the last two
+      since the connection began, subflow 0 being the first;
+    * `pings` (t_s of sending, flow, subflow, rtt_ms; nan where none came back)."""
 
     status: Status
     reasons: tuple[str, ...] = ()

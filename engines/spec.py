@@ -18,7 +18,7 @@ from typing import Any
 from fabric.errors import UsageError
 
 MAX_SUBFLOWS = 32
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class TopologySpec:
 class LinkSpec:
     """Every link of the network: rate, one-way propagation delay, queue capacity in each direction.
 
-    `queue_pkts` counts the packet in transmission too (as a NIC ring and htsim do);
+    `queue_pkts` counts the packet in transmission too (as a NIC ring and htsim do), 0 is unbounded;
     `queue_bytes`, when not 0, limits by bytes instead. `nic_queue_pkts` is the capacity of the
     hosts' own transmit queue, which is a port of the fabric.
     """
@@ -74,6 +74,29 @@ class WorkloadSpec:
 
 
 @dataclass(frozen=True)
+class SamplingSpec:
+    """What is looked at beside goodput, link and CPU use, which are seen once a second always.
+
+    Intervals in ms, 0 for never: every port's queue; cwnd, srtt and retransmits of every subflow at its
+    sender; pings along the paths of every subflow. Not part of a spec's identity: looking must
+    not change what is seen (benchmarks/sampling.py).
+    """
+
+    queues_ms: int = 0
+    sockets_ms: int = 0
+    pings_ms: int = 0
+
+    def covers(self, asked: SamplingSpec) -> bool:
+        """Whether everything `asked` for is seen here at least as often."""
+        return self.joined(asked) == self
+
+    def joined(self, other: SamplingSpec) -> SamplingSpec:
+        """What both ask for, each at the shorter interval."""
+        ours, theirs = dataclasses.astuple(self), dataclasses.astuple(other)
+        return SamplingSpec(*(min(a, b) or max(a, b) for a, b in zip(ours, theirs, strict=True)))
+
+
+@dataclass(frozen=True)
 class RunSpec:
     """One point of an experiment."""
 
@@ -88,8 +111,7 @@ class RunSpec:
     warmup_s: float = 10.0
     seconds: float = 40.0
     seed: int = 1
-    queue_sample_ms: int = 0
-    """Interval of the queue-length samples of every port; 0 takes none."""
+    sampling: SamplingSpec = field(default_factory=SamplingSpec)
 
     def __post_init__(self) -> None:
         _as_floats(self, "warmup_s", "seconds")
@@ -106,6 +128,7 @@ class RunSpec:
             "topology": TopologySpec,
             "transport": TransportSpec,
             "workload": WorkloadSpec,
+            "sampling": SamplingSpec,
         }
         try:
             return cls(**{k: nested[k](**v) if k in nested else v for k, v in data.items()})
@@ -113,9 +136,10 @@ class RunSpec:
             raise UsageError(f"this is not a RunSpec of this version of refabric: {error}") from error
 
     def canonical(self) -> str:
-        """The one JSON text of this spec: equal specs, equal text."""
+        """The one JSON text of what decides the outcome: specs equal but for sampling, equal text."""
+        decisive = {name: value for name, value in self.to_json().items() if name != "sampling"}
         return json.dumps(
-            {"schema": SCHEMA, **self.to_json()}, sort_keys=True, separators=(",", ":"), default=float
+            {"schema": SCHEMA, **decisive}, sort_keys=True, separators=(",", ":"), default=float
         )
 
     def content_hash(self) -> str:

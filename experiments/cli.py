@@ -36,7 +36,7 @@ from experiments.options import (
 from experiments.profiles import PROFILES
 from experiments.progress import PlainProgress, duration, label, point_fields, write_json
 from experiments.rate import RateChoice
-from experiments.sweep import Job
+from experiments.sweep import Job, pending_jobs
 from fabric.errors import UsageError
 
 VERSION = "0.1.0"
@@ -81,17 +81,16 @@ def plan(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
     chosen = registry.find(experiment)
     checked = resolve(given(options), chosen.defaults)
     made = session.make_plan(chosen, checked, engines.make(checked.engine))
-    finished = (
-        {p.name for p in store.scan(results / chosen.name).points if p.finished} if made.certain else set()
-    )
+    stored = store.scan(results / chosen.name).points if made.certain else ()
+    to_run = {job.name for job in pending_jobs(made.jobs, stored, force=False)}
     for index, job in enumerate(made.jobs, 1):
-        state = "finished" if job.name in finished else "to run"
+        state = "to run" if job.name in to_run else "finished"
         rate = made.rate_of(job.spec.topology)
         if as_json:
             write_json(sys.stdout, {"event": "job", "index": index, "state": state, **_job_fields(job, rate)})
         else:
             click.echo(f"{index:3}  {state:8}  {duration(job.expected_s):>12}  {label(job.spec)}")
-    left = [job.expected_s for job in made.jobs if job.name not in finished]
+    left = [job.expected_s for job in made.jobs if job.name in to_run]
     if as_json:
         write_json(sys.stdout, {"event": "total", "points": len(made.jobs), "to_run": len(left),
                                 "expected_s": sum(left)})  # fmt: skip

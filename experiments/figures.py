@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engines.result import Table
 from engines.spec import RunSpec
 from experiments import files
 from experiments.experiment import Experiment
 from experiments.published import Published, Relation
 from experiments.summary import Judged
+from fabric.errors import StoreError
 
 if TYPE_CHECKING:
     from plots.data import Level, PointSummary
@@ -71,7 +74,22 @@ def summarised(judged: Judged) -> PointSummary:
         rate_choice=_text(judged, "rate_choice"),
         kernel=_text(judged, "kernel"),
         variant=variant(spec),
+        flows=judged.point.flows,
+        ports=judged.point.ports,
+        metrics=judged.point.metrics,
+        read_table=lambda name: _table(judged, name),
     )
+
+
+def _table(judged: Judged, name: str) -> Table | None:
+    """A damaged sample file costs its own chart alone, and is named."""
+    if name not in judged.point.sample_rows:
+        return None
+    try:
+        return judged.point.sample(name)
+    except StoreError as error:
+        print(f"refabric: {error}", file=sys.stderr)
+        return None
 
 
 def _text(judged: Judged, name: str) -> str:
@@ -90,7 +108,6 @@ def variant(spec: RunSpec) -> str:
         (link.nic_queue_pkts != link.queue_pkts, f"host queues of {link.nic_queue_pkts} packets"),
         (spec.traffic != "iperf3", f"{spec.traffic} traffic"),
         (bool(workload.params), ", ".join(f"{k}={v}" for k, v in sorted(workload.params.items()))),
-        (spec.queue_sample_ms != 0, "queues sampled"),
     )
     return ", ".join(text for applies, text in parts if applies)
 

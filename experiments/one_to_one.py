@@ -33,7 +33,7 @@ def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
             warmup_s=float(options.warmup_s),
             seconds=float(options.seconds),
             seed=seed,
-            queue_sample_ms=options.queue_sample_ms,
+            sampling=options.sampling,
         )
         for topology in topologies(options)
         for workload in options.workloads

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from controllers.routing import POLICIES
 from engines.registry import ENGINES
-from engines.spec import MAX_SUBFLOWS
+from engines.spec import MAX_SUBFLOWS, SamplingSpec
 from experiments.profiles import DEFAULT, PROFILES
 from experiments.reference import MATRIX
 from fabric.errors import UsageError
@@ -18,6 +18,8 @@ CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 DATAPLANES = ("fabric",)
 TRAFFIC = ("iperf3",)
 QUEUE_SAMPLE_MS = 100
+SOCKET_SAMPLE_MS = 1000
+PING_MS = 1000
 AUTO = "auto"
 MAX_SEEDS = 1000
 MAX_K = 48
@@ -82,7 +84,7 @@ class SweepOptions:
     seconds: float
     warmup_s: float
     seeds: tuple[int, ...]
-    queue_sample_ms: int
+    sampling: SamplingSpec
 
 
 def resolve(given: Given, defaults: Defaults) -> SweepOptions:
@@ -103,7 +105,7 @@ def resolve(given: Given, defaults: Defaults) -> SweepOptions:
         seconds=above_zero("--seconds", given.seconds if given.seconds is not None else profile.seconds, "s"),
         warmup_s=at_least("--warmup", given.warmup if given.warmup is not None else profile.warmup_s, 0, "s"),
         seeds=_seeds(given.seed, given.seeds if given.seeds is not None else profile.seeds),
-        queue_sample_ms=QUEUE_SAMPLE_MS if given.qmon else 0,
+        sampling=SamplingSpec(QUEUE_SAMPLE_MS if given.qmon else 0, SOCKET_SAMPLE_MS, PING_MS),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from engines.spec import RunSpec, TransportSpec, WorkloadSpec
+from engines.spec import RunSpec, SamplingSpec, TransportSpec, WorkloadSpec
 
 MATRIX = "reference"
 MAX_WARMUP_S = 10.0
@@ -33,5 +33,5 @@ def reference_of(spec: RunSpec) -> RunSpec:
         warmup_s=min(spec.warmup_s, MAX_WARMUP_S),
         seconds=min(spec.seconds, MAX_SECONDS),
         seed=1,
-        queue_sample_ms=0,
+        sampling=SamplingSpec(),
     )

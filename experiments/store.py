@@ -23,7 +23,7 @@ from engines.spec import RunSpec
 from experiments import files, tables
 from fabric.errors import HostUnfitError, RefabricError, StoreError, UsageError
 
-SCHEMA = 1
+SCHEMA = 2
 FORMAT = "refabric-run"
 RUN, FLOWS, PORTS, SUMMARY = "run.json", "flows.csv", "ports.csv", "summary.csv"
 SAMPLES, RAW = "samples", "raw"
@@ -249,7 +249,7 @@ def _run_bytes(spec: RunSpec, result: RunResult, hosts: int, elapsed_s: float) -
         "rows": {
             FLOWS: len(result.flows),
             PORTS: len(result.ports),
-            SAMPLES: {name: len(table.rows) for name, table in result.samples.items()},
+            SAMPLES: {name: len(table) for name, table in result.samples.items()},
         },
     }
     return (json.dumps(finite(data), indent=1, sort_keys=True, allow_nan=False) + "\n").encode()

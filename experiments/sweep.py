@@ -83,12 +83,17 @@ class Outcome:
 def plan(
     specs: Iterable[RunSpec], engine: Engine, how: Callable[[TopologySpec], str] = lambda _topology: ""
 ) -> list[Job]:
-    """The specs' references, then the specs, each once, with expected seconds.
+    """The specs' references, then the specs, each once, with all sampling asked for and expected seconds.
 
     `how` says how a topology's link rate was come by.
     """
     specs = list(specs)
-    once = {spec.content_hash(): spec for spec in (*map(reference_of, specs), *specs)}
+    once: dict[str, RunSpec] = {}
+    for spec in (*map(reference_of, specs), *specs):
+        earlier = once.setdefault(spec.content_hash(), spec)
+        once[spec.content_hash()] = dataclasses.replace(
+            earlier, sampling=earlier.sampling.joined(spec.sampling)
+        )
     return [
         Job(spec, spec.warmup_s + spec.seconds + engine.overhead_s(spec), how(spec.topology))
         for spec in once.values()
@@ -96,9 +101,11 @@ def plan(
 
 
 def pending_jobs(jobs: Sequence[Job], stored: Iterable[StoredPoint], force: bool) -> list[Job]:
-    """The jobs still to run: not finished ones, or all of them by force."""
-    finished = set() if force else {point.name for point in stored if point.finished}
-    return [job for job in jobs if job.name not in finished]
+    """The jobs still to run: those not finished, or finished with less sampling; or all of them by force."""
+    finished = {} if force else {point.name: point.spec.sampling for point in stored if point.finished}
+    return [
+        job for job in jobs if job.name not in finished or not finished[job.name].covers(job.spec.sampling)
+    ]
 
 
 def remaining_s(pending: Sequence[Job], observed: Sequence[tuple[float, float]]) -> float:

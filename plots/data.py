@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from engines.result import Status
+from engines.result import FlowRow, PortRow, Status, Table
 
 REFERENCE = "reference"
 """The workload that measures what 100 % means; it is no point of a chart."""
 
 MIN_SEEDS_FOR_INTERVAL = 6
+
+
+def _no_table(_name: str) -> Table | None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,12 @@ class PointSummary:
     rate_choice: str = ""
     kernel: str = ""
     variant: str = ""
+    flows: tuple[FlowRow, ...] = ()
+    ports: tuple[PortRow, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    read_table: Callable[[str], Table | None] = field(default=_no_table, compare=False)
+    """The point's sample table of this name (engines/result.py says which there are); None where it was
+    not sampled or cannot be read. Read anew at every call: a sweep's samples do not fit into memory."""
 
     @property
     def setting(self) -> Setting:

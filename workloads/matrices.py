@@ -12,10 +12,13 @@ from topos.topology import Topology
 
 @dataclass(frozen=True)
 class Flow:
-    """One long flow between two hosts, by node name."""
+    """One flow between two hosts, by node name: `size_bytes` of payload, 0 for as long as the run lasts,
+    starting `start_s` after the common start of traffic."""
 
     src: str
     dst: str
+    size_bytes: int = 0
+    start_s: float = 0.0
 
 
 Draw = Callable[[Sequence[str], int], tuple[Flow, ...]]

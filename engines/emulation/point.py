@@ -86,7 +86,7 @@ class Point:
         self._flows = planned_flows(spec, self._topology)
         self._tuning = default_tuning(spec.link.rate_mbps)
         plan = plan_for(spec, self._topology)
-        self._dataplane = FabricDataPlane(self._topology, plan, self._tuning, float(spec.queue_sample_ms))
+        self._dataplane = FabricDataPlane(self._topology, plan, self._tuning, float(spec.sampling.queues_ms))
         self._timings: dict[str, float] = {}
 
     def run(self) -> RunResult:
@@ -205,7 +205,7 @@ class Point:
             sockets_after=after,
             softnet_dropped=dropped,
             kernel=netstat.difference(kernel, counted),
-            queues=self._dataplane.queue_samples() if self._spec.queue_sample_ms else None,
+            queues=self._dataplane.queue_samples() if self._spec.sampling.queues_ms else None,
             up_s=up_s,
         )
 

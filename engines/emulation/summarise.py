@@ -257,16 +257,18 @@ def _tables(readings: Readings) -> dict[str, Table]:
     zero = readings.window[0].t_s
     tables = {"goodput": _goodput_table(readings, zero), "cpu": _cpu_table(readings, zero)}
     if readings.queues is not None:
-        times, lengths = readings.queues
-        shift = readings.opened["now_s"]
-        rows = [
-            (round(t - shift, 4), port, int(row[port]))
-            for t, row in zip(times.tolist(), lengths, strict=True)
-            for port in np.flatnonzero(row).tolist()
-        ]
-        tables["queues"] = Table(("t_s", "port", "pkts"), rows)
-        tables["queue_times"] = Table(("t_s",), [(round(t - shift, 4),) for t in times.tolist()])
+        tables |= _queue_tables(readings.queues, readings.opened["now_s"])
     return tables
+
+
+def _queue_tables(queues: QueueSamples, zero: float) -> dict[str, Table]:
+    times, lengths = queues
+    t_s = np.round(times - zero, 4)
+    when, port = np.nonzero(lengths)
+    return {
+        "queues": Table({"t_s": t_s[when], "port": port, "pkts": lengths[when, port].astype(np.int64)}),
+        "queue_times": Table({"t_s": t_s}),
+    }
 
 
 def _goodput_table(readings: Readings, zero: float) -> Table:
@@ -276,7 +278,7 @@ def _goodput_table(readings: Readings, zero: float) -> Table:
         for flow, (start, end) in enumerate(zip(before.received, after.received, strict=True)):
             if start is not None and end is not None:
                 rows.append((round(after.t_s - zero, 3), flow, round((end - start) * 8 / seconds / 1e6, 5)))
-    return Table(("t_s", "flow", "mbps"), rows)
+    return Table.from_rows(("t_s", "flow", "mbps"), rows)
 
 
 def _cpu_table(readings: Readings, zero: float) -> Table:
@@ -286,4 +288,4 @@ def _cpu_table(readings: Readings, zero: float) -> Table:
         use = sample.cpu.machine
         parts = (use.busy_pct, use.user_pct, use.system_pct, use.softirq_pct, use.steal_pct)
         rows.append((round(sample.t_s - zero, 3), *(round(part, 2) for part in parts)))
-    return Table(columns, rows)
+    return Table.from_rows(columns, rows)

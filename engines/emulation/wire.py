@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from engines.result import FlowRow, PortRow, RunResult, Status, Table
 
 
 def encode(result: RunResult) -> dict[str, Any]:
     """Plain JSON types; `decode` is the inverse."""
-    return dataclasses.asdict(result)
+    rest = {f.name: getattr(result, f.name) for f in dataclasses.fields(result) if f.name != "samples"}
+    plain = dataclasses.asdict(RunResult(**rest))
+    return {**plain, "samples": {name: _packed(table) for name, table in result.samples.items()}}
 
 
 def decode(data: Mapping[str, Any]) -> RunResult:
@@ -20,9 +25,24 @@ def decode(data: Mapping[str, Any]) -> RunResult:
         reasons=tuple(data["reasons"]),
         flows=tuple(FlowRow(**row) for row in data["flows"]),
         ports=tuple(PortRow(**row) for row in data["ports"]),
-        samples={
-            name: Table(tuple(table["columns"]), table["rows"]) for name, table in data["samples"].items()
-        },
+        samples={name: _unpacked(table) for name, table in data["samples"].items()},
         metrics=data["metrics"],
         provenance=data["provenance"],
+    )
+
+
+def _packed(table: Table) -> dict[str, Any]:
+    """Columns as bytes: a table of queue lengths has a million numbers."""
+    return {
+        name: [column.dtype.str, base64.b64encode(np.ascontiguousarray(column).tobytes()).decode()]
+        for name, column in table.columns.items()
+    }
+
+
+def _unpacked(columns: Mapping[str, Any]) -> Table:
+    return Table(
+        {
+            name: np.frombuffer(base64.b64decode(data), dtype=np.dtype(kind))
+            for name, (kind, data) in columns.items()
+        }
     )

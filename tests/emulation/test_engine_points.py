@@ -16,7 +16,7 @@ from engines.emulation.engine import MininetEngine
 from engines.emulation.traffic import STRIDE
 from engines.engine import Silent
 from engines.result import RunResult, Status
-from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec, sub_seed
+from engines.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec, sub_seed
 
 pytestmark = pytest.mark.emulation
 
@@ -33,7 +33,7 @@ def spec(subflows: int, workload: str = "one_to_one", cc: str = "reno") -> RunSp
         workload=WorkloadSpec(workload),
         warmup_s=2.0,
         seconds=4.0,
-        queue_sample_ms=100,
+        sampling=SamplingSpec(queues_ms=100),
     )
 
 
@@ -74,8 +74,8 @@ def test_one_uncongested_flow_fills_the_link(engine: MininetEngine, tmp_path: Pa
     assert result.flows[0].goodput_mbps <= RATE_MBPS * PAYLOAD * 1.01
     if result.status is Status.OK:
         assert result.flows[0].goodput_mbps >= RATE_MBPS * PAYLOAD * 0.9
-    assert len(result.samples["goodput"].rows) == 5
-    assert {row[0] for row in result.samples["queue_times"].rows}
+    assert len(result.samples["goodput"]) == 5
+    assert set(result.samples["queue_times"]["t_s"].tolist())
 
 
 def test_a_permutation_over_tcp(engine: MininetEngine, tmp_path: Path) -> None:

@@ -101,7 +101,9 @@ def test_smoke_takes_under_two_minutes_of_traffic() -> None:
 def test_points_share_seeds_queues_and_a_reference() -> None:
     specs = specs_of(k="4,6", subflows="1,2", seeds=2, queue=50, qmon=True)
     assert len(specs) == len({spec.content_hash() for spec in specs}) == 8
-    assert {(s.link.queue_pkts, s.link.nic_queue_pkts, s.queue_sample_ms) for s in specs} == {(50, 50, 100)}
+    assert {(s.link.queue_pkts, s.link.nic_queue_pkts, s.sampling.queues_ms) for s in specs} == {
+        (50, 50, 100)
+    }
     assert len({reference_of(spec).content_hash() for spec in specs}) == 2
 
 
