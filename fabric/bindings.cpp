@@ -205,4 +205,6 @@ NB_MODULE(_core, module) {
   fabric::bind_calendar(module);
   fabric::bind_virtual(module);
   fabric::bind_realtime(module);
+  fabric::bind_traffic(module);
+  fabric::bind_sockets(module);
 }

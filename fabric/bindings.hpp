@@ -33,5 +33,7 @@ NetworkConfig network_config(const nb::object& plan);
 void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::span<const std::uint32_t> queued);
 
 void bind_realtime(nb::module_& module);
+void bind_traffic(nb::module_& module);
+void bind_sockets(nb::module_& module);
 
 }  // namespace fabric
