@@ -111,7 +111,7 @@ def summarise(
         ports=tuple(ports),
         samples=_tables(readings),
         metrics=_metrics(readings, rows, evidence, timings),
-        provenance={**provenance, "counters": _counters(readings), "kernel": dict(readings.kernel)},
+        provenance={**provenance, "counters": _counters(readings), "kernel_counters": dict(readings.kernel)},
     )
 
 
