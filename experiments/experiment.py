@@ -15,7 +15,7 @@ RateOf = Callable[[TopologySpec], float]
 
 @dataclass(frozen=True)
 class Experiment:
-    """A paper's or post's figure. `charts` are names of `experiments.figures.CHARTS`."""
+    """A paper's or post's figure. `charts` are names of `plots.registry.CHARTS`."""
 
     name: str
     title: str

@@ -14,6 +14,7 @@ from experiments.experiment import Experiment
 from experiments.published import Published, Relation
 from experiments.summary import Judged
 from fabric.errors import StoreError
+from plots.registry import CHARTS
 
 if TYPE_CHECKING:
     from plots.data import Level, PointSummary
@@ -29,10 +30,6 @@ def draw(
 
     `expected` are subflow counts that belong on the axes, measured or not. Raises StoreError.
     """
-    # matplotlib takes half a second to import, which plan and status need not spend.
-    from plots import rank, throughput  # noqa: PLC0415
-
-    charts = {"throughput": throughput.draw, "rank": rank.draw}
     out = directory / FOLDER
     with files.storing(f"creating {out}"):
         files.make_folder(out)
@@ -40,7 +37,7 @@ def draw(
     levels = published_levels(experiment.published)
     drawn: list[Path] = []
     for name in experiment.charts:
-        drawn += charts[name](summaries, out, expected=expected, levels=levels)
+        drawn += CHARTS[name].draw(summaries, out, expected=expected, levels=levels)
     with files.storing(f"giving back {out}"):
         files.give_back(out)
     return drawn

@@ -106,13 +106,6 @@ class Level:
         return "" if k == self.k else f"k={self.k}{then}"
 
 
-SIGCOMM11_LEVELS = (
-    Level("fat_tree", "one_to_one", "mean", 1, "<", 50, 8, "SIGCOMM'11", "text"),
-    Level("fat_tree", "one_to_one", "mean", 8, "about", 95, 8, "SIGCOMM'11", "text"),
-    Level("fat_tree", "one_to_one", "min", 8, ">=", 70, 8, "SIGCOMM'11", "text"),
-)
-
-
 @dataclass(frozen=True)
 class Cell:
     """The points of one subflow count, one a seed, by what may be done with them.

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from plots import style
-from plots.data import SIGCOMM11_LEVELS, Level, Panel, PointSummary, file_stems, panels
+from plots.data import Level, Panel, PointSummary, file_stems, panels
 
 CHART = "rank"
 _FEW_FLOWS = 40
@@ -24,7 +24,7 @@ def draw(
     out: Path,
     *,
     expected: Sequence[int] = (),
-    levels: Sequence[Level] = SIGCOMM11_LEVELS,
+    levels: Sequence[Level] = (),
 ) -> list[Path]:
     """One chart a setting (k, topology, workload, ...) into folder `out`; returns the files written.
 

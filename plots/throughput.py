@@ -17,7 +17,6 @@ from matplotlib.colors import to_rgb
 from plots import style
 from plots.data import (
     MIN_SEEDS_FOR_INTERVAL,
-    SIGCOMM11_LEVELS,
     Cell,
     Level,
     Panel,
@@ -39,7 +38,7 @@ def draw(
     out: Path,
     *,
     expected: Sequence[int] = (),
-    levels: Sequence[Level] = SIGCOMM11_LEVELS,
+    levels: Sequence[Level] = (),
 ) -> list[Path]:
     """One chart a setting (k, topology, workload, ...) into folder `out`; returns the files written.
 

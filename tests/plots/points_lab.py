@@ -5,7 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 from engines.result import Status
-from plots.data import PointSummary
+from plots.data import Level, PointSummary
+
+SIGCOMM11_LEVELS = (
+    Level("fat_tree", "one_to_one", "mean", 1, "<", 50, 8, "SIGCOMM'11", "text"),
+    Level("fat_tree", "one_to_one", "mean", 8, "about", 95, 8, "SIGCOMM'11", "text"),
+    Level("fat_tree", "one_to_one", "min", 8, ">=", 70, 8, "SIGCOMM'11", "text"),
+)
 
 MEANS = {1: 47.0, 2: 64.0, 3: 73.0, 4: 79.0, 5: 83.0, 6: 85.0, 7: 86.0, 8: 88.0}
 

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from engines.result import Status
-from plots.data import SIGCOMM11_LEVELS, file_stems, panels
-from tests.plots.points_lab import MEANS, point
+from plots.data import file_stems, panels
+from tests.plots.points_lab import MEANS, SIGCOMM11_LEVELS, point
 
 
 def test_suspect_and_failed_seeds_are_in_no_mean() -> None:

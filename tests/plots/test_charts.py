@@ -14,7 +14,7 @@ from engines.result import Status
 from fabric.errors import StoreError
 from plots import rank, style, throughput
 from plots.data import PointSummary, panels
-from tests.plots.points_lab import MEANS, point
+from tests.plots.points_lab import MEANS, SIGCOMM11_LEVELS, point
 
 ALL = range(1, 9)
 STATUSES = (Status.OK, Status.SUSPECT, Status.FAILED)
@@ -45,7 +45,7 @@ def _svg_text(path: Path) -> str:
 def test_any_points_give_charts(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(style, "FORMATS", ("svg",))  # the drawing is the same for all, fonts in PDF are slow
     for chart in (throughput, rank):
-        (path,) = chart.draw(CASES[case], tmp_path, expected=ALL)
+        (path,) = chart.draw(CASES[case], tmp_path, expected=ALL, levels=SIGCOMM11_LEVELS)
         assert _svg_text(path).endswith("</svg>\n")
 
 
@@ -64,17 +64,17 @@ def test_no_points_no_charts(tmp_path: Path) -> None:
 
 def test_a_chart_says_what_is_not_there_and_what_was_published(tmp_path: Path) -> None:
     points = [point(1), point(2, status=Status.FAILED), point(8, status=Status.SUSPECT)]
-    svg = _svg_text(throughput.draw(points, tmp_path, expected=(1, 2, 3, 8))[0])
+    svg = _svg_text(throughput.draw(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS)[0])
     for words in ("missing", "failed", "SIGCOMM'11", "k=8: &lt; 50 %", "about 95 %", "reason of suspect"):
         assert f"{words}" in svg, words
-    svg = _svg_text(rank.draw(points, tmp_path, expected=(1, 2, 3, 8))[0])
+    svg = _svg_text(rank.draw(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS)[0])
     for words in ("MPTCP 3: missing", "MPTCP 2: failed", "MPTCP 8 (suspect)"):
         assert words in svg, words
 
 
 def test_published_levels_belong_to_their_topology_and_workload(tmp_path: Path) -> None:
     points = [dataclasses.replace(point(1), topology="dual_homed_fat_tree")]
-    assert "SIGCOMM" not in _svg_text(throughput.draw(points, tmp_path)[0])
+    assert "SIGCOMM" not in _svg_text(throughput.draw(points, tmp_path, levels=SIGCOMM11_LEVELS)[0])
 
 
 def test_the_caption_has_every_parameter() -> None:
