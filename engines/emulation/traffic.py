@@ -26,7 +26,8 @@ MOST_FLOWS_A_HOST = STRIDE
 
 @dataclass(frozen=True)
 class PlannedFlow:
-    """One flow: host names, addresses, server port, and the client port of its first subflow."""
+    """One flow: host names, addresses, server port, and the client port of its first subflow; its payload
+    (0: as much as the run lasts), and when it starts after the common start of traffic."""
 
     flow: int
     src: str
@@ -35,6 +36,8 @@ class PlannedFlow:
     dst_ip: str
     port: int
     cport: int
+    size_bytes: int = 0
+    start_s: float = 0.0
 
     @property
     def seen_by_receiver(self) -> AddressPair:
@@ -57,7 +60,17 @@ def planned_flows(spec: RunSpec, topology: Topology) -> tuple[PlannedFlow, ...]:
         received[flow.dst] += 1
         sent[flow.src] += 1
         planned.append(
-            PlannedFlow(number, flow.src, flow.dst, address[flow.src], address[flow.dst], port, cport)
+            PlannedFlow(
+                number,
+                flow.src,
+                flow.dst,
+                address[flow.src],
+                address[flow.dst],
+                port,
+                cport,
+                flow.size_bytes,
+                flow.start_s,
+            )
         )
     if max(sent.values(), default=0) > MOST_FLOWS_A_HOST:
         raise UsageError(
