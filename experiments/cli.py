@@ -23,6 +23,7 @@ from experiments.cli_options import (
     results_option,
     sweep_options,
 )
+from experiments.cli_report import compare
 from experiments.cli_run import run_experiment
 from experiments.options import (
     CONGESTION_CONTROLS,
@@ -243,6 +244,8 @@ def calibrate(k: str, as_json: bool) -> None:
             else:
                 click.echo(f"k={size}: {rate_mbps:g} Mb/s")
 
+
+main.add_command(compare)
 
 if __name__ == "__main__":
     main()

@@ -1,7 +1,8 @@
-"""Statistics of a set of flows: pure functions of a sequence of goodputs."""
+"""Statistics: of the flows of a point, and of the difference between two sets of points. Pure functions."""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,3 +49,97 @@ def jain(values: Sequence[float]) -> float:
 def ranked(values: Sequence[float]) -> list[float]:
     """Values in increasing order: the y axis of the paper's rank-of-flow curves."""
     return sorted(values)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """`value` and half the width of its 95 % confidence interval, in the unit of what was measured."""
+
+    value: float
+    half: float
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether chance alone explains the value in fewer than 5 cases of 100."""
+        return abs(self.value) > self.half
+
+
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Mean of independent values with Student's interval. Raises ValueError on fewer than two."""
+    if len(values) < 2:
+        raise ValueError("one value has no spread")
+    error = statistics.stdev(values) / math.sqrt(len(values))
+    return Interval(statistics.fmean(values), t_quantile(0.975, len(values) - 1) * error)
+
+
+def paired_difference(a: Sequence[float], b: Sequence[float]) -> Interval:
+    """Mean of b[i] - a[i] with Student's interval: what the pairs have in common cancels.
+
+    Raises ValueError on fewer than two pairs or unequal lengths.
+    """
+    return mean_interval([y - x for x, y in zip(a, b, strict=True)])
+
+
+def welch_difference(a: Sequence[float], b: Sequence[float]) -> Interval:
+    """mean(b) - mean(a) of two independent samples of unequal variance, each of at least two values.
+
+    Degrees of freedom by Welch and Satterthwaite. Raises ValueError. Source: Welch, Biometrika 34, 1947.
+    """
+    if min(len(a), len(b)) < 2:
+        raise ValueError("one value has no spread")
+    of_a, of_b = (statistics.variance(values) / len(values) for values in (a, b))
+    difference = statistics.fmean(b) - statistics.fmean(a)
+    both = of_a + of_b
+    if both == 0:
+        return Interval(difference, 0.0)
+    # Shares of the whole, so that tiny variances do not vanish when squared.
+    freedom = 1 / ((of_a / both) ** 2 / (len(a) - 1) + (of_b / both) ** 2 / (len(b) - 1))
+    return Interval(difference, t_quantile(0.975, freedom) * math.sqrt(both))
+
+
+def t_quantile(p: float, freedom: float) -> float:
+    """Student's t: the value that is not exceeded with probability `p`, at any positive real `freedom`.
+
+    Raises ValueError outside 0 < p < 1 or without freedom.
+    """
+    if not 0 < p < 1 or not freedom > 0:
+        raise ValueError(f"there is no t quantile at p={p:g} with {freedom:g} degrees of freedom")
+    if p < 0.5:
+        return -t_quantile(1 - p, freedom)
+    low, high = 0.0, 1.0
+    while _t_tail(high, freedom) > 1 - p:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if _t_tail(middle, freedom) > 1 - p else (low, middle)
+    return high
+
+
+def _t_tail(t: float, freedom: float) -> float:
+    """Probability of a value above `t` >= 0."""
+    return 0.5 * _incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5)
+
+
+def _incomplete_beta(x: float, a: float, b: float) -> float:
+    """Regularised incomplete beta function I_x(a, b), 0 <= x <= 1.
+
+    Source: DLMF 8.17.22, a continued fraction that converges fast below (a + 1) / (a + b + 2).
+    """
+    if x in (0.0, 1.0):
+        return x
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _incomplete_beta(1 - x, b, a)
+    front = math.exp(
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    )
+    fraction = 0.0
+    for n in range(200, 0, -1):
+        m = n // 2
+        if n % 2:
+            step = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        else:
+            step = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        fraction = step / (1 + fraction)
+    return front / (a * (1 + fraction))
