@@ -273,6 +273,7 @@ def difference(pair: Pair, measure: Measure) -> Difference:
     a, b = sample(pair.a, measure), sample(pair.b, measure)
     if a.mean is None or b.mean is None:
         return Difference(a, b, None, None, How.NOTHING)
+    plain = b.mean - a.mean
     common = [seed for seed in a.by_seed if seed in b.by_seed] if pair.same_permutation else []
     if len(common) >= 2:
         a, b = a.only(common), b.only(common)
@@ -281,7 +282,7 @@ def difference(pair: Pair, measure: Measure) -> Difference:
     if min(len(a.by_seed), len(b.by_seed)) >= 2:
         interval = stats.welch_difference(list(a.by_seed.values()), list(b.by_seed.values()))
         return Difference(a, b, interval.value, interval, How.WELCH)
-    return Difference(a, b, b.mean - a.mean, None, How.ONE_SEED, len(common))
+    return Difference(a, b, plain, None, How.ONE_SEED, len(common))
 
 
 def flow_by_flow(pair: Pair, measure: Measure) -> FlowByFlow | None:
