@@ -11,7 +11,7 @@ packages=lib/$(ls "$venv/lib")/site-packages
 cmake -S "$root/fabric" -B "$build" -G Ninja -DCMAKE_MAKE_PROGRAM="$venv/bin/ninja" \
     -DCMAKE_BUILD_TYPE=Debug -DFABRIC_SANITIZE=ON -DFABRIC_STRICT=ON -DPython_EXECUTABLE="$venv/bin/python" \
     -Dnanobind_DIR="$("$venv/bin/python" -m nanobind --cmake_dir)" >/dev/null
-cmake --build "$build" >/dev/null
+cmake --build "$build" >"$build/log" || { cat "$build/log"; exit 1; }
 
 # A second environment in which the instrumented module stands before the installed one.
 mkdir -p "$build/path/fabric"
@@ -27,6 +27,6 @@ export LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=lib
 used=$("$python" -c 'import fabric._core; print(fabric._core.__file__)')
 case $used in "$build"/*) ;; *) echo "sanitize.sh: the instrumented core is not the one in use: $used" >&2; exit 1 ;; esac
 
-tests=(tests/fabric)
-[ "$(id -u)" != 0 ] || tests+=(tests/emulation/test_fabric_frames.py)
+tests=(tests/fabric tests/engines/test_subflow_index.py)
+[ "$(id -u)" != 0 ] || tests+=(tests/emulation/test_fabric_frames.py tests/emulation/test_socket_table.py)
 "$python" -m pytest -p no:cacheprovider -o pythonpath= "${tests[@]}"

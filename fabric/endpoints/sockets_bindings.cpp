@@ -1,8 +1,100 @@
-// Python's way to the what the kernel knows of all hosts' sockets.
+// Python's way to what the kernel knows of all hosts' sockets.
 #include "bindings.hpp"
+
+#include "endpoints/socket_dump.hpp"
 
 namespace fabric {
 
-void bind_sockets(nb::module_& /*module*/) {}
+namespace {
+
+nb::object socket_record_dtype() {
+  nb::list names;
+  nb::list formats;
+  nb::list offsets;
+  const auto add = [&](const char* name, const char* format, std::size_t offset) {
+    names.append(name);
+    formats.append(format);
+    offsets.append(offset);
+  };
+  add("bytes_acked", "u8", offsetof(SocketRecord, bytes_acked));
+  add("delivery_rate", "u8", offsetof(SocketRecord, delivery_rate));
+  add("host", "u4", offsetof(SocketRecord, host));
+  add("laddr", "u4", offsetof(SocketRecord, laddr));
+  add("raddr", "u4", offsetof(SocketRecord, raddr));
+  add("token", "u4", offsetof(SocketRecord, token));
+  add("flags", "u4", offsetof(SocketRecord, flags));
+  add("cwnd_pkts", "u4", offsetof(SocketRecord, cwnd_pkts));
+  add("ssthresh_pkts", "u4", offsetof(SocketRecord, ssthresh_pkts));
+  add("srtt_us", "u4", offsetof(SocketRecord, srtt_us));
+  add("rttvar_us", "u4", offsetof(SocketRecord, rttvar_us));
+  add("min_rtt_us", "u4", offsetof(SocketRecord, min_rtt_us));
+  add("retransmits", "u4", offsetof(SocketRecord, retransmits));
+  add("unacked_pkts", "u4", offsetof(SocketRecord, unacked_pkts));
+  add("delivered_pkts", "u4", offsetof(SocketRecord, delivered_pkts));
+  add("lport", "u2", offsetof(SocketRecord, lport));
+  add("rport", "u2", offsetof(SocketRecord, rport));
+  add("state", "u1", offsetof(SocketRecord, state));
+  add("cc", "u1", offsetof(SocketRecord, cc));
+  nb::dict layout;
+  layout["names"] = names;
+  layout["formats"] = formats;
+  layout["offsets"] = offsets;
+  layout["itemsize"] = sizeof(SocketRecord);
+  return nb::module_::import_("numpy").attr("dtype")(layout);
+}
+
+// One buffer, handed over without a copy.
+nb::object to_records(std::vector<SocketRecord> records) {
+  const nb::object dtype = nb::module_::import_("fabric._core").attr("SOCKET_RECORD");
+  auto* owned = new std::vector<SocketRecord>(std::move(records));
+  const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<SocketRecord>*>(p); });
+  auto* bytes = reinterpret_cast<std::uint8_t*>(owned->data());
+  const std::size_t size = owned->size() * sizeof(SocketRecord);
+  return nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(bytes, {size}, owner)).attr("view")(dtype);
+}
+
+std::vector<std::uint8_t> to_vector(const nb::bytes& bytes) {
+  const auto* data = static_cast<const std::uint8_t*>(bytes.data());
+  return {data, data + bytes.size()};
+}
+
+SocketDump make_dump(const std::vector<std::string>& names, const std::vector<int>& sockets,
+                     const nb::bytes& request) {
+  if (names.size() != sockets.size()) throw std::invalid_argument("one netlink socket a host");
+  std::vector<SocketDump::Host> hosts;
+  hosts.reserve(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) hosts.push_back({names[i], {sockets[i], "netlink socket"}});
+  return {std::move(hosts), to_vector(request)};
+}
+
+}  // namespace
+
+void bind_sockets(nb::module_& module) {
+  module.attr("SOCKET_RECORD") = socket_record_dtype();
+  nb::class_<SocketDump>(module, "SocketDump")
+      .def(
+          "__init__",
+          [](SocketDump* self, const std::vector<std::string>& names, const std::vector<int>& sockets,
+             const nb::bytes& request) { new (self) SocketDump(make_dump(names, sockets, request)); },
+          "names"_a, "sockets"_a, "request"_a)
+      .def("read",
+           [](SocketDump& self) {
+             std::vector<SocketRecord> records;
+             {
+               const nb::gil_scoped_release release;
+               records = self.read();
+             }
+             return to_records(std::move(records));
+           })
+      .def_prop_ro("cc_names", &SocketDump::cc_names);
+
+  // Exposed so that a test can hold the parser against messages of real kernels.
+  module.def("parse_socket", [](const nb::bytes& message) {
+    NameList ccs;
+    std::vector<SocketRecord> records(1);
+    if (!parse_socket(to_vector(message), ccs, records[0])) records.clear();
+    return nb::make_tuple(to_records(std::move(records)), ccs.names());
+  });
+}
 
 }  // namespace fabric
