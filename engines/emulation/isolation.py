@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engines.emulation.lines import LineReader
 from fabric import errors
 from fabric.errors import DeadlineError, HostUnfitError, RefabricError, RunError
 
@@ -88,14 +89,13 @@ class _Run:
 
     process: subprocess.Popen[bytes]
     life_fd: int
-    reports: int
-    output: int
-    """Read end of the worker's stdout and stderr; -1 when it has the terminal."""
+    reports: LineReader | None
+    output: LineReader | None
+    """The worker's stdout and stderr; None when it has the terminal. Both: None once they have ended."""
     ready: bool = False
     status: int | None = None
     error: RefabricError | None = None
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=20))
-    _partial: dict[int, bytes] = field(default_factory=dict)
 
     def converse(
         self, deadline: float, deadline_s: float, on_report: Callable[[Any], None], grace_s: float
@@ -134,7 +134,7 @@ class _Run:
         with selectors.DefaultSelector() as selector:
             pidfd = os.pidfd_open(self.process.pid) if self.process.returncode is None else -1
             try:
-                for fd in (pidfd, self.reports, self.output):
+                for fd in (pidfd, *(pipe.fd for pipe in self._pipes())):
                     if fd >= 0:
                         selector.register(fd, selectors.EVENT_READ)
                 left_s = max(0.0, min(1.0, until - time.monotonic()))
@@ -145,17 +145,20 @@ class _Run:
         if pidfd in ready:
             self.process.wait()
             self._close_life()
-        if self.reports in ready:
-            self._read_reports(on_report)
-        if self.output in ready:
-            self._read_output()
-        return self.process.returncode is None or self.reports >= 0 or self.output >= 0
+        if self.reports and self.reports.fd in ready:
+            self._read_reports(self.reports, on_report)
+        if self.output and self.output.fd in ready:
+            self._read_output(self.output)
+        return self.process.returncode is None or bool(self._pipes())
 
-    def _read_reports(self, on_report: Callable[[Any], None]) -> None:
-        lines = self._lines(self.reports)
+    def _pipes(self) -> list[LineReader]:
+        return [pipe for pipe in (self.reports, self.output) if pipe is not None]
+
+    def _read_reports(self, reports: LineReader, on_report: Callable[[Any], None]) -> None:
+        lines = reports.read()
         if lines is None:
-            os.close(self.reports)
-            self.reports = -1
+            os.close(reports.fd)
+            self.reports = None
         for line in lines or ():
             message = json.loads(line)
             if "report" in message:
@@ -166,22 +169,12 @@ class _Run:
                 self.status = int(message["exit"])
             self.ready = self.ready or "ready" in message
 
-    def _read_output(self) -> None:
-        lines = self._lines(self.output)
+    def _read_output(self, output: LineReader) -> None:
+        lines = output.read()
         if lines is None:
-            os.close(self.output)
-            self.output = -1
+            os.close(output.fd)
+            self.output = None
         self.tail.extend(line.decode(errors="replace") for line in lines or ())
-
-    def _lines(self, fd: int) -> list[bytes] | None:
-        """Whole lines that have arrived; None at the end of the pipe."""
-        data = os.read(fd, 1 << 16)
-        text = self._partial.pop(fd, b"") + data
-        if not data:
-            self._partial.pop(fd, None)
-            return None
-        *lines, self._partial[fd] = text.split(b"\n")
-        return lines
 
     def _last_lines(self) -> str:
         return ("; its last lines:\n" + "\n".join(self.tail)) if self.tail else ""
@@ -224,9 +217,8 @@ class _Run:
                 self._end(0.0)
         finally:
             self._close_life()
-            for fd in (self.reports, self.output):
-                if fd >= 0:
-                    os.close(fd)
+            for pipe in self._pipes():
+                os.close(pipe.fd)
 
 
 @contextmanager
@@ -264,7 +256,8 @@ def _started(target: str, request: object, keep: Sequence[Path], interactive: bo
     finally:
         for fd in theirs:
             os.close(fd)
-    run = _Run(process, life_write, report_read, output_read)
+    output = None if interactive else LineReader(output_read)
+    run = _Run(process, life_write, LineReader(report_read), output)
     try:
         yield run
     finally:

@@ -31,6 +31,12 @@ def echo(inside: Inside) -> int:
     return 7
 
 
+def report_much(inside: Inside) -> int:
+    """One report of as many bytes as asked for."""
+    inside.report("x" * inside.request)
+    return 0
+
+
 def write_to(inside: Inside) -> int:
     """Write a file into the folder named by the request."""
     Path(inside.request, "result").write_text("kept")

@@ -36,6 +36,11 @@ def test_request_reports_status_and_privacy() -> None:
     assert reports[1] == {"net": ["lo"], "pids": [1, 2]}
 
 
+def test_a_report_of_30_mb_arrives_whole() -> None:
+    (report,) = run("report_much", 30 << 20, where="inside_cases")
+    assert len(report) == 30 << 20
+
+
 def test_folders_in_tmp_stay_visible_when_asked(tmp_path: Path) -> None:
     reports: list[Any] = []
     case = "tests.emulation.inside_cases:write_to"
