@@ -3,19 +3,28 @@
 set -eu
 
 command="$0${*:+ $*}"
+root=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd -P)
+
+# The registry itself says which workloads there are; the reference runs by itself.
+workloads=$(sed -n 's/^    "\([a-z_]*\)": Matrix(.*/\1/p' "$root/workloads/matrices.py" | grep -vx reference | paste -sd ' ')
 
 usage() {
-    cat <<'TEXT'
+    cat <<TEXT
 Usage: sudo ./run_mptcp.sh [k|all] [workload|all] [qmon] [options of refabric run]
 
   k         FatTree size: even, from 4 up (default 4); all = 4, 6 and 8
-  workload  one_to_one (default); all = each there is
+  workload  one_to_one (default), or another, or all = each of
+            $workloads
+            (with a parameter: stride:4)
+  all all   every figure of the CS244 2013 post: some 80 points, about an hour and a half
+            (refabric plan cs244 says how long on this machine)
   qmon      sample the queue lengths of every port as well
 
 Examples:
-  sudo ./run_mptcp.sh 4
-  sudo ./run_mptcp.sh 8 one_to_one --profile paper
-  sudo ./run_mptcp.sh all all qmon --rate 5
+  sudo ./run_mptcp.sh 4                              TCP and MPTCP, 16 hosts: 10 minutes
+  sudo ./run_mptcp.sh 8 one_to_one --profile paper   128 hosts, 6 permutations: an hour
+  sudo ./run_mptcp.sh 4 one_to_several
+  sudo ./run_mptcp.sh all all qmon
 
 Results and charts go to ./results (or --results DIR). An interrupted run continues when the same
 command is given again. Options: .venv/bin/refabric run --help, once installed.
@@ -27,19 +36,21 @@ fail() { # exit code, message
     exit "$1"
 }
 
-root=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd -P)
+is_workload() { # a name there is, with or without :parameters
+    case " all $workloads " in *" ${1%%:*} "*) [ -n "${1%%:*}" ] ;; *) false ;; esac
+}
 
 for argument in "$@"; do
     case $argument in -h | --help) usage; exit 0 ;; esac
 done
 
-k=4 workload=one_to_one
+k=4 workload=one_to_one everything=
 qmon=()
 if [ $# -gt 0 ]; then
     case $1 in
         -[0-9]*) fail 2 "k must be an even number from 4 up, not '$1': e.g. ./run_mptcp.sh 4" ;;
         -* | qmon) ;;
-        all) k=4,6,8; shift ;;
+        all) k=4,6,8; everything=perhaps; shift ;;
         *[!0-9]* | '') ;;
         *)
             [ "${#1}" -le 3 ] && [ "$((10#$1))" -ge 4 ] && [ "$((10#$1 % 2))" -eq 0 ] ||
@@ -50,8 +61,11 @@ fi
 if [ $# -gt 0 ]; then
     case $1 in
         -* | qmon) ;;
-        all | one_to_one) workload=$1; shift ;;
-        *) fail 2 "'$1' is neither a k nor a workload: k is an even number from 4 up or all, a workload is one_to_one or all" ;;
+        *)
+            is_workload "$1" ||
+                fail 2 "'$1' is neither a k nor a workload: k is an even number from 4 up or all, a workload is all or one of $workloads"
+            [ "$everything/$1" = perhaps/all ] && everything=yes
+            workload=$1; shift ;;
     esac
 fi
 if [ $# -gt 0 ] && [ "$1" = qmon ]; then
@@ -68,4 +82,7 @@ fi
 # stdout is kept for the run: with --json it is read by a machine.
 "$root/setup/install.sh" --quiet >&2
 
+if [ "$everything" = yes ]; then
+    exec "$root/.venv/bin/refabric" run cs244 ${qmon[@]+"${qmon[@]}"} "$@"
+fi
 exec "$root/.venv/bin/refabric" run cs244-one-to-one --k "$k" --workload "$workload" ${qmon[@]+"${qmon[@]}"} "$@"

@@ -24,19 +24,19 @@ from experiments.cli_options import (
     sweep_options,
 )
 from experiments.cli_report import compare
-from experiments.cli_run import run_experiment
+from experiments.cli_run import emit_verdicts, published_of, run_experiment
+from experiments.gather import gather
 from experiments.options import (
     CONGESTION_CONTROLS,
+    Given,
     above_zero,
     at_least,
     parse_ks,
     parse_subflows,
-    resolve,
     sweep_workloads,
 )
 from experiments.profiles import PROFILES
-from experiments.progress import PlainProgress, duration, label, point_fields, write_json
-from experiments.rate import RateChoice
+from experiments.progress import PlainProgress, duration, label, point_fields, state, write_json
 from experiments.sweep import Job, pending_jobs
 from fabric.errors import UsageError
 
@@ -80,43 +80,39 @@ def list_(as_json: bool) -> None:
 def plan(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
     """Show points, order, expected time and link rate. Needs no root, starts nothing."""
     chosen = registry.find(experiment)
-    checked = resolve(given(options), chosen.defaults)
-    made = session.make_plan(chosen, checked, engines.make(checked.engine))
-    stored = store.scan(results / chosen.name).points if made.certain else ()
+    asked = given(options)
+    made = session.make_plan(chosen, asked, engines.make(asked.engine))
+    stored = store.scan(results / chosen.folder).points if made.certain else ()
     to_run = {job.name for job in pending_jobs(made.jobs, stored, force=False)}
     for index, job in enumerate(made.jobs, 1):
-        state = "to run" if job.name in to_run else "finished"
-        rate = made.rate_of(job.spec.topology)
+        todo = "to run" if job.name in to_run else "finished"
         if as_json:
-            write_json(sys.stdout, {"event": "job", "index": index, "state": state, **_job_fields(job, rate)})
+            fields = _job_fields(job)
+            write_json(sys.stdout, {"event": "job", "index": index, "state": todo, **fields})
         else:
-            click.echo(f"{index:3}  {state:8}  {duration(job.expected_s):>12}  {label(job.spec)}")
+            rate = "auto" if job.rate.rate_mbps is None else f"{job.rate.rate_mbps:g} Mb/s"
+            click.echo(f"{index:3}  {todo:8}  {duration(job.expected_s):>12}  {rate:>9}  {label(job.spec)}")
     left = [job.expected_s for job in made.jobs if job.name in to_run]
     if as_json:
         write_json(sys.stdout, {"event": "total", "points": len(made.jobs), "to_run": len(left),
                                 "expected_s": sum(left)})  # fmt: skip
         return
     click.echo(f"{len(made.jobs)} points, {len(left)} to run, about {duration(sum(left))}")
-    for topology in chosen.topologies(checked):
-        click.echo(f"link rate at k={topology.k}: {_rate_text(made, topology)}")
+    for line in made.rate_lines():
+        click.echo(line)
 
 
-def _job_fields(job: Job, rate: RateChoice) -> dict[str, Any]:
+def _job_fields(job: Job) -> dict[str, Any]:
     """A job for machines; name and rate are null while the rate is not known."""
     spec = job.spec.to_json()
-    spec["link"]["rate_mbps"] = rate.rate_mbps
+    spec["link"]["rate_mbps"] = job.rate.rate_mbps
     return {
-        "point": None if rate.rate_mbps is None else job.name,
+        "point": None if job.rate.rate_mbps is None else job.name,
         "expected_s": job.expected_s,
-        "rate_mbps": rate.rate_mbps,
-        "rate_how": rate.how,
+        "rate_mbps": job.rate.rate_mbps,
+        "rate_how": job.rate.how,
         "spec": spec,
     }
-
-
-def _rate_text(made: session.Plan, topology: TopologySpec) -> str:
-    choice = made.rate_of(topology)
-    return choice.how if choice.rate_mbps is None else f"{choice.rate_mbps:g} Mb/s ({choice.how})"
 
 
 @main.command()
@@ -128,9 +124,8 @@ def _rate_text(made: session.Plan, topology: TopologySpec) -> str:
 def run(experiment: str, results: Path, force: bool, as_json: bool, **options: Any) -> int:
     """Run an experiment, or what is still missing of it, then show and draw the results."""
     chosen = registry.find(experiment)
-    checked = resolve(given(options), chosen.defaults)
     with interruptible():
-        return run_experiment(chosen, checked, results, force, as_json)
+        return run_experiment(chosen, given(options), results, force, as_json)
 
 
 @main.command()
@@ -141,15 +136,15 @@ def run(experiment: str, results: Path, force: bool, as_json: bool, **options: A
 def status(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
     """Show which points are ok, suspect, failed or missing."""
     chosen = registry.find(experiment)
-    checked = resolve(given(options), chosen.defaults)
-    made = session.make_plan(chosen, checked, engines.make(checked.engine))
-    found = store.scan(results / chosen.name)
-    judged = {j.point.name: j for j in summary.judge(found.points)}
+    asked = given(options)
+    made = session.make_plan(chosen, asked, engines.make(asked.engine))
+    found = gather(chosen, results, made)
+    judged = {j.point.name: j for j in found.points}
     planned = [job.name for job in made.jobs] if made.certain else []
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
     for name in dict.fromkeys((*planned, *judged)):
-        _print_state(name, judged.get(name), name in planned, chosen.name, as_json)
+        _print_state(name, judged.get(name), name in planned, chosen.folder, as_json)
     if not made.certain:
         click.echo(
             "the plan's own points have no names before the link rate is measured: give --rate", err=True
@@ -162,13 +157,13 @@ def status(experiment: str, results: Path, as_json: bool, **options: Any) -> Non
 def _print_state(
     name: str, judged: summary.Judged | None, planned: bool, experiment: str, as_json: bool
 ) -> None:
-    state = str(judged.status) if judged else "missing"
     if as_json:
-        fields = point_fields(experiment, judged) if judged else {"point": name, "status": state}
+        fields = point_fields(experiment, judged) if judged else {"point": name, "status": "missing"}
         write_json(sys.stdout, {"event": "status", "planned": planned, **fields})
         return
     reasons = f"  ({'; '.join(judged.reasons)})" if judged and judged.reasons else ""
-    click.echo(f"{state:8} {name}{'' if planned else '  (not of this plan)'}{reasons}")
+    told = state(judged) if judged else "missing"
+    click.echo(f"{told:8} {name}{'' if planned else '  (not of this plan)'}{reasons}")
 
 
 @main.command()
@@ -180,20 +175,29 @@ def plot(experiment: str, subflows: str | None, results: Path, as_json: bool) ->
     """Show and draw every stored point. Damaged points are named and left out (exit 1)."""
     chosen = registry.find(experiment)
     expected = parse_subflows(subflows) if subflows else ()
-    directory = results / chosen.name
-    found = store.scan(directory)
+    found = gather(chosen, results, session.make_plan(chosen, Given(), engines.make(Given().engine)))
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
     if not found.points:
+        where = results / chosen.folder
         raise UsageError(
-            f"nothing to draw in {directory}: run `refabric run {chosen.name}` first, or give --results"
+            f"nothing to draw in {where}: run `refabric run {chosen.name}` first, or give --results"
         )
-    judged = summary.judge(found.points)
-    charts = figures.draw(chosen, judged, directory, expected)
+    charts = [
+        path
+        for shown in found.figures
+        for path in figures.draw(shown.figure, shown.points, shown.folder, expected)
+    ]
+    if not as_json:
+        table.print_results(sys.stdout, found.points, published_of(chosen))
+    for shown in found.figures:
+        if as_json:
+            emit_verdicts(shown.figure, shown.verdicts)
+        else:
+            table.print_verdicts(sys.stdout, shown.figure, shown.verdicts)
     if as_json:
         write_json(sys.stdout, {"event": "charts", "charts": [str(path) for path in charts]})
     else:
-        table.print_results(sys.stdout, judged, chosen.published)
         for path in charts:
             click.echo(str(path))
     return 1 if found.broken else 0

@@ -22,14 +22,16 @@ INTERRUPTED = 130
 
 _SWEEP_OPTIONS = (
     click.option("--k", metavar="K,...", help="FatTree sizes: even, from 4 up, e.g. 4,8."),
-    click.option("--workload", metavar="NAME,...", help="Traffic matrices, or all."),
+    click.option(
+        "--workload", metavar="NAME[:VALUE],...", help="Traffic matrices, e.g. one_to_one,stride:4, or all."
+    ),
     click.option(
         "--subflows", metavar="N,...", help="Subflow counts 1..32, e.g. 1-8 or 1,2,8; 1 is plain TCP."
     ),
     click.option("--cc", default="reno", show_default=True, help="Congestion control: reno, cubic, bbr."),
     click.option("--engine", default="mininet", show_default=True, help="mininet or fake."),
     click.option("--dataplane", default="fabric", show_default=True, help="What carries the packets."),
-    click.option("--traffic", default="iperf3", show_default=True, help="What makes the traffic."),
+    click.option("--traffic", metavar="NAME", help="What makes the traffic: iperf3 unless a figure pins it."),
     click.option(
         "--routing", default="hashed", show_default=True, help="Choice of path, e.g. hashed or ecmp."
     ),
@@ -37,7 +39,10 @@ _SWEEP_OPTIONS = (
         "--rate", metavar="MBPS|auto", help="Link rate in Mb/s; auto: the most this machine carries."
     ),
     click.option(
-        "--queue", type=int, default=100, show_default=True, metavar="PKTS", help="Queue of every port."
+        "--queue",
+        type=int,
+        metavar="PKTS",
+        help="Queue of every port; 0 is unbounded. 100 unless a figure pins it.",
     ),
     click.option(
         "--delay", type=float, default=0.0, show_default=True, metavar="US", help="Delay of a link in us."

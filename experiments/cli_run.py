@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from engines import registry as engines
 from engines.result import Status
-from experiments import figures, session, store, summary, sweep, table
-from experiments.experiment import Experiment
-from experiments.options import SweepOptions
+from experiments import figures, session, store, sweep, table, verdicts
+from experiments.experiment import Experiment, Figure
+from experiments.gather import gather
+from experiments.options import Given
 from experiments.progress import JsonProgress, for_stream, write_json
+from experiments.published import Published
 from experiments.sweep import Outcome, Progress
 from fabric.errors import RefabricError
 
 
-def run_experiment(
-    experiment: Experiment, options: SweepOptions, results: Path, force: bool, as_json: bool
-) -> int:
+def run_experiment(experiment: Experiment, given: Given, results: Path, force: bool, as_json: bool) -> int:
     """Run, show and draw; the exit code. Raises RefabricError for what keeps it from starting or going on.
 
     With `as_json` stdout gets one object a line and nothing else; people read stderr.
@@ -26,9 +27,9 @@ def run_experiment(
     human: IO[str] = sys.stderr if as_json else sys.stdout
     progress = for_stream(human)
     if as_json:
-        progress = JsonProgress(sys.stdout, progress, experiment.name)
+        progress = JsonProgress(sys.stdout, progress, experiment.folder)
     try:
-        outcome, closing = _carry_out(experiment, options, results, force, progress, human)
+        outcome, closing = _carry_out(experiment, given, results, force, progress, as_json)
     except RefabricError as error:
         if as_json:
             write_json(sys.stdout, {"event": "error", "message": str(error), "exit_code": error.exit_code})
@@ -40,28 +41,45 @@ def run_experiment(
 
 def _carry_out(
     experiment: Experiment,
-    options: SweepOptions,
+    given: Given,
     results: Path,
     force: bool,
     progress: Progress,
-    human: IO[str],
+    as_json: bool,
 ) -> tuple[Outcome, dict[str, Any]]:
-    engine = engines.make(options.engine)
-    ready = session.prepare(experiment, options, engine, results, force, progress)
+    human: IO[str] = sys.stderr if as_json else sys.stdout
+    engine = engines.make(given.engine)
+    ready = session.prepare(experiment, given, engine, results, force, progress)
     outcome = sweep.run(ready.plan.jobs, engine, ready.store, progress, force)
     directory = ready.store.directory
     closing: dict[str, Any] = {"interrupted": outcome.interrupted, "summary": str(directory / store.SUMMARY)}
     if outcome.interrupted:
         print(_how_to_continue(outcome, directory), file=human)
         return outcome, closing
-    table.print_results(human, outcome.points, experiment.published)
-    # Charts show all that is stored, not this command's points alone: other k, other subflow counts.
-    charts = figures.draw(
-        experiment, summary.judge(store.scan(directory).points), directory, options.subflows
-    )
+    table.print_results(human, outcome.points, published_of(experiment))
+    charts: list[Path] = []
+    for part, shown in zip(ready.plan.parts, gather(experiment, results, ready.plan).figures, strict=True):
+        # Verdicts are on what was just run; charts show all the figure has: other k, other subflow counts.
+        ours = [judged for judged in outcome.points if judged.point.name in part.names]
+        found = verdicts.verdicts(part.figure, ours)
+        table.print_verdicts(human, part.figure, found)
+        if as_json:
+            emit_verdicts(part.figure, found)
+        charts += figures.draw(part.figure, shown.points, shown.folder, part.options.subflows)
     for path in (*charts, directory / store.SUMMARY):
         print(path, file=human)
     return outcome, {**closing, "charts": [str(path) for path in charts]}
+
+
+def published_of(experiment: Experiment) -> tuple[Published, ...]:
+    """All published numbers of the experiment's figures, each once."""
+    return tuple(dict.fromkeys(row for figure in experiment.figures for row in figure.published))
+
+
+def emit_verdicts(figure: Figure, found: Sequence[verdicts.Verdict]) -> None:
+    """Verdicts for machines: one object each."""
+    for verdict in found:
+        write_json(sys.stdout, {"event": "verdict", **verdicts.fields(figure, verdict)})
 
 
 def _how_to_continue(outcome: Outcome, directory: Path) -> str:

@@ -1,4 +1,4 @@
-"""What an experiment is: a named list of points, how to draw them, and what was published."""
+"""What an experiment is: figures of a paper or post, each of points, charts and published numbers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,32 @@ RateOf = Callable[[TopologySpec], float]
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """A paper's or post's figure. `charts` are names of `plots.registry.CHARTS`."""
+class Figure:
+    """One figure: the points it is made of, drawn as `charts` (names of `plots.registry.CHARTS`).
+
+    `about` says in two or three sentences what it shows. A `cpu_bound` figure asks for more than the machine
+    carries, to show what that does: its points are meant to be suspect.
+    """
 
     name: str
     title: str
+    about: str
     defaults: Defaults
     topologies: Callable[[SweepOptions], list[TopologySpec]]
     points: Callable[[SweepOptions, RateOf], list[RunSpec]]
     charts: tuple[str, ...]
-    published: tuple[Published, ...]
+    published: tuple[Published, ...] = ()
+    cpu_bound: bool = False
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What `refabric run <name>` runs: figures whose points are kept in results/<folder>.
+
+    Figures of one folder share the points they have in common, whichever experiment ran them.
+    """
+
+    name: str
+    title: str
+    folder: str
+    figures: tuple[Figure, ...]

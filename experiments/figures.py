@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from engines.result import Table
 from engines.spec import RunSpec
 from experiments import files
-from experiments.experiment import Experiment
+from experiments.experiment import Figure
 from experiments.published import Published, Relation
 from experiments.summary import Judged
 from fabric.errors import StoreError
@@ -19,25 +19,24 @@ from plots.registry import CHARTS
 if TYPE_CHECKING:
     from plots.data import Level, PointSummary
 
-FOLDER = "charts"
 _QUANTITIES = {"goodput_pct_mean": "mean", "goodput_pct_min": "min"}
 
 
-def draw(
-    experiment: Experiment, points: Sequence[Judged], directory: Path, expected: Sequence[int] = ()
-) -> list[Path]:
-    """Draw the experiment's charts into `<directory>/charts`; the files written.
+def draw(figure: Figure, points: Sequence[Judged], out: Path, expected: Sequence[int] = ()) -> list[Path]:
+    """Draw the figure's charts of `points` into the folder `out`; the files written.
 
     `expected` are subflow counts that belong on the axes, measured or not. Raises StoreError.
     """
-    out = directory / FOLDER
+    if not points:
+        return []
     with files.storing(f"creating {out}"):
         files.make_folder(out)
     summaries = [summarised(judged) for judged in points]
-    levels = published_levels(experiment.published)
+    levels = published_levels(figure.published)
     drawn: list[Path] = []
-    for name in experiment.charts:
-        drawn += CHARTS[name].draw(summaries, out, expected=expected, levels=levels)
+    for name in figure.charts:
+        if name in CHARTS:
+            drawn += CHARTS[name].draw(summaries, out, expected=expected, levels=levels)
     with files.storing(f"giving back {out}"):
         files.give_back(out)
     return drawn

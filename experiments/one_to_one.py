@@ -1,63 +1,36 @@
 """cs244-one-to-one: TCP against MPTCP with 2..8 subflows on a FatTree, a random permutation of long flows.
 
 SIGCOMM 2011 (Raiciu et al.) figures on throughput and rank; reproduced on Mininet by the CS244
-course in 2013 (figures 2, 3, 13). The seed is shared by all transports of a sweep, so every curve sees
-the same permutation.
+course in 2013. In a folder of its own: `run_mptcp.sh` runs it for any k and workload.
 """
 
 from __future__ import annotations
 
-from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
-from experiments.experiment import Experiment, RateOf
-from experiments.options import Defaults, SweepOptions
+from experiments.experiment import Experiment, Figure
+from experiments.options import Defaults
 from experiments.published import ONE_TO_ONE
+from experiments.sweeps import fat_trees, points_on
 
-
-def topologies(options: SweepOptions) -> list[TopologySpec]:
-    """One FatTree for each k asked for."""
-    return [TopologySpec("fat_tree", {"k": k}) for k in options.ks]
-
-
-def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """k x workload x seed x subflows, a permutation's transports next to each other."""
-    return [
-        RunSpec(
-            link=_link(options, rate_of(topology)),
-            topology=topology,
-            transport=TransportSpec(subflows, options.cc),
-            workload=WorkloadSpec(workload),
-            engine=options.engine,
-            dataplane=options.dataplane,
-            routing=options.routing,
-            traffic=options.traffic,
-            warmup_s=float(options.warmup_s),
-            seconds=float(options.seconds),
-            seed=seed,
-            sampling=options.sampling,
-        )
-        for topology in topologies(options)
-        for workload in options.workloads
-        for seed in options.seeds
-        for subflows in options.subflows
-    ]
-
-
-def _link(options: SweepOptions, rate_mbps: float) -> LinkSpec:
-    """Mininet's queue limit holds at both ends of a link, so the hosts' own queues have it too."""
-    return LinkSpec(
-        rate_mbps=float(rate_mbps),
-        delay_us=float(options.delay_us),
-        queue_pkts=options.queue_pkts,
-        nic_queue_pkts=options.queue_pkts,
-    )
-
+NAME = "cs244-one-to-one"
 
 EXPERIMENT = Experiment(
-    name="cs244-one-to-one",
+    name=NAME,
     title="TCP and MPTCP on a FatTree, random permutation (SIGCOMM 2011; CS244 2013)",
-    defaults=Defaults(ks=(8,), workloads=("one_to_one",), subflows=tuple(range(1, 9))),
-    topologies=topologies,
-    points=points,
-    charts=("throughput", "rank"),
-    published=ONE_TO_ONE,
+    folder=NAME,
+    figures=(
+        Figure(
+            name=NAME,
+            title="TCP and MPTCP on a FatTree",
+            about=(
+                "Every host sends one long flow and receives one. TCP flows that are hashed onto one link "
+                "halve each other while other links idle; MPTCP spreads each flow over several paths and "
+                "moves its load away from the crowded ones."
+            ),
+            defaults=Defaults(ks=(8,), workloads=("one_to_one",), subflows=tuple(range(1, 9))),
+            topologies=fat_trees,
+            points=points_on(fat_trees),
+            charts=("throughput", "rank"),
+            published=ONE_TO_ONE,
+        ),
+    ),
 )

@@ -5,22 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TypeVar
 
 from controllers.routing import POLICIES
 from engines.registry import ENGINES
-from engines.spec import MAX_SUBFLOWS, SamplingSpec
+from engines.spec import MAX_SUBFLOWS, SamplingSpec, WorkloadSpec
 from experiments.profiles import DEFAULT, PROFILES
+from experiments.rate import AUTO, Auto
 from experiments.reference import MATRIX
 from fabric.errors import UsageError
-from workloads.matrices import MATRICES
+from workloads import matrices
 
 CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 DATAPLANES = ("fabric",)
 TRAFFIC = ("iperf3",)
+QUEUE_PKTS = 100
 QUEUE_SAMPLE_MS = 100
 SOCKET_SAMPLE_MS = 1000
 PING_MS = 1000
-AUTO = "auto"
+BY_MACHINE = "auto"
+NO_SAMPLING = SamplingSpec()
 MAX_SEEDS = 1000
 MAX_K = 48
 """27 648 hosts: planning still takes a moment only; topologies themselves go further."""
@@ -31,7 +35,7 @@ MOST_DELAY_US = 10_000_000.0
 
 def sweep_workloads() -> tuple[str, ...]:
     """Traffic matrices a sweep can ask for; the reference runs by itself."""
-    return tuple(name for name in MATRICES if name != MATRIX)
+    return tuple(name for name in matrices.MATRICES if name != MATRIX)
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,10 @@ class Given:
     cc: str = "reno"
     engine: str = "mininet"
     dataplane: str = "fabric"
-    traffic: str = "iperf3"
+    traffic: str | None = None
     routing: str = "hashed"
     rate: str | None = None
-    queue: int = 100
+    queue: int | None = None
     delay: float = 0.0
     seconds: float | None = None
     warmup: float | None = None
@@ -59,19 +63,32 @@ class Given:
 
 @dataclass(frozen=True)
 class Defaults:
-    """What an experiment runs when neither option nor profile says otherwise."""
+    """What a figure runs when no option says otherwise.
+
+    The profile goes before `ks` and `subflows`, which are a matter of time; what follows `auto` is
+    pinned, part of what the figure shows, and goes before the profile. None: nothing pinned.
+    `sampling` comes on top of what is sampled always.
+    """
 
     ks: tuple[int, ...]
     workloads: tuple[str, ...]
     subflows: tuple[int, ...]
+    auto: Auto = AUTO
+    rate_mbps: float | None = None
+    queue_pkts: int | None = None
+    traffic: str | None = None
+    seconds: float | None = None
+    warmup_s: float | None = None
+    sampling: SamplingSpec = NO_SAMPLING
 
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """Checked options. Rates in Mb/s (None: auto), queue in packets, delay in microseconds a link."""
+    """Checked options. Rates in Mb/s (None: what `auto` says), queue in packets (0: unbounded), delay in
+    microseconds a link."""
 
     ks: tuple[int, ...]
-    workloads: tuple[str, ...]
+    workloads: tuple[WorkloadSpec, ...]
     subflows: tuple[int, ...]
     cc: str
     engine: str
@@ -85,28 +102,46 @@ class SweepOptions:
     warmup_s: float
     seeds: tuple[int, ...]
     sampling: SamplingSpec
+    auto: Auto = AUTO
 
 
 def resolve(given: Given, defaults: Defaults) -> SweepOptions:
-    """Explicit options over the profile's over the experiment's. Raises UsageError, one line."""
+    """Explicit options over what the figure pins over the profile's over the figure's defaults.
+
+    Raises UsageError, one line.
+    """
     profile = PROFILES[one_of("--profile", given.profile, PROFILES)]
+    rate_mbps = _first(defaults.rate_mbps, profile.rate_mbps)
+    queue_pkts = _first(given.queue, defaults.queue_pkts, QUEUE_PKTS)
+    seconds = _first(given.seconds, defaults.seconds, profile.seconds)
+    warmup_s = _first(given.warmup, defaults.warmup_s, profile.warmup_s)
+    sampling = SamplingSpec(QUEUE_SAMPLE_MS if given.qmon else 0, SOCKET_SAMPLE_MS, PING_MS)
     return SweepOptions(
         ks=parse_ks(given.k) if given.k else profile.ks or defaults.ks,
-        workloads=parse_workloads(given.workload) if given.workload else defaults.workloads,
+        workloads=parse_workloads(given.workload or ",".join(defaults.workloads)),
         subflows=parse_subflows(given.subflows) if given.subflows else profile.subflows or defaults.subflows,
         cc=one_of("--cc", given.cc, CONGESTION_CONTROLS),
         engine=one_of("--engine", given.engine, ENGINES),
         dataplane=one_of("--dataplane", given.dataplane, DATAPLANES),
-        traffic=one_of("--traffic", given.traffic, TRAFFIC),
+        traffic=one_of("--traffic", given.traffic or defaults.traffic or TRAFFIC[0], TRAFFIC),
         routing=one_of("--routing", given.routing, POLICIES),
-        rate_mbps=parse_rate(given.rate) if given.rate else profile.rate_mbps,
-        queue_pkts=int(at_least("--queue", given.queue, 1, "packet", MOST_QUEUE_PKTS)),
+        rate_mbps=parse_rate(given.rate) if given.rate else rate_mbps,
+        queue_pkts=int(at_least("--queue", queue_pkts or 0, 0, "packets (0: unbounded)", MOST_QUEUE_PKTS)),
         delay_us=at_least("--delay", given.delay, 0, "us", MOST_DELAY_US),
-        seconds=above_zero("--seconds", given.seconds if given.seconds is not None else profile.seconds, "s"),
-        warmup_s=at_least("--warmup", given.warmup if given.warmup is not None else profile.warmup_s, 0, "s"),
+        seconds=above_zero("--seconds", seconds or 0.0, "s"),
+        warmup_s=at_least("--warmup", warmup_s or 0.0, 0, "s"),
         seeds=_seeds(given.seed, given.seeds if given.seeds is not None else profile.seeds),
-        sampling=SamplingSpec(QUEUE_SAMPLE_MS if given.qmon else 0, SOCKET_SAMPLE_MS, PING_MS),
+        sampling=sampling.joined(defaults.sampling),
+        auto=defaults.auto,
     )
+
+
+Value = TypeVar("Value")
+
+
+def _first(*values: Value | None) -> Value | None:
+    """The first that says anything; 0 does."""
+    return next((value for value in values if value is not None), None)
 
 
 def parse_ints(option: str, text: str) -> tuple[int, ...]:
@@ -149,17 +184,23 @@ def parse_subflows(text: str) -> tuple[int, ...]:
     return counts
 
 
-def parse_workloads(text: str) -> tuple[str, ...]:
-    """Names of traffic matrices, or `all`. Raises UsageError on an unknown one."""
+def parse_workloads(text: str) -> tuple[WorkloadSpec, ...]:
+    """Traffic matrices as `name`, `name:value` or `name:parameter=value:...`, or `all`. Raises UsageError."""
     known = sweep_workloads()
-    if text == "all":
-        return known
-    return tuple(dict.fromkeys(one_of("--workload", name.strip(), known) for name in text.split(",")))
+    chosen: dict[str, WorkloadSpec] = {}
+    for part in known if text == "all" else text.split(","):
+        one_of("--workload", part.partition(":")[0].strip(), known)
+        try:
+            name, params = matrices.parse(part)
+        except UsageError as error:
+            raise UsageError(f"--workload {text}: {error}") from None
+        chosen.setdefault(matrices.label(name, params), WorkloadSpec(name, params))
+    return tuple(chosen.values())
 
 
 def parse_rate(text: str) -> float | None:
     """Link rate in Mb/s; None for `auto`. Raises UsageError."""
-    if text == AUTO:
+    if text == BY_MACHINE:
         return None
     try:
         rate = float(text)

@@ -21,6 +21,7 @@ from experiments import summary
 from experiments.reference import is_reference
 from experiments.store import finite
 from experiments.sweep import Job, Place, Progress
+from workloads import matrices
 
 
 def duration(seconds: float) -> str:
@@ -37,7 +38,22 @@ def label(spec: RunSpec) -> str:
     """A point in a reader's words: `k=8 one_to_one, MPTCP 4 subflows, seed 1`."""
     if is_reference(spec):
         return f"k={spec.topology.k} reference, one uncongested TCP flow"
-    return f"k={spec.topology.k} {spec.workload.matrix}, {transport_label(spec)}, seed {spec.seed}"
+    return f"k={spec.topology.k} {workload_label(spec)}, {transport_label(spec)}, seed {spec.seed}"
+
+
+def workload_label(spec: RunSpec) -> str:
+    """The matrix as one types it: `one_to_one`, `stride:4`."""
+    return matrices.label(spec.workload.matrix, spec.workload.params)
+
+
+def queue_label(spec: RunSpec) -> str:
+    """`100-packet`, or `unbounded`."""
+    return f"{spec.link.queue_pkts}-packet" if spec.link.queue_pkts else "unbounded"
+
+
+def state(judged: summary.Judged) -> str:
+    """A point's status; `suspect, as intended` where the machine is overloaded on purpose."""
+    return f"{judged.status}, as intended" if judged.as_intended else str(judged.status)
 
 
 def transport_label(spec: RunSpec) -> str:
@@ -61,7 +77,7 @@ def verdict(judged: summary.Judged) -> str:
     else:
         number = f" {pct.mean:.1f} % of the reference (min {pct.minimum:.1f})"
     reasons = f" ({'; '.join(judged.reasons)})" if judged.reasons else ""
-    return f"{judged.status}{number}{reasons}"
+    return f"{state(judged)}{number}{reasons}"
 
 
 def opening(jobs: Sequence[Job], pending: Sequence[Job]) -> str:

@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from engines.engine import Engine, Observer
 from engines.spec import TopologySpec
 
 FAKE_MBPS = 10.0
+FIXED = "fixed"
 MEASURED = "auto, measured on this machine"
 TO_BE_MEASURED = "auto: will be measured first"
+
+
+def itself(topology: TopologySpec) -> TopologySpec:
+    """The usual basis of a rate."""
+    return topology
+
+
+@dataclass(frozen=True)
+class Auto:
+    """What `--rate auto` means to a figure: `overload` times the rate this machine carries on
+    `basis(topology)`.
+
+    An overload above 1 asks for more than the machine can do, on whatever machine. A basis other than the
+    topology itself gives networks of different sizes one rate.
+    """
+
+    overload: float = 1.0
+    basis: Callable[[TopologySpec], TopologySpec] = itself
+
+    def of(self, carried: RateChoice, topology: TopologySpec) -> RateChoice:
+        """The rate for `topology`, given the one `carried` on its basis."""
+        basis = self.basis(topology)
+        told = "" if basis == topology else f", of {basis.kind} {_size(basis)}"
+        times = "" if self.overload == 1.0 else f"{self.overload:g} x "
+        rate = None if carried.rate_mbps is None else self.overload * carried.rate_mbps
+        return RateChoice(rate, f"{times}{carried.how}{told}")
 
 
 @dataclass(frozen=True)
@@ -20,10 +48,17 @@ class RateChoice:
     how: str
 
 
-def known_rate(topology: TopologySpec, engine_name: str, asked_mbps: float | None) -> RateChoice:
-    """The rate as far as it is known without root and without starting anything."""
-    if asked_mbps is not None:
-        return RateChoice(asked_mbps, "fixed")
+AUTO = Auto()
+UNTOLD = RateChoice(None, "")
+
+
+def fixed(rate_mbps: float) -> RateChoice:
+    """The rate an option, a figure or a profile names."""
+    return RateChoice(rate_mbps, FIXED)
+
+
+def known_rate(topology: TopologySpec, engine_name: str) -> RateChoice:
+    """What this machine carries, as far as it is known without root and without starting anything."""
     if engine_name == "fake":
         return RateChoice(FAKE_MBPS, "fake")
     from engines.emulation import calibrate  # noqa: PLC0415
@@ -39,10 +74,14 @@ def choose_rate(topology: TopologySpec, engine: Engine, observer: Observer) -> R
 
     Raises HostUnfitError where calibration needs what this machine or user lacks.
     """
-    choice = known_rate(topology, engine.name, None)
+    choice = known_rate(topology, engine.name)
     if choice.rate_mbps is not None:
         return choice
     from engines.emulation import calibrate  # noqa: PLC0415
 
-    observer.note(f"measuring which link rate this machine carries at k={topology.k}")
+    observer.note(f"measuring which link rate this machine carries on {topology.kind} {_size(topology)}")
     return RateChoice(float(calibrate.calibrate(topology, observer, engine)), MEASURED)
+
+
+def _size(topology: TopologySpec) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(topology.params.items()))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from experiments import one_to_one
+from experiments import cs244, one_to_one
 from experiments.experiment import Experiment
 from fabric.errors import UsageError
 
 EXPERIMENTS: dict[str, Experiment] = {
-    "cs244-one-to-one": one_to_one.EXPERIMENT,
+    experiment.name: experiment
+    for experiment in (
+        cs244.EXPERIMENT,
+        *cs244.SINGLE,
+        one_to_one.EXPERIMENT,
+    )
 }
 
 

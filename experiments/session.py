@@ -1,25 +1,28 @@
-"""From checked options to a sweep that may start: link rates, plan, checks, results folder, in this order.
+"""From options to a sweep that may start: link rates, plan, checks, results folder, in this order.
 
 Whatever is wrong is found before anything is started or written, the cheapest check first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from engines.engine import Engine, Observer
-from engines.spec import TopologySpec
-from experiments import store, sweep
-from experiments.experiment import Experiment
-from experiments.options import SweepOptions
-from experiments.rate import RateChoice, choose_rate, known_rate
-from experiments.store import Store, StoredPoint
+from engines.spec import RunSpec, TopologySpec
+from experiments import ledger, rate, store, sweep
+from experiments.experiment import Experiment, Figure
+from experiments.options import Given, SweepOptions, resolve
+from experiments.rate import RateChoice
+from experiments.reference import reference_of
+from experiments.store import Store, StoredPoint, point_name
 from experiments.sweep import Job
 
-PLACEHOLDER_MBPS = 1.0
-"""Stands for a rate not yet measured, to plan time and check fitness with; never in a result."""
+PLACEHOLDER_MBPS = 0.999
+"""Stands for a rate not yet measured, to plan time and check fitness with; never in a result. No rate that
+a figure names."""
 
 RateKey = tuple[str, tuple[tuple[str, int], ...]]
 
@@ -30,34 +33,79 @@ def rate_key(topology: TopologySpec) -> RateKey:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The jobs of an experiment, and the link rate of each topology."""
+class Part:
+    """A figure with the options it runs under: its points, and the link rate of each topology."""
 
-    jobs: list[Job]
+    figure: Figure
+    options: SweepOptions
+    topologies: tuple[TopologySpec, ...]
     rates: Mapping[RateKey, RateChoice]
+    specs: tuple[RunSpec, ...]
 
     def rate_of(self, topology: TopologySpec) -> RateChoice:
         return self.rates[rate_key(topology)]
 
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """The names of its points and their references."""
+        return frozenset(point_name(s) for spec in self.specs for s in (spec, reference_of(spec)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The jobs of an experiment, each once, and its figures' parts in them."""
+
+    jobs: list[Job]
+    parts: tuple[Part, ...]
+
     @property
     def certain(self) -> bool:
         """Whether every rate is known: if not, names and hashes of the jobs are not theirs yet."""
-        return all(choice.rate_mbps is not None for choice in self.rates.values())
+        return all(c.rate_mbps is not None for part in self.parts for c in part.rates.values())
+
+    def rate_lines(self) -> list[str]:
+        """For the reader: `link rate at k=4: 10 Mb/s (fixed)`, a line for each network and way to a rate."""
+        choices = [(topology, part.rate_of(topology)) for part in self.parts for topology in part.topologies]
+        return list(dict.fromkeys(f"link rate at {_named(t)}: {_told(choice)}" for t, choice in choices))
 
 
-def make_plan(experiment: Experiment, options: SweepOptions, engine: Engine) -> Plan:
+def _named(topology: TopologySpec) -> str:
+    size = ", ".join(f"{name}={value}" for name, value in topology.params.items())
+    return size if topology.kind == "fat_tree" else f"{topology.kind} {size}"
+
+
+def _told(choice: RateChoice) -> str:
+    return choice.how if choice.rate_mbps is None else f"{choice.rate_mbps:g} Mb/s ({choice.how})"
+
+
+def make_plan(experiment: Experiment, given: Given, engine: Engine) -> Plan:
     """The plan as far as it is known without root; starts nothing. Raises UsageError."""
-    rates = {
-        rate_key(t): known_rate(t, engine.name, options.rate_mbps) for t in experiment.topologies(options)
-    }
-    return _plan(experiment, options, engine, rates)
+    return _plan(experiment, given, engine, lambda topology: rate.known_rate(topology, engine.name))
 
 
 def _plan(
-    experiment: Experiment, options: SweepOptions, engine: Engine, rates: Mapping[RateKey, RateChoice]
+    experiment: Experiment, given: Given, engine: Engine, carried: Callable[[TopologySpec], RateChoice]
 ) -> Plan:
-    specs = experiment.points(options, lambda t: rates[rate_key(t)].rate_mbps or PLACEHOLDER_MBPS)
-    return Plan(sweep.plan(specs, engine, lambda t: rates[rate_key(t)].how), rates)
+    """The plan, given what this machine carries on a topology."""
+    parts = tuple(_part(figure, resolve(given, figure.defaults), carried) for figure in experiment.figures)
+    jobs = [sweep.plan(part.specs, engine, part.rate_of, part.figure.cpu_bound) for part in parts]
+    return Plan(sweep.merged(jobs), parts)
+
+
+def _part(figure: Figure, options: SweepOptions, carried: Callable[[TopologySpec], RateChoice]) -> Part:
+    topologies = tuple(figure.topologies(options))
+    rates = {rate_key(t): _rate(options, t, carried) for t in topologies}
+    placeholder = PLACEHOLDER_MBPS * options.auto.overload
+    specs = figure.points(options, lambda t: rates[rate_key(t)].rate_mbps or placeholder)
+    return Part(figure, options, topologies, rates, tuple(specs))
+
+
+def _rate(
+    options: SweepOptions, topology: TopologySpec, carried: Callable[[TopologySpec], RateChoice]
+) -> RateChoice:
+    if options.rate_mbps is not None:
+        return rate.fixed(options.rate_mbps)
+    return options.auto.of(carried(options.auto.basis(topology)), topology)
 
 
 @dataclass(frozen=True)
@@ -70,7 +118,7 @@ class Session:
 
 def prepare(
     experiment: Experiment,
-    options: SweepOptions,
+    given: Given,
     engine: Engine,
     results: Path,
     force: bool,
@@ -81,22 +129,18 @@ def prepare(
     Raises UsageError and HostUnfitError, in which case no point was started. A sweep that is finished
     already asks nothing of the machine.
     """
-    plan = make_plan(experiment, options, engine)
-    stored = store.scan(results / experiment.name).points
+    plan = make_plan(experiment, given, engine)
+    stored = store.scan(results / experiment.folder).points
     _check(plan, stored, engine, force)
-    opened = Store.open(results, experiment.name)
+    opened = Store.open(results, experiment.folder)
     if not plan.certain:
-        chosen = {
-            rate_key(t): plan.rate_of(t)
-            if plan.rate_of(t).rate_mbps is not None
-            else choose_rate(t, engine, observer)
-            for t in experiment.topologies(options)
-        }
-        plan = _plan(experiment, options, engine, chosen)
+        plan = _plan(experiment, given, engine, lambda t: rate.choose_rate(t, engine, observer))
         _check(plan, stored, engine, force)
-    for topology in experiment.topologies(options):
-        choice = plan.rate_of(topology)
-        observer.note(f"link rate at k={topology.k}: {choice.rate_mbps:g} Mb/s ({choice.how})")
+    for line in plan.rate_lines():
+        observer.note(line)
+    for part in plan.parts:
+        if part.figure.name != experiment.folder:
+            ledger.note(opened.directory, part.figure.name, part.names, opened.tag)
     return Session(plan, opened)
 
 

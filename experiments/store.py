@@ -35,7 +35,8 @@ def point_name(spec: RunSpec) -> str:
     topology = spec.topology
     size = f"{'k' if topology.kind == 'fat_tree' else topology.kind}{topology.k}"
     transport = spec.transport.name + (str(spec.transport.subflows) if spec.transport.subflows > 1 else "")
-    parts = [size, spec.workload.matrix, transport, spec.transport.cc, f"{spec.link.rate_mbps:g}mbps"]
+    workload = spec.workload.matrix + "".join(f"_{n}{v}" for n, v in sorted(spec.workload.params.items()))
+    parts = [size, workload, transport, spec.transport.cc, f"{spec.link.rate_mbps:g}mbps"]
     if spec.engine != "mininet":
         parts.insert(0, spec.engine)
     return "-".join([*parts, f"s{spec.seed}", spec.content_hash()])

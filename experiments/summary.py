@@ -6,7 +6,7 @@ should believe. A point without a usable reference keeps its raw Mb/s and empty 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engines.result import Status
@@ -15,6 +15,7 @@ from experiments import files, stats
 from experiments.reference import is_reference, reference_of
 from experiments.store import SUMMARY, Store, StoredPoint
 from experiments.tables import Cell, csv_bytes
+from workloads import matrices
 
 COLUMNS = (
     "experiment", "engine", "dataplane", "topology", "k", "hosts", "workload", "transport", "subflows", "cc",
@@ -22,6 +23,11 @@ COLUMNS = (
     "goodput_pct_mean", "goodput_pct_min", "goodput_pct_median", "goodput_pct_max", "jain", "cpu_busy_pct",
     "late_p99_us", "retransmits", "drops",
 )  # fmt: skip
+
+
+REFERENCE_SUSPECT = "its reference is suspect"
+CPU_REASON = "CPU:"
+"""How engines begin a reason that blames the machine (engines/emulation/verdict.py)."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,8 @@ class Judged:
     goodput_mbps: stats.Spread | None
     goodput_pct: stats.Spread | None
     jain: float | None
+    as_intended: bool = False
+    """Suspect for want of CPU alone, in a figure whose point that is."""
 
     @property
     def spec(self) -> RunSpec:
@@ -58,28 +66,35 @@ class Judged:
         return sum(port.drops for port in self.point.ports) if self.point.ports else self.metric("drops")
 
 
-def judge(points: Iterable[StoredPoint]) -> list[Judged]:
-    """Every point beside its reference, in the order of `order`."""
+def judge(points: Iterable[StoredPoint], cpu_bound: Collection[str] = ()) -> list[Judged]:
+    """Every point beside its reference, in the order of `order`.
+
+    `cpu_bound` names points that ask for more than the machine carries on purpose.
+    """
     known = {point.spec.content_hash(): point for point in points}
-    return [_judged(point, known) for point in sorted(known.values(), key=lambda p: order(p.spec))]
+    return [
+        _judged(point, known, point.name in cpu_bound)
+        for point in sorted(known.values(), key=lambda p: order(p.spec))
+    ]
 
 
 def order(spec: RunSpec) -> tuple[object, ...]:
     """Sort key of points for readers: by network, then reference, then transport, then seed."""
     return (
         spec.engine, spec.dataplane, spec.topology.kind, spec.topology.k, spec.link.rate_mbps,
-        not is_reference(spec), spec.workload.matrix, spec.transport.cc, spec.transport.subflows,
+        spec.link.queue_pkts, not is_reference(spec), spec.workload.matrix,
+        sorted(spec.workload.params.items()), spec.transport.cc, spec.transport.subflows,
         spec.seed, spec.content_hash(),
     )  # fmt: skip
 
 
-def _judged(point: StoredPoint, known: Mapping[str, StoredPoint]) -> Judged:
+def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: bool) -> Judged:
     reference = known.get(reference_of(point.spec).content_hash())
     reference_mbps = _reference_mbps(reference)
     status, reasons = point.status, point.reasons
     if status is not Status.FAILED and _is_suspect(reference) and reference is not point:
         status = Status.SUSPECT
-        reasons = (*reasons, "its reference is suspect")
+        reasons = (*reasons, REFERENCE_SUSPECT)
     goodputs = [] if point.status is Status.FAILED else [flow.goodput_mbps for flow in point.flows]
     goodput = stats.spread(goodputs) if goodputs else None
     return Judged(
@@ -90,7 +105,13 @@ def _judged(point: StoredPoint, known: Mapping[str, StoredPoint]) -> Judged:
         goodput,
         goodput.scaled(100.0 / reference_mbps) if goodput and reference_mbps else None,
         stats.jain(goodputs) if goodputs else None,
+        status is Status.SUSPECT and cpu_bound and all(_wants_cpu(reason) for reason in reasons),
     )
+
+
+def _wants_cpu(reason: str) -> bool:
+    """Whether the machine alone is to blame; a suspect reference is judged by reasons of its own."""
+    return reason.startswith(CPU_REASON) or reason == REFERENCE_SUSPECT
 
 
 def _is_suspect(reference: StoredPoint | None) -> bool:
@@ -109,7 +130,8 @@ def record(experiment: str, judged: Judged) -> dict[str, Cell | None]:
     spec, pct, goodput = judged.spec, judged.goodput_pct, judged.goodput_mbps
     values: tuple[Cell | None, ...] = (
         experiment, spec.engine, spec.dataplane, spec.topology.kind, spec.topology.k, judged.point.hosts,
-        spec.workload.matrix, spec.transport.name, spec.transport.subflows, spec.transport.cc,
+        matrices.label(spec.workload.matrix, spec.workload.params), spec.transport.name,
+        spec.transport.subflows, spec.transport.cc,
         spec.link.rate_mbps, spec.link.queue_pkts, spec.seconds, spec.seed, judged.status.value,
         "; ".join(judged.reasons), goodput.mean if goodput else None, judged.reference_mbps,
         *((pct.mean, pct.minimum, pct.median, pct.maximum) if pct else (None,) * 4), judged.jain,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import itertools
 import math
 import time
 import traceback
@@ -17,6 +18,7 @@ from engines.engine import Engine, Observer
 from engines.result import RunResult, Status
 from engines.spec import RunSpec, TopologySpec
 from experiments import files, store, summary
+from experiments.rate import UNTOLD, RateChoice
 from experiments.reference import reference_of
 from experiments.store import Store, StoredPoint, point_name
 from fabric.errors import HostUnfitError, RefabricError, StoreError
@@ -28,8 +30,10 @@ class Job:
 
     spec: RunSpec
     expected_s: float
-    rate_choice: str = ""
-    """How the link rate was come by; kept with the result."""
+    rate: RateChoice = UNTOLD
+    """How the link rate was come by, kept with the result; the spec's is a placeholder where it has none."""
+    cpu_bound: bool = False
+    """Whether it asks for more than the machine carries, on purpose (`Figure.cpu_bound`)."""
 
     @property
     def name(self) -> str:
@@ -73,31 +77,50 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """0 all ok, 1 some failed, suspect or missing, 130 interrupted."""
+        """0 all ok or suspect as intended, 1 some failed, suspect or missing, 130 interrupted."""
         if self.interrupted:
             return 130
-        good = sum(judged.status is Status.OK for judged in self.points)
+        good = sum(judged.status is Status.OK or judged.as_intended for judged in self.points)
         return 0 if good == self.planned and not self.failures else 1
 
 
 def plan(
-    specs: Iterable[RunSpec], engine: Engine, how: Callable[[TopologySpec], str] = lambda _topology: ""
+    specs: Iterable[RunSpec],
+    engine: Engine,
+    rate_of: Callable[[TopologySpec], RateChoice] = lambda _topology: UNTOLD,
+    cpu_bound: bool = False,
 ) -> list[Job]:
     """The specs' references, then the specs, each once, with all sampling asked for and expected seconds.
 
-    `how` says how a topology's link rate was come by.
+    `rate_of` says how a topology's link rate was come by.
     """
     specs = list(specs)
-    once: dict[str, RunSpec] = {}
-    for spec in (*map(reference_of, specs), *specs):
-        earlier = once.setdefault(spec.content_hash(), spec)
-        once[spec.content_hash()] = dataclasses.replace(
-            earlier, sampling=earlier.sampling.joined(spec.sampling)
+    expected_s: dict[str, float] = {}
+
+    def job(spec: RunSpec) -> Job:
+        key = spec.content_hash()
+        if key not in expected_s:
+            expected_s[key] = spec.warmup_s + spec.seconds + engine.overhead_s(spec)
+        return Job(spec, expected_s[key], rate_of(spec.topology), cpu_bound)
+
+    return merged([[job(spec) for spec in (*map(reference_of, specs), *specs)]])
+
+
+def merged(plans: Iterable[Sequence[Job]]) -> list[Job]:
+    """The jobs of several plans in turn, each once, with all sampling asked for.
+
+    A job is CPU-bound on purpose only where every plan means it to be.
+    """
+    once: dict[str, Job] = {}
+    for job in itertools.chain.from_iterable(plans):
+        earlier = once.setdefault(job.name, job)
+        sampling = earlier.spec.sampling.joined(job.spec.sampling)
+        once[job.name] = dataclasses.replace(
+            earlier,
+            spec=dataclasses.replace(earlier.spec, sampling=sampling),
+            cpu_bound=earlier.cpu_bound and job.cpu_bound,
         )
-    return [
-        Job(spec, spec.warmup_s + spec.seconds + engine.overhead_s(spec), how(spec.topology))
-        for spec in once.values()
-    ]
+    return list(once.values())
 
 
 def pending_jobs(jobs: Sequence[Job], stored: Iterable[StoredPoint], force: bool) -> list[Job]:
@@ -139,6 +162,7 @@ class _Sweep:
     ) -> None:
         self.jobs, self.engine, self.store, self.progress = jobs, engine, where, progress
         self.force = force
+        self.cpu_bound = {job.name for job in jobs if job.cpu_bound}
         self.stored: dict[str, StoredPoint] = {}
         self.observed: list[tuple[float, float]] = []
         self.failures: list[str] = []
@@ -157,7 +181,7 @@ class _Sweep:
             self._rescan(tell=False)  # it may have come between a point's renaming and its summary
         finally:
             self.progress.end()
-        judged = {j.point.name: j for j in summary.judge(self.stored.values())}
+        judged = {j.point.name: j for j in summary.judge(self.stored.values(), self.cpu_bound)}
         points = tuple(judged[job.name] for job in self.jobs if job.name in judged)
         return Outcome(points, len(self.jobs), tuple(self.failures), interrupted)
 
@@ -185,11 +209,12 @@ class _Sweep:
                     f"{job.name} failed ({'; '.join(result.reasons)}); its earlier result is kept"
                 )
             else:
-                provenance = {**result.provenance, "rate_choice": job.rate_choice}
+                provenance = {**result.provenance, "rate_choice": job.rate.how}
                 result = dataclasses.replace(result, provenance=provenance)
                 self.stored[job.name] = writer.commit(result, hosts_of(job.spec), elapsed_s)
         summary.write(self.store, list(self.stored.values()))
-        judged = next(j for j in summary.judge(self.stored.values()) if j.point.name == job.name)
+        now = summary.judge(self.stored.values(), self.cpu_bound)
+        judged = next(j for j in now if j.point.name == job.name)
         left_s = remaining_s(pending[index + 1 :], self.observed)
         self.progress.finish(judged, dataclasses.replace(place, eta_s=left_s))
 

@@ -14,11 +14,14 @@ from rich.text import Text
 from engines.result import Status
 from engines.spec import RunSpec, TransportSpec
 from experiments import published
-from experiments.progress import short_label, transport_label
+from experiments.experiment import Figure
+from experiments.progress import queue_label, short_label, state, transport_label, workload_label
 from experiments.reference import is_reference
 from experiments.summary import Judged
+from experiments.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
 
 COLOURS = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}
+VERDICT_COLOURS = {AGREES: "green", DIFFERS: "red", SUSPECT: "yellow", NOT_MEASURED: "dim"}
 PIPE_WIDTH = 110
 
 
@@ -43,6 +46,36 @@ def print_results(stream: IO[str], points: Sequence[Judged], known: tuple[publis
         console.print(_reference_line(judged), highlight=False, soft_wrap=True)
 
 
+def print_verdicts(stream: IO[str], figure: Figure, verdicts: Sequence[Verdict]) -> None:
+    """What was published, what was measured, and whether they agree."""
+    if not verdicts:
+        return
+    console = console_for(stream)
+    console.print(Text(f"{figure.name}: {figure.title}", style="bold"), soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for head in ("published", "", "measured", "verdict", "why"):
+        right = head in {"", "measured"}
+        table.add_column(head, justify="right" if right else "left", no_wrap=right or head == "verdict")
+    for verdict in verdicts:
+        row = verdict.published
+        table.add_row(
+            Text(f"{row.words} ({row.paper}, {row.source})"),
+            Text(f"{row.short()} {verdict.unit}".strip()),
+            Text(_measured(verdict)),
+            Text(verdict.word, style=VERDICT_COLOURS[verdict.word]),
+            Text(verdict.why),
+        )
+    console.print(table, highlight=False)
+
+
+def _measured(verdict: Verdict) -> str:
+    measured = verdict.measured
+    if measured is None:
+        return "-"
+    spread = "" if measured.spread is None else f" \N{PLUS-MINUS SIGN} {measured.spread:.2g}"
+    return f"{measured.value:.3g}{spread}"
+
+
 def _group(spec: RunSpec) -> str:
     """The same for points that differ in subflows and seed alone: those share a table."""
     return dataclasses.replace(spec, seed=0, transport=TransportSpec(1, spec.transport.cc)).canonical()
@@ -50,8 +83,8 @@ def _group(spec: RunSpec) -> str:
 
 def _title(spec: RunSpec) -> Text:
     return Text(
-        f"{spec.topology.kind} k={spec.topology.k}, {spec.workload.matrix}, "
-        f"{spec.link.rate_mbps:g} Mb/s links, {spec.link.queue_pkts}-packet queues, {spec.transport.cc}, "
+        f"{spec.topology.kind} k={spec.topology.k}, {workload_label(spec)}, "
+        f"{spec.link.rate_mbps:g} Mb/s links, {queue_label(spec)} queues, {spec.transport.cc}, "
         f"{spec.routing} routing, {spec.seconds:g} s ({spec.engine})",
         style="bold",
     )
@@ -107,7 +140,7 @@ def _print_notes(console: Console, group: Sequence[Judged], known: tuple[publish
     for judged in group:
         if judged.reasons:
             what = f"{transport_label(judged.spec)}, seed {judged.spec.seed}"
-            text = f"{judged.status}: {what}: {'; '.join(judged.reasons)}"
+            text = f"{state(judged)}: {what}: {'; '.join(judged.reasons)}"
             console.print(Text(text), style=COLOURS[judged.status], soft_wrap=True)
     rows = {
         judged.spec.transport.subflows: row for judged in group if (row := _published(judged.spec, known))

@@ -1,7 +1,13 @@
-"""Traffic matrices: who sends to whom, as pure functions of the topology and an already derived seed."""
+"""Traffic matrices: who sends to whom, as pure functions of the hosts, an already derived seed and
+parameters.
+
+A matrix is one function and one line of MATRICES. Written as text (command lines, labels) it is
+`name[:value]` or `name:parameter=value[:parameter=value]`, e.g. `stride:4`.
+"""
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,15 +27,22 @@ class Flow:
     start_s: float = 0.0
 
 
-Draw = Callable[[Sequence[str], int], tuple[Flow, ...]]
-
-
 @dataclass(frozen=True)
 class Matrix:
-    """A registered matrix: `draw(host names in node order, seed)`, and what it is in a sentence."""
+    """A registered matrix: `draw(host names in node order, seed, parameters...)`, and what it is in a
+    sentence.
 
-    draw: Draw
+    Its parameters are the integers `draw` takes by keyword.
+    """
+
+    draw: Callable[..., tuple[Flow, ...]]
     title: str
+
+    @property
+    def defaults(self) -> dict[str, int]:
+        """Every parameter's default, in the order of the function."""
+        parameters = inspect.signature(self.draw).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
 def one_to_one(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
@@ -53,6 +66,84 @@ def one_to_one(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
     return tuple(Flow(host, receiver[host]) for host in hosts)
 
 
+def one_to_several(hosts: Sequence[str], seed: int, *, clients: int = 4) -> tuple[Flow, ...]:
+    """Every host is a server to `clients` other hosts drawn at random, each of which sends it one flow.
+
+    As the CS244 2013 reproduction draws it (source: code), with iperf clients sending: a server's link
+    carries `clients` flows, so none can have more than 1/clients of it on average; a host is client to as
+    many servers as chance will have it. Server by server, in the order of `hosts`. Raises UsageError where
+    there are not that many other hosts.
+    """
+    _at_least("one_to_several", "clients", clients, 1)
+    _others("one_to_several", "clients", clients, len(hosts))
+    rng = random.Random(seed)
+    return tuple(
+        Flow(client, server)
+        for server in hosts
+        for client in rng.sample([host for host in hosts if host != server], clients)
+    )
+
+
+def all_to_all(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
+    """Every host sends one flow to every other: n (n - 1) flows, 16 256 of them for 128 hosts.
+
+    `seed` is not used. Raises UsageError for fewer than two hosts.
+    """
+    del seed
+    _others("all_to_all", "at least", 1, len(hosts))
+    return tuple(Flow(src, dst) for src in hosts for dst in hosts if src != dst)
+
+
+def stride(hosts: Sequence[str], seed: int, *, i: int = 0) -> tuple[Flow, ...]:
+    """Host x sends to host (x + i) mod n; i = 0 stands for n/2, where in a FatTree every flow crosses the
+    core.
+
+    Source: Al-Fares et al., SIGCOMM 2008 (section 5) and Hedera, NSDI 2010, call it Stride(i). `seed` is not
+    used. Raises UsageError for fewer than two hosts, or an i that is none of 1 .. n - 1.
+    """
+    del seed
+    n = len(hosts)
+    _others("stride", "at least", 1, n)
+    step = i or n // 2
+    if not 1 <= step < n:
+        raise UsageError(f"workload stride: i={i} leads {n} hosts to themselves: choose i from 1 to {n - 1}")
+    return tuple(Flow(hosts[x], hosts[(x + step) % n]) for x in range(n))
+
+
+def hotspot(hosts: Sequence[str], seed: int, *, spots: int = 2, percent: int = 50) -> tuple[Flow, ...]:
+    """`percent` of the hosts send to a few hot ones, `spots` of them; everybody else to anybody.
+
+    Every host sends one flow. The hot hosts and those that send to them are drawn at random and the latter
+    dealt out evenly, so that a hot host's link is shared by about n percent / (100 spots) flows; the others'
+    receivers are drawn as in `random`. After the hotspot pattern of the MPTCP authors' simulator (htsim's
+    connection matrix: some spots, many senders each) on a background that Hedera (NSDI 2010) calls Random.
+    Raises UsageError for parameters that leave no host cold.
+    """
+    _at_least("hotspot", "spots", spots, 1)
+    if not 0 <= percent <= 100:
+        raise UsageError(f"workload hotspot: percent must be from 0 to 100, not {percent}")
+    _others("hotspot", "spots", spots, len(hosts))
+    rng = random.Random(seed)
+    hot = rng.sample(hosts, spots)
+    cold = rng.sample([host for host in hosts if host not in hot], len(hosts) - spots)
+    drawn = cold[: min(len(cold), round(len(hosts) * percent / 100))]
+    receiver = {host: hot[number % spots] for number, host in enumerate(drawn)}
+    return tuple(Flow(host, receiver.get(host) or _anybody_else(rng, hosts, host)) for host in hosts)
+
+
+def random_pairs(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
+    """As many flows as hosts, source and destination drawn independently, but for never being the same host.
+
+    Unlike in a permutation, links of hosts are shared by several flows or by none (the random traffic matrix
+    of SIGCOMM 2011 and of Hedera, NSDI 2010, where every host sends one, has the receivers alone drawn).
+    Raises UsageError for fewer than two hosts.
+    """
+    _others("random", "at least", 1, len(hosts))
+    rng = random.Random(seed)
+    sources = rng.choices(hosts, k=len(hosts))
+    return tuple(Flow(src, _anybody_else(rng, hosts, src)) for src in sources)
+
+
 def reference(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
     """One uncongested flow, from the first host to the last, the farthest apart: what 100 % means.
 
@@ -66,6 +157,11 @@ def reference(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
 
 MATRICES: dict[str, Matrix] = {
     "one_to_one": Matrix(one_to_one, "random permutation, every host sends one flow and receives one"),
+    "one_to_several": Matrix(one_to_several, "every host receives a flow from each of 4 random clients"),
+    "all_to_all": Matrix(all_to_all, "every host sends a flow to every other: n (n - 1) flows"),
+    "stride": Matrix(stride, "host x sends to host x + i; i=0 stands for half of the hosts"),
+    "hotspot": Matrix(hotspot, "percent of the hosts send to a few hot spots, the others to anybody"),
+    "random": Matrix(random_pairs, "as many flows as hosts, source and destination drawn independently"),
     "reference": Matrix(reference, "one uncongested flow across the network"),
 }
 
@@ -73,11 +169,75 @@ MATRICES: dict[str, Matrix] = {
 def build(matrix: str, topology: Topology, params: Mapping[str, int], seed: int) -> tuple[Flow, ...]:
     """The flows of matrix `matrix` (registry name) on `topology`; equal arguments, equal flows.
 
-    `seed` is a seed of its own, derived by the caller from the run's root seed. Raises UsageError for an
-    unknown matrix or parameter, or a topology whose hosts do not suit the matrix.
+    `seed` is a seed of its own, derived by the caller from the run's root seed; parameters not given have
+    their defaults. Raises UsageError for an unknown matrix or parameter, or a topology whose hosts do not
+    suit the matrix.
     """
+    known = _known(matrix)
+    _check_names(matrix, params)
+    return known.draw([topology.nodes[host].name for host in topology.hosts], seed, **params)
+
+
+def parse(text: str) -> tuple[str, dict[str, int]]:
+    """The name and all parameters of `stride`, `stride:4`, `stride:i=4` or `hotspot:spots=1:percent=25`.
+
+    Raises UsageError when the text is not of this form; whether values suit a topology is for `build` to say.
+    """
+    name, *arguments = (part.strip() for part in text.split(":"))
+    params = _known(name).defaults
+    if arguments and not params:
+        raise UsageError(f"workload {text}: {name} takes no parameters")
+    for argument in arguments:
+        key, equals, value = argument.rpartition("=")
+        if not equals:
+            if len(params) > 1:
+                raise UsageError(f"workload {text}: say which parameter, e.g. {label(name, params)}")
+            key = next(iter(params))
+        _check_names(name, [key.strip()])
+        try:
+            params[key.strip()] = int(value)
+        except ValueError:
+            raise UsageError(f"workload {text}: {key} must be a whole number, not '{value}'") from None
+    return name, params
+
+
+def label(matrix: str, params: Mapping[str, int]) -> str:
+    """The text that `parse` reads: `one_to_one`, `stride:4`, `hotspot:percent=50:spots=2`."""
+    if len(params) == 1:
+        return f"{matrix}:{next(iter(params.values()))}"
+    return ":".join([matrix, *(f"{name}={value}" for name, value in sorted(params.items()))])
+
+
+def _known(matrix: str) -> Matrix:
     if matrix not in MATRICES:
         raise UsageError(f"unknown workload '{matrix}': choose one of {', '.join(MATRICES)}")
-    if params:
-        raise UsageError(f"workload {matrix} has no parameter '{next(iter(params))}': it takes none")
-    return MATRICES[matrix].draw([topology.nodes[host].name for host in topology.hosts], seed)
+    return MATRICES[matrix]
+
+
+def _check_names(matrix: str, names: Mapping[str, int] | Sequence[str]) -> None:
+    takes = MATRICES[matrix].defaults
+    for name in names:
+        if name not in takes:
+            raise UsageError(
+                f"workload {matrix} has no parameter '{name}': it takes {', '.join(takes) or 'none'}"
+            )
+
+
+def _at_least(matrix: str, name: str, value: int, minimum: int) -> None:
+    if value < minimum:
+        raise UsageError(f"workload {matrix}: {name} must be at least {minimum}, not {value}")
+
+
+def _others(matrix: str, name: str, needed: int, hosts: int) -> None:
+    """Every host needs that many others."""
+    if hosts <= needed:
+        raise UsageError(
+            f"workload {matrix} needs more than {needed} hosts ({name} {needed}), not {hosts}: change k or n"
+        )
+
+
+def _anybody_else(rng: random.Random, hosts: Sequence[str], host: str) -> str:
+    """A host drawn uniformly from the others, by drawing again rather than by a list without it."""
+    while (drawn := rng.choice(hosts)) == host:
+        pass
+    return drawn

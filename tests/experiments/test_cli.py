@@ -115,7 +115,7 @@ def test_failed_and_suspect_points_end_with_one(results: Path, monkeypatch: pyte
 
 BAD = [
     ("--k", "5"), ("--k", "2"), ("--k", "999"), ("--workload", "nope"), ("--subflows", "0"),
-    ("--subflows", "33"), ("--rate", "0"), ("--rate", "-1"), ("--queue", "0"), ("--queue", "many"),
+    ("--subflows", "33"), ("--rate", "0"), ("--rate", "-1"), ("--queue", "-1"), ("--queue", "many"),
     ("--cc", "nope"), ("--engine", "nope"),
     ("--seconds", "0"), ("--profile", "nope"), ("--routing", "nope"), ("--frobnicate", "1"), ("--k", "34"),
 ]  # fmt: skip
@@ -207,7 +207,7 @@ def test_plot_draws_what_is_stored_and_names_what_is_damaged(results: Path) -> N
     run(results)
     done = refabric("plot", EXPERIMENT, "--results", str(results), "--json")
     assert done.exit_code == 0
-    charts = [Path(path) for path in objects(done)[0]["charts"]]
+    charts = [Path(path) for path in objects(done)[-1]["charts"]]
     assert {path.suffix for path in charts} == {".svg", ".pdf", ".png"}
     victim = next((results / EXPERIMENT).glob("*mptcp2*")) / "run.json"
     victim.write_text("{")

@@ -18,15 +18,16 @@ from experiments.profiles import PROFILES
 from experiments.reference import reference_of
 from fabric.errors import UsageError
 
+(FIGURE,) = EXPERIMENT.figures
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def options_of(**typed: Any) -> SweepOptions:
-    return resolve(Given(**typed), EXPERIMENT.defaults)
+    return resolve(Given(**typed), FIGURE.defaults)
 
 
 def specs_of(**typed: Any) -> list[RunSpec]:
-    return EXPERIMENT.points(options_of(**typed), lambda _topology: 5.0)
+    return FIGURE.points(options_of(**typed), lambda _topology: 5.0)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_any_text_is_numbers_or_one_refusal(text: str) -> None:
         ({"rate": "inf"}, "above 0"), ({"rate": "fast"}, "--rate auto"),
         ({"rate": "1e-7"}, "at least 0.01 Mb/s"), ({"rate": "1e13"}, "at most 400000 Mb/s"),
         ({"queue": 2**32}, "at most 1e+06 packet"), ({"delay": 1e9}, "at most 1e+07 us"),
-        ({"queue": 0}, "at least 1 packet"), ({"queue": -1}, "at least 1 packet"),
+        ({"queue": -1}, "at least 0 packets (0: unbounded)"),
         ({"delay": -1.0}, "at least 0 us"), ({"seconds": 0.0}, "above 0 s"),
         ({"seconds": float("nan")}, "above 0 s"),
         ({"warmup": -0.5}, "at least 0 s"), ({"seed": -1}, "at least 0"), ({"seeds": 0}, "1..1000"),
@@ -130,7 +131,8 @@ class TestScript:
     @pytest.mark.parametrize(
         "arguments",
         [("5",), ("2",), ("0",), ("-4",), ("4.5",), ("4x",), ("1000",), ("nonsense",), ("4", "all_to_none"),
-         ("4", "one_to_one", "extra"), ("4", "one_to_one", "qmon", "extra"), ("",)],
+         ("4", ":4"), ("4", "reference"), ("4", "one_to_one", "extra"), ("",),
+         ("4", "one_to_one", "qmon", "extra")],
     )  # fmt: skip
     def test_bad_k_or_workload(self, arguments: tuple[str, ...]) -> None:
         done = self.script(*arguments)
@@ -143,28 +145,37 @@ class TestScript:
             assert (done.returncode, done.stderr) == (0, "")
             assert all(name in done.stdout for name in sweep_workloads())
 
-    def test_its_workloads_are_the_ones_there_are(self) -> None:
-        text = (ROOT / "run_mptcp.sh").read_text()
-        assert f"all | {' | '.join(sweep_workloads())})" in text
-
     @pytest.mark.parametrize(
         ("arguments", "passed"),
         [
             ((), "--k 4 --workload one_to_one"),
             (("8",), "--k 8 --workload one_to_one"),
-            (("all", "all", "qmon"), "--k 4,6,8 --workload all --qmon"),
+            (("all",), "--k 4,6,8 --workload one_to_one"),
+            (("6", "all"), "--k 6 --workload all"),
             (("qmon", "--seconds", "5"), "--k 4 --workload one_to_one --qmon --seconds 5"),
             (("one_to_one", "--rate", "5"), "--k 4 --workload one_to_one --rate 5"),
+            (("8", "stride:4", "qmon"), "--k 8 --workload stride:4 --qmon"),
             (("010", "--results", "a b"), "--k 10 --workload one_to_one --results a b"),
         ],
     )
     def test_passes_its_arguments_on_from_a_path_with_spaces(
         self, tmp_path: Path, arguments: tuple[str, ...], passed: str
     ) -> None:
+        assert self.passed(tmp_path, *arguments) == f"run cs244-one-to-one {passed}"
+
+    @pytest.mark.parametrize("more", [(), ("qmon",), ("--rate", "5")])
+    def test_all_all_is_every_figure_of_the_post(self, tmp_path: Path, more: tuple[str, ...]) -> None:
+        options = " ".join(more).replace("qmon", "--qmon")
+        assert self.passed(tmp_path, "all", "all", *more) == f"run cs244 {options}".strip()
+
+    @staticmethod
+    def passed(tmp_path: Path, *arguments: str) -> str:
+        """What `refabric` is called with by a root user's script in a checkout where both are fake."""
         checkout = tmp_path / "my check out"
-        for name in ("setup", ".venv/bin"):
+        for name in ("setup", ".venv/bin", "workloads"):
             (checkout / name).mkdir(parents=True)
-        (checkout / "run_mptcp.sh").write_bytes((ROOT / "run_mptcp.sh").read_bytes())
+        for name in ("run_mptcp.sh", "workloads/matrices.py"):
+            (checkout / name).write_bytes((ROOT / name).read_bytes())
         (checkout / "setup" / "install.sh").write_text('#!/bin/sh\necho "install $*"\n')
         (checkout / ".venv" / "bin" / "refabric").write_text('#!/bin/sh\necho "$*"\n')
         (checkout / "id").write_text("#!/bin/sh\necho 0\n")
@@ -175,8 +186,8 @@ class TestScript:
             capture_output=True, text=True, timeout=30, check=True, cwd=tmp_path,
             env={"PATH": f"{checkout}:/usr/bin:/bin"},
         )  # fmt: skip
-        assert done.stdout.strip() == f"run cs244-one-to-one {passed}"
         assert done.stderr == "install --quiet\n"
+        return done.stdout.strip()
 
     def test_without_root_it_says_how(self, tmp_path: Path) -> None:
         (tmp_path / "id").write_text("#!/bin/sh\necho 1000\n")

@@ -1,6 +1,8 @@
-"""Traffic matrices: each host sends one and receives one, halves exchange, seeds matter."""
+"""Traffic matrices: who may send to whom and how often, for any hosts and seed; seeds matter; their text."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -8,7 +10,19 @@ from hypothesis import strategies as st
 
 from fabric.errors import UsageError
 from topos import build as build_topology
-from workloads.matrices import MATRICES, Flow, build, one_to_one
+from workloads.matrices import (
+    MATRICES,
+    Flow,
+    all_to_all,
+    build,
+    hotspot,
+    label,
+    one_to_one,
+    one_to_several,
+    parse,
+    random_pairs,
+    stride,
+)
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -71,9 +85,17 @@ def test_build_names_hosts_of_the_topology(kind: str) -> None:
 @pytest.mark.parametrize(
     ("matrix", "n", "params", "complaint"),
     [
-        ("all_to_none", 4, {}, "unknown workload 'all_to_none': choose one of one_to_one, reference"),
+        ("all_to_none", 4, {}, "unknown workload 'all_to_none': choose one of one_to_one, one_to_several"),
         ("one_to_one", 5, {}, "even number"),
-        ("one_to_one", 4, {"clients": 2}, "no parameter 'clients'"),
+        ("one_to_one", 4, {"clients": 2}, "no parameter 'clients': it takes none"),
+        ("stride", 4, {"j": 2}, "no parameter 'j': it takes i"),
+        ("one_to_several", 4, {}, "more than 4 hosts .clients 4., not 4: change k or n"),
+        ("one_to_several", 4, {"clients": 0}, "clients must be at least 1, not 0"),
+        ("stride", 4, {"i": 4}, "i=4 leads 4 hosts to themselves: choose i from 1 to 3"),
+        ("stride", 4, {"i": -1}, "choose i from 1 to 3"),
+        ("hotspot", 4, {"spots": 4}, "more than 4 hosts"),
+        ("hotspot", 4, {"spots": 0}, "spots must be at least 1"),
+        ("hotspot", 4, {"percent": 101}, "percent must be from 0 to 100, not 101"),
     ],
 )
 def test_refusals(matrix: str, n: int, params: dict[str, int], complaint: str) -> None:
@@ -84,3 +106,111 @@ def test_refusals(matrix: str, n: int, params: dict[str, int], complaint: str) -
 
 def test_registry_titles() -> None:
     assert all(matrix.title for matrix in MATRICES.values())
+
+
+@given(st.sampled_from(sorted(MATRICES)), st.integers(3, 20).map(lambda half: 2 * half), SEEDS)
+def test_every_matrix_repeats_itself_and_sends_nothing_to_itself(matrix: str, count: int, seed: int) -> None:
+    hosts = _names(count)
+    flows = MATRICES[matrix].draw(hosts, seed)
+    assert flows == MATRICES[matrix].draw(hosts, seed)
+    assert all(flow.src != flow.dst for flow in flows)
+    assert {name for flow in flows for name in (flow.src, flow.dst)} <= set(hosts)
+    assert {(flow.size_bytes, flow.start_s) for flow in flows} == {(0, 0.0)}
+
+
+@given(st.integers(2, 40), st.data(), SEEDS)
+def test_every_server_has_its_number_of_distinct_clients(count: int, data: st.DataObject, seed: int) -> None:
+    clients = data.draw(st.integers(1, count - 1))
+    flows = one_to_several(_names(count), seed, clients=clients)
+    assert Counter(flow.dst for flow in flows) == dict.fromkeys(_names(count), clients)
+    assert len(set(flows)) == len(flows)
+
+
+@given(st.integers(2, 40))
+def test_all_to_all_is_every_ordered_pair(count: int) -> None:
+    flows = all_to_all(_names(count), 1)
+    assert len(set(flows)) == len(flows) == count * (count - 1)
+
+
+def test_all_to_all_of_128_hosts_is_what_the_issue_says() -> None:
+    assert len(build("all_to_all", build_topology("ft", {"k": 8}), {}, 1)) == 16_256
+
+
+@given(st.integers(2, 40), st.data())
+def test_stride_is_a_rotation(count: int, data: st.DataObject) -> None:
+    hosts, i = _names(count), data.draw(st.integers(1, count - 1))
+    assert [flow.src for flow in stride(hosts, 1, i=i)] == hosts
+    assert [flow.dst for flow in stride(hosts, 1, i=i)] == hosts[i:] + hosts[:i]
+
+
+def test_stride_by_default_crosses_the_core_of_a_fat_tree() -> None:
+    for flow in build("stride", build_topology("ft", {"k": 6}), {}, 1):
+        assert flow.src[:2] != flow.dst[:2], "another pod"
+
+
+@given(st.integers(2, 40), st.data(), SEEDS)
+def test_hot_spots_get_their_share_dealt_out_evenly(count: int, data: st.DataObject, seed: int) -> None:
+    hosts, spots = _names(count), data.draw(st.integers(1, count - 1))
+    flows = hotspot(hosts, seed, spots=spots, percent=100)
+    assert [flow.src for flow in flows] == hosts
+    received = Counter(flow.dst for flow in flows)
+    # All but the hot hosts themselves send to the hot ones, who send to anybody.
+    hot = [number for _, number in received.most_common(spots)]
+    assert sum(hot) >= count - spots
+    assert max(received.values()) <= -(-(count - spots) // spots) + spots
+
+
+def test_a_hot_spot_stands_out() -> None:
+    received = Counter(flow.dst for flow in hotspot(_names(128), 7, spots=2, percent=50))
+    (_, first), (_, second), (_, third) = received.most_common(3)
+    assert first >= 32 and second >= 32 and third < 10
+
+
+def test_without_percent_nothing_is_hot_and_random_receivers_are_equally_likely() -> None:
+    hosts = _names(8)
+    counts: Counter[str] = Counter()
+    for seed in range(300):
+        counts.update(flow.dst for flow in hotspot(hosts, seed, percent=0))
+    assert all(abs(counts[host] - 300) < 5 * 300**0.5 for host in hosts)
+
+
+def test_random_draws_sources_and_destinations_independently() -> None:
+    hosts, sources, pairs = _names(8), Counter[str](), Counter[tuple[str, str]]()
+    for seed in range(1000):
+        flows = random_pairs(hosts, seed)
+        assert len(flows) == 8
+        sources.update(flow.src for flow in flows)
+        pairs.update((flow.src, flow.dst) for flow in flows)
+    assert all(abs(sources[host] - 1000) < 5 * 1000**0.5 for host in hosts)
+    assert len(pairs) == 56 and all(abs(n - 8000 / 56) < 5 * (8000 / 56) ** 0.5 for n in pairs.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "params"),
+    [
+        ("one_to_one", "one_to_one", {}),
+        ("one_to_several", "one_to_several", {"clients": 4}),
+        ("one_to_several:8", "one_to_several", {"clients": 8}),
+        (" stride : i = 4 ", "stride", {"i": 4}),
+        ("hotspot:percent=25", "hotspot", {"spots": 2, "percent": 25}),
+    ],
+)
+def test_text_of_a_workload(text: str, name: str, params: dict[str, int]) -> None:
+    assert parse(text) == (name, params)
+    assert parse(label(name, params)) == (name, params)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("nope:4", "unknown workload 'nope'"),
+        ("one_to_one:4", "one_to_one takes no parameters"),
+        ("hotspot:4", "say which parameter, e.g. hotspot:percent=50:spots=2"),
+        ("stride:four", "i must be a whole number, not 'four'"),
+        ("stride:j=4", "no parameter 'j': it takes i"),
+        ("stride:", "i must be a whole number, not ''"),
+    ],
+)
+def test_text_that_is_no_workload(text: str, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        parse(text)

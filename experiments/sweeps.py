@@ -1,0 +1,58 @@
+"""The sweeps figures are made of: topologies, and points over k, workload, seed and subflows.
+
+The seed is shared by all transports of a sweep, so every curve sees the same traffic matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
+from experiments.experiment import RateOf
+from experiments.options import SweepOptions
+
+Topologies = Callable[[SweepOptions], list[TopologySpec]]
+Points = Callable[[SweepOptions, RateOf], list[RunSpec]]
+
+
+def fat_trees(options: SweepOptions) -> list[TopologySpec]:
+    """One FatTree for each k asked for."""
+    return [TopologySpec("fat_tree", {"k": k}) for k in options.ks]
+
+
+def points_on(topologies: Topologies) -> Points:
+    """topology x workload x seed x subflows, a matrix's transports next to each other."""
+
+    def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+        return [
+            RunSpec(
+                link=_link(options, rate_of(topology)),
+                topology=topology,
+                transport=TransportSpec(subflows, options.cc),
+                workload=workload,
+                engine=options.engine,
+                dataplane=options.dataplane,
+                routing=options.routing,
+                traffic=options.traffic,
+                warmup_s=float(options.warmup_s),
+                seconds=float(options.seconds),
+                seed=seed,
+                sampling=options.sampling,
+            )
+            for topology in topologies(options)
+            for workload in options.workloads
+            for seed in options.seeds
+            for subflows in options.subflows
+        ]
+
+    return points
+
+
+def _link(options: SweepOptions, rate_mbps: float) -> LinkSpec:
+    """Mininet's queue limit holds at both ends of a link, so the hosts' own queues have it too."""
+    return LinkSpec(
+        rate_mbps=float(rate_mbps),
+        delay_us=float(options.delay_us),
+        queue_pkts=options.queue_pkts,
+        nic_queue_pkts=options.queue_pkts,
+    )

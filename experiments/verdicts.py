@@ -1,0 +1,139 @@
+"""Verdicts: each published statement of a figure beside what was measured here."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engines.result import Status
+from engines.spec import RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from experiments.experiment import Figure
+from experiments.progress import queue_label
+from experiments.published import Published
+from experiments.quantities import QUANTITIES, Measured
+from experiments.reference import is_reference
+from experiments.summary import Judged
+
+AGREES, DIFFERS, SUSPECT, NOT_MEASURED = "agrees", "differs", "suspect", "not measured"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one published statement: `word` is one of the four above, `why` a short sentence.
+
+    `measured` is None where nothing was; where the word is `suspect` it is a number nobody should believe.
+    `setting` says on which links and for how long it was measured.
+    """
+
+    published: Published
+    measured: Measured | None
+    word: str
+    why: str
+    setting: str = ""
+
+    @property
+    def unit(self) -> str:
+        return QUANTITIES[self.published.quantity].unit
+
+
+def verdicts(figure: Figure, points: Sequence[Judged]) -> list[Verdict]:
+    """A verdict on every published statement of `figure`, from its own points.
+
+    A statement is about one k and one workload. Where those were measured in several settings (other rates,
+    longer runs), the setting with the most points is taken, of equals the longest: see `_setting`.
+    """
+    usable = [p for p in points if p.status is not Status.FAILED and not is_reference(p.spec)]
+    return [_verdict(row, usable) for row in figure.published]
+
+
+def _verdict(row: Published, points: Sequence[Judged]) -> Verdict:
+    chosen = _setting(row, points)
+    if not chosen:
+        return Verdict(row, None, NOT_MEASURED, _missing(row, points))
+    setting = _shown(chosen[0].spec)
+    quantity = QUANTITIES[row.quantity]
+    if row.on_cpu_bound:
+        measured = quantity.measure(chosen, row)
+        if measured is not None and not measured.suspect:
+            why = "the machine carried it: this is about a saturated one; give a higher --rate"
+            return Verdict(row, measured, NOT_MEASURED, why, setting)
+    else:
+        measured = quantity.measure([p for p in chosen if p.status is Status.OK], row)
+        if measured is None and (dubious := quantity.measure(chosen, row)) is not None:
+            return Verdict(row, dubious, SUSPECT, _reason(chosen), setting)
+    if measured is None:
+        return Verdict(row, None, NOT_MEASURED, f"no point has {quantity.about}", setting)
+    agrees = row.relation.holds(measured.value, row.value, row.tolerance)
+    return Verdict(row, measured, AGREES if agrees else DIFFERS, _distance(row, measured), setting)
+
+
+def _setting(row: Published, points: Sequence[Judged]) -> list[Judged]:
+    """All points in the setting that says most about `row`, whatever their network and workload.
+
+    Other networks and workloads stay in, because some statements compare them.
+    """
+    groups: dict[str, list[Judged]] = {}
+    for judged in points:
+        groups.setdefault(_key(judged.spec), []).append(judged)
+    about = {key: [p for p in group if _is_about(row, p.spec)] for key, group in groups.items()}
+    best = max(about, key=lambda key: (len(about[key]), *_length(about[key])), default="")
+    return groups[best] if about.get(best) else []
+
+
+def _length(group: Sequence[Judged]) -> tuple[float, str]:
+    return max(((p.spec.seconds, _key(p.spec)) for p in group), default=(0.0, ""))
+
+
+def _is_about(row: Published, spec: RunSpec) -> bool:
+    here = (spec.topology.kind, spec.topology.k, spec.workload.matrix)
+    return here == (row.topology, row.k, row.workload)
+
+
+def _key(spec: RunSpec) -> str:
+    """The same for points that differ in network, workload, subflows and seed alone."""
+    return dataclasses.replace(
+        spec,
+        topology=TopologySpec("any"),
+        workload=WorkloadSpec("any"),
+        transport=TransportSpec(1, spec.transport.cc),
+        seed=0,
+    ).canonical()
+
+
+def _shown(spec: RunSpec) -> str:
+    return f"{spec.link.rate_mbps:g} Mb/s links, {queue_label(spec)} queues, {spec.seconds:g} s"
+
+
+def _missing(row: Published, points: Sequence[Judged]) -> str:
+    what = f"{row.workload} on {row.topology} k={row.k}"
+    have = sorted(
+        {f"{p.spec.workload.matrix} on {p.spec.topology.kind} k={p.spec.topology.k}" for p in points}
+    )
+    return f"no points of {what}" + (f"; there are {', '.join(have)}" if have else "")
+
+
+def _reason(points: Sequence[Judged]) -> str:
+    reasons = [reason for p in points if p.status is Status.SUSPECT for reason in p.reasons]
+    return reasons[0] if reasons else "only suspect points"
+
+
+def _distance(row: Published, measured: Measured) -> str:
+    tolerance = f"tolerance {row.tolerance:g}: {row.because}" if row.tolerance else row.because
+    return tolerance or f"{measured.value:.3g} against {row.short()}"
+
+
+def fields(figure: Figure, verdict: Verdict) -> dict[str, Any]:
+    """A verdict for machines, flat."""
+    row = dataclasses.asdict(verdict.published)
+    measured = dataclasses.asdict(verdict.measured) if verdict.measured else None
+    return {
+        "figure": figure.name,
+        **row,
+        "unit": verdict.unit,
+        "measured": measured,
+        "verdict": verdict.word,
+        "why": verdict.why,
+        "setting": verdict.setting,
+    }
