@@ -1,7 +1,10 @@
 """Charts from results, one a module; each draws a list of `PointSummary` and writes SVG, PDF and PNG.
 
+registry.py      every chart's name, title and how to read it; what the rest of refabric draws by
 data.py          what a chart needs to know of a point; points grouped into panels
-style.py         figure, palette, caption, saving
+style.py         palette, marks, captions
+sheet.py         title, legend, axes and caption, each in its place
+saving.py        one sheet a panel, written whole
 throughput.py    mean goodput against the number of subflows
 rank.py          goodput of every flow, slowest to fastest
 """

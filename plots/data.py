@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -82,8 +83,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class Level:
-    """A published number to draw beside ours: `quantity` (`mean` or `min` of goodput, in % of optimal)
-    at `subflows` is `relation` (`<`, `about`, `>=`) `value`; `k` is the paper's."""
+    """A published number to draw beside ours: `quantity` at `subflows` is `relation` (`<`, `about`, `>=`)
+    `value`; `k` is the paper's.
+
+    Quantities are `mean` and `min` of goodput, in % of optimal, and `links_above_50` and `links_unused`,
+    in % of the links."""
 
     topology: str
     workload: str
@@ -101,9 +105,9 @@ class Level:
         relation = {">=": "\N{GREATER-THAN OR EQUAL TO}"}.get(self.relation, self.relation)
         return f"{relation} {self.value:g} %"
 
-    def size(self, k: int, then: str) -> str:
-        """The paper's size, `k=8`, and `then`, where ours is another; else nothing."""
-        return "" if k == self.k else f"k={self.k}{then}"
+    def cited(self, k: int) -> str:
+        """`SIGCOMM'11`, and the paper's size where ours is another: `SIGCOMM'11 (k=8)`."""
+        return self.paper if k == self.k else f"{self.paper} (k={self.k})"
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,21 @@ class Panel:
     def seeds(self) -> tuple[int, ...]:
         return tuple(sorted({point.seed for point in self.points}))
 
+    @property
+    def optimum_pct(self) -> float:
+        """The most a mean flow can reach, in % of one flow alone: 100, or what it is left where flows share
+        their hosts' links."""
+        return max((_optimum_pct(point) for point in self.points if point.flows), default=100.0)
+
+    def run(self, subflows: int) -> list[PointSummary]:
+        """The points of one subflow count that did not fail, one a seed, good ones first."""
+        here = [p for p in self.points if p.subflows == subflows and p.status is not Status.FAILED]
+        return sorted(here, key=lambda p: (p.status is not Status.OK, p.seed))
+
+    def absence(self, subflows: int) -> str:
+        """Why `run` is empty: `failed` or `missing`."""
+        return "failed" if any(p.subflows == subflows for p in self.points) else "missing"
+
     def cell(self, subflows: int) -> Cell:
         here = sorted((p for p in self.points if p.subflows == subflows), key=lambda p: p.seed)
         usable = [p for p in here if p.status is not Status.FAILED and p.goodput_pct_mean is not None]
@@ -165,6 +184,14 @@ class Panel:
     def distinct(self, what: Callable[[PointSummary], str]) -> str:
         """The different non-empty texts `what` finds at the points, joined: for the caption."""
         return " / ".join(sorted({what(point) for point in self.points} - {""}))
+
+
+def _optimum_pct(point: PointSummary) -> float:
+    """Links of the sending or of the receiving hosts, whichever are fewer, over the flows they carry."""
+    links = Counter(port.node for port in point.ports if port.layer.startswith("host-"))
+    ends = ({flow.src for flow in point.flows}, {flow.dst for flow in point.flows})
+    fewer = min(sum(links.get(host, 1) for host in hosts) for hosts in ends)
+    return 100 * fewer / len(point.flows)
 
 
 def panels(points: Iterable[PointSummary], expected: Sequence[int] = ()) -> list[Panel]:

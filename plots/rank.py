@@ -5,18 +5,21 @@ A flat high curve is a fair and well used network; a curve that starts low shows
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plots import style
-from plots.data import Level, Panel, PointSummary, file_stems, panels
+from plots import saving, style
+from plots.data import Cell, Level, Panel, PointSummary
+from plots.sheet import Sheet, Text
 
 CHART = "rank"
-_FEW_FLOWS = 40
+_HEIGHT_IN = 2.9
 
 
 def draw(
@@ -26,16 +29,8 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a setting (k, topology, workload, ...) into folder `out`; returns the files written.
-
-    Takes and raises what `throughput.draw` does.
-    """
-    drawn = panels(points, expected)
-    paths: list[Path] = []
-    for panel, stem in zip(drawn, file_stems(CHART, drawn), strict=True):
-        with style.look():
-            paths += _chart(panel, levels, out, stem)
-    return paths
+    """One chart a setting, as `registry.Chart.draw`; levels of the quantity `min` are drawn."""
+    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
 def rank_curve(points: Sequence[PointSummary]) -> list[float]:
@@ -54,80 +49,63 @@ def finding(panel: Panel) -> str:
         curve = rank_curve(panel.cell(count).ok)
         if curve:
             slowest[count] = curve[0]
+    of = "% of optimal" if math.isclose(panel.optimum_pct, 100) else "%"
     tcp = slowest.pop(1, None)
     if not slowest:
-        return "Goodput of every flow" if tcp is None else f"TCP's slowest flow gets {tcp:.0f} % of optimal"
+        return "Goodput of every flow" if tcp is None else f"TCP's slowest flow gets {tcp:.0f} {of}"
     most = max(slowest)
-    mptcp = f"With {most} subflows the slowest flow gets {slowest[most]:.0f} % of optimal"
+    mptcp = f"With {most} subflows the slowest flow gets {slowest[most]:.0f} {of}"
     return mptcp if tcp is None else f"{mptcp}, with TCP {tcp:.0f} %"
 
 
-def _chart(panel: Panel, levels: Sequence[Level], out: Path, stem: str) -> list[Path]:
+def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     beside = style.levels_of(panel, levels, "min")
+    curves = {count: rank_curve(_drawable(panel.cell(count))) for count in panel.subflows}
+    flows = max(map(len, curves.values()))
+    if not flows:
+        return None
+    sheet = Sheet([_HEIGHT_IN])
+    axes = sheet.axes[0][0]
+    handles = [
+        style.line(
+            axes, range(1, len(curve) + 1), curve, count, max(panel.subflows), not panel.cell(count).ok
+        )
+        for count, curve in curves.items()
+        if curve
+    ]  # fmt: skip
+    published = [_level(axes, level, panel, flows) for level in beside]
+    style.percent_axis(axes, max(max(curve, default=0.0) for curve in curves.values()), panel.optimum_pct)
+    axes.set_xlim(1 - 0.02 * max(flows, 2), max(flows, 2) * 1.02)
+    axes.set_xticks(_ticks(flows))
+    axes.set_xlabel("rank of flow, slowest to fastest")
+    axes.set_ylabel(f"goodput ({style.percent_of(panel)})")
+    gaps = {count: panel.cell(count).gap or "no flows" for count, curve in curves.items() if not curve}
+    subtitle = style.subtitle(panel, "goodput of every flow")
+    words = Text(finding(panel), subtitle, _caption(panel, beside), style.absences(gaps))
+    return sheet.finish(words, handles, published)
+
+
+def _caption(panel: Panel, beside: Sequence[Level]) -> list[str]:
     averaged = len(panel.seeds) > 1
-    caption = [
+    return [
         style.parameters(panel),
         style.definition(panel),
         *(["Curves are averaged rank by rank over the seeds."] if averaged else []),
-        *style.doubts(panel),
+        *style.doubts(panel.points),
         *style.sources(beside),
     ]
-    subtitle = style.subtitle(panel, "goodput of every flow")
-    fig, axes = style.figure(style.Text(finding(panel), subtitle, caption))
-    handles, highest, flows = [], 0.0, 2
-    for count in panel.subflows:
-        handle, curve = _curve(axes, panel, count)
-        handles.append(handle)
-        highest = max([highest, *curve])
-        flows = max(flows, len(curve))
-    published = [_level(axes, level, panel, flows) for level in beside]
-    style.percent_axis(axes, highest)
-    axes.set_xlim(1 - 0.02 * flows, flows * 1.02)
-    axes.set_xticks(_ticks(flows))
-    axes.set_xlabel("rank of flow, slowest to fastest")
-    axes.set_ylabel("goodput (% of optimal)")
-    axes.legend(
-        handles=[*handles[::-1], *published],
-        loc="lower right",
-        fontsize=7.5,
-        handlelength=2.6,
-        labelspacing=0.35,
-        framealpha=1.0,
-        edgecolor="none",
-    )
-    return style.save(fig, out, stem)
 
 
-def _curve(axes: Axes, panel: Panel, count: int) -> tuple[Line2D, list[float]]:
-    """Draw one transport's curve; its legend entry says so when it is suspect or not there."""
-    cell = panel.cell(count)
-    curve = rank_curve(cell.ok or cell.suspect)
-    colour = style.colour(count, max(panel.subflows))
-    name = style.transport(count)
-    if not curve:
-        handle = Line2D([], [], color=colour, alpha=0.0, label=f"{name}: {cell.gap or 'no flows'}")
-        return handle, []
-    dubious = not cell.ok
-    (line,) = axes.plot(
-        range(1, len(curve) + 1),
-        curve,
-        color=colour,
-        linewidth=2.2 if count == 1 else 1.6,
-        linestyle=(0, (4, 2)) if dubious else "-",
-        marker=("s" if count == 1 else "o") if len(curve) <= _FEW_FLOWS else "",
-        markersize=3,
-        label=f"{name} (suspect)" if dubious else name,
-        zorder=3 + (count == 1),
-    )
-    return line, curve
+def _drawable(cell: Cell) -> Sequence[PointSummary]:
+    """Suspect points make a curve only where no good one does."""
+    return cell.ok or cell.suspect
 
 
 def _level(axes: Axes, level: Level, panel: Panel, flows: int) -> Line2D:
     """A published bound of all flows, as a dashed line across; a level of the slowest, over those alone."""
-    size = level.size(panel.setting.k, ", ")
     of_all = level.relation == ">="
-    whose = "every flow" if of_all else "slowest flows"
-    words = f"{level.paper}, {size}{whose}\nof {style.transport(level.subflows)} {level.bound}"
+    whose = "every" if of_all else "slowest"
+    words = f"{level.cited(panel.setting.k)}: {whose} flow of {style.transport(level.subflows)} {level.bound}"
     (line,) = axes.plot(
         [1, flows if of_all else 1 + 0.15 * flows],
         [level.value, level.value],
@@ -142,6 +120,6 @@ def _level(axes: Axes, level: Level, panel: Panel, flows: int) -> Line2D:
 
 def _ticks(flows: int) -> list[int]:
     """First, last, and round ranks between them."""
-    step = next((s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500) if flows / s <= 8), 1000)
+    step = next((s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000) if flows / s <= 7), 5000)
     between = [rank for rank in range(step, flows, step) if rank > 1 and flows - rank > 0.6 * step]
-    return [1, *between, flows]
+    return sorted({1, *between, flows})

@@ -1,34 +1,35 @@
-"""The look all charts share: figure, palette, caption, saving. No pyplot, so no global state.
+"""The look all charts share: palette, marks and the words that captions repeat.
 
 Colours: TCP has Okabe-Ito's vermillion; subflow counts run along viridis from light to dark without
-its yellow end, so they are ordered for every reader, in print too, and stay readable on white.
+its yellow end, so they are ordered for every reader, in print too, and stay readable on white. Whatever is
+suspect is hatched, hollow or dashed, whatever was published is dashed black.
 """
 
 from __future__ import annotations
 
+import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import AbstractPathEffect, withStroke
 
-from fabric.errors import StoreError
-from plots.data import Level, Panel
+from engines.result import Status
+from plots.data import Level, Panel, PointSummary, Setting
 
-FORMATS = ("svg", "pdf", "png")
-DPI = 200
 TCP_COLOUR = "#D55E00"
 PUBLISHED_DASH = (0, (3, 1.6))
+SUSPECT_DASH = (0, (4, 2))
 INK = "#222222"
-FAINT = "#6b6b6b"
+FAINT = "#5f5f5f"
 GRID = "#e3e3e3"
+HATCH = "////"
 TOPOLOGY_TITLES = {
     "fat_tree": "FatTree",
     "dual_homed_fat_tree": "Dual-homed FatTree",
@@ -36,32 +37,29 @@ TOPOLOGY_TITLES = {
 }
 _RC: Any = {  # Any: matplotlib types the keys as one long Literal
     "font.family": "DejaVu Sans",
-    "font.size": 9,
+    "font.size": 9.5,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 4,
     "axes.edgecolor": FAINT,
     "axes.linewidth": 0.8,
     "axes.labelcolor": INK,
+    "axes.labelsize": 9.5,
+    "axes.labelpad": 3,
+    "legend.fontsize": 8.5,
     "text.color": INK,
+    "text.parse_math": False,
     "xtick.color": FAINT,
     "ytick.color": FAINT,
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
-    "hatch.linewidth": 1.2,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "hatch.linewidth": 1.0,
     "pdf.fonttype": 42,
+    "svg.fonttype": "none",
     "svg.hashsalt": "refabric",
 }
-_WIDTH, _PLOT_HEIGHT = 6.6, 3.3
-_LEFT, _RIGHT, _GAP_BELOW = 0.62, 0.15, 0.55
-_TITLE_LINE, _CAPTION_LINE, _MARGIN = 0.21, 0.135, 0.12
-_TITLE_CHARS, _CAPTION_CHARS = 70, 124
-
-
-@dataclass(frozen=True)
-class Text:
-    """The words of a chart: the finding, what is plotted, and the parameters as sentences."""
-
-    title: str
-    subtitle: str
-    caption: Sequence[str]
 
 
 def look() -> AbstractContextManager[None]:
@@ -82,50 +80,75 @@ def transport(subflows: int) -> str:
     return "TCP" if subflows == 1 else f"MPTCP {subflows}"
 
 
-def figure(text: Text) -> tuple[Figure, Axes]:
-    """A figure with title and caption around one pair of axes of fixed size; call inside `look()`."""
-    title = textwrap.wrap(text.title, _TITLE_CHARS)
-    caption = [line for part in text.caption for line in textwrap.wrap(part, _CAPTION_CHARS)]
-    above = _MARGIN + _TITLE_LINE * len(title) + 0.30
-    below = _GAP_BELOW + _CAPTION_LINE * len(caption) + _MARGIN
-    height = above + _PLOT_HEIGHT + below
-    fig = Figure(figsize=(_WIDTH, height))
-    FigureCanvasAgg(fig)
-    left = _LEFT / _WIDTH
-    axes = fig.add_axes(
-        (left, below / height, 1 - left - _RIGHT / _WIDTH, _PLOT_HEIGHT / height), axisbelow=True
+def line(axes: Axes, x: Sequence[float], y: Sequence[float], count: int, most: int, suspect: bool) -> Line2D:
+    """A transport's curve, with its legend entry; TCP's is thick and has squares, to stand out in grey."""
+    few = len(x) <= 20
+    (drawn,) = axes.plot(
+        x,
+        y,
+        color=colour(count, most),
+        linewidth=2.2 if count == 1 else 1.5,
+        linestyle=SUSPECT_DASH if suspect else "-",
+        marker="s" if count == 1 else "o" if few else "",
+        markersize=3.6 if count == 1 else 2.6,
+        markevery=1 if few else (0.04, 0.115),
+        label=f"{transport(count)} (suspect)" if suspect else transport(count),
+        zorder=3 + (count == 1),
     )
-    margin = _MARGIN / _WIDTH
-    top = 1 - _MARGIN / height
-    fig.text(margin, top, "\n".join(title), va="top", fontsize=11.5, fontweight="bold", linespacing=1.15)
-    under_title = top - (_TITLE_LINE * len(title) + 0.02) / height
-    fig.text(margin, under_title, text.subtitle, va="top", fontsize=9, color=FAINT)
-    bottom = _MARGIN / height
-    fig.text(margin, bottom, "\n".join(caption), va="bottom", fontsize=6.8, color=FAINT, linespacing=1.25)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color=GRID, linewidth=0.8)
-    axes.tick_params(length=3)
-    return fig, axes
+    return drawn
 
 
-def percent_axis(axes: Axes, top: float) -> None:
-    """Goodput axis from 0 to 100 %, or as far as `top`, where the highest mark or label ends."""
-    axes.set_ylim(0, max(106.0, top * 1.02))
-    axes.set_yticks(range(0, max(100, int(top) // 20 * 20) + 1, 20))
-    axes.axhline(100, color=FAINT, linewidth=0.8, zorder=1)
+def absences(why: Mapping[int, str]) -> str:
+    """`missing: MPTCP 2, 3; failed: TCP`, from the reason at each subflow count."""
+    told: dict[str, list[int]] = {}
+    for count, reason in sorted(why.items()):
+        told.setdefault(reason, []).append(count)
+    return "; ".join(f"{reason}: {transports(counts)}" for reason, counts in told.items())
+
+
+def transports(counts: Sequence[int]) -> str:
+    """`TCP, MPTCP 2-4, 8`."""
+    mptcp = [count for count in counts if count > 1]
+    parts = [*(["TCP"] if 1 in counts else []), *([f"MPTCP {_ranges(mptcp)}"] if mptcp else [])]
+    return ", ".join(parts)
+
+
+def hatch(axes: Axes) -> None:
+    """Mark all that these axes show as suspect."""
+    axes.add_patch(
+        Rectangle(
+            (0, 0), 1, 1, transform=axes.transAxes, facecolor="none", edgecolor=GRID, hatch=HATCH,
+            linewidth=0, zorder=0,
+        )
+    )  # fmt: skip
+
+
+def percent_axis(axes: Axes, top: float, optimum: float = 100.0) -> None:
+    """Goodput axis from 0 to `optimum`, which is a line, or as far as `top`, where the highest mark or
+    label ends."""
+    step = next((s for s in (1, 2, 5, 10, 20) if max(optimum, top) / s <= 7), 50)
+    axes.set_ylim(0, max(1.06 * optimum, top * 1.02))
+    axes.set_yticks(range(0, int(max(optimum, top)) // step * step + 1, step))
+    axes.axhline(optimum, color=FAINT, linewidth=0.8, zorder=1)
 
 
 def subtitle(panel: Panel, what: str) -> str:
-    """`FatTree k=8, 128 hosts, one_to_one: mean goodput ...`."""
-    return f"{network(panel)}, {panel.setting.workload.replace('_', ' ')}: {what}"
+    """`FatTree k=8, 128 hosts, one to one: mean goodput ...`."""
+    return f"{network(panel.setting)}, {panel.hosts} hosts, {workload(panel.setting)}: {what}"
 
 
-def network(panel: Panel) -> str:
-    """`FatTree k=8, 128 hosts`."""
-    setting = panel.setting
+def workload(setting: Setting) -> str:
+    return setting.workload.replace("_", " ")
+
+
+def network(setting: Setting) -> str:
+    """`FatTree k=8`."""
     name = TOPOLOGY_TITLES.get(setting.topology, setting.topology)
-    size = "" if setting.topology == "star" else f" k={setting.k}"
-    return f"{name}{size}, {panel.hosts} hosts"
+    return name if setting.topology == "star" else f"{name} k={setting.k}"
+
+
+def queue_limit(queue_pkts: int) -> str:
+    return f"queues of {queue_pkts} packets" if queue_pkts else "unbounded queues"
 
 
 def parameters(panel: Panel) -> str:
@@ -135,9 +158,9 @@ def parameters(panel: Panel) -> str:
     plural = "s" if len(panel.seeds) > 1 else ""
     seeds = f"n = {len(panel.seeds)} (seed{plural} {_ranges(panel.seeds)})".replace(" ", "\N{NO-BREAK SPACE}")
     parts = [
-        network(panel),
+        f"{network(s)}, {panel.hosts} hosts",
         f"links {s.rate_mbps:g} Mb/s" + (f" ({how})" if how else ""),
-        f"queues {s.queue_pkts} packets",
+        queue_limit(s.queue_pkts),
         f"{s.seconds:g} s measured",
         seeds,
         f"congestion control {s.cc}",
@@ -148,21 +171,36 @@ def parameters(panel: Panel) -> str:
     return "; ".join(part for part in parts if part) + "."
 
 
+def percent_of(panel: Panel) -> str:
+    """What goodput's percentages are of, for an axis: `% of optimal` where one flow alone is the optimum."""
+    return "% of optimal" if math.isclose(panel.optimum_pct, 100) else "% of one flow alone"
+
+
 def definition(panel: Panel) -> str:
-    """What 100 % stands for."""
+    """What 100 % stands for, and where the optimum lies when it is another."""
     references = sorted({p.reference_mbps for p in panel.points if p.reference_mbps})
     shown = "".join(f" ({'-'.join(f'{r:.3g}' for r in _ends(references))} Mb/s)" for _ in references[:1])
-    return f"100 % (optimal): goodput of one uncongested TCP flow on the same links{shown}."
+    told = f"100 %: goodput of one uncongested TCP flow on the same links{shown}."
+    if math.isclose(panel.optimum_pct, 100):
+        return told
+    return f"{told} Line at {panel.optimum_pct:.3g} %: the optimum, flows share their hosts' links."
 
 
-def doubts(panel: Panel) -> list[str]:
-    """Caption sentence on suspect points and the first reason given; empty when there are none."""
-    suspect = [point for count in panel.subflows for point in panel.cell(count).suspect]
+def doubts(points: Iterable[PointSummary]) -> list[str]:
+    """Caption sentence on suspect points and the first one's reasons; empty when there are none."""
+    suspect = [point for point in points if point.status is Status.SUSPECT]
     if not suspect:
         return []
-    reasons = list(dict.fromkeys(reason for point in suspect for reason in point.reasons))
-    told = textwrap.shorten("; ".join(reasons), 200, placeholder=" ...") or "no reason was given"
-    return [f"Suspect (hatched, hollow or dashed; in no mean): {told}."]
+    reasons = [plain("; ".join(point.reasons)) for point in suspect]
+    others = sum(reason != reasons[0] for reason in reasons)
+    told = textwrap.shorten(reasons[0], 180, placeholder=" ...") or "no reason was given"
+    more = f" ({others} more for reasons of their own)" if others else ""
+    return [f"Suspect (hatched, hollow or dashed; in no mean): {told}{more}."]
+
+
+def plain(words: str) -> str:
+    """Without the control characters that a tool's message may hold and an SVG may not."""
+    return "".join(c if c.isprintable() else " " for c in words)
 
 
 def levels_of(panel: Panel, levels: Sequence[Level], quantity: str) -> list[Level]:
@@ -176,30 +214,32 @@ def levels_of(panel: Panel, levels: Sequence[Level], quantity: str) -> list[Leve
     ]
 
 
+def published_key(levels: Sequence[Level], panel: Panel) -> list[Line2D]:
+    """The legend entry of what was published, if there is any."""
+    papers = " / ".join(sorted({level.cited(panel.setting.k) for level in levels}))
+    label = f"published, {papers}"
+    return [Line2D([], [], color="black", linestyle=PUBLISHED_DASH, linewidth=1.5, label=label)][
+        : len(levels)
+    ]
+
+
+def halo() -> list[AbstractPathEffect]:
+    """A white rim, for what must be seen on any ground."""
+    return [withStroke(linewidth=3.2, foreground="white")]
+
+
 def sources(levels: Sequence[Level]) -> list[str]:
     """Caption sentence on where published numbers stand."""
     if not levels:
         return []
-    cited = sorted({f"{level.paper} (source: {level.source}; FatTree k={level.k})" for level in levels})
+    cited = sorted(
+        {
+            f"{level.paper} (source: {level.source}; "
+            f"{TOPOLOGY_TITLES.get(level.topology, level.topology)} k={level.k})"
+            for level in levels
+        }
+    )
     return [f"Dashed black: published, {'; '.join(cited)}."]
-
-
-def save(fig: Figure, directory: Path, stem: str) -> list[Path]:
-    """Write `stem`.svg, .pdf and .png; each appears whole. Raises StoreError when the folder refuses."""
-    paths = [directory / f"{stem}.{suffix}" for suffix in FORMATS]
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for path in paths:
-            aside = path.with_name(f".{path.name}.part")
-            kind = path.suffix[1:]
-            undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-            fig.savefig(aside, format=kind, dpi=DPI, metadata=undated)
-            aside.replace(path)
-    except OSError as error:
-        raise StoreError(
-            f"writing charts to {directory}: {error}; give a writable folder by --results"
-        ) from error
-    return paths
 
 
 def _ends(values: Sequence[float]) -> list[float]:
@@ -209,7 +249,12 @@ def _ends(values: Sequence[float]) -> list[float]:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """`1-6` for consecutive numbers, else `1, 3, 4`."""
-    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
-        return f"{numbers[0]}-{numbers[-1]}"
-    return ", ".join(map(str, numbers))
+    """`1-6, 8`: three and more consecutive numbers as a range."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    shown = [f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    return ", ".join(shown)

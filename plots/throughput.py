@@ -11,24 +11,22 @@ import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
-from plots import style
-from plots.data import (
-    MIN_SEEDS_FOR_INTERVAL,
-    Cell,
-    Level,
-    Panel,
-    PointSummary,
-    file_stems,
-    panels,
-)
+from plots import saving, style
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Cell, Level, Panel, PointSummary
+from plots.sheet import Sheet, Text
 
 CHART = "throughput"
-_BAR = 0.72
-_LABEL_PCT = 5.0
-"""Height of a line of text on the goodput axis, roughly."""
+_HEIGHT_IN = 2.9
+_BAR = 0.74
+_LABEL = 0.055
+"""Height of a line of text as a share of the goodput axis, roughly."""
 _T975 = (2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110)
 """Student's t, 97.5 % quantile, for 5 .. 17 degrees of freedom."""
 
@@ -40,17 +38,8 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a setting (k, topology, workload, ...) into folder `out`; returns the files written.
-
-    `expected` are subflow counts that belong on the axis even if no point has them. Without points there is
-    no chart. Raises StoreError when `out` cannot be written.
-    """
-    drawn = panels(points, expected)
-    paths: list[Path] = []
-    for panel, stem in zip(drawn, file_stems(CHART, drawn), strict=True):
-        with style.look():
-            paths += _chart(panel, levels, out, stem)
-    return paths
+    """One chart a setting, as `registry.Chart.draw`; levels of the quantity `mean` are drawn."""
+    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
 def interval_pct(means_pct: Sequence[float]) -> float | None:
@@ -64,138 +53,177 @@ def interval_pct(means_pct: Sequence[float]) -> float | None:
 
 
 def finding(panel: Panel) -> str:
-    """The title: what TCP and the best measured subflow count reach, from points that are not suspect."""
-    means = {count: panel.cell(count).mean_pct for count in panel.subflows}
-    known = {count: mean for count, mean in means.items() if mean is not None}
-    tcp = known.pop(1, None)
+    """The title: what TCP and the largest measured subflow count reach. Where all is suspect it says what
+    is seen, and that nothing follows."""
+    good = {count: panel.cell(count).mean_pct for count in panel.subflows}
+    known = {count: mean for count, mean in good.items() if mean is not None}
     if not known:
-        return "Mean goodput" if tcp is None else f"TCP reaches {tcp:.0f} % of optimal"
-    most = max(known)
-    mptcp = f"MPTCP with {most} subflows reaches {known[most]:.0f} % of optimal"
-    return mptcp if tcp is None else f"{mptcp}, TCP {tcp:.0f} %"
+        return _sighting(panel)
+    optimum = panel.optimum_pct
+    shared = not math.isclose(optimum, 100.0)
+    unit = "%" if shared else "% of optimal"
+    most = f", of at most {optimum:.3g} %" if shared else ""
+    told = f"TCP {known[1]:.0f} %" if 1 in known else ""
+    if list(known) == [1]:
+        return f"TCP reaches {known[1]:.0f} {unit}{most}"
+    count = max(known)
+    mptcp = f"MPTCP with {count} subflows reaches {known[count]:.0f} {unit}"
+    return ", ".join(part for part in (mptcp, told) if part) + most
 
 
-def _chart(panel: Panel, levels: Sequence[Level], out: Path, stem: str) -> list[Path]:
+def _sighting(panel: Panel) -> str:
+    seen = {
+        count: statistics.fmean(p.goodput_pct_mean or 0.0 for p in panel.cell(count).suspect)
+        for count in panel.subflows
+        if panel.cell(count).suspect
+    }
+    ends = sorted({min(seen), max(seen)}) if seen else []
+    told = ", ".join(f"{style.transport(count)} {seen[count]:.0f} %" for count in ends)
+    return f"No finding, all points are suspect; what is seen: {told}" if told else "Mean goodput"
+
+
+def _chart(panel: Panel, levels: Sequence[Level]) -> Figure:
     beside = style.levels_of(panel, levels, "mean")
-    caption = [
-        style.parameters(panel),
-        style.definition(panel),
-        *_key(panel),
-        *style.doubts(panel),
-        *style.sources(beside),
-    ]
-    subtitle = style.subtitle(panel, "mean goodput of the flows")
-    fig, axes = style.figure(style.Text(finding(panel), subtitle, caption))
-    several = len(panel.seeds) > 1
-    level_of = {level.subflows: level for level in beside}
+    optimum = panel.optimum_pct
+    sheet = Sheet([_HEIGHT_IN])
+    axes = sheet.axes[0][0]
+    mark = _seeds if len(panel.seeds) > 1 else _bar
     tops = []
     for x, count in enumerate(panel.subflows):
-        cell, level = panel.cell(count), level_of.get(count)
-        colour = style.colour(count, max(panel.subflows))
-        top = _seeds(axes, x, cell, colour) if several else _bar(axes, x, cell, colour, level)
+        cell, here = panel.cell(count), [level for level in beside if level.subflows == count]
+        top = mark(axes, x, cell, style.colour(count, max(panel.subflows)), _LABEL * optimum)
         _note_gap(axes, x, cell)
-        tops.append(top if level is None else _level(axes, x, top, level, panel.setting.k))
-    style.percent_axis(axes, max(tops))
+        tops.append(_published(axes, x, top, here, optimum) if here else top)
+    style.percent_axis(axes, max(tops), optimum)
     axes.set_xlim(-0.6, len(panel.subflows) - 0.4)
     axes.set_xticks(range(len(panel.subflows)), ["TCP" if n == 1 else str(n) for n in panel.subflows])
     axes.set_xlabel("TCP, and MPTCP by its number of subflows")
-    axes.set_ylabel("mean goodput (% of optimal)")
-    return style.save(fig, out, stem)
+    axes.set_ylabel(f"mean goodput ({style.percent_of(panel)})")
+    subtitle = style.subtitle(panel, "mean goodput of the flows")
+    return sheet.finish(Text(finding(panel), subtitle, _caption(panel, beside)), _legend(panel, beside))
 
 
-def _bar(axes: Axes, x: int, cell: Cell, colour: str, level: Level | None) -> float:
+def _caption(panel: Panel, beside: Sequence[Level]) -> list[str]:
+    return [
+        style.parameters(panel),
+        style.definition(panel),
+        *_key(panel),
+        *style.doubts(panel.points),
+        *style.sources(beside),
+    ]
+
+
+def _legend(panel: Panel, beside: Sequence[Level]) -> list[Artist]:
+    """What is neither named on the axes nor a bar like all others."""
+    several = len(panel.seeds) > 1
+    doubtful = any(panel.cell(count).suspect for count in panel.subflows)
+    hatched = Patch(facecolor="white", edgecolor=style.FAINT, hatch=style.HATCH, label="suspect")
+    hollow = Line2D([], [], color=style.FAINT, marker="o", markerfacecolor="white", lw=0, label="suspect")
+    return [
+        *style.published_key(beside, panel),
+        *([hollow if several else hatched] if doubtful else []),
+    ]
+
+
+def _bar(axes: Axes, x: int, cell: Cell, colour: str, label: float) -> float:
     """One seed: a bar with its value; hatched on white if suspect. Returns how high it reaches."""
     for point in (*cell.ok, *cell.suspect):
         height = point.goodput_pct_mean or 0.0
         if point in cell.ok:
             axes.bar(x, height, _BAR, color=colour)
-        else:
-            axes.bar(x, height, _BAR, color="white", edgecolor=colour, hatch="////", linewidth=1.2)
-        inside = height > 2 * _LABEL_PCT
-        # The value stands under the published line where that would strike it through.
-        struck = level is not None and height - 1.4 * _LABEL_PCT < level.value < height + 1
-        ceiling = min(height, level.value) if level is not None and struck else height
-        label = axes.text(
-            x,
-            ceiling - 1.8 if inside else height + 1.2,
-            f"{height:.0f}",
-            ha="center",
-            va="top" if inside else "bottom",
-            color=_readable_on(colour) if inside and point in cell.ok else style.INK,
-        )
-        if point in cell.suspect:
-            label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
-        return height if inside else height + _LABEL_PCT
+            return _value(axes, x, height, (height, height), label, _readable_on(colour))
+        axes.bar(x, height, _BAR, color="white", edgecolor=colour, hatch=style.HATCH, linewidth=1.2)
+        return _value(axes, x, height, (height, height), label, style.INK)
     return 0.0
+
+
+def _seeds(axes: Axes, x: int, cell: Cell, colour: str, label: float) -> float:
+    """Several seeds: a point each (hollow if suspect), the good ones' mean, and its interval if earned.
+    Returns how high they reach."""
+    points = (*cell.ok, *cell.suspect)
+    values = [point.goodput_pct_mean or 0.0 for point in points]
+    step = min(0.11, 0.44 / max(len(points), 1))
+    for i, (point, value) in enumerate(zip(points, values, strict=True)):
+        face = colour if point in cell.ok else "white"
+        where = x + step * (i - (len(points) - 1) / 2)
+        axes.plot(where, value, marker="o", markersize=3.6, color=colour, markerfacecolor=face, zorder=3)
+    mean, half = cell.mean_pct, interval_pct(cell.means_pct) or 0.0
+    if mean is None:
+        return max(values, default=0.0) + label / 2
+    axes.hlines(mean, x - 0.3, x + 0.3, color=colour, linewidth=2.2, zorder=4)
+    if half:
+        axes.errorbar(x + 0.38, mean, yerr=half, color=colour, capsize=2, linewidth=1.4, zorder=4)
+    reach = (min(*values, mean - half), max(*values, mean + half))
+    return _value(axes, x, mean, reach, label, style.INK) + label / 2
+
+
+def _value(axes: Axes, x: int, value: float, reach: tuple[float, float], label: float, colour: str) -> float:
+    """The value at the foot, in a row with the others, or above its mark where that `reach`es so low.
+    Returns how high mark and words reach."""
+    lowest, highest = reach
+    at_foot = lowest > 2 * label
+    words = axes.annotate(
+        f"{value:.0f}",
+        (x, 0 if at_foot else highest),
+        xytext=(0, 4 if at_foot else 2),
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        color=colour if at_foot else style.INK,
+        zorder=6,
+    )
+    if at_foot and colour == style.INK:
+        words.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
+    return highest if at_foot else highest + label
 
 
 def _readable_on(colour: str) -> str:
     """Black on a light bar, white on a dark one."""
     red, green, blue = to_rgb(colour)
-    return style.INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.6 else "white"
-
-
-def _seeds(axes: Axes, x: int, cell: Cell, colour: str) -> float:
-    """Several seeds: a point each (hollow if suspect), the good ones' mean, and its interval if earned.
-    Returns how high they reach."""
-    points = (*cell.ok, *cell.suspect)
-    step = min(0.11, 0.44 / max(len(points), 1))
-    for i, point in enumerate(points):
-        axes.plot(
-            x + step * (i - (len(points) - 1) / 2),
-            point.goodput_pct_mean or 0.0,
-            marker="o",
-            markersize=4,
-            color=colour,
-            markerfacecolor=colour if point in cell.ok else "white",
-            zorder=3,
-        )
-    values = [point.goodput_pct_mean or 0.0 for point in points]
-    mean = cell.mean_pct
-    if mean is None:
-        return max(values, default=0.0) + 2
-    axes.hlines(mean, x - 0.3, x + 0.3, color=colour, linewidth=2.2, zorder=4)
-    half = interval_pct(cell.means_pct) or 0.0
-    if half:
-        axes.errorbar(x + 0.36, mean, yerr=half, color=colour, capsize=2.5, linewidth=1.4, zorder=4)
-    axes.text(x, min(*values, mean - half) - 2.5, f"{mean:.0f}", ha="center", va="top")
-    return max(*values, mean + half) + 2
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.6 else "white"
 
 
 def _note_gap(axes: Axes, x: int, cell: Cell) -> None:
-    """Say what is not there: upright in an empty place, small at the foot where some seeds are lost."""
-    if cell.gap:
-        axes.text(x, 3, cell.gap, ha="center", va="bottom", rotation=90, fontsize=8.5, color=style.FAINT)
-    elif cell.lost:
-        lost = f"{len(cell.lost)} failed"
-        axes.text(x, 1.5, lost, ha="center", va="bottom", fontsize=7, color=style.FAINT)
-
-
-def _level(axes: Axes, x: int, top: float, level: Level, k: int) -> float:
-    """A published value as a dashed line over its place, with its words above it and above our marks.
-    Returns how high they reach."""
-    axes.hlines(
-        level.value,
-        x - 0.47,
-        x + 0.47,
-        color="black",
-        linestyle=style.PUBLISHED_DASH,
-        linewidth=1.5,
-        zorder=5,
-    )
-    foot = max(level.value, top) + 1.5
-    axes.text(
-        x,
-        foot,
-        f"{level.paper}\n{level.size(k, ': ')}{level.bound}",
+    """Say what is not there: upright in an empty place, small over the value where some seeds are lost."""
+    if not (cell.gap or cell.lost):
+        return
+    axes.annotate(
+        cell.gap or f"{len(cell.lost)} failed",
+        (x, 0),
+        xytext=(0, 4 if cell.gap else 17),
+        textcoords="offset points",
         ha="center",
         va="bottom",
-        fontsize=6.8,
+        rotation=90,
+        fontsize=9 if cell.gap else 7.5,
+        color=style.FAINT,
+    )
+
+
+def _published(axes: Axes, x: int, top: float, levels: Sequence[Level], optimum: float) -> float:
+    """Published values as dashed lines over their place, their words above them and above our marks.
+    Returns how high they reach."""
+    papers = {level.paper for level in levels}
+    for level in levels:
+        axes.hlines(
+            level.value, x - 0.46, x + 0.46, color="black", ls=style.PUBLISHED_DASH, lw=1.5, zorder=5,
+            path_effects=style.halo(),
+        )  # fmt: skip
+    lines = [level.bound if len(papers) == 1 else f"{level.paper} {level.bound}" for level in levels]
+    foot = max(top, *(level.value for level in levels))
+    axes.annotate(
+        "\n".join(lines),
+        (x, foot),
+        xytext=(0, 3),
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        fontsize=8,
         linespacing=1.1,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
         zorder=6,
     )
-    return foot + 2 * _LABEL_PCT
+    return foot + (0.3 + len(lines)) * _LABEL * optimum
 
 
 def _key(panel: Panel) -> list[str]:
@@ -205,4 +233,4 @@ def _key(panel: Panel) -> list[str]:
     counts = {len(panel.cell(count).ok) for count in panel.subflows}
     enough = max(counts) >= MIN_SEEDS_FOR_INTERVAL
     spread = "whisker: 95 % interval of the mean (Student's t), drawn from 6 good seeds on" if enough else ""
-    return ["; ".join(part for part in ("Dots: one seed each; bar: their mean", spread) if part) + "."]
+    return ["; ".join(part for part in ("Dots: one seed each; line: their mean", spread) if part) + "."]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from engines.result import Status
+from engines.result import FlowRow, PortRow, Status
 from plots.data import Level, PointSummary
 
 SIGCOMM11_LEVELS = (
@@ -14,6 +14,15 @@ SIGCOMM11_LEVELS = (
 )
 
 MEANS = {1: 47.0, 2: 64.0, 3: 73.0, 4: 79.0, 5: 83.0, 6: 85.0, 7: 86.0, 8: 88.0}
+
+
+def flow_row(flow: int = 0) -> FlowRow:
+    """A flow of plain TCP, from and to nowhere."""
+    return FlowRow(flow, "", "", "", "", 40000, 5001, "tcp", 1, 1, "reno", 2.0, 10**7, 3, 0.01)
+
+
+def port_row(port: int, node: str, peer: str, layer: str, utilisation_pct: float = 50.0) -> PortRow:
+    return PortRow(port, node, peer, layer, 1000, 1_500_000, 0, 50, utilisation_pct, utilisation_pct)
 
 
 def point(subflows: int, seed: int = 1, status: Status = Status.OK, k: int = 4) -> PointSummary:

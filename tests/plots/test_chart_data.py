@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import pytest
 
-from engines.result import Status
+from engines.result import FlowRow, PortRow, Status
 from plots.data import file_stems, panels
-from tests.plots.points_lab import MEANS, SIGCOMM11_LEVELS, point
+from tests.plots.points_lab import MEANS, SIGCOMM11_LEVELS, flow_row, point, port_row
 
 
 def test_suspect_and_failed_seeds_are_in_no_mean() -> None:
@@ -49,6 +50,24 @@ def test_one_setting_has_a_short_file_name() -> None:
     assert file_stems("rank", panels([point(1), point(2)])) == ["rank-fat_tree-k4-one_to_one"]
 
 
+def flows_between(pairs: Sequence[tuple[str, str]]) -> tuple[FlowRow, ...]:
+    return tuple(dataclasses.replace(flow_row(), flow=n, src=a, dst=b) for n, (a, b) in enumerate(pairs))
+
+
+def test_the_optimum_is_what_shared_host_links_leave_a_flow() -> None:
+    def optimum(pairs: Sequence[tuple[str, str]], ports: tuple[PortRow, ...] = ()) -> float:
+        of = dataclasses.replace(point(1), flows=flows_between(pairs), ports=ports)
+        return panels([of])[0].optimum_pct
+
+    assert panels([point(1)])[0].optimum_pct == 100, "nothing known"
+    assert optimum([("a", "b"), ("b", "a")]) == 100
+    assert optimum([("a", "d"), ("b", "d"), ("c", "d"), ("d", "d")]) == 25
+    several = [(client, server) for server in "abcd" for client in "wxyz"]
+    assert optimum(several) == 25
+    two_each = tuple(port_row(n, host, f"e{n}", "host-edge") for n, host in enumerate("aabbccddwwxxyyzz"))
+    assert optimum(several, two_each) == 50
+
+
 def test_published_levels_name_the_papers_size_where_it_is_not_ours() -> None:
     level = SIGCOMM11_LEVELS[0]
-    assert (level.bound, level.size(8, ": "), level.size(4, ": ")) == ("< 50 %", "", "k=8: ")
+    assert (level.bound, level.cited(8), level.cited(4)) == ("< 50 %", "SIGCOMM'11", "SIGCOMM'11 (k=8)")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 import statistics
 from pathlib import Path
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 import pytest
 
 from engines.result import Status
 from fabric.errors import StoreError
-from plots import rank, style, throughput
+from plots import rank, saving, style, throughput
 from plots.data import PointSummary, panels
 from tests.plots.points_lab import MEANS, SIGCOMM11_LEVELS, point
 
@@ -32,21 +34,30 @@ CASES: dict[str, list[PointSummary]] = {
     "above 100 %": [dataclasses.replace(point(8), goodput_pct_mean=131.0, flows_pct=(128.0, 134.0))],
     "zero": [dataclasses.replace(point(1), goodput_pct_mean=0.0, flows_pct=(0.0, 0.0))],
     "one flow": [dataclasses.replace(point(2), flows_pct=(90.0,), hosts=2)],
+    "hostile reason": [
+        dataclasses.replace(point(8, 1, Status.SUSPECT), reasons=("\x1b[1m$x_{$ <&", "y" * 300))
+    ],
     "32 subflows": [point(1), dataclasses.replace(point(8), subflows=32)],
 }
 
 
-def _svg_text(path: Path) -> str:
-    """Words of an SVG whose glyphs are paths: matplotlib keeps each text as a comment."""
-    return path.read_text()
+UNMEASURED = {"rank": {"all failed", "no flow table"}}
+"""Cases without a number that a chart could show."""
+
+
+def words_of(svg: Path) -> str:
+    """All text of a chart, with plain spaces; raises ParseError for an SVG that is none."""
+    lines = (element.text for element in ElementTree.parse(svg).iter() if element.tag.endswith("text"))
+    return " ".join(line for line in lines if line).replace("\N{NO-BREAK SPACE}", " ")
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_any_points_give_charts(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(style, "FORMATS", ("svg",))  # the drawing is the same for all, fonts in PDF are slow
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))  # the drawing is the same for all, fonts in PDF are slow
     for chart in (throughput, rank):
-        (path,) = chart.draw(CASES[case], tmp_path, expected=ALL, levels=SIGCOMM11_LEVELS)
-        assert _svg_text(path).endswith("</svg>\n")
+        paths = chart.draw(CASES[case], tmp_path, expected=ALL, levels=SIGCOMM11_LEVELS)
+        assert len(paths) == (case not in UNMEASURED.get(chart.CHART, ()))
+        assert all("FatTree k=" in words_of(path) for path in paths)
 
 
 def test_every_chart_comes_whole_in_three_formats(tmp_path: Path) -> None:
@@ -58,30 +69,41 @@ def test_every_chart_comes_whole_in_three_formats(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 6, "nothing half written stays behind"
 
 
+def test_charts_can_stand_in_one_page(tmp_path: Path) -> None:
+    """No id in two charts, no word as a picture of letters."""
+    svgs = [chart.draw(CASES["every status"], tmp_path, expected=ALL)[0] for chart in (throughput, rank)]
+    ids = [element.get("id") for svg in svgs for element in ElementTree.parse(svg).iter()]
+    named = [one for one in ids if one]
+    assert len(named) == len(set(named)) > 0
+    for svg in svgs:
+        references = set(re.findall(r"(?:url\(#|href=\"#)([^)\"]+)", svg.read_text()))
+        assert references and references <= set(named)
+
+
 def test_no_points_no_charts(tmp_path: Path) -> None:
     assert throughput.draw([], tmp_path) == rank.draw([], tmp_path) == []
 
 
 def test_a_chart_says_what_is_not_there_and_what_was_published(tmp_path: Path) -> None:
     points = [point(1), point(2, status=Status.FAILED), point(8, status=Status.SUSPECT)]
-    svg = _svg_text(throughput.draw(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS)[0])
-    for words in ("missing", "failed", "SIGCOMM'11", "k=8: &lt; 50 %", "about 95 %", "reason of suspect"):
-        assert f"{words}" in svg, words
-    svg = _svg_text(rank.draw(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS)[0])
-    for words in ("MPTCP 3: missing", "MPTCP 2: failed", "MPTCP 8 (suspect)"):
-        assert words in svg, words
+    told = words_of(throughput.draw(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS)[0])
+    for words in ("missing", "failed", "SIGCOMM'11 (k=8)", "< 50 %", "about 95 %", "reason of suspect"):
+        assert words in told, words
+    told = words_of(rank.draw(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS)[0])
+    for words in ("missing: MPTCP 3", "failed: MPTCP 2", "MPTCP 8 (suspect)"):
+        assert words in told, words
 
 
 def test_published_levels_belong_to_their_topology_and_workload(tmp_path: Path) -> None:
     points = [dataclasses.replace(point(1), topology="dual_homed_fat_tree")]
-    assert "SIGCOMM" not in _svg_text(throughput.draw(points, tmp_path, levels=SIGCOMM11_LEVELS)[0])
+    assert "SIGCOMM" not in words_of(throughput.draw(points, tmp_path, levels=SIGCOMM11_LEVELS)[0])
 
 
 def test_the_caption_has_every_parameter() -> None:
     (panel,) = panels([point(n, seed) for n in (1, 8) for seed in range(1, 7)])
     told = style.parameters(panel).replace("\N{NO-BREAK SPACE}", " ")
     for words in (
-        "k=4, 16 hosts", "5 Mb/s (auto)", "queues 100 packets", "40 s", "n = 6 (seeds 1-6)", "reno",
+        "k=4, 16 hosts", "5 Mb/s (auto)", "queues of 100 packets", "40 s", "n = 6 (seeds 1-6)", "reno",
         "engine mininet", "data plane fabric", "Linux 6.1.0",
     ):  # fmt: skip
         assert words in told, words
@@ -93,6 +115,10 @@ def test_titles_state_findings_of_good_points_only() -> None:
     (panel,) = panels([*good, point(8, status=Status.SUSPECT)])
     assert throughput.finding(panel) == "MPTCP with 6 subflows reaches 85 % of optimal, TCP 47 %"
     assert rank.finding(panel).startswith("With 6 subflows the slowest flow gets 80 %")
+    (panel,) = panels([point(1, status=Status.SUSPECT), point(8, status=Status.SUSPECT)])
+    assert throughput.finding(panel) == (
+        "No finding, all points are suspect; what is seen: TCP 47 %, MPTCP 8 88 %"
+    )
     (panel,) = panels([point(1, status=Status.FAILED)])
     assert throughput.finding(panel) == "Mean goodput"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plots import style
+from plots import saving
 from plots.registry import CHARTS
 from tests.plots.points_lab import point
 
@@ -18,7 +18,7 @@ from tests.plots.points_lab import point
 def test_every_chart_draws_and_explains_itself(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(style, "FORMATS", ("svg",))
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))
     chart = CHARTS[name]
     assert chart.draw([], tmp_path) == []
     files = chart.draw([point(1), point(8)], tmp_path, expected=(1, 8))
