@@ -28,5 +28,5 @@ used=$("$python" -c 'import fabric._core; print(fabric._core.__file__)')
 case $used in "$build"/*) ;; *) echo "sanitize.sh: the instrumented core is not the one in use: $used" >&2; exit 1 ;; esac
 
 tests=(tests/fabric tests/engines/test_subflow_index.py)
-[ "$(id -u)" != 0 ] || tests+=(tests/emulation/test_fabric_frames.py tests/emulation/test_socket_table.py)
+[ "$(id -u)" != 0 ] || tests+=(tests/emulation/test_{fabric_frames,socket_table,path_pings}.py)
 "$python" -m pytest -p no:cacheprovider -o pythonpath= "${tests[@]}"

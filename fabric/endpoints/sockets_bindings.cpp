@@ -1,6 +1,11 @@
-// Python's way to what the kernel knows of all hosts' sockets.
+// Python's way to what the kernel knows of all hosts' sockets, and to pings between them.
 #include "bindings.hpp"
 
+#include <arpa/inet.h>
+
+#include <limits>
+
+#include "endpoints/pinger.hpp"
 #include "endpoints/socket_dump.hpp"
 
 namespace fabric {
@@ -67,9 +72,83 @@ SocketDump make_dump(const std::vector<std::string>& names, const std::vector<in
   return {std::move(hosts), to_vector(request)};
 }
 
+std::vector<FileDescriptor> adopt(const std::vector<int>& sockets) {
+  std::vector<FileDescriptor> owned;
+  owned.reserve(sockets.size());
+  for (const int socket : sockets) owned.emplace_back(socket, "ping socket");
+  return owned;
+}
+
+using ProbeNumbers = std::tuple<std::size_t, std::uint32_t, std::uint16_t>;
+
+std::vector<PingProbe> probes_of(const std::vector<ProbeNumbers>& numbers) {
+  std::vector<PingProbe> probes;
+  for (const auto& [socket, ip, port] : numbers) {
+    PingProbe probe;
+    probe.socket = socket;
+    probe.to.sin_family = AF_INET;
+    probe.to.sin_addr.s_addr = htonl(ip);
+    probe.to.sin_port = htons(port);
+    probes.push_back(probe);
+  }
+  return probes;
+}
+
+nb::dict to_columns(const std::vector<Ping>& pings) {
+  std::vector<double> sent_s;
+  std::vector<std::uint32_t> probe;
+  std::vector<double> out_ms;
+  std::vector<double> back_ms;
+  for (const Ping& ping : pings) {
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    sent_s.push_back(static_cast<double>(ping.sent_ns) / 1e9);
+    probe.push_back(ping.probe);
+    out_ms.push_back(ping.answered() ? static_cast<double>(ping.out_ns) / 1e6 : kNone);
+    back_ms.push_back(ping.answered() ? static_cast<double>(ping.back_ns) / 1e6 : kNone);
+  }
+  nb::dict out;
+  out["sent_s"] = to_array(std::move(sent_s));
+  out["probe"] = to_array(std::move(probe));
+  out["out_ms"] = to_array(std::move(out_ms));
+  out["back_ms"] = to_array(std::move(back_ms));
+  return out;
+}
+
+void bind_pinger(nb::module_& module) {
+  using Release = nb::call_guard<nb::gil_scoped_release>;
+  nb::class_<Pinger>(module, "Pinger")
+      .def(
+          "__init__",
+          [](Pinger* self, const std::vector<int>& sockets, const std::vector<ProbeNumbers>& probes,
+             double interval_ms, double lost_after_s, int cpu) {
+            PingOptions options;
+            options.interval_ns = static_cast<std::int64_t>(interval_ms * 1e6);
+            options.lost_after_ns = static_cast<std::int64_t>(lost_after_s * 1e9);
+            options.cpu = cpu;
+            new (self) Pinger(adopt(sockets), probes_of(probes), options);
+          },
+          "sockets"_a, "probes"_a, nb::kw_only(), "interval_ms"_a, "lost_after_s"_a, "cpu"_a = -1)
+      .def("start", &Pinger::start, Release())
+      .def("pause", &Pinger::pause)
+      .def("stop", &Pinger::stop, Release())
+      .def(
+          "take",
+          [](Pinger& self, bool all) {
+            std::vector<Ping> pings;
+            {
+              const nb::gil_scoped_release release;
+              pings = self.take(all);
+            }
+            return to_columns(pings);
+          },
+          "all"_a = false)
+      .def("cpu_s", [](Pinger& self) { return static_cast<double>(self.cpu_ns()) / 1e9; });
+}
+
 }  // namespace
 
 void bind_sockets(nb::module_& module) {
+  bind_pinger(module);
   module.attr("SOCKET_RECORD") = socket_record_dtype();
   nb::class_<SocketDump>(module, "SocketDump")
       .def(

@@ -1,0 +1,136 @@
+"""Ports that make pings take the paths of a TCP connection, in both directions.
+
+A packet's path follows from its 5-tuple alone, so other ports can be searched for which a UDP packet meets
+the same decisions at every switch as the connection's data, and the answer the same as its ACKs. The flow
+hash is a CRC, which is linear: what ports contribute to it is tabulated once, and thousands of pairs are
+tried in one numpy expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from controllers.groups import EcmpTables
+from controllers.hashing import PROTO_TCP, PROTO_UDP, FiveTuple, flow_hash, mix, switch_seed
+from controllers.routing import ecmp, path
+from fabric.errors import UsageError
+from topos.topology import Topology
+
+Hashes = npt.NDArray[np.uint32]
+
+FIRST_PORT, LAST_PORT = 40000, 65535
+MOST_SOURCE_PORTS = 512
+"""Source ports tried, each with all destination ports: 13 million pairs, where k=32 needs 65 536."""
+_CHUNK = 4096
+
+
+class Decision(NamedTuple):
+    """A packet with hash h goes this way if mix(h, seed) mod `modulus` is `value`."""
+
+    seed: int
+    modulus: int
+    value: int
+
+
+def _hashed(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> list[Decision]:
+    count = tables.path_count(switch, target)
+    return [Decision(seed, count, mix(h, seed) % count)]
+
+
+def _ecmp(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> list[Decision]:
+    decisions = []
+    for node in ecmp(tables, seed, h, switch, target)[:-1]:
+        own, size = switch_seed(seed, node), len(tables.group(node, target))
+        decisions.append(Decision(own, size, mix(h, own) % size))
+    return decisions
+
+
+DECISIONS: dict[str, Callable[[EcmpTables, int, int, int, int], list[Decision]]] = {
+    "hashed": _hashed,
+    "ecmp": _ecmp,
+}
+"""What has to come out alike for two hashes to take one path, by routing policy."""
+
+
+class ProbePorts:
+    """Finds the ports, for one network, policy and seed. Raises UsageError for a policy whose paths do not
+    follow from the 5-tuple."""
+
+    def __init__(self, topology: Topology, tables: EcmpTables, policy: str, seed: int) -> None:
+        if policy not in DECISIONS:
+            raise UsageError(
+                f"with routing policy '{policy}' no ping can be made to take a flow's path: "
+                f"run without pings, or with one of {', '.join(DECISIONS)}"
+            )
+        self._topology = topology
+        self._tables = tables
+        self._policy = policy
+        self._seed = seed
+        self._ports = np.arange(FIRST_PORT, LAST_PORT + 1)
+        self._as_source = _contributions(self._ports, lambda port: (port, 0))
+        self._as_destination = _contributions(self._ports, lambda port: (0, port))
+
+    def find(self, src: str, sport: int, dst: str, dport: int) -> tuple[int, int] | None:
+        """UDP source and destination port, for pings from `src` to `dst` that take the paths of the TCP
+        connection between these addresses and ports. None when there are none (there always are, for up
+        to thousands of equal paths). Raises UsageError when no path joins the addresses.
+
+        Several connections may be given the same ports: the same two paths are theirs.
+        """
+        there = self._decisions(FiveTuple(src, dst, PROTO_TCP, sport, dport))
+        back = self._decisions(FiveTuple(dst, src, PROTO_TCP, dport, sport))
+        base_there = np.uint32(flow_hash(FiveTuple(src, dst, PROTO_UDP, 0, 0)))
+        base_back = np.uint32(flow_hash(FiveTuple(dst, src, PROTO_UDP, 0, 0)))
+        for source in range(MOST_SOURCE_PORTS):
+            from_source = base_there ^ self._as_source[source]
+            to_source = base_back ^ self._as_destination[source]
+            for first in range(0, len(self._ports), _CHUNK):
+                near = np.arange(first, min(first + _CHUNK, len(self._ports)))
+                near = near[_holds(from_source ^ self._as_destination[near], there)]
+                near = near[_holds(to_source ^ self._as_source[near], back)]
+                if len(near):
+                    return FIRST_PORT + source, int(self._ports[near[0]])
+        return None
+
+    def _decisions(self, flow: FiveTuple) -> list[Decision]:
+        path(self._topology, self._tables, self._policy, self._seed, flow)  # says so when there is none
+        source, target = self._topology.nic_by_ip(flow.src), self._topology.nic_by_ip(flow.dst)
+        column = self._tables.attach.index(target.switch)
+        met = DECISIONS[self._policy](self._tables, self._seed, flow_hash(flow), source.switch, column)
+        return [decision for decision in met if decision.modulus > 1]
+
+
+def _contributions(ports: npt.NDArray[np.int64], pair: Callable[[int], tuple[int, int]]) -> Hashes:
+    """What each port adds (by XOR) to the flow hash of a packet without ports, where `pair` puts it."""
+
+    def hash_of(sport: int, dport: int) -> int:
+        return flow_hash(FiveTuple("0.0.0.0", "0.0.0.0", PROTO_UDP, sport, dport))
+
+    none = hash_of(0, 0)
+    added = np.zeros(len(ports), np.uint32)
+    for bit in range(16):
+        weight = np.uint32(hash_of(*pair(1 << bit)) ^ none)
+        added ^= np.where(ports >> bit & 1, weight, np.uint32(0))
+    return added
+
+
+def _holds(h: Hashes, decisions: Sequence[Decision]) -> npt.NDArray[np.bool_]:
+    """Which hashes meet all decisions."""
+    met = np.ones(len(h), np.bool_)
+    for seed, modulus, value in decisions:
+        met &= mix_all(h, seed) % np.uint32(modulus) == value
+    return met
+
+
+def mix_all(h: Hashes, seed: int) -> Hashes:
+    """hashing.mix of every hash."""
+    h = h ^ np.uint32(seed)
+    h = h ^ h >> np.uint32(16)
+    h = h * np.uint32(0x85EBCA6B)
+    h = h ^ h >> np.uint32(13)
+    h = h * np.uint32(0xC2B2AE35)
+    return h ^ h >> np.uint32(16)
