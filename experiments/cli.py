@@ -39,8 +39,12 @@ from experiments.profiles import PROFILES
 from experiments.progress import PlainProgress, duration, label, point_fields, state, write_json
 from experiments.sweep import Job, pending_jobs
 from fabric.errors import UsageError
+from plots.registry import CHARTS
+from workloads import matrices
+from workloads.matrices import MATRICES
 
 VERSION = "0.1.0"
+LIST_WIDTH = 28
 
 
 @click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
@@ -52,13 +56,16 @@ def main() -> None:
 @main.command("list")
 @json_option
 def list_(as_json: bool) -> None:
-    """What there is: experiments, topologies, workloads, engines, profiles."""
+    """What there is: experiments, figures, charts, topologies, workloads, engines, profiles."""
     known = {
         "experiments": {e.name: e.title for e in registry.EXPERIMENTS.values()},
+        "charts": {chart.name: chart.title for chart in CHARTS.values()},
         "topologies": {
             kind: f"{f.title}, e.g. {f.alias},{f.minimum}" for kind, f in topos.TOPOLOGIES.items()
         },
-        "workloads": dict.fromkeys(sweep_workloads(), ""),
+        "workloads": {
+            matrices.label(name, MATRICES[name].defaults): MATRICES[name].title for name in sweep_workloads()
+        },
         "congestion controls": dict.fromkeys(CONGESTION_CONTROLS, ""),
         "engines": dict.fromkeys(engines.ENGINES, ""),
         "profiles": {p.name: p.about for p in PROFILES.values()},
@@ -69,7 +76,7 @@ def list_(as_json: bool) -> None:
     for heading, entries in known.items():
         click.echo(f"{heading}:")
         for name, about in entries.items():
-            click.echo(f"  {name:<20} {about}".rstrip())
+            click.echo(f"  {name:<{LIST_WIDTH}} {about}".rstrip())
 
 
 @main.command()

@@ -10,8 +10,8 @@ from __future__ import annotations
 from engines.spec import SamplingSpec, TopologySpec
 from experiments.experiment import Experiment, Figure
 from experiments.options import QUEUE_SAMPLE_MS, Defaults
-from experiments.published import FIGURES, ONE_TO_ONE
 from experiments.rate import Auto
+from experiments.statements import FIGURES
 from experiments.sweeps import fat_trees, points_on
 
 FOLDER = "cs244"
@@ -39,7 +39,7 @@ def _figure(number: int, title: str, about: str, defaults: Defaults, charts: tup
         topologies=fat_trees,
         points=points_on(fat_trees),
         charts=charts,
-        published=ONE_TO_ONE if number == 1 else FIGURES[number],
+        published=FIGURES[number],
         cpu_bound=cpu_bound,
     )
 

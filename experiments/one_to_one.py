@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from experiments.experiment import Experiment, Figure
 from experiments.options import Defaults
-from experiments.published import ONE_TO_ONE
+from experiments.statements import ONE_TO_ONE
 from experiments.sweeps import fat_trees, points_on
 
 NAME = "cs244-one-to-one"

@@ -18,6 +18,7 @@ from rich.table import Table
 from engines.result import Status
 from engines.spec import RunSpec
 from experiments import summary
+from experiments.rate import named
 from experiments.reference import is_reference
 from experiments.store import finite
 from experiments.sweep import Job, Place, Progress
@@ -37,8 +38,8 @@ def duration(seconds: float) -> str:
 def label(spec: RunSpec) -> str:
     """A point in a reader's words: `k=8 one_to_one, MPTCP 4 subflows, seed 1`."""
     if is_reference(spec):
-        return f"k={spec.topology.k} reference, one uncongested TCP flow"
-    return f"k={spec.topology.k} {workload_label(spec)}, {transport_label(spec)}, seed {spec.seed}"
+        return f"{named(spec.topology)} reference, one uncongested TCP flow"
+    return f"{named(spec.topology)} {workload_label(spec)}, {transport_label(spec)}, seed {spec.seed}"
 
 
 def workload_label(spec: RunSpec) -> str:
@@ -184,8 +185,8 @@ class RichProgress:
 def _live_label(spec: RunSpec) -> str:
     """Short: with bar, phase and time left it shares a line of 80 columns."""
     if is_reference(spec):
-        return f"k={spec.topology.k} reference"
-    return f"k={spec.topology.k} {short_label(spec.transport.subflows)} seed {spec.seed}"
+        return f"{named(spec.topology)} reference"
+    return f"{named(spec.topology)} {short_label(spec.transport.subflows)} seed {spec.seed}"
 
 
 class JsonProgress:

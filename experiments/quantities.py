@@ -1,17 +1,27 @@
 """What published statements are about, as numbers read off stored points. Pure, but for reading samples.
 
-A quantity is measured at each seed and then averaged over the seeds.
+A quantity is measured at each seed and then averaged over the seeds. Links and queues are those between
+switches or from a switch to a host, one of each direction: a host's own queue is not the network's.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from engines.result import Status
+import numpy as np
+
+from engines.result import PortRow, Status, Table
 from experiments.published import Published
 from experiments.summary import Judged
+from fabric.errors import StoreError
+
+BUSY_LINK_PCT = 50.0
+UNUSED_LINK_PCT = 5.0
+"""Below this a link carries no flow, at most ACKs: those of one full flow take about 2.4 % of a link."""
+QUEUE_IN_USE_PKTS = 5.0
+"""Mean length from which on a queue's variation says anything."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +38,8 @@ class Measured:
 
 
 Measure = Callable[[Sequence[Judged], Published], Measured | None]
+OfPoint = Callable[[Judged], float | None]
+BySubflows = dict[int, Judged]
 
 
 @dataclass(frozen=True)
@@ -39,44 +51,223 @@ class Quantity:
     measure: Measure
 
 
-def points_of(points: Sequence[Judged], row: Published, subflows: int | None = None) -> list[Judged]:
-    """The points a statement is about: its network, workload and subflows (or those given)."""
-    key = (row.topology, row.k, row.workload, subflows or row.subflows)
-    return [p for p in points if _place(p) == key]
+def _place(point: Judged) -> tuple[str, int, str]:
+    return point.spec.topology.kind, point.spec.topology.k, point.spec.workload.matrix
 
 
-def _place(point: Judged) -> tuple[str, int, str, int]:
-    spec = point.spec
-    return spec.topology.kind, spec.topology.k, spec.workload.matrix, spec.transport.subflows
+def _seeds(points: Sequence[Judged], row: Published) -> list[BySubflows]:
+    """The points of the statement's network and workload, one dictionary a seed."""
+    seeds: dict[int, BySubflows] = {}
+    for point in points:
+        if _place(point) == (row.topology, row.k, row.workload):
+            seeds.setdefault(point.spec.seed, {})[point.spec.transport.subflows] = point
+    return list(seeds.values())
 
 
-def over_seeds(points: Sequence[Judged], value_of: Callable[[Judged], float | None]) -> Measured | None:
-    """The mean of `value_of` over the points that have one; None without any."""
-    values = [(value, p) for p in points if (value := value_of(p)) is not None]
-    if not values:
+def _measured(values: Iterable[tuple[float | None, Iterable[Judged]]]) -> Measured | None:
+    """The mean of the values there are, each with the points behind it; None without any."""
+    known = [(value, list(behind)) for value, behind in values if value is not None]
+    if not known:
         return None
-    numbers = [value for value, _ in values]
-    spread = statistics.stdev(numbers) if len(numbers) > 1 else None
-    suspect = any(p.status is Status.SUSPECT for _, p in values)
-    return Measured(statistics.fmean(numbers), spread, len(numbers), suspect)
+    numbers = [value for value, _ in known]
+    return Measured(
+        statistics.fmean(numbers),
+        statistics.stdev(numbers) if len(numbers) > 1 else None,
+        len(numbers),
+        any(point.status is Status.SUSPECT for _, behind in known for point in behind),
+    )
 
 
-def each(value_of: Callable[[Judged], float | None]) -> Measure:
-    """The measure that takes `value_of` each of the points a statement is about."""
+def each(value_of: OfPoint) -> Measure:
+    """`value_of` each point of the statement's number of subflows."""
 
     def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        return over_seeds(points_of(points, row), value_of)
+        chosen = [seed[row.subflows] for seed in _seeds(points, row) if row.subflows in seed]
+        return _measured((value_of(point), [point]) for point in chosen)
 
     return measure
 
 
-def _goodput(of: str) -> Measure:
-    return each(lambda p: getattr(p.goodput_pct, of) if p.goodput_pct else None)
+def over_tcp(value_of: OfPoint) -> Measure:
+    """`value_of` at the statement's number of subflows, divided by TCP's with the same seed."""
+
+    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
+        pairs = [(s[row.subflows], s[1]) for s in _seeds(points, row) if row.subflows in s and 1 in s]
+        return _measured((_ratio(value_of(one), value_of(tcp)), (one, tcp)) for one, tcp in pairs)
+
+    return measure
+
+
+def over_topology(kind: str, value_of: OfPoint) -> Measure:
+    """`value_of` on the statement's topology, divided by that on `kind` of the same size and seed."""
+
+    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
+        others = {_key(p): p for p in points if p.spec.topology.kind == kind}
+        chosen = [seed[row.subflows] for seed in _seeds(points, row) if row.subflows in seed]
+        pairs = [(point, others[_key(point)]) for point in chosen if _key(point) in others]
+        return _measured((_ratio(value_of(one), value_of(other)), (one, other)) for one, other in pairs)
+
+    return measure
+
+
+def _key(point: Judged) -> tuple[object, ...]:
+    return *_place(point)[1:], point.spec.transport.subflows, point.spec.seed
+
+
+def slope(value_of: OfPoint) -> Measure:
+    """The least-squares slope of `value_of` against the number of subflows (TCP: 1), from 3 counts on."""
+
+    def of(seed: BySubflows) -> float | None:
+        known = [(count, value) for count, point in seed.items() if (value := value_of(point)) is not None]
+        if len(known) < 3:
+            return None
+        counts, values = zip(*known, strict=True)
+        return statistics.linear_regression(counts, values).slope
+
+    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
+        return _measured((of(seed), seed.values()) for seed in _seeds(points, row))
+
+    return measure
+
+
+def dip(value_of: OfPoint) -> Measure:
+    """`value_of` at the statement's number of subflows less the mean of one fewer and one more."""
+
+    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
+        n = row.subflows
+        trios = [[s[n], s[n - 1], s[n + 1]] for s in _seeds(points, row) if {n, n - 1, n + 1} <= set(s)]
+        return _measured((_below_neighbours([value_of(p) for p in trio]), trio) for trio in trios)
+
+    return measure
+
+
+def _below_neighbours(values: Sequence[float | None]) -> float | None:
+    here, before, after = values
+    return None if here is None or before is None or after is None else here - (before + after) / 2
+
+
+def _ratio(a: float | None, b: float | None) -> float | None:
+    return None if a is None or not b else a / b
+
+
+def _goodput(of: str) -> OfPoint:
+    return lambda p: getattr(p.goodput_pct, of) if p.goodput_pct else None
+
+
+def _goodput_mbps(point: Judged) -> float | None:
+    return point.goodput_mbps.mean if point.goodput_mbps else None
+
+
+def _of_link_pct(point: Judged) -> float | None:
+    """Mean goodput in % of the link rate: needs no reference, which a saturated machine may not have."""
+    return 100 * point.goodput_mbps.mean / point.spec.link.rate_mbps if point.goodput_mbps else None
+
+
+def _between_switches(point: Judged) -> list[PortRow]:
+    return [port for port in point.point.ports if "host" not in port.layer.split("-")]
+
+
+def _of_switches(point: Judged) -> list[PortRow]:
+    return [port for port in point.point.ports if not port.layer.startswith("host-")]
+
+
+def _share_of_links(counts: Callable[[PortRow], bool]) -> OfPoint:
+    """% of the links between switches for which `counts` holds; None where there are none (a star)."""
+
+    def of(point: Judged) -> float | None:
+        links = _between_switches(point)
+        return 100 * sum(map(counts, links)) / len(links) if links else None
+
+    return of
+
+
+def _worst_queue(point: Judged) -> float | None:
+    return max((float(port.max_queue_pkts) for port in _of_switches(point)), default=None)
+
+
+def _table(point: Judged, name: str) -> Table | None:
+    """A sample table; None where it was not sampled or cannot be read, which the charts say too."""
+    try:
+        return point.point.sample(name) if name in point.point.sample_rows else None
+    except StoreError:
+        return None
+
+
+def _queued(point: Judged) -> tuple[np.ndarray, np.ndarray] | None:
+    """Sampled instants in s, and packets at each instant in each switch queue (instants x queues)."""
+    lengths, instants = _table(point, "queues"), _table(point, "queue_times")
+    if lengths is None or instants is None or not len(instants):
+        return None
+    times = np.unique(instants["t_s"])
+    ports = np.array([port.port for port in _of_switches(point)])
+    queued = np.zeros((len(times), len(ports)))
+    mine = np.isin(lengths["port"], ports)
+    rows = np.searchsorted(times, lengths["t_s"][mine])
+    queued[rows, np.searchsorted(ports, lengths["port"][mine])] = lengths["pkts"][mine]
+    return times, queued
+
+
+def _queue_growth(point: Judged) -> float | None:
+    """Packets in all queues in the last quarter of the run over those in the second; the first fills them."""
+    sampled = _queued(point)
+    if sampled is None or len(sampled[0]) < 8:
+        return None
+    quarter = np.array_split(sampled[1].sum(axis=1), 4)
+    return _ratio(float(quarter[3].mean()), float(quarter[1].mean()))
+
+
+def _queue_variation_pct(point: Judged) -> float | None:
+    """Standard deviation over time in % of the mean: the median over the queues in use."""
+    sampled = _queued(point)
+    if sampled is None:
+        return None
+    means, deviations = sampled[1].mean(axis=0), sampled[1].std(axis=0)
+    used = means >= QUEUE_IN_USE_PKTS
+    return float(np.median(100 * deviations[used] / means[used])) if used.any() else None
+
+
+def _longest_rtt_s(point: Judged) -> float | None:
+    pings = _table(point, "pings")
+    if pings is None or not len(pings) or np.isnan(pings["rtt_ms"]).all():
+        return None
+    return float(np.nanmax(pings["rtt_ms"])) / 1000
+
+
+def _rtt_variation_pct(point: Judged) -> float | None:
+    """Standard deviation of a flow's pings in % of their mean: the mean over the flows."""
+    flows = [100 * f.ping_ms_std / f.ping_ms_mean for f in point.point.flows if f.ping_ms_mean > 0]
+    return statistics.fmean(flows) if flows else None
 
 
 QUANTITIES: dict[str, Quantity] = {
-    "goodput_pct_mean": Quantity("% of optimal", "the mean goodput of the flows", _goodput("mean")),
-    "goodput_pct_min": Quantity("% of optimal", "the goodput of the slowest flow", _goodput("minimum")),
-    "goodput_pct_median": Quantity("% of optimal", "the goodput of the median flow", _goodput("median")),
-    "cpu_busy_pct": Quantity("% of the machine", "busy CPU time", each(lambda p: p.metric("cpu_busy_pct"))),
+    "goodput_pct_mean": Quantity("% of optimal", "the mean goodput of the flows", each(_goodput("mean"))),
+    "goodput_pct_min": Quantity("% of optimal", "the slowest flow's goodput", each(_goodput("minimum"))),
+    "goodput_pct_median": Quantity("% of optimal", "the median flow's goodput", each(_goodput("median"))),
+    "goodput_over_tcp": Quantity("x TCP", "mean goodput over TCP's", over_tcp(_goodput_mbps)),
+    "goodput_slope": Quantity(
+        "% of a link a subflow", "how goodput grows with subflows", slope(_of_link_pct)
+    ),
+    "goodput_dip": Quantity("% of a link", "goodput less that of its neighbours", dip(_of_link_pct)),
+    "goodput_over_single_homed": Quantity(
+        "x FatTree", "mean goodput over the FatTree's", over_topology("fat_tree", _goodput_mbps)
+    ),
+    "links_busy_pct": Quantity(
+        "% of links",
+        f"links between switches more than {BUSY_LINK_PCT:g} % used",
+        each(_share_of_links(lambda port: port.utilisation_pct > BUSY_LINK_PCT)),
+    ),
+    "links_unused_pct": Quantity(
+        "% of links",
+        f"links between switches less than {UNUSED_LINK_PCT:g} % used",
+        each(_share_of_links(lambda port: port.utilisation_pct < UNUSED_LINK_PCT)),
+    ),
+    "cpu_busy_pct": Quantity("% of CPU", "busy CPU time", each(lambda p: p.metric("cpu_busy_pct"))),
+    "cpu_slope": Quantity(
+        "% of CPU a subflow", "how CPU grows with subflows", slope(lambda p: p.metric("cpu_busy_pct"))
+    ),
+    "queue_pkts_max": Quantity("packets", "the longest queue of a switch", each(_worst_queue)),
+    "queue_growth": Quantity("x", "packets queued late in the run over early", each(_queue_growth)),
+    "queue_variation_pct": Quantity("% of mean", "deviation of queue lengths", each(_queue_variation_pct)),
+    "rtt_s_max": Quantity("s", "the longest round trip of a ping", each(_longest_rtt_s)),
+    "rtt_variation_pct": Quantity("% of mean", "deviation of round-trip times", each(_rtt_variation_pct)),
 }

@@ -34,7 +34,7 @@ class Auto:
     def of(self, carried: RateChoice, topology: TopologySpec) -> RateChoice:
         """The rate for `topology`, given the one `carried` on its basis."""
         basis = self.basis(topology)
-        told = "" if basis == topology else f", of {basis.kind} {_size(basis)}"
+        told = "" if basis == topology else f", of {named(basis)}"
         times = "" if self.overload == 1.0 else f"{self.overload:g} x "
         rate = None if carried.rate_mbps is None else self.overload * carried.rate_mbps
         return RateChoice(rate, f"{times}{carried.how}{told}")
@@ -79,9 +79,11 @@ def choose_rate(topology: TopologySpec, engine: Engine, observer: Observer) -> R
         return choice
     from engines.emulation import calibrate  # noqa: PLC0415
 
-    observer.note(f"measuring which link rate this machine carries on {topology.kind} {_size(topology)}")
+    observer.note(f"measuring which link rate this machine carries at {named(topology)}")
     return RateChoice(float(calibrate.calibrate(topology, observer, engine)), MEASURED)
 
 
-def _size(topology: TopologySpec) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sorted(topology.params.items()))
+def named(topology: TopologySpec) -> str:
+    """A network in a few letters: `k=8` for a FatTree, `dual_homed_fat_tree k=8`, `star n=16`."""
+    size = ", ".join(f"{name}={value}" for name, value in sorted(topology.params.items()))
+    return size if topology.kind == "fat_tree" else f"{topology.kind} {size}"

@@ -66,12 +66,7 @@ class Plan:
     def rate_lines(self) -> list[str]:
         """For the reader: `link rate at k=4: 10 Mb/s (fixed)`, a line for each network and way to a rate."""
         choices = [(topology, part.rate_of(topology)) for part in self.parts for topology in part.topologies]
-        return list(dict.fromkeys(f"link rate at {_named(t)}: {_told(choice)}" for t, choice in choices))
-
-
-def _named(topology: TopologySpec) -> str:
-    size = ", ".join(f"{name}={value}" for name, value in topology.params.items())
-    return size if topology.kind == "fat_tree" else f"{topology.kind} {size}"
+        return list(dict.fromkeys(f"link rate at {rate.named(t)}: {_told(choice)}" for t, choice in choices))
 
 
 def _told(choice: RateChoice) -> str:

@@ -16,6 +16,7 @@ from engines.spec import RunSpec, TransportSpec
 from experiments import published
 from experiments.experiment import Figure
 from experiments.progress import queue_label, short_label, state, transport_label, workload_label
+from experiments.rate import named
 from experiments.reference import is_reference
 from experiments.summary import Judged
 from experiments.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
@@ -81,9 +82,14 @@ def _group(spec: RunSpec) -> str:
     return dataclasses.replace(spec, seed=0, transport=TransportSpec(1, spec.transport.cc)).canonical()
 
 
+def _network(spec: RunSpec) -> str:
+    """`fat_tree k=8`, `star n=16`."""
+    return named(spec.topology) if spec.topology.kind != "fat_tree" else f"fat_tree {named(spec.topology)}"
+
+
 def _title(spec: RunSpec) -> Text:
     return Text(
-        f"{spec.topology.kind} k={spec.topology.k}, {workload_label(spec)}, "
+        f"{_network(spec)}, {workload_label(spec)}, "
         f"{spec.link.rate_mbps:g} Mb/s links, {queue_label(spec)} queues, {spec.transport.cc}, "
         f"{spec.routing} routing, {spec.seconds:g} s ({spec.engine})",
         style="bold",
@@ -156,7 +162,8 @@ def _print_notes(console: Console, group: Sequence[Judged], known: tuple[publish
 
 def _reference_line(judged: Judged) -> Text:
     spec, reached = judged.spec, judged.reference_mbps
-    what = f"k={spec.topology.k}, {spec.link.rate_mbps:g} Mb/s, {spec.transport.cc}"
+    queue = "" if spec.link.queue_pkts else ", unbounded queues"
+    what = f"{named(spec.topology)}, {spec.link.rate_mbps:g} Mb/s{queue}, {spec.transport.cc}"
     if reached is None:
         return Text(
             f"reference ({what}): {judged.status}, so there are no percentages: {'; '.join(judged.reasons)}"

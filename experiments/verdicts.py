@@ -13,6 +13,7 @@ from experiments.experiment import Figure
 from experiments.progress import queue_label
 from experiments.published import Published
 from experiments.quantities import QUANTITIES, Measured
+from experiments.rate import named
 from experiments.reference import is_reference
 from experiments.summary import Judged
 
@@ -64,9 +65,11 @@ def _verdict(row: Published, points: Sequence[Judged]) -> Verdict:
         if measured is None and (dubious := quantity.measure(chosen, row)) is not None:
             return Verdict(row, dubious, SUSPECT, _reason(chosen), setting)
     if measured is None:
-        return Verdict(row, None, NOT_MEASURED, f"no point has {quantity.about}", setting)
+        return Verdict(row, None, NOT_MEASURED, f"needs points that have {quantity.about}", setting)
     agrees = row.relation.holds(measured.value, row.value, row.tolerance)
-    return Verdict(row, measured, AGREES if agrees else DIFFERS, _distance(row, measured), setting)
+    return Verdict(
+        row, measured, AGREES if agrees else DIFFERS, _explained(row, measured.value, agrees), setting
+    )
 
 
 def _setting(row: Published, points: Sequence[Judged]) -> list[Judged]:
@@ -107,11 +110,10 @@ def _shown(spec: RunSpec) -> str:
 
 
 def _missing(row: Published, points: Sequence[Judged]) -> str:
-    what = f"{row.workload} on {row.topology} k={row.k}"
-    have = sorted(
-        {f"{p.spec.workload.matrix} on {p.spec.topology.kind} k={p.spec.topology.k}" for p in points}
-    )
-    return f"no points of {what}" + (f"; there are {', '.join(have)}" if have else "")
+    have = sorted({f"{p.spec.workload.matrix} at {named(p.spec.topology)}" for p in points})
+    size = "n" if row.topology == "star" else "k"
+    wanted = f"{row.workload} at {named(TopologySpec(row.topology, {size: row.k}))}"
+    return f"about {wanted}" + (f", not {', '.join(have)}" if have else ", of which there is no point")
 
 
 def _reason(points: Sequence[Judged]) -> str:
@@ -119,9 +121,11 @@ def _reason(points: Sequence[Judged]) -> str:
     return reasons[0] if reasons else "only suspect points"
 
 
-def _distance(row: Published, measured: Measured) -> str:
-    tolerance = f"tolerance {row.tolerance:g}: {row.because}" if row.tolerance else row.because
-    return tolerance or f"{measured.value:.3g} against {row.short()}"
+def _explained(row: Published, value: float, agrees: bool) -> str:
+    """How far off, and what would have counted as agreeing."""
+    tolerance = f"tolerance {row.tolerance:g}: " if row.tolerance else ""
+    off = "" if agrees else f"{abs(value - row.value):.3g} off; "
+    return f"{off}{tolerance}{row.because}"
 
 
 def fields(figure: Figure, verdict: Verdict) -> dict[str, Any]:

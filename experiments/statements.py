@@ -1,0 +1,148 @@
+"""What was published: SIGCOMM 2011 on TCP and MPTCP in data centres, and the CS244 2013 post on its figures.
+
+Reference simulations are no published numbers and have no place here. Source: targets/README.md of the
+project. A tolerance is stated with its reason; where words give a sign alone, the sign is judged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from experiments.published import Published, Relation, Source
+
+SIGCOMM11 = "Raiciu et al., Improving Datacenter Performance and Robustness with Multipath TCP, SIGCOMM 2011"
+CS244 = "Wilson, O'Connor, MPTCP on Mininet, CS244 2013: reproducing network research"
+
+BELOW, ABOUT, AT_LEAST, ABOVE = Relation.BELOW, Relation.ABOUT, Relation.AT_LEAST, Relation.ABOVE
+Bound = tuple[Relation, float]
+
+LEVEL = (5.0, "between permutations the mean moves up to 4 points (reference simulations)")
+A_FEW_LOWER = (10.0, "the post is a few points below the paper, and permutations move the mean up to 4")
+ONE_FLOW = (10.0, "one flow of 128: it depends on the permutation")
+A_BOUND = (0.0, "a bound is a bound")
+SIGN = (0.0, "the sign alone is published")
+SATURATED = (0.0, "saturated read as at most 5 % idle")
+ERRATIC = (0.0, "erratic read as a deviation of at least a third of the mean")
+
+
+def _paper(quantity: str, subflows: int, bound: Bound, words: str) -> Published:
+    """SIGCOMM 2011, FatTree k=8, random permutation."""
+    return Published(
+        quantity, "fat_tree", 8, "one_to_one", subflows, *bound, Source.TEXT, words, "SIGCOMM'11", SIGCOMM11,
+        *A_BOUND,
+    )  # fmt: skip
+
+
+ONE_TO_ONE = (
+    _paper("goodput_pct_mean", 1, (BELOW, 50), "mean goodput of TCP is below 50 % of optimal"),
+    _paper("goodput_pct_mean", 8, (ABOUT, 95), 'levels off about 95 %; "approaches 100 %"').within(*LEVEL),
+    _paper("goodput_pct_min", 8, (AT_LEAST, 70), "all flows reach at least 70 %"),
+    _paper("goodput_pct_median", 8, (AT_LEAST, 90), "more than half of the flows reach 90 %"),
+    _paper("goodput_pct_min", 1, (ABOUT, 10), "some flows about 10 %, very few near 100 %").within(*ONE_FLOW),
+)
+
+
+def _post(k: int, quantity: str, subflows: int, bound: Bound, words: str) -> Published:
+    """The CS244 2013 post, FatTree, random permutation."""
+    return Published(
+        quantity, "fat_tree", k, "one_to_one", subflows, *bound, Source.TEXT, words, "CS244'13", CS244,
+        *A_BOUND,
+    )  # fmt: skip
+
+
+def _several(quantity: str, subflows: int, bound: Bound, words: str) -> Published:
+    """The post's figure 13."""
+    return dataclasses.replace(_post(4, quantity, subflows, bound, words), workload="one_to_several")
+
+
+def _trend(k: int) -> tuple[Published, ...]:
+    """Figures 2 and 3: trend and level of the paper, a few points lower; rank curves coincide."""
+    return (
+        _post(k, "goodput_slope", 8, (ABOVE, 0), "goodput rises with subflows as in the paper").within(*SIGN),
+        _post(k, "goodput_pct_mean", 1, (BELOW, 50), "TCP: the paper's level, a few points lower").within(
+            *LEVEL
+        ),
+        _post(
+            k, "goodput_pct_mean", 8, (ABOUT, 95), "8 subflows: the paper's level, a few points lower"
+        ).within(*A_FEW_LOWER),
+        _post(k, "goodput_pct_min", 8, (AT_LEAST, 70), "rank curves coincide with the paper's").within(
+            *ONE_FLOW
+        ),
+    )
+
+
+FIGURES: dict[int, tuple[Published, ...]] = {
+    1: ONE_TO_ONE,
+    2: _trend(6),
+    3: _trend(8),
+    4: (
+        _post(8, "links_busy_pct", 8, (ABOVE, 95), "8 subflows: more than 95 % of links above 50 %"),
+        _post(8, "links_unused_pct", 1, (ABOUT, 33), "TCP: about a third of the links unused").within(
+            8.0, "a third is a word, and permutations differ"
+        ),
+    ),
+    5: (
+        _post(6, "cpu_slope", 8, (ABOVE, 0), "CPU use rises with subflows").within(*SIGN),
+        *(
+            _post(k, "cpu_busy_pct", 8, (AT_LEAST, 95), f"the CPU saturates at k={k}")
+            .within(*SATURATED)
+            .of_saturated()
+            for k in (10, 12)
+        ),
+    ),
+    6: (
+        _post(8, "goodput_dip", 7, (BELOW, 0), "goodput dips at 7 subflows, where the CPU saturates")
+        .within(*SIGN)
+        .of_saturated(),
+    ),
+    7: tuple(
+        _post(k, "goodput_slope", 8, (BELOW, 0), f"k={k}: goodput falls with subflows")
+        .within(*SIGN)
+        .of_saturated()
+        for k in (10, 12)
+    ),
+    8: (
+        _post(4, "goodput_over_tcp", 8, (BELOW, 1), "at 1 Gb/s TCP beats MPTCP").within(*SIGN).of_saturated(),
+    ),
+    9: (
+        _post(8, "queue_growth", 1, (ABOVE, 1), "unbounded queues grow all run").within(*SIGN),
+        _post(8, "queue_pkts_max", 1, (ABOUT, 450), "the worst queue has about 450 packets").within(
+            225.0, "half: growth ends with the socket buffers, which are not those of 2013"
+        ),
+    ),
+    10: (_post(8, "rtt_s_max", 1, (ABOVE, 5), "more than 5 s one way, and so at least for a round trip"),),
+    11: tuple(
+        _post(8, "rtt_variation_pct", n, (AT_LEAST, 33), f"{who}: erratic, large variance").within(*ERRATIC)
+        for n, who in ((1, "TCP"), (8, "8 subflows"))
+    ),
+    12: tuple(
+        _post(8, "queue_variation_pct", n, (AT_LEAST, 33), f"{who}: erratic, large variance").within(*ERRATIC)
+        for n, who in ((1, "TCP"), (8, "8 subflows"))
+    ),
+    13: (
+        _several("goodput_pct_mean", 1, (ABOUT, 19), "TCP gets about 19 %").within(
+            3.0, "read off bars, and permutations differ"
+        ),
+        _several("goodput_pct_mean", 6, (BELOW, 25), "25 % a flow is optimal").within(0.5, "rounding"),
+        _several("goodput_over_tcp", 6, (ABOVE, 1), "6 subflows are moderately better").within(*SIGN),
+    ),
+}
+"""What the post says of each of its figures; figure 1 is the paper's."""
+
+
+def _dual_homed(subflows: int) -> Published:
+    words = f"{subflows} subflows gain significantly from a second NIC while the core is not overloaded"
+    return Published(
+        "goodput_over_single_homed", "dual_homed_fat_tree", 4, "one_to_several", subflows, ABOVE, 1,
+        Source.TEXT, words, "SIGCOMM'11", SIGCOMM11, *SIGN,
+    )  # fmt: skip
+
+
+DUAL_HOMED = tuple(_dual_homed(subflows) for subflows in (2, 4, 8))
+STAR = (
+    Published(
+        "goodput_over_tcp", "star", 16, "one_to_one", 8, ABOUT, 1, Source.TEXT,
+        "no gain where the hosts' own links are the bottleneck", "SIGCOMM'11", SIGCOMM11, 0.1,
+        "a tenth: more ACKs and their scheduling cost something",
+    ),
+)  # fmt: skip

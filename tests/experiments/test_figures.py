@@ -1,0 +1,306 @@
+"""Figures of one folder: what they share, which points are whose, and what CPU-bound ones mean by suspect."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from engines import registry as engines
+from engines.engine import Engine, Observer
+from engines.fake import FakeEngine
+from engines.result import RunResult, Status
+from engines.spec import RunSpec, SamplingSpec
+from experiments import ledger, session
+from experiments.cli import main
+from experiments.gather import gather
+from experiments.options import Given, SweepOptions, resolve
+from experiments.registry import EXPERIMENTS
+from experiments.session import Plan
+from plots.registry import CHARTS
+
+POST = EXPERIMENTS["cs244"]
+SMOKE = ("--engine", "fake", "--profile", "smoke")
+CPU = "CPU: no idle time left in 8 of 8 seconds"
+NO_CPU = "subflows: 3 of 16 flows had fewer than 8, the worst 5"
+
+
+@dataclasses.dataclass
+class Saturated(FakeEngine):
+    """A machine that points of at least `from_mbps` are too much for, for `reason`."""
+
+    from_mbps: float = 100.0
+    reason: str = CPU
+
+    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+        result = super().run(spec, observer, raw)
+        if spec.link.rate_mbps < self.from_mbps:
+            return result
+        return dataclasses.replace(result, status=Status.SUSPECT, reasons=(self.reason,))
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return tmp_path / "results"
+
+
+def use(monkeypatch: pytest.MonkeyPatch, engine: Callable[[], Engine]) -> None:
+    monkeypatch.setitem(engines.ENGINES, "fake", engine)
+
+
+def refabric(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def run(results: Path, experiment: str, *more: str) -> Result:
+    return refabric("run", experiment, *SMOKE, "--results", str(results), *more)
+
+
+def objects(done: Result, event: str) -> list[dict[str, Any]]:
+    found = [json.loads(line, parse_constant=pytest.fail) for line in done.stdout.splitlines()]
+    return [each for each in found if each["event"] == event]
+
+
+def plan_of(experiment: str, **typed: Any) -> Plan:
+    return session.make_plan(EXPERIMENTS[experiment], Given(engine="fake", **typed), FakeEngine())
+
+
+def options_of(experiment: str, **typed: Any) -> SweepOptions:
+    (figure,) = EXPERIMENTS[experiment].figures
+    return resolve(Given(**typed), figure.defaults)
+
+
+def specs_of(experiment: str, **typed: Any) -> list[RunSpec]:
+    (part,) = plan_of(experiment, **typed).parts
+    return list(part.specs)
+
+
+class TestThePost:
+    def test_every_figure_is_there_alone_and_in_the_whole(self) -> None:
+        names = [f"cs244-fig{number}" for number in range(1, 14)]
+        assert [figure.name for figure in POST.figures] == names
+        for name, figure in zip(names, POST.figures, strict=True):
+            assert EXPERIMENTS[name].figures == (figure,)
+            assert EXPERIMENTS[name].folder == POST.folder
+
+    def test_points_that_figures_share_are_planned_once(self) -> None:
+        whole = plan_of("cs244")
+        names = [job.name for job in whole.jobs]
+        assert len(names) == len(set(names))
+        assert set(names) == set().union(*(part.names for part in whole.parts))
+        one, three, four = (plan_of(f"cs244-fig{n}").parts[0].names for n in (1, 3, 4))
+        assert one == three > four
+
+    def test_a_shared_point_samples_what_any_of_its_figures_asks_for(self) -> None:
+        jobs = {job.name: job for job in plan_of("cs244").jobs}
+        for name in plan_of("cs244-fig12").parts[0].names:
+            asked = jobs[name].spec
+            if asked.workload.matrix != "reference":
+                assert asked.sampling.covers(SamplingSpec(100, 200, 1000))
+
+    @pytest.mark.parametrize(
+        ("figure", "ks", "subflows", "queue_pkts", "rates"),
+        [
+            ("cs244-fig1", {8}, range(1, 9), 100, {10.0}),
+            ("cs244-fig2", {6}, range(1, 9), 100, {10.0}),
+            ("cs244-fig4", {8}, (1, 8), 100, {10.0}),
+            ("cs244-fig5", {4, 6, 8, 10, 12}, (1, 2, 4, 6, 8), 100, {20.0}),
+            ("cs244-fig6", {8}, range(1, 9), 100, {40.0}),
+            ("cs244-fig7", {10, 12}, range(1, 9), 100, {20.0}),
+            ("cs244-fig8", {4}, range(1, 9), 100, {1000.0}),
+            ("cs244-fig9", {8}, (1,), 0, {1.0}),
+            ("cs244-fig11", {8}, (1, 8), 100, {1.0}),
+            ("cs244-fig13", {4}, range(1, 9), 100, {10.0}),
+        ],
+    )
+    def test_what_figures_run(
+        self, figure: str, ks: set[int], subflows: range, queue_pkts: int, rates: set[float]
+    ) -> None:
+        specs = specs_of(figure)
+        assert {spec.topology.k for spec in specs} == ks
+        assert {spec.transport.subflows for spec in specs} == set(subflows)
+        assert {(spec.link.queue_pkts, spec.link.nic_queue_pkts) for spec in specs} == {(queue_pkts,) * 2}
+        assert {spec.link.rate_mbps for spec in specs} == rates
+
+    def test_every_figure_has_charts_and_says_what_it_shows(self) -> None:
+        for experiment in EXPERIMENTS.values():
+            for figure in experiment.figures:
+                assert figure.charts and figure.about.count(". ") + 1 in {2, 3}
+
+
+class TestPrecedence:
+    def test_an_option_goes_before_what_a_figure_pins(self) -> None:
+        own = options_of("cs244-fig9", rate="100", queue=50, warmup=3.0, seconds=10.0, k="4", subflows="2")
+        assert (own.rate_mbps, own.queue_pkts, own.warmup_s, own.seconds) == (100.0, 50, 3.0, 10.0)
+        assert (own.ks, own.subflows) == ((4,), (2,))
+        assert options_of("cs244-fig9", rate="auto").rate_mbps is None
+        assert options_of("cs244-fig3", queue=0).queue_pkts == 0
+
+    def test_what_a_figure_pins_goes_before_the_profile(self) -> None:
+        smoke = options_of("cs244-fig9", profile="smoke")
+        assert (smoke.rate_mbps, smoke.queue_pkts, smoke.warmup_s) == (1.0, 0, 0.0)
+        assert (smoke.ks, smoke.seconds) == ((4,), 8.0), "size and time are the profile's"
+        assert options_of("cs244-fig3", profile="smoke").rate_mbps == 10.0
+
+    def test_sampling_is_what_anybody_asks_for(self) -> None:
+        assert options_of("cs244-fig3").sampling == SamplingSpec(0, 1000, 1000)
+        assert options_of("cs244-fig3", qmon=True).sampling == SamplingSpec(100, 1000, 1000)
+        assert options_of("cs244-fig12").sampling == SamplingSpec(100, 200, 1000)
+
+    def test_every_option_works_with_every_figure(self) -> None:
+        for name in EXPERIMENTS:
+            plan = plan_of(name, k="4", rate="7", seconds=3.0, queue=9, subflows="1,3", seeds=2)
+            for part in plan.parts:
+                assert {(s.link.rate_mbps, s.seconds, s.link.queue_pkts) for s in part.specs} == {
+                    (7.0, 3.0, 9)
+                }
+                assert {(s.transport.subflows, s.seed) for s in part.specs} == {
+                    (1, 1),
+                    (1, 2),
+                    (3, 1),
+                    (3, 2),
+                }
+
+    def test_a_multiple_of_what_is_carried_is_told(self) -> None:
+        plan = plan_of("cs244-fig5")
+        assert plan.rate_lines()[0] == "link rate at k=4: 20 Mb/s (2 x fake, of k=8)"
+        assert plan_of("cs244-fig6").rate_lines() == ["link rate at k=8: 40 Mb/s (4 x fake)"]
+
+    def test_rates_not_yet_measured_do_not_merge_points(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from engines.emulation import calibrate  # noqa: PLC0415
+
+        monkeypatch.setattr(calibrate, "cached", lambda _topology: None)
+        unknown = session.make_plan(POST, Given(), FakeEngine(name="mininet"))
+        assert not unknown.certain
+        assert len(unknown.jobs) == len(plan_of("cs244").jobs)
+
+
+class TestWhoseAPointIs:
+    def test_each_figure_shows_its_own(self, results: Path) -> None:
+        for figure in ("cs244-fig3", "cs244-fig8", "cs244-fig13"):
+            assert run(results, figure).exit_code == 0
+        whole = gather(POST, results, plan_of("cs244"))
+        shown = {each.figure.name: each.points for each in whole.figures}
+        assert {p.spec.link.rate_mbps for p in shown["cs244-fig3"]} == {10.0}
+        assert {p.spec.link.rate_mbps for p in shown["cs244-fig8"]} == {1000.0}
+        assert len(shown["cs244-fig3"]) == 4, "the reference, TCP, 2 and 8 subflows"
+        assert shown["cs244-fig9"] == ()
+        assert len(whole.points) == 11, "two of them share their reference"
+
+    def test_what_was_run_with_options_stays_the_figure_s(self, results: Path) -> None:
+        run(results, "cs244-fig8", "--rate", "100", "--seconds", "2")
+        done = refabric("plot", "cs244-fig8", "--results", str(results), "--json")
+        assert done.exit_code == 0
+        charts = [Path(path) for event in objects(done, "charts") for path in event["charts"]]
+        assert charts and {path.parent for path in charts} == {results / "cs244" / "charts" / "cs244-fig8"}
+        nothing = refabric("plot", "cs244-fig6", "--results", str(results))
+        assert (nothing.exit_code, len(nothing.stderr.splitlines())) == (2, 1)
+        assert "refabric run cs244-fig6" in nothing.stderr
+
+    def test_a_figure_never_run_shows_what_others_ran_for_it(self, results: Path) -> None:
+        run(results, "cs244-fig3", "--k", "8", "--rate", "10", "--seconds", "40", "--warmup", "20")
+        figure = gather(EXPERIMENTS["cs244-fig4"], results, plan_of("cs244-fig4")).figures[0]
+        assert {p.spec.transport.subflows for p in figure.points} == {1, 8}
+
+    def test_a_damaged_note_is_named_and_costs_nothing_else(self, results: Path) -> None:
+        run(results, "cs244-fig3")
+        note = results / "cs244" / ledger.FOLDER / "cs244-fig3.json"
+        note.write_text("{")
+        done = refabric("status", "cs244-fig3", *SMOKE, "--results", str(results))
+        assert str(note) in done.stderr and len(done.stderr.splitlines()) == 1
+        assert "4 of 4 planned points finished" in done.stdout
+        assert "nothing to run" in run(results, "cs244-fig3").stdout
+        assert refabric("status", "cs244-fig3", *SMOKE, "--results", str(results)).stderr == ""
+
+    @pytest.mark.parametrize("text", ["[]", '{"format": "x"}', '{"format": "refabric-figure", "schema": 9}'])
+    def test_a_foreign_note_too(self, results: Path, text: str) -> None:
+        run(results, "cs244-fig3")
+        (results / "cs244" / ledger.FOLDER / "cs244-fig3.json").write_text(text)
+        done = refabric("plot", "cs244-fig3", "--results", str(results))
+        assert done.exit_code == 2, "the smoke points are not of the default plan"
+        assert "run the figure again" in done.stderr
+
+    def test_status_of_a_figure_leaves_other_figures_points_out(self, results: Path) -> None:
+        run(results, "cs244-fig3")
+        run(results, "cs244-fig8")
+        done = refabric("status", "cs244-fig8", *SMOKE, "--results", str(results))
+        assert "not of this plan" not in done.stdout
+        assert "4 of 4 planned points finished; 4 stored in all" in done.stdout
+
+
+class TestCpuBound:
+    """fig8 means to overload the machine; fig3 does not."""
+
+    def test_suspect_as_intended_is_no_failure(self, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        use(monkeypatch, Saturated)
+        done = run(results, "cs244-fig8", "--json")
+        assert done.exit_code == 0
+        assert {point["status"] for point in objects(done, "point")} == {"suspect"}
+        assert "suspect, as intended" in done.stderr
+        assert (
+            "suspect, as intended"
+            in refabric("status", "cs244-fig8", *SMOKE, "--results", str(results)).stdout
+        )
+        (verdict,) = objects(done, "verdict")
+        assert (verdict["verdict"], verdict["measured"]["suspect"]) == ("differs", True)
+
+    def test_other_reasons_are_not_intended(self, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        use(monkeypatch, lambda: Saturated(reason=NO_CPU))
+        done = run(results, "cs244-fig8")
+        assert done.exit_code == 1
+        assert "as intended" not in done.stdout
+
+    def test_nor_is_it_where_a_figure_does_not_mean_it(
+        self, results: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        use(monkeypatch, lambda: Saturated(from_mbps=5.0))
+        done = run(results, "cs244-fig3")
+        assert done.exit_code == 1
+        assert "as intended" not in done.stdout
+
+    def test_a_point_shared_with_an_ordinary_figure_is_ordinary(self) -> None:
+        plan = plan_of("cs244", rate="10")
+        meant = {job.name for job in plan.jobs if job.cpu_bound}
+        names = {part.figure.name: part.names for part in plan.parts}
+        assert meant <= names["cs244-fig5"] | names["cs244-fig7"] | names["cs244-fig8"]
+        assert not meant & names["cs244-fig3"]
+        assert names["cs244-fig8"] & meant, "k=4 belongs to CPU-bound figures alone"
+
+    def test_a_machine_that_carries_it_is_told_so(self, results: Path) -> None:
+        done = run(results, "cs244-fig8", "--json")
+        assert done.exit_code == 0
+        (verdict,) = objects(done, "verdict")
+        assert verdict["verdict"] == "not measured"
+        assert "--rate" in verdict["why"]
+
+
+class TestShown:
+    def test_verdicts_stand_under_the_table(self, results: Path) -> None:
+        done = run(results, "cs244-fig13")
+        assert done.exit_code == 0
+        for words in ("published", "measured", "verdict", "CS244'13", "one_to_several:4", "differs"):
+            assert words in done.stdout, words
+
+    def test_a_parameter_of_a_workload_is_another_point_with_another_name(self, results: Path) -> None:
+        done = run(results, "cs244-fig13", "--workload", "one_to_several:2,stride:4,hotspot:percent=25")
+        assert done.exit_code == 0
+        names = {path.name for path in (results / "cs244").iterdir()}
+        for part in ("one_to_several_clients2", "stride_i4", "hotspot_percent25_spots2"):
+            assert any(f"-{part}-" in name for name in names), part
+        assert "hotspot:percent=25:spots=2" in (results / "cs244" / "summary.csv").read_text()
+
+    def test_the_whole_post_runs_and_draws_a_folder_a_figure(
+        self, results: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from plots import saving  # noqa: PLC0415
+
+        monkeypatch.setattr(saving, "FORMATS", ("svg",))
+        done = run(results, "cs244", "--subflows", "1,8", "--seconds", "2")
+        assert done.exit_code == 0, done.output
+        drawn = {path.parent.name for path in (results / "cs244" / "charts").glob("*/*.svg")}
+        assert drawn == {figure.name for figure in POST.figures if set(figure.charts) & set(CHARTS)}
