@@ -115,6 +115,20 @@ class Table:
         return list(zip(*(column.tolist() for column in self.columns.values()), strict=True))
 
 
+SAMPLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "goodput": ("t_s", "flow", "mbps"),
+    "cpu": ("t_s", "busy_pct", "user_pct", "system_pct", "softirq_pct", "steal_pct"),
+    "links": ("t_s", "port", "utilisation_pct"),
+    "queues": ("t_s", "port", "pkts"),
+    "queue_times": ("t_s",),
+    "sockets": (
+        "t_s", "flow", "subflow", "cwnd_pkts", "srtt_ms", "rttvar_ms", "retransmits", "bytes_acked",
+    ),
+    "pings": ("t_s", "flow", "subflow", "rtt_ms"),
+}  # fmt: skip
+"""The tables of RunResult.samples and the columns every reader may count on."""
+
+
 @dataclass(frozen=True)
 class RunResult:
     """`metrics` holds per-point numbers: cpu_busy_pct, cpu_busy_max_pct, late_p99_us, drops,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -84,8 +85,14 @@ def _table(judged: Judged, name: str) -> Table | None:
     try:
         return judged.point.sample(name)
     except StoreError as error:
-        print(f"refabric: {error}", file=sys.stderr)
+        _say_once(str(error))
         return None
+
+
+@functools.cache
+def _say_once(text: str) -> None:
+    """Several charts read one file, and cs244's figures share points."""
+    print(f"refabric: {text}", file=sys.stderr)
 
 
 def _text(judged: Judged, name: str) -> str:

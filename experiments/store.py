@@ -13,20 +13,23 @@ import json
 import math
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from engines.result import FlowRow, PortRow, RunResult, Status, Table
+from engines.result import SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
 from engines.spec import RunSpec
 from experiments import files, tables
+from experiments.tables import UnreadableError
 from fabric.errors import HostUnfitError, RefabricError, StoreError, UsageError
 
 SCHEMA = 2
 FORMAT = "refabric-run"
 RUN, FLOWS, PORTS, SUMMARY = "run.json", "flows.csv", "ports.csv", "summary.csv"
 SAMPLES, RAW = "samples", "raw"
+MOST_NAMED = 3
+"""Files damaged in one way that are named one by one."""
 _POINT = re.compile(r".+-[0-9a-f]{12}\Z")
 
 
@@ -60,6 +63,8 @@ class StoredPoint:
     metrics: Mapping[str, float]
     provenance: Mapping[str, Any]
     sample_rows: Mapping[str, int] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
+    """Samples that run.json promises and that have no file any more: everything else can be used."""
 
     @property
     def name(self) -> str:
@@ -67,20 +72,28 @@ class StoredPoint:
 
     @property
     def finished(self) -> bool:
-        """Whether a run may skip it: failed points are retried."""
-        return self.status is not Status.FAILED
+        """Whether a run may skip it: points that failed or lost a file are repeated."""
+        return self.status is not Status.FAILED and not self.lost
 
     def sample(self, name: str) -> Table:
         """The sample table called `name`. Raises StoreError when there is none or it is damaged."""
         if name not in self.sample_rows:
             have = ", ".join(sorted(self.sample_rows)) or "none"
             raise StoreError(f"reading {self.path}: no samples called {name}; it has: {have}")
-        return tables.read_table(_sample_path(self.path, name), self.sample_rows[name])
+        path = sample_path(self.path, name)
+        table = tables.read_table(path, self.sample_rows[name])
+        lacking = [column for column in SAMPLE_COLUMNS.get(name, ()) if column not in table.columns]
+        if lacking:
+            raise UnreadableError(path, f"it has no column {lacking[0]}, it was edited")
+        return table
 
 
 @dataclass(frozen=True)
 class Scan:
-    """What a results folder holds: points that can be used, and what is wrong with the others."""
+    """What a results folder holds: points that can be used, and what is wrong with files in it.
+
+    Many files damaged in one way are one error.
+    """
 
     points: tuple[StoredPoint, ...]
     broken: tuple[StoreError, ...]
@@ -91,19 +104,59 @@ def scan(experiment_dir: Path) -> Scan:
 
     Raises UsageError when the folder itself cannot be read: it is the one the user chose.
     """
-    points, broken = [], []
-    try:
-        entries = sorted(experiment_dir.iterdir()) if experiment_dir.exists() else []
-    except OSError as error:
-        raise UsageError(str(files.store_error(f"reading {experiment_dir}", error))) from error
-    for entry in entries:
-        if entry.name.startswith(".") or not _POINT.match(entry.name) or not entry.is_dir():
-            continue
+    points: list[StoredPoint] = []
+    broken: list[UnreadableError] = []
+    for entry in _point_folders(experiment_dir):
         try:
-            points.append(load_point(entry))
-        except StoreError as error:
+            point = load_point(entry)
+            _check_name(point)
+        except UnreadableError as error:
             broken.append(error)
-    return Scan(tuple(points), tuple(broken))
+            continue
+        points.append(point)
+        broken += (UnreadableError(sample_path(entry, name), "No such file") for name in point.lost)
+    return Scan(tuple(points), tuple(_gathered(experiment_dir, broken)))
+
+
+def _point_folders(experiment_dir: Path) -> list[Path]:
+    try:
+        return [
+            entry
+            for entry in sorted(experiment_dir.iterdir())
+            if not entry.name.startswith(".") and _POINT.match(entry.name) and entry.is_dir()
+        ]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        advice = "choose a results folder that you can read with --results DIR"
+        raise UsageError(f"reading {experiment_dir}: {error.strerror}; {advice}") from error
+
+
+def _check_name(point: StoredPoint) -> None:
+    """A copy under another name would count twice. Raises UnreadableError."""
+    if point.name != point_name(point.spec):
+        raise UnreadableError(
+            point.path / RUN,
+            f"it is the result of {point_name(point.spec)}",
+            "give the folder that name again, or move it out of here",
+        )
+
+
+def _gathered(experiment_dir: Path, broken: Sequence[UnreadableError]) -> Iterator[StoreError]:
+    """The errors, those of more than a few files damaged in one way as one, where the first of them was."""
+    alike: dict[tuple[str, str, str], list[UnreadableError]] = {}
+    for error in broken:
+        alike.setdefault(error.kind, []).append(error)
+    for errors in alike.values():
+        first = errors[0]
+        if len(errors) <= MOST_NAMED:
+            yield from errors
+            continue
+        named = first.path.relative_to(experiment_dir)
+        yield StoreError(
+            f"reading {experiment_dir}: {len(errors)} points have a {named.name} that cannot be used: "
+            f"{named}: {first.what}, and so on; {first.advice}"
+        )
 
 
 def load(experiment_dir: Path) -> list[StoredPoint]:
@@ -115,56 +168,81 @@ def load(experiment_dir: Path) -> list[StoredPoint]:
 
 
 def load_point(path: Path) -> StoredPoint:
-    """Read one point folder, all but its samples. Raises StoreError naming the file at fault."""
+    """Read one point folder, all but its samples. Raises UnreadableError naming the file at fault."""
     run = path / RUN
     data = _read_run(run)
     try:
         rows = data["rows"]
-        samples = dict(rows[SAMPLES])
+        spec = RunSpec.from_json(data["spec"])
+        if data["hash"] != spec.content_hash():
+            raise ValueError("its spec does not have its hash")
         point = StoredPoint(
             path=path,
-            spec=RunSpec.from_json(data["spec"]),
+            spec=spec,
             status=Status(data["status"]),
-            reasons=tuple(data["reasons"]),
+            reasons=_texts(data["reasons"]),
             hosts=int(data["hosts"]),
             elapsed_s=float(data["elapsed_s"]),
             flows=tables.read_rows(path / FLOWS, FlowRow, rows[FLOWS]),
             ports=tables.read_rows(path / PORTS, PortRow, rows[PORTS]),
-            metrics={k: v for k, v in data["metrics"].items() if v is not None},
-            provenance=data["provenance"],
-            sample_rows=samples,
+            metrics={name: float(value) for name, value in data["metrics"].items() if value is not None},
+            provenance=dict(data["provenance"]),
+            sample_rows={name: int(count) for name, count in rows[SAMPLES].items()},
+            lost=tuple(name for name in rows[SAMPLES] if _is_lost(sample_path(path, name))),
         )
-    except StoreError:
+    except UnreadableError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, RefabricError) as error:
-        raise StoreError(
-            f"reading {run}: not the run.json of this version ({type(error).__name__}: {error}); "
-            f"{tables.AGAIN}"
-        ) from error
-    for sample in (_sample_path(path, name) for name in samples):
-        if not sample.is_file():
-            raise StoreError(f"reading {sample}: No such file; {tables.AGAIN}")
+        what = f"not the run.json of this version ({type(error).__name__}: {error})"
+        raise UnreadableError(run, what) from error
+    _check_goodput(point)
     return point
+
+
+def _is_lost(sample: Path) -> bool:
+    try:
+        return not sample.is_file()
+    except OSError:
+        return False  # it may be there: whoever reads it is told
+
+
+def _texts(values: list[Any]) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError("reasons are no texts")
+    return tuple(values)
+
+
+def _check_goodput(point: StoredPoint) -> None:
+    """No finished point was ever stored without (sweep.audited). Raises UnreadableError."""
+    for flow in point.flows if point.status is not Status.FAILED else ():
+        if not flow.goodput_mbps >= 0:
+            raise UnreadableError(point.path / FLOWS, f"flow {flow.flow} has no goodput, it was edited")
 
 
 def _read_run(run: Path) -> dict[str, Any]:
     try:
-        data = json.loads(run.read_bytes())
+        data = json.loads(run.read_bytes(), parse_constant=_no_json)
     except OSError as error:
-        raise StoreError(f"reading {run}: {error.strerror}; {tables.AGAIN}") from error
-    except ValueError as error:
-        raise StoreError(f"reading {run}: it is truncated or not JSON ({error}); {tables.AGAIN}") from error
+        raise UnreadableError.of(run, error) from error
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(run, f"it is truncated or not JSON ({error})") from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise StoreError(f"reading {run}: it was not written by refabric; {tables.AGAIN}")
+        raise UnreadableError(run, "it was not written by refabric")
     if data.get("schema") != SCHEMA:
-        raise StoreError(
-            f"reading {run}: its format is number {data.get('schema')}, this refabric reads {SCHEMA}; "
-            f"use the version that wrote it, or {tables.AGAIN}"
+        raise UnreadableError(
+            run,
+            f"its format is number {data.get('schema')}, this refabric reads {SCHEMA}",
+            "use the version that wrote it, or move it away and run the experiment again",
         )
     return data
 
 
-def _sample_path(point: Path, name: str) -> Path:
+def _no_json(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+def sample_path(point: Path, name: str) -> Path:
+    """Where a point keeps its samples called `name`."""
     return point / SAMPLES / f"{name}.csv.gz"
 
 
@@ -227,7 +305,7 @@ class PointWriter:
         with files.storing(f"writing {self.target}"):
             (folder / SAMPLES).mkdir()
             for name, table in result.samples.items():
-                files.write_bytes(_sample_path(folder, name), tables.table_bytes(table))
+                files.write_bytes(sample_path(folder, name), tables.table_bytes(table))
             files.write_bytes(folder / FLOWS, tables.rows_bytes(FlowRow, result.flows))
             files.write_bytes(folder / PORTS, tables.rows_bytes(PortRow, result.ports))
             files.write_bytes(folder / RUN, _run_bytes(self.spec, result, hosts, elapsed_s))

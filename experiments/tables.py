@@ -8,6 +8,7 @@ import functools
 import gzip
 import io
 import math
+import re
 import typing
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from engines.result import NO_VALUE, Table
 from fabric.errors import StoreError
@@ -22,6 +24,31 @@ from fabric.errors import StoreError
 Row = TypeVar("Row")
 Cell = float | int | str
 AGAIN = "run the experiment again to repeat this point"
+NOT_ALLOWED = "read it as the user who owns it, or with sudo"
+CUT = "the file is truncated or edited"
+
+
+class UnreadableError(StoreError):
+    """`path` cannot be used because of `what`; `advice` says what to do."""
+
+    def __init__(self, path: Path, what: str, advice: str = AGAIN) -> None:
+        super().__init__(f"reading {path}: {what}; {advice}")
+        self.path, self.what, self.advice = path, what, advice
+
+    @classmethod
+    def of(cls, path: Path, error: Exception) -> UnreadableError:
+        """`error` as met when opening or decoding `path`."""
+        if isinstance(error, PermissionError):
+            return cls(path, "Permission denied", NOT_ALLOWED)
+        if isinstance(error, UnicodeDecodeError):
+            return cls(path, f"it is no text (byte {error.start} is no UTF-8)")
+        words = error.strerror if isinstance(error, OSError) else ""
+        return cls(path, words or str(error) or "it cannot be read")
+
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        """The same for the same damage in files of one name, whatever the numbers in it."""
+        return self.path.name, re.sub(r"[\d.]+", "", self.what), self.advice
 
 
 NO_NUMBER = ""
@@ -48,7 +75,10 @@ def _shown(value: Cell) -> Cell:
 
 
 def _number(text: str) -> float:
-    return float(text) if text != NO_NUMBER else NO_VALUE
+    value = float(text) if text != NO_NUMBER else NO_VALUE
+    if text != NO_NUMBER and not math.isfinite(value):
+        raise ValueError(f"{text} is no number that was ever written")
+    return value
 
 
 def table_bytes(table: Table) -> bytes:
@@ -60,46 +90,65 @@ def table_bytes(table: Table) -> bytes:
 
 
 def read_rows(path: Path, kind: type[Row], expected: int) -> tuple[Row, ...]:
-    """Inverse of `rows_bytes`. Raises StoreError when missing, truncated or of other columns."""
+    """Inverse of `rows_bytes`. Raises UnreadableError when missing, truncated or of other columns."""
     hints = typing.get_type_hints(kind)
     columns, lines = _read(path, expected)
     if list(columns) != list(hints):
-        raise StoreError(
-            f"reading {path}: its columns are {','.join(columns)}, not {','.join(hints)}; "
-            f"it was written by another version; {AGAIN}"
+        raise UnreadableError(
+            path,
+            f"its columns are {','.join(columns)}, not {','.join(hints)}; it was written by another version",
         )
     converters = [_number if to is float else to for to in hints.values()]
     try:
         return tuple(kind(*(to(cell) for to, cell in zip(converters, line, strict=True))) for line in lines)
     except ValueError as error:
-        raise StoreError(f"reading {path}: {error}; {AGAIN}") from error
+        raise UnreadableError(path, f"{error}; {CUT}") from error
+
+
+def _read(path: Path, expected: int) -> tuple[list[str], list[list[str]]]:
+    try:
+        header, *lines = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
+    except (ValueError, csv.Error) as error:
+        raise UnreadableError(path, f"{error}; {CUT}") from error
+    whole = [line for line in lines if len(line) == len(header)]
+    _check_rows(path, len(whole), expected)
+    if len(whole) < len(lines):
+        raise UnreadableError(path, "it has rows of another length, it was edited")
+    return header, lines
 
 
 def read_table(path: Path, expected: int) -> Table:
     """Inverse of `table_bytes`: a column whose first cell is an integer holds integers, else floats, else
-    text. Raises StoreError."""
+    text. Raises UnreadableError."""
     text = _text(path)
-    header, *lines = text.splitlines() or [""]
-    if not lines:
-        _check_rows(path, 0, expected)
-        return Table.from_rows(header.split(","), ())
+    header, _, body = text.partition("\n")
     try:
-        first = next(csv.reader(lines[:1], strict=True))
-        kinds = [(name, _kind(cell)) for name, cell in zip(next(csv.reader([header])), first, strict=True)]
+        names = next(csv.reader([header], strict=True))
+        if not names:
+            raise ValueError("it has no header")
+        table = Table(_columns(names, body)) if body else Table.from_rows(names, ())
+    except (ValueError, OverflowError, csv.Error) as error:
+        raise UnreadableError(path, f"{error}; {CUT}") from error
+    _check_rows(path, len(table), expected)
+    infinite = [name for name, column in table.columns.items() if _has_infinity(column)]
+    if infinite:
+        raise UnreadableError(path, f"column {infinite[0]} has an infinite number; it was edited")
+    return table
+
+
+def _columns(names: Sequence[str], body: str) -> dict[str, npt.NDArray[Any]]:
+    """Named columns of CSV lines. Raises ValueError, also for a line that lacks a cell."""
+    first = next(csv.reader([body.partition("\n")[0]], strict=True))
+    kinds = [(name, _kind(cell)) for name, cell in zip(names, first, strict=True)]
+    load: Callable[..., Any] = functools.partial(
+        np.loadtxt, io.StringIO(body), delimiter=",", quotechar='"', comments=None
+    )
+    if any(kind is str for _, kind in kinds):
         # Text has no width before it is read: such columns are rare and small.
-        load: Callable[..., Any] = functools.partial(
-            np.loadtxt, delimiter=",", skiprows=1, quotechar='"', comments=None, ndmin=1
-        )
-        if any(kind is str for _, kind in kinds):
-            columns = load(io.StringIO(text), dtype=str, ndmin=2).T
-            arrays = {name: column.astype(kind) for (name, kind), column in zip(kinds, columns, strict=True)}
-        else:
-            data = load(io.StringIO(text), dtype=np.dtype(kinds))
-            arrays = {name: np.ascontiguousarray(data[name]) for name, _ in kinds}
-    except (ValueError, csv.Error) as error:
-        raise StoreError(f"reading {path}: {error}; the file is truncated or edited; {AGAIN}") from error
-    _check_rows(path, len(lines), expected)
-    return Table(arrays)
+        cells = load(dtype=str, ndmin=2).T
+        return {name: column.astype(kind) for (name, kind), column in zip(kinds, cells, strict=True)}
+    data = load(dtype=np.dtype(kinds), ndmin=1)
+    return {name: np.ascontiguousarray(data[name]) for name in names}
 
 
 def _kind(cell: str) -> type[int] | type[float] | type[str]:
@@ -112,30 +161,21 @@ def _kind(cell: str) -> type[int] | type[float] | type[str]:
     return str
 
 
+def _has_infinity(column: npt.NDArray[Any]) -> bool:
+    return column.dtype.kind == "f" and bool(np.isinf(column).any())
+
+
 def _text(path: Path) -> str:
     try:
         data = path.read_bytes()
-        return (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        what = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        raise StoreError(f"reading {path}: {what or 'it cannot be read'}; {AGAIN}") from error
-
-
-def _read(path: Path, expected: int) -> tuple[list[str], list[list[str]]]:
-    try:
-        header, *lines = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
-    except (ValueError, csv.Error) as error:
-        raise StoreError(f"reading {path}: {error}; {AGAIN}") from error
-    whole = [line for line in lines if len(line) == len(header)]
-    _check_rows(path, len(whole), expected)
-    if len(whole) < len(lines):
-        raise StoreError(f"reading {path}: it has rows of another length, it was edited; {AGAIN}")
-    return header, lines
+        raise UnreadableError.of(path, error) from error
+    if not text.endswith("\n"):
+        raise UnreadableError(path, f"{'it ends in the middle of a line' if text else 'it is empty'}; {CUT}")
+    return text
 
 
 def _check_rows(path: Path, found: int, expected: int) -> None:
     if found != expected:
-        raise StoreError(
-            f"reading {path}: {found} whole rows where run.json promises {expected}, "
-            f"the file is truncated or edited; {AGAIN}"
-        )
+        raise UnreadableError(path, f"{found} whole rows where run.json promises {expected}, {CUT}")

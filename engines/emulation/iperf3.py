@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from engines.emulation import processes
+from engines.emulation.disk import check_space
 from engines.emulation.netns import HostRef, map_in_netns, sysctl_path
 from engines.emulation.processes import Command, Process
 from engines.emulation.sock_diag import SocketSampler
@@ -308,10 +309,14 @@ class Iperf3Driver:
 
 
 def _read(process: Process) -> Report:
-    """The report of an ended process; one that died without writing gets a report that says so."""
+    """The report of an ended process; one that died without writing gets a report that says so.
+
+    Raises StoreError when it could not write because the disk is full.
+    """
     try:
         return parse_report(process.stdout.read_text())
     except (ValueError, KeyError) as error:
+        check_space(process.stdout.parent)
         return Report(0.0, 0, 0, 0, "", "", 0, f"no iperf3 report ({error}); {process.describe()}")
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from engines.emulation import disk
 from engines.emulation.netns import HostRef, map_in_netns
 from fabric.errors import CommandError
 
@@ -66,7 +67,8 @@ class Command:
 def start(commands: Sequence[Command], env: Mapping[str, str]) -> list[Process]:
     """Start all `commands` in their hosts' network namespaces, in order.
 
-    Raises CommandError when one cannot be started, after ending those that were.
+    Raises CommandError when one cannot be started, StoreError when its output has no room, after ending
+    those that were.
     """
     started: list[Process] = []
     try:
@@ -95,6 +97,8 @@ def _spawn(command: Command, env: Mapping[str, str], started: list[Process]) -> 
             setsigdef=(signal.SIGPIPE, signal.SIGINT),
         )
     except OSError as error:
+        if error.errno in disk.FULL:
+            raise disk.full(command.stdout, error) from error
         attempt = f"starting `{' '.join(command.argv)}` on {command.host.name}"
         raise CommandError(f"{attempt}: {error.strerror}") from error
     started.append(Process(command.argv, command.host, pid, command.stdout, command.stderr))

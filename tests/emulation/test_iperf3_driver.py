@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -12,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from engines.emulation.iperf3 import Iperf3Driver, Iperf3Flow, prefer_congestion_control
+from engines.emulation.mounts import mount
 from engines.emulation.mptcp_genl import AddressPair
 from engines.emulation.netns import HostRef
 from engines.emulation.path_manager import PathManager
 from engines.emulation.sock_diag import ReceiveMeter, SocketSampler
-from fabric.errors import DeadlineError, HostUnfitError, RunError
+from fabric.errors import DeadlineError, HostUnfitError, RunError, StoreError
 from tests.emulation.endpoint_lab import Pair, eventually, pairs, run_isolated
 
 pytestmark = [
@@ -185,9 +187,33 @@ def scenario_failures() -> None:
             prefer_congestion_control(hosts, "nonesuch")
 
 
+def scenario_full_disk() -> None:
+    """Reports that find no room are told as a full disk, not as flows without data."""
+    made = pairs(1, RATE_MBIT)
+    with SocketSampler(hosts_of(made)) as sampler, tempfile.TemporaryDirectory() as raw:
+        mount("tmpfs", raw, "tmpfs", options="size=16k")
+        (Path(raw) / "others").write_bytes(bytes(16 << 10))
+        try:
+            flows = flows_of(made)
+            with Iperf3Driver(flows, sampler, Path(raw), seconds=5, cc="reno", mptcp=False) as driver:
+                driver.start_servers()
+                driver.start_clients()
+                time.sleep(0.3)
+                with pytest.raises(StoreError, match=rf"writing {raw}: No space left on device; free"):
+                    driver.stop()
+        finally:
+            subprocess.run(["umount", raw], check=True, timeout=10)
+
+
 @pytest.mark.parametrize(
     "scenario",
-    [scenario_reno_then_cubic, scenario_mptcp_sixteen, scenario_finish, scenario_failures],
+    [
+        scenario_reno_then_cubic,
+        scenario_mptcp_sixteen,
+        scenario_finish,
+        scenario_failures,
+        scenario_full_disk,
+    ],
 )
 def test_driver(scenario: Callable[[], None]) -> None:
     sys.stdout.write(run_isolated(scenario))

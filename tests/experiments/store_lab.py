@@ -40,7 +40,7 @@ def result_of(goodputs: Sequence[float], status: Status = Status.OK, *reasons: s
         (PortRow(0, "p0e0h0", "p0e0", "host-edge", 1000, 1_500_000, 7, 99, 61.5),),
         {
             "goodput": Table.from_rows(("t_s", "flow", "mbps"), [(-1.0, 0, 1.5), (0.5, 0, 0.1 + 0.2)]),
-            "cpu": Table.from_rows(("t_s", "busy_pct", "note"), [(0.5, 31.25, "a,b")]),
+            "remarks": Table.from_rows(("t_s", "busy_pct", "note"), [(0.5, 31.25, "a,b")]),
         },
         {"cpu_busy_pct": 31.25, "late_p99_us": 120.0},
         {"kernel": "6.18", "sysctls": {"net.ipv4.tcp_sack": 1}},

@@ -216,6 +216,35 @@ def test_plot_draws_what_is_stored_and_names_what_is_damaged(results: Path) -> N
     assert str(victim) in done.stderr
 
 
+def test_older_results_are_one_line_and_cost_nothing(results: Path) -> None:
+    run(results, "--seeds", "3")
+    for path in (results / EXPERIMENT).glob("fake-*/run.json"):
+        path.write_text(path.read_text().replace('"schema": 2', '"schema": 1'))
+    words = "10 points have a run.json that cannot be used"
+    for command in ("status", "plot"):
+        options = RUN[2:] if command == "status" else ()
+        done = refabric(command, EXPERIMENT, *options, "--results", str(results))
+        assert [words in line for line in done.stderr.splitlines()][:1] == [True]
+        assert len(done.stderr.splitlines()) <= 2
+    again = run(results, "--seeds", "3")
+    assert again.exit_code == 0
+    assert again.output.count(words) == 1
+    assert len(load(results / EXPERIMENT)) == 10
+
+
+def test_a_missing_sample_is_named_and_its_point_repeated(results: Path) -> None:
+    run(results)
+    victim = next((results / EXPERIMENT).glob("*mptcp2*/samples/cpu.csv.gz"))
+    victim.unlink()
+    done = refabric("plot", EXPERIMENT, "--results", str(results))
+    assert (done.exit_code, done.stderr.count(str(victim))) == (1, 1)
+    assert "MPTCP 2" in done.stdout
+    again = run(results)
+    assert (again.exit_code, again.output.count(str(victim))) == (0, 1)
+    assert "[1/1]" in again.stdout
+    assert victim.is_file()
+
+
 def test_list_names_everything_and_version_is_one_line() -> None:
     done = refabric("list")
     assert all(

@@ -183,7 +183,7 @@ class TestDamage:
         with pytest.raises(StoreError):
             load(victim.parent)
 
-    @pytest.mark.parametrize("file", ["run.json", "flows.csv", "ports.csv", "samples/cpu.csv.gz"])
+    @pytest.mark.parametrize("file", ["run.json", "flows.csv", "ports.csv"])
     def test_missing_file(self, victim: Path, file: str) -> None:
         (victim / file).unlink()
         self.check(victim, file, "No such file")
@@ -227,7 +227,7 @@ class TestDamage:
         point = load_point(victim)
         with pytest.raises(StoreError, match=re.escape(str(file))):
             point.sample("goodput")
-        with pytest.raises(StoreError, match="no samples called queues; it has: cpu, goodput"):
+        with pytest.raises(StoreError, match="no samples called queues; it has: goodput, remarks"):
             point.sample("queues")
 
 
@@ -254,7 +254,7 @@ def test_numbers_json_cannot_say_are_no_value(store: Store) -> None:
 
 def test_samples_carry_neither_time_nor_name(store: Store) -> None:
     point = put(store, spec_of(), result_of([1.0]))
-    data = (point.path / "samples" / "cpu.csv.gz").read_bytes()
+    data = (point.path / "samples" / "remarks.csv.gz").read_bytes()
     assert data[3] == 0, "no name and no extra fields"
     assert data[4:8] == bytes(4), "no time"
     assert gzip.decompress(data).decode().splitlines()[0] == "t_s,busy_pct,note"
