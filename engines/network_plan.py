@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from controllers.groups import EcmpTables, ecmp_groups
 from engines.spec import LinkSpec, RunSpec, sub_seed
-from fabric.plan import PS_PER_US, NetworkPlan
+from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
 from topos import Topology
 
 MOST_PACKETS = 1 << 20
@@ -76,7 +76,7 @@ def network_plan(
         member_paths=member_paths,
         policy=policy,
         seed=seed,
-        max_packets=_most_packets(queue_pkts),
+        max_packets=_most_packets(queue_pkts, link),
     )
 
 
@@ -111,8 +111,9 @@ def _port_towards(topology: Topology, node: int, neighbour: int) -> int:
     return uplink(link) if topology.links[link].a == node else downlink(link)
 
 
-def _most_packets(queue_pkts: npt.NDArray[np.uint32]) -> int:
-    """Enough descriptors for every queue full and as many packets on the wire."""
+def _most_packets(queue_pkts: npt.NDArray[np.uint32], link: LinkSpec) -> int:
+    """Enough descriptors for every queue full and every wire full of frames of half the usual size."""
     if not queue_pkts.all():
         return MOST_PACKETS
-    return min(MOST_PACKETS, max(4096, 2 * int(queue_pkts.sum())))
+    on_wire = 2 * link.rate_mbps * link.delay_us / FRAME_BITS
+    return min(MOST_PACKETS, max(4096, 2 * int(queue_pkts.sum()) + round(on_wire * len(queue_pkts))))

@@ -15,7 +15,7 @@ from engines.emulation.isolation import require_root, spawn_inside
 from engines.emulation.lock import emulation_lock
 from engines.emulation.netns import sysctl_path
 from engines.emulation.path_manager_inkernel import MAX_EXTRA_SUBFLOWS
-from engines.emulation.traffic import planned_flows
+from engines.emulation.traffic import connect_s, planned_flows
 from engines.engine import Observer
 from engines.result import RunResult
 from engines.spec import RunSpec
@@ -25,6 +25,8 @@ DEADLINE_SLACK_S = 180.0
 UNKEPT = Path("/tmp")
 """As `raw` where nobody wants the tools' output: the run's own /tmp, which ends with it (inside.py)."""
 ATTEMPTS = 3
+TRAFFIC = ("iperf3", "native")
+MOST_IPERF3_FLOWS = 1000
 
 
 class MininetEngine:
@@ -48,14 +50,17 @@ class MininetEngine:
         """
         if spec.dataplane != "fabric":
             raise UsageError(f"data plane '{spec.dataplane}' is not available: choose --dataplane fabric")
-        if spec.traffic != "iperf3":
-            raise UsageError(f"traffic '{spec.traffic}' is not available: choose --traffic iperf3")
-        planned_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
+        if spec.traffic not in TRAFFIC:
+            raise UsageError(
+                f"traffic '{spec.traffic}' is not available: choose --traffic {' or '.join(TRAFFIC)}"
+            )
+        _check_flows(spec)
         require_root("refabric run ... (or ./run_mptcp.sh ...)")
-        iperf3_program()
         _check_congestion_control(spec.transport.cc)
+        if spec.traffic == "iperf3":
+            iperf3_program()
         if spec.transport.subflows > 1:
-            _check_mptcp(spec.transport.subflows)
+            _check_mptcp(spec)
         self._take_machine()
 
     def overhead_s(self, spec: RunSpec) -> float:
@@ -94,7 +99,7 @@ class MininetEngine:
         spawn_inside(
             "engines.emulation.point:run_point",
             {"spec": spec.to_json(), "raw": str(raw.resolve())},
-            deadline_s=spec.warmup_s + spec.seconds + self.overhead_s(spec) + DEADLINE_SLACK_S,
+            deadline_s=spec.warmup_s + spec.seconds + _slack_s(spec),
             on_report=hear,
             keep=[raw],
         )
@@ -106,6 +111,12 @@ class MininetEngine:
         if not self._locked:
             self._lock.enter_context(emulation_lock())
             self._locked = True
+
+
+def _slack_s(spec: RunSpec) -> float:
+    """Beside warm-up and window: what a point may take that has to connect on a saturated machine."""
+    flows = planned_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
+    return connect_s(len(flows), spec.transport.subflows) + DEADLINE_SLACK_S
 
 
 @functools.cache
@@ -122,8 +133,23 @@ def _check_congestion_control(cc: str) -> None:
         )
 
 
-def _check_mptcp(subflows: int) -> None:
-    mptcp_library()
+def _check_flows(spec: RunSpec) -> None:
+    flows = planned_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
+    if spec.traffic != "iperf3":
+        return
+    if len(flows) > MOST_IPERF3_FLOWS:
+        raise UsageError(
+            f"{len(flows)} flows are two iperf3 processes each, which no machine of ours has carried: "
+            "choose --traffic native, which is one process for all"
+        )
+    if any(flow.size_bytes or flow.start_s for flow in flows):
+        raise UsageError("iperf3 does not do flows of given size or start: choose --traffic native")
+
+
+def _check_mptcp(spec: RunSpec) -> None:
+    subflows = spec.transport.subflows
+    if spec.traffic == "iperf3":
+        mptcp_library()
     support = mptcp_genl.support()
     if support.level is mptcp_genl.PathManagement.NONE:
         raise HostUnfitError(support.advice)

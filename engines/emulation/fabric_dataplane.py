@@ -120,6 +120,12 @@ def lateness_us(before: Snapshot, after: Snapshot, percentile: float) -> float:
     return float(LATENESS_EDGES_NS[min(bin_ + 1, len(LATENESS_EDGES_NS) - 1)]) / 1000
 
 
+def other_cpu(tuning: Tuning) -> int:
+    """A CPU that is not the core's, for threads that talk to hosts; -1 (any) when there is none."""
+    others = sorted(os.sched_getaffinity(0) - {tuning.cpu})
+    return others[0] if tuning.cpu >= 0 and others else -1
+
+
 def receive_cpu_mask(tuning: Tuning) -> str:
     """Receive-packet-steering mask of all CPUs but the core's; empty when there is no other."""
     others = os.sched_getaffinity(0) - {tuning.cpu}

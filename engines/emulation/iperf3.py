@@ -24,7 +24,12 @@ from engines.emulation.processes import Command, Process
 from engines.emulation.sock_diag import SocketSampler
 from fabric.errors import DeadlineError, HostUnfitError, RunError
 
-STOPPED_BY_US = ("interrupt - the client has terminated", "the client has terminated")
+STOPPED_BY_US = (
+    "interrupt - the client has terminated",
+    "the client has terminated",
+    "interrupt - the server has terminated",
+    "the server has terminated",
+)
 SYSCTL_CC = "net.ipv4.tcp_congestion_control"
 CONNECT_TIMEOUT_S = 10
 
@@ -245,7 +250,8 @@ class Iperf3Driver:
         return self._outcomes()
 
     def stop(self, grace_s: float = 5.0) -> list[Outcome]:
-        """End the flows now (TERM to the clients, who tell their servers), then collect.
+        """End the flows now (TERM to the clients, who tell their servers, and to servers whose news still
+        stand in a long queue), then collect.
 
         Raises RunError naming the first flow without data, and why.
         """

@@ -8,37 +8,42 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from engines.emulation.native import NativeDriver
+from engines.emulation.path_pings import PathPinger, probes_for
+from engines.emulation.socket_table import SocketTable
+
 import topos
-from engines.emulation import mptcp_genl, netstat, steering, wire
-from engines.emulation.cpu import CpuSampler, read_softnet
-from engines.emulation.fabric_dataplane import FabricDataPlane, default_tuning, receive_cpu_mask
+from engines.emulation import mptcp_genl, netstat, observing, steering, wire
+from engines.emulation.cpu import read_softnet
+from engines.emulation.driver import TrafficDriver
+from engines.emulation.fabric_dataplane import FabricDataPlane, default_tuning, other_cpu, receive_cpu_mask
 from engines.emulation.hosts import HostOptions
 from engines.emulation.inside import Inside
-from engines.emulation.iperf3 import Iperf3Driver, Iperf3Flow, prefer_congestion_control
+from engines.emulation.iperf3 import prefer_congestion_control
+from engines.emulation.iperf3_traffic import Iperf3Traffic
 from engines.emulation.mptcp_watch import ConnectionReport, MptcpWatcher
 from engines.emulation.netns import HostRef, sysctl_path
 from engines.emulation.network import FabricNet
+from engines.emulation.observing import Observing
 from engines.emulation.path_manager import PathManager
 from engines.emulation.path_manager_inkernel import SignalPathManager
-from engines.emulation.sock_diag import ReceiveMeter, SocketSampler, TcpSocket
-from engines.emulation.summarise import Readings, Sample, check_progress, sockets_of, summarise
-from engines.emulation.traffic import PlannedFlow, is_data, planned_flows, subflow_paths
+from engines.emulation.readings import Readings
+from engines.emulation.stalls import stall_error, stalled_flows
+from engines.emulation.summarise import summarise
+from engines.emulation.traffic import PlannedFlow, connect_s, is_data, planned_flows, subflow_paths
+from engines.emulation.verdict import saturated
 from engines.network_plan import plan_for
 from engines.result import RunResult
 from engines.spec import RunSpec
-from fabric.errors import DeadlineError
 
-CONNECT_S = 60.0
-"""Deadline for all flows to be connected and all their subflows to have joined."""
 SLACK_S = 30.0
-SAMPLE_S = 1.0
-POLL_S = 0.05
 STALL_S = 10.0
 """A flow that delivers nothing this long before the window opens will not in the window either."""
 
 
 def run_point(inside: Inside) -> int:
     """Carry out the RunSpec of the request and report its result."""
+    observing.go_first()
     spec = RunSpec.from_json(inside.request["spec"])
     result = Point(spec, Path(inside.request["raw"]), inside.report).run()
     inside.report({"result": wire.encode(result)})
@@ -49,30 +54,11 @@ def run_point(inside: Inside) -> int:
 class Running:
     """The flows of a point while they run, and the ways to look at them."""
 
-    driver: Iperf3Driver
-    meter: ReceiveMeter
-    sampler: SocketSampler
-
-
-class Sampling:
-    """Looks at flows and CPUs once a second."""
-
-    def __init__(self, flows: Running) -> None:
-        self.samples: list[Sample] = []
-        self._flows = flows
-        self._cpu = CpuSampler()
-
-    def sample_for(self, seconds: float) -> None:
-        """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now.
-
-        Raises RunError when an iperf3 has ended.
-        """
-        start = time.monotonic()
-        steps = max(1, round(seconds / SAMPLE_S))
-        for step in range(1, steps + 1):
-            time.sleep(max(0.0, start + seconds * step / steps - time.monotonic()))
-            self.samples.append(Sample(time.monotonic(), self._flows.meter.sample(), self._cpu.sample()))
-            self._flows.driver.check()
+    hosts: Sequence[HostRef]
+    traffic: TrafficDriver
+    table: SocketTable
+    pinger: PathPinger | None
+    observing: Observing
 
 
 class Point:
@@ -84,6 +70,7 @@ class Point:
         self._report = report
         self._topology = topos.build(spec.topology.kind, spec.topology.params)
         self._flows = planned_flows(spec, self._topology)
+        self._connect_s = connect_s(len(self._flows), spec.transport.subflows)
         self._tuning = default_tuning(spec.link.rate_mbps)
         plan = plan_for(spec, self._topology)
         self._dataplane = FabricDataPlane(self._topology, plan, self._tuning, float(spec.sampling.queues_ms))
@@ -99,23 +86,18 @@ class Point:
                 hosts = {host.name: host for host in net.host_refs()}
                 self._steer(hosts)
             with self._phase("connect", 3.0, "connect_s"):
-                sampler = stack.enter_context(SocketSampler(list(hosts.values())))
                 watcher = self._watcher(stack, hosts)
                 prefer_congestion_control(hosts.values(), self._spec.transport.cc)
-                driver = stack.enter_context(self._driver(hosts, sampler))
-                driver.start_servers()
-                started_s = time.monotonic()
-                driver.start_clients()
-                meter = ReceiveMeter(sampler, [(hosts[f.dst], f.seen_by_receiver) for f in self._flows])
-                up_s = self._await_flows(driver, meter, watcher, started_s)
+                traffic = stack.enter_context(self._traffic(hosts))
+                started_s, up_s = self._connect(traffic, watcher)
+                running = self._look(stack, hosts, traffic)
             connections = watcher.reports() if watcher else ()
-            last_up_s = _last_up(self._flows, up_s, connections, started_s)
-            readings = self._measure(Running(driver, meter, sampler), hosts, last_up_s)
+            readings = self._measure(running, _last_up(self._flows, up_s, connections, started_s))
             with self._phase("collect", 2.0, "collect_s"):
-                outcomes = driver.stop()
+                delivered = traffic.stop()
         provenance = self._provenance(net.sysctls, connections)
         return summarise(
-            self._spec, self._topology, self._flows, readings, outcomes, self._timings, provenance
+            self._spec, self._topology, self._flows, readings, delivered, self._timings, provenance
         )
 
     def _sysctls(self) -> dict[str, str]:
@@ -136,83 +118,89 @@ class Point:
         refs = list(hosts.values())
         if mptcp_genl.support().level is mptcp_genl.PathManagement.USERSPACE:
             paths = subflow_paths(self._topology, subflows)
-            return stack.enter_context(PathManager(refs, subflows, is_data, paths, retry_s=CONNECT_S / 2))
+            retry_s = self._connect_s / 2
+            return stack.enter_context(PathManager(refs, subflows, is_data, paths, retry_s=retry_s))
         self._report({"note": "in-kernel MPTCP path manager only: subflows' paths vary from run to run"})
         servers = {hosts[flow.dst]: flow.dst_ip for flow in self._flows}
         return stack.enter_context(SignalPathManager(refs, subflows, is_data, servers))
 
-    def _driver(self, hosts: dict[str, HostRef], sampler: SocketSampler) -> Iperf3Driver:
-        flows = [
-            Iperf3Flow(f.flow, hosts[f.src], hosts[f.dst], f.src_ip, f.dst_ip, f.port, f.cport)
-            for f in self._flows
-        ]
-        seconds = CONNECT_S + self._spec.warmup_s + self._spec.seconds + SLACK_S
+    def _traffic(self, hosts: dict[str, HostRef]) -> TrafficDriver:
         transport = self._spec.transport
-        return Iperf3Driver(
-            flows, sampler, self._raw, seconds=seconds, cc=transport.cc, mptcp=transport.subflows > 1
-        )
+        mptcp = transport.subflows > 1
+        if self._spec.traffic == "native":
+            return NativeDriver(self._flows, hosts, cc=transport.cc, mptcp=mptcp, cpu=other_cpu(self._tuning))
+        seconds = self._connect_s + self._spec.warmup_s + self._spec.seconds + SLACK_S
+        return Iperf3Traffic(self._flows, hosts, self._raw, seconds=seconds, cc=transport.cc, mptcp=mptcp)
 
-    def _await_flows(
-        self, driver: Iperf3Driver, meter: ReceiveMeter, watcher: MptcpWatcher | None, started_s: float
-    ) -> list[float]:
-        """Seconds until each flow's connection was seen at its receiver. Subflows that are still short at the
-        deadline are left to the verdict; a flow without a connection ends the run."""
-        deadline = started_s + CONNECT_S
-        up_s: list[float | None] = [None] * len(self._flows)
-        while None in up_s:
-            now = time.monotonic()
-            for i, received in enumerate(meter.sample()):
-                if received is not None and up_s[i] is None:
-                    up_s[i] = now - started_s
-            driver.check()
-            if None in up_s:
-                if now > deadline:
-                    missing = self._flows[up_s.index(None)]
-                    raise DeadlineError(
-                        f"{up_s.count(None)} of {len(up_s)} flows had no connection after {CONNECT_S:g} s, "
-                        f"the first from {missing.src} to {missing.dst}"
-                    )
-                time.sleep(POLL_S)
+    def _connect(self, traffic: TrafficDriver, watcher: MptcpWatcher | None) -> tuple[float, list[float]]:
+        """When connecting began, and seconds from then until each flow's connection was up.
+
+        Subflows that are still short at the deadline are left to the verdict.
+        """
+        traffic.open()
+        started_s = time.monotonic()
+        traffic.connect(self._connect_s)
         if watcher:
-            watcher.wait_all(len(self._flows), max(0.0, deadline - time.monotonic()))
-        return [seconds for seconds in up_s if seconds is not None]
+            watcher.wait_all(len(self._flows), max(0.0, started_s + self._connect_s - time.monotonic()))
+        traffic.release()
+        return started_s, traffic.up_s()
 
-    def _measure(self, flows: Running, hosts: dict[str, HostRef], up_s: Sequence[float]) -> Readings:
+    def _look(self, stack: ExitStack, hosts: dict[str, HostRef], traffic: TrafficDriver) -> Running:
+        """Everything that samples, as asked."""
+        refs = list(hosts.values())
+        table = stack.enter_context(SocketTable(refs, self._flows))
+        sampling = self._spec.sampling
+        watch = Observing(traffic, self._dataplane, table, sampling.sockets_ms / 1000)
+        pinger = None
+        if sampling.pings_ms:
+            probes = probes_for(self._spec, self._topology, self._flows)
+            pinger = stack.enter_context(
+                PathPinger(probes, hosts, sampling.pings_ms, cpu=other_cpu(self._tuning))
+            )
+            pinger.start()
+        return Running(refs, traffic, table, pinger, watch)
+
+    def _measure(self, running: Running, up_s: Sequence[float]) -> Readings:
         """Warm-up, then the window between two readings of everything that only counts up."""
-        clock = Sampling(flows)
+        watch = running.observing
         with self._phase("warm-up", self._spec.warmup_s, "warmup_s"):
-            clock.sample_for(self._spec.warmup_s)
-            check_progress(self._flows, clock.samples, STALL_S)
+            watch.sample()
+            watch.observe_for(self._spec.warmup_s)
+            self._check_warm(watch)
         with self._phase("measure", self._spec.seconds, "measure_s"):
-            first = len(clock.samples) - 1
-            start_s = clock.samples[first].t_s
-            before, kernel = self._sockets(flows.sampler, hosts), netstat.read(list(hosts.values()))
+            before, kernel = running.table.read(), netstat.read(running.hosts)
             softnet = read_softnet()
             self._dataplane.restart_max_queues()
             opened, opened_s = self._dataplane.snapshot(), time.monotonic()
-            clock.sample_for(self._spec.seconds - (time.monotonic() - start_s))
+            first = watch.reopen()
+            watch.observe_for(self._spec.seconds)
             closed, closed_s = self._dataplane.snapshot(), time.monotonic()
             dropped = (read_softnet() - softnet).dropped
-            check_progress(self._flows, clock.samples[first:], clock.samples[-1].t_s - start_s)
-            after, counted = self._sockets(flows.sampler, hosts), netstat.read(list(hosts.values()))
+            after, counted = running.table.read(), netstat.read(running.hosts)
+        seconds = watch.samples[-1].t_s - watch.samples[first].t_s
         return Readings(
-            samples=clock.samples,
+            samples=watch.samples,
             opened_at=first,
+            sockets=watch.sockets,
             opened=opened,
             closed=closed,
             core_seconds=closed_s - opened_s,
-            sockets_before=before,
-            sockets_after=after,
+            before=before,
+            after=after,
             softnet_dropped=dropped,
             kernel=netstat.difference(kernel, counted),
             queues=self._dataplane.queue_samples() if self._spec.sampling.queues_ms else None,
+            pings=running.pinger.take(final=True) if running.pinger else None,
             up_s=up_s,
+            completed_s=running.traffic.completed_s(),
+            stalled=stalled_flows(self._flows, watch.samples[first:], seconds, self._spec.link),
         )
 
-    def _sockets(self, sampler: SocketSampler, hosts: dict[str, HostRef]) -> list[list[TcpSocket]]:
-        """Each flow's sockets at its sender."""
-        found = {name: sampler.tcp(hosts[name]) for name in {flow.src for flow in self._flows}}
-        return [sockets_of(flow, found[flow.src]) for flow in self._flows]
+    def _check_warm(self, watch: Observing) -> None:
+        """A flow that stands still on an idle machine will not move again: no need to wait for the end."""
+        stalled = stalled_flows(self._flows, watch.samples, STALL_S, self._spec.link)
+        if stalled and not saturated([sample.cpu.machine.busy_pct for sample in watch.samples[1:]]):
+            raise stall_error(self._flows, stalled, STALL_S)
 
     def _provenance(
         self, sysctls: dict[str, str], connections: Sequence[ConnectionReport]

@@ -31,18 +31,34 @@ class Evidence:
     fallbacks: int
     cc_asked: str
     cc_found: Sequence[str]
+    stalled: int = 0
+    """Flows that delivered nothing although they should have (stalls.py)."""
 
 
 def judge(evidence: Evidence) -> tuple[Status, tuple[str, ...]]:
     """Status ok or suspect, and every reason for the latter in plain words."""
     reasons = (
-        *_lateness(evidence),
-        *_losses(evidence),
-        *_saturation(evidence),
+        *_machine(evidence),
+        *_stalls(evidence),
         *_subflows(evidence),
         *_congestion_control(evidence),
     )
     return (Status.SUSPECT if reasons else Status.OK), reasons
+
+
+def only_stalled(evidence: Evidence) -> bool:
+    """Whether flows stood still for no fault of the machine: that is no result at all."""
+    return bool(evidence.stalled) and not _machine(evidence)
+
+
+def _machine(evidence: Evidence) -> list[str]:
+    return [*_lateness(evidence), *_losses(evidence), *_saturation(evidence)]
+
+
+def _stalls(evidence: Evidence) -> list[str]:
+    if not evidence.stalled:
+        return []
+    return [f"flows: {evidence.stalled} of {len(evidence.flows)} delivered nothing in the whole window"]
 
 
 def _lateness(evidence: Evidence) -> list[str]:
@@ -59,10 +75,15 @@ def _losses(evidence: Evidence) -> list[str]:
     return [f"CPU: {count} frames were lost in {place}" for place, count in evidence.lost.items() if count]
 
 
+def saturated(busy_pct: Sequence[float]) -> bool:
+    """Whether more seconds were without idle time than the machine's other users explain."""
+    return sum(busy > FULL_PCT for busy in busy_pct) > MOST_SATURATED * len(busy_pct)
+
+
 def _saturation(evidence: Evidence) -> list[str]:
-    full = sum(busy > FULL_PCT for busy in evidence.busy_pct)
-    if full <= MOST_SATURATED * len(evidence.busy_pct):
+    if not saturated(evidence.busy_pct):
         return []
+    full = sum(busy > FULL_PCT for busy in evidence.busy_pct)
     return [f"CPU: no idle time left in {full} of {len(evidence.busy_pct)} seconds"]
 
 

@@ -1,0 +1,50 @@
+"""Everything that was read during a run, before anything is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from engines.emulation.path_pings import Pings
+from engines.emulation.socket_table import SubflowReadings
+
+from engines.emulation.observing import Sample
+from fabric.readings import Snapshot
+
+QueueSamples = tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]
+
+
+@dataclass(frozen=True)
+class Readings:
+    """`samples[opened_at]` opens the measured window, the last sample closes it. `opened` and `closed` are
+    the core's counters `core_seconds` apart; `before` and `after` the senders' sockets."""
+
+    samples: Sequence[Sample]
+    opened_at: int
+    sockets: Sequence[SubflowReadings]
+    opened: Snapshot
+    closed: Snapshot
+    core_seconds: float
+    before: SubflowReadings
+    after: SubflowReadings
+    softnet_dropped: int
+    kernel: Mapping[str, int]
+    """All hosts' TCP and MPTCP counters over the window (netstat.py)."""
+    queues: QueueSamples | None
+    pings: Pings | None
+    up_s: Sequence[float]
+    """Seconds from the start of traffic until each flow's last subflow was up."""
+    completed_s: Sequence[float]
+    stalled: Sequence[int]
+    """Flows that delivered nothing in the window although they should have."""
+
+    @property
+    def window(self) -> Sequence[Sample]:
+        return self.samples[self.opened_at :]
+
+    @property
+    def zero_s(self) -> float:
+        """The monotonic second all sample tables count from."""
+        return self.samples[self.opened_at].t_s

@@ -1,0 +1,104 @@
+"""From what was read during a run to the sample tables of engines/result.py. Pure."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from engines.emulation.path_pings import Pings
+
+from engines.emulation.readings import QueueSamples, Readings
+from engines.result import Table
+
+CPU_PARTS = ("busy_pct", "user_pct", "system_pct", "softirq_pct", "steal_pct")
+
+
+def sample_tables(readings: Readings, rate_mbps: float) -> dict[str, Table]:
+    """Every table there is something for; t_s counts from the opening of the window."""
+    zero_s = readings.zero_s
+    tables = {
+        "goodput": _goodput(readings),
+        "cpu": _cpu(readings),
+        "links": _links(readings, rate_mbps),
+    }
+    if readings.queues is not None:
+        tables |= _queues(readings.queues, readings.opened["now_s"])
+    if readings.sockets:
+        tables["sockets"] = _sockets(readings)
+    if readings.pings is not None:
+        tables["pings"] = _pings(readings.pings, zero_s)
+    return tables
+
+
+def utilisation_pct(readings: Readings, rate_mbps: float) -> npt.NDArray[np.float64]:
+    """Of every port in every interval between samples (intervals x ports), percent of the link rate."""
+    times = np.array([sample.core_s for sample in readings.samples])
+    sent = np.array([sample.tx_bytes for sample in readings.samples]).astype(np.int64)
+    share: npt.NDArray[np.float64] = np.diff(sent, axis=0) * 8 / (np.diff(times)[:, None] * rate_mbps * 1e6)
+    return 100 * share
+
+
+def _goodput(readings: Readings) -> Table:
+    rows: list[tuple[float, int, float]] = []
+    for before, after in zip(readings.samples, readings.samples[1:], strict=False):
+        seconds, t_s = after.t_s - before.t_s, round(after.t_s - readings.zero_s, 3)
+        for flow, (start, end) in enumerate(zip(before.received, after.received, strict=True)):
+            if start is not None and end is not None:
+                rows.append((t_s, flow, round((end - start) * 8 / seconds / 1e6, 5)))
+    return Table.from_rows(("t_s", "flow", "mbps"), rows)
+
+
+def _cpu(readings: Readings) -> Table:
+    rows = []
+    for sample in readings.samples:
+        parts = (getattr(sample.cpu.machine, part) for part in CPU_PARTS)
+        rows.append((round(sample.t_s - readings.zero_s, 3), *(round(part, 2) for part in parts)))
+    return Table.from_rows(("t_s", *CPU_PARTS), rows)
+
+
+def _links(readings: Readings, rate_mbps: float) -> Table:
+    used = utilisation_pct(readings, rate_mbps)
+    t_s = np.array([round(sample.t_s - readings.zero_s, 3) for sample in readings.samples[1:]])
+    interval, port = np.nonzero(used)
+    return Table({"t_s": t_s[interval], "port": port, "utilisation_pct": np.round(used[interval, port], 2)})
+
+
+def _queues(queues: QueueSamples, zero_s: float) -> dict[str, Table]:
+    times, lengths = queues
+    t_s = np.round(times - zero_s, 4)
+    when, port = np.nonzero(lengths)
+    return {
+        "queues": Table({"t_s": t_s[when], "port": port, "pkts": lengths[when, port].astype(np.int64)}),
+        "queue_times": Table({"t_s": t_s}),
+    }
+
+
+def _sockets(readings: Readings) -> Table:
+    looks = readings.sockets
+    t_s = [np.full(len(look), round(look.t_s - readings.zero_s, 3)) for look in looks]
+
+    def column(name: str) -> npt.NDArray[np.int64]:
+        return np.concatenate([getattr(look, name) for look in looks]).astype(np.int64)
+
+    return Table(
+        {
+            "t_s": np.concatenate(t_s),
+            "flow": column("flow"),
+            "subflow": column("subflow"),
+            "cwnd_pkts": column("cwnd_pkts"),
+            "srtt_ms": np.round(column("srtt_us") / 1000, 3),
+            "rttvar_ms": np.round(column("rttvar_us") / 1000, 3),
+            "retransmits": column("retransmits"),
+            "bytes_acked": column("bytes_acked"),
+        }
+    )
+
+
+def _pings(pings: Pings, zero_s: float) -> Table:
+    return Table(
+        {
+            "t_s": np.round(pings.sent_s - zero_s, 3),
+            "flow": pings.flow.astype(np.int64),
+            "subflow": pings.subflow.astype(np.int64),
+            "rtt_ms": np.round(pings.rtt_ms, 3),
+        }
+    )

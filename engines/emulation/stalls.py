@@ -1,0 +1,51 @@
+"""Flows that deliver nothing although they should: congestion slows a flow, it does not stop it. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from engines.emulation.observing import Sample
+from engines.emulation.traffic import PlannedFlow
+from engines.spec import LinkSpec
+from fabric.errors import StalledFlowError
+from fabric.plan import FRAME_BITS
+
+DUE_FRAMES = 200
+"""A flow whose fair share of its hosts' links is less than this has an excuse: a few lost retransmissions
+in a row, and TCP's timer alone waits for most of a minute."""
+
+
+def stalled_flows(
+    flows: Sequence[PlannedFlow], samples: Sequence[Sample], seconds: float, link: LinkSpec
+) -> list[int]:
+    """Those that delivered nothing in the last `seconds`, if so much was sampled and frames were due to
+    them; a flow whose socket has gone, or that has a size, is not judged here."""
+    last = samples[-1]
+    rounding_s = 0.001
+    earlier = [sample for sample in samples if sample.t_s <= last.t_s - seconds + rounding_s]
+    if not earlier:
+        return []
+    pairs = zip(flows, earlier[-1].received, last.received, due_frames(flows, seconds, link), strict=True)
+    return [
+        flow.flow
+        for flow, before, after, due in pairs
+        if before is not None and before == after and due >= DUE_FRAMES and not flow.size_bytes
+    ]
+
+
+def due_frames(flows: Sequence[PlannedFlow], seconds: float, link: LinkSpec) -> list[float]:
+    """Full frames each flow could send in `seconds` if its hosts' flows shared their links alike."""
+    sent, received = Counter(f.src for f in flows), Counter(f.dst for f in flows)
+    frames = seconds * link.rate_mbps * 1e6 / FRAME_BITS
+    return [frames / max(sent[flow.src], received[flow.dst]) for flow in flows]
+
+
+def stall_error(flows: Sequence[PlannedFlow], stalled: Sequence[int], seconds: float) -> StalledFlowError:
+    """Which flows stood still for `seconds`, and what to do."""
+    first = flows[stalled[0]]
+    return StalledFlowError(
+        f"{len(stalled)} of {len(flows)} flows delivered nothing for {seconds:.0f} s although connected, "
+        f"the first flow {first.flow} from {first.src} to {first.dst}: "
+        "run the point again (docs/kernel.md, stalled connections)"
+    )
