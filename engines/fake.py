@@ -215,12 +215,19 @@ def _samples(
     if spec.sampling.pings_ms:
         times = _times(spec, spec.sampling.pings_ms)
         pings = [
-            (t, *which, NO_VALUE if rng.random() < 0.02 else rng.uniform(1, 250))
+            (t, *which, *_ping(rng))
             for t in times
             for which in subflows
         ]
-        samples["pings"] = Table.from_rows(("t_s", "flow", "subflow", "rtt_ms"), pings)
+        samples["pings"] = Table.from_rows(("t_s", "flow", "subflow", "rtt_ms", "out_ms"), pings)
     return samples
+
+
+def _ping(rng: random.Random) -> tuple[float, float]:
+    if rng.random() < 0.02:
+        return NO_VALUE, NO_VALUE
+    rtt_ms = rng.uniform(1, 250)
+    return rtt_ms, rtt_ms * rng.uniform(0.2, 0.8)
 
 
 def _times(spec: RunSpec, interval_ms: int) -> list[float]:

@@ -142,7 +142,7 @@ class RunResult:
     * `queues` (t_s, port, pkts), lengths of 0 left out, and `queue_times` (t_s) with every sampled instant;
     * `sockets` (t_s, flow, subflow, cwnd_pkts, srtt_ms, rttvar_ms, retransmits, bytes_acked), the last two
       since the connection began, subflow 0 being the first;
-    * `pings` (t_s of sending, flow, subflow, rtt_ms; nan where none came back)."""
+    * `pings` (t_s of sending, flow, subflow, rtt_ms, out_ms: the way out alone; nan where none came back)."""
 
     status: Status
     reasons: tuple[str, ...] = ()

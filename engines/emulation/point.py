@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from engines.emulation.native import NativeDriver
 from engines.emulation.path_pings import PathPinger, probes_for
 from engines.emulation.socket_table import SocketTable
 
@@ -127,8 +126,6 @@ class Point:
     def _traffic(self, hosts: dict[str, HostRef]) -> TrafficDriver:
         transport = self._spec.transport
         mptcp = transport.subflows > 1
-        if self._spec.traffic == "native":
-            return NativeDriver(self._flows, hosts, cc=transport.cc, mptcp=mptcp, cpu=other_cpu(self._tuning))
         seconds = self._connect_s + self._spec.warmup_s + self._spec.seconds + SLACK_S
         return Iperf3Traffic(self._flows, hosts, self._raw, seconds=seconds, cc=transport.cc, mptcp=mptcp)
 
@@ -153,7 +150,7 @@ class Point:
         watch = Observing(traffic, self._dataplane, table, sampling.sockets_ms / 1000)
         pinger = None
         if sampling.pings_ms:
-            probes = probes_for(self._spec, self._topology, self._flows)
+            probes = probes_for(self._spec, self._topology, self._flows, table.read())
             pinger = stack.enter_context(
                 PathPinger(probes, hosts, sampling.pings_ms, cpu=other_cpu(self._tuning))
             )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from engines.emulation.path_pings import Pings
+from engines.emulation.path_pings import PingReadings
 from engines.emulation.socket_table import SubflowReadings
 
 from engines.emulation.observing import Sample
@@ -33,7 +33,7 @@ class Readings:
     kernel: Mapping[str, int]
     """All hosts' TCP and MPTCP counters over the window (netstat.py)."""
     queues: QueueSamples | None
-    pings: Pings | None
+    pings: PingReadings | None
     up_s: Sequence[float]
     """Seconds from the start of traffic until each flow's last subflow was up."""
     completed_s: Sequence[float]

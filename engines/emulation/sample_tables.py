@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from engines.emulation.path_pings import Pings
+from engines.emulation.path_pings import PingReadings
 
 from engines.emulation.readings import QueueSamples, Readings
 from engines.result import Table
@@ -93,12 +93,13 @@ def _sockets(readings: Readings) -> Table:
     )
 
 
-def _pings(pings: Pings, zero_s: float) -> Table:
+def _pings(pings: PingReadings, zero_s: float) -> Table:
     return Table(
         {
             "t_s": np.round(pings.sent_s - zero_s, 3),
-            "flow": pings.flow.astype(np.int64),
-            "subflow": pings.subflow.astype(np.int64),
+            "flow": pings.flow,
+            "subflow": pings.subflow,
             "rtt_ms": np.round(pings.rtt_ms, 3),
+            "out_ms": np.round(pings.out_ms, 3),
         }
     )
