@@ -214,11 +214,7 @@ def _samples(
         samples["sockets"] = Table.from_rows(columns, rows)
     if spec.sampling.pings_ms:
         times = _times(spec, spec.sampling.pings_ms)
-        pings = [
-            (t, *which, *_ping(rng))
-            for t in times
-            for which in subflows
-        ]
+        pings = [(t, *which, *_ping(rng)) for t in times for which in subflows]
         samples["pings"] = Table.from_rows(("t_s", "flow", "subflow", "rtt_ms", "out_ms"), pings)
     return samples
 

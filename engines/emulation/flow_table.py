@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from engines.emulation.socket_table import SubflowReadings
 
 from engines.emulation.readings import Readings
+from engines.emulation.socket_table import SubflowReadings
 from engines.emulation.traffic import PlannedFlow
 from engines.result import FlowRow
 from engines.spec import RunSpec

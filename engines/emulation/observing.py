@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from engines.emulation.socket_table import SocketTable, SubflowReadings
 
 from engines.emulation.cpu import CpuSample, CpuSampler
 from engines.emulation.driver import TrafficDriver
 from engines.emulation.fabric_dataplane import FabricDataPlane
+from engines.emulation.socket_table import SocketTable, SubflowReadings
 
 SAMPLE_S = 1.0
 NICE = -15

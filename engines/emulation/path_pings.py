@@ -11,6 +11,7 @@ reception time stamp, there and back; how long the packet then waited for this p
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -72,6 +73,15 @@ class PingReadings:
 
     def __len__(self) -> int:
         return len(self.sent_s)
+
+
+def decided(pings: PingReadings, now_s: float) -> PingReadings:
+    """Without those of which it is not known at `now_s` whether they are lost: that are out, and not for
+    longer than twice the longest that came back. Pure."""
+    back = pings.rtt_ms[~np.isnan(pings.rtt_ms)]
+    patience_s = max(1.0, 2 * float(back.max(initial=0.0)) / 1000)
+    known = ~np.isnan(pings.rtt_ms) | (pings.sent_s < now_s - patience_s)
+    return PingReadings(*(getattr(pings, f.name)[known] for f in dataclasses.fields(pings)))
 
 
 def probes_for(

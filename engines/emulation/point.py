@@ -8,9 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from engines.emulation.path_pings import PathPinger, probes_for
-from engines.emulation.socket_table import SocketTable
-
 import topos
 from engines.emulation import mptcp_genl, netstat, observing, steering, wire
 from engines.emulation.cpu import read_softnet
@@ -26,7 +23,9 @@ from engines.emulation.network import FabricNet
 from engines.emulation.observing import Observing
 from engines.emulation.path_manager import PathManager
 from engines.emulation.path_manager_inkernel import SignalPathManager
+from engines.emulation.path_pings import PathPinger, PingReadings, decided, probes_for
 from engines.emulation.readings import Readings
+from engines.emulation.socket_table import SocketTable
 from engines.emulation.stalls import stall_error, stalled_flows
 from engines.emulation.summarise import summarise
 from engines.emulation.traffic import PlannedFlow, connect_s, is_data, planned_flows, subflow_paths
@@ -187,7 +186,7 @@ class Point:
             softnet_dropped=dropped,
             kernel=netstat.difference(kernel, counted),
             queues=self._dataplane.queue_samples() if self._spec.sampling.queues_ms else None,
-            pings=running.pinger.take(final=True) if running.pinger else None,
+            pings=_pings(running.pinger),
             up_s=up_s,
             completed_s=running.traffic.completed_s(),
             stalled=stalled_flows(self._flows, watch.samples[first:], seconds, self._spec.link),
@@ -221,6 +220,10 @@ class Point:
         start = time.monotonic()
         yield
         self._timings[timing] = time.monotonic() - start
+
+
+def _pings(pinger: PathPinger | None) -> PingReadings | None:
+    return None if pinger is None else decided(pinger.take(final=True), time.monotonic())
 
 
 def _give_hosts_small_tcp_tables() -> None:

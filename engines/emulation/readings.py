@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from engines.emulation.path_pings import PingReadings
-from engines.emulation.socket_table import SubflowReadings
 
 from engines.emulation.observing import Sample
+from engines.emulation.path_pings import PingReadings
+from engines.emulation.socket_table import SubflowReadings
 from fabric.readings import Snapshot
 
 QueueSamples = tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]

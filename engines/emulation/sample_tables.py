@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from engines.emulation.path_pings import PingReadings
 
+from engines.emulation.path_pings import PingReadings
 from engines.emulation.readings import QueueSamples, Readings
 from engines.result import Table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 from collections.abc import Iterator
 from itertools import pairwise
@@ -137,3 +138,43 @@ def test_the_same_spec_gives_the_same_flows_and_paths(engine: MininetEngine, tmp
     ]
     check_paths(wanted, first)
     check_paths(wanted, second)
+
+
+def test_everything_is_sampled_and_agrees(engine: MininetEngine, tmp_path: Path) -> None:
+    """Round trips by the kernel's own word and by pings are of the same paths; queues explain both."""
+    wanted = dataclasses.replace(spec(2), sampling=SamplingSpec(queues_ms=100, sockets_ms=250, pings_ms=250))
+    result = run(engine, wanted, tmp_path)
+    check_physics(result, 16)
+    tables = result.samples
+    assert set(tables) == {"goodput", "cpu", "links", "queues", "queue_times", "sockets", "pings"}
+    assert set(
+        zip(tables["sockets"]["flow"].tolist(), tables["sockets"]["subflow"].tolist(), strict=True)
+    ) == {(flow, subflow) for flow in range(16) for subflow in range(2)}
+    assert (tables["sockets"]["cwnd_pkts"] >= 1).all()
+    assert tables["queues"]["pkts"].max() <= 100
+    assert {len(set(tables[name]["t_s"].tolist())) >= 5 for name in ("cpu", "links")} == {True}
+    assert all(port.utilisation_median_pct <= 101 for port in result.ports)
+    full_queue_ms = 100 * 1514 * 8 / wanted.link.rate_mbps / 1000
+    for flow in result.flows:
+        assert flow.pings_sent > flow.pings_lost
+        assert 0 < flow.srtt_ms_mean < 12 * full_queue_ms
+        assert 0 < flow.ping_ms_mean < 12 * full_queue_ms
+
+
+def test_unbounded_queues_drop_nothing(engine: MininetEngine, tmp_path: Path) -> None:
+    link = LinkSpec(RATE_MBPS / 4, queue_pkts=0, nic_queue_pkts=0)
+    wanted = dataclasses.replace(spec(1), link=link, sampling=SamplingSpec(queues_ms=100, sockets_ms=250))
+    result = run(engine, wanted, tmp_path)
+    assert only_cpu_reasons(result), result.reasons
+    assert sum(port.drops for port in result.ports) == 0
+    assert max(port.max_queue_pkts for port in result.ports) > 100, "TCP fills what never drops"
+
+
+def test_a_machine_asked_for_too_much_says_so_and_comes_to_an_end(
+    engine: MininetEngine, tmp_path: Path
+) -> None:
+    wanted = dataclasses.replace(spec(8), link=LinkSpec(1000.0), warmup_s=1.0, seconds=3.0)
+    result = run(engine, wanted, tmp_path)
+    assert result.status is Status.SUSPECT
+    assert any(reason.startswith("CPU:") for reason in result.reasons)
+    assert len(result.flows) == 16
