@@ -89,7 +89,7 @@ def plan(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
     chosen = registry.find(experiment)
     asked = given(options)
     made = session.make_plan(chosen, asked, engines.make(asked.engine))
-    stored = store.scan(results / chosen.folder).points if made.certain else ()
+    stored = store.index(results / chosen.folder) if made.certain else ()
     to_run = {job.name for job in pending_jobs(made.jobs, stored, force=False)}
     for index, job in enumerate(made.jobs, 1):
         todo = "to run" if job.name in to_run else "finished"

@@ -9,6 +9,7 @@ from engines.engine import Engine, Observer
 from engines.spec import TopologySpec
 
 FAKE_MBPS = 10.0
+FAKE = "auto, fake"
 FIXED = "fixed"
 MEASURED = "auto, measured on this machine"
 TO_BE_MEASURED = "auto: will be measured first"
@@ -34,10 +35,10 @@ class Auto:
     def of(self, carried: RateChoice, topology: TopologySpec) -> RateChoice:
         """The rate for `topology`, given the one `carried` on its basis."""
         basis = self.basis(topology)
-        told = "" if basis == topology else f", of {named(basis)}"
-        times = "" if self.overload == 1.0 else f"{self.overload:g} x "
+        told = "" if basis == topology else f" of {named(basis)}"
+        times = "" if self.overload == 1.0 else f" x {self.overload:g}"
         rate = None if carried.rate_mbps is None else self.overload * carried.rate_mbps
-        return RateChoice(rate, f"{times}{carried.how}{told}")
+        return RateChoice(rate, f"auto{told}{times}{carried.how.removeprefix('auto')}")
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def fixed(rate_mbps: float) -> RateChoice:
 def known_rate(topology: TopologySpec, engine_name: str) -> RateChoice:
     """What this machine carries, as far as it is known without root and without starting anything."""
     if engine_name == "fake":
-        return RateChoice(FAKE_MBPS, "fake")
+        return RateChoice(FAKE_MBPS, FAKE)
     from engines.emulation import calibrate  # noqa: PLC0415
 
     cached = calibrate.cached(topology)

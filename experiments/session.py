@@ -17,7 +17,7 @@ from experiments.experiment import Experiment, Figure
 from experiments.options import Given, SweepOptions, resolve
 from experiments.rate import RateChoice
 from experiments.reference import reference_of
-from experiments.store import Store, StoredPoint, point_name
+from experiments.store import Entry, Store, point_name
 from experiments.sweep import Job
 
 PLACEHOLDER_MBPS = 0.999
@@ -125,7 +125,7 @@ def prepare(
     already asks nothing of the machine.
     """
     plan = make_plan(experiment, given, engine)
-    stored = store.scan(results / experiment.folder).points
+    stored = store.index(results / experiment.folder)
     _check(plan, stored, engine, force)
     opened = Store.open(results, experiment.folder)
     if not plan.certain:
@@ -139,6 +139,6 @@ def prepare(
     return Session(plan, opened)
 
 
-def _check(plan: Plan, stored: tuple[StoredPoint, ...], engine: Engine, force: bool) -> None:
+def _check(plan: Plan, stored: tuple[Entry, ...], engine: Engine, force: bool) -> None:
     for job in sweep.pending_jobs(plan.jobs, stored, force):
         engine.check(job.spec)

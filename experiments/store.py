@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from engines.result import SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
-from engines.spec import RunSpec
+from engines.spec import RunSpec, SamplingSpec
 from experiments import files, tables
 from experiments.tables import UnreadableError
 from fabric.errors import HostUnfitError, RefabricError, StoreError, UsageError
@@ -43,6 +43,15 @@ def point_name(spec: RunSpec) -> str:
     if spec.engine != "mininet":
         parts.insert(0, spec.engine)
     return "-".join([*parts, f"s{spec.seed}", spec.content_hash()])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a plan needs to know of a point: whether a run may skip it, and how it was sampled."""
+
+    name: str
+    finished: bool
+    sampling: SamplingSpec
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,10 @@ class StoredPoint:
     def finished(self) -> bool:
         """Whether a run may skip it: points that failed or lost a file are repeated."""
         return self.status is not Status.FAILED and not self.lost
+
+    @property
+    def entry(self) -> Entry:
+        return Entry(self.name, self.finished, self.spec.sampling)
 
     def sample(self, name: str) -> Table:
         """The sample table called `name`. Raises StoreError when there is none or it is damaged."""
@@ -116,6 +129,23 @@ def scan(experiment_dir: Path) -> Scan:
         points.append(point)
         broken += (UnreadableError(sample_path(entry, name), "No such file") for name in point.lost)
     return Scan(tuple(points), tuple(_gathered(experiment_dir, broken)))
+
+
+def index(experiment_dir: Path) -> tuple[Entry, ...]:
+    """The points by their run.json alone: quick, even where points have thousands of flows.
+
+    Whether the tables beside it are whole is for `scan` to say. Raises UsageError as `scan` does.
+    """
+    entries = []
+    for folder in _point_folders(experiment_dir):
+        try:
+            data = _read_run(folder / RUN)
+            lost = any(_is_lost(sample_path(folder, name)) for name in data["rows"][SAMPLES])
+            finished = Status(data["status"]) is not Status.FAILED and not lost
+            entries.append(Entry(folder.name, finished, SamplingSpec(**data["spec"]["sampling"])))
+        except (StoreError, KeyError, TypeError, ValueError):
+            continue  # a damaged point is no finished one, and is named when it is scanned
+    return tuple(entries)
 
 
 def _point_folders(experiment_dir: Path) -> list[Path]:

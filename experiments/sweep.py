@@ -20,7 +20,7 @@ from engines.spec import RunSpec, TopologySpec
 from experiments import files, store, summary
 from experiments.rate import UNTOLD, RateChoice
 from experiments.reference import reference_of
-from experiments.store import Store, StoredPoint, point_name
+from experiments.store import Entry, Store, StoredPoint, point_name
 from fabric.errors import HostUnfitError, RefabricError, StoreError
 
 
@@ -123,9 +123,9 @@ def merged(plans: Iterable[Sequence[Job]]) -> list[Job]:
     return list(once.values())
 
 
-def pending_jobs(jobs: Sequence[Job], stored: Iterable[StoredPoint], force: bool) -> list[Job]:
+def pending_jobs(jobs: Sequence[Job], stored: Iterable[Entry], force: bool) -> list[Job]:
     """The jobs still to run: those not finished, or finished with less sampling; or all of them by force."""
-    finished = {} if force else {point.name: point.spec.sampling for point in stored if point.finished}
+    finished = {} if force else {entry.name: entry.sampling for entry in stored if entry.finished}
     return [
         job for job in jobs if job.name not in finished or not finished[job.name].covers(job.spec.sampling)
     ]
@@ -169,7 +169,7 @@ class _Sweep:
 
     def run(self) -> Outcome:
         self._rescan(tell=True)
-        pending = pending_jobs(self.jobs, self.stored.values(), self.force)
+        pending = pending_jobs(self.jobs, (point.entry for point in self.stored.values()), self.force)
         interrupted = False
         self.progress.begin(self.jobs, pending)
         try:

@@ -74,11 +74,15 @@ def _shown(value: Cell) -> Cell:
     return NO_NUMBER if isinstance(value, float) and math.isnan(value) else value
 
 
-def _number(text: str) -> float:
-    value = float(text) if text != NO_NUMBER else NO_VALUE
-    if text != NO_NUMBER and not math.isfinite(value):
-        raise ValueError(f"{text} is no number that was ever written")
-    return value
+def _column(to: type[Any], cells: Sequence[str]) -> Sequence[Any]:
+    """The cells of one field. Raises ValueError."""
+    if to is not float:
+        return cells if to is str else list(map(to, cells))
+    values = [float(cell) if cell != NO_NUMBER else NO_VALUE for cell in cells]
+    for cell, value in zip(cells, values, strict=True):
+        if cell != NO_NUMBER and not math.isfinite(value):
+            raise ValueError(f"{cell} is no number that was ever written")
+    return values
 
 
 def table_bytes(table: Table) -> bytes:
@@ -98,9 +102,13 @@ def read_rows(path: Path, kind: type[Row], expected: int) -> tuple[Row, ...]:
             path,
             f"its columns are {','.join(columns)}, not {','.join(hints)}; it was written by another version",
         )
-    converters = [_number if to is float else to for to in hints.values()]
+    if not lines:
+        return ()
     try:
-        return tuple(kind(*(to(cell) for to, cell in zip(converters, line, strict=True))) for line in lines)
+        # By columns: a point of 16 000 flows is read in two thirds of the time.
+        cells = zip(*lines, strict=True)
+        values = [_column(to, column) for to, column in zip(hints.values(), cells, strict=True)]
+        return tuple(map(kind, *values))
     except ValueError as error:
         raise UnreadableError(path, f"{error}; {CUT}") from error
 

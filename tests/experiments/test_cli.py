@@ -184,7 +184,7 @@ def test_plan_shows_points_order_time_and_rate_and_starts_nothing(results: Path)
     lines = done.stdout.splitlines()
     assert "reference" in lines[0]
     assert lines[-2].startswith("4 points, 4 to run, about ")
-    assert lines[-1] == "link rate at k=4: 10 Mb/s (fake)"
+    assert lines[-1] == "link rate at k=4: 10 Mb/s (auto, fake)"
     assert not results.exists()
     run(results)
     *jobs, total = objects(refabric(*plan, "--json"))

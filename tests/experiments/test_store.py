@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from engines.result import Status
-from engines.spec import TopologySpec
+from engines.spec import TopologySpec, WorkloadSpec
 from experiments import files
-from experiments.store import Store, finite, load, load_point, point_name, scan
+from experiments.store import Store, finite, index, load, load_point, point_name, scan
 from fabric.errors import StoreError, UsageError
 from tests.experiments.store_lab import EXPERIMENT, leftovers, put, result_of, spec_of
 
@@ -53,6 +53,11 @@ def test_the_name_says_what_the_point_is() -> None:
     )
     star = dataclasses.replace(spec_of(), topology=TopologySpec("star", {"n": 3}), engine="fake")
     assert point_name(star).startswith("fake-star3-one_to_one-tcp-")
+
+
+def test_the_name_has_the_parameters_of_the_workload() -> None:
+    stride = dataclasses.replace(spec_of(), workload=WorkloadSpec("stride", {"i": 4}))
+    assert point_name(stride).startswith("k4-stride_i4-tcp-reno-")
 
 
 def test_any_other_parameter_is_another_point() -> None:
@@ -229,6 +234,20 @@ class TestDamage:
             point.sample("goodput")
         with pytest.raises(StoreError, match="no samples called queues; it has: goodput, remarks"):
             point.sample("queues")
+
+
+def test_the_index_knows_what_is_finished_without_reading_tables(store: Store) -> None:
+    put(store, spec_of(1), result_of([1.0]))
+    put(store, spec_of(2), result_of([], Status.FAILED, "no flow came up"))
+    damaged = put(store, spec_of(8), result_of([1.0])).path
+    (damaged / "run.json").write_text("{")
+    assert {(e.name, e.finished) for e in index(store.directory)} == {
+        (point_name(spec_of(1)), True), (point_name(spec_of(2)), False),
+    }  # fmt: skip
+    for table in store.directory.glob("*/*.csv"):
+        table.unlink()
+    assert len(index(store.directory)) == 2
+    assert index(store.directory / "nothing-here") == ()
 
 
 def test_what_is_no_point_is_left_alone(store: Store) -> None:
