@@ -23,7 +23,7 @@ from experiments.cli_options import (
     results_option,
     sweep_options,
 )
-from experiments.cli_report import compare
+from experiments.cli_report import compare, report
 from experiments.cli_run import emit_verdicts, published_of, run_experiment
 from experiments.gather import gather
 from experiments.options import (
@@ -257,6 +257,7 @@ def calibrate(k: str, as_json: bool) -> None:
 
 
 main.add_command(compare)
+main.add_command(report)
 
 if __name__ == "__main__":
     main()

@@ -1,4 +1,4 @@
-"""The commands that read results only: compare."""
+"""The commands that read results only: report and compare."""
 
 from __future__ import annotations
 
@@ -7,11 +7,41 @@ from pathlib import Path
 
 import click
 
+from engines import registry as engines
 from experiments import compare as comparing
-from experiments import compare_show
-from experiments.cli_options import json_option
+from experiments import compare_show, registry, session
+from experiments import report as reporting
+from experiments.cli_options import json_option, results_option
+from experiments.gather import gather
+from experiments.options import Given
+from experiments.progress import write_json
 
 _folder = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("experiment")
+@results_option
+@click.option(
+    "--output", type=_folder, metavar="FILE", help="Where to write it instead of beside the results."
+)
+@json_option
+def report(experiment: str, results: Path, output: Path | None, as_json: bool) -> int:
+    """Write one self-contained page on an experiment: published beside measured, charts, provenance.
+
+    Damaged points are named in it and left out (exit 1).
+    """
+    chosen = registry.find(experiment)
+    asked = Given()
+    found = gather(chosen, results, session.make_plan(chosen, asked, engines.make(asked.engine)))
+    for error in found.broken:
+        click.echo(f"refabric: {error}", err=True)
+    path = reporting.write_report(chosen, found, reporting.draw_charts(found), results, output)
+    if as_json:
+        write_json(sys.stdout, {"event": "report", "report": str(path)})
+    else:
+        click.echo(str(path))
+    return 1 if found.broken else 0
 
 
 @click.command()

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from engines import registry as engines
 from engines.result import Status
-from experiments import figures, session, store, sweep, table, verdicts
+from experiments import figures, report, session, store, sweep, table, verdicts
 from experiments.experiment import Experiment, Figure
 from experiments.gather import gather
 from experiments.options import Given
@@ -57,18 +57,23 @@ def _carry_out(
         print(_how_to_continue(outcome, directory), file=human)
         return outcome, closing
     table.print_results(human, outcome.points, published_of(experiment))
-    charts: list[Path] = []
-    for part, shown in zip(ready.plan.parts, gather(experiment, results, ready.plan).figures, strict=True):
+    stored = gather(experiment, results, ready.plan)
+    charts: dict[str, list[Path]] = {}
+    for part, shown in zip(ready.plan.parts, stored.figures, strict=True):
         # Verdicts are on what was just run; charts show all the figure has: other k, other subflow counts.
         ours = [judged for judged in outcome.points if judged.point.name in part.names]
         found = verdicts.verdicts(part.figure, ours)
         table.print_verdicts(human, part.figure, found)
         if as_json:
             emit_verdicts(part.figure, found)
-        charts += figures.draw(part.figure, shown.points, shown.folder, part.options.subflows)
-    for path in (*charts, directory / store.SUMMARY):
+        charts[part.figure.name] = figures.draw(
+            part.figure, shown.points, shown.folder, part.options.subflows
+        )
+    drawn = [path for paths in charts.values() for path in paths]
+    page = report.write_report(experiment, stored, charts, results)
+    for path in (*drawn, directory / store.SUMMARY, page):
         print(path, file=human)
-    return outcome, {**closing, "charts": [str(path) for path in charts]}
+    return outcome, {**closing, "charts": [str(path) for path in drawn], "report": str(page)}
 
 
 def published_of(experiment: Experiment) -> tuple[Published, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +23,9 @@ class Shown:
     points: tuple[Judged, ...]
     folder: Path
 
-    @property
+    @functools.cached_property
     def verdicts(self) -> list[Verdict]:
+        """On everything stored; some take reading samples, so once."""
         return verdicts(self.figure, self.points)
 
 

@@ -1,0 +1,270 @@
+"""What was asked, the commands that repeat it, every point's numbers, and what is not there. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from engines.result import Status
+from engines.spec import RunSpec, TransportSpec
+from experiments.experiment import Figure
+from experiments.figures import variant
+from experiments.gather import Shown
+from experiments.progress import label, queue_label, short_label, state, workload_label
+from experiments.reference import is_reference
+from experiments.summary import Judged
+
+NOTHING = "\N{EN DASH}"
+
+
+def measured_points(points: Iterable[Judged]) -> list[Judged]:
+    """All but the references."""
+    return [judged for judged in points if not is_reference(judged.spec)]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a point table: cells under `Points.heads`, and the status as one word for its colour."""
+
+    cells: tuple[str, ...]
+    status: str
+
+
+@dataclass(frozen=True)
+class Points:
+    """The points of one setting; `reference` says what 100 % stands for."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[Row, ...]
+    reference: str
+
+
+_HEADS = ("mean %", "min %", "median %", "Jain", "resent", "dropped", "CPU %", "late p99 \N{MICRO SIGN}s")
+
+
+def point_tables(points: Sequence[Judged]) -> list[Points]:
+    """A table for each network and workload, its points in readers' order."""
+    groups: dict[str, list[Judged]] = {}
+    for judged in measured_points(points):
+        spec = dataclasses.replace(judged.spec, seed=0, transport=TransportSpec(1, judged.spec.transport.cc))
+        groups.setdefault(spec.canonical(), []).append(judged)
+    return [_table(group) for group in groups.values()]
+
+
+def _table(group: Sequence[Judged]) -> Points:
+    references = {j.reference_mbps for j in group if j.reference_mbps}
+    told = "; ".join(f"100 % is {mbps:.4g} Mb/s" for mbps in sorted(references))
+    return Points(
+        setting_title(group[0].spec),
+        ("transport", "seed", *_HEADS, "status"),
+        tuple(Row(_cells(judged), judged.status.value) for judged in group),
+        told or "there is no usable reference point, so there are no percentages",
+    )
+
+
+def _cells(judged: Judged) -> tuple[str, ...]:
+    pct = judged.goodput_pct
+    return (
+        short_label(judged.spec.transport.subflows),
+        str(judged.spec.seed),
+        _cell(pct.mean if pct else None, "{:.1f}".format),
+        _cell(pct.minimum if pct else None, "{:.1f}".format),
+        _cell(pct.median if pct else None, "{:.1f}".format),
+        _cell(judged.jain, "{:.3f}".format),
+        _cell(judged.retransmits, "{:.0f}".format),
+        _cell(judged.drops, "{:.0f}".format),
+        _cell(judged.metric("cpu_busy_pct"), "{:.0f}".format),
+        _cell(judged.metric("late_p99_us"), "{:.0f}".format),
+        state(judged),
+    )
+
+
+def _cell(value: float | None, show: Callable[[float], str]) -> str:
+    return NOTHING if value is None else show(value)
+
+
+def setting_title(spec: RunSpec) -> str:
+    """`fat_tree k=8, one_to_one, 5 Mb/s links, 100-packet queues, reno, 40 s after 20 s of warm-up`."""
+    parts = [
+        f"{spec.topology.kind} k={spec.topology.k}",
+        workload_label(spec),
+        f"{spec.link.rate_mbps:g} Mb/s links",
+        f"{queue_label(spec)} queues",
+        spec.transport.cc,
+        f"{spec.seconds:g} s measured",
+        variant(spec),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One setting of a figure as a reader of the options wants it: name and value of each."""
+
+    fields: tuple[tuple[str, str], ...]
+
+
+def asked(points: Sequence[Judged]) -> list[Asked]:
+    """The options behind the points, one entry for each setting that differs in more than k, workload,
+    subflows and seed."""
+    groups: dict[tuple[str, ...], list[Judged]] = {}
+    for judged in measured_points(points):
+        groups.setdefault(_options(judged.spec), []).append(judged)
+    return [_asked(group) for group in groups.values()]
+
+
+def _asked(group: Sequence[Judged]) -> Asked:
+    spec, link = group[0].spec, group[0].spec.link
+    specs = [judged.spec for judged in group]
+    how = dict.fromkeys(str(j.point.provenance.get("rate_choice", "")) for j in group)
+    return Asked(
+        (
+            ("network", _each(f"{s.topology.kind} k={s.topology.k}" for s in specs)),
+            ("workload", _each(workload_label(s) for s in specs)),
+            ("transports", _each(short_label(s.transport.subflows) for s in specs)),
+            ("congestion control", spec.transport.cc),
+            (
+                "link rate",
+                f"{link.rate_mbps:g} Mb/s ({_each(h for h in how if h) or 'not recorded how chosen'})",
+            ),
+            ("queues", f"{link.queue_pkts} packets" if link.queue_pkts else "unbounded"),
+            ("delay", f"{link.delay_us:g} \N{MICRO SIGN}s a link"),
+            ("time", f"{spec.seconds:g} s measured after {spec.warmup_s:g} s of warm-up"),
+            ("seeds", _each(str(s.seed) for s in sorted(specs, key=lambda s: s.seed))),
+            ("traffic", spec.traffic),
+            ("engine", f"{spec.engine}, data plane {spec.dataplane}, {spec.routing} routing"),
+        )
+    )
+
+
+def _each(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(texts))
+
+
+def commands(figure: Figure, points: Sequence[Judged]) -> list[str]:
+    """Commands that run exactly these points, rates as they were chosen then."""
+    blocks: dict[tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]], list[int]] = {}
+    for (options, k), specs in _by_size(measured_points(points)).items():
+        for subflows, seeds in _products(specs):
+            ks = blocks.setdefault((options, subflows, seeds), [])
+            ks.append(k)
+    qmon = not figure.defaults.sampling.queues_ms and any(p.spec.sampling.queues_ms for p in points)
+    return [
+        _command(figure.name, options, ks, subflows, seeds, qmon)
+        for (options, subflows, seeds), ks in blocks.items()
+    ]
+
+
+def _by_size(points: Iterable[Judged]) -> dict[tuple[tuple[str, ...], int], list[RunSpec]]:
+    found: dict[tuple[tuple[str, ...], int], list[RunSpec]] = {}
+    for judged in points:
+        spec = judged.spec
+        key = ("--workload", workload_label(spec), *_options(spec))
+        found.setdefault((key, spec.topology.k), []).append(spec)
+    return found
+
+
+def _products(specs: Sequence[RunSpec]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Subflow counts and consecutive seeds whose combinations are these specs, neither more nor fewer."""
+    by_seed: dict[int, set[int]] = {}
+    for spec in specs:
+        by_seed.setdefault(spec.seed, set()).add(spec.transport.subflows)
+    found: list[tuple[tuple[int, ...], list[int]]] = []
+    for seed in sorted(by_seed):
+        counts = tuple(sorted(by_seed[seed]))
+        if found and found[-1][0] == counts and found[-1][1][-1] == seed - 1:
+            found[-1][1].append(seed)
+        else:
+            found.append((counts, [seed]))
+    return [(counts, tuple(seeds)) for counts, seeds in found]
+
+
+def _options(spec: RunSpec) -> tuple[str, ...]:
+    """Every option whose value is one for all points of a command, spelled out: defaults may change."""
+    link = spec.link
+    return (
+        "--cc", spec.transport.cc, "--engine", spec.engine, "--dataplane", spec.dataplane, "--traffic",
+        spec.traffic, "--routing", spec.routing, "--rate", _exact(link.rate_mbps), "--queue",
+        str(link.queue_pkts), "--delay", _exact(link.delay_us), "--seconds", _exact(spec.seconds), "--warmup",
+        _exact(spec.warmup_s),
+    )  # fmt: skip
+
+
+def _exact(value: float) -> str:
+    """The shortest text that is read as this very number: another one is another point."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def _command(
+    figure: str,
+    options: Sequence[str],
+    ks: Sequence[int],
+    subflows: Sequence[int],
+    seeds: Sequence[int],
+    qmon: bool,
+) -> str:
+    root = [] if "fake" in options else ["sudo"]
+    what = ["--k", ",".join(map(str, sorted(ks))), "--subflows", ranges(subflows)]
+    which = ["--seed", str(seeds[0]), "--seeds", str(len(seeds))]
+    return shlex.join(
+        [*root, ".venv/bin/refabric", "run", figure, *what, *which, *options, *(["--qmon"] if qmon else [])]
+    )
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """`1-4,6` for increasing numbers, as --subflows reads it."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs)
+
+
+def missing(shown: Shown) -> list[str]:
+    """What a reader would expect of this figure and does not find, in sentences."""
+    points = measured_points(shown.points)
+    name = shown.figure.name
+    if not points:
+        return [f"No point of this figure was run yet: sudo .venv/bin/refabric run {name}"]
+    usual = shown.figure.defaults
+    told = [
+        *_lacking("k=", usual.ks, {j.spec.topology.k for j in points}),
+        *_lacking("", usual.workloads, {workload_label(j.spec) for j in points}),
+        *_lacking("subflows ", usual.subflows, {j.spec.transport.subflows for j in points}),
+    ]
+    sentences = [f"Usually part of this figure and not run: {', '.join(told)}."] if told else []
+    holes = _holes(points)
+    if holes:
+        more = f" and {len(holes) - 12} more" if len(holes) > 12 else ""
+        sentences.append(f"Run for some settings and not for others: {'; '.join(holes[:12])}{more}.")
+    return sentences
+
+
+def _lacking(what: str, usual: Iterable[object], here: set[object]) -> list[str]:
+    lacking = [str(value) for value in usual if value not in here]
+    return [f"{what}{', '.join(lacking)}"] if lacking else []
+
+
+def _holes(points: Sequence[Judged]) -> list[str]:
+    """Transports and seeds that some points of a setting have and others lack."""
+    holes = []
+    for table in point_tables(points):
+        there = {(row.cells[0], row.cells[1]) for row in table.rows}
+        transports, seeds = ([*dict.fromkeys(row.cells[n] for row in table.rows)] for n in (0, 1))
+        holes += [
+            f"{transport} seed {seed} ({table.title})"
+            for transport in transports
+            for seed in seeds
+            if (transport, seed) not in there
+        ]
+    return holes
+
+
+def failures(points: Iterable[Judged]) -> list[str]:
+    """Failed points, each with its reasons."""
+    return [f"{label(j.spec)}: {'; '.join(j.reasons)}" for j in points if j.status is Status.FAILED]
