@@ -5,9 +5,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.plan import NetworkPlan
-from fabric.readings import Counters, Snapshot
+from fabric.readings import Counters, Snapshot, TrafficReadings
 
 FiveTupleNumbers = tuple[int, int, int, int, int]
+TrafficFlow = tuple[int, int, int, int, int, int, int, float]
+"""Source and destination host (indices), source ip, port, destination ip, port, size in bytes, start in s."""
 
 LATENESS_EDGES_NS: npt.NDArray[np.uint64]
 SOCKET_RECORD: np.dtype[np.void]
@@ -73,3 +75,20 @@ class Pinger:
     def cpu_s(self) -> float: ...
 
 def parse_socket(message: bytes, /) -> tuple[npt.NDArray[np.void], list[str]]: ...
+
+class FlowDriver:
+    def __init__(
+        self,
+        flows: Sequence[TrafficFlow],
+        pids: Sequence[int],
+        *,
+        congestion_control: str = "",
+        mptcp: bool = False,
+        cpu: int = -1,
+    ) -> None: ...
+    def open(self) -> None: ...
+    def connect(self) -> None: ...
+    def release(self) -> None: ...
+    def stop(self) -> None: ...
+    def readings(self) -> TrafficReadings: ...
+    def describe_failure(self, flow: int) -> str: ...

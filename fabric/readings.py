@@ -40,3 +40,24 @@ class Snapshot(Counters):
     no_memory: int
     cpu_s: float
     lateness: npt.NDArray[np.uint64]
+
+
+class TrafficReadings(TypedDict):
+    """What the flow driver knows of its flows; arrays have one entry a flow.
+
+    `state`: 0 connecting, 1 ready, 2 running, 3 done, 4 failed, then with `errno` (0: ended by the other
+    end). `received_bytes` were read by the receiver, `sent_bytes` taken by the sender's kernel.
+    `ready_s` counts from connect(), `started_s` from release(), `completed_s` from the flow's own start
+    to its last byte; nan until then.
+    `strangers` are connections nobody expected. `cpu_s` is the CPU time of the driver's thread.
+    """
+
+    state: npt.NDArray[np.uint8]
+    received_bytes: npt.NDArray[np.uint64]
+    sent_bytes: npt.NDArray[np.uint64]
+    ready_s: npt.NDArray[np.float64]
+    started_s: npt.NDArray[np.float64]
+    completed_s: npt.NDArray[np.float64]
+    errno: npt.NDArray[np.int32]
+    strangers: int
+    cpu_s: float
