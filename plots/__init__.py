@@ -7,4 +7,10 @@ sheet.py         title, legend, axes and caption, each in its place
 saving.py        one sheet a panel, written whole
 throughput.py    mean goodput against the number of subflows
 rank.py          goodput of every flow, slowest to fastest
+link_utilisation.py  every link, least to most used, all together and layer by layer
+rtt.py           round-trip time of every flow with its deviation
+queues.py        queue lengths over time: bands, and the worst by name
+queue_cdf.py     distribution of queue lengths; queue_lengths.py reads them for both
+cwnd.py          congestion windows over time of the fastest, median and slowest flow
+cpu.py           how busy the machine was, with what, second by second
 """

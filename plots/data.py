@@ -11,13 +11,17 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from engines.result import FlowRow, PortRow, Status, Table
+from fabric.plan import FRAME_BITS
 
 REFERENCE = "reference"
 """The workload that measures what 100 % means; it is no point of a chart."""
 
+Made = TypeVar("Made")
 MIN_SEEDS_FOR_INTERVAL = 6
+_LAYERS = ("host", "edge", "agg", "core")
 
 
 def _no_table(_name: str) -> Table | None:
@@ -142,6 +146,16 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Picked(Generic[Made]):
+    """What a chart shows, one item a transport, by ascending subflow counts; why it has nothing of others
+    (`gaps`), and of which it has, but no room (`left_out`)."""
+
+    items: tuple[Made, ...]
+    gaps: Mapping[int, str]
+    left_out: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Panel:
     """All points of one setting; `subflows` are the counts on its axis, drawn or not."""
 
@@ -163,14 +177,52 @@ class Panel:
         their hosts' links."""
         return max((_optimum_pct(point) for point in self.points if point.flows), default=100.0)
 
-    def run(self, subflows: int) -> list[PointSummary]:
-        """The points of one subflow count that did not fail, one a seed, good ones first."""
-        here = [p for p in self.points if p.subflows == subflows and p.status is not Status.FAILED]
-        return sorted(here, key=lambda p: (p.status is not Status.OK, p.seed))
+    @property
+    def full_queue_ms(self) -> float:
+        """How long the last packet of a full queue waits and is sent, in ms; 0 where queues have no limit."""
+        return self.delay_ms(self.setting.queue_pkts)
+
+    def delay_ms(self, pkts: float) -> float:
+        """How long `pkts` full packets take to leave a port, in ms."""
+        return pkts * FRAME_BITS / self.setting.rate_mbps / 1000
+
+    def best(self, subflows: int) -> list[PointSummary]:
+        """The good points of one subflow count, one a seed; the suspect ones where none is good."""
+        ran = self._ran(subflows)
+        return [point for point in ran if point.status is ran[0].status]
+
+    def dubious(self, subflows: int) -> bool:
+        """Whether `best` has nothing better than suspect points."""
+        return any(point.status is Status.SUSPECT for point in self.best(subflows))
 
     def absence(self, subflows: int) -> str:
-        """Why `run` is empty: `failed` or `missing`."""
-        return "failed" if any(p.subflows == subflows for p in self.points) else "missing"
+        """Why `best` is empty: `failed` or `missing`; empty if it is not."""
+        if self.best(subflows):
+            return ""
+        return "failed" if any(point.subflows == subflows for point in self.points) else "missing"
+
+    def first_of_each(self, most: int, made: Callable[[PointSummary], Made | None]) -> Picked[Made]:
+        """What `made` makes of one point a transport, for at most `most` transports: of the first point,
+        good ones before suspect ones, of which it makes anything. It is called no more often than that.
+        """
+        ran = {n: points for n in self.subflows if (points := self._ran(n))}
+        gaps = {n: self.absence(n) for n in self.subflows if n not in ran}
+        preferred = chosen(list(ran), most)
+        items: dict[int, Made] = {}
+        for n in [*preferred, *(n for n in ran if n not in preferred)]:
+            if len(items) == most:
+                break
+            one = next((one for point in ran[n] if (one := made(point)) is not None), None)
+            if one is None:
+                gaps[n] = "not sampled"
+            else:
+                items[n] = one
+        left_out = tuple(n for n in ran if n not in items and n not in gaps)
+        return Picked(tuple(items[n] for n in sorted(items)), gaps, left_out)
+
+    def _ran(self, subflows: int) -> list[PointSummary]:
+        here = [p for p in self.points if p.subflows == subflows and p.status is not Status.FAILED]
+        return sorted(here, key=lambda p: (p.status is not Status.OK, p.seed))
 
     def cell(self, subflows: int) -> Cell:
         here = sorted((p for p in self.points if p.subflows == subflows), key=lambda p: p.seed)
@@ -184,6 +236,28 @@ class Panel:
     def distinct(self, what: Callable[[PointSummary], str]) -> str:
         """The different non-empty texts `what` finds at the points, joined: for the caption."""
         return " / ".join(sorted({what(point) for point in self.points} - {""}))
+
+
+def chosen(counts: Sequence[int], most: int) -> list[int]:
+    """At most `most` of the ascending counts: the first, the last, and evenly between them."""
+    if len(counts) <= most:
+        return list(counts)
+    return [counts[round(i * (len(counts) - 1) / (most - 1))] for i in range(most)]
+
+
+def mean_ranks(samples: Iterable[Iterable[float]]) -> list[float]:
+    """The i-th smallest value, averaged over those samples that have any; [] when none has.
+
+    Samples of unequal size are cut to the smallest, which a finished sweep never needs.
+    """
+    ranked = [ordered for ordered in map(sorted, samples) if ordered]
+    return [statistics.fmean(at_rank) for at_rank in zip(*ranked, strict=False)]
+
+
+def link_layer(port: PortRow) -> str:
+    """The layers a port's link joins, the lower one first whichever way the port sends: `edge-agg`."""
+    ends = port.layer.split("-")
+    return "-".join(sorted(ends, key=lambda end: _LAYERS.index(end) if end in _LAYERS else len(_LAYERS)))
 
 
 def _optimum_pct(point: PointSummary) -> float:
@@ -209,7 +283,6 @@ def panels(points: Iterable[PointSummary], expected: Sequence[int] = ()) -> list
 
 def file_stems(chart: str, of: Sequence[Panel]) -> list[str]:
     """A file name for each panel: `throughput-fat_tree-k8-one_to_one`, and whatever else sets it apart."""
-    settings = [panel.setting for panel in of]
     parts: tuple[Callable[[Setting], str], ...] = (
         lambda s: s.engine,
         lambda s: s.dataplane,
@@ -219,8 +292,29 @@ def file_stems(chart: str, of: Sequence[Panel]) -> list[str]:
         lambda s: f"{s.seconds:g}s",
         lambda s: "".join(c if c.isalnum() else "_" for c in s.variant),
     )
+    settings = [panel.setting for panel in of]
+    stems = (f"{chart}-{s.topology}-k{s.k}-{s.workload}" for s in settings)
+    return ["-".join([stem, *apart]) for stem, apart in zip(stems, _apart(settings, parts), strict=True)]
+
+
+def setting_names(settings: Sequence[Setting]) -> list[str]:
+    """What to call each setting beside the others: `k=8`, and whatever else sets it apart."""
+    parts: tuple[Callable[[Setting], str], ...] = (
+        lambda s: s.topology.replace("_", " "),
+        lambda s: s.workload.replace("_", " "),
+        lambda s: s.engine,
+        lambda s: s.dataplane,
+        lambda s: s.cc,
+        lambda s: f"{s.rate_mbps:g} Mb/s",
+        lambda s: f"{s.queue_pkts or 'no'} queue limit",
+        lambda s: f"{s.seconds:g} s",
+        lambda s: s.variant,
+    )
+    apart = _apart(settings, parts)
+    return [", ".join([f"k={s.k}", *more]) for s, more in zip(settings, apart, strict=True)]
+
+
+def _apart(settings: Sequence[Setting], parts: Iterable[Callable[[Setting], str]]) -> list[list[str]]:
+    """Those of each setting's parts in which the settings differ."""
     telling = [part for part in parts if len({part(setting) for setting in settings}) > 1]
-    return [
-        "-".join([chart, s.topology, f"k{s.k}", s.workload, *(part(s) for part in telling if part(s))])
-        for s in settings
-    ]
+    return [[told for part in telling if (told := part(setting))] for setting in settings]

@@ -6,7 +6,6 @@ A flat high curve is a fair and well used network; a curve that starts low shows
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots import saving, style
-from plots.data import Cell, Level, Panel, PointSummary
+from plots.data import Cell, Level, Panel, PointSummary, mean_ranks
 from plots.sheet import Sheet, Text
 
 CHART = "rank"
@@ -34,12 +33,8 @@ def draw(
 
 
 def rank_curve(points: Sequence[PointSummary]) -> list[float]:
-    """The i-th slowest flow's goodput in %, averaged over the points (seeds); [] without flows.
-
-    Points of unequal numbers of flows are cut to the smallest, which a finished sweep never needs.
-    """
-    ranked = [sorted(point.flows_pct) for point in points if point.flows_pct]
-    return [statistics.fmean(at_rank) for at_rank in zip(*ranked, strict=False)]
+    """The i-th slowest flow's goodput in %, averaged over the points (seeds); [] without flows."""
+    return mean_ranks(point.flows_pct for point in points)
 
 
 def finding(panel: Panel) -> str:
@@ -64,7 +59,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     flows = max(map(len, curves.values()))
     if not flows:
         return None
-    sheet = Sheet([_HEIGHT_IN])
+    sheet = Sheet((_HEIGHT_IN, 1))
     axes = sheet.axes[0][0]
     handles = [
         style.line(
@@ -76,7 +71,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     published = [_level(axes, level, panel, flows) for level in beside]
     style.percent_axis(axes, max(max(curve, default=0.0) for curve in curves.values()), panel.optimum_pct)
     axes.set_xlim(1 - 0.02 * max(flows, 2), max(flows, 2) * 1.02)
-    axes.set_xticks(_ticks(flows))
+    axes.set_xticks(style.rank_ticks(flows))
     axes.set_xlabel("rank of flow, slowest to fastest")
     axes.set_ylabel(f"goodput ({style.percent_of(panel)})")
     gaps = {count: panel.cell(count).gap or "no flows" for count, curve in curves.items() if not curve}
@@ -116,10 +111,3 @@ def _level(axes: Axes, level: Level, panel: Panel, flows: int) -> Line2D:
         label=words,
     )
     return line
-
-
-def _ticks(flows: int) -> list[int]:
-    """First, last, and round ranks between them."""
-    step = next((s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000) if flows / s <= 7), 5000)
-    between = [rank for rank in range(step, flows, step) if rank > 1 and flows - rank > 0.6 * step]
-    return sorted({1, *between, flows})

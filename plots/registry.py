@@ -61,4 +61,48 @@ CHARTS: dict[str, Chart] = _charts(
         "curve is a fair and well used network; one that starts low has flows that share a link while "
         "others lie idle.",
     ),
+    Chart(
+        "link_utilisation",
+        "Utilisation of every link",
+        "All links, each direction by itself, are sorted from the least to the most used; below, the same "
+        "for each layer. Where a curve lies low on the left, links idle while flows queue elsewhere; a curve "
+        "that is above 50 % almost everywhere uses the network it was given.",
+    ),
+    Chart(
+        "rtt",
+        "Round-trip time of every flow",
+        "Each row is one transport, its flows sorted by their mean round-trip time: the line with its band "
+        "is the kernel's own estimate and one standard deviation, dots with whiskers are pings along the "
+        "same paths. What lies above the few milliseconds of an idle network is time spent in queues, and "
+        "a wide band is a queue that swells and drains.",
+    ),
+    Chart(
+        "queues",
+        "Queue lengths over time",
+        "At each moment the greys tell how long half, 90 % and 99 % of all queues are at most, and the "
+        "longest one; the coloured lines are the queues that are longest on average, by name. Sawteeth are "
+        "TCP filling a queue to its limit and backing off; a queue without a limit only grows, and the "
+        "delay with it.",
+    ),
+    Chart(
+        "queue_cdf",
+        "Distribution of queue lengths",
+        "A curve tells what share of all queues, over the measured window, is as long as the axis below says "
+        "or shorter. The further right it climbs the longer packets wait, and the small charts tell in which "
+        "layer and direction they do.",
+    ),
+    Chart(
+        "cwnd",
+        "Congestion windows over time",
+        "Each small chart is one flow, each line in it one subflow's congestion window; rows go from the "
+        "fastest to the slowest flow of each transport. A window that grows in long teeth has its path to "
+        "itself, one that stays near the floor shares a full queue with many.",
+    ),
+    Chart(
+        "cpu",
+        "CPU use",
+        "The share of the machine's CPUs that was busy, for every size and number of subflows, then what it "
+        "was busy with, and the busiest point second by second. Where it nears 100 % the machine and no "
+        "longer the network decides what flows get, and such points are marked as suspect.",
+    ),
 )

@@ -60,16 +60,17 @@ class _Room:
 
 
 class Sheet:
-    """A grid of axes, `heights_in` giving each row's height; make, fill and `finish` it inside
-    `style.look()`."""
+    """Rows of axes, each given by its height in inches and the number of axes in it; make, fill and
+    `finish` it inside `style.look()`."""
 
-    def __init__(self, heights_in: Sequence[float], columns: int = 1) -> None:
-        self._heights_in = tuple(heights_in)
-        self._figure = Figure(figsize=(WIDTH_IN, sum(heights_in)), dpi=DPI)
+    def __init__(self, *rows: tuple[float, int]) -> None:
+        self._heights_in = [height for height, _ in rows]
+        in_all = sum(self._heights_in)
+        self._figure = Figure(figsize=(WIDTH_IN, in_all), dpi=DPI)
         self._renderer: RendererAgg = FigureCanvasAgg(self._figure).get_renderer()  # type: ignore[no-untyped-call]
-        width = (WIDTH_IN - 0.7 * columns) / columns / WIDTH_IN
         self.axes = [
-            [self._new_axes(width, height / sum(heights_in)) for _ in range(columns)] for height in heights_in
+            [self._new_axes((WIDTH_IN - 0.4) / columns - 0.3, height, in_all) for _ in range(columns)]
+            for height, columns in rows
         ]
 
     def finish(self, text: Text, *legends: Sequence[Artist]) -> Figure:
@@ -92,18 +93,19 @@ class Sheet:
         tops = self._tops(parts_in, height_in)
         for part in head:
             self._put(part, next(tops), height_in)
-        columns = list(self._columns([list(column) for column in zip(*rooms, strict=True)]))
-        for row, (above, height, _) in zip(self.axes, rows_in, strict=True):
+        left_in, right_in = max(row[0].left for row in rooms), max(row[-1].right for row in rooms)
+        for row, needed, (above, height, _) in zip(self.axes, rooms, rows_in, strict=True):
             bottom = next(tops) - above - height
-            for axes, (left, width) in zip(row, columns, strict=True):
+            for axes, (left, width) in zip(row, _columns(needed, left_in, right_in), strict=True):
                 axes.set_position((left / WIDTH_IN, bottom / height_in, width / WIDTH_IN, height / height_in))
         self._put(foot, next(tops), height_in)
         self._figure.set_size_inches(WIDTH_IN, height_in)
         return self._figure
 
-    def _new_axes(self, width: float, height: float) -> Axes:
+    def _new_axes(self, width_in: float, height_in: float, sheet_in: float) -> Axes:
         """In nearly the size it will have; its place comes later."""
-        axes = self._figure.add_axes((0, 0, width, height), axisbelow=True)
+        size = (width_in / WIDTH_IN, height_in / sheet_in)
+        axes = self._figure.add_axes((0, 0, *size), axisbelow=True)
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis="y", color=style.GRID, linewidth=0.8)
         axes.tick_params(length=3)
@@ -157,17 +159,6 @@ class Sheet:
             max(0.0, outer.y1 - inner.y1) / DPI,
         )
 
-    def _columns(self, rooms: Sequence[Sequence[_Room]]) -> Iterator[tuple[float, float]]:
-        """Left edge and width in inches of each column of axes, all equally wide."""
-        lefts = [max(room.left for room in column) for column in rooms]
-        rights = [max(room.right for room in column) for column in rooms]
-        spent = 2 * _MARGIN + sum(lefts) + sum(rights) + _GAP * (len(rooms) - 1)
-        width = (WIDTH_IN - spent) / len(rooms)
-        x = _MARGIN
-        for left, right in zip(lefts, rights, strict=True):
-            yield x + left, width
-            x += left + width + right + _GAP
-
     def _height_in(self, part: Artist) -> float:
         return float(part.get_window_extent(self._renderer).height) / DPI
 
@@ -184,3 +175,16 @@ class Sheet:
             part.set_bbox_to_anchor(where, transform=self._figure.transFigure)
         else:
             part.set_position(where)
+
+
+def _columns(row: Sequence[_Room], left_in: float, right_in: float) -> Iterator[tuple[float, float]]:
+    """Left edge and width in inches of each of a row's axes, all equally wide; `left_in` and `right_in` are
+    what any row needs at its ends, so that all begin and end alike."""
+    lefts = [left_in, *(room.left for room in row[1:])]
+    rights = [*(room.right for room in row[:-1]), right_in]
+    spent = 2 * _MARGIN + sum(lefts) + sum(rights) + _GAP * (len(row) - 1)
+    width = (WIDTH_IN - spent) / len(row)
+    x = _MARGIN
+    for left, right in zip(lefts, rights, strict=True):
+        yield x + left, width
+        x += left + width + right + _GAP

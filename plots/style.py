@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
@@ -30,6 +31,8 @@ INK = "#222222"
 FAINT = "#5f5f5f"
 GRID = "#e3e3e3"
 HATCH = "////"
+MOST_POINTS = 512
+"""Of a curve; more than its pixels would only be a bigger file."""
 TOPOLOGY_TITLES = {
     "fat_tree": "FatTree",
     "dual_homed_fat_tree": "Dual-homed FatTree",
@@ -80,20 +83,25 @@ def transport(subflows: int) -> str:
     return "TCP" if subflows == 1 else f"MPTCP {subflows}"
 
 
-def line(axes: Axes, x: Sequence[float], y: Sequence[float], count: int, most: int, suspect: bool) -> Line2D:
-    """A transport's curve, with its legend entry; TCP's is thick and has squares, to stand out in grey."""
+def line(axes: Axes, x: Sequence[float], y: Sequence[float], count: int, most: int, doubt: bool) -> Line2D:
+    """A transport's curve, with its legend entry; TCP's is thick and has squares, to stand out in grey,
+    and lies below the others, to hide none.
+
+    Of very many values, evenly spaced ones are drawn, first and last among them.
+    """
     few = len(x) <= 20
+    shown = np.unique(np.linspace(0, len(x) - 1, MOST_POINTS).round().astype(int))
     (drawn,) = axes.plot(
-        x,
-        y,
+        np.asarray(x)[shown],
+        np.asarray(y)[shown],
         color=colour(count, most),
         linewidth=2.2 if count == 1 else 1.5,
-        linestyle=SUSPECT_DASH if suspect else "-",
+        linestyle=SUSPECT_DASH if doubt else "-",
         marker="s" if count == 1 else "o" if few else "",
         markersize=3.6 if count == 1 else 2.6,
         markevery=1 if few else (0.04, 0.115),
-        label=f"{transport(count)} (suspect)" if suspect else transport(count),
-        zorder=3 + (count == 1),
+        label=f"{transport(count)} (suspect)" if doubt else transport(count),
+        zorder=3 + (count > 1),
     )
     return drawn
 
@@ -132,6 +140,13 @@ def percent_axis(axes: Axes, top: float, optimum: float = 100.0) -> None:
     axes.axhline(optimum, color=FAINT, linewidth=0.8, zorder=1)
 
 
+def rank_ticks(flows: int) -> list[int]:
+    """First, last, and round ranks between them."""
+    step = next((s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000) if flows / s <= 7), 5000)
+    between = [rank for rank in range(step, flows, step) if rank > 1 and flows - rank > 0.6 * step]
+    return sorted({1, *between, flows})
+
+
 def subtitle(panel: Panel, what: str) -> str:
     """`FatTree k=8, 128 hosts, one to one: mean goodput ...`."""
     return f"{network(panel.setting)}, {panel.hosts} hosts, {workload(panel.setting)}: {what}"
@@ -141,7 +156,7 @@ def workload(setting: Setting) -> str:
     return setting.workload.replace("_", " ")
 
 
-def network(setting: Setting) -> str:
+def network(setting: Setting | PointSummary) -> str:
     """`FatTree k=8`."""
     name = TOPOLOGY_TITLES.get(setting.topology, setting.topology)
     return name if setting.topology == "star" else f"{name} k={setting.k}"
@@ -151,13 +166,21 @@ def queue_limit(queue_pkts: int) -> str:
     return f"queues of {queue_pkts} packets" if queue_pkts else "unbounded queues"
 
 
-def parameters(panel: Panel) -> str:
-    """The caption's first sentence: every parameter that decides the numbers."""
+def parameters(*of: Panel) -> str:
+    """The caption's first sentence: every parameter that decides the numbers; where panels differ, what
+    each of them has."""
+    each = zip(*map(_parameters, of), strict=True)
+    return (
+        "; ".join(told for values in each if (told := " / ".join(dict.fromkeys(filter(None, values))))) + "."
+    )
+
+
+def _parameters(panel: Panel) -> list[str]:
     s = panel.setting
     how = panel.distinct(lambda point: point.rate_choice)
     plural = "s" if len(panel.seeds) > 1 else ""
     seeds = f"n = {len(panel.seeds)} (seed{plural} {_ranges(panel.seeds)})".replace(" ", "\N{NO-BREAK SPACE}")
-    parts = [
+    return [
         f"{network(s)}, {panel.hosts} hosts",
         f"links {s.rate_mbps:g} Mb/s" + (f" ({how})" if how else ""),
         queue_limit(s.queue_pkts),
@@ -168,7 +191,6 @@ def parameters(panel: Panel) -> str:
         f"engine {s.engine}, data plane {s.dataplane}",
         panel.distinct(lambda point: point.kernel),
     ]
-    return "; ".join(part for part in parts if part) + "."
 
 
 def percent_of(panel: Panel) -> str:
@@ -188,14 +210,44 @@ def definition(panel: Panel) -> str:
 
 def doubts(points: Iterable[PointSummary]) -> list[str]:
     """Caption sentence on suspect points and the first one's reasons; empty when there are none."""
-    suspect = [point for point in points if point.status is Status.SUSPECT]
-    if not suspect:
+    doubtful = [point for point in points if suspect(point)]
+    if not doubtful:
         return []
-    reasons = [plain("; ".join(point.reasons)) for point in suspect]
+    reasons = [plain("; ".join(point.reasons)) for point in doubtful]
     others = sum(reason != reasons[0] for reason in reasons)
     told = textwrap.shorten(reasons[0], 180, placeholder=" ...") or "no reason was given"
     more = f" ({others} more for reasons of their own)" if others else ""
     return [f"Suspect (hatched, hollow or dashed; in no mean): {told}{more}."]
+
+
+def suspect(point: PointSummary) -> bool:
+    return point.status is Status.SUSPECT
+
+
+def name(point: PointSummary) -> str:
+    """`TCP`, `MPTCP 4 (suspect)`."""
+    return transport(point.subflows) + (" (suspect)" if suspect(point) else "")
+
+
+def with_transports(told: Sequence[tuple[PointSummary, str]]) -> str:
+    """`47 % with TCP, 88 % with MPTCP 8 (suspect)`: a title's list of what was measured at each point."""
+    if len(told) > 1 and all(suspect(point) for point, _ in told):
+        parts = [f"{value} with {transport(point.subflows)}" for point, value in told]
+        return f"{', '.join(parts)} (all suspect)"
+    return ", ".join(f"{value} with {name(point)}" for point, value in told)
+
+
+def milliseconds(ms: float) -> str:
+    """`1.2 s`, `240 ms`, `3.1 ms`."""
+    return f"{ms / 1000:.1f} s" if ms >= 1000 else f"{ms:.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
+
+
+def choice(panel: Panel, shown: Sequence[PointSummary], left_out: Sequence[int]) -> list[str]:
+    """Caption sentence on which of several seeds and transports are shown."""
+    seeds = f"seed {_ranges(sorted({point.seed for point in shown}))}" if len(panel.seeds) > 1 else ""
+    others = f"not: {transports(left_out)}" if left_out else ""
+    told = "; ".join(part for part in (seeds, others) if part)
+    return [f"Shown: {transports([point.subflows for point in shown])} ({told})."] if told else []
 
 
 def plain(words: str) -> str:

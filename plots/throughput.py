@@ -85,7 +85,7 @@ def _sighting(panel: Panel) -> str:
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure:
     beside = style.levels_of(panel, levels, "mean")
     optimum = panel.optimum_pct
-    sheet = Sheet([_HEIGHT_IN])
+    sheet = Sheet((_HEIGHT_IN, 1))
     axes = sheet.axes[0][0]
     mark = _seeds if len(panel.seeds) > 1 else _bar
     tops = []
