@@ -18,7 +18,7 @@ from workloads import matrices
 
 CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 DATAPLANES = ("fabric",)
-TRAFFIC = ("iperf3",)
+TRAFFIC = ("iperf3", "native")
 QUEUE_PKTS = 100
 QUEUE_SAMPLE_MS = 100
 SOCKET_SAMPLE_MS = 1000

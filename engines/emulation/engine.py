@@ -25,7 +25,7 @@ DEADLINE_SLACK_S = 180.0
 UNKEPT = Path("/tmp")
 """As `raw` where nobody wants the tools' output: the run's own /tmp, which ends with it (inside.py)."""
 ATTEMPTS = 3
-TRAFFIC = ("iperf3",)
+TRAFFIC = ("iperf3", "native")
 MOST_IPERF3_FLOWS = 1000
 
 

@@ -18,6 +18,7 @@ from engines.emulation.inside import Inside
 from engines.emulation.iperf3 import prefer_congestion_control
 from engines.emulation.iperf3_traffic import Iperf3Traffic
 from engines.emulation.mptcp_watch import ConnectionReport, MptcpWatcher
+from engines.emulation.native import NativeDriver
 from engines.emulation.netns import HostRef, sysctl_path
 from engines.emulation.network import FabricNet
 from engines.emulation.observing import Observing
@@ -125,6 +126,8 @@ class Point:
     def _traffic(self, hosts: dict[str, HostRef]) -> TrafficDriver:
         transport = self._spec.transport
         mptcp = transport.subflows > 1
+        if self._spec.traffic == "native":
+            return NativeDriver(self._flows, hosts, cc=transport.cc, mptcp=mptcp, cpu=other_cpu(self._tuning))
         seconds = self._connect_s + self._spec.warmup_s + self._spec.seconds + SLACK_S
         return Iperf3Traffic(self._flows, hosts, self._raw, seconds=seconds, cc=transport.cc, mptcp=mptcp)
 
