@@ -178,3 +178,14 @@ def test_a_machine_asked_for_too_much_says_so_and_comes_to_an_end(
     assert result.status is Status.SUSPECT
     assert any(reason.startswith("CPU:") for reason in result.reasons)
     assert len(result.flows) == 16
+
+
+@pytest.mark.parametrize("subflows", [1, 4])
+def test_native_traffic_is_traffic_like_any_other(
+    engine: MininetEngine, tmp_path: Path, subflows: int
+) -> None:
+    wanted = dataclasses.replace(spec(subflows), traffic="native")
+    result = run(engine, wanted, tmp_path)
+    check_physics(result, 16)
+    assert all(flow.subflows_joined == subflows for flow in result.flows)
+    assert all(flow.goodput_mbps <= RATE_MBPS * PAYLOAD * 1.01 for flow in result.flows)
