@@ -73,7 +73,9 @@ def test_the_curve_rises_and_stays_below_the_link(tmp_path: Path) -> None:
 def test_samples_are_the_promised_tables(tmp_path: Path) -> None:
     spec = dataclasses.replace(spec_of(), sampling=SamplingSpec(500, 1000, 1000), warmup_s=2.0, seconds=3.0)
     result = run(spec, tmp_path)
-    assert {name: tuple(table.columns) for name, table in result.samples.items()} == SAMPLE_COLUMNS
+    assert result.samples.keys() == SAMPLE_COLUMNS.keys()
+    for name, promised in SAMPLE_COLUMNS.items():
+        assert set(promised) <= set(result.samples[name].columns), name
     assert set(result.samples["cpu"]["t_s"].tolist()) == {-2.0, -1.0, 0.0, 1.0, 2.0}
     assert set(run(spec_of(), tmp_path).samples) == {"goodput", "cpu", "links"}
 
