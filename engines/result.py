@@ -124,7 +124,7 @@ SAMPLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "sockets": (
         "t_s", "flow", "subflow", "cwnd_pkts", "srtt_ms", "rttvar_ms", "retransmits", "bytes_acked",
     ),
-    "pings": ("t_s", "flow", "subflow", "rtt_ms"),
+    "pings": ("t_s", "flow", "subflow", "rtt_ms", "out_ms"),
 }  # fmt: skip
 """The tables of RunResult.samples and the columns every reader may count on."""
 
