@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.result import NO_VALUE, PortRow, RunResult, Status, Table
+from engines.result import NO_VALUE, SAMPLE_COLUMNS, PortRow, RunResult, Status, Table
 from engines.spec import RunSpec, TopologySpec
 from experiments import summary
 from experiments.experiment import Figure
@@ -162,6 +162,9 @@ class TestVerdicts:
         assert shown["measured"] == {"value": 40.0, "spread": None, "n": 1, "suspect": False}
 
 
+PINGS = SAMPLE_COLUMNS["pings"]
+
+
 class TestQuantities:
     def test_ratios_slopes_and_dips_pair_the_points_of_a_seed(self, store: Store) -> None:
         for seed, scale in ((1, 1.0), (2, 0.5)):
@@ -230,7 +233,7 @@ class TestQuantities:
         samples = {
             "queues": Table.from_rows(("t_s", "port", "pkts"), []),
             "queue_times": Table.from_rows(("t_s",), [(0.1 * n,) for n in range(40)]),
-            "pings": Table.from_rows(("t_s", "flow", "subflow", "rtt_ms"), [(0.0, 0, 0, NO_VALUE)]),
+            "pings": Table.from_rows(PINGS, [(0.0, 0, 0, NO_VALUE, NO_VALUE)]),
         }
         put(store, spec_of(1), with_samples(result_of([1.0]), **samples))
         for quantity in ("queue_growth", "queue_variation_pct", "rtt_s_max"):
@@ -238,8 +241,7 @@ class TestQuantities:
 
     def test_round_trips(self, store: Store) -> None:
         pings = Table.from_rows(
-            ("t_s", "flow", "subflow", "rtt_ms"),
-            [(0.0, 0, 0, 5200.0), (1.0, 0, 0, NO_VALUE), (2.0, 0, 0, 9.0)],
+            PINGS, [(0.0, 0, 0, 5200.0, 5190.0), (1.0, 0, 0, NO_VALUE, NO_VALUE), (2.0, 0, 0, 9.0, 4.0)]
         )
         flows = tuple(
             dataclasses.replace(flow_row(n, 1.0), ping_ms_mean=100.0, ping_ms_std=std)
@@ -250,7 +252,7 @@ class TestQuantities:
         assert measured("rtt_variation_pct", 1, judged(store)) == Measured(40.0, None, 1, False)
 
     def test_a_damaged_sample_costs_its_own_number(self, store: Store) -> None:
-        pings = Table.from_rows(("t_s", "flow", "subflow", "rtt_ms"), [(0.0, 0, 0, 5.0)])
+        pings = Table.from_rows(PINGS, [(0.0, 0, 0, 5.0, 2.0)])
         point = put(store, spec_of(1), with_samples(result_of([1.0]), pings=pings))
         (point.path / "samples" / "pings.csv.gz").write_bytes(b"not gzip")
         assert measured("rtt_s_max", 1, judged(store)) is None
