@@ -6,6 +6,7 @@ digits after the point.
 
 from __future__ import annotations
 
+import errno
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -55,14 +56,23 @@ def save(figure: Figure, directory: Path, stem: str) -> list[Path]:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for path in paths:
-            aside = path.with_name(f".{path.name}.part")
-            aside.write_bytes(_bytes(figure, path.suffix[1:], stem))
-            aside.replace(path)
+            _replace(path, _bytes(figure, path.suffix[1:], stem))
     except OSError as error:
-        raise StoreError(
-            f"writing charts to {directory}: {error}; give a writable folder by --results"
-        ) from error
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        advice = "free some space there and plot again" if full else "give a writable folder by --results"
+        raise StoreError(f"writing charts to {directory}: {error.strerror or error}; {advice}") from error
     return paths
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """All or nothing. Raises OSError."""
+    aside = path.with_name(f".{path.name}.part")
+    try:
+        aside.write_bytes(data)
+        aside.replace(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
 
 
 def _bytes(figure: Figure, kind: str, stem: str) -> bytes:

@@ -1,0 +1,29 @@
+"""Chart files: whole or not there."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from fabric.errors import StoreError
+from plots import throughput
+from tests.plots.points_lab import point
+
+
+def test_a_full_disk_is_named_and_leaves_the_older_chart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {path: path.read_bytes() for path in throughput.draw([point(1)], tmp_path)}
+    really = Path.write_bytes
+
+    def full(path: Path, data: bytes) -> int:
+        really(path, data[:10])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(StoreError, match=f"{tmp_path}: No space left on device; free some space"):
+        throughput.draw([point(1)], tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
