@@ -97,7 +97,7 @@ class StoredPoint:
         table = tables.read_table(path, self.sample_rows[name])
         lacking = [column for column in SAMPLE_COLUMNS.get(name, ()) if column not in table.columns]
         if lacking:
-            raise UnreadableError(path, f"it has no column {lacking[0]}, it was edited")
+            raise UnreadableError(path, f"it has no column {lacking[0]}, it is older or was edited")
         return table
 
 
