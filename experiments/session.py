@@ -81,8 +81,16 @@ def make_plan(experiment: Experiment, given: Given, engine: Engine) -> Plan:
 def _plan(
     experiment: Experiment, given: Given, engine: Engine, carried: Callable[[TopologySpec], RateChoice]
 ) -> Plan:
-    """The plan, given what this machine carries on a topology."""
-    parts = tuple(_part(figure, resolve(given, figure.defaults), carried) for figure in experiment.figures)
+    """The plan, given what this machine carries on a topology, which is asked once for each."""
+    known: dict[RateKey, RateChoice] = {}
+
+    def once(topology: TopologySpec) -> RateChoice:
+        key = rate_key(topology)
+        if key not in known:
+            known[key] = carried(topology)
+        return known[key]
+
+    parts = tuple(_part(figure, resolve(given, figure.defaults), once) for figure in experiment.figures)
     jobs = [sweep.plan(part.specs, engine, part.rate_of, part.figure.cpu_bound) for part in parts]
     return Plan(sweep.merged(jobs), parts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from engines import registry as engines
+from engines.emulation import calibrate
 from engines.engine import Engine, Observer
 from engines.fake import FakeEngine
 from engines.result import RunResult, Status
-from engines.spec import RunSpec, SamplingSpec
+from engines.spec import RunSpec, SamplingSpec, TopologySpec
 from experiments import ledger, session
 from experiments.cli import main
 from experiments.gather import gather
 from experiments.options import Given, SweepOptions, resolve
+from experiments.progress import PlainProgress
 from experiments.registry import EXPERIMENTS
 from experiments.session import Plan
 from plots.registry import CHARTS
@@ -172,12 +175,29 @@ class TestPrecedence:
         assert plan_of("cs244-fig6").rate_lines() == ["link rate at k=8: 40 Mb/s (auto x 4, fake)"]
 
     def test_rates_not_yet_measured_do_not_merge_points(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from engines.emulation import calibrate  # noqa: PLC0415
-
         monkeypatch.setattr(calibrate, "cached", lambda _topology: None)
         unknown = session.make_plan(POST, Given(), FakeEngine(name="mininet"))
         assert not unknown.certain
         assert len(unknown.jobs) == len(plan_of("cs244").jobs)
+
+
+def test_a_network_is_measured_once_for_all_figures(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[int] = []
+
+    def measure(topology: TopologySpec, _observer: Observer, _engine: Engine) -> float:
+        measured.append(topology.k)
+        return 10.0
+
+    monkeypatch.setattr(calibrate, "cached", lambda _topology: None)
+    monkeypatch.setattr(calibrate, "calibrate", measure)
+    monkeypatch.setitem(engines.ENGINES, "mininet", lambda: FakeEngine(name="mininet"))
+    ready = session.prepare(
+        POST, Given(), FakeEngine(name="mininet"), results, False, PlainProgress(StringIO())
+    )
+    assert sorted(measured) == [4, 6, 8]
+    assert {part.rate_of(t).rate_mbps for part in ready.plan.parts for t in part.topologies} == {
+        1.0, 10.0, 20.0, 40.0, 1000.0,
+    }  # fmt: skip
 
 
 class TestWhoseAPointIs:
