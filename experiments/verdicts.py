@@ -65,7 +65,7 @@ def _verdict(row: Published, points: Sequence[Judged]) -> Verdict:
         if measured is None and (dubious := quantity.measure(chosen, row)) is not None:
             return Verdict(row, dubious, SUSPECT, _reason(chosen), setting)
     if measured is None:
-        return Verdict(row, None, NOT_MEASURED, f"needs points that have {quantity.about}", setting)
+        return Verdict(row, None, NOT_MEASURED, f"these points do not tell {quantity.about}", setting)
     agrees = row.relation.holds(measured.value, row.value, row.tolerance)
     return Verdict(
         row, measured, AGREES if agrees else DIFFERS, _explained(row, measured.value, agrees), setting
