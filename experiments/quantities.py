@@ -226,11 +226,11 @@ def _queue_variation_pct(point: Judged) -> float | None:
     return float(np.median(100 * deviations[used] / means[used])) if used.any() else None
 
 
-def _longest_rtt_s(point: Judged) -> float | None:
+def _longest_way_s(point: Judged) -> float | None:
     pings = _table(point, "pings")
-    if pings is None or not len(pings) or np.isnan(pings["rtt_ms"]).all():
+    if pings is None or not len(pings) or np.isnan(pings["out_ms"]).all():
         return None
-    return float(np.nanmax(pings["rtt_ms"])) / 1000
+    return float(np.nanmax(pings["out_ms"])) / 1000
 
 
 def _rtt_variation_pct(point: Judged) -> float | None:
@@ -268,6 +268,6 @@ QUANTITIES: dict[str, Quantity] = {
     "queue_pkts_max": Quantity("packets", "the longest queue of a switch", each(_worst_queue)),
     "queue_growth": Quantity("x", "packets queued late in the run over early", each(_queue_growth)),
     "queue_variation_pct": Quantity("% of mean", "deviation of queue lengths", each(_queue_variation_pct)),
-    "rtt_s_max": Quantity("s", "the longest round trip of a ping", each(_longest_rtt_s)),
+    "one_way_s_max": Quantity("s", "the longest way out of a ping", each(_longest_way_s)),
     "rtt_variation_pct": Quantity("% of mean", "deviation of round-trip times", each(_rtt_variation_pct)),
 }

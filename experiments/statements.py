@@ -110,7 +110,7 @@ FIGURES: dict[int, tuple[Published, ...]] = {
             225.0, "half: growth ends with the socket buffers, which are not those of 2013"
         ),
     ),
-    10: (_post(8, "rtt_s_max", 1, (ABOVE, 5), "more than 5 s one way, and so at least for a round trip"),),
+    10: (_post(8, "one_way_s_max", 1, (ABOVE, 5), "delays of more than 5 s one way"),),
     11: tuple(
         _post(8, "rtt_variation_pct", n, (AT_LEAST, 33), f"{who}: erratic, large variance").within(*ERRATIC)
         for n, who in ((1, "TCP"), (8, "8 subflows"))

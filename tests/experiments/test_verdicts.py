@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.result import NO_VALUE, SAMPLE_COLUMNS, PortRow, RunResult, Status, Table
+from engines.result import NO_VALUE, PortRow, RunResult, Status, Table
 from engines.spec import RunSpec, TopologySpec
 from experiments import summary
 from experiments.experiment import Figure
@@ -20,6 +20,7 @@ from experiments.summary import Judged
 from experiments.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict, fields, verdicts
 from tests.experiments.store_lab import EXPERIMENT, flow_row, put, put_reference, result_of, spec_of
 
+PINGS = ("t_s", "flow", "subflow", "rtt_ms", "out_ms")
 CPU = "CPU: no idle time left in 9 of 10 seconds"
 
 
@@ -162,9 +163,6 @@ class TestVerdicts:
         assert shown["measured"] == {"value": 40.0, "spread": None, "n": 1, "suspect": False}
 
 
-PINGS = SAMPLE_COLUMNS["pings"]
-
-
 class TestQuantities:
     def test_ratios_slopes_and_dips_pair_the_points_of_a_seed(self, store: Store) -> None:
         for seed, scale in ((1, 1.0), (2, 0.5)):
@@ -226,7 +224,7 @@ class TestQuantities:
 
     def test_without_samples_there_is_no_number(self, store: Store) -> None:
         put(store, spec_of(1), result_of([1.0]))
-        for quantity in ("queue_growth", "queue_variation_pct", "rtt_s_max", "rtt_variation_pct"):
+        for quantity in ("queue_growth", "queue_variation_pct", "one_way_s_max", "rtt_variation_pct"):
             assert measured(quantity, 1, judged(store)) is None, quantity
 
     def test_empty_queues_and_lost_pings_have_no_number_either(self, store: Store) -> None:
@@ -236,26 +234,25 @@ class TestQuantities:
             "pings": Table.from_rows(PINGS, [(0.0, 0, 0, NO_VALUE, NO_VALUE)]),
         }
         put(store, spec_of(1), with_samples(result_of([1.0]), **samples))
-        for quantity in ("queue_growth", "queue_variation_pct", "rtt_s_max"):
+        for quantity in ("queue_growth", "queue_variation_pct", "one_way_s_max"):
             assert measured(quantity, 1, judged(store)) is None, quantity
 
     def test_round_trips(self, store: Store) -> None:
-        pings = Table.from_rows(
-            PINGS, [(0.0, 0, 0, 5200.0, 5190.0), (1.0, 0, 0, NO_VALUE, NO_VALUE), (2.0, 0, 0, 9.0, 4.0)]
-        )
+        lost = (1.0, 0, 0, NO_VALUE, NO_VALUE)
+        pings = Table.from_rows(PINGS, [(0.0, 0, 0, 7100.0, 5200.0), lost, (2.0, 0, 0, 9.0, 8.0)])
         flows = tuple(
             dataclasses.replace(flow_row(n, 1.0), ping_ms_mean=100.0, ping_ms_std=std)
             for n, std in enumerate((20.0, 60.0))
         )
         put(store, spec_of(1), dataclasses.replace(with_samples(result_of([1.0]), pings=pings), flows=flows))
-        assert measured("rtt_s_max", 1, judged(store)) == Measured(5.2, None, 1, False)
+        assert measured("one_way_s_max", 1, judged(store)) == Measured(5.2, None, 1, False)
         assert measured("rtt_variation_pct", 1, judged(store)) == Measured(40.0, None, 1, False)
 
     def test_a_damaged_sample_costs_its_own_number(self, store: Store) -> None:
-        pings = Table.from_rows(PINGS, [(0.0, 0, 0, 5.0, 2.0)])
+        pings = Table.from_rows(PINGS, [(0.0, 0, 0, 5.0, 4.0)])
         point = put(store, spec_of(1), with_samples(result_of([1.0]), pings=pings))
         (point.path / "samples" / "pings.csv.gz").write_bytes(b"not gzip")
-        assert measured("rtt_s_max", 1, judged(store)) is None
+        assert measured("one_way_s_max", 1, judged(store)) is None
 
     def test_trees_are_compared_at_the_same_size_seed_and_subflows(self, store: Store) -> None:
         def on(kind: str, spec: RunSpec) -> RunSpec:
