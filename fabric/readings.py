@@ -28,7 +28,7 @@ class Snapshot(Counters):
 
     `lateness` is a histogram over `LATENESS_EDGES_NS`: for every frame, how long after its due time
     its destination had it. `cpu_s` is the CPU time of the fabric's thread, the receivers' softirq
-    work that runs inside its system calls included.
+    work that runs inside its system calls included; `sampling_s` the part that read counters and queues.
     """
 
     now_s: float
@@ -39,6 +39,7 @@ class Snapshot(Counters):
     oversized: int
     no_memory: int
     cpu_s: float
+    sampling_s: float
     lateness: npt.NDArray[np.uint64]
 
 

@@ -86,6 +86,10 @@ class FabricDataPlane:
     def restart_max_queues(self) -> None:
         self._running.restart_max_queues()
 
+    def sample_queues_every(self, interval_ms: float) -> None:
+        """From now on; 0 for no more."""
+        self._running.sample_every(interval_ms)
+
     def queue_samples(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]:
         """Times (s since the start) and, a row a time, each port's queue length in packets."""
         times, lengths = self._running.take_samples()

@@ -201,6 +201,10 @@ class PathPinger:
         """Send no more; what is under way may still come back."""
         self._running.pause()
 
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self._running.resume()
+
     def take(self, final: bool = False) -> PingReadings:
         """The pings that came back or were lost since the last `take`; with `final` those still under way
         too, as lost. Raises RunError when the thread has died, with its reason."""

@@ -54,6 +54,7 @@ class Pinger {
   void start();
   // Sends nothing more, but answers, and waits for the answers to what is under way.
   void pause() { paused_ = true; }
+  void resume();
   // Sends and answers nothing more; what was written down can still be taken.
   void stop();
 
@@ -70,6 +71,7 @@ class Pinger {
 
   void run();
   void loop();
+  void wake() const;
   void send_due(std::int64_t now);
   void send_ping(std::uint32_t probe);
   void receive(std::size_t socket);

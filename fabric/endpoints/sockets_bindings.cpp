@@ -130,6 +130,7 @@ void bind_pinger(nb::module_& module) {
           "sockets"_a, "probes"_a, nb::kw_only(), "interval_ms"_a, "lost_after_s"_a, "cpu"_a = -1)
       .def("start", &Pinger::start, Release())
       .def("pause", &Pinger::pause)
+      .def("resume", &Pinger::resume)
       .def("stop", &Pinger::stop, Release())
       .def(
           "take",

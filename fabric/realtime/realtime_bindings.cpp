@@ -35,6 +35,7 @@ nb::dict to_dict(const Snapshot& s) {
   out["oversized"] = s.health.oversized;
   out["no_memory"] = s.health.no_memory;
   out["cpu_s"] = static_cast<double>(s.health.cpu_ns) / 1e9;
+  out["sampling_s"] = static_cast<double>(s.health.sampling_ns) / 1e9;
   add_port_counters(out, s.ports, s.queued_pkts);
   out["lateness"] = to_array(std::vector<std::uint64_t>(s.lateness.begin(), s.lateness.end()));
   return out;
@@ -66,6 +67,13 @@ void bind_realtime(nb::module_& module) {
       .def("stop", &RealtimeFabric::stop, Release())
       .def("restart_max_queues", &RealtimeFabric::restart_max_queues, Release())
       .def("set_port_up", &RealtimeFabric::set_port_up, "port"_a, "up"_a, Release())
+      .def(
+          "sample_every",
+          [](RealtimeFabric& self, double interval_ms) {
+            const nb::gil_scoped_release release;
+            self.sample_every(static_cast<Time>(interval_ms * kMillisecond));
+          },
+          "interval_ms"_a)
       .def("snapshot",
            [](RealtimeFabric& self) {
              Snapshot snapshot;
@@ -76,14 +84,18 @@ void bind_realtime(nb::module_& module) {
              return to_dict(snapshot);
            })
       .def("take_samples", [](RealtimeFabric& self) {
-        QueueSamples samples;
+        std::vector<double> seconds;
+        std::vector<std::uint32_t> lengths;  // times x ports, row-major
         {
           const nb::gil_scoped_release release;
-          samples = self.take_samples();
+          const auto samples = self.take_samples();
+          if (!samples.empty()) lengths.reserve(samples.size() * samples.front().lengths.size());
+          for (const QueueSample& sample : samples) {
+            seconds.push_back(static_cast<double>(sample.when) / static_cast<double>(kSecond));
+            lengths.insert(lengths.end(), sample.lengths.begin(), sample.lengths.end());
+          }
         }
-        std::vector<double> seconds;
-        for (const Time t : samples.times) seconds.push_back(static_cast<double>(t) / static_cast<double>(kSecond));
-        return nb::make_tuple(to_array(std::move(seconds)), to_array(std::move(samples.lengths)));
+        return nb::make_tuple(to_array(std::move(seconds)), to_array(std::move(lengths)));
       });
 }
 

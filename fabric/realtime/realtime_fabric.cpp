@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <span>
 #include <stdexcept>
 #include <string>
 
@@ -148,13 +149,21 @@ void RealtimeFabric::accept(const ReceivedFrame& received, Time at) {
 void RealtimeFabric::advance_to(Time at) {
   while (next_sample_ <= at) {
     network_.run_until(next_sample_, *this);
-    network_.settle(next_sample_);
-    samples_.times.push_back(next_sample_);
-    for (const Port& port : network_.ports()) samples_.lengths.push_back(port.queued_pkts());
+    sample_queues(next_sample_);
     next_sample_ += options_.sample_interval;
   }
   network_.run_until(at, *this);
   flush();
+}
+
+void RealtimeFabric::sample_queues(Time at) {
+  const std::int64_t start_ns = clock_ns(CLOCK_MONOTONIC);
+  network_.settle(at);
+  QueueSample& sample = samples_.emplace_back();
+  sample.when = at;
+  sample.lengths.reserve(network_.ports().size());
+  for (const Port& port : network_.ports()) sample.lengths.push_back(port.queued_pkts());
+  health_.sampling_ns += clock_ns(CLOCK_MONOTONIC) - start_ns;
 }
 
 void RealtimeFabric::deliver(PacketId id, NicId nic, Time due) {
@@ -225,27 +234,40 @@ void RealtimeFabric::execute_requests() {
 
 Snapshot RealtimeFabric::snapshot() {
   Snapshot result;
+  const std::span<const Port> ports = network_.ports();
+  // Memory is got, and touched for the first time, here and not on the fabric's thread.
+  result.ports.resize(ports.size());
+  result.queued_pkts.resize(ports.size());
   on_thread([&] {
+    const std::int64_t start_ns = clock_ns(CLOCK_MONOTONIC);
     result.now = epoch_ns_ == 0 ? 0 : now();
     network_.settle(result.now);
     result.totals = network_.totals();
     result.health = health_;
     result.health.ring_drops = ring_.drops();
     if (!finished_) result.health.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    for (const Port& port : network_.ports()) {
-      result.ports.push_back(port.counters());
-      result.queued_pkts.push_back(port.queued_pkts());
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      result.ports[i] = ports[i].counters();
+      result.queued_pkts[i] = ports[i].queued_pkts();
     }
     result.lateness = lateness_.bins();
     result.in_flight = network_.pool().in_use();
+    health_.sampling_ns += clock_ns(CLOCK_MONOTONIC) - start_ns;
   });
   return result;
 }
 
-QueueSamples RealtimeFabric::take_samples() {
-  QueueSamples result;
+std::vector<QueueSample> RealtimeFabric::take_samples() {
+  std::vector<QueueSample> result;
   on_thread([&] { std::swap(result, samples_); });
   return result;
+}
+
+void RealtimeFabric::sample_every(Time interval) {
+  on_thread([&] {
+    options_.sample_interval = interval;
+    next_sample_ = interval > 0 ? now() + interval : kNever;
+  });
 }
 
 void RealtimeFabric::set_port_up(PortId port, bool up) {

@@ -41,6 +41,7 @@ struct Health {
   std::uint64_t oversized = 0;       // several segments in one frame: offloads are on
   std::uint64_t no_memory = 0;       // frames that found no descriptor
   std::int64_t cpu_ns = 0;           // used by the thread
+  std::int64_t sampling_ns = 0;      // of that, for reading counters and queues
 };
 
 struct Snapshot {
@@ -53,9 +54,10 @@ struct Snapshot {
   std::size_t in_flight = 0;
 };
 
-struct QueueSamples {
-  std::vector<Time> times;
-  std::vector<std::uint32_t> lengths;  // times x ports, row-major
+// Every port's queue at one instant. One allocation each: the fabric's thread never moves old ones.
+struct QueueSample {
+  Time when = 0;
+  std::vector<std::uint32_t> lengths;
 };
 
 class RealtimeFabric {
@@ -70,7 +72,9 @@ class RealtimeFabric {
   void stop();
 
   Snapshot snapshot();
-  QueueSamples take_samples();
+  std::vector<QueueSample> take_samples();
+  // From now on every `interval`; 0 for no more.
+  void sample_every(Time interval);
   void set_port_up(PortId port, bool up);
   void restart_max_queues();
 
@@ -87,6 +91,7 @@ class RealtimeFabric {
   std::size_t drain(Time at);
   void accept(const ReceivedFrame& received, Time at);
   void advance_to(Time at);
+  void sample_queues(Time at);
   void flush();
   void sleep_after(Time at);
   void execute_requests();
@@ -116,7 +121,7 @@ class RealtimeFabric {
   Health health_;
   Histogram lateness_;
   Time next_sample_ = kNever;
-  QueueSamples samples_;
+  std::vector<QueueSample> samples_;
 
   std::thread thread_;
   std::atomic<bool> stopping_{false};
