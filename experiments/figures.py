@@ -20,7 +20,12 @@ from plots.registry import CHARTS
 if TYPE_CHECKING:
     from plots.data import Level, PointSummary
 
-_QUANTITIES = {"goodput_pct_mean": "mean", "goodput_pct_min": "min"}
+_QUANTITIES = {
+    "goodput_pct_mean": "mean",
+    "goodput_pct_min": "min",
+    "links_busy_pct": "links_busy_pct",
+    "links_unused_pct": "links_unused_pct",
+}
 
 
 def draw(figure: Figure, points: Sequence[Judged], out: Path, expected: Sequence[int] = ()) -> list[Path]:
@@ -115,7 +120,7 @@ def variant(spec: RunSpec) -> str:
 
 
 def published_levels(known: Sequence[Published]) -> list[Level]:
-    """The published numbers charts can draw: means, and bounds that hold for every flow."""
+    """The published numbers charts can draw: means, bounds that hold for every flow, shares of links."""
     from plots.data import Level  # noqa: PLC0415
 
     return [
@@ -136,5 +141,6 @@ def published_levels(known: Sequence[Published]) -> list[Level]:
 
 
 def _drawable(number: Published) -> bool:
-    bounds_every_flow = number.quantity == "goodput_pct_min" and number.relation is Relation.AT_LEAST
-    return number.quantity == "goodput_pct_mean" or bounds_every_flow
+    if number.quantity == "goodput_pct_min":
+        return number.relation is Relation.AT_LEAST
+    return number.quantity in _QUANTITIES

@@ -90,8 +90,8 @@ class Level:
     """A published number to draw beside ours: `quantity` at `subflows` is `relation` (`<`, `about`, `>=`)
     `value`; `k` is the paper's.
 
-    Quantities are `mean` and `min` of goodput, in % of optimal, and `links_above_50` and `links_unused`,
-    in % of the links."""
+    Quantities are `mean` and `min` of goodput, in % of optimal, and `links_busy_pct` and `links_unused_pct`,
+    in % of the links between switches."""
 
     topology: str
     workload: str
@@ -252,6 +252,16 @@ def mean_ranks(samples: Iterable[Iterable[float]]) -> list[float]:
     """
     ranked = [ordered for ordered in map(sorted, samples) if ordered]
     return [statistics.fmean(at_rank) for at_rank in zip(*ranked, strict=False)]
+
+
+def between_switches(port: PortRow) -> bool:
+    """Whether routing has a say in how much the port carries: a host's own link has no alternative."""
+    return "host" not in port.layer.split("-")
+
+
+def of_switch(port: PortRow) -> bool:
+    """Whether the port's queue is the network's; a host's own is not."""
+    return not port.layer.startswith("host-")
 
 
 def link_layer(port: PortRow) -> str:

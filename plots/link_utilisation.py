@@ -1,6 +1,7 @@
 """Utilisation of every link, least to most used: what hashed single paths leave idle (CS244 2013, figure 4).
 
-A link counts twice, once in each direction. Above all of them, below each layer by itself.
+A link counts twice, once in each direction. Above those between switches, among which routing chooses, below
+each layer by itself, hosts' own links too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots import saving, style
-from plots.data import Level, Panel, PointSummary, link_layer, mean_ranks
+from plots.data import Level, Panel, PointSummary, between_switches, link_layer, mean_ranks
 from plots.sheet import Sheet, Text
 
 CHART = "link_utilisation"
@@ -31,8 +32,8 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`; levels of the quantities `links_above_50` and
-    `links_unused` are drawn."""
+    """One chart a setting, as `registry.Chart.draw`; levels of the quantities `links_busy_pct` and
+    `links_unused_pct` are drawn."""
     return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
@@ -43,7 +44,7 @@ def share_pct(utilisations: Sequence[float], *, above: float) -> float:
 
 def finding(panel: Panel) -> str:
     """The title: links above half load under the most subflows and under TCP, from good points."""
-    curves = {n: _curve(panel.cell(n).ok) for n in panel.subflows}
+    curves = {n: _curve([p for p in panel.best(n) if not style.suspect(p)]) for n in panel.subflows}
     above = {n: share_pct(curve, above=HALF_PCT) for n, curve in curves.items() if curve}
     tcp = above.pop(1, None)
     if not above:
@@ -65,7 +66,8 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     axes = sheet.axes[0][0]
     handles = _lines(axes, panel, curves)
     published = [_level(axes, level, panel) for level in _beside(panel, levels)]
-    axes.set_xlabel(f"links in each direction ({max(map(len, curves.values()))}), least used first (%)")
+    which = "links between switches" if several else "links"
+    axes.set_xlabel(f"{max(map(len, curves.values()))} {which}, least used first (%)")
     axes.set_ylabel("utilisation (%)")
     for small, layer in zip(sheet.axes[1] if several else [], layers, strict=False):
         _lines(small, panel, {n: _curve(points[n], layer) for n in curves})
@@ -80,10 +82,14 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
 
 
 def _curve(points: Sequence[PointSummary], layer: str = "") -> list[float]:
-    """The links' utilisation in % from the least used, averaged rank by rank over the points."""
-    return mean_ranks(
-        [port.utilisation_pct for port in point.ports if layer in ("", link_layer(port))] for point in points
-    )
+    """Utilisation in % from the least used, averaged rank by rank over the points: of a layer's links, or
+    of those between switches, of all where there are none (a star)."""
+    if layer:
+        return mean_ranks(
+            [p.utilisation_pct for p in point.ports if link_layer(p) == layer] for point in points
+        )
+    counted = [[port for port in point.ports if between_switches(port)] or point.ports for point in points]
+    return mean_ranks([port.utilisation_pct for port in ports] for ports in counted)
 
 
 def _lines(axes: Axes, panel: Panel, curves: Curves) -> list[Line2D]:
@@ -109,14 +115,14 @@ def _lines(axes: Axes, panel: Panel, curves: Curves) -> list[Line2D]:
 def _beside(panel: Panel, levels: Sequence[Level]) -> list[Level]:
     return [
         level
-        for quantity in ("links_above_50", "links_unused")
+        for quantity in ("links_busy_pct", "links_unused_pct")
         for level in style.levels_of(panel, levels, quantity)
     ]
 
 
 def _level(axes: Axes, level: Level, panel: Panel) -> Line2D:
     """A published share of the links as a dashed line: where the curve must rise from 0, or below it."""
-    unused = level.quantity == "links_unused"
+    unused = level.quantity == "links_unused_pct"
     x = [level.value] * 2 if unused else [100 - level.value, 100]
     y = [0, HALF_PCT / 2] if unused else [HALF_PCT] * 2
     what = "unused" if unused else f"above {HALF_PCT} %"

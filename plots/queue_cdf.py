@@ -1,4 +1,4 @@
-"""Distribution of queue lengths over ports and time: of all queues together, and of each layer and direction.
+"""Distribution of queue lengths over ports and time: of all switch queues, and of each layer and direction.
 
 A sample is one queue at one instant of the measured window.
 """
@@ -30,11 +30,12 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """How many samples of a point had each length from 0 up: of all its queues, and by direction."""
+    """How many samples of a point had each length from 0 up: of its switches' queues, which are `ports`, and
+    by direction, the hosts' own among them."""
 
     point: PointSummary
     ports: int
-    everywhere: Counts
+    switches: Counts
     by_direction: dict[str, Counts]
 
 
@@ -59,7 +60,10 @@ def histogram(point: PointSummary) -> Histogram | None:
     by_direction = {
         str(one): np.bincount(pkts[:, directions == one].ravel()) for one in dict.fromkeys(directions)
     }
-    return Histogram(point, pkts.shape[1], np.bincount(pkts.ravel()), by_direction)
+    switches = lengths.of_switches.window
+    if not switches.size:
+        return None
+    return Histogram(point, switches.shape[1], np.bincount(switches.ravel()), by_direction)
 
 
 def quantile(counts: Counts, share_pct: float) -> int:
@@ -76,9 +80,9 @@ def _chart(panel: Panel) -> Figure | None:
     directions = [one for one in _DIRECTIONS if one in known]
     below = -(-len(directions) // _COLUMNS) if len(directions) == len(_DIRECTIONS) else 0
     sheet = Sheet((_HEIGHT_IN, 1), *[(_LAYER_HEIGHT_IN, _COLUMNS)] * below)
-    top = max(panel.setting.queue_pkts, *(len(row.everywhere) - 1 for row in rows), 4)
+    top = max(panel.setting.queue_pkts, *(len(row.switches) - 1 for row in rows), 4)
     axes = sheet.axes[0][0]
-    handles = _curves(axes, [(row.point, row.everywhere) for row in rows], panel, top)
+    handles = _curves(axes, [(row.point, row.switches) for row in rows], panel, top)
     axes.set_ylabel("queues this long or shorter (%)")
     axes.set_xlabel("queue (packets)")
     small = [one for row in sheet.axes[1:] for one in row]
@@ -86,13 +90,13 @@ def _chart(panel: Panel) -> Figure | None:
         _curves(one, [(row.point, row.by_direction[direction]) for row in rows], panel, top)
         one.set_title(direction.replace("-", " \N{RIGHTWARDS ARROW} "), color=style.FAINT)
         one.tick_params(labelleft=one in [row[0] for row in sheet.axes], labelbottom=one in sheet.axes[-1])
-    subtitle = style.subtitle(panel, f"lengths of {rows[0].ports} queues")
+    subtitle = style.subtitle(panel, f"lengths of {rows[0].ports} switch queues")
     words = Text(_finding(rows), subtitle, _caption(panel, picked), style.absences(picked.gaps))
     return sheet.finish(words, handles)
 
 
 def _finding(rows: Sequence[Histogram]) -> str:
-    longest = [(row.point, f"{quantile(row.everywhere, 99)} packets") for row in rows]
+    longest = [(row.point, f"{quantile(row.switches, 99)} packets") for row in rows]
     ends = [longest[0], *longest[1:][-1:]]
     return f"99 % of the time a queue is no longer than {style.with_transports(ends)}"
 
@@ -124,7 +128,7 @@ def _caption(panel: Panel, picked: Picked[Histogram]) -> list[str]:
     points = [row.point for row in picked.items]
     return [
         style.parameters(panel),
-        "Over all ports and all instants of the measured window.",
+        "Over all instants of the measured window; hosts' own queues count below alone.",
         *style.choice(panel, points, picked.left_out),
         *style.doubts(points),
     ]

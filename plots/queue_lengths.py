@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.result import PortRow
-from plots.data import PointSummary
+from plots.data import PointSummary, of_switch
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +20,12 @@ class Lengths:
     ports: tuple[PortRow, ...]
     t_s: npt.NDArray[np.float64]
     pkts: npt.NDArray[np.int32]
+
+    @property
+    def of_switches(self) -> Lengths:
+        """Without the hosts' own queues, which are not the network's."""
+        kept = [i for i, port in enumerate(self.ports) if of_switch(port)]
+        return Lengths(self.point, tuple(self.ports[i] for i in kept), self.t_s, self.pkts[:, kept])
 
     @property
     def window(self) -> npt.NDArray[np.int32]:

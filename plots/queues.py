@@ -19,8 +19,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from engines.result import PortRow
 from plots import queue_lengths, saving, style
-from plots.data import Level, Panel, Picked, PointSummary
+from plots.data import Level, Panel, Picked, PointSummary, of_switch
 from plots.queue_lengths import Lengths
 from plots.sheet import Sheet, Text
 
@@ -53,17 +54,19 @@ def draw(
 def finding(panel: Panel, points: Sequence[PointSummary]) -> str:
     """The title: how many queues ever drop, or how long the longest gets where none has a limit."""
     if panel.setting.queue_pkts:
-        dropping = [
-            (p, f"{100 * sum(port.drops > 0 for port in p.ports) / len(p.ports):.0f} %") for p in points
-        ]
+        dropping = [(p, f"{100 * np.mean([port.drops > 0 for port in _ports(p)]):.0f} %") for p in points]
         return f"Queues that overflow: {style.with_transports(dropping)}"
-    longest = [(point, max(port.max_queue_pkts for port in point.ports)) for point in points]
+    longest = [(point, max(port.max_queue_pkts for port in _ports(point))) for point in points]
     told = [(p, f"{pkts} packets ({style.milliseconds(panel.delay_ms(pkts))})") for p, pkts in longest]
     return f"Longest queue: {style.with_transports(told)}"
 
 
+def _ports(point: PointSummary) -> list[PortRow]:
+    return [port for port in point.ports if of_switch(port)]
+
+
 def _chart(panel: Panel) -> Figure | None:
-    picked = panel.first_of_each(_MOST_ROWS, queue_lengths.read)
+    picked = panel.first_of_each(_MOST_ROWS, _of_switches)
     rows = picked.items
     if not rows:
         return None
@@ -73,7 +76,7 @@ def _chart(panel: Panel) -> Figure | None:
         _row(axes, row)
         _scale(axes, max(top, 4.0), panel)
     sheet.axes[-1][0].set_xlabel("seconds since the opening of the measured window")
-    subtitle = style.subtitle(panel, f"{rows[0].pkts.shape[1]} queues over time")
+    subtitle = style.subtitle(panel, f"{rows[0].pkts.shape[1]} switch queues over time")
     words = Text(
         finding(panel, [row.point for row in rows]),
         subtitle,
@@ -81,6 +84,11 @@ def _chart(panel: Panel) -> Figure | None:
         style.absences(picked.gaps),
     )
     return sheet.finish(words, _legend(panel))
+
+
+def _of_switches(point: PointSummary) -> Lengths | None:
+    lengths = queue_lengths.read(point)
+    return lengths.of_switches if lengths and _ports(point) else None
 
 
 def _row(axes: Axes, row: Lengths) -> None:

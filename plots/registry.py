@@ -64,9 +64,10 @@ CHARTS: dict[str, Chart] = _charts(
     Chart(
         "link_utilisation",
         "Utilisation of every link",
-        "All links, each direction by itself, are sorted from the least to the most used; below, the same "
-        "for each layer. Where a curve lies low on the left, links idle while flows queue elsewhere; a curve "
-        "that is above 50 % almost everywhere uses the network it was given.",
+        "The links between switches, each direction by itself, are sorted from the least to the most used; "
+        "below, the same for each layer and the hosts' own links. Where a curve lies low on the left, links "
+        "idle while flows queue elsewhere; a curve that is above 50 % almost everywhere uses the network "
+        "it was given.",
     ),
     Chart(
         "rtt",
@@ -79,17 +80,17 @@ CHARTS: dict[str, Chart] = _charts(
     Chart(
         "queues",
         "Queue lengths over time",
-        "At each moment the greys tell how long half, 90 % and 99 % of all queues are at most, and the "
-        "longest one; the coloured lines are the queues that are longest on average, by name. Sawteeth are "
-        "TCP filling a queue to its limit and backing off; a queue without a limit only grows, and the "
-        "delay with it.",
+        "At each moment the greys tell how long half, 90 % and 99 % of the switches' queues are at most, "
+        "and the longest one; the coloured lines are the queues that are longest on average, by name. "
+        "Sawteeth are TCP filling a queue to its limit and backing off; a queue without a limit only grows, "
+        "and the delay with it.",
     ),
     Chart(
         "queue_cdf",
         "Distribution of queue lengths",
-        "A curve tells what share of all queues, over the measured window, is as long as the axis below says "
-        "or shorter. The further right it climbs the longer packets wait, and the small charts tell in which "
-        "layer and direction they do.",
+        "A curve tells what share of the switches' queues, over the measured window, is as long as the axis "
+        "below says or shorter. The further right it climbs the longer packets wait, and the small charts "
+        "tell in which layer and direction they do.",
     ),
     Chart(
         "cwnd",

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
 
-from engines.result import FlowRow, PortRow, Status
+from engines.engine import Silent
+from engines.fake import FakeEngine
+from engines.result import FlowRow, PortRow, RunResult, Status
+from engines.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec
 from plots.data import Level, PointSummary
 
 SIGCOMM11_LEVELS = (
@@ -55,3 +62,37 @@ def point(subflows: int, seed: int = 1, status: Status = Status.OK, k: int = 4) 
     if status is Status.FAILED:
         return dataclasses.replace(summary, goodput_pct_mean=None, reference_mbps=None, flows_pct=())
     return summary
+
+
+@functools.cache
+def _fake_result(subflows: int, k: int, queue_pkts: int) -> RunResult:
+    spec = RunSpec(
+        link=LinkSpec(5.0, queue_pkts=queue_pkts),
+        topology=TopologySpec("fat_tree", {"k": k}),
+        transport=TransportSpec(subflows),
+        engine="fake",
+        seconds=6.0,
+        warmup_s=2.0,
+        sampling=SamplingSpec(queues_ms=200, sockets_ms=500, pings_ms=1000),
+    )
+    with tempfile.TemporaryDirectory() as raw:
+        return FakeEngine().run(spec, Silent(), Path(raw))
+
+
+def sampled(
+    subflows: int,
+    seed: int = 1,
+    status: Status = Status.OK,
+    k: int = 4,
+    queue_pkts: int = 100,
+    without: Collection[str] = (),
+) -> PointSummary:
+    """A point with flows, ports, metrics and every sample table, but those called in `without`."""
+    bare = dataclasses.replace(point(subflows, seed, status, k), queue_pkts=queue_pkts)
+    if status is Status.FAILED:
+        return bare
+    result = _fake_result(subflows, k, queue_pkts)
+    tables = {name: table for name, table in result.samples.items() if name not in without}
+    return dataclasses.replace(
+        bare, flows=result.flows, ports=result.ports, metrics=result.metrics, read_table=tables.get
+    )

@@ -17,6 +17,7 @@ from fabric.errors import StoreError
 from plots import rank, saving, style, throughput
 from plots.data import PointSummary, panels
 from tests.plots.points_lab import MEANS, SIGCOMM11_LEVELS, point
+from tests.plots.svg import words_of
 
 ALL = range(1, 9)
 STATUSES = (Status.OK, Status.SUSPECT, Status.FAILED)
@@ -43,12 +44,6 @@ CASES: dict[str, list[PointSummary]] = {
 
 UNMEASURED = {"rank": {"all failed", "no flow table"}}
 """Cases without a number that a chart could show."""
-
-
-def words_of(svg: Path) -> str:
-    """All text of a chart, with plain spaces; raises ParseError for an SVG that is none."""
-    lines = (element.text for element in ElementTree.parse(svg).iter() if element.tag.endswith("text"))
-    return " ".join(line for line in lines if line).replace("\N{NO-BREAK SPACE}", " ")
 
 
 @pytest.mark.parametrize("case", CASES)

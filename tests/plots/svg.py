@@ -1,0 +1,12 @@
+"""What can be read in an SVG."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+
+def words_of(svg: Path) -> str:
+    """All text of a chart, with plain spaces; raises ParseError for an SVG that is none."""
+    lines = (element.text for element in ElementTree.parse(svg).iter() if element.tag.endswith("text"))
+    return " ".join(line for line in lines if line).replace("\N{NO-BREAK SPACE}", " ")

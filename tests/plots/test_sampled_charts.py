@@ -1,0 +1,266 @@
+"""Charts of what is sampled: drawn from whatever there is, in words where there is nothing, read once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engines.result import NO_VALUE, PortRow, Status, Table
+from plots import cpu, cwnd, link_utilisation, queue_cdf, queue_lengths, queues, rtt, saving
+from plots.data import Level, PointSummary, panels
+from plots.registry import CHARTS
+from tests.plots.points_lab import flow_row, point, port_row, sampled
+from tests.plots.svg import words_of
+
+OF_SAMPLES = ("link_utilisation", "rtt", "queues", "queue_cdf", "cwnd", "cpu")
+MOST_BYTES = 300_000
+SUSPECT, FAILED = Status.SUSPECT, Status.FAILED
+EMPTY = {
+    "queues": ("t_s", "port", "pkts"),
+    "queue_times": ("t_s",),
+    "sockets": ("t_s", "flow", "subflow", "cwnd_pkts"),
+    "cpu": ("t_s", "user_pct", "system_pct", "softirq_pct", "steal_pct"),
+}
+
+
+@pytest.fixture(autouse=True)
+def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+
+
+def with_table(of: PointSummary, name: str, table: Table | None) -> PointSummary:
+    return dataclasses.replace(of, read_table=lambda asked: table if asked == name else of.read_table(asked))
+
+
+def emptied(of: PointSummary) -> PointSummary:
+    """Every table there, without a row."""
+    return dataclasses.replace(of, read_table=lambda name: Table.from_rows(EMPTY[name], ()))
+
+
+def one_flow(of: PointSummary) -> PointSummary:
+    return dataclasses.replace(of, flows=of.flows[:1], flows_pct=of.flows_pct[:1])
+
+
+CASES: dict[str, list[PointSummary]] = {
+    "all there": [sampled(1), sampled(2), sampled(8)],
+    "every status": [sampled(1), sampled(2, status=FAILED), sampled(4, status=SUSPECT)],
+    "all suspect": [sampled(1, status=SUSPECT), sampled(8, status=SUSPECT)],
+    "seeds": [sampled(n, seed) for n in (1, 8) for seed in range(1, 7)],
+    "unbounded": [sampled(1, queue_pkts=0), sampled(8, queue_pkts=0)],
+    "one flow": [one_flow(sampled(1)), one_flow(sampled(8))],
+    "no queue times": [sampled(1, without=("queue_times",))],
+    "only metrics": [sampled(1, without=("cpu", "queues", "sockets", "pings"))],
+    "only mptcp": [sampled(8)],
+}
+
+
+@pytest.mark.parametrize("name", OF_SAMPLES)
+@pytest.mark.parametrize("case", CASES)
+def test_whatever_there_is_gives_a_readable_chart(case: str, name: str, tmp_path: Path) -> None:
+    paths = CHARTS[name].draw(CASES[case], tmp_path, expected=(1, 2, 8))
+    unsampled = case == "only metrics" and name in ("queues", "queue_cdf", "cwnd")
+    assert len(paths) == (not unsampled)
+    for path in paths:
+        assert "k=4, 16 hosts" in words_of(path)
+        assert path.stat().st_size < MOST_BYTES
+
+
+@pytest.mark.parametrize("name", OF_SAMPLES)
+def test_nothing_to_show_is_no_chart_and_no_error(name: str, tmp_path: Path) -> None:
+    for points in ([point(1, status=FAILED)], [point(1)], [emptied(point(1)), emptied(point(8))]):
+        assert CHARTS[name].draw(points, tmp_path) == []
+    drawn = CHARTS[name].draw([emptied(sampled(1)), emptied(sampled(8))], tmp_path)
+    assert len(drawn) == (name in ("link_utilisation", "rtt", "cpu")), "these need no table"
+
+
+@pytest.mark.parametrize("name", OF_SAMPLES)
+def test_a_table_is_read_at_most_once(name: str, tmp_path: Path) -> None:
+    reads: Counter[tuple[int, str]] = Counter()
+
+    def counted(of: PointSummary) -> PointSummary:
+        def read(table: str) -> Table | None:
+            reads[of.subflows, table] += 1
+            return of.read_table(table)
+
+        return dataclasses.replace(of, read_table=read)
+
+    CHARTS[name].draw([counted(sampled(n)) for n in (1, 2, 4, 8)], tmp_path)
+    assert max(reads.values(), default=1) == 1
+    assert sum(reads.values()) <= 10
+
+
+@pytest.mark.parametrize("name", OF_SAMPLES)
+def test_gaps_and_doubts_are_told(name: str, tmp_path: Path) -> None:
+    points = [sampled(1), sampled(2, status=FAILED), sampled(8, status=SUSPECT)]
+    told = words_of(CHARTS[name].draw(points, tmp_path, expected=(1, 2, 4, 8))[0])
+    for words in ("failed: MPTCP 2", "missing: MPTCP 4", "reason of suspect"):
+        assert words in told, words
+
+
+@pytest.mark.parametrize("name", ("queues", "queue_cdf", "cwnd"))
+def test_a_transport_without_samples_makes_room_for_one_with(name: str, tmp_path: Path) -> None:
+    points = [sampled(1), sampled(2), sampled(8, without=("queues", "sockets"))]
+    told = words_of(CHARTS[name].draw(points, tmp_path)[0])
+    assert "MPTCP 2" in told and "not sampled: MPTCP 8" in told
+
+
+def test_a_good_seed_is_shown_before_a_suspect_one(tmp_path: Path) -> None:
+    told = words_of(queues.draw([sampled(1, 1, SUSPECT), sampled(1, 2)], tmp_path)[0])
+    assert "Shown: TCP (seed 2)" in told and "(suspect)" not in told
+
+
+def big(queue_pkts: int) -> PointSummary:
+    """k=8 at 10 Hz for 60 s, half of the queues busy: 768 ports, 230 000 rows."""
+    rng = np.random.default_rng(1)
+    of = sampled(8, k=8, queue_pkts=queue_pkts)
+    times = np.arange(-200, 400) / 10
+    instants, ports = (grid.ravel() for grid in np.meshgrid(range(600), range(0, 768, 2), indexing="ij"))
+    lengths = 1 + rng.integers(0, 100, len(instants)) + (0 if queue_pkts else instants // 2)
+    tables = {
+        "queues": Table({"t_s": times[instants], "port": ports, "pkts": lengths}),
+        "queue_times": Table({"t_s": times}),
+    }
+    return dataclasses.replace(of, read_table=tables.get)
+
+
+@pytest.mark.parametrize("queue_pkts", (100, 0))
+@pytest.mark.parametrize("name", ("queues", "queue_cdf"))
+def test_real_sizes_stay_small_files(name: str, queue_pkts: int, tmp_path: Path) -> None:
+    (path,) = CHARTS[name].draw([big(queue_pkts)], tmp_path)
+    assert path.stat().st_size < MOST_BYTES
+    assert "640 switch queues" in words_of(path)
+
+
+def test_many_flows_stay_small_files(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    flows = tuple(
+        dataclasses.replace(flow_row(n), srtt_ms_mean=float(ms), srtt_ms_std=1.0, ping_ms_mean=float(ms))
+        for n, ms in enumerate(rng.uniform(1, 5000, 16_256))
+    )
+    every = dataclasses.replace(point(8), flows=flows, flows_pct=tuple(rng.uniform(0, 100, 16_256)))
+    for name in ("rtt", "rank"):
+        (path,) = CHARTS[name].draw([every], tmp_path)
+        assert path.stat().st_size < MOST_BYTES
+
+
+def test_queue_lengths_are_zero_where_the_table_has_none() -> None:
+    ports = (port_row(3, "a", "b", "edge-agg"), port_row(1, "h", "a", "host-edge"))
+    tables = {
+        "queues": Table.from_rows(("t_s", "port", "pkts"), [(-0.5, 3, 7), (0.0, 1, 2), (1.0, 3, 9)]),
+        "queue_times": Table.from_rows(("t_s",), [(-0.5,), (0.0,), (0.5,), (1.0,)]),
+    }
+    lengths = queue_lengths.read(dataclasses.replace(point(1), ports=ports, read_table=tables.get))
+    assert lengths is not None
+    assert [port.port for port in lengths.ports] == [1, 3]
+    assert lengths.pkts.tolist() == [[0, 7], [2, 0], [0, 0], [0, 9]]
+    assert lengths.window.tolist() == [[2, 0], [0, 0], [0, 9]]
+    assert lengths.of_switches.window.tolist() == [[0], [0], [9]]
+
+
+def test_an_empty_network_has_empty_queues(tmp_path: Path) -> None:
+    of = sampled(1, k=4)
+    idle = Table.from_rows(EMPTY["queues"], ())
+    lengths = queue_lengths.read(with_table(of, "queues", idle))
+    assert lengths is not None and lengths.pkts.shape == (30, 96) and not lengths.pkts.any()
+    (path,) = queues.draw([with_table(of, "queues", idle)], tmp_path)
+    assert "mean 0.0 packets" in words_of(path)
+
+
+def test_quantiles_of_a_distribution() -> None:
+    counts = np.array([90, 5, 4, 1])
+    assert [queue_cdf.quantile(counts, share) for share in (50, 90, 95, 99, 100)] == [0, 0, 1, 2, 3]
+
+
+def test_links_of_hosts_are_not_counted_among_those_that_routing_chooses(tmp_path: Path) -> None:
+    ports = (
+        *(port_row(n, f"h{n}", "e", "host-edge", 90.0) for n in range(4)),
+        *(
+            port_row(4 + n, "e", f"a{n}", "edge-agg", utilisation)
+            for n, utilisation in enumerate((0, 30, 60, 80))
+        ),
+    )
+    of = dataclasses.replace(point(8), ports=ports)
+    (panel,) = panels([of])
+    assert link_utilisation.finding(panel) == "With 8 subflows 50 % of links are above half load"
+    level = Level("fat_tree", "one_to_one", "links_busy_pct", 8, ">", 95, 8, "CS244'13", "text")
+    told = words_of(link_utilisation.draw([of], tmp_path, levels=[level])[0])
+    assert "4 links between switches" in told and "CS244'13 (k=8): > 95 % of links above 50 %" in told
+    star = dataclasses.replace(of, topology="star", ports=ports[:4])
+    assert "4 links, least" in words_of(link_utilisation.draw([star], tmp_path)[0])
+
+
+def overflowing(of: PointSummary, dropping: Callable[[PortRow], bool]) -> PointSummary:
+    ports = tuple(
+        dataclasses.replace(port, drops=int(dropping(port)), max_queue_pkts=450) for port in of.ports
+    )
+    return dataclasses.replace(of, ports=ports)
+
+
+def test_titles_of_queues_are_about_switches(tmp_path: Path) -> None:
+    of = overflowing(sampled(1), lambda port: port.layer in ("host-edge", "edge-host"))
+    assert "Queues that overflow: 20 % with TCP" in words_of(queues.draw([of], tmp_path)[0])
+    endless = overflowing(sampled(1, queue_pkts=0), lambda _: False)
+    told = words_of(queues.draw([endless], tmp_path)[0])
+    assert "Longest queue: 450 packets (1.1 s) with TCP" in told and "unbounded queues" in told
+
+
+def test_the_longest_queues_are_named(tmp_path: Path) -> None:
+    of = sampled(1)
+    port = next(port for port in of.ports if port.layer == "agg-core")
+    rows = [(t / 5, port.port, 50) for t in range(30)]
+    (path,) = queues.draw([with_table(of, "queues", Table.from_rows(EMPTY["queues"], rows))], tmp_path)
+    assert f"{port.node}\N{RIGHTWARDS ARROW}{port.peer}" in words_of(path)
+
+
+def rtts(*means: tuple[float, float]) -> PointSummary:
+    """A point whose flows have these means by the kernel and by pings."""
+    flows = (
+        dataclasses.replace(
+            flow_row(n), srtt_ms_mean=srtt, srtt_ms_std=5.0, ping_ms_mean=ping, ping_ms_std=9.0,
+            pings_sent=10, pings_lost=10 if np.isnan(ping) else 1,
+        )
+        for n, (srtt, ping) in enumerate(means)
+    )  # fmt: skip
+    return dataclasses.replace(point(1), flows=tuple(flows))
+
+
+def test_round_trip_times_tell_loss_and_scale(tmp_path: Path) -> None:
+    told = words_of(rtt.draw([rtts((100, 90), (200, 210))], tmp_path)[0])
+    assert "Mean RTT: 150 ms with TCP" in told and "TCP; 10.0 % of 20 pings lost" in told
+    assert "none came back" not in told and "upwards alone" not in told
+    told = words_of(rtt.draw([rtts((1, NO_VALUE), (5000, 4000))], tmp_path)[0])
+    assert "none came back" in told and "upwards alone" in told and "RTT (s)" in told
+    told = words_of(rtt.draw([rtts((NO_VALUE, 90), (NO_VALUE, 30))], tmp_path)[0])
+    assert "Mean RTT: 60 ms" in told and "kernel" not in told
+
+
+def test_windows_are_of_the_fastest_median_and_slowest_flow() -> None:
+    flows = [dataclasses.replace(flow_row(n), goodput_mbps=float(10 - n)) for n in range(5)]
+    assert {kind: flow.flow for kind, flow in cwnd.chosen_flows(flows).items()} == {
+        "fastest": 0, "median": 2, "slowest": 4
+    }  # fmt: skip
+    assert list(cwnd.chosen_flows(flows[:2])) == ["fastest", "slowest"]
+    assert list(cwnd.chosen_flows(flows[:1])) == ["fastest"]
+    assert cwnd.chosen_flows([]) == {}
+
+
+def test_cpu_is_one_chart_for_all_sizes(tmp_path: Path) -> None:
+    points = [sampled(1), sampled(8), sampled(1, k=8), sampled(8, status=FAILED, k=8)]
+    paths = cpu.draw(points, tmp_path, expected=(1, 8))
+    assert [path.name for path in paths] == ["cpu.svg"]
+    told = words_of(paths[0])
+    assert "k=8: failed: MPTCP 8" in told and "FatTree k=4, 16 hosts / FatTree k=8, 128 hosts" in told
+    assert "CPUs are 23 to 44 % busy" in told
+
+
+def test_cpu_means_are_of_the_measured_window() -> None:
+    rows = [(-1.0, 90, 0, 0, 0), (0.0, 90, 0, 0, 0), (1.0, 10, 1, 2, 0), (2.0, 30, 3, 4, 0)]
+    of = with_table(sampled(1), "cpu", Table.from_rows(EMPTY["cpu"], rows))
+    use = cpu.use(of, "k=4")
+    assert use is not None
+    assert use.means == {"user": 20.0, "system": 2.0, "softirq": 3.0, "steal": 0.0}
