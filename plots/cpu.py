@@ -5,9 +5,12 @@ One chart for all settings of an experiment: sizes are what it compares.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+import string
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -100,7 +103,7 @@ def finding(points: Sequence[PointSummary]) -> str:
 
 
 def _chart(of: Sequence[Panel]) -> Figure:
-    names = setting_names([panel.setting for panel in of])
+    names = _names(of)
     bars = _bars(of, names)
     sampled = [one for one in bars if one.parts]
     several = len(of) > 1
@@ -125,6 +128,20 @@ def _chart(of: Sequence[Panel]) -> Figure:
     return sheet.finish(words, handles, parts)
 
 
+def _names(of: Sequence[Panel]) -> list[str]:
+    """What the settings are called: with a letter before it where a name is too long for the foot of bars."""
+    names = [textwrap.shorten(name, 50, placeholder="...") for name in setting_names([p.setting for p in of])]
+    if len(names) <= 6 and max(len(part) for name in names for part in name.split(", ")) <= 9:
+        return names
+    return [f"{letter}: {name}" for letter, name in zip(_letters(), names, strict=False)]
+
+
+def _letters() -> Iterator[str]:
+    """a, b, ... z, aa, ab, ..."""
+    for length in itertools.count(1):
+        yield from map("".join, itertools.product(string.ascii_lowercase, repeat=length))
+
+
 def _subtitle(of: Sequence[Panel]) -> str:
     workloads = dict.fromkeys(style.workload(panel.setting) for panel in of)
     return f"{', '.join(workloads)}: all CPUs of the machine, in the measured window"
@@ -140,7 +157,7 @@ def _gaps(of: Sequence[Panel], names: Sequence[str]) -> str:
     for panel, name in zip(of, names, strict=True):
         why = {n: panel.absence(n) or "not measured" for n in panel.subflows if _mean(panel, n) is None}
         told += [f"{name}: {style.absences(why)}"] if why else []
-    return "; ".join(told)
+    return textwrap.shorten("; ".join(told), 160, placeholder=" ...")
 
 
 def _mean(panel: Panel, subflows: int) -> float | None:
@@ -200,7 +217,7 @@ def _split(axes: Axes, bars: Sequence[Use], several: bool) -> None:
     for name in dict.fromkeys(one.name for one in bars):
         places = [x for x, one in enumerate(bars) if one.name == name]
         axes.annotate(
-            name.replace(", ", "\n"), (statistics.fmean(places), 0), xytext=(0, -16),
+            name.split(": ")[0].replace(", ", "\n"), (statistics.fmean(places), 0), xytext=(0, -16),
             textcoords="offset points", ha="center", va="top", fontsize=8.5,
         )  # fmt: skip
 

@@ -239,7 +239,7 @@ class Panel:
 
 
 def chosen(counts: Sequence[int], most: int) -> list[int]:
-    """At most `most` of the ascending counts: the first, the last, and evenly between them."""
+    """At most `most` (two and more) of the ascending counts: the first, the last, and evenly between."""
     if len(counts) <= most:
         return list(counts)
     return [counts[round(i * (len(counts) - 1) / (most - 1))] for i in range(most)]
@@ -308,20 +308,23 @@ def file_stems(chart: str, of: Sequence[Panel]) -> list[str]:
 
 
 def setting_names(settings: Sequence[Setting]) -> list[str]:
-    """What to call each setting beside the others: `k=8`, and whatever else sets it apart."""
+    """What to call each setting beside the others: `k=8`, and as much else as sets it apart."""
     parts: tuple[Callable[[Setting], str], ...] = (
         lambda s: s.topology.replace("_", " "),
         lambda s: s.workload.replace("_", " "),
+        lambda s: f"{s.rate_mbps:g} Mb/s",
+        lambda s: f"queue {s.queue_pkts}" if s.queue_pkts else "no queue limit",
+        lambda s: s.cc,
         lambda s: s.engine,
         lambda s: s.dataplane,
-        lambda s: s.cc,
-        lambda s: f"{s.rate_mbps:g} Mb/s",
-        lambda s: f"{s.queue_pkts or 'no'} queue limit",
         lambda s: f"{s.seconds:g} s",
         lambda s: s.variant,
     )
-    apart = _apart(settings, parts)
-    return [", ".join([f"k={s.k}", *more]) for s, more in zip(settings, apart, strict=True)]
+    names = [f"k={s.k}" for s in settings]
+    for part in parts:
+        longer = [f"{name}, {part(s)}" for name, s in zip(names, settings, strict=True)]
+        names = longer if len(set(longer)) > len(set(names)) else names
+    return names
 
 
 def _apart(settings: Sequence[Setting], parts: Iterable[Callable[[Setting], str]]) -> list[list[str]]:

@@ -107,16 +107,16 @@ def _curves(
     lines = []
     for point, of in counts:
         share = 100 * np.cumsum(of) / of.sum()
-        lines += axes.step(
+        line = style.line(
+            axes,
             [0, *range(len(share)), top * 1.03],
             [0, *share, 100],
-            where="post",
-            color=style.colour(point.subflows, max(panel.subflows)),
-            linewidth=2.2 if point.subflows == 1 else 1.5,
-            linestyle=style.SUSPECT_DASH if style.suspect(point) else "-",
-            label=style.name(point),
-            zorder=3 + (point.subflows > 1),
+            point.subflows,
+            max(panel.subflows),
+            style.suspect(point),
         )
+        line.set_drawstyle("steps-post")
+        lines.append(line)
     axes.set_xlim(0, top * 1.03)
     axes.set_ylim(0, 102)
     axes.set_yticks(range(0, 101, 25 if axes.bbox.height > 300 else 50))

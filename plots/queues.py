@@ -31,13 +31,13 @@ _MOST_ROWS, _MOST_BINS = 3, 160
 _HEADROOM = 1.22
 """For the names of the worst queues above the longest."""
 _BANDS = (
-    (100, "#ececec", "longest"),
-    (99, "#d2d2d2", "99 %"),
-    (90, "#a8a8a8", "90 %"),
-    (50, "#6e6e6e", "50 %"),
+    (100, "#f0f0f0", "longest"),
+    (99, "#dedede", "99 %"),
+    (90, "#c4c4c4", "90 %"),
+    (50, "#989898", "50 %"),
 )
 """Percentile of the queues, its grey, and its name."""
-_WORST_LINES = (("#0072B2", 1.3), ("#CC79A7", 1.1), ("#009E73", 0.9))
+_WORST_LINES = (("#000000", 1.2), ("#0072B2", 1.1), ("#CC79A7", 1.1))
 
 
 def draw(
@@ -153,7 +153,7 @@ def _caption(panel: Panel, picked: Picked[Lengths]) -> list[str]:
         style.parameters(panel),
         "Grey: 50 %, 90 % and 99 % of the queues are no longer than this, and the longest. Lines: the "
         "queues that are longest on average.",
-        *(["Left of the dotted line: warm-up."] if warm else []),
+        *(["Left of the dotted line: before the measured window."] if warm else []),
         *style.choice(panel, points, picked.left_out),
         *style.doubts(points),
     ]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from engines.result import FlowRow, PortRow, Status
-from plots.data import file_stems, panels
+from plots.data import PointSummary, chosen, file_stems, panels, setting_names
 from tests.plots.points_lab import MEANS, SIGCOMM11_LEVELS, flow_row, point, port_row
 
 
@@ -71,3 +71,18 @@ def test_the_optimum_is_what_shared_host_links_leave_a_flow() -> None:
 def test_published_levels_name_the_papers_size_where_it_is_not_ours() -> None:
     level = SIGCOMM11_LEVELS[0]
     assert (level.bound, level.cited(8), level.cited(4)) == ("< 50 %", "SIGCOMM'11", "SIGCOMM'11 (k=8)")
+
+
+def test_settings_are_called_what_sets_them_apart() -> None:
+    def names(*points: PointSummary) -> list[str]:
+        return setting_names([panel.setting for panel in panels(points)])
+
+    assert names(point(1), point(1, k=8)) == ["k=4", "k=8"]
+    fast = dataclasses.replace(point(1), rate_mbps=1000.0, variant="another warm-up")
+    assert names(point(1), fast) == ["k=4, 5 Mb/s", "k=4, 1000 Mb/s"], "no more than is needed"
+
+
+def test_a_few_of_many_are_the_ends_and_evenly_between() -> None:
+    assert chosen([1, 2, 4], 3) == [1, 2, 4]
+    assert chosen(range(1, 9), 3) == [1, 5, 8]
+    assert chosen([], 3) == []
