@@ -6,7 +6,7 @@ from engines.spec import TopologySpec
 from experiments.experiment import Experiment, Figure
 from experiments.options import Defaults, SweepOptions
 from experiments.rate import Auto
-from experiments.statements import DUAL_HOMED, STAR
+from experiments.statements import DUAL_HOMED, FULL, SPARSE, STAR
 from experiments.sweeps import points_on
 
 
@@ -34,12 +34,12 @@ DUAL_HOMED_TREE = _alone(
         name="dual-homed",
         title="Two NICs a host: one to several on the dual-homed FatTree and on the FatTree",
         about=(
-            "Every host receives from four random clients, on trees of equal cost a host. TCP uses one NIC "
-            "of two; MPTCP's subflows use both, and gain as long as the thinner core of the dual-homed tree "
-            "has room."
+            "Servers receive from four random clients each, on trees of equal cost a host. TCP uses one NIC of "
+            "two; MPTCP's subflows use both, which gains much while a quarter of the hosts are servers, and "
+            "nothing when all are and fill the dual-homed tree's thinner core."
         ),
         defaults=Defaults(
-            ks=(4,), workloads=("one_to_several",), subflows=(1, 2, 4, 8), auto=Auto(basis=_dual_homed)
+            ks=(4,), workloads=(SPARSE, FULL), subflows=(1, 2, 4, 8), auto=Auto(basis=_dual_homed)
         ),
         topologies=both_trees,
         points=points_on(both_trees),

@@ -126,7 +126,7 @@ def published_levels(known: Sequence[Published]) -> list[Level]:
     return [
         Level(
             topology=p.topology,
-            workload=p.workload,
+            workload=p.workload.partition(":")[0],
             quantity=_QUANTITIES[p.quantity],
             subflows=p.subflows,
             relation=p.relation,

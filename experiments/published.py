@@ -43,9 +43,10 @@ class Relation(StrEnum):
 class Published:
     """One published number: `quantity` at `subflows` is `relation` `value`, on the paper's own `k`.
 
-    `quantity` is a name of `quantities.QUANTITIES`, in its unit; `paper` the short name, `citation` the long
-    one. `tolerance`, in the same unit, is what still counts as agreeing, and `because` says why.
-    `on_cpu_bound`: a claim about a saturated machine, so it is judged on points that are suspect for that.
+    `workload` is written as on the command line, e.g. `one_to_several:4`; `quantity` is a name of
+    `quantities.QUANTITIES`, in its unit; `paper` the short name, `citation` the long one. `tolerance`, in the
+    same unit, is what still counts as agreeing, and `because` says why. `on_cpu_bound`: a claim about a
+    saturated machine, so it is judged on points that are suspect for that.
     """
 
     quantity: str

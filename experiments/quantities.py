@@ -16,6 +16,7 @@ from engines.result import PortRow, Status, Table
 from experiments.published import Published
 from experiments.summary import Judged
 from fabric.errors import StoreError
+from workloads import matrices
 
 BUSY_LINK_PCT = 50.0
 UNUSED_LINK_PCT = 5.0
@@ -52,7 +53,8 @@ class Quantity:
 
 
 def _place(point: Judged) -> tuple[str, int, str]:
-    return point.spec.topology.kind, point.spec.topology.k, point.spec.workload.matrix
+    workload = matrices.label(point.spec.workload.matrix, point.spec.workload.params)
+    return point.spec.topology.kind, point.spec.topology.k, workload
 
 
 def _seeds(points: Sequence[Judged], row: Published) -> list[BySubflows]:

@@ -23,6 +23,7 @@ from engines.spec import RunSpec, SamplingSpec
 from experiments import files, tables
 from experiments.tables import UnreadableError
 from fabric.errors import HostUnfitError, RefabricError, StoreError, UsageError
+from workloads import matrices
 
 SCHEMA = 2
 FORMAT = "refabric-run"
@@ -38,7 +39,8 @@ def point_name(spec: RunSpec) -> str:
     topology = spec.topology
     size = f"{'k' if topology.kind == 'fat_tree' else topology.kind}{topology.k}"
     transport = spec.transport.name + (str(spec.transport.subflows) if spec.transport.subflows > 1 else "")
-    workload = spec.workload.matrix + "".join(f"_{n}{v}" for n, v in sorted(spec.workload.params.items()))
+    workload = matrices.label(spec.workload.matrix, spec.workload.params)
+    workload = workload.replace(":", "_").replace("=", "")
     parts = [size, workload, transport, spec.transport.cc, f"{spec.link.rate_mbps:g}mbps"]
     if spec.engine != "mininet":
         parts.insert(0, spec.engine)

@@ -139,7 +139,7 @@ def _verdict(judged: Judged, known: tuple[published.Published, ...]) -> list[Tex
 
 
 def _published(spec: RunSpec, known: tuple[published.Published, ...]) -> published.Published | None:
-    return published.find(known, "goodput_pct_mean", spec.workload.matrix, spec.transport.subflows)
+    return published.find(known, "goodput_pct_mean", workload_label(spec), spec.transport.subflows)
 
 
 def _print_notes(console: Console, group: Sequence[Judged], known: tuple[published.Published, ...]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from engines.result import Status
 from engines.spec import RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from experiments.experiment import Figure
-from experiments.progress import queue_label
+from experiments.progress import queue_label, workload_label
 from experiments.published import Published
 from experiments.quantities import QUANTITIES, Measured
 from experiments.rate import named
@@ -90,7 +90,7 @@ def _length(group: Sequence[Judged]) -> tuple[float, str]:
 
 
 def _is_about(row: Published, spec: RunSpec) -> bool:
-    here = (spec.topology.kind, spec.topology.k, spec.workload.matrix)
+    here = (spec.topology.kind, spec.topology.k, workload_label(spec))
     return here == (row.topology, row.k, row.workload)
 
 
@@ -110,7 +110,7 @@ def _shown(spec: RunSpec) -> str:
 
 
 def _missing(row: Published, points: Sequence[Judged]) -> str:
-    have = sorted({f"{p.spec.workload.matrix} at {named(p.spec.topology)}" for p in points})
+    have = sorted({f"{workload_label(p.spec)} at {named(p.spec.topology)}" for p in points})
     size = "n" if row.topology == "star" else "k"
     wanted = f"{row.workload} at {named(TopologySpec(row.topology, {size: row.k}))}"
     return f"about {wanted}" + (f", not {', '.join(have)}" if have else ", of which there is no point")

@@ -2,7 +2,7 @@
 parameters.
 
 A matrix is one function and one line of MATRICES. Written as text (command lines, labels) it is
-`name[:value]` or `name:parameter=value[:parameter=value]`, e.g. `stride:4`.
+`name[:value of the first parameter][:parameter=value ...]`, e.g. `stride:4`.
 """
 
 from __future__ import annotations
@@ -66,20 +66,26 @@ def one_to_one(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
     return tuple(Flow(host, receiver[host]) for host in hosts)
 
 
-def one_to_several(hosts: Sequence[str], seed: int, *, clients: int = 4) -> tuple[Flow, ...]:
-    """Every host is a server to `clients` other hosts drawn at random, each of which sends it one flow.
+def one_to_several(
+    hosts: Sequence[str], seed: int, *, clients: int = 4, servers: int = 100
+) -> tuple[Flow, ...]:
+    """`servers` percent of the hosts have `clients` others drawn at random, each of which sends it one flow.
 
-    As the CS244 2013 reproduction draws it (source: code), with iperf clients sending: a server's link
-    carries `clients` flows, so none can have more than 1/clients of it on average; a host is client to as
-    many servers as chance will have it. Server by server, in the order of `hosts`. Raises UsageError where
-    there are not that many other hosts.
+    As the CS244 2013 reproduction draws it (source: code), where every host is a server and iperf clients
+    send: a server's link carries `clients` flows, so each can have 1/clients of it; a host is client to as
+    many servers as chance will have it. Fewer servers, drawn at random, leave the network's core room.
+    Server by server, in the order of `hosts`. Raises UsageError where there are not that many other hosts.
     """
     _at_least("one_to_several", "clients", clients, 1)
     _others("one_to_several", "clients", clients, len(hosts))
+    _percentage("one_to_several", "servers", servers, 1)
     rng = random.Random(seed)
+    count = max(1, round(len(hosts) * servers / 100))
+    chosen = set(hosts) if count == len(hosts) else set(rng.sample(hosts, count))
     return tuple(
         Flow(client, server)
         for server in hosts
+        if server in chosen
         for client in rng.sample([host for host in hosts if host != server], clients)
     )
 
@@ -120,8 +126,7 @@ def hotspot(hosts: Sequence[str], seed: int, *, spots: int = 2, percent: int = 5
     Raises UsageError for parameters that leave no host cold.
     """
     _at_least("hotspot", "spots", spots, 1)
-    if not 0 <= percent <= 100:
-        raise UsageError(f"workload hotspot: percent must be from 0 to 100, not {percent}")
+    _percentage("hotspot", "percent", percent, 0)
     _others("hotspot", "spots", spots, len(hosts))
     rng = random.Random(seed)
     hot = rng.sample(hosts, spots)
@@ -157,7 +162,9 @@ def reference(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
 
 MATRICES: dict[str, Matrix] = {
     "one_to_one": Matrix(one_to_one, "random permutation, every host sends one flow and receives one"),
-    "one_to_several": Matrix(one_to_several, "every host receives a flow from each of 4 random clients"),
+    "one_to_several": Matrix(
+        one_to_several, "every host (or percent of them) receives a flow from each of 4 random clients"
+    ),
     "all_to_all": Matrix(all_to_all, "every host sends a flow to every other: n (n - 1) flows"),
     "stride": Matrix(stride, "host x sends to host x + i; i=0 stands for half of the hosts"),
     "hotspot": Matrix(hotspot, "percent of the hosts send to a few hot spots, the others to anybody"),
@@ -179,33 +186,37 @@ def build(matrix: str, topology: Topology, params: Mapping[str, int], seed: int)
 
 
 def parse(text: str) -> tuple[str, dict[str, int]]:
-    """The name and all parameters of `stride`, `stride:4`, `stride:i=4` or `hotspot:spots=1:percent=25`.
+    """The name and all parameters of `stride`, `stride:4`, `stride:i=4` or `hotspot:1:percent=25`.
 
-    Raises UsageError when the text is not of this form; whether values suit a topology is for `build` to say.
+    A value without a name, right after the workload's, is the first parameter's. Raises UsageError when the
+    text is not of this form; whether values suit a topology is for `build` to say.
     """
     name, *arguments = (part.strip() for part in text.split(":"))
     params = _known(name).defaults
     if arguments and not params:
         raise UsageError(f"workload {text}: {name} takes no parameters")
-    for argument in arguments:
+    for number, argument in enumerate(arguments):
         key, equals, value = argument.rpartition("=")
-        if not equals:
-            if len(params) > 1:
-                raise UsageError(f"workload {text}: say which parameter, e.g. {label(name, params)}")
-            key = next(iter(params))
-        _check_names(name, [key.strip()])
+        if not equals and number:
+            raise UsageError(f"workload {text}: say which parameter {value} is: {', '.join(params)}")
+        key = key.strip() if equals else next(iter(params))
+        _check_names(name, [key])
         try:
-            params[key.strip()] = int(value)
+            params[key] = int(value)
         except ValueError:
             raise UsageError(f"workload {text}: {key} must be a whole number, not '{value}'") from None
     return name, params
 
 
 def label(matrix: str, params: Mapping[str, int]) -> str:
-    """The text that `parse` reads: `one_to_one`, `stride:4`, `hotspot:percent=50:spots=2`."""
-    if len(params) == 1:
-        return f"{matrix}:{next(iter(params.values()))}"
-    return ":".join([matrix, *(f"{name}={value}" for name, value in sorted(params.items()))])
+    """The shortest text that `parse` reads, but for the first parameter, which is always told: `one_to_one`,
+    `stride:0`, `one_to_several:4`, `one_to_several:4:servers=25`."""
+    defaults = list(_known(matrix).defaults.items()) if params else []
+    told = [matrix, *(str(params.get(name, default)) for name, default in defaults[:1])]
+    told += [
+        f"{name}={params[name]}" for name, default in defaults[1:] if params.get(name, default) != default
+    ]
+    return ":".join(told)
 
 
 def _known(matrix: str) -> Matrix:
@@ -226,6 +237,11 @@ def _check_names(matrix: str, names: Mapping[str, int] | Sequence[str]) -> None:
 def _at_least(matrix: str, name: str, value: int, minimum: int) -> None:
     if value < minimum:
         raise UsageError(f"workload {matrix}: {name} must be at least {minimum}, not {value}")
+
+
+def _percentage(matrix: str, name: str, value: int, minimum: int) -> None:
+    if not minimum <= value <= 100:
+        raise UsageError(f"workload {matrix}: {name} must be from {minimum} to 100 percent, not {value}")
 
 
 def _others(matrix: str, name: str, needed: int, hosts: int) -> None:

@@ -311,9 +311,9 @@ class TestShown:
         done = run(results, "cs244-fig13", "--workload", "one_to_several:2,stride:4,hotspot:percent=25")
         assert done.exit_code == 0
         names = {path.name for path in (results / "cs244").iterdir()}
-        for part in ("one_to_several_clients2", "stride_i4", "hotspot_percent25_spots2"):
+        for part in ("one_to_several_2", "stride_4", "hotspot_2_percent25"):
             assert any(f"-{part}-" in name for name in names), part
-        assert "hotspot:percent=25:spots=2" in (results / "cs244" / "summary.csv").read_text()
+        assert "hotspot:2:percent=25" in (results / "cs244" / "summary.csv").read_text()
 
     def test_the_whole_post_runs_and_draws_a_folder_a_figure(
         self, results: Path, monkeypatch: pytest.MonkeyPatch

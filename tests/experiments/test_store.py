@@ -57,7 +57,7 @@ def test_the_name_says_what_the_point_is() -> None:
 
 def test_the_name_has_the_parameters_of_the_workload() -> None:
     stride = dataclasses.replace(spec_of(), workload=WorkloadSpec("stride", {"i": 4}))
-    assert point_name(stride).startswith("k4-stride_i4-tcp-reno-")
+    assert point_name(stride).startswith("k4-stride_4-tcp-reno-")
 
 
 def test_any_other_parameter_is_another_point() -> None:

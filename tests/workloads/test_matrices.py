@@ -95,7 +95,8 @@ def test_build_names_hosts_of_the_topology(kind: str) -> None:
         ("stride", 4, {"i": -1}, "choose i from 1 to 3"),
         ("hotspot", 4, {"spots": 4}, "more than 4 hosts"),
         ("hotspot", 4, {"spots": 0}, "spots must be at least 1"),
-        ("hotspot", 4, {"percent": 101}, "percent must be from 0 to 100, not 101"),
+        ("hotspot", 4, {"percent": 101}, "percent must be from 0 to 100 percent, not 101"),
+        ("one_to_several", 8, {"servers": 0}, "servers must be from 1 to 100 percent, not 0"),
     ],
 )
 def test_refusals(matrix: str, n: int, params: dict[str, int], complaint: str) -> None:
@@ -124,6 +125,27 @@ def test_every_server_has_its_number_of_distinct_clients(count: int, data: st.Da
     flows = one_to_several(_names(count), seed, clients=clients)
     assert Counter(flow.dst for flow in flows) == dict.fromkeys(_names(count), clients)
     assert len(set(flows)) == len(flows)
+
+
+@given(st.integers(5, 40), st.integers(1, 100), SEEDS)
+def test_a_part_of_the_hosts_are_servers(count: int, servers: int, seed: int) -> None:
+    received = Counter(flow.dst for flow in one_to_several(_names(count), seed, servers=servers))
+    assert len(received) == max(1, round(count * servers / 100))
+    assert set(received.values()) == {4}
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "told"),
+    [
+        ("one_to_one", {}, "one_to_one"),
+        ("stride", {"i": 0}, "stride:0"),
+        ("one_to_several", {"servers": 100, "clients": 4}, "one_to_several:4"),
+        ("one_to_several", {"servers": 25, "clients": 4}, "one_to_several:4:servers=25"),
+        ("one_to_several", {}, "one_to_several"),
+    ],
+)
+def test_labels_tell_what_is_not_usual(name: str, params: dict[str, int], told: str) -> None:
+    assert label(name, params) == told
 
 
 @given(st.integers(2, 40))
@@ -189,8 +211,10 @@ def test_random_draws_sources_and_destinations_independently() -> None:
     ("text", "name", "params"),
     [
         ("one_to_one", "one_to_one", {}),
-        ("one_to_several", "one_to_several", {"clients": 4}),
-        ("one_to_several:8", "one_to_several", {"clients": 8}),
+        ("one_to_several", "one_to_several", {"clients": 4, "servers": 100}),
+        ("one_to_several:8", "one_to_several", {"clients": 8, "servers": 100}),
+        ("one_to_several:2:servers=25", "one_to_several", {"clients": 2, "servers": 25}),
+        ("hotspot:1", "hotspot", {"spots": 1, "percent": 50}),
         (" stride : i = 4 ", "stride", {"i": 4}),
         ("hotspot:percent=25", "hotspot", {"spots": 2, "percent": 25}),
     ],
@@ -205,7 +229,7 @@ def test_text_of_a_workload(text: str, name: str, params: dict[str, int]) -> Non
     [
         ("nope:4", "unknown workload 'nope'"),
         ("one_to_one:4", "one_to_one takes no parameters"),
-        ("hotspot:4", "say which parameter, e.g. hotspot:percent=50:spots=2"),
+        ("hotspot:4:5", "say which parameter 5 is: spots, percent"),
         ("stride:four", "i must be a whole number, not 'four'"),
         ("stride:j=4", "no parameter 'j': it takes i"),
         ("stride:", "i must be a whole number, not ''"),
