@@ -34,9 +34,9 @@ DUAL_HOMED_TREE = _alone(
         name="dual-homed",
         title="Two NICs a host: one to several on the dual-homed FatTree and on the FatTree",
         about=(
-            "Servers receive from four random clients each, on trees of equal cost a host. TCP uses one NIC of "
-            "two; MPTCP's subflows use both, which gains much while a quarter of the hosts are servers, and "
-            "nothing when all are and fill the dual-homed tree's thinner core."
+            "Servers receive from four random clients each, on trees of equal cost a host. TCP uses one "
+            "NIC of two; MPTCP's subflows use both, which gains much while a quarter of the hosts serve, "
+            "and nothing when all do and fill the dual-homed tree's thinner core."
         ),
         defaults=Defaults(
             ks=(4,), workloads=(SPARSE, FULL), subflows=(1, 2, 4, 8), auto=Auto(basis=_dual_homed)
