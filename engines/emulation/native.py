@@ -1,8 +1,9 @@
 """Traffic of all hosts from one process: the core's FlowDriver behind the seam of driver.py.
 
 Sockets are opened inside the hosts' namespaces; one thread connects, sends and receives for all
-flows. A flow's server reads and discards, its client sends zeros: what iperf3 does, without
-the two processes a flow. Connections are silent until `release`.
+flows (several where they are more than one table of descriptors may hold). A flow's server reads and
+discards, its client sends zeros: what iperf3 does, without the two processes a flow. Connections
+are silent until `release`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import errno
 import ipaddress
 import math
+import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
@@ -19,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.emulation.driver import Delivered
-from engines.emulation.netns import HostRef, reserve_fds, sysctl_path
+from engines.emulation.netns import HostRef, sysctl_path
 from engines.emulation.traffic import PlannedFlow
 from fabric._core import FlowDriver
 from fabric.errors import DeadlineError, HostUnfitError, RunError, UsageError
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 POLL_S = 0.01
 FDS_A_FLOW = 3
+SPARE_FDS = 64
+"""In each table, for the loop itself and for shares of flows that are not quite even."""
 
 
 class State(IntEnum):
@@ -65,8 +69,9 @@ class NativeDriver:
         number = {name: position for position, name in enumerate(hosts)}
         pids = [host.pid for host in hosts.values()]
         wanted = [_checked(flow, number) for flow in self._flows]
+        loops, self._fds = _tables(len(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         try:
-            self._core = FlowDriver(wanted, pids, congestion_control=cc, mptcp=mptcp, cpu=cpu)
+            self._core = FlowDriver(wanted, pids, congestion_control=cc, mptcp=mptcp, cpu=cpu, loops=loops)
         except ValueError as error:
             raise UsageError(f"traffic: {error}") from error
 
@@ -79,7 +84,9 @@ class NativeDriver:
     def open(self) -> None:
         """Listen at every destination, bind every source. Raises HostUnfitError where this kernel or user
         may not, RunError where a port is taken or a host is gone."""
-        reserve_fds(FDS_A_FLOW * len(self._flows))
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != resource.RLIM_INFINITY and soft < self._fds:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self._fds, hard))
         try:
             self._core.open()
         except OSError as error:
@@ -161,6 +168,15 @@ class NativeDriver:
         if error.errno in (errno.EPROTONOSUPPORT, errno.ENOPROTOOPT) and self._mptcp:
             return HostUnfitError(f"{text}; is MPTCP on? run `sysctl net.mptcp.enabled`")
         return RunError(text)
+
+
+def _tables(flows: int, hard: int) -> tuple[int, int]:
+    """How many threads, with a table of descriptors each, and the descriptors in each: at most `hard`,
+    RLIMIT_NOFILE's hard limit, which holds for every table by itself and which even root may not raise
+    everywhere."""
+    needed = math.ceil(1.1 * FDS_A_FLOW * max(1, flows)) + SPARE_FDS
+    most = needed if hard == resource.RLIM_INFINITY else min(needed, max(hard, 2 * SPARE_FDS))
+    return max(1, math.ceil((needed - SPARE_FDS) / (most - SPARE_FDS))), most
 
 
 def _checked(flow: PlannedFlow, number: Mapping[str, int]) -> TrafficFlow:

@@ -109,19 +109,16 @@ def sysctl_path(name: str) -> Path:
 
 
 def reserve_fds(count: int) -> None:
-    """Make room for `count` more open files: raise RLIMIT_NOFILE if it is too low, as root the hard one too.
+    """Make room for `count` more open files: raise the soft RLIMIT_NOFILE if it is too low.
 
-    Raises HostUnfitError when the limits are in the way.
+    Raises HostUnfitError when the hard limit is in the way.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = count + sum(1 for _ in Path("/proc/self/fd").iterdir()) + 64
     if soft == resource.RLIM_INFINITY or needed <= soft:
         return
-    enough = needed if hard != resource.RLIM_INFINITY and needed > hard else hard
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, enough))
-    except (ValueError, OSError) as error:
-        advice = f"run `ulimit -Hn {needed}` as root, and see `sysctl fs.nr_open`"
+    if hard != resource.RLIM_INFINITY and needed > hard:
         raise HostUnfitError(
-            f"{needed} open files are needed and the hard limit is {hard}; {advice}"
-        ) from error
+            f"{needed} open files are needed and the hard limit is {hard}; run `ulimit -Hn {needed}` as root"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

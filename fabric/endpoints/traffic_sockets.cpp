@@ -6,10 +6,9 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
-#include <exception>
-#include <thread>
 
 namespace fabric {
 
@@ -25,12 +24,6 @@ sockaddr_in to_sockaddr(Address address) {
   out.sin_port = htons(address.port);
   out.sin_addr.s_addr = htonl(address.ip);
   return out;
-}
-
-void enter_namespace(int pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/ns/net";
-  const FileDescriptor space(open(path.c_str(), O_RDONLY | O_CLOEXEC), "opening " + path);
-  checked_call(setns(space.get(), CLONE_NEWNET), "setns into " + path);
 }
 
 FileDescriptor open_bound(Address local, const SocketOptions& options) {
@@ -59,19 +52,22 @@ std::string to_text(Address address) {
   return std::string(text.data()) + ":" + std::to_string(address.port);
 }
 
-void in_namespaces(const std::vector<int>& pids, const std::function<void(std::size_t host)>& visit) {
-  std::exception_ptr failure;
-  std::thread([&] {
-    try {
-      for (std::size_t host = 0; host < pids.size(); ++host) {
-        enter_namespace(pids[host]);
-        visit(host);
-      }
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }).join();
-  if (failure) std::rethrow_exception(failure);
+NamespaceVisit::NamespaceVisit()
+    : home_(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC), "opening /proc/thread-self/ns/net") {}
+
+NamespaceVisit::~NamespaceVisit() { setns(home_.get(), CLONE_NEWNET); }
+
+void NamespaceVisit::enter(int pid) const {
+  const std::string path = "/proc/" + std::to_string(pid) + "/ns/net";
+  const FileDescriptor space(open(path.c_str(), O_RDONLY | O_CLOEXEC), "opening " + path);
+  checked_call(setns(space.get(), CLONE_NEWNET), "setns into " + path);
+}
+
+void keep_own_descriptors(int kept) {
+  checked_call(unshare(CLONE_FILES), "unshare of the table of descriptors");
+  const auto after = static_cast<unsigned>(kept) + 1;
+  if (kept > 3) checked_call(close_range(3, after - 2, 0), "close_range");
+  checked_call(close_range(after, ~0U, 0), "close_range");
 }
 
 // On every address, because subflows of a dual-homed host's connections join at its other ones.

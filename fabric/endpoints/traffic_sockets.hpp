@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
-#include <vector>
 
 #include "realtime/file_descriptor.hpp"
 
@@ -24,9 +22,21 @@ struct SocketOptions {
   bool mptcp = false;
 };
 
-// Runs `visit(host)` for every host in the network namespace of process `pids[host]`, on a thread that is
-// thrown away afterwards: the caller's namespace never changes. The first exception ends it and is thrown here.
-void in_namespaces(const std::vector<int>& pids, const std::function<void(std::size_t host)>& visit);
+// Takes the calling thread through the network namespaces of processes, and home in the end.
+class NamespaceVisit {
+ public:
+  NamespaceVisit();
+  NamespaceVisit(const NamespaceVisit&) = delete;
+  NamespaceVisit& operator=(const NamespaceVisit&) = delete;
+  ~NamespaceVisit();
+  void enter(int pid) const;
+
+ private:
+  FileDescriptor home_;
+};
+
+// Gives the calling thread a table of descriptors of its own, with the standard streams and `kept` in it.
+void keep_own_descriptors(int kept);
 
 // Both open in the calling thread's namespace, non-blocking. Both throw std::system_error with the attempt.
 FileDescriptor open_listener(std::uint16_t port, const SocketOptions& options);

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from engines.emulation.native import NativeDriver
+from engines.emulation.native import NativeDriver, _tables
 from engines.emulation.netns import HostRef
 from engines.emulation.traffic import PlannedFlow
 from fabric._core import FlowDriver
@@ -72,3 +73,12 @@ def test_readings_have_an_entry_a_flow() -> None:
         assert np.isnan(readings[name]).all()
     with pytest.raises(IndexError):
         core.describe_failure(2)
+
+
+@pytest.mark.parametrize("hard", [16, 256, 1024, 20_000, 2**20, resource.RLIM_INFINITY])
+@pytest.mark.parametrize("flows", [0, 1, 127, 16_256])
+def test_tables_hold_all_flows(flows: int, hard: int) -> None:
+    loops, fds = _tables(flows, hard)
+    assert loops * (fds - 64) >= 3 * flows
+    assert loops == 1 or fds <= max(hard, 128)
+    assert loops == 1 or hard < 2**20
