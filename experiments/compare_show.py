@@ -16,6 +16,7 @@ from experiments.compare_match import Condition, Fields, Pair, Value
 from experiments.origin import Contrast
 from experiments.progress import short_label, write_json
 from experiments.reference import MATRIX
+from experiments.report_parts_points import setting_title
 from experiments.table import console_for
 
 _ORIGIN_SHOWN = 400
@@ -63,7 +64,10 @@ def show(stream: IO[str], comparison: Comparison) -> None:
             _say(console, line)
         console.print(_goodput(group))
         console.print(_others(group))
-    _show_notes(console, comparison)
+        for note in _notes(group):
+            _say(console, note, style="yellow" if note.startswith(SUSPECT_MARK) else "")
+    console.print()
+    _show_references(console, comparison)
     _show_unmatched(console, comparison)
     _show_origin(console, comparison.origin)
 
@@ -216,17 +220,22 @@ def _short(sample: Sample, digits: int) -> str:
     return f"{sample.mean:.{digits}f}{mark}"
 
 
-def _show_notes(console: Console, comparison: Comparison) -> None:
+def _notes(group: Sequence[Compared]) -> list[str]:
+    """What numbers alone do not tell: seeds left out, suspect points, and flows where there is one seed."""
+    told: dict[str, list[str]] = {}
+    for one in group:
+        for name, sample in (("A", one.goodput.a), ("B", one.goodput.b)):
+            for note in _left_out(name, sample):
+                told.setdefault(note, []).append(label(one.pair))
+    flows = [flow_sentence(one) for one in group if one.flows and not one.goodput.suspect]
+    return [*(f"{note}: {', '.join(whose)}" for note, whose in told.items()), *flows]
+
+
+def _show_references(console: Console, comparison: Comparison) -> None:
     for one in comparison.references:
         d = one.goodput
         if d.a.mean is not None and d.b.mean is not None and d.value is not None:
             _say(console, f"100 % is {d.a.mean:.4g} Mb/s in A, {d.b.mean:.4g} in B ({_title([one])})")
-    for one in comparison.compared:
-        if one.flows is not None:
-            _say(console, flow_sentence(one))
-        for name, sample in (("A", one.goodput.a), ("B", one.goodput.b)):
-            for line in _left_out(name, label(one.pair), sample):
-                _say(console, line, style="yellow")
     told = sum(one.goodput.interval is not None for one in comparison.compared)
     if told >= 10:
         _say(
@@ -249,17 +258,17 @@ def flow_sentence(one: Compared) -> str:
     )
 
 
-def _left_out(side: str, what: str, sample: Sample) -> list[str]:
-    lines = []
+def _left_out(side: str, sample: Sample) -> list[str]:
+    notes = []
     if sample.suspect:
-        lines.append(f"{SUSPECT_MARK} {what} in {side}: every point is suspect")
+        notes.append(f"{SUSPECT_MARK} in {side}, every point is suspect")
     if sample.left_out:
-        lines.append(f"{what} in {side}: {sample.left_out} suspect seed(s) left out of the mean")
+        notes.append(f"in {side}, {sample.left_out} suspect seed(s) left out of the mean")
     if sample.unpaired:
-        lines.append(f"{what} in {side}: {sample.unpaired} seed(s) left out, which the other side has not")
+        notes.append(f"in {side}, {sample.unpaired} seed(s) left out, which the other side has not")
     if sample.lost:
-        lines.append(f"{what} in {side}: {sample.lost} point(s) without a number (failed or no reference)")
-    return lines
+        notes.append(f"in {side}, {sample.lost} point(s) without a number (failed or no reference)")
+    return notes
 
 
 def _show_unmatched(console: Console, comparison: Comparison) -> None:
@@ -267,22 +276,29 @@ def _show_unmatched(console: Console, comparison: Comparison) -> None:
     for name, only in (("A", unmatched.only_a), ("B", unmatched.only_b)):
         if only:
             _say(console, f"\nonly in {name}:", style="bold")
-            for condition in only:
-                _say(console, f"  {describe(condition)}")
+            for line in describe(only):
+                _say(console, f"  {line}")
     for open_ in unmatched.ambiguous:
         _say(console, "\nnot compared, more than one could be the partner:", style="bold")
         for name, side in (("A", open_.a), ("B", open_.b)):
-            for condition in side:
-                _say(console, f"  {name}: {describe(condition)}")
+            for line in describe(side):
+                _say(console, f"  {name}: {line}")
 
 
-def describe(condition: Condition) -> str:
-    """A condition in one line, all that commonly varies."""
-    fields = condition.fields
-    seeds = ", ".join(str(seed) for seed in sorted(condition.by_seed()))
-    names = ("topology", "topology k", "workload", "rate_mbps", "queue_pkts", "cc", "traffic")
-    parts = [_phrase(name, fields[name]) for name in names if name in fields]
-    return f"{short_label(condition.spec.transport.subflows)}: {', '.join(parts)} (seeds {seeds})"
+def describe(conditions: Sequence[Condition]) -> list[str]:
+    """Conditions in readers' words, a line for those that differ in transport and seeds alone."""
+    groups: dict[tuple[tuple[str, Value], ...], list[Condition]] = {}
+    for condition in conditions:
+        groups.setdefault(_rest(condition.fields), []).append(condition)
+    return [_described(group) for group in groups.values()]
+
+
+def _described(group: Sequence[Condition]) -> str:
+    transports = ", ".join(short_label(condition.spec.transport.subflows) for condition in group)
+    seeds = sorted({seed for condition in group for seed in condition.by_seed()})
+    engine = group[0].spec.engine
+    made_by = "" if engine == "mininet" else f", {engine} engine"
+    return f"{transports}: {setting_title(group[0].spec)}{made_by} (seeds {', '.join(map(str, seeds))})"
 
 
 def _show_origin(console: Console, contrasts: Sequence[Contrast]) -> None:

@@ -89,7 +89,11 @@ def _sections(values: Mapping[Fact, Sequence[str]]) -> list[Section]:
     return [
         Section(
             _TITLES.get(name, name.replace("_", " ").capitalize()),
-            tuple((fact.name, " / ".join(found)) for fact, found in values.items() if fact.section == name),
+            tuple(
+                (fact.name.removeprefix(f"{name} "), " / ".join(found))
+                for fact, found in values.items()
+                if fact.section == name
+            ),
         )
         for name in names
     ]

@@ -18,6 +18,8 @@ from experiments.summary import REFERENCE_SUSPECT, Judged
 from experiments.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
 
 FAKE = "fake"
+MANY = 8
+"""More statements than this are too many for a summary: it then tells those that differ."""
 SOURCES = {
     Source.TEXT: "stands in the paper or post in words or digits",
     Source.FIGURE: "read off a figure of the paper (about 0.5 % of the axis)",
@@ -101,22 +103,33 @@ OTHER = Explanation(
 
 @dataclass(frozen=True)
 class Doubt:
-    """A kind of reason and the points it was given for, each with its own words."""
+    """A kind of reason and the points it was given for, each with its own words. `intended` sums up those of
+    figures that overload the machine on purpose; empty without any."""
 
     kind: Explanation
     points: tuple[str, ...]
+    intended: str
 
 
 def doubts(points: Iterable[Judged]) -> list[Doubt]:
     """Suspect points by the kind of their reasons; a point with two kinds stands at both."""
-    found: dict[Explanation, list[str]] = {}
+    found: dict[Explanation, list[tuple[Judged, str]]] = {}
     for judged in points:
         if judged.status is Status.SUSPECT:
             for reason in judged.reasons:
-                meant = " (as intended)" if judged.as_intended else ""
-                found.setdefault(_kind(reason), []).append(f"{label(judged.spec)}{meant}: {reason}")
-    kinds = [kind for kind in (*EXPLANATIONS, OTHER) if kind in found]
-    return [Doubt(kind, tuple(found[kind])) for kind in kinds]
+                found.setdefault(_kind(reason), []).append((judged, reason))
+    return [_doubt(kind, found[kind]) for kind in (*EXPLANATIONS, OTHER) if kind in found]
+
+
+def _doubt(kind: Explanation, given: Sequence[tuple[Judged, str]]) -> Doubt:
+    meant = [f"{label(judged.spec)}: {reason}" for judged, reason in given if judged.as_intended]
+    count = len({judged.point.name for judged, _ in given if judged.as_intended})
+    told = f"As intended at {_points(count)} of figures that overload the machine"
+    return Doubt(
+        kind,
+        tuple(f"{label(judged.spec)}: {reason}" for judged, reason in given if not judged.as_intended),
+        f"{told}, for instance {meant[0]}." if meant else "",
+    )
 
 
 def _kind(reason: str) -> Explanation:
@@ -148,9 +161,12 @@ def summary(gathered: Gathered) -> list[str]:
 
 
 def findings(gathered: Gathered) -> list[tuple[str, str]]:
-    """A verdict's word and a sentence on it, for every statement that was judged, each once."""
+    """A verdict's word and a sentence on it, for every statement that was judged, each once; of many, those
+    that differ."""
     verdicts = dict.fromkeys(v for shown in gathered.figures for v in shown.verdicts)
-    return [(v.word, finding(v)) for v in verdicts if v.word in {AGREES, DIFFERS}]
+    judged = [v for v in verdicts if v.word in {AGREES, DIFFERS}]
+    told = judged if len(judged) <= MANY else [v for v in judged if v.word == DIFFERS]
+    return [(v.word, finding(v)) for v in told]
 
 
 def finding(verdict: Verdict) -> str:
@@ -196,9 +212,13 @@ def _score(verdicts: Sequence[Verdict]) -> str:
     count = {word: sum(v.word == word for v in verdicts) for word in (AGREES, DIFFERS, SUSPECT, NOT_MEASURED)}
     parts = [
         f"{_verb(count[AGREES], 'agree')} with what was measured here",
-        _verb(count[DIFFERS], "differ"),
+        _verb(count[DIFFERS], "differ") if count[DIFFERS] else "none differs",
         *([f"{_verb(count[SUSPECT], 'rest')} on suspect points, unjudged"] if count[SUSPECT] else []),
-        *([f"{count[NOT_MEASURED]} not measured"] if count[NOT_MEASURED] else []),
+        *(
+            [f"{count[NOT_MEASURED]} {_were(count[NOT_MEASURED])} not measured"]
+            if count[NOT_MEASURED]
+            else []
+        ),
     ]
     return f"Of {_count(len(verdicts), 'published statement')}, {_and(parts)}."
 
@@ -253,6 +273,10 @@ def _and(parts: Sequence[str]) -> str:
 
 def _verb(count: int, verb: str) -> str:
     return f"{count} {verb}{'s' if count == 1 else ''}"
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
 
 
 def _are(count: int) -> str:

@@ -125,6 +125,7 @@ def test_published_stands_beside_measured_and_what_is_missing_is_told(written: s
     assert "about one_to_one at k=8, not one_to_one at k=4" in text
     assert "Usually part of this figure and not run: k=8, subflows 2, 3, 4, 5, 6, 7." in text
     assert "Nothing was run yet for cs244-fig2, cs244-fig4" in text
+    assert "no point of this figure was run" in text
     assert "Its points are those of cs244-fig1" in re.sub(r"\s+", " ", text)
 
 
@@ -236,6 +237,15 @@ def test_a_suspect_reference_and_unknown_reasons_are_explained_too() -> None:
     assert titles == ["The reference itself is suspect", "Another reason"]
 
 
+def test_what_a_figure_means_to_happen_is_summed_up() -> None:
+    spec = [spec_of(n) for n in (1, 2, 8)]
+    points = [stored(s, [1.0], Status.SUSPECT) for s in spec]
+    bound = summary.judge(points, {p.name for p in points[:2]})
+    (doubt,) = words.doubts(bound)
+    assert [line.partition(":")[0] for line in doubt.points] == ["k=4 one_to_one, MPTCP 8 subflows, seed 1"]
+    assert doubt.intended.startswith("As intended at 2 points of figures that overload the machine")
+
+
 def test_a_summary_claims_what_verdicts_say() -> None:
     at_8 = [
         stored(spec_of(n, k=8), [level * REFERENCE_MBPS / 100] * 2) for n, level in ((1, 40.0), (8, 60.0))
@@ -249,10 +259,23 @@ def test_a_summary_claims_what_verdicts_say() -> None:
                for _, sentence in findings)  # fmt: skip
 
 
+def test_of_many_statements_the_summary_tells_those_that_differ() -> None:
+    figure = find(EXPERIMENT).figures[0]
+    low = [dataclasses.replace(figure.published[0], words=f"statement {n}") for n in range(words.MANY)]
+    high = dataclasses.replace(figure.published[0], value=10.0, words="the one that differs")
+    at_8 = [stored(spec_of(k=8), [2.0])]
+    few = gathered(at_8, dataclasses.replace(figure, published=tuple(low)))
+    many = gathered(at_8, dataclasses.replace(figure, published=(*low, high)))
+    assert len(words.findings(few)) == words.MANY
+    ((word, sentence),) = words.findings(many)
+    assert word == "differs"
+    assert "the one that differs" in sentence
+
+
 def test_no_point_no_claim() -> None:
     told = " ".join(words.summary(gathered([stored(spec_of(), [])])))
     assert "No point has a number." in told
-    assert "5 not measured" in told
+    assert "5 were not measured" in told
     assert "1 of 1 point failed" in told
     assert words.findings(gathered([stored(spec_of(), [])])) == []
 
