@@ -199,24 +199,23 @@ def _others(group: Sequence[Compared]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("A | B", no_wrap=True)
     for measure, _ in group[0].others:
-        unit = f" ({measure.unit})" if measure.unit else ""
-        table.add_column(f"{measure.title}{unit}", justify="right", no_wrap=True)
+        table.add_column(f"{measure.title}\n{measure.unit}", justify="right", no_wrap=True)
     for one in group:
         cells = [
             f"{_short(d.a, measure.digits)} | {_short(d.b, measure.digits)}" for measure, d in one.others
         ]
-        table.add_row(label(one.pair), *cells)
+        table.add_row(label(one.pair).replace(" | ", " |\n"), *cells)
     return table
 
 
 def _short(sample: Sample, digits: int) -> str:
-    """At most six characters and the mark of a suspect number."""
+    """At most five characters, and the mark of a suspect number."""
     if sample.mean is None:
         return "-"
     mark = SUSPECT_MARK if sample.suspect else ""
-    for limit, divisor, letter in ((1e8, 1e6, "M"), (1e5, 1e3, "k")):
+    for limit, divisor, letter in ((1e6, 1e6, "M"), (1e4, 1e3, "k")):
         if sample.mean >= limit:
-            return f"{sample.mean / divisor:.0f}{letter}{mark}"
+            return f"{sample.mean / divisor:.3g}{letter}{mark}"
     return f"{sample.mean:.{digits}f}{mark}"
 
 
