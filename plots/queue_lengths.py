@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from engines.result import PortRow
 from plots.data import PointSummary, of_switch
+
+Indices = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +52,14 @@ def read(point: PointSummary) -> Lengths | None:
         return None
     ports = tuple(sorted(point.ports, key=lambda port: port.port))
     pkts = np.zeros((len(t_s), len(ports)), np.int32)
-    instants = np.searchsorted(t_s, table["t_s"].astype(float)).clip(max=len(t_s) - 1)
-    columns = np.searchsorted([port.port for port in ports], table["port"].astype(int))
-    pkts[instants, columns.clip(max=len(ports) - 1)] = table["pkts"]
+    instants, timed = _places(t_s, table["t_s"].astype(float))
+    columns, known = _places(np.array([port.port for port in ports]), table["port"].astype(int))
+    both = timed & known
+    pkts[instants[both], columns[both]] = table["pkts"][both]
     return Lengths(point, ports, t_s, pkts)
+
+
+def _places(ordered: npt.NDArray[Any], values: npt.NDArray[Any]) -> tuple[Indices, npt.NDArray[np.bool_]]:
+    """Where in `ordered` each value stands, and whether it does."""
+    found = np.searchsorted(ordered, values).clip(max=len(ordered) - 1)
+    return found, ordered[found] == values

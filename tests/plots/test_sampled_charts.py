@@ -151,7 +151,9 @@ def test_many_flows_stay_small_files(tmp_path: Path) -> None:
 def test_queue_lengths_are_zero_where_the_table_has_none() -> None:
     ports = (port_row(3, "a", "b", "edge-agg"), port_row(1, "h", "a", "host-edge"))
     tables = {
-        "queues": Table.from_rows(("t_s", "port", "pkts"), [(-0.5, 3, 7), (0.0, 1, 2), (1.0, 3, 9)]),
+        "queues": Table.from_rows(
+            ("t_s", "port", "pkts"), [(-0.5, 3, 7), (0.0, 1, 2), (0.5, 2, 8), (1.0, 3, 9)]
+        ),
         "queue_times": Table.from_rows(("t_s",), [(-0.5,), (0.0,), (0.5,), (1.0,)]),
     }
     lengths = queue_lengths.read(dataclasses.replace(point(1), ports=ports, read_table=tables.get))
