@@ -60,9 +60,9 @@ def _carry_out(
     stored = gather(experiment, results, ready.plan)
     charts: dict[str, list[Path]] = {}
     for part, shown in zip(ready.plan.parts, stored.figures, strict=True):
-        # Verdicts are on what was just run; charts show all the figure has: other k, other subflow counts.
+        # Verdicts are on the setting just run; charts show all the figure has: other rates, other durations.
         ours = [judged for judged in outcome.points if judged.point.name in part.names]
-        found = verdicts.verdicts(part.figure, ours)
+        found = verdicts.verdicts(part.figure, verdicts.beside(shown.points, ours))
         table.print_verdicts(human, part.figure, found)
         if as_json:
             emit_verdicts(part.figure, found)

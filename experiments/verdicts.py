@@ -49,6 +49,12 @@ def verdicts(figure: Figure, points: Sequence[Judged]) -> list[Verdict]:
     return [_verdict(row, usable) for row in figure.published]
 
 
+def beside(points: Sequence[Judged], ours: Sequence[Judged]) -> list[Judged]:
+    """Those of `points` in a setting of one of `ours`: with them, what earlier runs found in it."""
+    settings = {_key(judged.spec) for judged in ours}
+    return [judged for judged in points if _key(judged.spec) in settings]
+
+
 def _verdict(row: Published, points: Sequence[Judged]) -> Verdict:
     chosen = _setting(row, points)
     if not chosen:

@@ -300,6 +300,15 @@ class TestCpuBound:
 
 class TestShown:
     @pytest.mark.usefixtures("undrawn")
+    def test_a_verdict_after_a_run_takes_in_earlier_runs_of_the_same_setting(self, results: Path) -> None:
+        once = ("--subflows", "1", "--json")
+        assert objects(run(results, "cs244-fig13", *once), "verdict")[2]["verdict"] == "not measured"
+        six = objects(run(results, "cs244-fig13", "--subflows", "6", "--json"), "verdict")
+        assert [verdict["measured"]["n"] for verdict in six] == [1, 1, 1], "TCP's point is there already"
+        longer = objects(run(results, "cs244-fig13", "--seconds", "9", *once), "verdict")
+        assert longer[2]["verdict"] == "not measured", "another setting"
+
+    @pytest.mark.usefixtures("undrawn")
     def test_verdicts_stand_under_the_table(self, results: Path) -> None:
         done = run(results, "cs244-fig13")
         assert done.exit_code == 0
