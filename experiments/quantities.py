@@ -6,6 +6,7 @@ switches or from a switch to a host, one of each direction: a host's own queue i
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -236,9 +237,13 @@ def _longest_way_s(point: Judged) -> float | None:
 
 
 def _rtt_variation_pct(point: Judged) -> float | None:
-    """Standard deviation of a flow's pings in % of their mean: the mean over the flows."""
-    flows = [100 * f.ping_ms_std / f.ping_ms_mean for f in point.point.flows if f.ping_ms_mean > 0]
-    return statistics.fmean(flows) if flows else None
+    """Standard deviation of all flows' pings in % of their mean: what differs in time and between paths."""
+    flows = [flow for flow in point.point.flows if flow.ping_ms_mean > 0]
+    if not flows:
+        return None
+    means, deviations = [f.ping_ms_mean for f in flows], [f.ping_ms_std for f in flows]
+    variance = statistics.fmean(d**2 for d in deviations) + statistics.pvariance(means)
+    return 100 * math.sqrt(variance) / statistics.fmean(means)
 
 
 QUANTITIES: dict[str, Quantity] = {

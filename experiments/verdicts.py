@@ -43,10 +43,11 @@ def verdicts(figure: Figure, points: Sequence[Judged]) -> list[Verdict]:
     """A verdict on every published statement of `figure`, from its own points.
 
     A statement is about one k and one workload. Where those were measured in several settings (other rates,
-    longer runs), the setting with the most points is taken, of equals the longest: see `_setting`.
+    longer runs), the one that can say most speaks: a verdict before a doubt, then more seeds, then more
+    points, then longer ones.
     """
     usable = [p for p in points if p.status is not Status.FAILED and not is_reference(p.spec)]
-    return [_verdict(row, usable) for row in figure.published]
+    return [_best(row, usable) for row in figure.published]
 
 
 def beside(points: Sequence[Judged], ours: Sequence[Judged]) -> list[Judged]:
@@ -55,44 +56,45 @@ def beside(points: Sequence[Judged], ours: Sequence[Judged]) -> list[Judged]:
     return [judged for judged in points if _key(judged.spec) in settings]
 
 
-def _verdict(row: Published, points: Sequence[Judged]) -> Verdict:
-    chosen = _setting(row, points)
-    if not chosen:
+def _best(row: Published, points: Sequence[Judged]) -> Verdict:
+    """The verdict of the setting that can say most.
+
+    Other networks and workloads of a setting stay in, because some statements compare them.
+    """
+    settings: dict[str, list[Judged]] = {}
+    for judged in points:
+        settings.setdefault(_key(judged.spec), []).append(judged)
+    able = [group for group in settings.values() if any(_is_about(row, p.spec) for p in group)]
+    if not able:
         return Verdict(row, None, NOT_MEASURED, _missing(row, points))
-    setting = _shown(chosen[0].spec)
+    candidates = [(_verdict(row, group), group) for group in able]
+    return max(candidates, key=lambda pair: _weight(*pair))[0]
+
+
+def _weight(verdict: Verdict, group: Sequence[Judged]) -> tuple[object, ...]:
+    seeds = verdict.measured.n if verdict.measured else 0
+    rank = {AGREES: 2, DIFFERS: 2, SUSPECT: 1, NOT_MEASURED: 0}[verdict.word]
+    return rank, seeds, len(group), group[0].spec.seconds, _key(group[0].spec)
+
+
+def _verdict(row: Published, group: Sequence[Judged]) -> Verdict:
+    """The verdict of one setting's points."""
+    setting = _shown(group[0].spec)
     quantity = QUANTITIES[row.quantity]
     if row.on_cpu_bound:
-        measured = quantity.measure(chosen, row)
+        measured = quantity.measure(group, row)
         if measured is not None and not measured.suspect:
             why = "the machine carried it: this is about a saturated one; give a higher --rate"
             return Verdict(row, measured, NOT_MEASURED, why, setting)
     else:
-        measured = quantity.measure([p for p in chosen if p.status is Status.OK], row)
-        if measured is None and (dubious := quantity.measure(chosen, row)) is not None:
-            return Verdict(row, dubious, SUSPECT, _reason(chosen), setting)
+        measured = quantity.measure([p for p in group if p.status is Status.OK], row)
+        if measured is None and (dubious := quantity.measure(group, row)) is not None:
+            return Verdict(row, dubious, SUSPECT, _reason(row, group), setting)
     if measured is None:
         return Verdict(row, None, NOT_MEASURED, f"these points do not tell {quantity.about}", setting)
     agrees = row.relation.holds(measured.value, row.value, row.tolerance)
-    return Verdict(
-        row, measured, AGREES if agrees else DIFFERS, _explained(row, measured.value, agrees), setting
-    )
-
-
-def _setting(row: Published, points: Sequence[Judged]) -> list[Judged]:
-    """All points in the setting that says most about `row`, whatever their network and workload.
-
-    Other networks and workloads stay in, because some statements compare them.
-    """
-    groups: dict[str, list[Judged]] = {}
-    for judged in points:
-        groups.setdefault(_key(judged.spec), []).append(judged)
-    about = {key: [p for p in group if _is_about(row, p.spec)] for key, group in groups.items()}
-    best = max(about, key=lambda key: (len(about[key]), *_length(about[key])), default="")
-    return groups[best] if about.get(best) else []
-
-
-def _length(group: Sequence[Judged]) -> tuple[float, str]:
-    return max(((p.spec.seconds, _key(p.spec)) for p in group), default=(0.0, ""))
+    why = _explained(row, measured.value, agrees)
+    return Verdict(row, measured, AGREES if agrees else DIFFERS, why, setting)
 
 
 def _is_about(row: Published, spec: RunSpec) -> bool:
@@ -122,9 +124,11 @@ def _missing(row: Published, points: Sequence[Judged]) -> str:
     return f"about {wanted}" + (f", not {', '.join(have)}" if have else ", of which there is no point")
 
 
-def _reason(points: Sequence[Judged]) -> str:
-    reasons = [reason for p in points if p.status is Status.SUSPECT for reason in p.reasons]
-    return reasons[0] if reasons else "only suspect points"
+def _reason(row: Published, group: Sequence[Judged]) -> str:
+    """Why a statement's points are suspect, its own number of subflows first."""
+    suspect = [p for p in group if p.status is Status.SUSPECT and _is_about(row, p.spec)]
+    suspect.sort(key=lambda p: p.spec.transport.subflows != row.subflows)
+    return next((reason for p in suspect for reason in p.reasons), "a point behind it is suspect")
 
 
 def _explained(row: Published, value: float, agrees: bool) -> str:

@@ -153,6 +153,24 @@ class TestVerdicts:
         assert found.measured is not None
         assert (found.measured.n, found.setting[:6]) == (2, "5 Mb/s")
 
+    def test_a_setting_that_can_tell_goes_before_one_with_more_points(self, store: Store) -> None:
+        for seed in (1, 2, 3):
+            put(store, spec_of(1, seed=seed), result_of([2.0]))
+        for subflows in (1, 8):
+            put(store, spec_of(subflows, rate_mbps=20.0), result_of([8.0]))
+        found = verdict_on(row("goodput_over_tcp", 8, Relation.ABOUT, 1), judged(store))
+        assert (found.word, found.setting[:7]) == (AGREES, "20 Mb/s")
+
+    def test_a_good_setting_goes_before_a_suspect_one(self, store: Store) -> None:
+        for rate_mbps, status in ((5.0, Status.OK), (20.0, Status.SUSPECT)):
+            put_reference(store, spec_of(rate_mbps=rate_mbps), rate_mbps)
+            reasons = () if status is Status.OK else (CPU,)
+            for seed in (1,) if status is Status.OK else (1, 2):
+                point = spec_of(1, seed=seed, rate_mbps=rate_mbps)
+                put(store, point, result_of([rate_mbps / 4], status, *reasons))
+        found = verdict_on(row("goodput_pct_mean", 1, Relation.ABOUT, 25), judged(store))
+        assert (found.word, found.setting[:6]) == (AGREES, "5 Mb/s")
+
     def test_for_machines_everything_is_there_and_json(self, store: Store) -> None:
         put_reference(store, spec_of(), 5.0)
         put(store, spec_of(1), result_of([2.0]))
@@ -241,12 +259,15 @@ class TestQuantities:
         lost = (1.0, 0, 0, NO_VALUE, NO_VALUE)
         pings = Table.from_rows(PINGS, [(0.0, 0, 0, 7100.0, 5200.0), lost, (2.0, 0, 0, 9.0, 8.0)])
         flows = tuple(
-            dataclasses.replace(flow_row(n, 1.0), ping_ms_mean=100.0, ping_ms_std=std)
+            dataclasses.replace(flow_row(n, 1.0), ping_ms_mean=100.0 * (n + 1), ping_ms_std=std)
             for n, std in enumerate((20.0, 60.0))
         )
         put(store, spec_of(1), dataclasses.replace(with_samples(result_of([1.0]), pings=pings), flows=flows))
         assert measured("one_way_s_max", 1, judged(store)) == Measured(5.2, None, 1, False)
-        assert measured("rtt_variation_pct", 1, judged(store)) == Measured(40.0, None, 1, False)
+        variation = measured("rtt_variation_pct", 1, judged(store))
+        assert variation is not None
+        # Means of 100 and 200 ms deviate by 50; in time, 20 and 60.
+        assert variation.value == pytest.approx(100 * (50**2 + (20**2 + 60**2) / 2) ** 0.5 / 150)
 
     def test_a_damaged_sample_costs_its_own_number(self, store: Store) -> None:
         pings = Table.from_rows(PINGS, [(0.0, 0, 0, 5.0, 4.0)])
