@@ -7,6 +7,8 @@ What they measured: targets/README.md of the project.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engines.spec import SamplingSpec, TopologySpec
 from experiments.experiment import Experiment, Figure
 from experiments.options import QUEUE_SAMPLE_MS, Defaults
@@ -44,9 +46,16 @@ def _figure(number: int, title: str, about: str, defaults: Defaults, charts: tup
     )
 
 
-def _one_to_one(*ks: int, subflows: tuple[int, ...] = ALL_SUBFLOWS, **pinned: object) -> Defaults:
-    return Defaults(ks=ks, workloads=("one_to_one",), subflows=subflows, **pinned)  # type: ignore[arg-type]
+def _one_to_one(*ks: int, subflows: tuple[int, ...] = ALL_SUBFLOWS) -> Defaults:
+    return Defaults(ks=ks, workloads=("one_to_one",), subflows=subflows)
 
+
+UNBOUNDED = replace(
+    _one_to_one(8, subflows=(1,)), rate_mbps=POST_MBPS, queue_pkts=0, warmup_s=0.0, sampling=QUEUES
+)
+"""Figures 9 and 10; from the first packet, since what grows all run has no steady state to wait for."""
+SAWTEETH = replace(_one_to_one(8, subflows=(1, 8)), rate_mbps=POST_MBPS, sampling=WINDOWS)
+"""Figures 11 and 12."""
 
 FIGURES_OF_THE_POST = (
     _figure(
@@ -88,7 +97,7 @@ FIGURES_OF_THE_POST = (
         "How busy the machine is with trees of 16 to 432 hosts whose links all have one rate, chosen so "
         "that it has enough to do with 128. Beyond that it is saturated, and every further subflow costs "
         "more.",
-        _one_to_one(4, 6, 8, 10, 12, subflows=(1, 2, 4, 6, 8), auto=TWICE_K8),
+        replace(_one_to_one(4, 6, 8, 10, 12, subflows=(1, 2, 4, 6, 8)), auto=TWICE_K8),
         ("cpu",),
         cpu_bound=True,
     ),
@@ -97,7 +106,7 @@ FIGURES_OF_THE_POST = (
         "Too much for the machine: k=8",
         "Four times the rate the machine carries at k=8. What is measured is the CPU and not the transport: "
         "goodput stops rising with subflows, and dips where the machine runs out.",
-        _one_to_one(8, auto=Auto(overload=4.0)),
+        replace(_one_to_one(8), auto=Auto(overload=4.0)),
         ("throughput", "cpu"),
         cpu_bound=True,
     ),
@@ -106,7 +115,7 @@ FIGURES_OF_THE_POST = (
         "Too much for the machine: k=10 and k=12",
         "250 and 432 hosts at a rate that is just too much for 128. Goodput falls with every subflow, "
         "because each costs CPU time that the packets then lack.",
-        _one_to_one(10, 12, auto=TWICE_K8),
+        replace(_one_to_one(10, 12), auto=TWICE_K8),
         ("throughput", "cpu"),
         cpu_bound=True,
     ),
@@ -115,7 +124,7 @@ FIGURES_OF_THE_POST = (
         "Too much for the machine: k=4 at 1 Gb/s",
         "16 hosts whose links nobody can fill by software on a small machine. TCP, which is cheaper a "
         "packet, then beats MPTCP, though there is nothing wrong with either.",
-        _one_to_one(4, rate_mbps=1000.0),
+        replace(_one_to_one(4), rate_mbps=1000.0),
         ("throughput", "cpu"),
         cpu_bound=True,
     ),
@@ -124,7 +133,7 @@ FIGURES_OF_THE_POST = (
         "Unbounded queues: length over time",
         "TCP on links of 1 Mb/s whose queues never drop. Without losses nothing tells a sender to slow down, "
         "so queues on crowded links grow as long as the run lasts.",
-        _one_to_one(8, subflows=(1,), rate_mbps=POST_MBPS, queue_pkts=0, warmup_s=0.0, sampling=QUEUES),
+        UNBOUNDED,
         ("queues", "queue_cdf"),
     ),
     _figure(
@@ -132,7 +141,7 @@ FIGURES_OF_THE_POST = (
         "Unbounded queues: delay",
         "The same run as its flows feel it: what waits in a queue of hundreds of packets at 1 Mb/s waits "
         "for seconds. Goodput does not show it, since links are as full as before.",
-        _one_to_one(8, subflows=(1,), rate_mbps=POST_MBPS, queue_pkts=0, warmup_s=0.0, sampling=QUEUES),
+        UNBOUNDED,
         ("rtt",),
     ),
     _figure(
@@ -140,7 +149,7 @@ FIGURES_OF_THE_POST = (
         "Round-trip times with 100-packet queues",
         "Round-trip time of every flow with its deviation, under TCP and MPTCP. Drop-tail queues fill and "
         "empty all the time, so it is long on crowded paths and erratic on all.",
-        _one_to_one(8, subflows=(1, 8), rate_mbps=POST_MBPS, sampling=WINDOWS),
+        SAWTEETH,
         ("rtt", "cwnd"),
     ),
     _figure(
@@ -148,7 +157,7 @@ FIGURES_OF_THE_POST = (
         "Queue lengths with 100-packet queues",
         "The queues behind those round-trip times, ten samples a second. They run into their limit, lose a "
         "packet, and drain while a sender halves its window.",
-        _one_to_one(8, subflows=(1, 8), rate_mbps=POST_MBPS, sampling=WINDOWS),
+        SAWTEETH,
         ("queues", "queue_cdf"),
     ),
     _figure(

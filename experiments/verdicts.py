@@ -118,10 +118,11 @@ def _shown(spec: RunSpec) -> str:
 
 
 def _missing(row: Published, points: Sequence[Judged]) -> str:
-    have = sorted({f"{workload_label(p.spec)} at {named(p.spec.topology)}" for p in points})
     size = "n" if row.topology == "star" else "k"
     wanted = f"{row.workload} at {named(TopologySpec(row.topology, {size: row.k}))}"
-    return f"about {wanted}" + (f", not {', '.join(have)}" if have else ", of which there is no point")
+    alike = [p.spec for p in points if workload_label(p.spec) == row.workload]
+    have = dict.fromkeys(named(s.topology) for s in alike if s.topology.kind == row.topology)
+    return f"about {wanted}, not {', '.join(have)}" if have else f"about {wanted}, which was not run"
 
 
 def _reason(row: Published, group: Sequence[Judged]) -> str:

@@ -130,8 +130,8 @@ class TestVerdicts:
         put(store, spec_of(1, k=6), result_of([2.0]))
         found = verdict_on(row("goodput_pct_mean", 1, Relation.BELOW, 50), judged(store))
         assert (found.word, found.measured) == (NOT_MEASURED, None)
-        assert found.why == "about one_to_one at k=4, not one_to_one at k=6"
-        assert "of which there is no point" in verdict_on(found.published, []).why
+        assert found.why == "about one_to_one at k=4, not k=6"
+        assert "which was not run" in verdict_on(found.published, []).why
 
     def test_failed_points_and_missing_ones_are_not_measured(self, store: Store) -> None:
         put(store, spec_of(1), result_of([], Status.FAILED, "no"))
