@@ -193,6 +193,15 @@ def queue_lengths_are_sampled_exactly() -> None:
         end.send(udp_frame(0, 1, bytes(1208)))  # 10 ms each
     time.sleep(0.5)
     times, lengths = fabric.take_samples()
+    fabric.sample_every(0)
+    fabric.take_samples()
+    time.sleep(0.05)
+    assert not len(fabric.take_samples()[0]), "none after the last"
+    fabric.sample_every(5)
+    time.sleep(0.1)
+    again, idle = fabric.take_samples()
+    assert np.allclose(np.diff(again), 0.005)
+    assert len(idle) == 4 * len(again) > 4 * 10
     fabric.stop()
     holder.kill()
     queue = lengths.reshape(len(times), 4)[:, 0].astype(int)
