@@ -14,7 +14,7 @@ import click
 import topos
 from engines import registry as engines
 from engines.spec import TopologySpec
-from experiments import figures, registry, session, store, summary, table
+from experiments import cli_advice, figures, registry, session, store, summary, table
 from experiments.cli_options import (
     OneLineErrors,
     given,
@@ -100,13 +100,16 @@ def plan(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
             rate = "auto" if job.rate.rate_mbps is None else f"{job.rate.rate_mbps:g} Mb/s"
             click.echo(f"{index:3}  {todo:8}  {duration(job.expected_s):>12}  {rate:>9}  {label(job.spec)}")
     left = [job.expected_s for job in made.jobs if job.name in to_run]
+    advice = cli_advice.on(made.jobs, to_run, asked.engine)
     if as_json:
+        cli_advice.tell(advice, as_json)
         write_json(sys.stdout, {"event": "total", "points": len(made.jobs), "to_run": len(left),
                                 "expected_s": sum(left)})  # fmt: skip
         return
     click.echo(f"{len(made.jobs)} points, {len(left)} to run, about {duration(sum(left))}")
     for line in made.rate_lines():
         click.echo(line)
+    cli_advice.tell(advice, as_json)
 
 
 def _job_fields(job: Job) -> dict[str, Any]:

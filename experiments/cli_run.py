@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from engines import registry as engines
 from engines.result import Status
-from experiments import figures, report, session, store, sweep, table, verdicts
+from experiments import cli_advice, figures, report, session, store, sweep, table, verdicts
 from experiments.experiment import Experiment, Figure
 from experiments.gather import gather
 from experiments.options import Given
@@ -50,6 +50,8 @@ def _carry_out(
     human: IO[str] = sys.stderr if as_json else sys.stdout
     engine = engines.make(given.engine)
     ready = session.prepare(experiment, given, engine, results, force, progress)
+    for line in cli_advice.before(ready, given.engine, force):
+        progress.note(line)
     outcome = sweep.run(ready.plan.jobs, engine, ready.store, progress, force)
     directory = ready.store.directory
     closing: dict[str, Any] = {"interrupted": outcome.interrupted, "summary": str(directory / store.SUMMARY)}

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from engines.emulation import mptcp_genl
+from engines.capacity import FIT_PCT, rate_carried, rounded_down
+from engines.emulation import calibrate, here, mptcp_genl
 from engines.emulation.engine import UNKEPT, MininetEngine
 from engines.emulation.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.netns import sysctl_path
@@ -28,6 +29,7 @@ PAYLOAD_SHARE = 1448 / 1514
 """Payload in a full frame: 1500 - 20 (IPv4) - 20 (TCP) - 12 (timestamps) of 1500 + 14 (Ethernet)."""
 SUBFLOWS = 4
 LEAST_FREE_MB = 500
+TREES = (4, 6, 8, 10, 12)
 INSTALL = "sudo setup/install.sh"
 
 
@@ -60,7 +62,7 @@ def main(json: bool = False) -> int:
 def checks() -> Iterator[Check]:
     """All checks in order; those that start hosts only when everything before them holds."""
     good = True
-    for check in (_root, _kernel, _congestion_control, _tools, _disk):
+    for check in (_root, _kernel, _congestion_control, _tools, _disk, carried):
         found = check()
         good = good and found.ok
         yield found
@@ -108,6 +110,25 @@ def _disk() -> Check:
     return Check(
         "disk", free_mb >= LEAST_FREE_MB, f"{free_mb} MB free here", "df -h .  # and free some space"
     )
+
+
+def carried() -> Check:
+    """Which tree at which link rate: what was measured, and what follows for the others. Never unfit."""
+    capacity = here.capacity()
+    known = ", ".join(f"{_named(topology)} {rate:g} Mb/s" for topology, rate in calibrate.rates())
+    rates = [(k, rate_carried(capacity, TopologySpec("fat_tree", {"k": k}))) for k in TREES]
+    follows = ", ".join(f"k={k} {rounded_down(rate):g}" for k, rate in rates)
+    what = f"{capacity.hops_per_s / 1e6:.2g} M packet-hops/s at {FIT_PCT:.0f} % busy"
+    if capacity.estimated:
+        source = f"never measured (sudo refabric calibrate --k 8); from {capacity.cpus} CPUs, an estimate"
+    else:
+        source = f"measured {known}; from that"
+    return Check("capacity", True, f"{source}: {what}, which is {follows} Mb/s with 8 subflows")
+
+
+def _named(topology: TopologySpec) -> str:
+    size = ", ".join(f"{name}={value}" for name, value in sorted(topology.params.items()))
+    return size if topology.kind == "fat_tree" else f"{topology.kind} {size}"
 
 
 def _transfer(engine: Engine) -> Check:

@@ -1,19 +1,23 @@
 """The highest link rate this machine carries for a topology, measured by doing, remembered per machine.
 
 A rate is carried when one_to_one with 8 subflows, the most demanding point of the figure, leaves the
-machine at most 70 % busy, 1 frame in 100 less than half a packet time late, and nothing lost.
+machine at most 70 % busy, 1 frame in 100 less than half a packet time late, and nothing lost. What each
+trial carried, and how busy that kept the machine, is remembered too, because it says what else will fit
+(engines/capacity.py).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import topos
+from engines.capacity import FIT_PCT, Measured, demand
 from engines.emulation.engine import UNKEPT, MininetEngine
 from engines.emulation.provenance import machine
 from engines.engine import Engine, Observer, Silent
@@ -24,7 +28,7 @@ from fabric.plan import FRAME_BITS
 
 RATES_MBPS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 SUBFLOWS = 8
-BUSY_PCT = 70.0
+BUSY_PCT = FIT_PCT
 WARMUP_S, SECONDS = 4.0, 5.0
 _GUESS_MBPS_HOSTS = 640.0
 """Where the search starts: 5 Mb/s at 128 hosts. Only the number of trials depends on it."""
@@ -33,8 +37,44 @@ _VERSION = 2
 
 def cached(topology: TopologySpec) -> float | None:
     """The rate (Mb/s) measured earlier on this machine and kernel, None when there is none."""
-    entry = _read().get(_key(topology))
-    return None if entry is None else float(entry["rate_mbps"])
+    return next((rate for known, rate in rates() if known == topology), None)
+
+
+def rates() -> list[tuple[TopologySpec, float]]:
+    """Every topology measured on this machine and kernel, and the rate (Mb/s) carried."""
+    return [(topology, float(entry["rate_mbps"])) for topology, entry in _entries()]
+
+
+def measured() -> tuple[Measured, ...]:
+    """What trials on this machine and kernel carried, and how busy that kept it.
+
+    Of rates noted before trials were, as much is known: what their points ask for, at 70 % at most.
+    """
+    found = []
+    for topology, entry in _entries():
+        trials = entry.get("trials")
+        if trials is None:
+            asked = demand(_trial(topology, float(entry["rate_mbps"])))
+            found.append(Measured(asked.hops_per_s, BUSY_PCT))
+        else:
+            found += [Measured(float(trial["hops_per_s"]), float(trial["busy_pct"])) for trial in trials]
+    return tuple(found)
+
+
+def _entries() -> list[tuple[TopologySpec, Mapping[str, Any]]]:
+    """The cache's entries that were measured here and are whole."""
+    found = []
+    for key, entry in _read().items():
+        try:
+            kind, params = entry["topology"]
+            topology = TopologySpec(kind, params)
+            trials = entry.get("trials") or ()
+            numbers = [entry["rate_mbps"], *(t[name] for t in trials for name in ("hops_per_s", "busy_pct"))]
+            if key == _key(topology) and all(float(number) > 0 for number in numbers):
+                found.append((topology, entry))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            continue  # damaged: measured again
+    return found
 
 
 def calibrate(topology: TopologySpec, observer: Observer, engine: Engine | None = None) -> float:
@@ -46,9 +86,10 @@ def calibrate(topology: TopologySpec, observer: Observer, engine: Engine | None 
     hosts = len(topos.build(topology.kind, topology.params).hosts)
     guess = max((i for i, rate in enumerate(RATES_MBPS) if rate <= _GUESS_MBPS_HOSTS / hosts), default=0)
     tried: dict[int, bool] = {}
+    seen: list[Measured] = []
     step = guess
     while 0 <= step < len(RATES_MBPS) and step not in tried:
-        tried[step] = _carries(topology, RATES_MBPS[step], observer, engine)
+        tried[step] = _carries(topology, RATES_MBPS[step], observer, engine, seen)
         step += 1 if tried[step] else -1
     carried = [i for i, good in tried.items() if good]
     if not carried:
@@ -58,7 +99,7 @@ def calibrate(topology: TopologySpec, observer: Observer, engine: Engine | None 
         )
     rate = RATES_MBPS[max(carried)]
     try:
-        _remember(topology, rate)
+        _remember(topology, rate, seen)
     except OSError as error:
         observer.note(
             f"{rate:g} Mb/s could not be noted in {_file()} ({error.strerror}): measured anew next time"
@@ -66,14 +107,21 @@ def calibrate(topology: TopologySpec, observer: Observer, engine: Engine | None 
     return rate
 
 
-def _carries(topology: TopologySpec, rate_mbps: float, observer: Observer, engine: Engine) -> bool:
-    spec = RunSpec(
+def _trial(topology: TopologySpec, rate_mbps: float) -> RunSpec:
+    return RunSpec(
         link=LinkSpec(rate_mbps),
         topology=topology,
         transport=TransportSpec(SUBFLOWS),
         warmup_s=WARMUP_S,
         seconds=SECONDS,
     )
+
+
+def _carries(
+    topology: TopologySpec, rate_mbps: float, observer: Observer, engine: Engine, seen: list[Measured]
+) -> bool:
+    """Whether a trial at this rate is carried; what it carried is added to `seen`."""
+    spec = _trial(topology, rate_mbps)
     engine.check(spec)
     try:
         result = engine.run(spec, _Quiet(observer), UNKEPT)
@@ -82,6 +130,7 @@ def _carries(topology: TopologySpec, rate_mbps: float, observer: Observer, engin
         return False
     good = carried(rate_mbps, result)
     busy, late = result.metrics["cpu_busy_pct"], result.metrics["late_p99_us"]
+    seen.append(Measured(result.metrics["packet_hops_per_s"], busy))
     verdict = "carried" if good else "too much"
     observer.note(
         f"k={topology.k} at {rate_mbps:g} Mb/s: {busy:.0f} % busy, p99 {late:.0f} us late: {verdict}"
@@ -143,8 +192,12 @@ def _read() -> Mapping[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _remember(topology: TopologySpec, rate_mbps: float) -> None:
-    entry = {"rate_mbps": rate_mbps, "topology": [topology.kind, dict(topology.params)]}
+def _remember(topology: TopologySpec, rate_mbps: float, seen: Sequence[Measured]) -> None:
+    entry = {
+        "rate_mbps": rate_mbps,
+        "topology": [topology.kind, dict(topology.params)],
+        "trials": [dataclasses.asdict(trial) for trial in seen],
+    }
     path = _file()
     _make(path.parent)
     aside = path.with_suffix(".new")  # one name: what a kill leaves, the next measurement replaces

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from engines.capacity import Measured
 from engines.emulation import calibrate
 from engines.engine import Observer
 from engines.result import RunResult, Status
 from engines.spec import RunSpec, TopologySpec
 from fabric.errors import HostUnfitError, RunError
 
+METRICS = {"late_p99_us": 1.0, "packet_hops_per_s": 400_000.0}
 TREE = TopologySpec("fat_tree", {"k": 4})
 
 
@@ -48,7 +50,7 @@ class Notes:
 
 
 def result(busy_pct: float) -> RunResult:
-    return RunResult(Status.OK, metrics={"cpu_busy_pct": busy_pct, "late_p99_us": 1.0})
+    return RunResult(Status.OK, metrics={**METRICS, "cpu_busy_pct": busy_pct})
 
 
 def no_connection() -> RunResult:
@@ -100,3 +102,36 @@ def test_a_cache_that_cannot_be_written_costs_no_result(cache: Path) -> None:
     notes = Notes()
     assert calibrate.calibrate(TREE, notes, Trial(5.0, no_connection)) == 5.0
     assert os.fspath(cache) in notes.lines[-1]
+
+
+def test_what_trials_carried_is_remembered_for_advice() -> None:
+    assert calibrate.measured() == ()
+    calibrate.calibrate(TREE, Notes(), Trial(5.0, lambda: result(99.0)))
+    assert set(calibrate.measured()) == {Measured(400_000.0, 50.0), Measured(400_000.0, 99.0)}
+    assert calibrate.rates() == [(TREE, 5.0)]
+
+
+def test_a_cache_from_before_trials_were_kept_is_still_good(cache: Path) -> None:
+    calibrate.calibrate(TREE, Notes(), Trial(5.0, no_connection))
+    file = cache / "calibration.json"
+    entries = json.loads(file.read_text())
+    for entry in entries.values():
+        del entry["trials"]
+    file.write_text(json.dumps({**entries, "of another machine": next(iter(entries.values()))}))
+    assert calibrate.cached(TREE) == 5.0
+    (known,) = calibrate.measured()
+    assert known.busy_pct == 70.0
+    assert 10_000 < known.hops_per_s < 200_000  # 16 hosts at 5 Mb/s
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"rate_mbps": "five"}, {"rate_mbps": None}, {"trials": [1]}, {"trials": [{"busy_pct": 3}]},
+     {"topology": 7}, {"rate_mbps": -1}],
+)  # fmt: skip
+def test_a_damaged_entry_is_measured_anew(damage: dict[str, object], cache: Path) -> None:
+    calibrate.calibrate(TREE, Notes(), Trial(5.0, no_connection))
+    file = cache / "calibration.json"
+    file.write_text(json.dumps({key: {**e, **damage} for key, e in json.loads(file.read_text()).items()}))
+    assert calibrate.cached(TREE) is None
+    assert calibrate.measured() == ()

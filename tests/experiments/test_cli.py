@@ -269,6 +269,7 @@ class TestAutomaticRate:
             cache.append(20.0)
             return 20.0
 
+        monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
         monkeypatch.setattr(calibrate, "cached", lambda _topology: cache[0] if cache else None)
         monkeypatch.setattr(calibrate, "calibrate", measure)
         monkeypatch.setitem(registry.ENGINES, "mininet", lambda: FakeEngine(name="mininet"))
@@ -276,7 +277,9 @@ class TestAutomaticRate:
 
     def test_plan_says_it_will_be_measured(self, results: Path) -> None:
         done = refabric("plan", EXPERIMENT, *self.RUN, "--results", str(results))
-        assert done.stdout.splitlines()[-1] == "link rate at k=4: auto: will be measured first"
+        *_, rate, advice = done.stdout.splitlines()
+        assert rate == "link rate at k=4: auto: will be measured first"
+        assert advice.startswith("fits: the link rate of k=4 is measured first")
         job, *_ = objects(refabric("plan", EXPERIMENT, *self.RUN, "--results", str(results), "--json"))
         assert (job["point"], job["rate_mbps"], job["spec"]["link"]["rate_mbps"]) == (None, None, None)
 
