@@ -63,7 +63,7 @@ class Explanation:
 
 
 _LESS = (
-    "Give a lower --rate, a smaller k or fewer subflows, and leave the machine to the run alone; "
+    "Give a lower `--rate`, a smaller k or fewer subflows, and leave the machine to the run alone; "
     "`--rate auto` chooses a rate with CPU to spare."
 )
 _MPTCP = "Run the point again; if it stays, `sudo .venv/bin/refabric doctor` tests MPTCP on this kernel."
@@ -210,9 +210,7 @@ def _score(verdicts: Sequence[Verdict]) -> str:
     if not verdicts:
         return "No published statement belongs to these figures: there is nothing to agree with."
     count = {word: sum(v.word == word for v in verdicts) for word in (AGREES, DIFFERS, SUSPECT, NOT_MEASURED)}
-    parts = [
-        f"{_verb(count[AGREES], 'agree')} with what was measured here",
-        _verb(count[DIFFERS], "differ") if count[DIFFERS] else "none differs",
+    unjudged = [
         *([f"{_verb(count[SUSPECT], 'rest')} on suspect points, unjudged"] if count[SUSPECT] else []),
         *(
             [f"{count[NOT_MEASURED]} {_were(count[NOT_MEASURED])} not measured"]
@@ -220,7 +218,14 @@ def _score(verdicts: Sequence[Verdict]) -> str:
             else []
         ),
     ]
-    return f"Of {_count(len(verdicts), 'published statement')}, {_and(parts)}."
+    of = f"Of {_count(len(verdicts), 'published statement')},"
+    if not (count[AGREES] or count[DIFFERS]):
+        return f"{of} none could be judged: {_and(unjudged)}."
+    judged = [
+        f"{_verb(count[AGREES], 'agree') if count[AGREES] else 'none agrees'} with what was measured here",
+        _verb(count[DIFFERS], "differ") if count[DIFFERS] else "none differs",
+    ]
+    return f"{of} {_and([*judged, *unjudged])}."
 
 
 def _basis(points: Sequence[Judged]) -> str:
@@ -229,11 +234,11 @@ def _basis(points: Sequence[Judged]) -> str:
         return ""
     seeds: dict[str, set[int]] = {}
     for judged in points:
-        if judged.status is not Status.FAILED:
+        if judged.status is Status.OK or judged.as_intended:
             seeds.setdefault(_without_seed(judged), set()).add(judged.spec.seed)
     counts = sorted({len(found) for found in seeds.values()})
     if not counts:
-        return "No point has a number."
+        return "There is no number here to rely on."
     if counts[-1] == 1:
         return (
             "Every number rests on one permutation (one seed): how far another would move it was not "

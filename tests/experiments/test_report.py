@@ -274,8 +274,8 @@ def test_of_many_statements_the_summary_tells_those_that_differ() -> None:
 
 def test_no_point_no_claim() -> None:
     told = " ".join(words.summary(gathered([stored(spec_of(), [])])))
-    assert "No point has a number." in told
-    assert "5 were not measured" in told
+    assert "There is no number here to rely on." in told
+    assert "Of 5 published statements, none could be judged: 5 were not measured." in told
     assert "1 of 1 point failed" in told
     assert words.findings(gathered([stored(spec_of(), [])])) == []
 
