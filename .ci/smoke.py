@@ -8,20 +8,35 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ARGUMENTS = ("4", "one_to_one", "--profile", "smoke")
+ARGUMENTS = ("4", "one_to_one", "qmon", "--profile", "smoke")
+NATIVE = ("4", "one_to_several", "--profile", "smoke", "--subflows", "1,4", "--traffic", "native")
 EXPECTED_POINTS = 4  # the reference, TCP, MPTCP with 2 and with 8 subflows
+EXPECTED_NATIVE = 3
 TIMEOUT_S = 600
 CHARTS = ("throughput", "rank")
+EXPERIMENT = "cs244-one-to-one"
+NO_FAULT_OF_OURS = ("CPU:", "its reference is suspect")
+"""The reference has a row of its own, which says why."""
 
 
 def main(results: Path) -> int:
+    wrong_words = sweep(results / "iperf3", ARGUMENTS, EXPECTED_POINTS)
+    wrong_words += sweep(results / "native", NATIVE, EXPECTED_NATIVE)
+    if wrong_words:
+        return 1
+    return check_charts(results / "iperf3") + read_again(results)
+
+
+def sweep(results: Path, arguments: Sequence[str], expected: int) -> int:
+    """Run it, twice when the machine was busy; 1 when something is wrong that no noise excuses."""
     for attempt in (1, 2):
-        run(results, force=attempt == 2)
+        run(results, arguments, force=attempt == 2)
         rows = read(results)
-        problems = wrong(rows)
+        problems = wrong(rows, expected)
         if problems:
             print("\n".join(f"smoke: {problem}" for problem in problems))
             return 1
@@ -31,14 +46,43 @@ def main(results: Path) -> int:
         print(f"smoke: attempt {attempt}: {len(noisy)} points suspect for CPU reasons: {noisy[0]['reasons']}")
     else:
         print("smoke: WARNING: this machine was too busy for a result; counts and clean-up were right")
-    return check_charts(results)
+    return 0
 
 
-def run(results: Path, force: bool) -> None:
+def read_again(results: Path) -> int:
+    """The commands that only read: every one of the README must work on what has just been measured."""
+    first, second = str(results / "iperf3"), str(results / "native")
+    commands = (
+        ("list",),
+        ("plan", EXPERIMENT, "--k", "8"),
+        ("plan", "cs244", "--rate", "5"),
+        ("status", EXPERIMENT, "--profile", "smoke", "--k", "4", "--results", first),
+        ("plot", EXPERIMENT, "--results", first),
+        ("report", EXPERIMENT, "--results", first),
+        ("compare", first, first),
+        ("compare", f"{first}/{EXPERIMENT}", f"{second}/{EXPERIMENT}"),
+    )
+    failed = [command for command in commands if refabric(*command) not in (0, 1)]
+    for command in failed:
+        print(f"smoke: refabric {' '.join(command)} failed")
+    report = results / "iperf3" / EXPERIMENT / "report.html"
+    if not report.is_file():
+        print(f"smoke: no {report.name}")
+    return int(bool(failed) or not report.is_file())
+
+
+def refabric(*arguments: str) -> int:
+    """Exit code 1 tells of suspect points, which `sweep` has judged."""
+    return subprocess.run(
+        [ROOT / ".venv/bin/refabric", *arguments], timeout=TIMEOUT_S, check=False
+    ).returncode
+
+
+def run(results: Path, arguments: Sequence[str], force: bool) -> None:
     """Exit code 1 only says that a point is suspect or failed: the rows tell which."""
     argv = [
         str(ROOT / "run_mptcp.sh"),
-        *ARGUMENTS,
+        *arguments,
         "--results",
         str(results),
         *(["--force"] if force else []),
@@ -49,19 +93,19 @@ def run(results: Path, force: bool) -> None:
 
 
 def read(results: Path) -> list[dict[str, str]]:
-    with (results / "cs244-one-to-one" / "summary.csv").open() as file:
+    with (results / EXPERIMENT / "summary.csv").open() as file:
         return list(csv.DictReader(file))
 
 
-def wrong(rows: list[dict[str, str]]) -> list[str]:
+def wrong(rows: list[dict[str, str]], expected: int) -> list[str]:
     """What no noise excuses."""
-    found = [] if len(rows) == EXPECTED_POINTS else [f"{len(rows)} points, expected {EXPECTED_POINTS}"]
+    found = [] if len(rows) == expected else [f"{len(rows)} points, expected {expected}"]
     for row in rows:
         point = f"{row['transport']} {row['subflows']} ({row['workload']})"
         if row["status"] == "failed":
             found.append(f"{point} failed: {row['reasons']}")
         elif row["status"] == "suspect" and not all(
-            r.strip().startswith("CPU:") for r in row["reasons"].split(";")
+            r.strip().startswith(NO_FAULT_OF_OURS) for r in row["reasons"].split(";")
         ):
             found.append(f"{point}: {row['reasons']}")
         elif not 0 < float(row["goodput_mbps_mean"]) <= float(row["rate_mbps"]):
@@ -72,7 +116,7 @@ def wrong(rows: list[dict[str, str]]) -> list[str]:
 
 
 def check_charts(results: Path) -> int:
-    folder = results / "cs244-one-to-one"
+    folder = results / EXPERIMENT
     missing = [
         f"{chart}.{kind}"
         for chart in CHARTS
