@@ -99,7 +99,8 @@ def _rest(fields: Fields) -> tuple[tuple[str, Value], ...]:
 def _title(group: Sequence[Compared]) -> str:
     """What both sides have in common."""
     pair = group[0].pair
-    named = ("topology", "topology k", "workload", "rate_mbps", "queue_pkts", "cc", "traffic", "engine")
+    named = ("topology", "topology k", "workload", "rate_mbps", "queue_pkts", "cc", "traffic", "seconds",
+             "warmup_s", "engine")  # fmt: skip
     same = [name for name in named if name not in pair.differing and name in pair.a.fields]
     return ", ".join(_phrase(name, pair.a.fields[name]) for name in same if pair.a.fields[name] != MATRIX)
 
@@ -112,6 +113,8 @@ def _phrase(name: str, value: Value) -> str:
         "queue_pkts": "unbounded queues" if value == 0 else f"{value}-packet queues",
         "traffic": f"{shown} traffic",
         "engine": f"{shown} engine",
+        "seconds": f"{shown} measured",
+        "warmup_s": f"{shown} warm-up",
     }
     return forms.get(name, shown)
 
@@ -184,6 +187,8 @@ def conclusion(one: Compared) -> str:
     d = one.goodput
     if d.how is How.NOTHING:
         return f"no number in {' and '.join(name for name, s in (('A', d.a), ('B', d.b)) if not s.by_seed)}"
+    if _same_measurement(one.pair):
+        return "the same measurement on both sides"
     if d.suspect:
         return "suspect: about the machine, not the stack"
     if d.interval is None:
@@ -192,6 +197,15 @@ def conclusion(one: Compared) -> str:
     if d.interval.half == 0:
         return "no spread between seeds"
     return "a difference" if d.interval.excludes_zero else "no difference shown"
+
+
+def _same_measurement(pair: Pair) -> bool:
+    """Whether one side is a copy of the other: to the last digit the same goodput of every flow."""
+
+    def goodputs(side: Condition) -> list[list[float]]:
+        return [[flow.goodput_mbps for flow in point.point.flows] for point in side.points]
+
+    return not pair.differing and goodputs(pair.a) == goodputs(pair.b)
 
 
 def _others(group: Sequence[Compared]) -> Table:

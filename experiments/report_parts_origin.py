@@ -9,11 +9,11 @@ from typing import Any
 
 from experiments import origin
 from experiments.origin import NOT_RECORDED, Fact
-from experiments.progress import label
+from experiments.report_parts_points import point_label
 from experiments.summary import Judged
 
 _TITLES = {"": "Machine and software", "tools": "Tools", "sysctls": "Kernel settings (sysctl)"}
-_SHOWN_EACH = 20
+_SHOWN_EACH = 6
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ def _notes(points: Sequence[Judged], values: Mapping[Fact, Sequence[str]]) -> li
         )
     errors = [judged for judged in points if judged.point.provenance.get("path_manager_errors")]
     if errors:
-        notes.append(
-            f"The MPTCP path manager reported errors at {_count(len(errors), 'point')} ({_named(errors)})."
-        )
+        first = errors[0].point.provenance["path_manager_errors"][0]
+        where = f"{_count(len(errors), 'point')} ({_named(errors)})"
+        notes.append(f"The MPTCP path manager reported errors at {where}, the first: {first}.")
     return notes
 
 
@@ -79,7 +79,7 @@ def _count(count: int, what: str) -> str:
 
 
 def _named(points: Sequence[Judged]) -> str:
-    names = [label(judged.spec) for judged in points[:_SHOWN_EACH]]
+    names = [point_label(judged.spec) for judged in points[:_SHOWN_EACH]]
     more = len(points) - len(names)
     return "; ".join(names) + (f"; and {more} more" if more else "")
 

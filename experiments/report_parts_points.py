@@ -24,6 +24,12 @@ def measured_points(points: Iterable[Judged]) -> list[Judged]:
     return [judged for judged in points if not is_reference(judged.spec)]
 
 
+def point_label(spec: RunSpec) -> str:
+    """A point in a line of text, told from the same transport on other links: `k=8 one_to_one, TCP, seed 1,
+    5 Mb/s, 100-packet queues, 40 s`."""
+    return f"{label(spec)}, {spec.link.rate_mbps:g} Mb/s, {queue_label(spec)} queues, {spec.seconds:g} s"
+
+
 @dataclass(frozen=True)
 class Row:
     """A line of a point table: cells under `Points.heads`, and the status as one word for its colour."""
@@ -267,4 +273,4 @@ def _holes(points: Sequence[Judged]) -> list[str]:
 
 def failures(points: Iterable[Judged]) -> list[str]:
     """Failed points, each with its reasons."""
-    return [f"{label(j.spec)}: {'; '.join(j.reasons)}" for j in points if j.status is Status.FAILED]
+    return [f"{point_label(j.spec)}: {'; '.join(j.reasons)}" for j in points if j.status is Status.FAILED]

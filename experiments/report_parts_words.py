@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from engines.result import Status
 from experiments.gather import Gathered
-from experiments.progress import label
 from experiments.published import Source
 from experiments.reference import is_reference
+from experiments.report_parts_points import point_label
 from experiments.summary import REFERENCE_SUSPECT, Judged
 from experiments.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
 
@@ -122,12 +122,12 @@ def doubts(points: Iterable[Judged]) -> list[Doubt]:
 
 
 def _doubt(kind: Explanation, given: Sequence[tuple[Judged, str]]) -> Doubt:
-    meant = [f"{label(judged.spec)}: {reason}" for judged, reason in given if judged.as_intended]
+    meant = [f"{point_label(judged.spec)}: {reason}" for judged, reason in given if judged.as_intended]
     count = len({judged.point.name for judged, _ in given if judged.as_intended})
     told = f"As intended at {_points(count)} of figures that overload the machine"
     return Doubt(
         kind,
-        tuple(f"{label(judged.spec)}: {reason}" for judged, reason in given if not judged.as_intended),
+        tuple(f"{point_label(judged.spec)}: {reason}" for judged, reason in given if not judged.as_intended),
         f"{told}, for instance {meant[0]}." if meant else "",
     )
 

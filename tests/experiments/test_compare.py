@@ -149,6 +149,13 @@ def test_one_seed_is_compared_flow_by_flow() -> None:
     assert one(seeds([2.0]), [stored(spec_of(), [2.0])]).flows is None
 
 
+def test_a_copy_is_recognised() -> None:
+    here = [stored(spec_of(), [2.0, 3.0])]
+    assert compare_show.conclusion(one(here, here)) == "the same measurement on both sides"
+    again = [stored(spec_of(), [2.0, 3.0 + 1e-9])]
+    assert compare_show.conclusion(one(here, again)) == "one seed: no uncertainty"
+
+
 def test_suspect_points_are_no_part_of_a_mean_and_are_told() -> None:
     doubtful = stored(spec_of(seed=3), [0.1, 0.2], Status.SUSPECT)
     comparison = compare(side(seeds([2.0, 3.0])), side([*seeds([2.1, 3.1]), doubtful]))
