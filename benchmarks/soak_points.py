@@ -36,14 +36,15 @@ MOST_KB_A_POINT = 100.0
 class Footprint:
     """The driving process after a point: memory, descriptors, threads; and what is new on the machine.
 
-    `slab_kb` is the kernel's own memory, the whole machine's: told, not judged."""
+    `kernel_kb` is the kernel's unreclaimable memory, of the whole machine, which frees namespaces when it
+    finds time: told, not judged."""
 
     point: int
     status: str
     reasons: list[str]
     took_s: float
     rss_kb: int
-    slab_kb: int
+    kernel_kb: int
     fds: int
     threads: int
     left: list[str]
@@ -96,19 +97,19 @@ def _one(
 
 
 def _process() -> tuple[int, int, int, int]:
-    """rss_kb, slab_kb, fds, threads."""
+    """rss_kb, kernel_kb, fds, threads."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     meminfo = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-    slab_kb = int(meminfo["Slab"].split()[0])
+    kernel_kb = int(meminfo["SUnreclaim"].split()[0])
     fds = len(list(Path("/proc/self/fd").iterdir()))
-    return pages * os.sysconf("SC_PAGE_SIZE") // 1024, slab_kb, fds, threading.active_count()
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024, kernel_kb, fds, threading.active_count()
 
 
 def findings(seen: Sequence[Footprint]) -> dict[str, Any]:
     """Growth per point once things have settled, and every fault in words."""
     settled = seen[min(SETTLED, len(seen) // 2) :]
-    rss_kb, slab_kb, fds = (
-        _growth([getattr(f, name) for f in settled]) for name in ("rss_kb", "slab_kb", "fds")
+    rss_kb, kernel_kb, fds = (
+        _growth([getattr(f, name) for f in settled]) for name in ("rss_kb", "kernel_kb", "fds")
     )
     faults = [f"point {f.point}: left behind: {line}" for f in seen for line in f.left]
     faults += [f"point {f.point} failed: {'; '.join(f.reasons)}" for f in seen if f.status == Status.FAILED]
@@ -125,7 +126,7 @@ def findings(seen: Sequence[Footprint]) -> dict[str, Any]:
         "point_s_max": round(max(f.took_s for f in seen), 2),
         "rss_kb": [seen[0].rss_kb, seen[-1].rss_kb],
         "rss_kb_a_point": round(rss_kb, 1),
-        "slab_kb_a_point": round(slab_kb, 1),
+        "kernel_kb_a_point": round(kernel_kb, 1),
         "fds": [seen[0].fds, seen[-1].fds],
         "fds_a_point": round(fds, 3),
         "threads": [seen[0].threads, seen[-1].threads],

@@ -30,7 +30,7 @@ def footprints(count: int, **growth: int) -> list[Footprint]:
 
 @pytest.mark.parametrize("count", [1, 2, 5, 30])
 def test_what_does_not_grow_is_no_fault(count: int) -> None:
-    found = findings(footprints(count, slab_kb=50))
+    found = findings(footprints(count, kernel_kb=50))
     assert found["faults"] == []
     assert (found["points"], found["status"]["ok"], found["rss_kb_a_point"]) == (count, count, 0)
 
