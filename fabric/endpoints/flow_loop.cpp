@@ -203,11 +203,12 @@ void FlowLoop::accept_all(std::uint32_t listener) {
     if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
     FileDescriptor socket(fd, "accepting a flow's connection");
     const auto at = flow_of_peer_.find({listener, peer});
-    if (at == flow_of_peer_.end() || flows_[at->second].server || flows_[at->second].record->state == FlowState::failed) {
+    Flow* expected = at == flow_of_peer_.end() ? nullptr : &flows_[at->second];
+    if (!expected || expected->server || expected->record->state == FlowState::failed) {
       ++board_.strangers;
       continue;
     }
-    Flow& flow = flows_[at->second];
+    Flow& flow = *expected;
     flow.server.emplace(std::move(socket));
     watch(fd, kServerEvents, Kind::server, at->second);
     const char greeting = 0;

@@ -60,13 +60,14 @@ void bind_traffic(nb::module_& module) {
   nb::class_<FlowDriver>(module, "FlowDriver")
       .def(
           "__init__",
-          [](FlowDriver* self, const std::vector<FlowTuple>& flows, const std::vector<int>& pids,
-             const std::string& congestion_control, bool mptcp, int cpu, unsigned loops) {
+          [](FlowDriver* self, const std::vector<FlowTuple>& flows, const std::vector<int>& pids, const std::string& cc,
+             bool mptcp, int cpu, unsigned loops) {
             std::vector<FlowSpec> specs;
             for (const FlowTuple& flow : flows) specs.push_back(flow_spec(flow));
-            new (self) FlowDriver(std::move(specs), pids, {{congestion_control, mptcp}, cpu, loops});
+            new (self) FlowDriver(std::move(specs), pids, {{cc, mptcp}, cpu, loops});
           },
-          "flows"_a, "pids"_a, nb::kw_only(), "congestion_control"_a = "", "mptcp"_a = false, "cpu"_a = -1, "loops"_a = 1)
+          "flows"_a, "pids"_a, nb::kw_only(), "congestion_control"_a = "", "mptcp"_a = false, "cpu"_a = -1,
+          "loops"_a = 1)
       .def("open", [](FlowDriver& self) { raising_os_error([&] { self.open(); }); })
       .def("connect", [](FlowDriver& self) { raising_os_error([&] { self.connect(); }); })
       .def("release", [](FlowDriver& self) { raising_os_error([&] { self.release(); }); })
