@@ -29,6 +29,8 @@ SCHEMA = 2
 FORMAT = "refabric-run"
 RUN, FLOWS, PORTS, SUMMARY = "run.json", "flows.csv", "ports.csv", "summary.csv"
 SAMPLES, RAW = "samples", "raw"
+REMOVE = f"remove that file and {tables.AGAIN}"
+"""Nobody looks into samples before a run: one that is there counts as whole."""
 MOST_NAMED = 3
 """Files damaged in one way that are named one by one."""
 _POINT = re.compile(r".+-[0-9a-f]{12}\Z")
@@ -96,10 +98,14 @@ class StoredPoint:
             have = ", ".join(sorted(self.sample_rows)) or "none"
             raise StoreError(f"reading {self.path}: no samples called {name}; it has: {have}")
         path = sample_path(self.path, name)
-        table = tables.read_table(path, self.sample_rows[name])
+        try:
+            table = tables.read_table(path, self.sample_rows[name])
+        except UnreadableError as error:
+            again = REMOVE if error.advice == tables.AGAIN else error.advice
+            raise UnreadableError(path, error.what, again) from error
         lacking = [column for column in SAMPLE_COLUMNS.get(name, ()) if column not in table.columns]
         if lacking:
-            raise UnreadableError(path, f"it has no column {lacking[0]}, it is older or was edited")
+            raise UnreadableError(path, f"it has no column {lacking[0]}, it is older or was edited", REMOVE)
         return table
 
 
@@ -205,6 +211,7 @@ def load_point(path: Path) -> StoredPoint:
     data = _read_run(run)
     try:
         rows = data["rows"]
+        lost = tuple(name for name in rows[SAMPLES] if _is_lost(sample_path(path, name)))
         spec = RunSpec.from_json(data["spec"])
         if data["hash"] != spec.content_hash():
             raise ValueError("its spec does not have its hash")
@@ -219,8 +226,8 @@ def load_point(path: Path) -> StoredPoint:
             ports=tables.read_rows(path / PORTS, PortRow, rows[PORTS]),
             metrics={name: float(value) for name, value in data["metrics"].items() if value is not None},
             provenance=dict(data["provenance"]),
-            sample_rows={name: int(count) for name, count in rows[SAMPLES].items()},
-            lost=tuple(name for name in rows[SAMPLES] if _is_lost(sample_path(path, name))),
+            sample_rows={name: int(count) for name, count in rows[SAMPLES].items() if name not in lost},
+            lost=lost,
         )
     except UnreadableError:
         raise

@@ -245,6 +245,24 @@ def test_a_missing_sample_is_named_and_its_point_repeated(results: Path) -> None
     assert victim.is_file()
 
 
+def test_a_damaged_sample_costs_its_chart_is_named_once_and_says_how_to_mend_it(results: Path) -> None:
+    options = ("cs244-fig12", *RUN[2:], "--seconds", "3", "--results", str(results))
+    assert refabric("run", *options).exit_code == 0
+    victim = next((results / "cs244").glob("*mptcp8*/samples/queues.csv.gz"))
+    victim.write_bytes(victim.read_bytes()[:-20])
+    plot = refabric("plot", "cs244-fig12", "--results", str(results))
+    (line,) = plot.stderr.splitlines()
+    assert str(victim) in line
+    assert "remove that file and run the experiment again" in line
+    assert "queue_cdf" in plot.stdout
+    victim.unlink()
+    plot = refabric("plot", "cs244-fig12", "--results", str(results))
+    (line,) = plot.stderr.splitlines()
+    assert f"{victim}: No such file; run the experiment again" in line
+    assert "[1/1]" in refabric("run", *options).stdout
+    assert refabric("plot", "cs244-fig12", "--results", str(results)).stderr == ""
+
+
 def test_list_names_everything_and_version_is_one_line() -> None:
     done = refabric("list")
     assert all(
