@@ -392,7 +392,20 @@ class TestSignals:
 def start(results: Path, sleep_s: float, stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
     argv = [sys.executable, "-c", SLOW, str(sleep_s), *RUN, "--results", str(results)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}
-    return subprocess.Popen(argv, stdout=stdout, stderr=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(
+        argv,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        preexec_fn=as_from_a_terminal,  # noqa: PLW1509 - no thread of ours runs here
+    )
+
+
+def as_from_a_terminal() -> None:
+    """Signals a nohup'd or background test run ignores would stay ignored in its children."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def wait_for_line(process: subprocess.Popen[str], start_of_line: str) -> None:
