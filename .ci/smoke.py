@@ -59,7 +59,7 @@ def read_again(results: Path) -> int:
         ("status", EXPERIMENT, "--profile", "smoke", "--k", "4", "--results", first),
         ("plot", EXPERIMENT, "--results", first),
         ("report", EXPERIMENT, "--results", first),
-        ("compare", first, first),
+        ("compare", first, second),
         ("compare", f"{first}/{EXPERIMENT}", f"{second}/{EXPERIMENT}"),
     )
     failed = [command for command in commands if refabric(*command) not in (0, 1)]
