@@ -127,12 +127,10 @@ def scenario_mptcp_sixteen() -> None:
         for flow in flows:
             # The server's end of a join is up one ACK after the client's, which the event told of.
             eventually(lambda: server_sockets(sampler, flow) == (8, 1), f"8 and 1 subflows of {flow}")  # noqa: B023
+            eventually(lambda: subflow_counts(sampler, flow) == [1, 8], f"1 and 8 subflows of {flow}")  # noqa: B023
             assert {s.cc for s in sampler.tcp(flow.client) if s.path.lport < 20000} == {"reno"}
         assert len(manager.reports()) == 16
         time.sleep(1)
-        # Once in hundreds of connections the server's own count stays off though its sockets are all there.
-        counted = [subflow_counts(sampler, flow) for flow in flows]
-        assert sum(count == [1, 8] for count in counted) >= 15, counted
         for outcome in driver.stop():
             assert not outcome.error
             assert outcome.received_bytes > 100_000
@@ -211,7 +209,6 @@ def scenario_full_disk() -> None:
     "scenario",
     [
         scenario_reno_then_cubic,
-        scenario_mptcp_sixteen,
         scenario_finish,
         scenario_failures,
         scenario_full_disk,
@@ -219,3 +216,12 @@ def scenario_full_disk() -> None:
 )
 def test_driver(scenario: Callable[[], None]) -> None:
     sys.stdout.write(run_isolated(scenario))
+
+
+def test_sixteen_connections_of_eight_subflows() -> None:
+    """Tried again once: in one of nine runs the kernel's count of one connection stayed off for 10 s."""
+    try:
+        sys.stdout.write(run_isolated(scenario_mptcp_sixteen))
+    except AssertionError as first:
+        sys.stdout.write(f"once more, after: {first}\n")
+        sys.stdout.write(run_isolated(scenario_mptcp_sixteen))
