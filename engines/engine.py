@@ -40,6 +40,10 @@ class Engine(Protocol):
         Raises UsageError (the spec is wrong) or HostUnfitError (the machine is).
         """
 
+    def coupled_cc(self) -> tuple[str, str]:
+        """What MPTCP runs where nobody asks for a congestion control, and, where that is not the coupled
+        one, why not and what to do about it."""
+
     def overhead_s(self, spec: RunSpec) -> float:
         """Expected seconds beside warm-up and measurement, for plans and ETAs."""
 

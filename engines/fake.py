@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import topos
+from engines.congestion import COUPLED_DEFAULT, in_force
 from engines.engine import Observer
 from engines.result import NO_VALUE, FlowRow, PortRow, RunResult, Status, Table
 from engines.spec import RunSpec, sub_seed
@@ -63,6 +64,10 @@ class FakeEngine:
                 f"the fake engine goes up to k={MAX_K}, not {spec.topology.k}: choose a smaller --k"
             )
         _flows(spec, topos.build(spec.topology.kind, spec.topology.params))
+
+    def coupled_cc(self) -> tuple[str, str]:
+        """It makes up all of them alike."""
+        return COUPLED_DEFAULT, ""
 
     def overhead_s(self, spec: RunSpec) -> float:  # noqa: ARG002 - the protocol's
         """The constructor's word."""
@@ -132,7 +137,7 @@ def _flow_row(
         transport=transport.name,
         subflows_asked=transport.subflows,
         subflows_joined=transport.subflows,
-        cc=transport.cc,
+        cc=in_force(transport.cc, transport.subflows),
         goodput_mbps=goodput_mbps,
         bytes_received=round(goodput_mbps * 1e6 / 8 * spec.seconds),
         retransmits=round(spec.seconds * transport.subflows * 0.6),

@@ -65,7 +65,8 @@ class PortRow:
     """One direction of one link (one line of ports.csv); counts cover the measured window.
 
     `layer` names the ends' layers, e.g. `edge-agg`; utilisation is bytes sent over capacity, in the whole
-    window and as the median over its seconds.
+    window and as the median over its seconds. `drops` are of full queues and cut links; `lost` at random on
+    the wire; `marked` with Congestion Experienced.
     """
 
     port: int
@@ -78,6 +79,8 @@ class PortRow:
     max_queue_pkts: int
     utilisation_pct: float
     utilisation_median_pct: float = NO_VALUE
+    lost: int = 0
+    marked: int = 0
 
 
 @dataclass(frozen=True, eq=False)

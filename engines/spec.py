@@ -18,7 +18,7 @@ from typing import Any
 from fabric.errors import UsageError
 
 MAX_SUBFLOWS = 32
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,9 @@ class LinkSpec:
 
     `queue_pkts` counts the packet in transmission too (as a NIC ring and htsim do), 0 is unbounded;
     `queue_bytes`, when not 0, limits by bytes instead. `nic_queue_pkts` is the capacity of the
-    hosts' own transmit queue, which is a port of the fabric.
+    hosts' own transmit queue, which is a port of the fabric. A frame that enters a link between switches
+    is lost at random with probability `loss`. A port marks an ECN-capable packet that finds `ecn_pkts` or
+    more packets queued (RFC 3168), 0 is never.
     """
 
     rate_mbps: float
@@ -48,17 +50,26 @@ class LinkSpec:
     queue_pkts: int = 100
     queue_bytes: int = 0
     nic_queue_pkts: int = 100
+    loss: float = 0.0
+    ecn_pkts: int = 0
 
     def __post_init__(self) -> None:
-        _as_floats(self, "rate_mbps", "delay_us")
+        _as_floats(self, "rate_mbps", "delay_us", "loss")
 
 
 @dataclass(frozen=True)
 class TransportSpec:
-    """End hosts' transport. `subflows == 1` is plain TCP; 2..32 is MPTCP."""
+    """End hosts' transport. `subflows == 1` is plain TCP; 2..32 is MPTCP.
+
+    `cc` is a name of engines/congestion.py; plain TCP runs reno where that is a coupled one. `sysctls`
+    (name with dots -> value) are written in every host's namespace, after what the run itself needs.
+    Senders write `write_bytes` at a time; 0 is the traffic driver's own choice.
+    """
 
     subflows: int = 1
     cc: str = "reno"
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    write_bytes: int = 0
 
     @property
     def name(self) -> str:
@@ -115,6 +126,10 @@ class RunSpec:
 
     def __post_init__(self) -> None:
         _as_floats(self, "warmup_s", "seconds")
+
+    def as_tcp(self) -> RunSpec:
+        """The same with one subflow: points that differ in subflows alone have this in common."""
+        return dataclasses.replace(self, transport=dataclasses.replace(self.transport, subflows=1))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON types, keys sorted by `canonical`."""

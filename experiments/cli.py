@@ -13,6 +13,7 @@ import click
 
 import topos
 from engines import registry as engines
+from engines.congestion import CONGESTION_CONTROLS
 from engines.spec import TopologySpec
 from experiments import cli_advice, figures, registry, session, store, summary, table
 from experiments.cli_options import (
@@ -27,7 +28,6 @@ from experiments.cli_report import compare, report
 from experiments.cli_run import emit_verdicts, published_of, run_experiment
 from experiments.gather import gather
 from experiments.options import (
-    CONGESTION_CONTROLS,
     Given,
     above_zero,
     at_least,
@@ -66,7 +66,7 @@ def list_(as_json: bool) -> None:
         "workloads": {
             matrices.label(name, MATRICES[name].defaults): MATRICES[name].title for name in sweep_workloads()
         },
-        "congestion controls": dict.fromkeys(CONGESTION_CONTROLS, ""),
+        "congestion controls": {name: cc.title for name, cc in CONGESTION_CONTROLS.items()},
         "engines": dict.fromkeys(engines.ENGINES, ""),
         "profiles": {p.name: p.about for p in PROFILES.values()},
     }

@@ -12,6 +12,8 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from controllers.routing import POLICIES
+from engines.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from experiments.options import Given
 from experiments.profiles import DEFAULT, PROFILES
 from fabric.errors import RefabricError
@@ -28,12 +30,17 @@ _SWEEP_OPTIONS = (
     click.option(
         "--subflows", metavar="N,...", help="Subflow counts 1..32, e.g. 1-8 or 1,2,8; 1 is plain TCP."
     ),
-    click.option("--cc", default="reno", show_default=True, help="Congestion control: reno, cubic, bbr."),
+    click.option(
+        "--cc",
+        metavar="NAME",
+        help=f"Congestion control: {', '.join(CONGESTION_CONTROLS)}; unless given, {COUPLED_DEFAULT} for "
+        f"MPTCP (where this machine cannot, {BASELINE}) and {BASELINE} for TCP.",
+    ),
     click.option("--engine", default="mininet", show_default=True, help="mininet or fake."),
     click.option("--dataplane", default="fabric", show_default=True, help="What carries the packets."),
     click.option("--traffic", metavar="NAME", help="What makes the traffic: iperf3 unless a figure pins it."),
     click.option(
-        "--routing", default="hashed", show_default=True, help="Choice of path, e.g. hashed or ecmp."
+        "--routing", metavar="NAME", help=f"Choice of path: {', '.join(POLICIES)}; hashed unless pinned."
     ),
     click.option(
         "--rate", metavar="MBPS|auto", help="Link rate in Mb/s; auto: the most this machine carries."
@@ -44,9 +51,13 @@ _SWEEP_OPTIONS = (
         metavar="PKTS",
         help="Queue of every port; 0 is unbounded. 100 unless a figure pins it.",
     ),
+    click.option("--delay", type=float, metavar="US", help="Delay of a link in us; 0 unless pinned."),
+    click.option("--loss", type=float, metavar="PERCENT", help="Random loss on links between switches."),
+    click.option("--ecn", type=int, metavar="PKTS", help="Mark packets (ECN) behind this many; 0 is never."),
     click.option(
-        "--delay", type=float, default=0.0, show_default=True, metavar="US", help="Delay of a link in us."
+        "--sysctl", multiple=True, metavar="NAME=VALUE", help="Set a sysctl of net.* in every host; repeat."
     ),
+    click.option("--write", type=int, metavar="BYTES", help="What a sender writes at a time."),
     click.option("--seconds", type=float, metavar="S", help="Measured seconds of a point."),
     click.option("--warmup", type=float, metavar="S", help="Seconds of traffic before measuring."),
     click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="First seed."),

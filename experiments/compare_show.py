@@ -311,7 +311,8 @@ def _described(group: Sequence[Condition]) -> str:
     seeds = sorted({seed for condition in group for seed in condition.by_seed()})
     engine = group[0].spec.engine
     made_by = "" if engine == "mininet" else f", {engine} engine"
-    return f"{transports}: {setting_title(group[0].spec)}{made_by} (seeds {', '.join(map(str, seeds))})"
+    title = setting_title([condition.spec for condition in group])
+    return f"{transports}: {title}{made_by} (seeds {', '.join(map(str, seeds))})"
 
 
 def _show_origin(console: Console, contrasts: Sequence[Contrast]) -> None:

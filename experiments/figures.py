@@ -106,7 +106,7 @@ def _text(judged: Judged, name: str) -> str:
 
 def variant(spec: RunSpec) -> str:
     """Whatever else tells this setting from others: points that differ in it must not share a curve."""
-    link, workload = spec.link, spec.workload
+    link, workload, transport = spec.link, spec.workload, spec.transport
     parts: Iterable[tuple[bool, str]] = (
         (True, f"{spec.warmup_s:g} s warm-up"),
         (spec.routing != "hashed", f"{spec.routing} routing"),
@@ -114,6 +114,10 @@ def variant(spec: RunSpec) -> str:
         (link.queue_bytes != 0, f"queues of {link.queue_bytes} bytes"),
         (link.nic_queue_pkts != link.queue_pkts, f"host queues of {link.nic_queue_pkts} packets"),
         (spec.traffic != "iperf3", f"{spec.traffic} traffic"),
+        (link.loss != 0, f"{100 * link.loss:g} % random loss"),
+        (link.ecn_pkts != 0, f"ECN marks behind {link.ecn_pkts} packets"),
+        (transport.write_bytes != 0, f"writes of {transport.write_bytes} bytes"),
+        (bool(transport.sysctls), ", ".join(f"{k}={v}" for k, v in sorted(transport.sysctls.items()))),
         (bool(workload.params), ", ".join(f"{k}={v}" for k, v in sorted(workload.params.items()))),
     )
     return ", ".join(text for applies, text in parts if applies)

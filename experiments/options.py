@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from controllers.routing import POLICIES
+from engines.congestion import CONGESTION_CONTROLS, COUPLED_DEFAULT
 from engines.registry import ENGINES
 from engines.spec import MAX_SUBFLOWS, SamplingSpec, WorkloadSpec
 from experiments.profiles import DEFAULT, PROFILES
@@ -16,7 +18,6 @@ from experiments.reference import MATRIX
 from fabric.errors import UsageError
 from workloads import matrices
 
-CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 DATAPLANES = ("fabric",)
 TRAFFIC = ("iperf3", "native")
 QUEUE_PKTS = 100
@@ -24,6 +25,7 @@ QUEUE_SAMPLE_MS = 100
 SOCKET_SAMPLE_MS = 1000
 PING_MS = 1000
 BY_MACHINE = "auto"
+_SYSCTL = re.compile(r"net(\.[a-z0-9_]+)+")
 NO_SAMPLING = SamplingSpec()
 MAX_SEEDS = 1000
 MAX_K = 48
@@ -31,6 +33,8 @@ MAX_K = 48
 LEAST_RATE_MBPS, MOST_RATE_MBPS = 0.01, 400_000.0
 MOST_QUEUE_PKTS = 1_000_000
 MOST_DELAY_US = 10_000_000.0
+MOST_LOSS_PCT = 50.0
+MOST_WRITE_BYTES = 1 << 24
 
 
 def sweep_workloads() -> tuple[str, ...]:
@@ -45,14 +49,18 @@ class Given:
     k: str | None = None
     workload: str | None = None
     subflows: str | None = None
-    cc: str = "reno"
+    cc: str | None = None
     engine: str = "mininet"
     dataplane: str = "fabric"
     traffic: str | None = None
-    routing: str = "hashed"
+    routing: str | None = None
     rate: str | None = None
     queue: int | None = None
-    delay: float = 0.0
+    delay: float | None = None
+    loss: float | None = None
+    ecn: int | None = None
+    sysctl: tuple[str, ...] = ()
+    write: int | None = None
     seconds: float | None = None
     warmup: float | None = None
     seed: int = 1
@@ -76,21 +84,30 @@ class Defaults:
     auto: Auto = AUTO
     rate_mbps: float | None = None
     queue_pkts: int | None = None
+    delay_us: float | None = None
+    loss_pct: float | None = None
+    ecn_pkts: int | None = None
+    cc: str | None = None
+    routing: str | None = None
     traffic: str | None = None
     seconds: float | None = None
     warmup_s: float | None = None
+    seeds: int | None = None
+    sysctls: Mapping[str, str] = field(default_factory=dict)
     sampling: SamplingSpec = NO_SAMPLING
 
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """Checked options. Rates in Mb/s (None: what `auto` says), queue in packets (0: unbounded), delay in
-    microseconds a link."""
+    """Checked options. Rates in Mb/s (None: what `auto` says), queue and ECN threshold in packets (0:
+    unbounded, never), delay in microseconds a link, loss in percent of a switch's link, writes in bytes (0:
+    the driver's choice). `cc` is None where neither the user nor the figure chose one."""
 
     ks: tuple[int, ...]
     workloads: tuple[WorkloadSpec, ...]
     subflows: tuple[int, ...]
-    cc: str
+    cc: str | None
+    coupled_cc: str
     engine: str
     dataplane: str
     traffic: str
@@ -98,6 +115,10 @@ class SweepOptions:
     rate_mbps: float | None
     queue_pkts: int
     delay_us: float
+    loss_pct: float
+    ecn_pkts: int
+    sysctls: Mapping[str, str]
+    write_bytes: int
     seconds: float
     warmup_s: float
     seeds: tuple[int, ...]
@@ -105,10 +126,10 @@ class SweepOptions:
     auto: Auto = AUTO
 
 
-def resolve(given: Given, defaults: Defaults) -> SweepOptions:
+def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT) -> SweepOptions:
     """Explicit options over what the figure pins over the profile's over the figure's defaults.
 
-    Raises UsageError, one line.
+    `coupled_cc` is what MPTCP runs on this machine unless told otherwise. Raises UsageError, one line.
     """
     profile = PROFILES[one_of("--profile", given.profile, PROFILES)]
     rate_mbps = _first(defaults.rate_mbps, profile.rate_mbps)
@@ -120,17 +141,24 @@ def resolve(given: Given, defaults: Defaults) -> SweepOptions:
         ks=parse_ks(given.k) if given.k else profile.ks or defaults.ks,
         workloads=parse_workloads(given.workload or ",".join(defaults.workloads)),
         subflows=parse_subflows(given.subflows) if given.subflows else profile.subflows or defaults.subflows,
-        cc=one_of("--cc", given.cc, CONGESTION_CONTROLS),
+        cc=one_of("--cc", given.cc, CONGESTION_CONTROLS) if given.cc else defaults.cc,
+        coupled_cc=coupled_cc,
         engine=one_of("--engine", given.engine, ENGINES),
         dataplane=one_of("--dataplane", given.dataplane, DATAPLANES),
         traffic=one_of("--traffic", given.traffic or defaults.traffic or TRAFFIC[0], TRAFFIC),
-        routing=one_of("--routing", given.routing, POLICIES),
+        routing=one_of("--routing", given.routing or defaults.routing or "hashed", POLICIES),
         rate_mbps=parse_rate(given.rate) if given.rate else rate_mbps,
         queue_pkts=int(at_least("--queue", queue_pkts or 0, 0, "packets (0: unbounded)", MOST_QUEUE_PKTS)),
-        delay_us=at_least("--delay", given.delay, 0, "us", MOST_DELAY_US),
+        delay_us=at_least("--delay", _first(given.delay, defaults.delay_us) or 0.0, 0, "us", MOST_DELAY_US),
+        loss_pct=at_least("--loss", _first(given.loss, defaults.loss_pct) or 0.0, 0, "%", MOST_LOSS_PCT),
+        ecn_pkts=int(
+            at_least("--ecn", _first(given.ecn, defaults.ecn_pkts) or 0, 0, "packets", MOST_QUEUE_PKTS)
+        ),
+        sysctls={**defaults.sysctls, **parse_sysctls(given.sysctl)},
+        write_bytes=int(at_least("--write", given.write or 0, 0, "bytes", MOST_WRITE_BYTES)),
         seconds=above_zero("--seconds", seconds or 0.0, "s"),
         warmup_s=at_least("--warmup", warmup_s or 0.0, 0, "s"),
-        seeds=_seeds(given.seed, given.seeds if given.seeds is not None else profile.seeds),
+        seeds=_seeds(given.seed, _first(given.seeds, defaults.seeds, profile.seeds) or 0),
         sampling=sampling.joined(defaults.sampling),
         auto=defaults.auto,
     )
@@ -209,6 +237,22 @@ def parse_rate(text: str) -> float | None:
     if not (math.isfinite(rate) and rate > 0):
         raise UsageError(f"--rate {text}: give Mb/s above 0, e.g. --rate 5, or --rate auto")
     return at_least("--rate", rate, LEAST_RATE_MBPS, "Mb/s", MOST_RATE_MBPS)
+
+
+def parse_sysctls(given: tuple[str, ...]) -> dict[str, str]:
+    """Each `name=value`, name with dots, of the network: the hosts' namespaces have those of their own.
+
+    Raises UsageError.
+    """
+    sysctls: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not _SYSCTL.fullmatch(name.strip()) or not equals or not value.strip():
+            raise UsageError(
+                f"--sysctl {text}: write NAME=VALUE with a name of net.*, e.g. --sysctl net.ipv4.tcp_sack=0"
+            )
+        sysctls[name.strip()] = " ".join(value.split())
+    return sysctls
 
 
 def one_of(option: str, value: str, known: Collection[str]) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from engines.spec import RunSpec, SamplingSpec, TransportSpec, WorkloadSpec
+from engines.congestion import in_force
+from engines.spec import RunSpec, SamplingSpec, WorkloadSpec
 
 MATRIX = "reference"
 MAX_WARMUP_S = 10.0
@@ -29,7 +30,7 @@ def reference_of(spec: RunSpec) -> RunSpec:
     return dataclasses.replace(
         spec,
         workload=WorkloadSpec(MATRIX),
-        transport=TransportSpec(subflows=1, cc=spec.transport.cc),
+        transport=dataclasses.replace(spec.transport, subflows=1, cc=in_force(spec.transport.cc, 1)),
         warmup_s=min(spec.warmup_s, MAX_WARMUP_S),
         seconds=min(spec.seconds, MAX_SECONDS),
         seed=1,

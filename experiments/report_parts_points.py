@@ -7,8 +7,9 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from engines.congestion import described
 from engines.result import Status
-from engines.spec import RunSpec, TransportSpec
+from engines.spec import RunSpec
 from experiments.experiment import Figure
 from experiments.figures import variant
 from experiments.gather import Shown
@@ -55,7 +56,7 @@ def point_tables(points: Sequence[Judged]) -> list[Points]:
     """A table for each network and workload, its points in readers' order."""
     groups: dict[str, list[Judged]] = {}
     for judged in measured_points(points):
-        spec = dataclasses.replace(judged.spec, seed=0, transport=TransportSpec(1, judged.spec.transport.cc))
+        spec = dataclasses.replace(judged.spec.as_tcp(), seed=0)
         groups.setdefault(spec.canonical(), []).append(judged)
     return [_table(group) for group in groups.values()]
 
@@ -64,7 +65,7 @@ def _table(group: Sequence[Judged]) -> Points:
     references = {j.reference_mbps for j in group if j.reference_mbps}
     told = "; ".join(f"100 % is {mbps:.4g} Mb/s" for mbps in sorted(references))
     return Points(
-        setting_title(group[0].spec),
+        setting_title([judged.spec for judged in group]),
         ("transport", "seed", *_HEADS, "status"),
         tuple(Row(_cells(judged), judged.status.value) for judged in group),
         told or "there is no usable reference point, so there are no percentages",
@@ -92,14 +93,15 @@ def _cell(value: float | None, show: Callable[[float], str]) -> str:
     return NOTHING if value is None else show(value)
 
 
-def setting_title(spec: RunSpec) -> str:
+def setting_title(specs: Sequence[RunSpec]) -> str:
     """`fat_tree k=8, one_to_one, 5 Mb/s links, 100-packet queues, reno, 40 s after 20 s of warm-up`."""
+    spec = specs[0]
     parts = [
         f"{spec.topology.kind} k={spec.topology.k}",
         workload_label(spec),
         f"{spec.link.rate_mbps:g} Mb/s links",
         f"{queue_label(spec)} queues",
-        spec.transport.cc,
+        described(spec.transport.cc, (each.transport.subflows for each in specs)),
         f"{spec.seconds:g} s measured",
         variant(spec),
     ]
@@ -131,7 +133,7 @@ def _asked(group: Sequence[Judged]) -> Asked:
             ("network", _each(f"{s.topology.kind} k={s.topology.k}" for s in specs)),
             ("workload", _each(workload_label(s) for s in specs)),
             ("transports", _each(short_label(s.transport.subflows) for s in specs)),
-            ("congestion control", spec.transport.cc),
+            ("congestion control", described(spec.transport.cc, (s.transport.subflows for s in specs))),
             (
                 "link rate",
                 f"{link.rate_mbps:g} Mb/s ({_each(h for h in how if h) or 'not recorded how chosen'})",
@@ -192,11 +194,23 @@ def _options(spec: RunSpec) -> tuple[str, ...]:
     """Every option whose value is one for all points of a command, spelled out: defaults may change."""
     link = spec.link
     return (
-        "--cc", spec.transport.cc, "--engine", spec.engine, "--dataplane", spec.dataplane, "--traffic",
-        spec.traffic, "--routing", spec.routing, "--rate", _exact(link.rate_mbps), "--queue",
+        *_extras(spec), "--cc", spec.transport.cc, "--engine", spec.engine, "--dataplane", spec.dataplane,
+        "--traffic", spec.traffic, "--routing", spec.routing, "--rate", _exact(link.rate_mbps), "--queue",
         str(link.queue_pkts), "--delay", _exact(link.delay_us), "--seconds", _exact(spec.seconds), "--warmup",
         _exact(spec.warmup_s),
     )  # fmt: skip
+
+
+def _extras(spec: RunSpec) -> list[str]:
+    """Options most commands do without."""
+    link, transport = spec.link, spec.transport
+    sysctls = [part for pair in sorted(transport.sysctls.items()) for part in ("--sysctl", "=".join(pair))]
+    return [
+        *(["--loss", _exact(100 * link.loss)] if link.loss else []),
+        *(["--ecn", str(link.ecn_pkts)] if link.ecn_pkts else []),
+        *(["--write", str(transport.write_bytes)] if transport.write_bytes else []),
+        *sysctls,
+    ]
 
 
 def _exact(value: float) -> str:

@@ -90,7 +90,9 @@ def _plan(
             known[key] = carried(topology)
         return known[key]
 
-    parts = tuple(_part(figure, resolve(given, figure.defaults), once) for figure in experiment.figures)
+    coupled_cc, _ = engine.coupled_cc()
+    resolved = [(figure, resolve(given, figure.defaults, coupled_cc)) for figure in experiment.figures]
+    parts = tuple(_part(figure, options, once) for figure, options in resolved)
     jobs = [sweep.plan(part.specs, engine, part.rate_of, part.figure.cpu_bound) for part in parts]
     return Plan(sweep.merged(jobs), parts)
 
@@ -139,12 +141,21 @@ def prepare(
     if not plan.certain:
         plan = _plan(experiment, given, engine, lambda t: rate.choose_rate(t, engine, observer))
         _check(plan, stored, engine, force)
-    for line in plan.rate_lines():
+    for line in (*plan.rate_lines(), *_uncoupled(plan, engine)):
         observer.note(line)
     for part in plan.parts:
         if part.figure.name != experiment.folder:
             ledger.note(opened.directory, part.figure.name, part.names, opened.tag)
     return Session(plan, opened)
+
+
+def _uncoupled(plan: Plan, engine: Engine) -> list[str]:
+    """A line where MPTCP runs uncoupled because this machine cannot do otherwise."""
+    chosen = [part.options for part in plan.parts if part.options.cc is None]
+    name, why = engine.coupled_cc()
+    if not why or not any(max(options.subflows) > 1 for options in chosen):
+        return []
+    return [f"MPTCP runs {name}, uncoupled: {why}"]
 
 
 def _check(plan: Plan, stored: tuple[Entry, ...], engine: Engine, force: bool) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from engines.congestion import in_force
 from engines.result import SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
 from engines.spec import RunSpec, SamplingSpec
 from experiments import files, tables
@@ -43,7 +44,8 @@ def point_name(spec: RunSpec) -> str:
     transport = spec.transport.name + (str(spec.transport.subflows) if spec.transport.subflows > 1 else "")
     workload = matrices.label(spec.workload.matrix, spec.workload.params)
     workload = workload.replace(":", "_").replace("=", "")
-    parts = [size, workload, transport, spec.transport.cc, f"{spec.link.rate_mbps:g}mbps"]
+    cc = in_force(spec.transport.cc, spec.transport.subflows)
+    parts = [size, workload, transport, cc, f"{spec.link.rate_mbps:g}mbps"]
     if spec.engine != "mininet":
         parts.insert(0, spec.engine)
     return "-".join([*parts, f"s{spec.seed}", spec.content_hash()])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from engines.congestion import in_force
 from engines.result import Status
 from engines.spec import RunSpec
 from experiments import files, stats
@@ -131,7 +132,7 @@ def record(experiment: str, judged: Judged) -> dict[str, Cell | None]:
     values: tuple[Cell | None, ...] = (
         experiment, spec.engine, spec.dataplane, spec.topology.kind, spec.topology.k, judged.point.hosts,
         matrices.label(spec.workload.matrix, spec.workload.params), spec.transport.name,
-        spec.transport.subflows, spec.transport.cc,
+        spec.transport.subflows, in_force(spec.transport.cc, spec.transport.subflows),
         spec.link.rate_mbps, spec.link.queue_pkts, spec.seconds, spec.seed, judged.status.value,
         "; ".join(judged.reasons), goodput.mean if goodput else None, judged.reference_mbps,
         *((pct.mean, pct.minimum, pct.median, pct.maximum) if pct else (None,) * 4), judged.jain,

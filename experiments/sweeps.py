@@ -5,7 +5,8 @@ The seed is shared by all transports of a sweep, so every curve sees the same tr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 from experiments.experiment import RateOf
@@ -20,19 +21,35 @@ def fat_trees(options: SweepOptions) -> list[TopologySpec]:
     return [TopologySpec("fat_tree", {"k": k}) for k in options.ks]
 
 
-def points_on(topologies: Topologies) -> Points:
-    """topology x workload x seed x subflows, a matrix's transports next to each other."""
+@dataclass(frozen=True)
+class Variant:
+    """What sets one curve of a figure apart from its others; None is what the options say."""
+
+    cc: str | None = None
+    routing: str | None = None
+    subflows: tuple[int, ...] | None = None
+    ecn_pkts: int | None = None
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+
+
+def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)) -> Points:
+    """topology x workload x seed x variant x subflows, a matrix's transports next to each other."""
 
     def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
         return [
             RunSpec(
-                link=_link(options, rate_of(topology)),
+                link=_link(options, variant, rate_of(topology)),
                 topology=topology,
-                transport=TransportSpec(subflows, options.cc),
+                transport=TransportSpec(
+                    subflows,
+                    variant.cc or options.cc or options.coupled_cc,
+                    {**options.sysctls, **variant.sysctls},
+                    options.write_bytes,
+                ),
                 workload=workload,
                 engine=options.engine,
                 dataplane=options.dataplane,
-                routing=options.routing,
+                routing=variant.routing or options.routing,
                 traffic=options.traffic,
                 warmup_s=float(options.warmup_s),
                 seconds=float(options.seconds),
@@ -42,17 +59,20 @@ def points_on(topologies: Topologies) -> Points:
             for topology in topologies(options)
             for workload in options.workloads
             for seed in options.seeds
-            for subflows in options.subflows
+            for variant in variants
+            for subflows in variant.subflows or options.subflows
         ]
 
     return points
 
 
-def _link(options: SweepOptions, rate_mbps: float) -> LinkSpec:
+def _link(options: SweepOptions, variant: Variant, rate_mbps: float) -> LinkSpec:
     """Mininet's queue limit holds at both ends of a link, so the hosts' own queues have it too."""
     return LinkSpec(
         rate_mbps=float(rate_mbps),
         delay_us=float(options.delay_us),
         queue_pkts=options.queue_pkts,
         nic_queue_pkts=options.queue_pkts,
+        loss=options.loss_pct / 100,
+        ecn_pkts=options.ecn_pkts if variant.ecn_pkts is None else variant.ecn_pkts,
     )

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from engines.congestion import described, in_force
 from engines.result import Status
-from engines.spec import RunSpec, TransportSpec
+from engines.spec import RunSpec
 from experiments import published
 from experiments.experiment import Figure
 from experiments.progress import queue_label, short_label, state, transport_label, workload_label
@@ -39,7 +40,7 @@ def print_results(stream: IO[str], points: Sequence[Judged], known: tuple[publis
         if not is_reference(judged.spec):
             groups.setdefault(_group(judged.spec), []).append(judged)
     for group in groups.values():
-        console.print(_title(group[0].spec), soft_wrap=True)
+        console.print(_title(group), soft_wrap=True)
         console.print(_results(group, known), highlight=False)
         _print_notes(console, group, known)
     references = [judged for judged in points if is_reference(judged.spec)]
@@ -79,7 +80,7 @@ def _measured(verdict: Verdict) -> str:
 
 def _group(spec: RunSpec) -> str:
     """The same for points that differ in subflows and seed alone: those share a table."""
-    return dataclasses.replace(spec, seed=0, transport=TransportSpec(1, spec.transport.cc)).canonical()
+    return dataclasses.replace(spec.as_tcp(), seed=0).canonical()
 
 
 def _network(spec: RunSpec) -> str:
@@ -87,10 +88,12 @@ def _network(spec: RunSpec) -> str:
     return named(spec.topology) if spec.topology.kind != "fat_tree" else f"fat_tree {named(spec.topology)}"
 
 
-def _title(spec: RunSpec) -> Text:
+def _title(group: Sequence[Judged]) -> Text:
+    spec = group[0].spec
+    cc = described(spec.transport.cc, (judged.spec.transport.subflows for judged in group))
     return Text(
         f"{_network(spec)}, {workload_label(spec)}, "
-        f"{spec.link.rate_mbps:g} Mb/s links, {queue_label(spec)} queues, {spec.transport.cc}, "
+        f"{spec.link.rate_mbps:g} Mb/s links, {queue_label(spec)} queues, {cc}, "
         f"{spec.routing} routing, {spec.seconds:g} s ({spec.engine})",
         style="bold",
     )
@@ -163,7 +166,7 @@ def _print_notes(console: Console, group: Sequence[Judged], known: tuple[publish
 def _reference_line(judged: Judged) -> Text:
     spec, reached = judged.spec, judged.reference_mbps
     queue = "" if spec.link.queue_pkts else ", unbounded queues"
-    what = f"{named(spec.topology)}, {spec.link.rate_mbps:g} Mb/s{queue}, {spec.transport.cc}"
+    what = f"{named(spec.topology)}, {spec.link.rate_mbps:g} Mb/s{queue}, {in_force(spec.transport.cc, 1)}"
     if reached is None:
         return Text(
             f"reference ({what}): {judged.status}, so there are no percentages: {'; '.join(judged.reasons)}"

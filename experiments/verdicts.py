@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engines.result import Status
-from engines.spec import RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from engines.spec import RunSpec, TopologySpec, WorkloadSpec
 from experiments.experiment import Figure
 from experiments.progress import queue_label, workload_label
 from experiments.published import Published
@@ -105,10 +105,9 @@ def _is_about(row: Published, spec: RunSpec) -> bool:
 def _key(spec: RunSpec) -> str:
     """The same for points that differ in network, workload, subflows and seed alone."""
     return dataclasses.replace(
-        spec,
+        spec.as_tcp(),
         topology=TopologySpec("any"),
         workload=WorkloadSpec("any"),
-        transport=TransportSpec(1, spec.transport.cc),
         seed=0,
     ).canonical()
 

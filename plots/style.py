@@ -21,6 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import AbstractPathEffect, withStroke
 
+from engines.congestion import described
 from engines.result import Status
 from plots.data import Level, Panel, PointSummary, Setting
 
@@ -186,7 +187,7 @@ def _parameters(panel: Panel) -> list[str]:
         queue_limit(s.queue_pkts),
         f"{s.seconds:g} s measured",
         seeds,
-        f"congestion control {s.cc}",
+        f"congestion control {described(s.cc, (point.subflows for point in panel.points))}",
         s.variant,
         f"engine {s.engine}, data plane {s.dataplane}",
         panel.distinct(lambda point: point.kernel),

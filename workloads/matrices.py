@@ -19,12 +19,14 @@ from topos.topology import Topology
 @dataclass(frozen=True)
 class Flow:
     """One flow between two hosts, by node name: `size_bytes` of payload, 0 for as long as the run lasts,
-    starting `start_s` after the common start of traffic."""
+    starting `start_s` after the common start of traffic. A `plain` one is a competitor: reno over plain
+    TCP, whatever transport the point is about."""
 
     src: str
     dst: str
     size_bytes: int = 0
     start_s: float = 0.0
+    plain: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import topos
+from engines.congestion import BASELINE, in_force
 from engines.emulation import mptcp_genl, provenance, wire
 from engines.emulation.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.isolation import require_root, spawn_inside
@@ -56,12 +57,16 @@ class MininetEngine:
             )
         _check_flows(spec)
         require_root("refabric run ... (or ./run_mptcp.sh ...)")
-        _check_congestion_control(spec.transport.cc)
+        _check_congestion_control(in_force(spec.transport.cc, spec.transport.subflows))
         if spec.traffic == "iperf3":
             iperf3_program()
         if spec.transport.subflows > 1:
             _check_mptcp(spec)
         self._take_machine()
+
+    def coupled_cc(self) -> tuple[str, str]:
+        """As `Engine.coupled_cc`."""
+        return BASELINE, "upstream Linux has no coupled congestion control"
 
     def overhead_s(self, spec: RunSpec) -> float:
         """Start, connection and collection: measured about 2 s and 12 ms a host."""

@@ -101,7 +101,7 @@ class Point:
 
     def _sysctls(self) -> dict[str, str]:
         sysctls = {"net.ipv4.tcp_no_metrics_save": "1"}  # nothing one connection learns may help the next
-        return {**sysctls, **steering.sysctls(receive_cpu_mask(self._tuning))}
+        return {**sysctls, **steering.sysctls(receive_cpu_mask(self._tuning)), **self._spec.transport.sysctls}
 
     def _steer(self, hosts: dict[str, HostRef]) -> None:
         """On kernels without a default mask the NICs must exist first."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from engines.congestion import in_force
 from engines.emulation.driver import Delivered
 from engines.emulation.fabric_dataplane import lateness_us
 from engines.emulation.flow_table import flow_rows
@@ -121,7 +122,7 @@ def _evidence(spec: RunSpec, readings: Readings, rows: Sequence[FlowRow]) -> Evi
         busy_pct=[sample.cpu.machine.busy_pct for sample in readings.window[1:]],
         flows=rows,
         fallbacks=fallbacks,
-        cc_asked=spec.transport.cc,
+        cc_asked=in_force(spec.transport.cc, spec.transport.subflows),
         cc_found=[cc for row in rows for cc in row.cc.split("/") if cc],
         stalled=len(readings.stalled),
     )

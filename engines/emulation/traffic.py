@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from engines.congestion import BASELINE, in_force
 from engines.emulation.mptcp_genl import AddressPair, Event
 from engines.emulation.path_manager import PathPolicy
 from engines.spec import RunSpec, sub_seed
@@ -27,7 +28,8 @@ MOST_FLOWS_A_HOST = STRIDE
 @dataclass(frozen=True)
 class PlannedFlow:
     """One flow: host names, addresses, server port, and the client port of its first subflow; its payload
-    (0: as much as the run lasts), and when it starts after the common start of traffic."""
+    (0: as much as the run lasts), when it starts after the common start of traffic, its subflows (1: plain
+    TCP) and their congestion control, by its name in engines/congestion.py."""
 
     flow: int
     src: str
@@ -38,6 +40,8 @@ class PlannedFlow:
     cport: int
     size_bytes: int = 0
     start_s: float = 0.0
+    subflows: int = 1
+    cc: str = BASELINE
 
     @property
     def seen_by_receiver(self) -> AddressPair:
@@ -70,6 +74,8 @@ def planned_flows(spec: RunSpec, topology: Topology) -> tuple[PlannedFlow, ...]:
                 cport,
                 flow.size_bytes,
                 flow.start_s,
+                1 if flow.plain else spec.transport.subflows,
+                BASELINE if flow.plain else in_force(spec.transport.cc, spec.transport.subflows),
             )
         )
     if max(sent.values(), default=0) > MOST_FLOWS_A_HOST:

@@ -29,6 +29,9 @@ class Trial:
     def check(self, spec: RunSpec) -> None:
         del spec
 
+    def coupled_cc(self) -> tuple[str, str]:
+        return "lia", ""
+
     def overhead_s(self, spec: RunSpec) -> float:
         del spec
         return 0.0

@@ -58,6 +58,10 @@ def test_any_text_is_numbers_or_one_refusal(text: str) -> None:
         ({"subflows": "0"}, "outside 1..32"), ({"subflows": "33"}, "outside 1..32"),
         ({"subflows": "1-40"}, "outside 1..32"), ({"subflows": "8-1"}, "empty or too long"),
         ({"subflows": "1-99999"}, "empty or too long"), ({"subflows": "1,,2"}, "not a number"),
+        ({"loss": -0.1}, "at least 0"), ({"loss": 51.0}, "at most 50"), ({"ecn": -1}, "at least 0"),
+        ({"write": 1 << 25}, "at most"), ({"sysctl": ("kernel.panic=1",)}, "a name of net."),
+        ({"sysctl": ("net.ipv4.tcp_sack",)}, "NAME=VALUE"), ({"sysctl": ("net.ipv4/x=1",)}, "NAME=VALUE"),
+        ({"sysctl": ("net..ipv4=1",)}, "NAME=VALUE"), ({"cc": "vegas"}, "choose from: reno"),
         ({"rate": "0"}, "above 0"), ({"rate": "-5"}, "above 0"), ({"rate": "nan"}, "above 0"),
         ({"rate": "inf"}, "above 0"), ({"rate": "fast"}, "--rate auto"),
         ({"rate": "1e-7"}, "at least 0.01 Mb/s"), ({"rate": "1e13"}, "at most 400000 Mb/s"),
@@ -106,6 +110,21 @@ def test_points_share_seeds_queues_and_a_reference() -> None:
         (50, 50, 100)
     }
     assert len({reference_of(spec).content_hash() for spec in specs}) == 2
+
+
+def test_link_properties_and_sysctls_reach_the_spec() -> None:
+    spec = specs_of(loss=0.5, ecn=20, sysctl=("net.ipv4.tcp_rmem=4096  16384 65536",), write=8192)[0]
+    assert (spec.link.loss, spec.link.ecn_pkts, spec.transport.write_bytes) == (0.005, 20, 8192)
+    assert spec.transport.sysctls == {"net.ipv4.tcp_rmem": "4096 16384 65536"}
+
+
+def test_mptcp_is_coupled_where_the_machine_can_and_nobody_asks_for_another() -> None:
+    typed = [Given(subflows="1,8"), Given(subflows="1,8", cc="reno")]
+    (unsaid, told), fallback = [resolve(g, FIGURE.defaults) for g in typed], "reno"
+    assert {s.transport.cc for s in FIGURE.points(unsaid, lambda _t: 5.0)} == {"lia"}
+    assert {s.transport.cc for s in FIGURE.points(told, lambda _t: 5.0)} == {"reno"}
+    unable = resolve(typed[0], FIGURE.defaults, fallback)
+    assert {s.transport.cc for s in FIGURE.points(unable, lambda _t: 5.0)} == {fallback}
 
 
 def test_numbers_hash_alike_however_they_were_typed() -> None:
