@@ -1,6 +1,6 @@
 """Ports that make pings take the paths of a TCP connection, in both directions.
 
-A packet's path follows from its 5-tuple alone, so other ports can be searched for which a UDP packet meets
+Where a packet's path follows from its 5-tuple alone, other ports can be searched for which a UDP packet meets
 the same decisions at every switch as the connection's data, and the answer the same as its ACKs. The flow
 hash is a CRC, which is linear: what ports contribute to it is tabulated once, and thousands of pairs are
 tried in one numpy expression.
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from controllers.groups import EcmpTables
 from controllers.hashing import PROTO_TCP, PROTO_UDP, FiveTuple, flow_hash, mix, switch_seed
-from controllers.routing import ecmp, path
+from controllers.routing import ecmp, ends
 from fabric.errors import UsageError
 from topos.topology import Topology
 
@@ -49,23 +49,25 @@ def _ecmp(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> li
     return decisions
 
 
+def _scatter(_tables: EcmpTables, _seed: int, _h: int, _switch: int, _target: int) -> list[Decision]:
+    return []
+
+
 DECISIONS: dict[str, Callable[[EcmpTables, int, int, int, int], list[Decision]]] = {
     "hashed": _hashed,
     "ecmp": _ecmp,
+    "scatter": _scatter,
 }
-"""What has to come out alike for two hashes to take one path, by routing policy."""
+"""What has to come out alike for two hashes to take one path, by routing policy. Nothing under `scatter`: a
+ping takes a random path there and back, as each of the connection's packets does."""
 
 
 class ProbePorts:
-    """Finds the ports, for one network, policy and seed. Raises UsageError for a policy whose paths do not
-    follow from the 5-tuple."""
+    """Finds the ports, for one network, policy and seed. Raises UsageError for an unknown policy."""
 
     def __init__(self, topology: Topology, tables: EcmpTables, policy: str, seed: int) -> None:
         if policy not in DECISIONS:
-            raise UsageError(
-                f"with routing policy '{policy}' no ping can be made to take a flow's path: "
-                f"run without pings, or with one of {', '.join(DECISIONS)}"
-            )
+            raise UsageError(f"unknown routing policy '{policy}': choose one of {', '.join(DECISIONS)}")
         self._topology = topology
         self._tables = tables
         self._policy = policy
@@ -97,9 +99,7 @@ class ProbePorts:
         return None
 
     def _decisions(self, flow: FiveTuple) -> list[Decision]:
-        path(self._topology, self._tables, self._policy, self._seed, flow)  # says so when there is none
-        source, target = self._topology.nic_by_ip(flow.src), self._topology.nic_by_ip(flow.dst)
-        column = self._tables.attach.index(target.switch)
+        source, _, column = ends(self._topology, self._tables, flow)
         met = DECISIONS[self._policy](self._tables, self._seed, flow_hash(flow), source.switch, column)
         return [decision for decision in met if decision.modulus > 1]
 

@@ -1,7 +1,8 @@
-"""Policies: which of the equal shortest paths a flow takes, as a function of its 5-tuple and a seed.
+"""Policies: which of the equal shortest paths a packet takes.
 
-`path` is the reference the C++ core's forwarding is tested against, and what a figure about collisions
-is computed from; nothing on the data path calls it.
+Most choose by flow, as a function of its 5-tuple and a seed; `path` is the reference the C++ core's
+forwarding is tested against, and what a figure about collisions is computed from; nothing on the data path
+calls it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from controllers.groups import EcmpTables, Group
 from controllers.hashing import FiveTuple, flow_hash, mix, switch_seed
 from fabric.errors import UsageError
-from topos.topology import Topology
+from topos.topology import Nic, Topology
 
 Walk = Callable[[EcmpTables, int, int, int, int], tuple[int, ...]]
 """(tables, seed, flow hash, source switch, destination's position in attach) -> switches passed."""
@@ -40,7 +41,9 @@ def ecmp(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tup
     return tuple(walked)
 
 
-POLICIES: dict[str, Walk] = {"hashed": hashed, "ecmp": ecmp}
+POLICIES: dict[str, Walk | None] = {"hashed": hashed, "ecmp": ecmp, "scatter": None}
+"""The walk of a flow's packets. None under `scatter` (PacketScatter in Raiciu et al., SIGCOMM 2011), where
+every packet takes any of the shortest paths, all equally likely, and a flow has none of its own."""
 
 
 def path(
@@ -48,20 +51,31 @@ def path(
 ) -> tuple[int, ...]:
     """Node indices from the source host to the destination host that packets of `five_tuple` pass.
 
-    A host with several NICs uses the one that holds the tuple's address. Raises UsageError for an unknown
-    policy, an address no host has, a flow of a host to itself, or NICs that no path joins (in a dual-homed
-    FatTree, a host's first and another's second).
+    Raises UsageError for an unknown policy, one under which flows have no path, and as `ends` does.
     """
     if policy not in POLICIES:
         raise UsageError(f"unknown routing policy '{policy}': choose one of {', '.join(POLICIES)}")
+    walk = POLICIES[policy]
+    if walk is None:
+        raise UsageError(f"with routing policy '{policy}' every packet of a flow takes a path of its own")
+    src, dst, target = ends(topology, tables, five_tuple)
+    return (src.host, *walk(tables, seed, flow_hash(five_tuple), src.switch, target), dst.host)
+
+
+def ends(topology: Topology, tables: EcmpTables, five_tuple: FiveTuple) -> tuple[Nic, Nic, int]:
+    """The NICs a flow leaves and reaches, and the latter's switch as a position in `tables.attach`.
+
+    A host with several NICs uses the one that holds the tuple's address. Raises UsageError for an address no
+    host has, a flow of a host to itself, or NICs that no path joins (in a dual-homed FatTree, a host's first
+    and another's second).
+    """
     src, dst = topology.nic_by_ip(five_tuple.src), topology.nic_by_ip(five_tuple.dst)
     if src.host == dst.host:
         raise UsageError(f"{five_tuple.src} and {five_tuple.dst} are the same host: nothing to route")
     target = tables.attach.index(dst.switch)
-    walked = POLICIES[policy](tables, seed, flow_hash(five_tuple), src.switch, target)
-    if walked[-1] != dst.switch:
+    if not tables.path_count(src.switch, target):
         raise UsageError(f"no path joins {src.name} ({src.ip}) and {dst.name} ({dst.ip}): use another NIC")
-    return (src.host, *walked, dst.host)
+    return src, dst, target
 
 
 def _unrank(group: Group, rank: int) -> tuple[int, int]:

@@ -173,6 +173,8 @@ def _ports(spec: RunSpec, topology: Topology, goodput_mbps: float) -> tuple[Port
                 PortRow(
                     len(rows), node.name, peer.name, layer, tx_bytes // 1500, tx_bytes,
                     rng.randrange(40), rng.randrange(1, most_pkts + 1), busy, busy,
+                    0 if "host" in layer else round(tx_bytes // 1500 * spec.link.loss),
+                    tx_bytes // 15000 if spec.link.ecn_pkts else 0,
                 )
             )  # fmt: skip
     return tuple(rows)

@@ -49,13 +49,16 @@ def plan_for(spec: RunSpec, topology: Topology) -> NetworkPlan:
 def network_plan(
     topology: Topology, tables: EcmpTables, link: LinkSpec, policy: str, seed: int
 ) -> NetworkPlan:
-    """Ports, NICs and forwarding groups of `topology` with every link alike."""
+    """Ports, NICs and forwarding groups of `topology` with every link alike, but that hosts' links lose
+    nothing at random."""
     ports = 2 * len(topology.links)
     queue_pkts = np.full(ports, 0 if link.queue_bytes else link.queue_pkts, np.uint32)
     queue_bytes = np.full(ports, link.queue_bytes, np.uint64)
     nic_ports = [uplink(nic.link) for nic in topology.nics]
     queue_pkts[nic_ports] = link.nic_queue_pkts
     queue_bytes[nic_ports] = 0
+    loss = np.full(ports, link.loss)
+    loss[nic_ports] = loss[[downlink(nic.link) for nic in topology.nics]] = 0.0
     position = {node: i for i, node in enumerate(tables.attach)}
     fib, offsets, member_port, member_paths = _port_groups(topology, tables)
     return NetworkPlan(
@@ -63,6 +66,8 @@ def network_plan(
         delay_ps=np.full(ports, round(link.delay_us * PS_PER_US), np.int64),
         queue_pkts=queue_pkts,
         queue_bytes=queue_bytes,
+        loss=loss,
+        ecn_pkts=np.full(ports, link.ecn_pkts, np.uint32),
         far_node=np.array([end for each in topology.links for end in (each.b, each.a)], np.uint32),
         nic_ip=np.array([int(ipaddress.IPv4Address(nic.ip)) for nic in topology.nics], np.uint32),
         nic_attach_node=np.array([nic.switch for nic in topology.nics], np.uint32),

@@ -123,8 +123,8 @@ def _counted(points: Sequence[Judged]) -> list[Section]:
 
 
 _COUNTED_BY_CORE = (
-    "injected", "delivered", "dropped", "hops", "ring_drops", "send_refused", "no_memory", "no_such_host",
-    "not_ipv4", "oversized",
+    "injected", "delivered", "dropped", "lost", "hops", "ring_drops", "send_refused", "no_memory",
+    "no_such_host", "not_ipv4", "oversized",
 )  # fmt: skip
 
 

@@ -17,11 +17,16 @@ std::vector<PortConfig> ports_of(const nb::object& plan) {
   const auto delays = column<std::int64_t>(plan, "delay_ps");
   const auto pkts = column<std::uint32_t>(plan, "queue_pkts");
   const auto bytes = column<std::uint64_t>(plan, "queue_bytes");
-  if (delays.size() != rates.size() || pkts.size() != rates.size() || bytes.size() != rates.size()) {
+  const auto loss = column<double>(plan, "loss");
+  const auto marks = column<std::uint32_t>(plan, "ecn_pkts");
+  if (delays.size() != rates.size() || pkts.size() != rates.size() || bytes.size() != rates.size() ||
+      loss.size() != rates.size() || marks.size() != rates.size()) {
     throw std::invalid_argument("network plan: the ports' columns differ in length");
   }
   std::vector<PortConfig> ports(rates.size());
-  for (std::size_t i = 0; i < ports.size(); ++i) ports[i] = {rates[i], delays[i], pkts[i], bytes[i]};
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    ports[i] = {rates[i], delays[i], pkts[i], bytes[i], threshold(loss[i]), marks[i]};
+  }
   return ports;
 }
 
@@ -53,6 +58,7 @@ ForwardingTable table_of(const nb::object& plan) {
 Policy policy_of(const std::string& name) {
   if (name == "hashed") return Policy::hashed;
   if (name == "ecmp") return Policy::ecmp;
+  if (name == "scatter") return Policy::scatter;
   throw std::invalid_argument("the fabric knows no routing policy '" + name + "'");
 }
 
@@ -61,6 +67,7 @@ struct Delivery {
   NicId nic;
   Time when;
   bool dropped;
+  Ecn ecn;
 };
 
 // Plays back whatever the caller injects; the hosts only write down what happened.
@@ -68,7 +75,7 @@ class VirtualFabric {
  public:
   explicit VirtualFabric(const nb::object& plan) : network_(network_config(plan)) {}
 
-  PacketId inject(Time when, NicId source, std::uint32_t size_bytes, const FiveTuple& flow) {
+  PacketId inject(Time when, NicId source, std::uint32_t size_bytes, const FiveTuple& flow, Ecn ecn) {
     if (source >= network_.nics().size()) throw std::invalid_argument("there is no such NIC");
     network_.run_until(when, *this);
     const NicId destination = network_.find_nic(flow.dst);
@@ -76,6 +83,7 @@ class VirtualFabric {
     const PacketId id = network_.pool().acquire();
     if (id == kNone) throw std::length_error("every packet descriptor is in use");
     network_.pool()[id].size_bytes = size_bytes;
+    network_.pool()[id].ecn = ecn;
     network_.inject(id, source, destination, flow_hash(flow), when, *this);
     return id;
   }
@@ -93,7 +101,7 @@ class VirtualFabric {
 
  private:
   void finish(PacketId id, std::uint32_t where, Time when, bool dropped) {
-    log_.push_back({id, where, when, dropped});
+    log_.push_back({id, where, when, dropped, network_.pool()[id].ecn});
     network_.pool().release(id);
   }
 
@@ -107,16 +115,20 @@ void bind_virtual(nb::module_& module) {
       .def(
           "inject",
           [](VirtualFabric& self, Time when_ps, NicId nic, std::uint32_t size_bytes,
-             const std::tuple<std::uint32_t, std::uint32_t, std::uint8_t, std::uint16_t, std::uint16_t>& flow) {
+             const std::tuple<std::uint32_t, std::uint32_t, std::uint8_t, std::uint16_t, std::uint16_t>& flow,
+             std::uint8_t ecn) {
             const auto& [src, dst, proto, sport, dport] = flow;
-            return self.inject(when_ps, nic, size_bytes, FiveTuple{src, dst, proto, sport, dport});
+            if (ecn > 3) throw std::invalid_argument("an ECN field has two bits");
+            return self.inject(when_ps, nic, size_bytes, FiveTuple{src, dst, proto, sport, dport}, Ecn{ecn});
           },
-          "when_ps"_a, "nic"_a, "size_bytes"_a, "flow"_a)
+          "when_ps"_a, "nic"_a, "size_bytes"_a, "flow"_a, "ecn"_a = 0)
       .def(
           "run_until",
           [](VirtualFabric& self, Time limit_ps) {
             nb::list out;
-            for (const auto& d : self.run_until(limit_ps)) out.append(nb::make_tuple(d.id, d.nic, d.when, d.dropped));
+            for (const auto& d : self.run_until(limit_ps)) {
+              out.append(nb::make_tuple(d.id, d.nic, d.when, d.dropped, static_cast<int>(d.ecn)));
+            }
             return out;
           },
           "limit_ps"_a)
@@ -141,6 +153,7 @@ void bind_virtual(nb::module_& module) {
         out["injected"] = network.totals().injected;
         out["delivered"] = network.totals().delivered;
         out["dropped"] = network.totals().dropped;
+        out["lost"] = network.totals().lost;
         out["hops"] = network.totals().hops;
         out["in_flight"] = self.network().pool().in_use();
         return out;
@@ -181,16 +194,22 @@ void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::
   std::vector<std::uint64_t> tx_packets;
   std::vector<std::uint64_t> tx_bytes;
   std::vector<std::uint64_t> drops;
+  std::vector<std::uint64_t> losses;
+  std::vector<std::uint64_t> marks;
   std::vector<std::uint32_t> max_queue;
   for (const auto& port : ports) {
     tx_packets.push_back(port.tx_packets);
     tx_bytes.push_back(port.tx_bytes);
     drops.push_back(port.drops);
+    losses.push_back(port.losses);
+    marks.push_back(port.marks);
     max_queue.push_back(port.max_queue_pkts);
   }
   out["tx_packets"] = to_array(std::move(tx_packets));
   out["tx_bytes"] = to_array(std::move(tx_bytes));
   out["drops"] = to_array(std::move(drops));
+  out["losses"] = to_array(std::move(losses));
+  out["marks"] = to_array(std::move(marks));
   out["max_queue_pkts"] = to_array(std::move(max_queue));
   out["queued_pkts"] = to_array(std::vector<std::uint32_t>(queued.begin(), queued.end()));
 }

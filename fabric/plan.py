@@ -19,12 +19,18 @@ class NetworkPlan:
     Port i transmits towards node `far_node[i]`. `fib` is row-major S x A: a group number, or -1.
     Group g has the members `group_offsets[g]` up to `group_offsets[g + 1]`, each a port and the number
     of shortest paths from its far end to the destination's switch. A queue limit of 0 means none.
+
+    `loss` is the probability that a packet is lost on the wire behind a port, in [0, 1), drawn by a generator
+    of each port's own (`seed` and the port's number). `ecn_pkts`: an ECN-capable packet that finds as many
+    packets queued is marked; 0 marks none.
     """
 
     rate_bps: npt.NDArray[np.int64]
     delay_ps: npt.NDArray[np.int64]
     queue_pkts: npt.NDArray[np.uint32]
     queue_bytes: npt.NDArray[np.uint64]
+    loss: npt.NDArray[np.float64]
+    ecn_pkts: npt.NDArray[np.uint32]
     far_node: npt.NDArray[np.uint32]
     nic_ip: npt.NDArray[np.uint32]
     nic_attach_node: npt.NDArray[np.uint32]

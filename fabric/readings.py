@@ -7,18 +7,26 @@ from typing import TypedDict
 import numpy as np
 import numpy.typing as npt
 
+Departure = tuple[int, int, int, bool, int]
+"""Packet, NIC it reached (or port that dropped or lost it), when in ps, whether it was, and its ECN field."""
+
 
 class Counters(TypedDict):
-    """Packets handed in, out, lost, and held; `hops` counts arrivals at the far end of a link."""
+    """Packets handed in and out, dropped, lost at random, and held; `hops` counts arrivals at the far end of
+    a link. Of each port: `drops` (queue full or link cut), `losses` (at random, on the wire, after
+    transmission), `marks` (packets that became "congestion experienced" in its queue)."""
 
     injected: int
     delivered: int
     dropped: int
+    lost: int
     hops: int
     in_flight: int
     tx_packets: npt.NDArray[np.uint64]
     tx_bytes: npt.NDArray[np.uint64]
     drops: npt.NDArray[np.uint64]
+    losses: npt.NDArray[np.uint64]
+    marks: npt.NDArray[np.uint64]
     max_queue_pkts: npt.NDArray[np.uint32]
     queued_pkts: npt.NDArray[np.uint32]
 

@@ -96,7 +96,7 @@ def probes_for(
 
     Without `seen`, subflows are where they are planned to be: true of the userspace path manager, unless one
     had to be tried from another port. With `seen` (SocketTable.read) they are where they are.
-    0.1 ms a probe at k=8. Raises UsageError for a routing policy without fixed paths.
+    0.1 ms a probe at k=8. Where every packet has a path of its own, so has every ping.
     """
     wanted = _thinned(flows, spec.transport.subflows, most)
     paths = _planned(spec, topology, wanted) if seen is None else _found(wanted, seen)

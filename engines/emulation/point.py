@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import topos
-from engines.emulation import mptcp_genl, netstat, observing, steering, wire
+from engines.emulation import host_sysctls, mptcp_genl, netstat, observing, steering, wire
 from engines.emulation.cpu import read_softnet
 from engines.emulation.driver import TrafficDriver
 from engines.emulation.fabric_dataplane import FabricDataPlane, default_tuning, other_cpu, receive_cpu_mask
@@ -100,8 +100,8 @@ class Point:
         )
 
     def _sysctls(self) -> dict[str, str]:
-        sysctls = {"net.ipv4.tcp_no_metrics_save": "1"}  # nothing one connection learns may help the next
-        return {**sysctls, **steering.sysctls(receive_cpu_mask(self._tuning)), **self._spec.transport.sysctls}
+        ours = {**host_sysctls.needed(self._spec), **steering.sysctls(receive_cpu_mask(self._tuning))}
+        return {**ours, **self._spec.transport.sysctls}
 
     def _steer(self, hosts: dict[str, HostRef]) -> None:
         """On kernels without a default mask the NICs must exist first."""

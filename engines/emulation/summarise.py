@@ -58,10 +58,13 @@ def summarise(
 def port_rows(spec: RunSpec, topology: Topology, readings: Readings) -> list[PortRow]:
     """What each port carried between the core's two snapshots."""
     capacity_bytes = spec.link.rate_mbps * 1e6 / 8 * readings.core_seconds
-    packets = readings.closed["tx_packets"] - readings.opened["tx_packets"]
-    bytes_ = readings.closed["tx_bytes"] - readings.opened["tx_bytes"]
-    drops = readings.closed["drops"] - readings.opened["drops"]
-    queue = readings.closed["max_queue_pkts"]
+    opened, closed = readings.opened, readings.closed
+    packets = closed["tx_packets"] - opened["tx_packets"]
+    bytes_ = closed["tx_bytes"] - opened["tx_bytes"]
+    drops = closed["drops"] - opened["drops"]
+    losses = closed["losses"] - opened["losses"]
+    marks = closed["marks"] - opened["marks"]
+    queue = closed["max_queue_pkts"]
     median = np.median(utilisation_pct(readings, spec.link.rate_mbps)[readings.opened_at :], axis=0)
     return [
         PortRow(
@@ -75,6 +78,8 @@ def port_rows(spec: RunSpec, topology: Topology, readings: Readings) -> list[Por
             max_queue_pkts=int(queue[port]),
             utilisation_pct=100 * float(bytes_[port]) / capacity_bytes,
             utilisation_median_pct=float(median[port]),
+            lost=int(losses[port]),
+            marked=int(marks[port]),
         )
         for port, (node, peer, layer) in enumerate(port_names(topology))
     ]
@@ -142,6 +147,8 @@ def _metrics(
         "packet_hops": closed["hops"] - opened["hops"],
         "packet_hops_per_s": (closed["hops"] - opened["hops"]) / readings.core_seconds,
         "drops": closed["dropped"] - opened["dropped"],
+        "lost": closed["lost"] - opened["lost"],
+        "marked": int((closed["marks"] - opened["marks"]).sum()),
         "retransmits": sum(row.retransmits for row in rows),
         "ring_drops": closed["ring_drops"] - opened["ring_drops"],
         "startup_s": max(row.up_s for row in rows),

@@ -16,7 +16,8 @@ namespace fabric {
 
 // hashed: one hash of the flow picks the whole path among all shortest ones (RipL).
 // ecmp:   every switch hashes the flow with a seed of its own (a real switch).
-enum class Policy : std::uint8_t { hashed, ecmp };
+// scatter: every packet takes one of all shortest paths, each as likely as another.
+enum class Policy : std::uint8_t { hashed, ecmp, scatter };
 
 struct GroupMember {
   PortId port;
@@ -67,7 +68,7 @@ class ForwardingTable {
   std::vector<GroupMember> members_;
 };
 
-// `hashed`: walks down to the path of this rank in the sorted list of all shortest paths, a hop at a
+// `hashed`, `scatter`: walks down to the path of this rank in the sorted list of all shortest paths, a hop at a
 // time; what remains of the rank travels in the packet.
 inline PortId next_by_rank(std::span<const GroupMember> group, std::uint32_t& rank) {
   for (const auto& member : group) {

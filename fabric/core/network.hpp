@@ -3,7 +3,7 @@
 // The owner injects packets at NICs and asks for everything due up to an instant; deliveries, drops and
 // unroutable packets are handed to `Hosts`, which must provide
 //     void deliver(PacketId, NicId, Time due);      // the last bit reached the host
-//     void dropped(PacketId, PortId, Time when);    // queue full, link cut, or no route behind this port
+//     void dropped(PacketId, PortId, Time when);    // queue full, link cut, lost on the wire, or no route behind
 // and then own the packet (release it, or inject it again). Nothing here knows which clock it is.
 #pragma once
 
@@ -17,6 +17,7 @@
 #include "core/forwarding.hpp"
 #include "core/packet.hpp"
 #include "core/port.hpp"
+#include "core/random.hpp"
 
 namespace fabric {
 
@@ -34,6 +35,7 @@ struct Totals {
   std::uint64_t injected = 0;
   std::uint64_t delivered = 0;
   std::uint64_t dropped = 0;
+  std::uint64_t lost = 0;  // at random, on a wire
   std::uint64_t hops = 0;
 };
 
@@ -41,23 +43,24 @@ class Network {
  public:
   explicit Network(NetworkConfig config)
       : pool_(checked(config).max_packets), calendar_(calendar_for(config.ports)), nics_(std::move(config.nics)),
-        nic_table_(nics_), table_(std::move(config.table)), policy_(config.policy), seed_(config.seed) {
+        nic_table_(nics_), table_(std::move(config.table)), policy_(config.policy), seed_(config.seed),
+        random_(config.seed, kNone) {
     ports_.reserve(config.ports.size());
     for (std::size_t i = 0; i < config.ports.size(); ++i) {
-      ports_.emplace_back(config.ports[i], config.far_nodes[i]);
+      ports_.emplace_back(config.ports[i], config.far_nodes[i], Random(config.seed, static_cast<PortId>(i)));
     }
   }
 
-  // Offers a packet to a NIC's transmit queue at time `now`. The packet's size is already set.
+  // Offers a packet to a NIC's transmit queue at time `now`. Its size and ECN field are already set.
   template <class Hosts>
   void inject(PacketId id, NicId source, NicId destination, std::uint32_t hash, Time now, Hosts& hosts) {
     Packet& packet = pool_[id];
     packet.injected = now;
     packet.flow_hash = hash;
     packet.destination = destination;
-    if (policy_ == Policy::hashed) {
+    if (policy_ != Policy::ecmp) {
       const auto paths = table_.paths(nics_[source].attach_node, nics_[destination].attach);
-      packet.path_rank = paths == 0 ? 0 : mix(hash, seed_) % paths;
+      packet.path_rank = paths <= 1 ? 0 : policy_ == Policy::hashed ? mix(hash, seed_) % paths : random_.below(paths);
     }
     ++totals_.injected;
     send(id, nics_[source].uplink, now, hosts);
@@ -93,13 +96,18 @@ class Network {
     Packet& packet = pool_[id];
     Port& port = ports_[packet.port];
     ++totals_.hops;
-    if (port.lost(packet)) {
-      port.count_lost();
+    if (port.was_cut(packet)) {
+      port.count_cut();
       ++totals_.dropped;
       hosts.dropped(id, packet.port, now);
       return;
     }
     port.advance(pool_, now);
+    if (port.loses()) {
+      ++totals_.lost;
+      hosts.dropped(id, packet.port, now);
+      return;
+    }
     const Nic& nic = nics_[packet.destination];
     if (packet.port == nic.downlink) {
       ++totals_.delivered;
@@ -120,8 +128,8 @@ class Network {
     if (node == nic.attach_node) return nic.downlink;
     const auto group = table_.group(node, nic.attach);
     if (group.empty()) return kNone;
-    return policy_ == Policy::hashed ? next_by_rank(group, packet.path_rank)
-                                     : next_by_hash(group, packet.flow_hash, switch_seed(seed_, node));
+    return policy_ == Policy::ecmp ? next_by_hash(group, packet.flow_hash, switch_seed(seed_, node))
+                                   : next_by_rank(group, packet.path_rank);
   }
 
   template <class Hosts>
@@ -165,6 +173,7 @@ class Network {
   ForwardingTable table_;
   Policy policy_;
   std::uint32_t seed_;
+  Random random_;  // of `scatter`
   std::vector<Port> ports_;
   Totals totals_;
 };

@@ -9,16 +9,21 @@
 
 namespace fabric {
 
+// The ECN field of an IP header (RFC 3168, section 5): a sender that understands marks says so by one of
+// the ECT codepoints, and a queue may then turn that into "congestion experienced".
+enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
+
 struct alignas(64) Packet {
   Time departure = 0;            // its last bit leaves the port it is in
   Time injected = 0;             // when its host handed it over
   std::uint32_t size_bytes = 0;  // as counted against rates and byte limits
   std::uint32_t flow_hash = 0;
-  std::uint32_t path_rank = 0;  // `hashed`: which of the remaining shortest paths
+  std::uint32_t path_rank = 0;  // `hashed`, `scatter`: which of the remaining shortest paths
   NicId destination = 0;
   PortId port = 0;
   PacketId next_in_port = kNone;
   std::uint32_t port_epoch = 0;
+  Ecn ecn = Ecn::not_ect;
 };
 static_assert(sizeof(Packet) == 64);
 

@@ -9,32 +9,38 @@
 #include <cstdint>
 
 #include "core/packet.hpp"
+#include "core/random.hpp"
 #include "core/units.hpp"
 
 namespace fabric {
 
-// What an administrator sets. A limit of 0 means none.
+// What an administrator sets. A limit of 0 means none, a mark of 0 never.
 struct PortConfig {
   std::int64_t rate_bps = 0;
   Time delay = 0;
   std::uint32_t limit_pkts = 0;
   std::uint64_t limit_bytes = 0;
+  std::uint64_t loss_below = 0;  // a packet is lost on the wire if a random 64-bit number is below this
+  std::uint32_t mark_pkts = 0;   // an ECN-capable packet that finds as many queued is marked
 };
 
 struct PortCounters {
   std::uint64_t tx_packets = 0;
   std::uint64_t tx_bytes = 0;
-  std::uint64_t drops = 0;
+  std::uint64_t drops = 0;   // queue full, or link cut
+  std::uint64_t losses = 0;  // at random, on the wire
+  std::uint64_t marks = 0;   // packets that became "congestion experienced" here
   std::uint32_t max_queue_pkts = 0;
 };
 
 class Port {
  public:
-  Port(const PortConfig& config, NodeId far_node)
-      : config_(config), far_node_(far_node), ps_per_byte_(kPsBits % config.rate_bps == 0 ? kPsBits / config.rate_bps : 0) {}
+  Port(const PortConfig& config, NodeId far_node, Random random)
+      : config_(config), far_node_(far_node), random_(random), ps_per_byte_(kPsBits % config.rate_bps == 0 ? kPsBits / config.rate_bps : 0) {}
 
   // Accepts the packet and returns its arrival time at the far end, or kNever when the queue is full
-  // or the link is down. Drop-tail; the packet in transmission counts as queued.
+  // or the link is down. Drop-tail; the packet in transmission counts as queued. Marks by the length the
+  // packet finds, as DCTCP's switches do (Alizadeh et al., SIGCOMM 2010, section 3.1).
   Time enqueue(PacketPool& pool, PacketId id, Time now) {
     advance(pool, now);
     Packet& packet = pool[id];
@@ -42,6 +48,7 @@ class Port {
       ++counters_.drops;
       return kNever;
     }
+    if (config_.mark_pkts != 0 && queued_pkts_ >= config_.mark_pkts) mark(packet);
     packet.departure = std::max(now, busy_until_) + transmission_time(packet.size_bytes);
     packet.next_in_port = kNone;
     packet.port_epoch = epoch_;
@@ -78,8 +85,16 @@ class Port {
     busy_until_ = now;
   }
 
-  [[nodiscard]] bool lost(const Packet& packet) const { return packet.port_epoch != epoch_; }
-  void count_lost() { ++counters_.drops; }
+  [[nodiscard]] bool was_cut(const Packet& packet) const { return packet.port_epoch != epoch_; }
+  void count_cut() { ++counters_.drops; }
+
+  // Whether the packet that has crossed the wire was lost on it. To be asked once a packet.
+  bool loses() {
+    if (config_.loss_below == 0 || random_.next() >= config_.loss_below) return false;
+    ++counters_.losses;
+    return true;
+  }
+
   void restart_max_queue() { counters_.max_queue_pkts = queued_pkts_; }
 
   [[nodiscard]] Time transmission_time(std::uint32_t bytes) const {
@@ -99,6 +114,12 @@ class Port {
     return config_.limit_bytes == 0 || queued_bytes_ + size_bytes <= config_.limit_bytes;
   }
 
+  void mark(Packet& packet) {
+    if (packet.ecn == Ecn::not_ect || packet.ecn == Ecn::ce) return;
+    packet.ecn = Ecn::ce;
+    ++counters_.marks;
+  }
+
   Time busy_until_ = 0;
   PacketId head_ = kNone;
   PacketId tail_ = kNone;
@@ -107,6 +128,7 @@ class Port {
   std::uint64_t queued_bytes_ = 0;
   PortConfig config_;
   NodeId far_node_;
+  Random random_;
   bool up_ = true;
   Time ps_per_byte_;  // 0 where it is not a whole number
   PortCounters counters_;

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "core/hash.hpp"
+#include "core/packet.hpp"
 
 namespace fabric {
 
@@ -49,6 +50,11 @@ inline std::uint16_t load16(const std::uint8_t* at) {
   return static_cast<std::uint16_t>(at[0] << 8 | at[1]);
 }
 
+inline void store16(std::uint8_t* at, std::uint16_t value) {
+  at[0] = static_cast<std::uint8_t>(value >> 8);
+  at[1] = static_cast<std::uint8_t>(value);
+}
+
 inline std::uint32_t load32(const std::uint8_t* at) {
   std::uint32_t value;
   std::memcpy(&value, at, sizeof value);
@@ -75,6 +81,22 @@ inline std::optional<FiveTuple> five_tuple(std::span<const std::uint8_t> frame) 
     flow.dport = detail::load16(frame.data() + transport + 2);
   }
   return flow;
+}
+
+// Of an IPv4 frame.
+inline Ecn ecn_of(const std::uint8_t* frame) { return Ecn(frame[ETH_HLEN + 1] & 0x03U); }
+
+// Makes an IPv4 frame "congestion experienced" and its header's checksum right (RFC 1624, equation 3).
+// Transport checksums do not cover the field.
+inline void mark_ce(std::uint8_t* frame) {
+  if (ecn_of(frame) == Ecn::ce) return;
+  std::uint8_t* ip = frame + ETH_HLEN;
+  const std::uint32_t before = detail::load16(ip);
+  ip[1] |= static_cast<std::uint8_t>(Ecn::ce);
+  std::uint32_t sum = (~detail::load16(ip + 10) & 0xFFFFU) + (~before & 0xFFFFU) + detail::load16(ip);
+  sum = (sum & 0xFFFFU) + (sum >> 16);
+  sum = (sum & 0xFFFFU) + (sum >> 16);
+  detail::store16(ip + 10, static_cast<std::uint16_t>(~sum));
 }
 
 }  // namespace fabric

@@ -26,6 +26,7 @@ nb::dict to_dict(const Snapshot& s) {
   out["injected"] = s.totals.injected;
   out["delivered"] = s.totals.delivered;
   out["dropped"] = s.totals.dropped;
+  out["lost"] = s.totals.lost;
   out["hops"] = s.totals.hops;
   out["in_flight"] = s.in_flight;
   out["ring_drops"] = s.health.ring_drops;

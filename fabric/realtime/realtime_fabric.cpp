@@ -142,6 +142,7 @@ void RealtimeFabric::accept(const ReceivedFrame& received, Time at) {
   slot.length = static_cast<std::uint16_t>(received.bytes.size() - FrameSlot::kHeader);
   std::copy(received.bytes.begin(), received.bytes.end(), slot.bytes.begin());
   network_.pool()[id].size_bytes = slot.length;
+  network_.pool()[id].ecn = ecn_of(slot.frame());
   const Time stamped = (received.realtime_ns - real_epoch_ns_) * kNanosecond;
   network_.inject(id, source, destination, flow_hash(*flow), std::clamp(stamped, Time{0}, at), *this);
 }
@@ -169,6 +170,7 @@ void RealtimeFabric::sample_queues(Time at) {
 void RealtimeFabric::deliver(PacketId id, NicId nic, Time due) {
   FrameSlot& slot = frames_[id];
   std::copy(ends_[nic].mac.begin(), ends_[nic].mac.end(), slot.frame());
+  if (network_.pool()[id].ecn == Ecn::ce) mark_ce(slot.frame());
   batch_.add(ends_[nic].ifindex, slot);
   in_batch_.push_back({id, due});
   if (batch_.full()) flush();

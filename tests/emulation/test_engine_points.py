@@ -64,7 +64,7 @@ def check_physics(result: RunResult, flows: int) -> None:
     before, after = (result.provenance["counters"][when] for when in ("before", "after"))
     for name in ("not_ipv4", "no_such_host", "oversized", "no_memory", "send_refused"):
         assert after[name] == 0, name
-    assert after["injected"] == after["delivered"] + after["dropped"] + after["in_flight"]
+    assert after["injected"] == sum(after[fate] for fate in ("delivered", "dropped", "lost", "in_flight"))
     assert sum(port.drops for port in result.ports) == after["dropped"] - before["dropped"]
     assert all(0 <= port.utilisation_pct <= 100.5 for port in result.ports)
     assert all(port.max_queue_pkts <= 100 for port in result.ports)

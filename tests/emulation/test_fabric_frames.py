@@ -46,7 +46,7 @@ class Lab(NamedTuple):
 
 
 @contextmanager
-def lab(rate_bps: int = 1_000_000_000, queue_pkts: int = 1000) -> Iterator[Lab]:
+def lab(rate_bps: int = 1_000_000_000, queue_pkts: int = 1000, ecn_pkts: int = 0) -> Iterator[Lab]:
     """Three host ends in a namespace of their own, raw sockets on them, and a running fabric."""
     holder = subprocess.Popen(["unshare", "--net", "sleep", "60"])
     wait_for_namespace(holder.pid)
@@ -54,7 +54,7 @@ def lab(rate_bps: int = 1_000_000_000, queue_pkts: int = 1000) -> Iterator[Lab]:
         run(f"ip link add n{i} type veth peer name h{i} netns {holder.pid} address {MACS[i]}")
         run(f"ip link set n{i} up")
     ends = [call_in_netns(holder.pid, partial(open_end, f"h{i}")) for i in range(HOSTS)]
-    plan = one_switch(HOSTS, rate_bps=rate_bps, queue_pkts=queue_pkts)
+    plan = one_switch(HOSTS, rate_bps=rate_bps, queue_pkts=queue_pkts, ecn_pkts=ecn_pkts)
     fabric = RealtimeFabric(plan, [socket.if_nametoindex(f"n{i}") for i in range(HOSTS)], MACS)
     fabric.start()
     try:
@@ -86,11 +86,20 @@ def open_end(name: str) -> socket.socket:
     return end
 
 
-def udp_frame(src: int, dst: int, payload: bytes) -> bytes:
+def udp_frame(src: int, dst: int, payload: bytes, tos: int = 0, number: int = 0) -> bytes:
+    """`number` is the IP header's identification: the way to any checksum."""
     source, destination = struct.pack("!I", ip("10.0.0.1") + src), struct.pack("!I", ip("10.0.0.1") + dst)
-    header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28 + len(payload), 0, 0, 64, 17, 0, source, destination)
+    fields = 0x45, tos, 28 + len(payload), number, 0, 64, 17
+    header = struct.pack("!BBHHHBBH4s4s", *fields, 0, source, destination)
+    header = struct.pack("!BBHHHBBH4s4s", *fields, ip_checksum(header), source, destination)
     udp = struct.pack("!HHHH", 1000 + src, 2000 + dst, 8 + len(payload), 0)
     return GATEWAY + bytes.fromhex(MACS[src].replace(":", "")) + b"\x08\x00" + header + udp + payload
+
+
+def ip_checksum(header: bytes) -> int:
+    """RFC 1071; 0 for a header that holds its own right checksum."""
+    words: tuple[int, ...] = struct.unpack(f"!{len(header) // 2}H", header)
+    return -sum(words) % 0xFFFF
 
 
 def next_ipv4(end: socket.socket) -> bytes:
@@ -166,6 +175,46 @@ def odd_frames_are_counted_not_carried() -> None:
         assert snapshot["injected"] == 0
 
 
+def frame_with_checksum(checksum: int, payload: bytes, tos: int) -> bytes:
+    plain = udp_frame(0, 1, payload, tos)
+    frame = udp_frame(
+        0, 1, payload, tos, number=(ip_checksum(plain[14:24] + plain[26:34]) - checksum) % 0xFFFF
+    )
+    assert frame[24:26] == struct.pack("!H", checksum)
+    return frame
+
+
+def a_full_queue_marks_who_can_be_marked() -> None:
+    """In both directions of the address range, so that the checksum's carries are met too."""
+    not_ect, ect1, ect0, ce = range(4)
+    dscp = 0xB8
+    with lab(rate_bps=100_000, ecn_pkts=4) as (fabric, ends):
+        sent = {}
+        for number in range(40):  # 10 ms each on the wire
+            ecn = number % 4
+            payload = number.to_bytes(4, "big") + bytes(79)
+            # Small checksums are where adding to them carries.
+            sent[number] = frame_with_checksum(number // 4, payload, dscp | ecn), ecn
+            ends[0].send(sent[number][0])
+        frames = [next_ipv4(ends[1]) for _ in sent]
+        marks = int(fabric.snapshot()["marks"].sum())
+    fields = {int.from_bytes(frame[42:46], "big"): frame[15] & 3 for frame in frames}
+    assert list(fields) == list(sent)
+    for number, frame in enumerate(frames):
+        before, ecn = sent[number]
+        assert ip_checksum(frame[14:34]) == 0
+        if fields[number] == ecn:
+            assert frame[6:] == before[6:]
+        else:
+            assert (ecn in {ect0, ect1}, fields[number], frame[15] & 0xFC) == (True, ce, dscp)
+            assert (frame[6:15], frame[16:24], frame[26:]) == (before[6:15], before[16:24], before[26:])
+    marked = [number for number, field in fields.items() if field != sent[number][1]]
+    assert marks == len(marked)
+    assert min(marked) >= 4
+    assert len(marked) >= 15, "only a machine that paused while sending leaves the queue short"
+    assert all(fields[number] == not_ect for number, (_, ecn) in sent.items() if ecn == not_ect)
+
+
 def a_cut_link_carries_nothing_until_it_heals() -> None:
     with lab() as (fabric, ends):
         fabric.set_port_up(0, False)
@@ -216,6 +265,7 @@ def queue_lengths_are_sampled_exactly() -> None:
         every_frame_arrives_once_in_order_and_whole,
         a_frame_takes_its_transmission_times,
         odd_frames_are_counted_not_carried,
+        a_full_queue_marks_who_can_be_marked,
         a_cut_link_carries_nothing_until_it_heals,
         queue_lengths_are_sampled_exactly,
     ],

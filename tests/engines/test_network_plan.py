@@ -16,7 +16,7 @@ from controllers.routing import path
 from engines.network_plan import downlink, network_plan, plan_for, port_names, uplink
 from engines.spec import LinkSpec, RunSpec, TopologySpec
 from fabric import _core
-from topos.topology import Topology
+from topos.topology import Builder, Layer, Topology
 
 TCP = 6
 SEED = 4242
@@ -57,6 +57,87 @@ def test_core_and_routing_agree_on_every_path(kind: str, params: dict[str, int],
         ports = rng.randrange(1024, 65536), rng.randrange(1024, 65536)
         flow = FiveTuple(topology.nics[source].ip, topology.nics[target].ip, TCP, *ports)
         assert walked(topology, policy, flow, source) == list(path(topology, tables, policy, SEED, flow))
+
+
+def scattered(seed: int, packets: int = 4000) -> tuple[Topology, list[int]]:
+    """Packets of one flow across a k=8 tree: how many each port sent."""
+    topology = topos.build("fat_tree", {"k": 8})
+    plan = network_plan(
+        topology, ecmp_groups(topology), LinkSpec(10.0, queue_pkts=0, nic_queue_pkts=0), "scatter", seed
+    )
+    fabric = _core.VirtualFabric(plan)
+    source, target = topology.nics[0], topology.nics[-1]
+    for _ in range(packets):
+        fabric.inject(0, 0, 1500, (number(source.ip), number(target.ip), TCP, 1000, 80))
+    fabric.run_until(10**15)
+    assert fabric.counters()["delivered"] == packets
+    return topology, fabric.counters()["tx_packets"].tolist()
+
+
+def test_scattered_packets_of_one_flow_use_all_paths_evenly() -> None:
+    topology, sent = scattered(SEED)
+    by_layer: dict[str, list[int]] = {}
+    for (_, _, layer), packets in zip(port_names(topology), sent, strict=True):
+        if packets:
+            by_layer.setdefault(layer, []).append(packets)
+    used = {layer: len(counts) for layer, counts in by_layer.items()}
+    assert used == {
+        "host-edge": 1,
+        "edge-agg": 4,
+        "agg-core": 16,
+        "core-agg": 16,
+        "agg-edge": 4,
+        "edge-host": 1,
+    }
+    for counts in by_layer.values():
+        assert sum(counts) == 4000
+        assert max(abs(count - 4000 / len(counts)) for count in counts) < 5 * (4000 / len(counts)) ** 0.5
+
+
+def test_scattering_is_uniform_over_whole_paths_where_next_hops_have_different_numbers_of_them() -> None:
+    """Two next hops, one with a single path behind it and one with three: a quarter and three quarters."""
+    net = Builder("lopsided", {})
+    a, b, thin, fat, *middle = (
+        net.switch(name, Layer.EDGE) for name in ("a", "b", "t", "f", "m0", "m1", "m2", "n")
+    )
+    for host, switch, address in (("h0", a, "10.0.0.1"), ("h1", b, "10.0.0.2")):
+        net.attach(net.host(host), switch, address)
+    for left, right in [(a, thin), (a, fat), (thin, middle[3]), *((fat, m) for m in middle[:3])]:
+        net.link(left, right)
+    for m in middle:
+        net.link(m, b)
+    topology = net.build()
+    plan = network_plan(
+        topology, ecmp_groups(topology), LinkSpec(10.0, queue_pkts=0, nic_queue_pkts=0), "scatter", SEED
+    )
+    fabric = _core.VirtualFabric(plan)
+    for _ in range(4000):
+        fabric.inject(0, 0, 1500, (number("10.0.0.1"), number("10.0.0.2"), TCP, 1000, 80))
+    fabric.run_until(10**15)
+    sent = dict(
+        zip(
+            ((a, b) for a, b, _ in port_names(topology)),
+            fabric.counters()["tx_packets"].tolist(),
+            strict=True,
+        )
+    )
+    assert sent["a", "t"] + sent["a", "f"] == 4000
+    assert abs(sent["a", "t"] - 1000) < 5 * 750**0.5
+    assert all(abs(sent[name, "b"] - 1000) < 5 * 750**0.5 for name in ("m0", "m1", "m2", "n"))
+
+
+def test_scattering_follows_from_the_seed() -> None:
+    assert scattered(1, 200)[1] == scattered(1, 200)[1] != scattered(2, 200)[1]
+
+
+def test_hosts_links_lose_nothing_and_all_ports_mark() -> None:
+    topology = topos.build("fat_tree", {"k": 4})
+    plan = network_plan(
+        topology, ecmp_groups(topology), LinkSpec(10.0, loss=0.25, ecn_pkts=20), "hashed", SEED
+    )
+    for (_, _, layer), loss in zip(port_names(topology), plan.loss.tolist(), strict=True):
+        assert loss == (0.0 if "host" in layer else 0.25)
+    assert set(plan.ecn_pkts.tolist()) == {20}
 
 
 def test_hashes_are_the_same_in_both_languages() -> None:
@@ -101,7 +182,7 @@ def test_a_dual_homed_tree_forwards_within_each_plane() -> None:
         assert all(topology.link_between(x, y) >= 0 for x, y in pairwise(nodes))
 
 
-@pytest.mark.parametrize("policy", ["hashed", "ecmp"])
+@pytest.mark.parametrize("policy", ["hashed", "ecmp", "scatter"])
 def test_a_packet_to_a_plane_that_is_not_joined_is_dropped_and_the_core_goes_on(policy: str) -> None:
     topology = topos.build("dual_homed_fat_tree", {"k": 4})
     plan = network_plan(topology, ecmp_groups(topology), LinkSpec(10.0), policy, SEED)
@@ -110,6 +191,6 @@ def test_a_packet_to_a_plane_that_is_not_joined_is_dropped_and_the_core_goes_on(
     for nic in there:
         fabric.inject(0, topology.nics.index(here[0]), 1500, (number(here[0].ip), number(nic.ip), TCP, 1, 2))
     log = fabric.run_until(10**14)
-    assert sorted(dropped for _, _, _, dropped in log) == [False, True]
+    assert sorted(departure[3] for departure in log) == [False, True]
     counters = fabric.counters()
     assert (counters["delivered"], counters["dropped"], counters["in_flight"]) == (1, 1, 0)

@@ -17,7 +17,12 @@ def ip(text: str) -> int:
 
 
 def one_switch(
-    hosts: int = 2, rate_bps: int = 10_000_000, delay_ps: int = 0, queue_pkts: int = 100, queue_bytes: int = 0
+    hosts: int = 2,
+    rate_bps: int = 10_000_000,
+    delay_ps: int = 0,
+    queue_pkts: int = 100,
+    queue_bytes: int = 0,
+    ecn_pkts: int = 0,
 ) -> NetworkPlan:
     """Hosts 0..n-1 (10.0.0.1 ...) on one switch (node n). Host i's uplink is port 2i, its downlink 2i+1."""
     ports = 2 * hosts
@@ -27,6 +32,8 @@ def one_switch(
         delay_ps=np.full(ports, delay_ps, np.int64),
         queue_pkts=np.full(ports, queue_pkts, np.uint32),
         queue_bytes=np.full(ports, queue_bytes, np.uint64),
+        loss=np.zeros(ports),
+        ecn_pkts=np.full(ports, ecn_pkts, np.uint32),
         far_node=np.array(far, np.uint32),
         nic_ip=np.array([ip("10.0.0.1") + i for i in range(hosts)], np.uint32),
         nic_attach_node=np.full(hosts, hosts, np.uint32),
@@ -65,6 +72,8 @@ def chain(rates_bps: Sequence[int], delays_ps: Sequence[int], queue_pkts: int = 
         delay_ps=np.repeat(np.array(delays_ps, np.int64), 2),
         queue_pkts=np.full(2 * links, queue_pkts, np.uint32),
         queue_bytes=np.zeros(2 * links, np.uint64),
+        loss=np.zeros(2 * links),
+        ecn_pkts=np.zeros(2 * links, np.uint32),
         far_node=np.array([n for i in range(links) for n in (i + 1, i)], np.uint32),
         nic_ip=np.array([ip("10.0.0.1"), ip("10.0.0.2")], np.uint32),
         nic_attach_node=np.array([1, last - 1], np.uint32),

@@ -25,14 +25,14 @@ def test_a_hop_takes_transmission_plus_propagation() -> None:
     fabric = VirtualFabric(chain([10_000_000, 5_000_000, 20_000_000], [1 * US, 2 * US, 3 * US]))
     packet = fabric.inject(7 * US, 0, 1500, flow(A, B))
     # 12000 bits at 10, 5 and 20 Mb/s: 1.2, 2.4 and 0.6 ms; propagation 6 us in all
-    assert fabric.run_until(FOREVER) == [(packet, 1, 7 * US + 4200 * US + 6 * US, False)]
+    assert fabric.run_until(FOREVER) == [(packet, 1, 7 * US + 4200 * US + 6 * US, False, 0)]
 
 
 def test_back_to_back_packets_leave_a_transmission_time_apart() -> None:
     fabric = VirtualFabric(one_switch(rate_bps=1_000_000))
     for _ in range(3):
         fabric.inject(0, 0, 125, flow(A, B))  # 1 ms each
-    arrivals = [when for _, _, when, _ in fabric.run_until(FOREVER)]
+    arrivals = [departure[2] for departure in fabric.run_until(FOREVER)]
     assert arrivals == [2 * MS, 3 * MS, 4 * MS]
 
 
@@ -119,7 +119,7 @@ def test_every_packet_is_delivered_or_dropped_once_and_flows_keep_their_order(
 
     def settle(until: int) -> None:
         nonlocal lost
-        for packet, _, _, dropped in fabric.run_until(until):
+        for packet, _, _, dropped, _ in fabric.run_until(until):
             pair, serial = live.pop(packet)
             lost += dropped
             if not dropped:

@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from engines.emulation.host_sysctls import needed
+from engines.spec import LinkSpec, RunSpec
+
+
+def test_links_that_mark_want_hosts_that_ask_for_it() -> None:
+    assert needed(RunSpec(LinkSpec(10.0, ecn_pkts=20)))["net.ipv4.tcp_ecn"] == "1"
+
+
+def test_nothing_else_touches_what_a_kernel_does_by_default() -> None:
+    assert needed(RunSpec(LinkSpec(10.0))) == {"net.ipv4.tcp_no_metrics_save": "1"}
