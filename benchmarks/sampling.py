@@ -34,7 +34,8 @@ from engines.emulation.cpu import CpuSampler
 from engines.emulation.fabric_dataplane import FabricDataPlane, default_tuning, receive_cpu_mask
 from engines.emulation.hosts import HostOptions
 from engines.emulation.inside import Inside
-from engines.emulation.iperf3 import Iperf3Driver, Iperf3Flow, prefer_congestion_control
+from engines.emulation.iperf3 import Iperf3Driver, prefer_congestion_control
+from engines.emulation.iperf3_traffic import iperf3_flow
 from engines.emulation.isolation import spawn_inside
 from engines.emulation.lock import emulation_lock
 from engines.emulation.netns import sysctl_path
@@ -44,7 +45,7 @@ from engines.emulation.path_pings import PathPinger, Probe, probes_for
 from engines.emulation.provenance import machine
 from engines.emulation.sock_diag import SocketSampler
 from engines.emulation.socket_table import SocketTable
-from engines.emulation.traffic import is_data, planned_flows, subflow_paths
+from engines.emulation.traffic import default_cc, is_data, planned_flows, subflow_paths
 from engines.network_plan import plan_for
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 from fabric.errors import RefabricError, RunError
@@ -166,14 +167,9 @@ def under_traffic(spec: RunSpec) -> Iterator[Network]:
         if subflows > 1:
             paths = subflow_paths(topology, subflows)
             watcher = stack.enter_context(PathManager(refs, subflows, is_data, paths))
-        prefer_congestion_control(refs, spec.transport.cc)
-        flows = [
-            Iperf3Flow(f.flow, hosts[f.src], hosts[f.dst], f.src_ip, f.dst_ip, f.port, f.cport)
-            for f in planned
-        ]
-        driver = stack.enter_context(
-            Iperf3Driver(flows, sampler, raw, seconds=3600, cc=spec.transport.cc, mptcp=subflows > 1)
-        )
+        prefer_congestion_control({hosts[name]: cc for name, cc in default_cc(planned).items()})
+        flows = [iperf3_flow(flow, hosts) for flow in planned]
+        driver = stack.enter_context(Iperf3Driver(flows, sampler, raw, seconds=3600))
         driver.start_servers()
         driver.start_clients()
         if subflows > 1 and not watcher.wait_all(len(flows), CONNECT_S):

@@ -45,7 +45,14 @@ from engines.emulation.network import FabricNet
 from engines.emulation.path_manager import PathManager
 from engines.emulation.provenance import machine
 from engines.emulation.sock_diag import ReceiveMeter, SocketSampler
-from engines.emulation.traffic import PlannedFlow, connect_s, is_data, planned_flows, subflow_paths
+from engines.emulation.traffic import (
+    PlannedFlow,
+    connect_s,
+    default_cc,
+    is_data,
+    planned_flows,
+    subflow_paths,
+)
 from engines.network_plan import plan_for
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from fabric.errors import DeadlineError, RefabricError, RunError
@@ -93,7 +100,7 @@ def _run(
         if transport.subflows > 1:
             paths = subflow_paths(topos.build(spec.topology.kind, spec.topology.params), transport.subflows)
             watcher = stack.enter_context(PathManager(refs, transport.subflows, is_data, paths))
-        prefer_congestion_control(refs, transport.cc)
+        prefer_congestion_control({hosts[name]: cc for name, cc in default_cc(flows).items()})
         sampler = stack.enter_context(SocketSampler(refs))
         meter = ReceiveMeter(sampler, [(hosts[flow.dst], flow.seen_by_receiver) for flow in flows])
         before_mb = _pss_mb("self")
@@ -119,11 +126,10 @@ def _run(
 def _driver(
     spec: RunSpec, flows: tuple[PlannedFlow, ...], hosts: dict[str, HostRef], cpu: int
 ) -> TrafficDriver:
-    cc, mptcp = spec.transport.cc, spec.transport.subflows > 1
     if spec.traffic == "native":
-        return NativeDriver(flows, hosts, cc=cc, mptcp=mptcp, cpu=cpu)
+        return NativeDriver(flows, hosts, cpu=cpu)
     lasts = connect_s(len(flows), spec.transport.subflows) + spec.warmup_s + spec.seconds + SLACK_S
-    return Iperf3Traffic(flows, hosts, Path("/tmp"), seconds=lasts, cc=cc, mptcp=mptcp)
+    return Iperf3Traffic(flows, hosts, Path("/tmp"), seconds=lasts)
 
 
 def _measure(driver: TrafficDriver, meter: ReceiveMeter, plane: FabricDataPlane, seconds: float) -> Cost:

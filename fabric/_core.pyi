@@ -8,8 +8,9 @@ from fabric.plan import NetworkPlan
 from fabric.readings import Counters, Departure, Snapshot, TrafficReadings
 
 FiveTupleNumbers = tuple[int, int, int, int, int]
-TrafficFlow = tuple[int, int, int, int, int, int, int, float]
-"""Source and destination host (indices), source ip, port, destination ip, port, size in bytes, start in s."""
+TrafficFlow = tuple[int, int, int, int, int, int, int, float, str, bool]
+"""Source and destination host (indices), source ip, port, destination ip, port, size in bytes, start in s,
+congestion control by the kernel's name (empty: the namespace's own), whether over MPTCP."""
 
 LATENESS_EDGES_NS: npt.NDArray[np.uint64]
 SOCKET_RECORD: np.dtype[np.void]
@@ -86,8 +87,6 @@ class FlowDriver:
         flows: Sequence[TrafficFlow],
         pids: Sequence[int],
         *,
-        congestion_control: str = "",
-        mptcp: bool = False,
         cpu: int = -1,
         loops: int = 1,
     ) -> None: ...

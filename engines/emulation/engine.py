@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import topos
-from engines.congestion import BASELINE, in_force
+from engines.congestion import BASELINE
 from engines.emulation import mptcp_genl, provenance, wire
 from engines.emulation.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.isolation import require_root, spawn_inside
 from engines.emulation.lock import emulation_lock
 from engines.emulation.netns import sysctl_path
 from engines.emulation.path_manager_inkernel import MAX_EXTRA_SUBFLOWS
-from engines.emulation.traffic import connect_s, planned_flows
+from engines.emulation.traffic import PlannedFlow, connect_s, planned_flows
 from engines.engine import Observer
 from engines.result import RunResult
 from engines.spec import RunSpec
@@ -55,9 +56,11 @@ class MininetEngine:
             raise UsageError(
                 f"traffic '{spec.traffic}' is not available: choose --traffic {' or '.join(TRAFFIC)}"
             )
-        _check_flows(spec)
+        flows = planned_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
+        _check_flows(spec, flows)
         require_root("refabric run ... (or ./run_mptcp.sh ...)")
-        _check_congestion_control(in_force(spec.transport.cc, spec.transport.subflows))
+        for cc in {flow.cc for flow in flows}:
+            _check_congestion_control(cc)
         if spec.traffic == "iperf3":
             iperf3_program()
         if spec.transport.subflows > 1:
@@ -138,8 +141,7 @@ def _check_congestion_control(cc: str) -> None:
         )
 
 
-def _check_flows(spec: RunSpec) -> None:
-    flows = planned_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
+def _check_flows(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
     if spec.traffic != "iperf3":
         return
     if len(flows) > MOST_IPERF3_FLOWS:

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from engines.congestion import name_of
 from engines.emulation.readings import Readings
 from engines.emulation.socket_table import SubflowReadings
 from engines.emulation.traffic import PlannedFlow
 from engines.result import FlowRow
-from engines.spec import RunSpec
 from fabric.errors import RunError
 
 Floats = npt.NDArray[np.float64]
 
 
-def flow_rows(spec: RunSpec, flows: Sequence[PlannedFlow], readings: Readings) -> list[FlowRow]:
+def flow_rows(flows: Sequence[PlannedFlow], readings: Readings) -> list[FlowRow]:
     """Goodput over the window at the receiver, retransmits over it at the sender, RTTs in between.
 
     Raises RunError naming a flow that lost its connection.
@@ -45,8 +45,8 @@ def flow_rows(spec: RunSpec, flows: Sequence[PlannedFlow], readings: Readings) -
                 dst_ip=flow.dst_ip,
                 sport=flow.cport,
                 dport=flow.port,
-                transport=spec.transport.name,
-                subflows_asked=spec.transport.subflows,
+                transport="mptcp" if flow.mptcp else "tcp",
+                subflows_asked=flow.subflows,
                 subflows_joined=int(joined[i]),
                 cc=cc[i],
                 goodput_mbps=(end - start) * 8 / seconds / 1e6,
@@ -68,7 +68,7 @@ def flow_rows(spec: RunSpec, flows: Sequence[PlannedFlow], readings: Readings) -
 def _congestion_controls(sockets: SubflowReadings, count: int) -> list[str]:
     found: list[set[str]] = [set() for _ in range(count)]
     for flow, cc in zip(sockets.flow.tolist(), sockets.cc.tolist(), strict=True):
-        found[flow].add(sockets.cc_names[cc])
+        found[flow].add(name_of(sockets.cc_names[cc]))
     return ["/".join(sorted(names)) for names in found]
 
 

@@ -12,8 +12,9 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -38,7 +39,8 @@ CONNECT_TIMEOUT_S = 10
 class Iperf3Flow:
     """One flow. `port` is free on the server, `cport` on the client; the data connection comes from
     `cport`, iperf3's control connection from an ephemeral port (32768 and up). Do not use a `cport` again
-    in the same namespace within a minute: it is in TIME_WAIT, and iperf3 binds it without SO_REUSEADDR."""
+    in the same namespace within a minute: it is in TIME_WAIT, and iperf3 binds it without SO_REUSEADDR.
+    `cc` is the kernel's name of the congestion control."""
 
     flow: int
     client: HostRef
@@ -47,6 +49,8 @@ class Iperf3Flow:
     server_ip: str
     port: int
     cport: int
+    cc: str = "reno"
+    mptcp: bool = False
 
     def __str__(self) -> str:
         source = f"{self.client.name} {self.client_ip}:{self.cport}"
@@ -86,12 +90,13 @@ def server_argv(program: str, flow: Iperf3Flow) -> tuple[str, ...]:
     return (program, "-4", "-s", "-1", "-p", str(flow.port), "-i", "0", "-J")
 
 
-def client_argv(program: str, flow: Iperf3Flow, seconds: float, cc: str) -> tuple[str, ...]:
-    """`seconds` are rounded up: iperf3 takes whole ones. `cc` is set on both ends' data sockets."""
+def client_argv(program: str, flow: Iperf3Flow, seconds: float) -> tuple[str, ...]:
+    """`seconds` are rounded up: iperf3 takes whole ones. The congestion control is set on both ends' data
+    sockets."""
     return (
         *(program, "-4", "-c", flow.server_ip, "-p", str(flow.port)),
         *("-B", flow.client_ip, "--cport", str(flow.cport)),
-        *("-t", str(max(1, -int(-seconds // 1))), "-C", cc, "-i", "0"),
+        *("-t", str(max(1, -int(-seconds // 1))), "-C", flow.cc, "-i", "0"),
         *("--connect-timeout", str(CONNECT_TIMEOUT_S * 1000), "-J"),
     )
 
@@ -150,15 +155,16 @@ def iperf3_program() -> str:
     return program
 
 
-def prefer_congestion_control(hosts: Iterable[HostRef], cc: str) -> bool:
-    """Make `cc` the default of the hosts' namespaces, so that SYNs and accepted sockets have it too.
+def prefer_congestion_control(wanted: Mapping[HostRef, str]) -> bool:
+    """Make a congestion control, by the kernel's name, the default of each host's namespace, so that SYNs and
+    accepted sockets have it too.
 
-    False where the kernel refuses it there (EPERM: `cc` is restricted, like cubic on some kernels):
-    then `iperf3 -C` alone sets it. Raises HostUnfitError when this kernel does not have `cc`.
+    False where the kernel refuses it there (EPERM: it is restricted, like cubic on some kernels):
+    then `iperf3 -C` alone sets it. Raises HostUnfitError when this kernel does not have it.
     """
     path = sysctl_path(SYSCTL_CC)
 
-    def write() -> bool:
+    def write(cc: str) -> bool:
         try:
             path.write_text(cc)
         except PermissionError:
@@ -169,7 +175,7 @@ def prefer_congestion_control(hosts: Iterable[HostRef], cc: str) -> bool:
             raise HostUnfitError(f"congestion control {cc} is not available; {hint}") from error
         return True
 
-    return all(map_in_netns([(host.pid, write) for host in hosts]))
+    return all(map_in_netns([(host.pid, partial(write, cc)) for host, cc in wanted.items()]))
 
 
 class Iperf3Driver:
@@ -186,18 +192,14 @@ class Iperf3Driver:
         raw: Path,
         *,
         seconds: float,
-        cc: str,
-        mptcp: bool,
     ) -> None:
         self._flows = tuple(flows)
         self._sampler = sampler
         self._raw = raw
         self._seconds = seconds
-        self._cc = cc
         self._program = iperf3_program()
         self._env = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ}
-        if mptcp:
-            self._env["LD_PRELOAD"] = str(mptcp_library())
+        self._library = str(mptcp_library()) if any(flow.mptcp for flow in self._flows) else ""
         self._servers: list[Process] = []
         self._clients: list[Process] = []
         self._stopped = False
@@ -215,7 +217,7 @@ class Iperf3Driver:
         """
         argvs = [server_argv(self._program, flow) for flow in self._flows]
         hosts = [flow.server for flow in self._flows]
-        self._servers = processes.start(self._commands("server", hosts, argvs), self._env)
+        self._servers = processes.start(self._commands("server", hosts, argvs))
         self._await(self._servers, self._listens, "listen", deadline_s)
         for server in self._servers:
             server.signal(signal.SIGSTOP)
@@ -227,9 +229,9 @@ class Iperf3Driver:
         Raises CommandError when a client cannot start, RunError when one ends, DeadlineError
         naming one whose connection did not reach its server in time.
         """
-        argvs = [client_argv(self._program, flow, self._seconds, self._cc) for flow in self._flows]
+        argvs = [client_argv(self._program, flow, self._seconds) for flow in self._flows]
         hosts = [flow.client for flow in self._flows]
-        self._clients = processes.start(self._commands("client", hosts, argvs), self._env)
+        self._clients = processes.start(self._commands("client", hosts, argvs))
         self._await(self._clients, self._knocked, "reach their servers", deadline_s)
         for server in self._servers:
             server.signal(signal.SIGCONT)
@@ -292,12 +294,12 @@ class Iperf3Driver:
     def _commands(
         self, role: str, hosts: Sequence[HostRef], argvs: Sequence[tuple[str, ...]]
     ) -> list[Command]:
-        return [
-            Command(
-                host, argv, *(self._raw / f"flow-{flow.flow:04d}-{role}.{end}" for end in ("json", "err"))
-            )
-            for flow, host, argv in zip(self._flows, hosts, argvs, strict=True)
-        ]
+        commands = []
+        for flow, host, argv in zip(self._flows, hosts, argvs, strict=True):
+            out, err = (self._raw / f"flow-{flow.flow:04d}-{role}.{end}" for end in ("json", "err"))
+            env = {**self._env, "LD_PRELOAD": self._library} if flow.mptcp else self._env
+            commands.append(Command(host, argv, out, err, env))
+        return commands
 
     def _outcomes(self) -> list[Outcome]:
         ends = zip(self._flows, self._clients, self._servers, strict=True)

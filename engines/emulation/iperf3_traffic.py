@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from engines.congestion import kernel_name
 from engines.emulation.driver import Delivered
 from engines.emulation.iperf3 import Iperf3Driver, Iperf3Flow
 from engines.emulation.netns import HostRef
@@ -16,6 +17,12 @@ from engines.result import NO_VALUE
 from fabric.errors import DeadlineError
 
 POLL_S = 0.05
+
+
+def iperf3_flow(flow: PlannedFlow, hosts: Mapping[str, HostRef]) -> Iperf3Flow:
+    """A planned flow as iperf3 is told of it."""
+    ends = (hosts[flow.src], hosts[flow.dst], flow.src_ip, flow.dst_ip, flow.port, flow.cport)
+    return Iperf3Flow(flow.flow, *ends, kernel_name(flow.cc), flow.mptcp)
 
 
 class Iperf3Traffic:
@@ -31,16 +38,12 @@ class Iperf3Traffic:
         raw: Path,
         *,
         seconds: float,
-        cc: str,
-        mptcp: bool,
     ) -> None:
         self._flows = tuple(flows)
         self._sampler = SocketSampler(list(hosts.values()))
         self._meter = ReceiveMeter(self._sampler, [(hosts[f.dst], f.seen_by_receiver) for f in flows])
-        ends = [
-            Iperf3Flow(f.flow, hosts[f.src], hosts[f.dst], f.src_ip, f.dst_ip, f.port, f.cport) for f in flows
-        ]
-        self._iperf3 = Iperf3Driver(ends, self._sampler, raw, seconds=seconds, cc=cc, mptcp=mptcp)
+        ends = [iperf3_flow(flow, hosts) for flow in flows]
+        self._iperf3 = Iperf3Driver(ends, self._sampler, raw, seconds=seconds)
         self._up_s: list[float | None] = [None] * len(self._flows)
 
     def __enter__(self) -> Self:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
+from engines.congestion import kernel_name
 from engines.emulation.driver import Delivered
 from engines.emulation.netns import HostRef, sysctl_path
 from engines.emulation.traffic import PlannedFlow
@@ -49,9 +50,9 @@ class State(IntEnum):
 class NativeDriver:
     """TrafficDriver over the core's FlowDriver.
 
-    `cpu` is where its thread runs, -1 leaves it to the kernel; keep it off the fabric core's. MPTCP
-    connections have the path manager that their hosts have when `open` is called. Raises UsageError for flows
-    that cannot be.
+    Each flow has its own transport and congestion control. `cpu` is where its thread runs, -1 leaves it to
+    the kernel; keep it off the fabric core's. MPTCP connections have the path manager that their hosts have
+    when `open` is called. Raises UsageError for flows that cannot be.
     """
 
     def __init__(
@@ -59,19 +60,15 @@ class NativeDriver:
         flows: Sequence[PlannedFlow],
         hosts: Mapping[str, HostRef],
         *,
-        cc: str,
-        mptcp: bool,
         cpu: int = -1,
     ) -> None:
         self._flows = tuple(flows)
-        self._cc = cc
-        self._mptcp = mptcp
         number = {name: position for position, name in enumerate(hosts)}
         pids = [host.pid for host in hosts.values()]
         wanted = [_checked(flow, number) for flow in self._flows]
         loops, self._fds = _tables(len(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         try:
-            self._core = FlowDriver(wanted, pids, congestion_control=cc, mptcp=mptcp, cpu=cpu, loops=loops)
+            self._core = FlowDriver(wanted, pids, cpu=cpu, loops=loops)
         except ValueError as error:
             raise UsageError(f"traffic: {error}") from error
 
@@ -163,9 +160,18 @@ class NativeDriver:
                 f"{text}; run as root, and see `sysctl net.ipv4.tcp_allowed_congestion_control`"
             )
         if error.errno == errno.ENOENT and "congestion" in text:
-            available = sysctl_path("net.ipv4.tcp_available_congestion_control").read_text().strip()
-            return HostUnfitError(f"{text}; this kernel has: {available}; run `modprobe tcp_{self._cc}`")
-        if error.errno in (errno.EPROTONOSUPPORT, errno.ENOPROTOOPT) and self._mptcp:
+            available = sysctl_path("net.ipv4.tcp_available_congestion_control").read_text().split()
+            missing = sorted(
+                {
+                    f"tcp_{kernel_name(flow.cc)}"
+                    for flow in self._flows
+                    if kernel_name(flow.cc) not in available
+                }
+            )
+            return HostUnfitError(
+                f"{text}; this kernel has: {' '.join(available)}; run `modprobe -a {' '.join(missing)}`"
+            )
+        if error.errno in (errno.EPROTONOSUPPORT, errno.ENOPROTOOPT) and "MPTCP" in text:
             return HostUnfitError(f"{text}; is MPTCP on? run `sysctl net.mptcp.enabled`")
         return RunError(text)
 
@@ -187,7 +193,8 @@ def _checked(flow: PlannedFlow, number: Mapping[str, int]) -> TrafficFlow:
         raise UsageError(f"{_name(flow)}: neither its size ({flow.size_bytes}) nor its start can be negative")
     source, destination = (int(ipaddress.IPv4Address(ip)) for ip in (flow.src_ip, flow.dst_ip))
     ends = (source, flow.cport, destination, flow.port)
-    return (number[flow.src], number[flow.dst], *ends, flow.size_bytes, flow.start_s)
+    transport = (kernel_name(flow.cc), flow.mptcp)
+    return (number[flow.src], number[flow.dst], *ends, flow.size_bytes, flow.start_s, *transport)
 
 
 def _name(flow: PlannedFlow) -> str:

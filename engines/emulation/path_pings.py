@@ -98,13 +98,13 @@ def probes_for(
     had to be tried from another port. With `seen` (SocketTable.read) they are where they are.
     0.1 ms a probe at k=8. Where every packet has a path of its own, so has every ping.
     """
-    wanted = _thinned(flows, spec.transport.subflows, most)
-    paths = _planned(spec, topology, wanted) if seen is None else _found(wanted, seen)
+    wanted = _thinned(flows, most)
+    paths = _planned(topology, wanted) if seen is None else _found(wanted, seen)
     seed = sub_seed(spec.seed, "routing")
     search = ProbePorts(topology, ecmp_groups(topology), spec.routing, seed)
     name_of = {nic.ip: topology.nodes[nic.host].name for nic in topology.nics}
     probes = []
-    only_first = len(flows) * spec.transport.subflows > most
+    only_first = sum(flow.subflows for flow in flows) > most
     for flow, subflow, at in paths:
         if subflow and only_first:
             continue
@@ -119,19 +119,17 @@ def probes_for(
     return probes
 
 
-def _thinned(flows: Sequence[PlannedFlow], subflows: int, most: int) -> Sequence[PlannedFlow]:
+def _thinned(flows: Sequence[PlannedFlow], most: int) -> Sequence[PlannedFlow]:
     """All flows, or every n-th where even one probe a flow is too much."""
     if most < 1:
         return ()
-    step = -(-len(flows) // most) if len(flows) * subflows > most else 1
+    step = -(-len(flows) // most) if sum(flow.subflows for flow in flows) > most else 1
     return flows[:: max(1, step)]
 
 
-def _planned(
-    spec: RunSpec, topology: Topology, flows: Iterable[PlannedFlow]
-) -> Iterator[tuple[int, int, AddressPair]]:
-    further = subflow_paths(topology, spec.transport.subflows)
+def _planned(topology: Topology, flows: Iterable[PlannedFlow]) -> Iterator[tuple[int, int, AddressPair]]:
     for flow in flows:
+        further = subflow_paths(topology, flow.subflows)
         first = flow.seen_by_sender
         event = Event(EventKind.ESTABLISHED, 0, first, server_side=False, local_id=0, error=0)
         for subflow, at in enumerate([first, *further(event)]):

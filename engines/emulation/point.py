@@ -29,7 +29,14 @@ from engines.emulation.readings import Readings
 from engines.emulation.socket_table import SocketTable
 from engines.emulation.stalls import stall_error, stalled_flows
 from engines.emulation.summarise import summarise
-from engines.emulation.traffic import PlannedFlow, connect_s, is_data, planned_flows, subflow_paths
+from engines.emulation.traffic import (
+    PlannedFlow,
+    connect_s,
+    default_cc,
+    is_data,
+    planned_flows,
+    subflow_paths,
+)
 from engines.emulation.verdict import saturated
 from engines.network_plan import plan_for
 from engines.result import RunResult
@@ -86,7 +93,7 @@ class Point:
                 self._steer(hosts)
             with self._phase("connect", 3.0, "connect_s"):
                 watcher = self._watcher(stack, hosts)
-                prefer_congestion_control(hosts.values(), self._spec.transport.cc)
+                prefer_congestion_control({hosts[name]: cc for name, cc in default_cc(self._flows).items()})
                 traffic = stack.enter_context(self._traffic(hosts))
                 started_s, up_s = self._connect(traffic, watcher)
                 running = self._look(stack, hosts, traffic)
@@ -124,12 +131,10 @@ class Point:
         return stack.enter_context(SignalPathManager(refs, subflows, is_data, servers))
 
     def _traffic(self, hosts: dict[str, HostRef]) -> TrafficDriver:
-        transport = self._spec.transport
-        mptcp = transport.subflows > 1
         if self._spec.traffic == "native":
-            return NativeDriver(self._flows, hosts, cc=transport.cc, mptcp=mptcp, cpu=other_cpu(self._tuning))
+            return NativeDriver(self._flows, hosts, cpu=other_cpu(self._tuning))
         seconds = self._connect_s + self._spec.warmup_s + self._spec.seconds + SLACK_S
-        return Iperf3Traffic(self._flows, hosts, self._raw, seconds=seconds, cc=transport.cc, mptcp=mptcp)
+        return Iperf3Traffic(self._flows, hosts, self._raw, seconds=seconds)
 
     def _connect(self, traffic: TrafficDriver, watcher: MptcpWatcher | None) -> tuple[float, list[float]]:
         """When connecting began, and seconds from then until each flow's connection was up.
@@ -140,7 +145,8 @@ class Point:
         started_s = time.monotonic()
         traffic.connect(self._connect_s)
         if watcher:
-            watcher.wait_all(len(self._flows), max(0.0, started_s + self._connect_s - time.monotonic()))
+            mptcp = sum(flow.mptcp for flow in self._flows)
+            watcher.wait_all(mptcp, max(0.0, started_s + self._connect_s - time.monotonic()))
         traffic.release()
         return started_s, traffic.up_s()
 

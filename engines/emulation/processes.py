@@ -56,15 +56,17 @@ class Process:
 
 @dataclass(frozen=True)
 class Command:
-    """What to start: on which host, the program's absolute path first, and where its output goes."""
+    """What to start: on which host, the program's absolute path first, where its output goes, and its
+    environment."""
 
     host: HostRef
     argv: tuple[str, ...]
     stdout: Path
     stderr: Path
+    env: Mapping[str, str]
 
 
-def start(commands: Sequence[Command], env: Mapping[str, str]) -> list[Process]:
+def start(commands: Sequence[Command]) -> list[Process]:
     """Start all `commands` in their hosts' network namespaces, in order.
 
     Raises CommandError when one cannot be started, StoreError when its output has no room, after ending
@@ -72,14 +74,14 @@ def start(commands: Sequence[Command], env: Mapping[str, str]) -> list[Process]:
     """
     started: list[Process] = []
     try:
-        map_in_netns([(c.host.pid, partial(_spawn, c, env, started)) for c in commands])
+        map_in_netns([(c.host.pid, partial(_spawn, c, started)) for c in commands])
     except BaseException:
         end(started, grace_s=1)
         raise
     return started
 
 
-def _spawn(command: Command, env: Mapping[str, str], started: list[Process]) -> None:
+def _spawn(command: Command, started: list[Process]) -> None:
     writing = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     files = [
         (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
@@ -90,7 +92,7 @@ def _spawn(command: Command, env: Mapping[str, str], started: list[Process]) -> 
         pid = os.posix_spawn(
             command.argv[0],
             command.argv,
-            env,
+            command.env,
             file_actions=files,
             setpgroup=0,
             setsigmask=(),

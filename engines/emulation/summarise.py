@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from engines.congestion import in_force
 from engines.emulation.driver import Delivered
 from engines.emulation.fabric_dataplane import lateness_us
 from engines.emulation.flow_table import flow_rows
@@ -38,9 +37,9 @@ def summarise(
 ) -> RunResult:
     """The point's result and verdict. Raises RunError when a flow has no number, StalledFlowError when one
     stood still on a machine that kept up."""
-    rows = flow_rows(spec, flows, readings)
+    rows = flow_rows(flows, readings)
     _check_delivery(spec, flows, readings, delivered)
-    evidence = _evidence(spec, readings, rows)
+    evidence = _evidence(spec, flows, readings, rows)
     if only_stalled(evidence):
         raise stall_error(flows, readings.stalled, spec.seconds)
     status, reasons = judge(evidence)
@@ -115,20 +114,23 @@ def _lost(readings: Readings) -> dict[str, int]:
     }
 
 
-def _evidence(spec: RunSpec, readings: Readings, rows: Sequence[FlowRow]) -> Evidence:
-    fallbacks = 0
-    if spec.transport.subflows > 1:
-        mptcp = readings.after.mptcp_counts(len(rows))
-        fallbacks = sum(row.subflows_joined > 0 and not mptcp[row.flow] for row in rows)
+def _evidence(
+    spec: RunSpec, flows: Sequence[PlannedFlow], readings: Readings, rows: Sequence[FlowRow]
+) -> Evidence:
+    mptcp = readings.after.mptcp_counts(len(rows))
+    fallen_back = [
+        row.flow
+        for flow, row in zip(flows, rows, strict=True)
+        if flow.mptcp and row.subflows_joined > 0 and not mptcp[row.flow]
+    ]
     return Evidence(
         rate_mbps=spec.link.rate_mbps,
         late_p99_us=lateness_us(readings.opened, readings.closed, 99),
         lost=_lost(readings),
         busy_pct=[sample.cpu.machine.busy_pct for sample in readings.window[1:]],
         flows=rows,
-        fallbacks=fallbacks,
-        cc_asked=in_force(spec.transport.cc, spec.transport.subflows),
-        cc_found=[cc for row in rows for cc in row.cc.split("/") if cc],
+        fallbacks=len(fallen_back),
+        cc_asked=[flow.cc for flow in flows],
         stalled=len(readings.stalled),
     )
 

@@ -7,10 +7,10 @@ the same in every run of the same spec.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engines.congestion import BASELINE, in_force
+from engines.congestion import BASELINE, in_force, kernel_name
 from engines.emulation.mptcp_genl import AddressPair, Event
 from engines.emulation.path_manager import PathPolicy
 from engines.spec import RunSpec, sub_seed
@@ -42,6 +42,10 @@ class PlannedFlow:
     start_s: float = 0.0
     subflows: int = 1
     cc: str = BASELINE
+
+    @property
+    def mptcp(self) -> bool:
+        return self.subflows > 1
 
     @property
     def seen_by_receiver(self) -> AddressPair:
@@ -84,6 +88,13 @@ def planned_flows(spec: RunSpec, topology: Topology) -> tuple[PlannedFlow, ...]:
             "which is all their ports allow: choose a smaller topology"
         )
     return tuple(planned)
+
+
+def default_cc(flows: Iterable[PlannedFlow]) -> dict[str, str]:
+    """The congestion control, by the kernel's name, that suits each host that takes part as its default: that
+    of what it sends, else of what it receives."""
+    ends = [(flow.src, flow.dst, kernel_name(flow.cc)) for flow in flows]
+    return {dst: cc for _, dst, cc in ends} | {src: cc for src, _, cc in ends}
 
 
 def connect_s(flows: int, subflows: int) -> float:

@@ -29,8 +29,8 @@ class Evidence:
     busy_pct: Sequence[float]
     flows: Sequence[FlowRow]
     fallbacks: int
-    cc_asked: str
-    cc_found: Sequence[str]
+    cc_asked: Sequence[str]
+    """Of each of the flows."""
     stalled: int = 0
     """Flows that delivered nothing although they should have (stalls.py)."""
 
@@ -102,7 +102,11 @@ def _subflows(evidence: Evidence) -> list[str]:
 
 
 def _congestion_control(evidence: Evidence) -> list[str]:
-    others = sorted(set(evidence.cc_found) - {evidence.cc_asked})
-    if not others:
-        return []
-    return [f"congestion control: {evidence.cc_asked} was asked, {', '.join(others)} was in force too"]
+    others: dict[str, set[str]] = {}
+    for asked, flow in zip(evidence.cc_asked, evidence.flows, strict=True):
+        others.setdefault(asked, set()).update(set(flow.cc.split("/")) - {"", asked})
+    return [
+        f"congestion control: {asked} was asked, {', '.join(sorted(found))} was in force too"
+        for asked, found in others.items()
+        if found
+    ]

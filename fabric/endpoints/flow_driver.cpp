@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <cstring>
+#include <map>
 #include <set>
 #include <stdexcept>
 
@@ -71,10 +72,15 @@ FlowDriver::~FlowDriver() {
 
 void FlowDriver::check_paths() const {
   std::set<std::tuple<std::uint32_t, std::uint16_t, Address>> known;
+  std::map<std::tuple<std::uint32_t, std::uint16_t>, SocketOptions> listeners;
   for (const FlowRecord& record : board_.records) {
     const FlowSpec& spec = record.spec;
     if (!known.insert({spec.dst_host, spec.destination.port, spec.source}).second) {
       throw std::invalid_argument("two flows from " + to_text(spec.source) + " to " + to_text(spec.destination));
+    }
+    const auto [listener, is_new] = listeners.try_emplace({spec.dst_host, spec.destination.port}, spec.sockets);
+    if (listener->second != spec.sockets) {
+      throw std::invalid_argument("flows to " + to_text(spec.destination) + " share a listener but not a transport");
     }
   }
 }
@@ -130,7 +136,7 @@ void FlowDriver::work(Worker& worker) {
     pthread_setname_np(pthread_self(), "traffic");
     pin(options_.cpu);
     keep_own_descriptors(worker.wake.get());
-    FlowLoop loop(board_, worker.flows, pids_, options_.sockets, worker.wake.get());
+    FlowLoop loop(board_, worker.flows, pids_, worker.wake.get());
     is_open = true;
     worker.opened.set_value();
     loop.run();

@@ -35,7 +35,6 @@ struct FlowReading {
 };
 
 struct TrafficOptions {
-  SocketOptions sockets;
   int cpu = -1;           // pin the loops' threads to this CPU; -1 lets them float
   unsigned loops = 1;
 };

@@ -41,9 +41,8 @@ std::int64_t monotonic_ns() {
   return t.tv_sec * kNsPerSecond + t.tv_nsec;
 }
 
-FlowLoop::FlowLoop(FlowBoard& board, const std::vector<FlowId>& flows, const std::vector<int>& pids,
-                   const SocketOptions& options, int wake)
-    : board_(board), options_(options), wake_(wake), epoll_(epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
+FlowLoop::FlowLoop(FlowBoard& board, const std::vector<FlowId>& flows, const std::vector<int>& pids, int wake)
+    : board_(board), wake_(wake), epoll_(epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
       timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create"), zeros_(kChunk),
       discarded_(kReadChunk) {
   plan(flows);
@@ -62,7 +61,7 @@ void FlowLoop::plan(const std::vector<FlowId>& flows) {
     const FlowSpec& spec = record.spec;
     const auto number = static_cast<std::uint32_t>(listeners_.size());
     const auto [at, is_new] = known.try_emplace({spec.dst_host, spec.destination.port}, number);
-    if (is_new) listeners_.push_back({spec.dst_host, spec.destination.port, std::nullopt});
+    if (is_new) listeners_.push_back({spec.dst_host, spec.destination.port, spec.sockets, std::nullopt});
     flow_of_peer_[{at->second, spec.source}] = static_cast<Index>(flows_.size());
     flows_.push_back({&record, std::nullopt, std::nullopt});
   }
@@ -85,8 +84,8 @@ void FlowLoop::open_sockets(const std::vector<int>& pids) {
   for (std::size_t host = 0; host < pids.size(); ++host) {
     if (listening[host].empty() && sending[host].empty()) continue;
     visit.enter(pids[host]);
-    for (Listener* listener : listening[host]) listener->socket.emplace(open_listener(listener->port, options_));
-    for (Flow* flow : sending[host]) flow->client.emplace(open_client(flow->record->spec.source, options_));
+    for (Listener* listener : listening[host]) listener->socket.emplace(open_listener(listener->port, listener->options));
+    for (Flow* flow : sending[host]) flow->client.emplace(open_client(flow->record->spec.source, flow->record->spec.sockets));
   }
 }
 
@@ -212,7 +211,7 @@ void FlowLoop::accept_all(std::uint32_t listener) {
     flow.server.emplace(std::move(socket));
     watch(fd, kServerEvents, Kind::server, at->second);
     const char greeting = 0;
-    if (options_.mptcp && send(fd, &greeting, 1, MSG_NOSIGNAL) != 1) fail(flow, Attempt::greet, errno);
+    if (flow.record->spec.sockets.mptcp && send(fd, &greeting, 1, MSG_NOSIGNAL) != 1) fail(flow, Attempt::greet, errno);
     ready_if_so(flow);
   }
 }
@@ -256,7 +255,7 @@ void FlowLoop::drain_client(Index index) {
 
 void FlowLoop::ready_if_so(Flow& flow) {
   if (flow.record->state != FlowState::connecting || !flow.connected || !flow.server) return;
-  if (options_.mptcp && !flow.greeted) return;
+  if (flow.record->spec.sockets.mptcp && !flow.greeted) return;
   flow.record->ready_ns.store(monotonic_ns() - board_.connect_ns, kRelaxed);
   flow.record->state.store(FlowState::ready, std::memory_order_release);
   if (unconnected_ > 0) --unconnected_;

@@ -27,6 +27,7 @@ struct FlowSpec {
   Address destination;
   std::uint64_t size_bytes = 0;  // 0: until stopped
   std::int64_t start_ns = 0;     // after the release
+  SocketOptions sockets;
 };
 
 enum class FlowState : std::uint8_t { connecting, ready, running, done, failed };
@@ -64,8 +65,7 @@ std::int64_t monotonic_ns();
 class FlowLoop {
  public:
   // `wake` becomes readable with every order. Opens the sockets of `flows`, in the namespaces of `pids`.
-  FlowLoop(FlowBoard& board, const std::vector<FlowId>& flows, const std::vector<int>& pids,
-           const SocketOptions& options, int wake);
+  FlowLoop(FlowBoard& board, const std::vector<FlowId>& flows, const std::vector<int>& pids, int wake);
 
   // Until the board says stop; then takes what the receivers have got and resets all connections.
   void run();
@@ -88,6 +88,7 @@ class FlowLoop {
   struct Listener {
     std::uint32_t host;
     std::uint16_t port;
+    SocketOptions options;
     std::optional<FileDescriptor> socket;
   };
 
@@ -117,7 +118,6 @@ class FlowLoop {
   void fail(Flow& flow, Attempt attempt, int error);
 
   FlowBoard& board_;
-  SocketOptions options_;
   std::vector<Flow> flows_;
   std::vector<Listener> listeners_;
   std::map<std::tuple<std::uint32_t, Address>, Index> flow_of_peer_;  // by listener and client

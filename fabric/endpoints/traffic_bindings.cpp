@@ -9,11 +9,11 @@ namespace fabric {
 namespace {
 
 using FlowTuple = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint16_t, std::uint32_t, std::uint16_t,
-                             std::uint64_t, double>;
+                             std::uint64_t, double, std::string, bool>;
 
 FlowSpec flow_spec(const FlowTuple& flow) {
-  const auto& [src_host, dst_host, src_ip, src_port, dst_ip, dst_port, size_bytes, start_s] = flow;
-  return {src_host, dst_host, {src_ip, src_port}, {dst_ip, dst_port}, size_bytes, std::llround(start_s * 1e9)};
+  const auto& [src_host, dst_host, src_ip, src_port, dst_ip, dst_port, size_bytes, start_s, cc, mptcp] = flow;
+  return {src_host, dst_host, {src_ip, src_port}, {dst_ip, dst_port}, size_bytes, std::llround(start_s * 1e9), {cc, mptcp}};
 }
 
 // What the kernel refused reaches Python as OSError with its errno.
@@ -60,14 +60,12 @@ void bind_traffic(nb::module_& module) {
   nb::class_<FlowDriver>(module, "FlowDriver")
       .def(
           "__init__",
-          [](FlowDriver* self, const std::vector<FlowTuple>& flows, const std::vector<int>& pids, const std::string& cc,
-             bool mptcp, int cpu, unsigned loops) {
+          [](FlowDriver* self, const std::vector<FlowTuple>& flows, const std::vector<int>& pids, int cpu, unsigned loops) {
             std::vector<FlowSpec> specs;
             for (const FlowTuple& flow : flows) specs.push_back(flow_spec(flow));
-            new (self) FlowDriver(std::move(specs), pids, {{cc, mptcp}, cpu, loops});
+            new (self) FlowDriver(std::move(specs), pids, {cpu, loops});
           },
-          "flows"_a, "pids"_a, nb::kw_only(), "congestion_control"_a = "", "mptcp"_a = false, "cpu"_a = -1,
-          "loops"_a = 1)
+          "flows"_a, "pids"_a, nb::kw_only(), "cpu"_a = -1, "loops"_a = 1)
       .def("open", [](FlowDriver& self) { raising_os_error([&] { self.open(); }); })
       .def("connect", [](FlowDriver& self) { raising_os_error([&] { self.connect(); }); })
       .def("release", [](FlowDriver& self) { raising_os_error([&] { self.release(); }); })

@@ -20,6 +20,7 @@ std::string to_text(Address address);
 struct SocketOptions {
   std::string congestion_control;  // of both ends; empty leaves the namespace's own
   bool mptcp = false;
+  friend bool operator==(const SocketOptions&, const SocketOptions&) = default;
 };
 
 // Takes the calling thread through the network namespaces of processes, and home in the end.

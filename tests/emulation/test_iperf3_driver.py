@@ -30,9 +30,9 @@ RATE_MBIT = 50
 PAYLOAD = 1448 / 1514
 
 
-def flows_of(made: list[Pair], cport: int = 10000) -> list[Iperf3Flow]:
+def flows_of(made: list[Pair], cport: int = 10000, cc: str = "reno", mptcp: bool = False) -> list[Iperf3Flow]:
     return [
-        Iperf3Flow(i, pair.client, pair.server, pair.client_ip, pair.server_ip, 5001, cport)
+        Iperf3Flow(i, pair.client, pair.server, pair.client_ip, pair.server_ip, 5001, cport, cc, mptcp)
         for i, pair in enumerate(made)
     ]
 
@@ -53,12 +53,12 @@ def scenario_reno_then_cubic() -> None:
     """One after the other on the same hosts, from fresh client ports."""
     made = pairs(2, RATE_MBIT)
     for cc, cport in (("reno", 10000), ("cubic", 10001)):
-        flows = flows_of(made, cport)
-        prefer_congestion_control(hosts_of(made), cc)
+        flows = flows_of(made, cport, cc)
+        prefer_congestion_control(dict.fromkeys(hosts_of(made), cc))
         with (
             SocketSampler(hosts_of(made)) as sampler,
             tempfile.TemporaryDirectory() as raw,
-            Iperf3Driver(flows, sampler, Path(raw), seconds=60, cc=cc, mptcp=False) as driver,
+            Iperf3Driver(flows, sampler, Path(raw), seconds=60) as driver,
         ):
             driver.start_servers()
             driver.start_clients()
@@ -111,12 +111,12 @@ def subflow_counts(sampler: SocketSampler, flow: Iperf3Flow) -> list[int]:
 def scenario_mptcp_sixteen() -> None:
     """16 flows with 8 subflows each; control connections stay alone."""
     made = pairs(16)
-    flows, hosts = flows_of(made), hosts_of(made)
+    flows, hosts = flows_of(made, mptcp=True), hosts_of(made)
     with (
         PathManager(hosts, 8, is_data) as manager,
         SocketSampler(hosts) as sampler,
         tempfile.TemporaryDirectory() as raw,
-        Iperf3Driver(flows, sampler, Path(raw), seconds=60, cc="reno", mptcp=True) as driver,
+        Iperf3Driver(flows, sampler, Path(raw), seconds=60) as driver,
     ):
         start = time.monotonic()
         driver.start_servers()
@@ -137,6 +137,29 @@ def scenario_mptcp_sixteen() -> None:
         print(f"stopped after {time.monotonic() - start:.2f} s")
 
 
+def scenario_mixed_transports() -> None:
+    """An MPTCP flow and a plain one side by side, each with its own congestion control."""
+    made = pairs(2, RATE_MBIT)
+    hosts = hosts_of(made)
+    mptcp, plain = flows_of(made[:1], cc="cubic", mptcp=True)[0], flows_of(made)[1]
+    with (
+        PathManager(hosts, 4, is_data) as manager,
+        SocketSampler(hosts) as sampler,
+        tempfile.TemporaryDirectory() as raw,
+        Iperf3Driver([mptcp, plain], sampler, Path(raw), seconds=60) as driver,
+    ):
+        driver.start_servers()
+        driver.start_clients()
+        assert manager.wait_all(1, 20), manager.reports()
+        eventually(lambda: server_sockets(sampler, mptcp) == (4, 1), "4 subflows beside the control's one")
+        assert server_sockets(sampler, plain) == (1, 1)
+        assert not sampler.mptcp(plain.server)
+        for flow in (mptcp, plain):
+            assert {s.cc for s in sampler.tcp(flow.client) if s.path.lport < 20000} == {flow.cc}
+        time.sleep(0.5)
+        assert all(not outcome.error for outcome in driver.stop())
+
+
 def scenario_finish() -> None:
     """Left alone, a flow ends by itself, and iperf3 and we agree on the bytes."""
     made = pairs(1, RATE_MBIT)
@@ -144,7 +167,7 @@ def scenario_finish() -> None:
     with (
         SocketSampler(hosts_of(made)) as sampler,
         tempfile.TemporaryDirectory() as raw,
-        Iperf3Driver(flows, sampler, Path(raw), seconds=1.5, cc="reno", mptcp=False) as driver,
+        Iperf3Driver(flows, sampler, Path(raw), seconds=1.5) as driver,
     ):
         driver.start_servers()
         driver.start_clients()
@@ -167,8 +190,8 @@ def scenario_failures() -> None:
     with SocketSampler(hosts) as sampler, tempfile.TemporaryDirectory() as raw:
 
         def driver(cc: str = "reno", cport: int = 10000) -> Iperf3Driver:
-            flows = flows_of(made, cport)
-            return Iperf3Driver(flows, sampler, Path(raw), seconds=5, cc=cc, mptcp=False)
+            flows = flows_of(made, cport, cc)
+            return Iperf3Driver(flows, sampler, Path(raw), seconds=5)
 
         with driver() as first:
             first.start_servers()
@@ -184,7 +207,7 @@ def scenario_failures() -> None:
             with pytest.raises(RunError, match=r"flow 0 \(c0 .*TCP_CONGESTION"):
                 third.stop()
         with pytest.raises(HostUnfitError, match="nonesuch"):
-            prefer_congestion_control(hosts, "nonesuch")
+            prefer_congestion_control(dict.fromkeys(hosts, "nonesuch"))
 
 
 def scenario_full_disk() -> None:
@@ -195,7 +218,7 @@ def scenario_full_disk() -> None:
         (Path(raw) / "others").write_bytes(bytes(16 << 10))
         try:
             flows = flows_of(made)
-            with Iperf3Driver(flows, sampler, Path(raw), seconds=5, cc="reno", mptcp=False) as driver:
+            with Iperf3Driver(flows, sampler, Path(raw), seconds=5) as driver:
                 driver.start_servers()
                 driver.start_clients()
                 time.sleep(0.3)
@@ -210,6 +233,7 @@ def scenario_full_disk() -> None:
     [
         scenario_reno_then_cubic,
         scenario_finish,
+        scenario_mixed_transports,
         scenario_failures,
         scenario_full_disk,
     ],

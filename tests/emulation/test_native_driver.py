@@ -16,9 +16,10 @@ import pytest
 
 from engines.emulation.native import NativeDriver
 from engines.emulation.netns import HostRef, call_in_netns, set_sysctls
-from engines.emulation.path_manager import PathManager
+from engines.emulation.path_manager import PathManager, ndiffports
 from engines.emulation.sock_diag import ReceiveMeter, SocketSampler
-from engines.emulation.traffic import FIRST_CPORT, FIRST_PORT, PlannedFlow, is_data
+from engines.emulation.socket_table import SocketTable
+from engines.emulation.traffic import FIRST_CPORT, FIRST_PORT, STRIDE, PlannedFlow, is_data
 from fabric.errors import DeadlineError, HostUnfitError, RunError
 from tests.emulation.endpoint_lab import Pair, eventually, pairs, run_isolated
 
@@ -49,10 +50,14 @@ def hosts_of(made: Sequence[Pair]) -> dict[str, HostRef]:
 def connected(
     flows: Sequence[PlannedFlow], hosts: dict[str, HostRef], cc: str = "reno", mptcp: bool = False
 ) -> Iterator[NativeDriver]:
-    with NativeDriver(flows, hosts, cc=cc, mptcp=mptcp) as driver:
+    with NativeDriver(speaking(flows, cc, mptcp), hosts) as driver:
         driver.open()
         driver.connect(DEADLINE_S)
         yield driver
+
+
+def speaking(flows: Sequence[PlannedFlow], cc: str = "reno", mptcp: bool = False) -> list[PlannedFlow]:
+    return [replace(flow, cc=cc, subflows=2 if mptcp else 1) for flow in flows]
 
 
 def total(counts: Sequence[int | None]) -> int:
@@ -122,6 +127,32 @@ def scenario_mptcp_joins_while_silent() -> None:
         assert all(d.received_bytes > 1_000_000 and not d.error for d in driver.stop())
 
 
+def scenario_mixed_transports() -> None:
+    """An MPTCP flow and a plain one side by side, each with its own congestion control."""
+    made = pairs(2, RATE_MBIT)
+    hosts = hosts_of(made)
+    mptcp, plain = (
+        replace(flow, cc=cc, subflows=n)
+        for flow, cc, n in zip(planned(made), ("cubic", "reno"), (4, 1), strict=True)
+    )
+    with (
+        PathManager(list(hosts.values()), 4, is_data, ndiffports(4, STRIDE)) as manager,
+        SocketTable(list(hosts.values()), [mptcp, plain]) as table,
+        NativeDriver([mptcp, plain], hosts) as driver,
+    ):
+        driver.open()
+        driver.connect(DEADLINE_S)
+        assert manager.wait_all(1, DEADLINE_S), manager.reports()
+        driver.release()
+        eventually(lambda: all((count or 0) > 1_000_000 for count in driver.received()), "both deliver")
+        found = table.read()
+        assert found.counts(2).tolist() == [4, 1]
+        assert found.mptcp_counts(2).tolist() == [4, 0]
+        assert [found.cc_of(flow) for flow in (0, 1)] == ["cubic", "reno"]
+        assert [len(report.subflows) for report in manager.reports()] == [4]
+        driver.stop()
+
+
 def scenario_sizes_and_starts() -> None:
     """Sized flows end by themselves, with exactly their bytes, each from its own start on."""
     made = pairs(6, RATE_MBIT)
@@ -162,21 +193,21 @@ def scenario_failures() -> None:
     made = pairs(3)
     flows, hosts = planned(made), hosts_of(made)
     elsewhere = {**hosts, flows[1].dst: hosts[flows[0].dst]}
-    with NativeDriver(flows, elsewhere, cc="reno", mptcp=False) as driver:
+    with NativeDriver(flows, elsewhere) as driver:
         driver.open()
         with pytest.raises(
             RunError, match=r"flow 1 \(c1 .* cannot be connected: connecting: Connection refused"
         ):
             driver.connect(DEADLINE_S)
-    unknown = NativeDriver(flows, hosts, cc="nonesuch", mptcp=False)
-    with pytest.raises(HostUnfitError, match="modprobe tcp_nonesuch"):
+    unknown = NativeDriver(speaking(flows, "nonesuch"), hosts)
+    with pytest.raises(HostUnfitError, match="modprobe -a tcp_nonesuch"):
         unknown.open()
-    second = NativeDriver(flows, hosts, cc="reno", mptcp=False)
+    second = NativeDriver(flows, hosts)
     with connected(flows, hosts), pytest.raises(RunError, match=r"binding .*: Address already in use"):
         second.open()
     _ip_link(hosts[flows[2].dst], "down")
     for mptcp in (False, True):
-        with NativeDriver(flows, hosts, cc="reno", mptcp=mptcp) as driver:
+        with NativeDriver(speaking(flows, mptcp=mptcp), hosts) as driver:
             driver.open()
             start = time.monotonic()
             with pytest.raises(DeadlineError, match=r"1 of 3 flows .* flow 2 \(c2 "):
@@ -278,6 +309,7 @@ def _ip_link(host: HostRef, state: str) -> None:
     [
         scenario_tcp_at_the_links_rate,
         scenario_mptcp_joins_while_silent,
+        scenario_mixed_transports,
         scenario_sizes_and_starts,
         scenario_failures,
         scenario_death,

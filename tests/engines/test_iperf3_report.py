@@ -19,7 +19,7 @@ def report(name: str) -> Report:
 
 def test_argv() -> None:
     assert server_argv("/usr/bin/iperf3", FLOW)[:6] == ("/usr/bin/iperf3", "-4", "-s", "-1", "-p", "5001")
-    line = " ".join(client_argv("iperf3", FLOW, 12.2, "reno"))
+    line = " ".join(client_argv("iperf3", FLOW, 12.2))
     assert line.startswith("iperf3 -4 -c 10.0.0.2 -p 5001 -B 10.0.0.1 --cport 10000 -t 13 -C reno")
 
 

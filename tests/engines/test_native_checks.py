@@ -20,7 +20,7 @@ HOSTS = {name: HostRef(name, os.getpid()) for name in ("a", "b")}
 
 
 def driver(*flows: PlannedFlow, hosts: dict[str, HostRef] = HOSTS) -> NativeDriver:
-    return NativeDriver(flows, hosts, cc="reno", mptcp=False)
+    return NativeDriver(flows, hosts)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,11 @@ def test_flows_may_share_a_listener() -> None:
     driver(FLOW, replace(FLOW, flow=4, cport=1101))
 
 
+def test_flows_that_share_a_listener_share_its_transport() -> None:
+    with pytest.raises(UsageError, match=r"flows to 10.0.0.2:5201 share a listener but not a transport"):
+        driver(FLOW, replace(FLOW, flow=4, cport=1101, subflows=2))
+
+
 def test_stages_come_in_order() -> None:
     with driver(FLOW) as flows:
         with pytest.raises(RunError, match="release follows connect"):
@@ -66,7 +71,9 @@ def test_a_host_that_is_gone() -> None:
 
 
 def test_readings_have_an_entry_a_flow() -> None:
-    core = FlowDriver([(0, 1, 1, 1100, 2, 5201, 0, 0.0), (1, 0, 2, 1100, 1, 5201, 9, 0.5)], [1, 1])
+    core = FlowDriver(
+        [(0, 1, 1, 1100, 2, 5201, 0, 0.0, "reno", False), (1, 0, 2, 1100, 1, 5201, 9, 0.5, "", True)], [1, 1]
+    )
     readings = core.readings()
     assert {len(readings[name]) for name in ("state", "received_bytes", "errno")} == {2}
     for name in ("ready_s", "started_s", "completed_s"):

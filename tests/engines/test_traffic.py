@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
 
 import topos
 from engines.emulation.mptcp_genl import AddressPair, Event, EventKind
-from engines.emulation.traffic import STRIDE, PlannedFlow, is_data, planned_flows, subflow_paths
+from engines.emulation.traffic import STRIDE, PlannedFlow, default_cc, is_data, planned_flows, subflow_paths
 from engines.spec import MAX_SUBFLOWS, LinkSpec, RunSpec, TopologySpec, TransportSpec
 
 EPHEMERAL = 32768
@@ -33,6 +34,13 @@ def test_flows_have_the_addresses_of_their_hosts() -> None:
     for flow in flows:
         assert topology.nic_by_ip(flow.src_ip).host == topology.index(flow.src)
         assert topology.nic_by_ip(flow.dst_ip).host == topology.index(flow.dst)
+
+
+def test_hosts_prefer_what_they_send_then_what_they_receive() -> None:
+    flow = PlannedFlow(0, "a", "b", "10.0.0.1", "10.0.0.2", 5201, 1100, cc="lia", subflows=2)
+    back = dataclasses.replace(flow, flow=1, src="b", dst="c", cc="reno", subflows=1)
+    assert default_cc([flow, back]) == {"a": "rf_lia", "b": "reno", "c": "reno"}
+    assert default_cc([back, flow]) == {"a": "rf_lia", "b": "reno", "c": "reno"}
 
 
 def established(src: str, dst: str) -> Event:

@@ -207,7 +207,7 @@ def test_nothing_stored_can_become_markup() -> None:
 def evidence(**changes: Any) -> Evidence:
     flow = dataclasses.replace(flow_row(0, 1.0, 8), cc="reno")
     good = Evidence(rate_mbps=5.0, late_p99_us=10.0, lost={}, busy_pct=[50.0] * 40, flows=[flow], fallbacks=0,
-                    cc_asked="reno", cc_found=["reno"])  # fmt: skip
+                    cc_asked=["reno"])  # fmt: skip
     return dataclasses.replace(good, **changes)
 
 
@@ -219,7 +219,7 @@ def evidence(**changes: Any) -> Evidence:
         ({"busy_pct": [99.0] * 40}, "The CPU was saturated"),
         ({"flows": [dataclasses.replace(flow_row(0, 1.0, 8), subflows_joined=3)]}, "Subflows were missing"),
         ({"fallbacks": 1}, "MPTCP fell back to TCP"),
-        ({"cc_found": ["cubic"]}, "Another congestion control was in force"),
+        ({"cc_asked": ["cubic"]}, "Another congestion control was in force"),
     ],
 )
 def test_every_reason_the_engine_gives_is_explained(changes: dict[str, Any], title: str) -> None:
