@@ -1,8 +1,9 @@
 """The look all charts share: palette, marks and the words that captions repeat.
 
 Colours: TCP has Okabe-Ito's vermillion; subflow counts run along viridis from light to dark without
-its yellow end, so they are ordered for every reader, in print too, and stay readable on white. Whatever is
-suspect is hatched, hollow or dashed, whatever was published is dashed black.
+its yellow end, so they are ordered for every reader, in print too, and stay readable on white. Algorithms
+have colours of Okabe and Ito's and Tol's palettes, the same in every chart, and a marker each for print in
+grey. Whatever is suspect is hatched, hollow or dashed, whatever was published is dashed black.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import AbstractPathEffect, withStroke
 
+from engines import algorithms
 from engines.congestion import described
 from engines.result import Status
 from plots.data import Level, Panel, PointSummary, Setting
@@ -32,6 +34,20 @@ INK = "#222222"
 FAINT = "#5f5f5f"
 GRID = "#e3e3e3"
 HATCH = "////"
+ALGORITHMS: Mapping[str, tuple[str, str]] = {
+    algorithms.TCP: (TCP_COLOUR, "s"),
+    algorithms.SCATTER: ("#E69F00", "D"),
+    "reno": ("#56B4E9", "o"),
+    "cubic": ("#999933", "<"),
+    "bbr": ("#6b6b6b", ">"),
+    "lia": ("#0072B2", "^"),
+    "olia": ("#009E73", "P"),
+    "balia": ("#332288", "X"),
+    "ewtcp": ("#CC79A7", "v"),
+    "dctcp": ("#882255", "*"),
+}
+"""Colour and marker of each name of `engines.algorithms`; one without has `OTHER`."""
+OTHER = (FAINT, "h")
 MOST_POINTS = 512
 """Of a curve; more than its pixels would only be a bigger file."""
 TOPOLOGY_TITLES = {
@@ -77,6 +93,17 @@ def colour(subflows: int, most: int = 8) -> str:
         return TCP_COLOUR
     position = min(1.0, (subflows - 2) / max(most - 2, 1))
     return to_hex(mpl.colormaps["viridis"](0.83 * (1 - position)))
+
+
+def algorithm_colour(name: str) -> str:
+    """The colour of an algorithm (`tcp`, `scatter`, `reno`, `lia`, ...), the same in every chart; its words
+    are `engines.algorithms.title`'s."""
+    return ALGORITHMS.get(name, OTHER)[0]
+
+
+def algorithm_marker(name: str) -> str:
+    """The marker that tells an algorithm where its colour does not."""
+    return ALGORITHMS.get(name, OTHER)[1]
 
 
 def transport(subflows: int) -> str:
