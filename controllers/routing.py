@@ -46,6 +46,11 @@ POLICIES: dict[str, Walk | None] = {"hashed": hashed, "ecmp": ecmp, "scatter": N
 every packet takes any of the shortest paths, all equally likely, and a flow has none of its own."""
 
 
+def per_packet(policy: str) -> bool:
+    """Whether packets of one flow take different paths."""
+    return policy in POLICIES and POLICIES[policy] is None
+
+
 def path(
     topology: Topology, tables: EcmpTables, policy: str, seed: int, five_tuple: FiveTuple
 ) -> tuple[int, ...]:

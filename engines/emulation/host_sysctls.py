@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controllers.routing import per_packet
 from engines.spec import RunSpec
 
 _ALWAYS = {"net.ipv4.tcp_no_metrics_save": "1"}
@@ -9,7 +10,15 @@ _ALWAYS = {"net.ipv4.tcp_no_metrics_save": "1"}
 _ECN = {"net.ipv4.tcp_ecn": "1"}
 """Ask for ECN and grant it (Documentation/networking/ip-sysctl.rst); by default hosts only grant it."""
 
+_REORDERING = {"net.ipv4.tcp_recovery": "5", "net.ipv4.tcp_min_rtt_wlen": "0"}
+"""Do not take for loss what only came another way (docs/decisions.md). RACK waits for a quarter of the least
+round-trip time, times the reordering its DSACKs have taught it: of the present one where the window of the
+minimum is 0 s, instead of an empty network's. 5 is RACK without the threshold of three duplicate ACKs.
+Source: net/ipv4/tcp_recovery.c, Documentation/networking/ip-sysctl.rst; tcp_reordering alone does little."""
+
 
 def needed(spec: RunSpec) -> dict[str, str]:
     """Sysctls (name with dots -> value) for every host. What the spec itself names goes before them."""
-    return {**_ALWAYS, **(_ECN if spec.link.ecn_pkts else {})}
+    ecn = _ECN if spec.link.ecn_pkts else {}
+    reordering = _REORDERING if per_packet(spec.routing) else {}
+    return {**_ALWAYS, **ecn, **reordering}
