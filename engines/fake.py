@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import topos
-from engines.congestion import COUPLED_DEFAULT, in_force
+from engines.congestion import BASELINE, COUPLED_DEFAULT, in_force
 from engines.engine import Observer
 from engines.result import NO_VALUE, FlowRow, PortRow, RunResult, Status, Table
 from engines.spec import RunSpec, sub_seed
@@ -125,7 +125,7 @@ def _flow_row(
     spec: RunSpec, topology: Topology, number: int, pair: matrices.Flow, goodput_mbps: float
 ) -> FlowRow:
     src_ip, dst_ip = (topology.nics_of(topology.index(name))[0].ip for name in (pair.src, pair.dst))
-    transport = spec.transport
+    subflows = 1 if pair.plain else spec.transport.subflows
     return FlowRow(
         flow=number,
         src=pair.src,
@@ -134,14 +134,14 @@ def _flow_row(
         dst_ip=dst_ip,
         sport=40000 + number % 20000,
         dport=5001,
-        transport=transport.name,
-        subflows_asked=transport.subflows,
-        subflows_joined=transport.subflows,
-        cc=in_force(transport.cc, transport.subflows),
+        transport="tcp" if subflows == 1 else "mptcp",
+        subflows_asked=subflows,
+        subflows_joined=subflows,
+        cc=BASELINE if pair.plain else in_force(spec.transport.cc, subflows),
         goodput_mbps=goodput_mbps,
         bytes_received=round(goodput_mbps * 1e6 / 8 * spec.seconds),
-        retransmits=round(spec.seconds * transport.subflows * 0.6),
-        up_s=0.01 * transport.subflows,
+        retransmits=round(spec.seconds * subflows * 0.6),
+        up_s=0.01 * subflows,
         **_rtts(spec),
     )
 
@@ -201,7 +201,7 @@ def _samples(
         queues = [(t, port.port, rng.randrange(1, port.max_queue_pkts + 1)) for t in times for port in ports]
         samples["queues"] = Table.from_rows(("t_s", "port", "pkts"), queues)
         samples["queue_times"] = Table.from_rows(("t_s",), [(t,) for t in times])
-    subflows = [(flow.flow, n) for flow in flows for n in range(spec.transport.subflows)]
+    subflows = [(flow.flow, n) for flow in flows for n in range(flow.subflows_asked)]
     if spec.sampling.sockets_ms:
         columns = (
             "t_s",

@@ -30,8 +30,8 @@ class TopologySpec:
 
     @property
     def k(self) -> int:
-        """The FatTree arity, or the star's host count: the size parameter of the summary."""
-        return self.params.get("k", self.params.get("n", 0))
+        """The FatTree arity, the star's host count, a bottleneck's pairs: the size of the summary."""
+        return next((self.params[name] for name in ("k", "n", "first") if name in self.params), 0)
 
 
 @dataclass(frozen=True)

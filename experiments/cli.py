@@ -60,9 +60,7 @@ def list_(as_json: bool) -> None:
     known = {
         "experiments": {e.name: e.title for e in registry.EXPERIMENTS.values()},
         "charts": {chart.name: chart.title for chart in CHARTS.values()},
-        "topologies": {
-            kind: f"{f.title}, e.g. {f.alias},{f.minimum}" for kind, f in topos.TOPOLOGIES.items()
-        },
+        "topologies": {kind: f"{f.title}, e.g. {f.example}" for kind, f in topos.TOPOLOGIES.items()},
         "workloads": {
             matrices.label(name, MATRICES[name].defaults): MATRICES[name].title for name in sweep_workloads()
         },

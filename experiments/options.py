@@ -216,7 +216,8 @@ def parse_workloads(text: str) -> tuple[WorkloadSpec, ...]:
     """Traffic matrices as `name`, `name:value` or `name:parameter=value:...`, or `all`. Raises UsageError."""
     known = sweep_workloads()
     chosen: dict[str, WorkloadSpec] = {}
-    for part in known if text == "all" else text.split(","):
+    everywhere = [name for name in known if matrices.MATRICES[name].everywhere]
+    for part in everywhere if text == "all" else text.split(","):
         one_of("--workload", part.partition(":")[0].strip(), known)
         try:
             name, params = matrices.parse(part)

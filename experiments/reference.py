@@ -12,6 +12,8 @@ from engines.congestion import in_force
 from engines.spec import RunSpec, SamplingSpec, WorkloadSpec
 
 MATRIX = "reference"
+LANES = "lanes"
+"""The parameter of topologies that are several times one network."""
 MAX_WARMUP_S = 10.0
 MAX_SECONDS = 20.0
 
@@ -25,10 +27,12 @@ def reference_of(spec: RunSpec) -> RunSpec:
     """The reference point of `spec`: same links, stack and data plane, one TCP flow.
 
     One flow on an idle network settles at once and depends on no permutation, so the seed is fixed
-    and long sweeps share a reference of at most 20 s. Idempotent.
+    and long sweeps share a reference of at most 20 s; of disjoint lanes one is enough. Idempotent.
     """
+    params = {name: 1 if name == LANES else size for name, size in spec.topology.params.items()}
     return dataclasses.replace(
         spec,
+        topology=dataclasses.replace(spec.topology, params=params),
         workload=WorkloadSpec(MATRIX),
         transport=dataclasses.replace(spec.transport, subflows=1, cc=in_force(spec.transport.cc, 1)),
         warmup_s=min(spec.warmup_s, MAX_WARMUP_S),

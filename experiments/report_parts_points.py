@@ -14,6 +14,7 @@ from experiments.experiment import Figure
 from experiments.figures import variant
 from experiments.gather import Shown
 from experiments.progress import label, queue_label, short_label, state, workload_label
+from experiments.rate import network
 from experiments.reference import is_reference
 from experiments.summary import Judged
 
@@ -97,7 +98,7 @@ def setting_title(specs: Sequence[RunSpec]) -> str:
     """`fat_tree k=8, one_to_one, 5 Mb/s links, 100-packet queues, reno, 40 s after 20 s of warm-up`."""
     spec = specs[0]
     parts = [
-        f"{spec.topology.kind} k={spec.topology.k}",
+        network(spec.topology),
         workload_label(spec),
         f"{spec.link.rate_mbps:g} Mb/s links",
         f"{queue_label(spec)} queues",
@@ -130,7 +131,7 @@ def _asked(group: Sequence[Judged]) -> Asked:
     how = dict.fromkeys(str(j.point.provenance.get("rate_choice", "")) for j in group)
     return Asked(
         (
-            ("network", _each(f"{s.topology.kind} k={s.topology.k}" for s in specs)),
+            ("network", _each(network(s.topology) for s in specs)),
             ("workload", _each(workload_label(s) for s in specs)),
             ("transports", _each(short_label(s.transport.subflows) for s in specs)),
             ("congestion control", described(spec.transport.cc, (s.transport.subflows for s in specs))),

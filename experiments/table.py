@@ -17,7 +17,7 @@ from engines.spec import RunSpec
 from experiments import published
 from experiments.experiment import Figure
 from experiments.progress import queue_label, short_label, state, transport_label, workload_label
-from experiments.rate import named
+from experiments.rate import named, network
 from experiments.reference import is_reference
 from experiments.summary import Judged
 from experiments.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
@@ -83,16 +83,11 @@ def _group(spec: RunSpec) -> str:
     return dataclasses.replace(spec.as_tcp(), seed=0).canonical()
 
 
-def _network(spec: RunSpec) -> str:
-    """`fat_tree k=8`, `star n=16`."""
-    return named(spec.topology) if spec.topology.kind != "fat_tree" else f"fat_tree {named(spec.topology)}"
-
-
 def _title(group: Sequence[Judged]) -> Text:
     spec = group[0].spec
     cc = described(spec.transport.cc, (judged.spec.transport.subflows for judged in group))
     return Text(
-        f"{_network(spec)}, {workload_label(spec)}, "
+        f"{network(spec.topology)}, {workload_label(spec)}, "
         f"{spec.link.rate_mbps:g} Mb/s links, {queue_label(spec)} queues, {cc}, "
         f"{spec.routing} routing, {spec.seconds:g} s ({spec.engine})",
         style="bold",

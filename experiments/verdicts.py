@@ -16,6 +16,7 @@ from experiments.quantities import QUANTITIES, Measured
 from experiments.rate import named
 from experiments.reference import is_reference
 from experiments.summary import Judged
+from topos import TOPOLOGIES
 
 AGREES, DIFFERS, SUSPECT, NOT_MEASURED = "agrees", "differs", "suspect", "not measured"
 
@@ -117,7 +118,7 @@ def _shown(spec: RunSpec) -> str:
 
 
 def _missing(row: Published, points: Sequence[Judged]) -> str:
-    size = "n" if row.topology == "star" else "k"
+    size = TOPOLOGIES[row.topology].size.name
     wanted = f"{row.workload} at {named(TopologySpec(row.topology, {size: row.k}))}"
     alike = [p.spec for p in points if workload_label(p.spec) == row.workload]
     have = dict.fromkeys(named(s.topology) for s in alike if s.topology.kind == row.topology)

@@ -1,7 +1,7 @@
 """Topologies: pure graphs, by registry name.
 
     topology.py               Topology, its parts, shortest paths
-    fat_tree.py  dual_homed_fat_tree.py  star.py
+    fat_tree.py  dual_homed_fat_tree.py  star.py  dumbbell.py  two_bottlenecks.py
     mininet_topos.py          the same for stock Mininet: mn --custom topos/mininet_topos.py --topo ft,4
 
 To add one: write its module, add a `Family` here.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fabric.errors import UsageError
-from topos import dual_homed_fat_tree, fat_tree, star
+from topos import dual_homed_fat_tree, dumbbell, fat_tree, star, two_bottlenecks
 from topos.topology import Kind, Layer, Link, Nic, Node, Topology
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Link",
     "Nic",
     "Node",
+    "Parameter",
     "Topology",
     "build",
     "parse",
@@ -32,81 +33,124 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Family:
-    """A kind of topology: its short name on command lines, and the one size parameter with its range."""
+class Parameter:
+    """A parameter of a family: its name and range; `default` for one that may be left out."""
 
-    alias: str
-    parameter: str
+    name: str
     minimum: int
     maximum: int
-    step: int
-    construct: Callable[[int], Topology]
-    title: str
+    step: int = 1
+    default: int | None = None
 
     @property
     def accepts(self) -> str:
         even = "an even number" if self.step == 2 else "a number"
         return f"{even} from {self.minimum} to {self.maximum}"
 
+    def admits(self, value: object) -> bool:
+        return isinstance(value, int) and self.minimum <= value <= self.maximum and not value % self.step
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of topology: its short name on command lines, its parameters, the one for size first."""
+
+    alias: str
+    parameters: tuple[Parameter, ...]
+    construct: Callable[..., Topology]
+    title: str
+
+    @property
+    def size(self) -> Parameter:
+        return self.parameters[0]
+
+    @property
+    def example(self) -> str:
+        return f"{self.alias},{max(1, self.size.minimum)}"
+
+    @property
+    def accepts(self) -> str:
+        return "; ".join(f"{parameter.name}, {parameter.accepts}" for parameter in self.parameters)
+
 
 TOPOLOGIES: dict[str, Family] = {
-    fat_tree.KIND: Family("ft", "k", 4, fat_tree.MAX_K, 2, fat_tree.fat_tree, "FatTree"),
+    fat_tree.KIND: Family("ft", (Parameter("k", 4, fat_tree.MAX_K, 2),), fat_tree.fat_tree, "FatTree"),
     dual_homed_fat_tree.KIND: Family(
         "dhft",
-        "k",
-        4,
-        dual_homed_fat_tree.MAX_K,
-        2,
+        (Parameter("k", 4, dual_homed_fat_tree.MAX_K, 2),),
         dual_homed_fat_tree.dual_homed_fat_tree,
         "dual-homed FatTree",
     ),
-    star.KIND: Family("star", "n", 2, star.MAX_N, 1, star.star, "star"),
+    star.KIND: Family("star", (Parameter("n", 2, star.MAX_N),), star.star, "star"),
+    dumbbell.KIND: Family(
+        "db",
+        (Parameter("n", 1, dumbbell.MAX_PAIRS), Parameter("lanes", 1, dumbbell.MAX_LANES, default=1)),
+        dumbbell.dumbbell,
+        "dumbbell",
+    ),
+    two_bottlenecks.KIND: Family(
+        "two",
+        (
+            Parameter("first", 0, two_bottlenecks.MAX_COMPETITORS),
+            Parameter("second", 0, two_bottlenecks.MAX_COMPETITORS, default=1),
+            Parameter("lanes", 1, two_bottlenecks.MAX_LANES, default=1),
+        ),
+        two_bottlenecks.two_bottlenecks,
+        "two bottlenecks",
+    ),
 }
 ALIASES: dict[str, str] = {family.alias: kind for kind, family in TOPOLOGIES.items()}
 
 
 def build(kind: str, params: Mapping[str, int]) -> Topology:
-    """Construct topology `kind` (registry name or alias) of exactly its parameters, e.g. `{"k": 8}`.
+    """Construct topology `kind` (registry name or alias) of its parameters, e.g. `{"k": 8}`.
 
     Raises UsageError for an unknown kind, a missing, extra or unsuitable parameter.
     """
     kind = _resolve(kind)
     family = TOPOLOGIES[kind]
-    extra = sorted(set(params) - {family.parameter})
+    extra = sorted(set(params) - {parameter.name for parameter in family.parameters})
     if extra:
-        raise UsageError(
-            f"topology {kind} has no parameter '{extra[0]}': it takes {family.parameter}, {family.accepts}"
-        )
-    if family.parameter not in params:
-        raise UsageError(f"topology {kind} needs {family.parameter}: give {family.accepts}")
-    size = params[family.parameter]
-    if not isinstance(size, int) or not family.minimum <= size <= family.maximum or size % family.step:
-        raise UsageError(f"topology {kind}: {family.parameter} must be {family.accepts}, not {size}")
-    return family.construct(size)
+        raise UsageError(f"topology {kind} has no parameter '{extra[0]}': it takes {family.accepts}")
+    values = {parameter.name: _value(kind, parameter, params) for parameter in family.parameters}
+    return family.construct(**values)
+
+
+def _value(kind: str, parameter: Parameter, params: Mapping[str, int]) -> int:
+    value = params.get(parameter.name, parameter.default)
+    if value is None:
+        raise UsageError(f"topology {kind} needs {parameter.name}: give {parameter.accepts}")
+    if not parameter.admits(value):
+        raise UsageError(f"topology {kind}: {parameter.name} must be {parameter.accepts}, not {value}")
+    return value
 
 
 def parse(text: str) -> tuple[str, dict[str, int]]:
-    """The kind and parameters of `ft,4`, `fat_tree,4` or `ft,k=4`, to be given to `build`.
+    """The kind and parameters of `ft,4`, `fat_tree,4`, `ft,k=4` or `db,2,lanes=6`, to be given to `build`.
 
-    Raises UsageError when the text is not of this form; the value itself is checked by `build`.
+    Raises UsageError when the text is not of this form; the values themselves are checked by `build`.
     """
     name, *arguments = [part.strip() for part in text.split(",")]
     kind = _resolve(name)
     family = TOPOLOGIES[kind]
-    example = f"{family.alias},{family.minimum}"
-    if len(arguments) != 1:
+    names = [parameter.name for parameter in family.parameters]
+    if not 1 <= len(arguments) <= len(names):
         raise UsageError(
-            f"topology '{text}' has {len(arguments)} parameters, {kind} takes one: write e.g. {example}"
+            f"topology '{text}' has {len(arguments)} parameters, {kind} takes {' and '.join(names)}: "
+            f"write e.g. {family.example}"
         )
-    parameter, equals, value = arguments[0].rpartition("=")
-    if equals and parameter != family.parameter:
-        raise UsageError(f"topology {kind} has no parameter '{parameter}': write for example {example}")
-    try:
-        return kind, {family.parameter: int(value)}
-    except ValueError:
-        raise UsageError(
-            f"topology '{text}': {family.parameter} must be {family.accepts}, not '{value}'"
-        ) from None
+    params: dict[str, int] = {}
+    for position, argument in enumerate(arguments):
+        key, equals, value = argument.rpartition("=")
+        key = key if equals else names[position]
+        if key not in names:
+            raise UsageError(f"topology {kind} has no parameter '{key}': write for example {family.example}")
+        try:
+            params[key] = int(value)
+        except ValueError:
+            accepts = family.parameters[names.index(key)].accepts
+            raise UsageError(f"topology '{text}': {key} must be {accepts}, not '{value}'") from None
+    return kind, params
 
 
 def _resolve(name: str) -> str:

@@ -47,9 +47,9 @@ class _RefabricTopo(_Topo):  # type: ignore[misc]  # Mininet has no types
 
 
 def _construct(kind: str, *args: int, **params: _Any) -> _RefabricTopo:
-    parameter = _TOPOLOGIES[kind].parameter
-    # splitArgs of Mininet makes 4 of "4" and leaves the rest text; more than one number is one too many.
-    sizes = {parameter if i == 0 else f"{parameter}{i + 1}": value for i, value in enumerate(args)}
+    names = [parameter.name for parameter in _TOPOLOGIES[kind].parameters]
+    # splitArgs of Mininet makes 4 of "4" and leaves the rest text; a number too many has a name too many.
+    sizes = {names[i] if i < len(names) else f"{names[0]}{i + 1}": value for i, value in enumerate(args)}
     options = {name: params.pop(name) for name in ("hopts", "sopts", "lopts") if name in params}
     try:
         return _RefabricTopo(_build(kind, {**sizes, **params}), **options)

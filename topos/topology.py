@@ -127,6 +127,18 @@ class Topology:
             names = [self.nodes[end].name if 0 <= end < len(self.nodes) else str(end) for end in (a, b)]
             raise UsageError(f"{self.kind} has no link between {names[0]} and {names[1]}") from None
 
+    @cached_property
+    def islands(self) -> tuple[int, ...]:
+        """For each node the least index among the nodes it is joined to, whatever lies between."""
+        island = [-1] * len(self.nodes)
+        for start in range(len(self.nodes)):
+            reached = [start] if island[start] < 0 else []
+            while reached:
+                here = reached.pop()
+                island[here] = start
+                reached += [near for near in self.adjacency[here] if island[near] < 0]
+        return tuple(island)
+
     def shortest_paths(self, src: int, dst: int) -> tuple[tuple[int, ...], ...]:
         """All shortest paths from `src` to `dst` as node indices, both ends included, in lexicographic order.
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import inspect
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabric.errors import UsageError
 from topos.topology import Topology
+
+_LEFT = re.compile(r"l(\d+)\D")
 
 
 @dataclass(frozen=True)
@@ -32,13 +35,14 @@ class Flow:
 @dataclass(frozen=True)
 class Matrix:
     """A registered matrix: `draw(host names in node order, seed, parameters...)`, and what it is in a
-    sentence.
+    sentence. `everywhere`: on any topology, not only on one made for it.
 
     Its parameters are the integers `draw` takes by keyword.
     """
 
     draw: Callable[..., tuple[Flow, ...]]
     title: str
+    everywhere: bool = True
 
     @property
     def defaults(self) -> dict[str, int]:
@@ -151,6 +155,36 @@ def random_pairs(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
     return tuple(Flow(src, _anybody_else(rng, hosts, src)) for src in sources)
 
 
+def against_tcp(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
+    """Every host on the left sends to the one opposite; of each lane the first has the transport under test,
+    the others are plain TCP.
+
+    Names tell who is where, as in topos/dumbbell.py and topos/two_bottlenecks.py: `l3h1` is on the left of
+    lane 3, opposite `r3h1`. `seed` is not used. Raises UsageError where hosts have no such names.
+    """
+    del seed
+    there = set(hosts)
+    flows: dict[str, list[Flow]] = {}
+    for host in hosts:
+        lane = lane_of(host)
+        opposite = f"r{host[1:]}"
+        if lane is not None and opposite in there:
+            of_lane = flows.setdefault(lane, [])
+            of_lane.append(Flow(host, opposite, plain=bool(of_lane)))
+    if not flows:
+        raise UsageError(
+            f"workload against_tcp needs hosts that face each other, and {hosts[0]} does not: "
+            "choose topology dumbbell or two_bottlenecks"
+        )
+    return tuple(flow for of_lane in flows.values() for flow in of_lane)
+
+
+def lane_of(sender: str) -> str | None:
+    """The lane of a host on the left, `3` for `l3h1`; None for any other."""
+    found = _LEFT.match(sender)
+    return found[1] if found else None
+
+
 def reference(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
     """One uncongested flow, from the first host to the last, the farthest apart: what 100 % means.
 
@@ -171,6 +205,11 @@ MATRICES: dict[str, Matrix] = {
     "stride": Matrix(stride, "host x sends to host x + i; i=0 stands for half of the hosts"),
     "hotspot": Matrix(hotspot, "percent of the hosts send to a few hot spots, the others to anybody"),
     "random": Matrix(random_pairs, "as many flows as hosts, source and destination drawn independently"),
+    "against_tcp": Matrix(
+        against_tcp,
+        "the first pair of each lane against plain TCP on the others (dumbbell, two_bottlenecks)",
+        everywhere=False,
+    ),
     "reference": Matrix(reference, "one uncongested flow across the network"),
 }
 
@@ -184,7 +223,14 @@ def build(matrix: str, topology: Topology, params: Mapping[str, int], seed: int)
     """
     known = _known(matrix)
     _check_names(matrix, params)
-    return known.draw([topology.nodes[host].name for host in topology.hosts], seed, **params)
+    flows = known.draw([topology.nodes[host].name for host in topology.hosts], seed, **params)
+    for flow in flows:
+        if topology.islands[topology.index(flow.src)] != topology.islands[topology.index(flow.dst)]:
+            raise UsageError(
+                f"workload {matrix}: nothing joins {flow.src} to {flow.dst} in this {topology.kind}; "
+                "choose --workload against_tcp"
+            )
+    return flows
 
 
 def parse(text: str) -> tuple[str, dict[str, int]]:

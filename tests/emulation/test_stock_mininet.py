@@ -25,7 +25,8 @@ def mn(topology: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("topology", "last_host"), [("ft,4", "p3e1h1"), ("dhft,4", "p3e2h2"), ("star,3", "s1h2")]
+    ("topology", "last_host"),
+    [("ft,4", "p3e1h1"), ("dhft,4", "p3e2h2"), ("star,3", "s1h2"), ("db,2,lanes=2", "r1h1")],
 )
 def test_mn_builds_it(topology: str, last_host: str) -> None:
     done = mn(topology)

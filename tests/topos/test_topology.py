@@ -17,6 +17,10 @@ ANY_TOPOLOGY = st.one_of(
         lambda pair: build(pair[0], {"k": pair[1]})
     ),
     st.integers(2, 300).map(lambda n: build("star", {"n": n})),
+    st.tuples(st.integers(1, 5), st.integers(1, 4)).map(lambda p: build("db", {"n": p[0], "lanes": p[1]})),
+    st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 3)).map(
+        lambda p: build("two", dict(zip(("first", "second", "lanes"), p, strict=True)))
+    ),
 )
 HOST = Node("h", Kind.HOST, Layer.HOST)
 SWITCH = Node("s", Kind.SWITCH, Layer.EDGE)
@@ -43,7 +47,9 @@ def test_shortest_paths_are_simple_equal_long_sorted_walks(topology: Topology, d
     src, dst = data.draw(some_node), data.draw(some_node)
     paths = topology.shortest_paths(src, dst)
     assert list(paths) == sorted(set(paths))
-    assert paths or topology.kind == "dual_homed_fat_tree", "only its two planes are not joined"
+    apart = topology.islands[src] != topology.islands[dst]
+    planes = topology.kind in {"dual_homed_fat_tree", "two_bottlenecks"}
+    assert bool(paths) != apart or (planes and not paths), "only planes meet in a host without a path"
     assert len({len(path) for path in paths}) <= 1
     for path in paths:
         assert path[0] == src and path[-1] == dst and len(set(path)) == len(path)
@@ -110,7 +116,10 @@ def test_construction_refuses_broken_graphs(
         ("star", {"n": 1}, "a number from 2"),
         ("ft", {}, "needs k"),
         ("ft", {"n": 4}, "no parameter 'n'"),
-        ("ft", {"k": 4, "hosts": 3}, "no parameter 'hosts'"),
+        ("ft", {"k": 4, "hosts": 3}, "no parameter 'hosts': it takes k, an even number from 4 to 254"),
+        ("db", {"lanes": 2}, "needs n: give a number from 1"),
+        ("db", {"n": 2, "lanes": 0}, "lanes must be a number from 1 to 254, not 0"),
+        ("two", {"first": 252}, "first must be a number from 0 to 251"),
         ("jellyfish", {"k": 4}, r"unknown topology 'jellyfish': choose one of fat_tree \(ft\)"),
     ],
 )
@@ -125,6 +134,11 @@ def test_parse_accepts_names_and_aliases(text: str) -> None:
     assert parse(text) == ("fat_tree", {"k": 4})
 
 
+def test_parse_accepts_several_parameters() -> None:
+    assert parse("db,2,lanes=6") == parse("dumbbell,n=2,6") == ("dumbbell", {"n": 2, "lanes": 6})
+    assert build(*parse("db,2")).params == {"n": 2, "lanes": 1}
+
+
 @pytest.mark.parametrize("text", ["", "ft", "ft,", "ft,4,4", "ft,n=4", "ft,four", "tf,4"])
 def test_parse_refuses_with_one_line(text: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -134,7 +148,7 @@ def test_parse_refuses_with_one_line(text: str) -> None:
 
 def test_registry_round_trip() -> None:
     for kind, family in TOPOLOGIES.items():
-        topology = build(*parse(f"{family.alias},{family.minimum}"))
+        topology = build(*parse(f"{family.alias},{family.size.minimum}"))
         assert topology.kind == kind
         assert build(kind, topology.params) == topology
 

@@ -17,6 +17,7 @@ from workloads.matrices import (
     build,
     hotspot,
     label,
+    lane_of,
     one_to_one,
     one_to_several,
     parse,
@@ -109,7 +110,34 @@ def test_registry_titles() -> None:
     assert all(matrix.title for matrix in MATRICES.values())
 
 
-@given(st.sampled_from(sorted(MATRICES)), st.integers(3, 20).map(lambda half: 2 * half), SEEDS)
+def test_of_each_lane_the_first_pair_has_the_transport_under_test() -> None:
+    flows = build("against_tcp", build_topology("dumbbell", {"n": 3, "lanes": 2}), {}, 1)
+    assert [(flow.src, flow.dst, flow.plain) for flow in flows] == [
+        (f"l{lane}h{pair}", f"r{lane}h{pair}", pair > 0) for lane in range(2) for pair in range(3)
+    ]
+    two = build("against_tcp", build_topology("two_bottlenecks", {"first": 2, "lanes": 2}), {}, 1)
+    assert [flow.src for flow in two if not flow.plain] == ["l0h0", "l1h0"]
+    assert [flow.src for flow in two if flow.plain][:3] == ["l0ah1", "l0ah2", "l0bh1"]
+    assert all(flow.dst == f"r{flow.src[1:]}" for flow in two)
+
+
+def test_lanes_are_told_from_names() -> None:
+    assert [lane_of(name) for name in ("l3h1", "l12ah1")] == ["3", "12"]
+    assert [lane_of(name) for name in ("r3h1", "p0e0h0", "l")] == [None] * 3
+    with pytest.raises(UsageError, match="s1h0 does not: choose topology dumbbell or two_bottlenecks"):
+        build("against_tcp", build_topology("star", {"n": 2}), {}, 1)
+
+
+def test_no_flow_between_lanes() -> None:
+    lanes = build_topology("dumbbell", {"n": 2, "lanes": 2})
+    with pytest.raises(UsageError, match="nothing joins l0h0 to r1h1 in this dumbbell; choose --workload"):
+        build("reference", lanes, {}, 1)
+
+
+EVERYWHERE = sorted(name for name, matrix in MATRICES.items() if matrix.everywhere)
+
+
+@given(st.sampled_from(EVERYWHERE), st.integers(3, 20).map(lambda half: 2 * half), SEEDS)
 def test_every_matrix_repeats_itself_and_sends_nothing_to_itself(matrix: str, count: int, seed: int) -> None:
     hosts = _names(count)
     flows = MATRICES[matrix].draw(hosts, seed)
