@@ -18,7 +18,7 @@ from typing import Any
 import topos
 from engines.congestion import BASELINE, COUPLED_DEFAULT, in_force
 from engines.engine import Observer
-from engines.result import NO_VALUE, FlowRow, PortRow, RunResult, Status, Table
+from engines.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
 from engines.spec import RunSpec, sub_seed
 from fabric.errors import RunError, UsageError
 from topos import Topology
@@ -203,27 +203,26 @@ def _samples(
         samples["queue_times"] = Table.from_rows(("t_s",), [(t,) for t in times])
     subflows = [(flow.flow, n) for flow in flows for n in range(flow.subflows_asked)]
     if spec.sampling.sockets_ms:
-        columns = (
-            "t_s",
-            "flow",
-            "subflow",
-            "cwnd_pkts",
-            "srtt_ms",
-            "rttvar_ms",
-            "retransmits",
-            "bytes_acked",
-        )
         rows = [
-            (t, *which, rng.randrange(2, 60), rng.uniform(5, 200), rng.uniform(1, 40), int(t), int(t * 1e4))
+            (t, *which, *_socket(rng, t))
             for t in _times(spec, spec.sampling.sockets_ms)
             for which in subflows
         ]
-        samples["sockets"] = Table.from_rows(columns, rows)
+        samples["sockets"] = Table.from_rows(SAMPLE_COLUMNS["sockets"], rows)
     if spec.sampling.pings_ms:
         times = _times(spec, spec.sampling.pings_ms)
         pings = [(t, *which, *_ping(rng)) for t in times for which in subflows]
         samples["pings"] = Table.from_rows(("t_s", "flow", "subflow", "rtt_ms", "out_ms"), pings)
     return samples
+
+
+def _socket(rng: random.Random, t_s: float) -> tuple[float, ...]:
+    """A subflow that has been busy four fifths of its time."""
+    cwnd_pkts = rng.randrange(2, 60)
+    unacked_pkts = rng.randrange(cwnd_pkts + 1)
+    notsent_bytes = 1448 * rng.randrange(40) if unacked_pkts == cwnd_pkts else 0
+    window = (cwnd_pkts, rng.uniform(5, 200), rng.uniform(1, 40), int(t_s), int(t_s * 1e4))
+    return *window, unacked_pkts, notsent_bytes, 800 * t_s, 0.0
 
 
 def _ping(rng: random.Random) -> tuple[float, float]:

@@ -126,6 +126,7 @@ SAMPLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "queue_times": ("t_s",),
     "sockets": (
         "t_s", "flow", "subflow", "cwnd_pkts", "srtt_ms", "rttvar_ms", "retransmits", "bytes_acked",
+        "unacked_pkts", "notsent_bytes", "busy_ms", "rwnd_limited_ms",
     ),
     "pings": ("t_s", "flow", "subflow", "rtt_ms", "out_ms"),
 }  # fmt: skip
@@ -143,8 +144,10 @@ class RunResult:
     (SamplingSpec), also
 
     * `queues` (t_s, port, pkts), lengths of 0 left out, and `queue_times` (t_s) with every sampled instant;
-    * `sockets` (t_s, flow, subflow, cwnd_pkts, srtt_ms, rttvar_ms, retransmits, bytes_acked), the last two
-      since the connection began, subflow 0 being the first;
+    * `sockets` (t_s, flow, subflow, cwnd_pkts, srtt_ms, rttvar_ms, retransmits, bytes_acked, unacked_pkts,
+      notsent_bytes, busy_ms, rwnd_limited_ms) at the sender, subflow 0 being the first. Retransmits and
+      acknowledged bytes count since the connection began, as do the ms in which something was unsent
+      or unacknowledged, and those of them in which the receiver's window was in the way;
     * `pings` (t_s of sending, flow, subflow, rtt_ms, out_ms: the way out alone; nan where none came back)."""
 
     status: Status

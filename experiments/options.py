@@ -34,7 +34,8 @@ LEAST_RATE_MBPS, MOST_RATE_MBPS = 0.01, 400_000.0
 MOST_QUEUE_PKTS = 1_000_000
 MOST_DELAY_US = 10_000_000.0
 MOST_LOSS_PCT = 50.0
-MOST_WRITE_BYTES = 1 << 24
+MOST_WRITE_BYTES = 1 << 20
+"""What iperf3 takes."""
 
 
 def sweep_workloads() -> tuple[str, ...]:

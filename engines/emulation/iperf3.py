@@ -90,14 +90,15 @@ def server_argv(program: str, flow: Iperf3Flow) -> tuple[str, ...]:
     return (program, "-4", "-s", "-1", "-p", str(flow.port), "-i", "0", "-J")
 
 
-def client_argv(program: str, flow: Iperf3Flow, seconds: float) -> tuple[str, ...]:
+def client_argv(program: str, flow: Iperf3Flow, seconds: float, write_bytes: int = 0) -> tuple[str, ...]:
     """`seconds` are rounded up: iperf3 takes whole ones. The congestion control is set on both ends' data
-    sockets."""
+    sockets. It writes `write_bytes` at a time, 0 for its own 128 KiB."""
     return (
         *(program, "-4", "-c", flow.server_ip, "-p", str(flow.port)),
         *("-B", flow.client_ip, "--cport", str(flow.cport)),
         *("-t", str(max(1, -int(-seconds // 1))), "-C", flow.cc, "-i", "0"),
         *("--connect-timeout", str(CONNECT_TIMEOUT_S * 1000), "-J"),
+        *(("-l", str(write_bytes)) if write_bytes else ()),
     )
 
 
@@ -192,11 +193,13 @@ class Iperf3Driver:
         raw: Path,
         *,
         seconds: float,
+        write_bytes: int = 0,
     ) -> None:
         self._flows = tuple(flows)
         self._sampler = sampler
         self._raw = raw
         self._seconds = seconds
+        self._write_bytes = write_bytes
         self._program = iperf3_program()
         self._env = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ}
         self._library = str(mptcp_library()) if any(flow.mptcp for flow in self._flows) else ""
@@ -229,7 +232,8 @@ class Iperf3Driver:
         Raises CommandError when a client cannot start, RunError when one ends, DeadlineError
         naming one whose connection did not reach its server in time.
         """
-        argvs = [client_argv(self._program, flow, self._seconds) for flow in self._flows]
+        wanted = (self._seconds, self._write_bytes)
+        argvs = [client_argv(self._program, flow, *wanted) for flow in self._flows]
         hosts = [flow.client for flow in self._flows]
         self._clients = processes.start(self._commands("client", hosts, argvs))
         self._await(self._clients, self._knocked, "reach their servers", deadline_s)

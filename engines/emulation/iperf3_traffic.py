@@ -38,12 +38,13 @@ class Iperf3Traffic:
         raw: Path,
         *,
         seconds: float,
+        write_bytes: int = 0,
     ) -> None:
         self._flows = tuple(flows)
         self._sampler = SocketSampler(list(hosts.values()))
         self._meter = ReceiveMeter(self._sampler, [(hosts[f.dst], f.seen_by_receiver) for f in flows])
         ends = [iperf3_flow(flow, hosts) for flow in flows]
-        self._iperf3 = Iperf3Driver(ends, self._sampler, raw, seconds=seconds)
+        self._iperf3 = Iperf3Driver(ends, self._sampler, raw, seconds=seconds, write_bytes=write_bytes)
         self._up_s: list[float | None] = [None] * len(self._flows)
 
     def __enter__(self) -> Self:

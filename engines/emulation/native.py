@@ -50,7 +50,8 @@ class State(IntEnum):
 class NativeDriver:
     """TrafficDriver over the core's FlowDriver.
 
-    Each flow has its own transport and congestion control. `cpu` is where its thread runs, -1 leaves it to
+    Each flow has its own transport and congestion control, and is written `write_bytes` at a time, 0 for as
+    much as it may send in one turn. `cpu` is where its thread runs, -1 leaves it to
     the kernel; keep it off the fabric core's. MPTCP connections have the path manager that their hosts have
     when `open` is called. Raises UsageError for flows that cannot be.
     """
@@ -61,6 +62,7 @@ class NativeDriver:
         hosts: Mapping[str, HostRef],
         *,
         cpu: int = -1,
+        write_bytes: int = 0,
     ) -> None:
         self._flows = tuple(flows)
         number = {name: position for position, name in enumerate(hosts)}
@@ -68,7 +70,7 @@ class NativeDriver:
         wanted = [_checked(flow, number) for flow in self._flows]
         loops, self._fds = _tables(len(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         try:
-            self._core = FlowDriver(wanted, pids, cpu=cpu, loops=loops)
+            self._core = FlowDriver(wanted, pids, cpu=cpu, loops=loops, write_bytes=write_bytes)
         except ValueError as error:
             raise UsageError(f"traffic: {error}") from error
 

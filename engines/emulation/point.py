@@ -131,10 +131,12 @@ class Point:
         return stack.enter_context(SignalPathManager(refs, subflows, is_data, servers))
 
     def _traffic(self, hosts: dict[str, HostRef]) -> TrafficDriver:
+        write_bytes = self._spec.transport.write_bytes
         if self._spec.traffic == "native":
-            return NativeDriver(self._flows, hosts, cpu=other_cpu(self._tuning))
+            cpu = other_cpu(self._tuning)
+            return NativeDriver(self._flows, hosts, cpu=cpu, write_bytes=write_bytes)
         seconds = self._connect_s + self._spec.warmup_s + self._spec.seconds + SLACK_S
-        return Iperf3Traffic(self._flows, hosts, self._raw, seconds=seconds)
+        return Iperf3Traffic(self._flows, hosts, self._raw, seconds=seconds, write_bytes=write_bytes)
 
     def _connect(self, traffic: TrafficDriver, watcher: MptcpWatcher | None) -> tuple[float, list[float]]:
         """When connecting began, and seconds from then until each flow's connection was up.

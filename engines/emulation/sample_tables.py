@@ -89,6 +89,10 @@ def _sockets(readings: Readings) -> Table:
             "rttvar_ms": np.round(column("rttvar_us") / 1000, 3),
             "retransmits": column("retransmits"),
             "bytes_acked": column("bytes_acked"),
+            "unacked_pkts": column("unacked_pkts"),
+            "notsent_bytes": column("notsent_bytes"),
+            "busy_ms": np.round(column("busy_us") / 1000, 3),
+            "rwnd_limited_ms": np.round(column("rwnd_limited_us") / 1000, 3),
         }
     )
 

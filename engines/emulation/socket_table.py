@@ -48,7 +48,9 @@ class SubflowReadings:
 
     `t_s` is CLOCK_MONOTONIC at the middle of the reading, which took `took_s`. Subflow 0 is the one the
     connection began with. `retransmits` (segments), `bytes_acked` (payload, plus one for the SYN) and
-    `delivered_pkts` count since the subflow began; `delivery_rate_bps` is the kernel's latest estimate;
+    `delivered_pkts` count since the subflow began, as do `busy_us`, the time with something unsent or
+    unacknowledged, and `rwnd_limited_us`, the part of it in which the receiver's window was in the way.
+    `notsent_bytes` wait behind the congestion window. `delivery_rate_bps` is the kernel's latest estimate;
     what a kernel does not tell is 0. `mptcp` is false for plain TCP and for MPTCP that fell back at its
     handshake. `cc` indexes `cc_names`. Addresses are numbers, `l` the sender's.
     """
@@ -67,6 +69,9 @@ class SubflowReadings:
     delivered_pkts: Ints
     delivery_rate_bps: Ints
     unacked_pkts: Ints
+    notsent_bytes: Ints
+    busy_us: Ints
+    rwnd_limited_us: Ints
     mptcp: npt.NDArray[np.bool_]
     cc: Ints
     cc_names: tuple[str, ...]
@@ -289,7 +294,8 @@ def _readings(
         name: _column(found, name)
         for name in (
             *("cwnd_pkts", "ssthresh_pkts", "srtt_us", "rttvar_us", "min_rtt_us", "retransmits"),
-            *("bytes_acked", "delivered_pkts", "unacked_pkts", "cc", "laddr", "lport", "raddr", "rport"),
+            *("bytes_acked", "delivered_pkts", "unacked_pkts", "notsent_bytes", "busy_us", "rwnd_limited_us"),
+            *("cc", "laddr", "lport", "raddr", "rport"),
         )
     }
     rate_bps = _column(found, "delivery_rate") * 8

@@ -35,8 +35,9 @@ struct FlowReading {
 };
 
 struct TrafficOptions {
-  int cpu = -1;           // pin the loops' threads to this CPU; -1 lets them float
+  int cpu = -1;  // pin the loops' threads to this CPU; -1 lets them float
   unsigned loops = 1;
+  std::size_t write_bytes = 0;  // handed to the kernel by one system call; 0: as much as a turn allows
 };
 
 // For one calling thread at a time; reading disturbs no loop.

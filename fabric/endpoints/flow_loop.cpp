@@ -15,8 +15,7 @@ namespace fabric {
 
 namespace {
 
-constexpr std::size_t kChunk = 128 * 1024;       // most that one flow sends in one turn
-constexpr std::size_t kReadChunk = 1024 * 1024;  // and receives
+constexpr std::size_t kReadChunk = 1024 * 1024;  // most that one flow receives in one turn
 constexpr std::size_t kTurns = 64;               // between two looks at what the kernel has to say
 constexpr std::size_t kConnectBatch = 64;        // connections begun at once: their SYNs share the hosts' queues
 constexpr std::int64_t kBatchPatience = 20'000'000;  // ns until the next ones whether or not those are up
@@ -41,9 +40,11 @@ std::int64_t monotonic_ns() {
   return t.tv_sec * kNsPerSecond + t.tv_nsec;
 }
 
-FlowLoop::FlowLoop(FlowBoard& board, const std::vector<FlowId>& flows, const std::vector<int>& pids, int wake)
-    : board_(board), wake_(wake), epoll_(epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
-      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create"), zeros_(kChunk),
+FlowLoop::FlowLoop(FlowBoard& board, const std::vector<FlowId>& flows, const std::vector<int>& pids,
+                   std::size_t write_bytes, int wake)
+    : board_(board), write_bytes_(write_bytes == 0 ? kSendTurn : write_bytes), wake_(wake),
+      epoll_(epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
+      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create"), zeros_(write_bytes_),
       discarded_(kReadChunk) {
   plan(flows);
   open_sockets(pids);
@@ -282,22 +283,31 @@ void FlowLoop::send_some(Index index) {
   Flow& flow = flows_[index];
   if (flow.record->state != FlowState::running || !flow.client) return;
   const std::uint64_t size = flow.record->spec.size_bytes;
-  const std::uint64_t sent = flow.record->sent.load(kRelaxed);
-  if (size != 0 && sent == size) return;
-  const std::size_t want = size == 0 ? kChunk : static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, size - sent));
-  const ssize_t got = send(flow.client->get(), zeros_.data(), want, MSG_DONTWAIT | MSG_NOSIGNAL);
+  for (std::size_t turn = 0; turn < kSendTurn; turn += write_bytes_) {
+    const std::uint64_t sent = flow.record->sent.load(kRelaxed);
+    if (size != 0 && sent == size) return;
+    const std::uint64_t left = size == 0 ? write_bytes_ : size - sent;
+    if (!send_once(flow, static_cast<std::size_t>(std::min<std::uint64_t>(write_bytes_, left)))) return;
+  }
+  take_turn_later(index, Kind::client);
+}
+
+// False when the flow has nothing more to do for now: a full kernel tells when it has room again.
+bool FlowLoop::send_once(Flow& flow, std::size_t bytes) {
+  ssize_t got = -1;
+  do {
+    got = send(flow.client->get(), zeros_.data(), bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (got < 0 && errno == EINTR);
   if (got < 0) {
-    if (errno == EINTR) return take_turn_later(index, Kind::client);
     if (!would_block(errno)) fail(flow, Attempt::send, errno);
-    return;
+    return false;
   }
   add(flow.record->sent, static_cast<std::uint64_t>(got));
-  if (size != 0 && sent + static_cast<std::uint64_t>(got) == size) {
+  if (flow.record->sent.load(kRelaxed) == flow.record->spec.size_bytes) {
     shutdown(flow.client->get(), SHUT_WR);
-  } else if (static_cast<std::size_t>(got) == want) {
-    take_turn_later(index, Kind::client);
+    return false;
   }
-  // After less than was wanted the kernel is full, and tells when it has room again.
+  return static_cast<std::size_t>(got) == bytes;
 }
 
 // MSG_TRUNC has TCP, and MPTCP, throw the bytes away uncopied (tcp(7)).

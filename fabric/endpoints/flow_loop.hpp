@@ -20,6 +20,8 @@ namespace fabric {
 
 using FlowId = std::uint32_t;
 
+inline constexpr std::size_t kSendTurn = 128 * 1024;  // most that one flow sends in one turn
+
 struct FlowSpec {
   std::uint32_t src_host = 0;  // indices into the list of hosts
   std::uint32_t dst_host = 0;
@@ -65,7 +67,8 @@ std::int64_t monotonic_ns();
 class FlowLoop {
  public:
   // `wake` becomes readable with every order. Opens the sockets of `flows`, in the namespaces of `pids`.
-  FlowLoop(FlowBoard& board, const std::vector<FlowId>& flows, const std::vector<int>& pids, int wake);
+  FlowLoop(FlowBoard& board, const std::vector<FlowId>& flows, const std::vector<int>& pids,
+           std::size_t write_bytes, int wake);
 
   // Until the board says stop; then takes what the receivers have got and resets all connections.
   void run();
@@ -113,11 +116,13 @@ class FlowLoop {
   void ready_if_so(Flow& flow);
   void start_due(std::int64_t now);
   void send_some(Index index);
+  bool send_once(Flow& flow, std::size_t bytes);
   void receive_some(Index index, bool to_the_end);
   void count_received(FlowRecord& record, std::uint64_t bytes) const;
   void fail(Flow& flow, Attempt attempt, int error);
 
   FlowBoard& board_;
+  std::size_t write_bytes_;
   std::vector<Flow> flows_;
   std::vector<Listener> listeners_;
   std::map<std::tuple<std::uint32_t, Address>, Index> flow_of_peer_;  // by listener and client

@@ -52,6 +52,8 @@ void for_each_attribute(Bytes data, Handler handle) {
 void read_info(Bytes info, SocketRecord& record) {
   record.bytes_acked = field<std::uint64_t>(info, offsetof(tcp_info, tcpi_bytes_acked));
   record.delivery_rate = field<std::uint64_t>(info, offsetof(tcp_info, tcpi_delivery_rate));
+  record.busy_us = field<std::uint64_t>(info, offsetof(tcp_info, tcpi_busy_time));
+  record.rwnd_limited_us = field<std::uint64_t>(info, offsetof(tcp_info, tcpi_rwnd_limited));
   record.cwnd_pkts = field<std::uint32_t>(info, offsetof(tcp_info, tcpi_snd_cwnd));
   record.ssthresh_pkts = field<std::uint32_t>(info, offsetof(tcp_info, tcpi_snd_ssthresh));
   record.srtt_us = field<std::uint32_t>(info, offsetof(tcp_info, tcpi_rtt));
@@ -60,6 +62,7 @@ void read_info(Bytes info, SocketRecord& record) {
   record.retransmits = field<std::uint32_t>(info, offsetof(tcp_info, tcpi_total_retrans));
   record.unacked_pkts = field<std::uint32_t>(info, offsetof(tcp_info, tcpi_unacked));
   record.delivered_pkts = field<std::uint32_t>(info, offsetof(tcp_info, tcpi_delivered));
+  record.notsent_bytes = field<std::uint32_t>(info, offsetof(tcp_info, tcpi_notsent_bytes));
 }
 
 // INET_DIAG_ULP_INFO: the part of MPTCP's that says whose subflow this is.

@@ -3,6 +3,7 @@
 // Source: include/uapi/linux/{inet_diag,tcp,mptcp}.h, net/ipv4/{inet,tcp}_diag.c, net/mptcp/diag.c.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,6 +19,8 @@ namespace fabric {
 struct SocketRecord {
   std::uint64_t bytes_acked;
   std::uint64_t delivery_rate;  // bytes a second
+  std::uint64_t busy_us;        // since it began, with something unacknowledged or unsent
+  std::uint64_t rwnd_limited_us;
   std::uint32_t host;           // position among the dump's hosts
   std::uint32_t laddr;
   std::uint32_t raddr;
@@ -31,13 +34,14 @@ struct SocketRecord {
   std::uint32_t retransmits;  // segments sent again since the connection began
   std::uint32_t unacked_pkts;
   std::uint32_t delivered_pkts;
+  std::uint32_t notsent_bytes;
   std::uint16_t lport;
   std::uint16_t rport;
   std::uint8_t state;
   std::uint8_t cc;  // position among the names of congestion controls
-  std::uint16_t unused;
+  std::array<std::uint8_t, 6> unused;
 };
-static_assert(sizeof(SocketRecord) == 80);
+static_assert(sizeof(SocketRecord) == 104);
 
 using Bytes = std::span<const std::uint8_t>;
 

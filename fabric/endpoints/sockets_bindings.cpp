@@ -23,6 +23,8 @@ nb::object socket_record_dtype() {
   };
   add("bytes_acked", "u8", offsetof(SocketRecord, bytes_acked));
   add("delivery_rate", "u8", offsetof(SocketRecord, delivery_rate));
+  add("busy_us", "u8", offsetof(SocketRecord, busy_us));
+  add("rwnd_limited_us", "u8", offsetof(SocketRecord, rwnd_limited_us));
   add("host", "u4", offsetof(SocketRecord, host));
   add("laddr", "u4", offsetof(SocketRecord, laddr));
   add("raddr", "u4", offsetof(SocketRecord, raddr));
@@ -36,6 +38,7 @@ nb::object socket_record_dtype() {
   add("retransmits", "u4", offsetof(SocketRecord, retransmits));
   add("unacked_pkts", "u4", offsetof(SocketRecord, unacked_pkts));
   add("delivered_pkts", "u4", offsetof(SocketRecord, delivered_pkts));
+  add("notsent_bytes", "u4", offsetof(SocketRecord, notsent_bytes));
   add("lport", "u2", offsetof(SocketRecord, lport));
   add("rport", "u2", offsetof(SocketRecord, rport));
   add("state", "u1", offsetof(SocketRecord, state));

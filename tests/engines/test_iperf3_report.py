@@ -21,6 +21,8 @@ def test_argv() -> None:
     assert server_argv("/usr/bin/iperf3", FLOW)[:6] == ("/usr/bin/iperf3", "-4", "-s", "-1", "-p", "5001")
     line = " ".join(client_argv("iperf3", FLOW, 12.2))
     assert line.startswith("iperf3 -4 -c 10.0.0.2 -p 5001 -B 10.0.0.1 --cport 10000 -t 13 -C reno")
+    assert " -l " not in line
+    assert client_argv("iperf3", FLOW, 12.2, 4096)[-2:] == ("-l", "4096")
 
 
 def test_a_flow_that_ended_by_itself() -> None:
