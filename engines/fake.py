@@ -251,5 +251,6 @@ def _metrics(spec: RunSpec, flows: Sequence[FlowRow], ports: Sequence[PortRow]) 
         "ring_drops": 0.0,
         "setup_s": 0.0,
         "startup_s": max(flow.up_s for flow in flows),
+        "subflow_idle_pct": 20.0 if spec.transport.subflows > 1 else 0.0,
         "teardown_s": 0.0,
     }

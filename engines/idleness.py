@@ -1,10 +1,9 @@
 """How much of their time the subflows of a connection had nothing to send. Pure.
 
-Two measures, because they bound the truth from both sides. *Idle* is exact: the kernel counts the time in which
-a socket has anything unsent or unacknowledged (tcp_info's tcpi_busy_time), and idle is the rest. *Starved* is
-sampled: nothing unsent and the congestion window open, while another subflow of the same connection
-holds unsent data that this one could have carried. A starved subflow becomes idle when its last packet
-is acknowledged, a round trip later.
+*Idle* is exact: the kernel counts the time in which a socket has anything unsent or unacknowledged
+(tcp_info's tcpi_busy_time), and idle is the rest. *Starved* is sampled: nothing unsent and the congestion
+window open, while another subflow of the same connection holds unsent data that this one could have
+carried. A starved subflow becomes idle when its last packet is acknowledged, a round trip later.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ COLUMNS = ("flow", "subflow", "seconds", "idle_pct", "starved_pct", "starved_max
 
 
 def idleness(sockets: Table, from_s: float = 0.0) -> Table:
-    """For every subflow seen at least twice in the samples `sockets` from `from_s` on, sorted by (flow, subflow):
+    """For every subflow seen twice or more in the samples `sockets` from `from_s` on, by (flow, subflow):
 
     `seconds` between its first and last sample, `idle_pct` and `starved_pct` of them, `starved_max_s` the
     longest time between two samples and all those between them found it starved, `mbps` what it had
@@ -29,25 +28,24 @@ def idleness(sockets: Table, from_s: float = 0.0) -> Table:
     """
     order = np.lexsort((sockets["t_s"], sockets["subflow"], sockets["flow"]))
     rows = order[sockets["t_s"][order] >= from_s]
-    flow, subflow, t_s = (sockets[name][rows] for name in ("flow", "subflow", "t_s"))
-    starts = np.flatnonzero(np.r_[True, (np.diff(flow) != 0) | (np.diff(subflow) != 0)]) if len(rows) else []
-    ends = np.r_[starts[1:], len(rows)].astype(int) if len(rows) else []
-    starved = _starved(sockets)[rows]
-    busy_s, acked = sockets["busy_ms"][rows] / 1000, sockets["bytes_acked"][rows]
-    found = []
-    for first, end in zip(starts, ends, strict=True):
-        if end - first < 2:
-            continue
-        seconds = float(t_s[end - 1] - t_s[first])
-        busy = float(busy_s[end - 1] - busy_s[first])
-        idle = max(0.0, seconds - busy)
-        mbps = 8e-6 * float(acked[end - 1] - acked[first]) / seconds
-        share, longest = _spells(t_s[first:end], starved[first:end])
-        found.append(
-            (int(flow[first]), int(subflow[first]), seconds, 100 * idle / seconds, 100 * share, longest,
-             mbps, mbps * idle / busy if busy > 0 else 0.0)
-        )  # fmt: skip
-    return Table.from_rows(COLUMNS, found)
+    flow, subflow = sockets["flow"][rows], sockets["subflow"][rows]
+    starts = np.flatnonzero((np.diff(flow) != 0) | (np.diff(subflow) != 0)) + 1
+    starved = _starved(sockets)
+    runs = [run for run in np.split(rows, starts) if len(run) >= 2]
+    return Table.from_rows(COLUMNS, (_of_subflow(sockets, starved, run) for run in runs))
+
+
+def _of_subflow(sockets: Table, starved: npt.NDArray[np.bool_], run: Ints) -> tuple[float | int, ...]:
+    """A row of `idleness` from one subflow's samples, in order of time."""
+    first, last = run[0], run[-1]
+    seconds = float(sockets["t_s"][last] - sockets["t_s"][first])
+    busy = float(sockets["busy_ms"][last] - sockets["busy_ms"][first]) / 1000
+    idle = max(0.0, seconds - busy)
+    mbps = 8e-6 * float(sockets["bytes_acked"][last] - sockets["bytes_acked"][first]) / seconds
+    share, longest = _spells(sockets["t_s"][run], starved[run])
+    who = int(sockets["flow"][first]), int(sockets["subflow"][first])
+    idle_mbps = mbps * idle / busy if busy > 0 else 0.0
+    return *who, seconds, 100 * idle / seconds, 100 * share, longest, mbps, idle_mbps
 
 
 def _starved(sockets: Table) -> npt.NDArray[np.bool_]:

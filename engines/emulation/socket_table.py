@@ -99,6 +99,14 @@ class SubflowReadings:
         sent_again = np.maximum(self.retransmits - before, 0)
         return np.bincount(self.flow, weights=sent_again, minlength=flows).astype(np.int64)
 
+    def idle_pct_since(self, earlier: SubflowReadings) -> npt.NDArray[np.float64]:
+        """Of every subflow found by both readings, the share of the time between them in which it had
+        nothing unsent and nothing unacknowledged."""
+        known = dict(zip(_identities(earlier), earlier.busy_us.tolist(), strict=True))
+        now = zip(_identities(self), self.busy_us.tolist(), strict=True)
+        busy_us = np.array([busy - known[who] for who, busy in now if who in known], np.float64)
+        return np.maximum(0.0, 100 - busy_us / (1e4 * (self.t_s - earlier.t_s)))
+
     def cc_of(self, flow: int) -> str:
         """The congestion controls in force on a flow's subflows, joined by `/` where they differ."""
         return "/".join(sorted({self.cc_names[number] for number in self.cc[self.flow == flow].tolist()}))

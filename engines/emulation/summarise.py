@@ -154,6 +154,7 @@ def _metrics(
         "retransmits": sum(row.retransmits for row in rows),
         "ring_drops": closed["ring_drops"] - opened["ring_drops"],
         "startup_s": max(row.up_s for row in rows),
+        "subflow_idle_pct": float(np.mean(readings.after.idle_pct_since(readings.before))),
         **timings,
     }
 

@@ -17,6 +17,7 @@ from controllers.routing import path
 from engines.emulation.engine import MininetEngine
 from engines.emulation.traffic import STRIDE
 from engines.engine import Silent
+from engines.idleness import idleness
 from engines.result import RunResult, Status
 from engines.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec, sub_seed
 
@@ -150,7 +151,7 @@ def test_everything_is_sampled_and_agrees(engine: MininetEngine, tmp_path: Path)
     assert set(
         zip(tables["sockets"]["flow"].tolist(), tables["sockets"]["subflow"].tolist(), strict=True)
     ) == {(flow, subflow) for flow in range(16) for subflow in range(2)}
-    assert (tables["sockets"]["cwnd_pkts"] >= 1).all()
+    check_sockets(result, wanted.warmup_s + wanted.seconds)
     assert tables["queues"]["pkts"].max() <= 100
     assert {len(set(tables[name]["t_s"].tolist())) >= 5 for name in ("cpu", "links")} == {True}
     assert all(port.utilisation_median_pct <= 101 for port in result.ports)
@@ -159,6 +160,23 @@ def test_everything_is_sampled_and_agrees(engine: MininetEngine, tmp_path: Path)
         assert flow.pings_sent > flow.pings_lost
         assert 0 < flow.srtt_ms_mean < 12 * full_queue_ms
         assert 0 < flow.ping_ms_mean < 12 * full_queue_ms
+
+
+def check_sockets(result: RunResult, traffic_s: float) -> None:
+    """What subflows say of themselves holds together, and with what the connections delivered."""
+    sockets = result.samples["sockets"]
+    assert (sockets["cwnd_pkts"] >= 1).all()
+    assert (sockets["notsent_bytes"] >= 0).all()
+    assert (sockets["rwnd_limited_ms"] <= sockets["busy_ms"]).all()
+    assert sockets["busy_ms"].max() <= 1000 * (traffic_s + 3 * max(f.up_s for f in result.flows) + 1)
+    seen = idleness(sockets)
+    assert len(seen) == len(set(zip(sockets["flow"].tolist(), sockets["subflow"].tolist(), strict=True)))
+    assert ((seen["starved_pct"] >= 0) & (seen["starved_pct"] <= 100)).all()
+    assert (seen["idle_pct"] <= 100).all()
+    # The samples' window is up to two intervals shorter than the one that is measured.
+    assert float(seen["idle_pct"].mean()) == pytest.approx(result.metrics["subflow_idle_pct"], abs=15)
+    goodput = sum(flow.goodput_mbps for flow in result.flows)
+    assert float(seen["mbps"].sum()) == pytest.approx(goodput, rel=0.2)
 
 
 def test_unbounded_queues_drop_nothing(engine: MininetEngine, tmp_path: Path) -> None:

@@ -93,6 +93,31 @@ def scenario_tcp_at_the_links_rate() -> None:
         assert all(d.received_bytes > 5_000_000 and not d.error for d in driver.stop())
 
 
+def scenario_the_size_of_writes() -> None:
+    """Calls for 16 bytes carry a fraction of what calls for 128 kB do, and sizes come out to the byte."""
+    made = pairs(1)
+    flows, hosts = planned(made), hosts_of(made)
+    carried: list[int] = []
+    for write_bytes in (0, 16, 0, 16):
+        ports = [replace(flow, cport=flow.cport + len(carried)) for flow in flows]
+        with NativeDriver(ports, hosts, write_bytes=write_bytes) as driver:
+            driver.open()
+            driver.connect(DEADLINE_S)
+            driver.release()
+            time.sleep(0.4)
+            carried.append(total(driver.received()))
+            driver.check()
+    assert min(carried) > 0
+    assert max(carried[1], carried[3]) < min(carried[0], carried[2]) / 3
+    sized = [replace(flow, size_bytes=1_000_003, cport=flow.cport + 9) for flow in flows]
+    with NativeDriver(sized, hosts, write_bytes=4096) as driver:
+        driver.open()
+        driver.connect(DEADLINE_S)
+        driver.release()
+        eventually(lambda: driver.received() == [1_000_003], "all bytes of the flow")
+        assert driver.stop()[0].received_bytes == 1_000_003
+
+
 def scenario_mptcp_joins_while_silent() -> None:
     """All subflows of all connections are there before a byte of payload is."""
     subflows, made = 8, pairs(16, RATE_MBIT)
@@ -308,6 +333,7 @@ def _ip_link(host: HostRef, state: str) -> None:
     "scenario",
     [
         scenario_tcp_at_the_links_rate,
+        scenario_the_size_of_writes,
         scenario_mptcp_joins_while_silent,
         scenario_mixed_transports,
         scenario_sizes_and_starts,

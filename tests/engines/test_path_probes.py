@@ -77,7 +77,8 @@ def test_subflows_that_were_seen_are_probed_where_they_are() -> None:
     address = [int.from_bytes(bytes(map(int, nic.ip.split("."))), "big") for nic in nics]
     names = (
         *("cwnd_pkts", "ssthresh_pkts", "srtt_us", "rttvar_us", "min_rtt_us", "retransmits", "bytes_acked"),
-        *("delivered_pkts", "delivery_rate_bps", "unacked_pkts", "cc"),
+        *("delivered_pkts", "delivery_rate_bps", "unacked_pkts", "notsent_bytes", "busy_us"),
+        *("rwnd_limited_us", "cc"),
     )
     seen = SubflowReadings(
         t_s=0.0,

@@ -83,6 +83,7 @@ def test_a_message_of_a_real_kernel() -> None:
     assert (sock["token"], sock["flags"], sock["state"]) == (527170355, 0xCC, 1)
     assert sock["bytes_acked"] == 34842
     assert 0 < sock["min_rtt_us"] < sock["srtt_us"] < sock["rttvar_us"]
+    assert 0 == sock["rwnd_limited_us"] == sock["notsent_bytes"] < sock["busy_us"] < 1_000_000
 
 
 def test_tcp_info_of_older_kernels_is_read_as_far_as_it_reaches() -> None:
@@ -90,7 +91,7 @@ def test_tcp_info_of_older_kernels_is_read_as_far_as_it_reaches() -> None:
     whole, older = parse_socket(MESSAGE)[0][0], parse_socket(with_info(info[:104]))[0][0]
     for name in ("cwnd_pkts", "srtt_us", "rttvar_us", "retransmits", "token"):
         assert older[name] == whole[name]
-    for name in ("bytes_acked", "min_rtt_us", "delivery_rate", "delivered_pkts"):
+    for name in ("bytes_acked", "min_rtt_us", "delivery_rate", "delivered_pkts", "busy_us"):
         assert older[name] == 0 < whole[name]
 
 
@@ -181,7 +182,8 @@ def readings(*rows: tuple[int, int, int, int]) -> SubflowReadings:
     columns = np.array(rows, np.int64).reshape(-1, 4).T
     names = (
         *("cwnd_pkts", "ssthresh_pkts", "srtt_us", "rttvar_us", "min_rtt_us", "bytes_acked", "cc"),
-        *("delivered_pkts", "delivery_rate_bps", "unacked_pkts", "laddr", "raddr", "rport"),
+        *("delivered_pkts", "delivery_rate_bps", "unacked_pkts", "notsent_bytes", "busy_us"),
+        *("rwnd_limited_us", "laddr", "raddr", "rport"),
     )
     return SubflowReadings(
         t_s=0.0,
@@ -194,6 +196,16 @@ def readings(*rows: tuple[int, int, int, int]) -> SubflowReadings:
         cc_names=("reno", "cubic"),
         **{name: np.zeros(len(rows), np.int64) for name in names},
     )
+
+
+def test_idle_time_is_what_was_not_busy() -> None:
+    """Of the subflows seen twice: a quarter and all of two seconds; rounding makes none negative."""
+    before = readings((0, 0, 1100, 0), (0, 1, 2050, 0), (0, 2, 3000, 0))
+    after = readings((0, 0, 1100, 0), (0, 1, 2050, 0), (0, 2, 3000, 0), (1, 0, 1100, 0))
+    before = replace(before, t_s=10.0, busy_us=np.array([7, 0, 9]))
+    after = replace(after, t_s=12.0, busy_us=np.array([1_500_007, 0, 2_000_109, 500_000]))
+    assert after.idle_pct_since(before).tolist() == [25.0, 100.0, 0.0]
+    assert len(after.idle_pct_since(readings())) == 0
 
 
 def test_sums_by_flow() -> None:
