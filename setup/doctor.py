@@ -14,7 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from engines.capacity import FIT_PCT, rate_carried, rounded_down
+from engines.congestion import CONGESTION_CONTROLS
 from engines.emulation import calibrate, here, mptcp_genl
+from engines.emulation.congestion import support as bpf
 from engines.emulation.engine import UNKEPT, MininetEngine
 from engines.emulation.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.netns import sysctl_path
@@ -62,7 +64,7 @@ def main(json: bool = False) -> int:
 def checks() -> Iterator[Check]:
     """All checks in order; those that start hosts only when everything before them holds."""
     good = True
-    for check in (_root, _kernel, _congestion_control, _tools, _disk, carried):
+    for check in (_root, _kernel, _congestion_control, coupled, _tools, _disk, carried):
         found = check()
         good = good and found.ok
         yield found
@@ -93,6 +95,16 @@ def _kernel() -> Check:
 def _congestion_control() -> Check:
     available = sysctl_path("net.ipv4.tcp_available_congestion_control").read_text().split()
     return Check("congestion control", "reno" in available, ", ".join(available), "modprobe tcp_reno")
+
+
+def coupled() -> Check:
+    """Whether MPTCP can be coupled. Never unfit: what does not need it works without."""
+    found = bpf.support()
+    if found.ok:
+        algorithms = [name for name, cc in CONGESTION_CONTROLS.items() if cc.bpf]
+        return Check("coupled congestion control", True, f"{', '.join(algorithms)} by BPF")
+    seen = f"MPTCP will run uncoupled reno: {found.reason}; {found.advice}"
+    return Check("coupled congestion control", True, seen)
 
 
 def _tools() -> Check:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what refabric needs: Debian packages, a virtual environment in .venv that sees Debian's
-# Mininet, and the C++ core. Does nothing, in well under two seconds, when all is there.
+# Mininet, the C++ core, and the BPF objects of the coupled congestion controls, without which all but these
+# works. Does nothing, in well under two seconds, when all is there.
 #
 #   setup/install.sh [--quiet]        needs root only where a Debian package is missing
 #
@@ -12,7 +13,9 @@ venv=$root/.venv
 python=/usr/bin/python3   # the interpreter Debian's mininet package is installed for
 packages=(mininet iperf3 mptcpize iproute2 ethtool iputils-ping util-linux procps
           python3 python3-venv python3-dev g++ cmake)
-code=("$root"/{topos,controllers,workloads,fabric,engines,engines/emulation,experiments,plots,setup})
+bpf_packages=(clang libbpf-dev)   # MPTCP runs uncoupled without
+bpf=$root/engines/emulation/congestion
+code=("$root"/{topos,controllers,workloads,fabric,engines,engines/emulation,engines/emulation/congestion,experiments,plots,setup})
 quiet=no
 log=
 
@@ -23,7 +26,7 @@ unfit() { printf 'setup: %s\n' "$*" >&2; exit 3; }
 
 missing_packages() {
     local package state
-    for package in "${packages[@]}"; do
+    for package in "$@"; do
         state=$(grep -c "^$package installed" <<<"$installed" || true)
         [ "$state" != 0 ] || printf '%s ' "$package"
     done
@@ -31,7 +34,7 @@ missing_packages() {
 
 query_packages() {
     # shellcheck disable=SC2016 -- dpkg-query expands these, not the shell
-    installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true)
+    installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" "${bpf_packages[@]}" 2>/dev/null || true)
 }
 
 apt() {
@@ -51,7 +54,7 @@ install_packages() {
         unfit "this is not Debian or Ubuntu: install ${packages[*]} by hand on a Debian 12+ or Ubuntu 24.04+ machine"
     query_packages
     local missing
-    missing=$(missing_packages)
+    missing=$(missing_packages "${packages[@]}")
     [ -n "$missing" ] || return 0
     [ "$(id -u)" = 0 ] || unfit "missing packages: $missing- run: sudo setup/install.sh"
     printf 'setup: installing %s\n' "$missing" >&2
@@ -112,14 +115,67 @@ install_core() {
     printf '%s\n' "$wanted" >"$venv/.refabric-core"
 }
 
+uncoupled() { printf 'setup: %s: MPTCP will run uncoupled reno; to mend it: %s\n' "$1" "$2" >&2; }
+
+install_bpf_packages() {
+    local missing
+    missing=$(missing_packages "${bpf_packages[@]}")
+    [ -n "$missing" ] || return 0
+    if [ "$(id -u)" != 0 ]; then
+        uncoupled "missing packages: $missing" "sudo setup/install.sh"
+        return 1
+    fi
+    printf 'setup: installing %s\n' "$missing" >&2
+    log=$(mktemp)
+    # shellcheck disable=SC2086 -- one word a package
+    if ! get $missing; then
+        uncoupled "apt-get could not install $missing" "sudo apt-get install $missing&& sudo setup/install.sh"
+        rm -f -- "$log"
+        return 1
+    fi
+    rm -f -- "$log"
+}
+
+compile_bpf() {
+    # For any kernel and CPU of this byte order: where the kernel's structures lie is found when they are loaded.
+    local source objects=$bpf/objects
+    rm -rf "$objects" && mkdir -p "$objects"
+    for source in "$bpf"/bpf/*.bpf.c; do
+        clang -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -c "$source" \
+            -o "$objects/$(basename "$source" .bpf.c).o" || return 1
+    done
+}
+
+install_bpf() {
+    # Nothing here makes the machine unfit. What failed once is tried again by calls without --quiet only.
+    local wanted
+    wanted=$(cat "$bpf"/bpf/* | fingerprint -)
+    if is_current bpf "$wanted" && [ -d "$bpf/objects" ]; then return 0; fi
+    if [ "$quiet" = yes ] && is_current bpf "failed $wanted"; then return 0; fi
+    printf 'failed %s\n' "$wanted" >"$venv/.refabric-bpf"
+    install_bpf_packages || return 0
+    log=$(mktemp)
+    printf 'setup: compiling the coupled congestion controls\n' >&2
+    if compile_bpf >"$log" 2>&1 </dev/null; then
+        printf '%s\n' "$wanted" >"$venv/.refabric-bpf"
+    else
+        tail -n 15 "$log" >&2
+        rm -rf "$bpf/objects"
+        uncoupled "clang could not compile $bpf/bpf (above)" "setup/install.sh"
+    fi
+    rm -f -- "$log"
+}
+
 give_back() {
     # Under sudo the tree stays its owner's.
     [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ] || return 0
     local path
-    for path in "$venv" "$root/build" "${code[@]/%//__pycache__}"; do
+    for path in "$venv" "$root/build" "$bpf/objects" "${code[@]/%//__pycache__}"; do
         [ ! -e "$path" ] || chown -R --no-dereference "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$path"
     done
 }
+
+made_at() { stat -c %Y "$venv"/.refabric-{core,bpf} 2>/dev/null || true; }
 
 main() {
     case "${1:-}" in
@@ -131,10 +187,11 @@ main() {
     flock -w 900 9 || unfit "another setup/install.sh has been running for 15 minutes; end it and try again"
     install_packages
     local before
-    before=$(stat -c %Y "$venv/.refabric-core" 2>/dev/null || echo none)
+    before=$(made_at)
     install_environment
     install_core
-    [ "$before" = "$(stat -c %Y "$venv/.refabric-core")" ] || give_back
+    install_bpf
+    [ "$before" = "$(made_at)" ] || give_back
     say "refabric is ready: .venv/bin/refabric"
 }
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import topos
-from engines.congestion import BASELINE
+from engines.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from engines.emulation import mptcp_genl, provenance, wire
+from engines.emulation.congestion import support as bpf
 from engines.emulation.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.isolation import require_root, spawn_inside
 from engines.emulation.lock import emulation_lock
@@ -69,7 +70,8 @@ class MininetEngine:
 
     def coupled_cc(self) -> tuple[str, str]:
         """As `Engine.coupled_cc`."""
-        return BASELINE, "upstream Linux has no coupled congestion control"
+        found = bpf.support()
+        return (COUPLED_DEFAULT, "") if found.ok else (BASELINE, found.told)
 
     def overhead_s(self, spec: RunSpec) -> float:
         """Start, connection and collection: measured about 2 s and 12 ms a host."""
@@ -133,6 +135,11 @@ def _origin() -> dict[str, Any]:
 
 
 def _check_congestion_control(cc: str) -> None:
+    if cc in CONGESTION_CONTROLS and CONGESTION_CONTROLS[cc].bpf:
+        found = bpf.support()
+        if not found.ok:
+            raise HostUnfitError(f"congestion control {cc}: {found.told}, or choose --cc {BASELINE}")
+        return
     available = sysctl_path("net.ipv4.tcp_available_congestion_control").read_text().split()
     if cc not in available:
         raise HostUnfitError(

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import topos
+from engines.congestion import CONGESTION_CONTROLS
 from engines.emulation import host_sysctls, mptcp_genl, netstat, observing, steering, wire
+from engines.emulation.congestion.registration import Registered, registered
 from engines.emulation.cpu import read_softnet
 from engines.emulation.driver import TrafficDriver
 from engines.emulation.fabric_dataplane import FabricDataPlane, default_tuning, other_cpu, receive_cpu_mask
@@ -65,6 +67,7 @@ class Running:
     table: SocketTable
     pinger: PathPinger | None
     observing: Observing
+    congestion: Registered
 
 
 class Point:
@@ -87,6 +90,7 @@ class Point:
         _give_hosts_small_tcp_tables()
         options = HostOptions(sysctls=self._sysctls())
         with ExitStack() as stack:
+            congestion = stack.enter_context(registered(_ours(self._flows)))
             with self._phase("network", 1.0, "setup_s"):
                 net = stack.enter_context(FabricNet(self._topology, self._dataplane, options))
                 hosts = {host.name: host for host in net.host_refs()}
@@ -96,7 +100,7 @@ class Point:
                 prefer_congestion_control({hosts[name]: cc for name, cc in default_cc(self._flows).items()})
                 traffic = stack.enter_context(self._traffic(hosts))
                 started_s, up_s = self._connect(traffic, watcher)
-                running = self._look(stack, hosts, traffic)
+                running = self._look(stack, hosts, traffic, congestion)
             connections = watcher.reports() if watcher else ()
             readings = self._measure(running, _last_up(self._flows, up_s, connections, started_s))
             with self._phase("collect", 2.0, "collect_s"):
@@ -152,7 +156,9 @@ class Point:
         traffic.release()
         return started_s, traffic.up_s()
 
-    def _look(self, stack: ExitStack, hosts: dict[str, HostRef], traffic: TrafficDriver) -> Running:
+    def _look(
+        self, stack: ExitStack, hosts: dict[str, HostRef], traffic: TrafficDriver, congestion: Registered
+    ) -> Running:
         """Everything that samples, as asked."""
         refs = list(hosts.values())
         table = stack.enter_context(SocketTable(refs, self._flows))
@@ -165,7 +171,7 @@ class Point:
                 PathPinger(probes, hosts, sampling.pings_ms, cpu=other_cpu(self._tuning))
             )
             pinger.start()
-        return Running(refs, traffic, table, pinger, watch)
+        return Running(refs, traffic, table, pinger, watch, congestion)
 
     def _measure(self, running: Running, up_s: Sequence[float]) -> Readings:
         """Warm-up, then the window between two readings of everything that only counts up."""
@@ -176,13 +182,14 @@ class Point:
             self._check_warm(watch)
         with self._phase("measure", self._spec.seconds, "measure_s"):
             before, kernel = running.table.read(), netstat.read(running.hosts)
-            softnet = read_softnet()
+            softnet, congestion = read_softnet(), running.congestion.counts()
             self._dataplane.restart_max_queues()
             opened, opened_s = self._dataplane.snapshot(), time.monotonic()
             first = watch.reopen()
             watch.observe_for(self._spec.seconds)
             closed, closed_s = self._dataplane.snapshot(), time.monotonic()
             dropped = (read_softnet() - softnet).dropped
+            congestion = running.congestion.counts() - congestion
             after, counted = running.table.read(), netstat.read(running.hosts)
         seconds = watch.samples[-1].t_s - watch.samples[first].t_s
         return Readings(
@@ -196,6 +203,7 @@ class Point:
             after=after,
             softnet_dropped=dropped,
             kernel=netstat.difference(kernel, counted),
+            congestion=congestion,
             queues=self._dataplane.queue_samples() if self._spec.sampling.queues_ms else None,
             pings=_pings(running.pinger),
             up_s=up_s,
@@ -231,6 +239,13 @@ class Point:
         start = time.monotonic()
         yield
         self._timings[timing] = time.monotonic() - start
+
+
+def _ours(flows: Sequence[PlannedFlow]) -> set[str]:
+    """The congestion controls that must be registered for these flows."""
+    return {
+        cc for cc in {flow.cc for flow in flows} & CONGESTION_CONTROLS.keys() if CONGESTION_CONTROLS[cc].bpf
+    }
 
 
 def _pings(pinger: PathPinger | None) -> PingReadings | None:

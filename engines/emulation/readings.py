@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from engines.emulation.congestion.registration import Counts
 from engines.emulation.observing import Sample
 from engines.emulation.path_pings import PingReadings
 from engines.emulation.socket_table import SubflowReadings
@@ -32,6 +33,8 @@ class Readings:
     softnet_dropped: int
     kernel: Mapping[str, int]
     """All hosts' TCP and MPTCP counters over the window (netstat.py)."""
+    congestion: Counts
+    """What congestion controls of our own did in the window."""
     queues: QueueSamples | None
     pings: PingReadings | None
     up_s: Sequence[float]

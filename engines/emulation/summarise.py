@@ -132,6 +132,8 @@ def _evidence(
         fallbacks=len(fallen_back),
         cc_asked=[flow.cc for flow in flows],
         stalled=len(readings.stalled),
+        cc_losses=readings.congestion.losses,
+        cc_repairs=readings.congestion.repairs,
     )
 
 
@@ -153,6 +155,9 @@ def _metrics(
         "marked": int((closed["marks"] - opened["marks"]).sum()),
         "retransmits": sum(row.retransmits for row in rows),
         "ring_drops": closed["ring_drops"] - opened["ring_drops"],
+        "cc_acks": readings.congestion.acks,
+        "cc_losses": readings.congestion.losses,
+        "cc_repairs": readings.congestion.repairs,
         "startup_s": max(row.up_s for row in rows),
         "subflow_idle_pct": float(np.mean(readings.after.idle_pct_since(readings.before))),
         **timings,

@@ -17,6 +17,12 @@ FULL_PCT = 97.0
 MOST_SATURATED = 0.05
 """Share of saturated seconds that is put down to the machine's other users."""
 
+MOST_REPAIRED = 0.05
+"""Share of window reductions the kernel may leave to the guard (docs/congestion.md): each costs a subflow
+about a round trip of too large a window."""
+LEAST_REPAIRS = 5
+"""Fewer say nothing about a share."""
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -33,6 +39,9 @@ class Evidence:
     """Of each of the flows."""
     stalled: int = 0
     """Flows that delivered nothing although they should have (stalls.py)."""
+    cc_losses: int = 0
+    cc_repairs: int = 0
+    """Windows that congestion controls of our own reduced, and impossible ones that they put right."""
 
 
 def judge(evidence: Evidence) -> tuple[Status, tuple[str, ...]]:
@@ -42,6 +51,7 @@ def judge(evidence: Evidence) -> tuple[Status, tuple[str, ...]]:
         *_stalls(evidence),
         *_subflows(evidence),
         *_congestion_control(evidence),
+        *_repairs(evidence),
     )
     return (Status.SUSPECT if reasons else Status.OK), reasons
 
@@ -109,4 +119,14 @@ def _congestion_control(evidence: Evidence) -> list[str]:
         f"congestion control: {asked} was asked, {', '.join(sorted(found))} was in force too"
         for asked, found in others.items()
         if found
+    ]
+
+
+def _repairs(evidence: Evidence) -> list[str]:
+    repairs, losses = evidence.cc_repairs, evidence.cc_losses
+    if repairs < LEAST_REPAIRS or repairs <= MOST_REPAIRED * (repairs + losses):
+        return []
+    return [
+        f"congestion control: the kernel left out {repairs} of {repairs + losses} window reductions, "
+        f"more than {100 * MOST_REPAIRED:g} %"
     ]

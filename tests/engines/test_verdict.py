@@ -71,3 +71,10 @@ def test_one_busy_second_in_forty_is_put_down_to_others() -> None:
 def test_lateness_is_measured_against_the_packet_time() -> None:
     slow = dataclasses.replace(GOOD, late_p99_us=2500.0, rate_mbps=1.0)
     assert judge(slow)[0] is Status.OK
+
+
+@pytest.mark.parametrize(("losses", "repairs", "suspect"), [(1000, 4, False), (10, 4, False), (60, 6, True)])
+def test_repairs_are_told_when_their_share_is_large(losses: int, repairs: int, suspect: bool) -> None:
+    status, reasons = judge(dataclasses.replace(GOOD, cc_losses=losses, cc_repairs=repairs))
+    assert (status is Status.SUSPECT) == suspect
+    assert not suspect or "left out 6 of 66 window reductions" in reasons[0]

@@ -1,0 +1,36 @@
+// BALIA: Peng, Walid, Hwang, Low, ToN 2016; draft-walid-mptcp-congestion-control-04.
+#include "coupled.h"
+
+SEC("struct_ops/cong_avoid")
+void BPF_PROG(avoid, struct sock *sk, __u32 ack, __u32 acked) {
+    struct tcp_sock *tp = tcp_of(sk);
+    acked = to_avoid_with(tp, acked);
+    if (!acked)
+        return;
+    struct paths all = paths_of(tp);
+    struct path self = path_from(tp);
+    if (all.count > 1)
+        grow(tp, balia_per_ack(&all, &self), acked);
+    else
+        tcp_reno_cong_avoid(sk, ack, acked);
+}
+
+SEC("struct_ops/ssthresh")
+__u32 BPF_PROG(cut, struct sock *sk) {
+    struct tcp_sock *tp = tcp_of(sk);
+    remember_loss(tp);
+    struct paths all = paths_of(tp);
+    struct path self = path_of(tp->snd_cwnd, tp->srtt_us, 0);
+    return all.count > 1 ? balia_after_loss(&all, &self) : tcp_reno_ssthresh(sk);
+}
+
+SEC(".struct_ops")
+struct tcp_congestion_ops ops = {
+    .init = (void *)start,
+    .ssthresh = (void *)cut,
+    .cong_avoid = (void *)avoid,
+    .in_ack_event = (void *)every_ack,
+    .undo_cwnd = (void *)undo,
+    .name = "rf_balia",
+    .flags = TCP_CONG_NON_RESTRICTED,
+};

@@ -1,0 +1,70 @@
+// What is counted in a run, and the guard against callbacks that the kernel left out (docs/congestion.md).
+#ifndef REFABRIC_COUNTED_H
+#define REFABRIC_COUNTED_H
+
+#include "kernel.h"
+
+struct counts {
+    u64 acks;
+    u64 losses;   // calls of ssthresh
+    u64 repairs;  // impossible windows and thresholds put right
+};
+
+struct {
+    int (*type)[BPF_MAP_TYPE_PERCPU_ARRAY];
+    int (*max_entries)[1];
+    __u32 *key;
+    struct counts *value;
+} counters SEC(".maps");
+
+#define INFINITE_SSTHRESH 0x7fffffffU
+
+static __always_inline struct counts *counts(void) {
+    __u32 key = 0;
+    return bpf_map_lookup_elem(&counters, &key);
+}
+
+static __always_inline void count_ack(void) {
+    struct counts *here = counts();
+    if (here)
+        here->acks++;
+}
+
+static __always_inline void count_loss(void) {
+    struct counts *here = counts();
+    if (here)
+        here->losses++;
+}
+
+static __always_inline void count_repair(void) {
+    struct counts *here = counts();
+    if (here)
+        here->repairs++;
+}
+
+static __always_inline bool is_impossible(u32 packets) {
+    return packets > MOST_WINDOW && packets != INFINITE_SSTHRESH;
+}
+
+// To be called before every ACK is acted on. `window` is where the last sane window is kept. A window or
+// threshold beyond anything that was decided here is what an ssthresh() leaves that was never called: half the
+// last sane window is what it should have been.
+static __always_inline void guard(struct tcp_sock *tp, u32 *window) {
+    count_ack();
+    u32 now = tp->snd_cwnd;
+    if (now <= MOST_WINDOW && !is_impossible(tp->snd_ssthresh)) {
+        *window = now;
+        return;
+    }
+    u32 half = clipped(*window / 2, 2, MOST_WINDOW);
+    tp->snd_ssthresh = half;
+    if (now > MOST_WINDOW)
+        tp->snd_cwnd = half;
+    count_repair();
+}
+
+static __always_inline struct tcp_sock *tcp_of(struct sock *sk) {
+    return (struct tcp_sock *)sk;
+}
+
+#endif

@@ -1,0 +1,158 @@
+// A connection's subflows as one of them sees the others, and what all coupled algorithms have in common.
+//
+// The others are read without their locks, while other CPUs may change them. That is safe: RCU, which the kernel
+// holds around every callback, keeps the list's entries from being freed; `bpf_rdonly_cast` makes every read one
+// that cannot fault, even through a stale pointer; and the list is followed for a bounded number of steps. And it
+// does no harm: each number is one aligned word and at most an ACK old, where the algorithms average over round
+// trips.
+#ifndef REFABRIC_COUPLED_H
+#define REFABRIC_COUPLED_H
+
+#include "counted.h"
+
+// What a subflow remembers, in the kernel's room for congestion controls (icsk_ca_priv, zero at the start).
+struct memory {
+    s64 credit;             // towards the next whole packet, in 2^-32
+    u64 acked_at_loss;      // bytes acknowledged when the last loss was found,
+    u64 acked_at_previous;  // and at the one before
+    u32 sane_window;        // the guard's
+};
+
+// To the verifier any number. A sum that it knew at every turn of a loop would make every turn a case of its own.
+volatile u64 unknown_zero = 0;
+
+static __always_inline struct memory *memory_of(struct tcp_sock *tp) {
+    return (struct memory *)tp->inet_conn.icsk_ca_priv;
+}
+
+// In recovery the window shrinks step by step to where ssthresh already is: that one counts (RFC 6356, 3).
+static __always_inline u32 window_of(struct tcp_sock *tp) {
+    u32 state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+    return state == TCP_CA_CWR || state == TCP_CA_RECOVERY ? tp->snd_ssthresh : tp->snd_cwnd;
+}
+
+static __always_inline u64 between_losses(struct tcp_sock *tp) {
+    struct memory *memory = memory_of(tp);
+    u64 since = tp->bytes_acked - memory->acked_at_loss;
+    u64 before = memory->acked_at_loss - memory->acked_at_previous;
+    u32 mss = tp->mss_cache;
+    return (since > before ? since : before) / (mss ? mss : 1);
+}
+
+static __always_inline struct path path_from(struct tcp_sock *tp) {
+    struct path path = path_of(window_of(tp), tp->srtt_us, between_losses(tp));
+    path.window += unknown_zero;
+    path.rtt += unknown_zero;
+    path.between_losses += unknown_zero;
+    return path;
+}
+
+// A way along a connection's list of subflows.
+struct walk {
+    struct list_head *next;
+    struct list_head *head;
+};
+
+static __always_inline struct mptcp_subflow_context *subflow_at(void *context) {
+    return bpf_rdonly_cast(context, bpf_core_type_id_kernel(struct mptcp_subflow_context));
+}
+
+static __always_inline struct walk subflows_of(struct tcp_sock *tp) {
+    struct mptcp_subflow_context *own = subflow_at(tp->inet_conn.icsk_ulp_data);
+    struct mptcp_sock *connection =
+        bpf_rdonly_cast(own->conn, bpf_core_type_id_kernel(struct mptcp_sock));
+    struct walk walk = {connection->conn_list.next, &connection->conn_list};
+    return walk;
+}
+
+// The next subflow's socket, or null at the end.
+static __always_inline struct tcp_sock *next_subflow(struct walk *walk) {
+    if (!walk->next || walk->next == walk->head)
+        return 0;
+    struct mptcp_subflow_context *subflow =
+        subflow_at((void *)walk->next - bpf_core_field_offset(struct mptcp_subflow_context, node));
+    walk->next = subflow->node.next;
+    return bpf_rdonly_cast(subflow->tcp_sock, bpf_core_type_id_kernel(struct tcp_sock));
+}
+
+// Whether it can carry data and has been measured: not one that is being opened or closed.
+static __always_inline bool is_up(struct tcp_sock *tp) {
+    __u8 state = tp->inet_conn.icsk_inet.sk.__sk_common.skc_state;
+    return (state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT) && tp->srtt_us;
+}
+
+// Sums over all subflows of the connection; a count of 0 for plain TCP.
+static __always_inline struct paths paths_of(struct tcp_sock *tp) {
+    struct paths all = {unknown_zero, unknown_zero, unknown_zero, unknown_zero, unknown_zero, unknown_zero};
+    if (!tp->is_mptcp)
+        return all;
+    struct walk walk = subflows_of(tp);
+    struct bpf_iter_num turn;
+    bpf_iter_num_new(&turn, 0, MOST_PATHS);
+    while (bpf_iter_num_next(&turn)) {
+        struct tcp_sock *other = next_subflow(&walk);
+        if (!other)
+            break;
+        if (!is_up(other))
+            continue;
+        struct path path = path_from(other);
+        add(&all, &path);
+    }
+    bpf_iter_num_destroy(&turn);
+    return all;
+}
+
+static __always_inline bool in_slow_start(struct tcp_sock *tp) {
+    return tp->snd_cwnd < tp->snd_ssthresh;
+}
+
+// Whether it is the window that limits what is sent (net/ipv4: tcp_is_cwnd_limited).
+static __always_inline bool window_limits(struct tcp_sock *tp) {
+    if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+        return 1;
+    return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+// The acknowledged packets that count for congestion avoidance: 0 when the window does not limit, or when all
+// went into slow start, which is the kernel's.
+static __always_inline u32 to_avoid_with(struct tcp_sock *tp, u32 acked) {
+    if (!window_limits(tp))
+        return 0;
+    return in_slow_start(tp) ? tcp_slow_start(tp, acked) : acked;
+}
+
+static __always_inline void grow(struct tcp_sock *tp, s64 per_ack, u32 acked) {
+    struct memory *memory = memory_of(tp);
+    s64 credit = memory->credit;
+    s64 window = (s64)tp->snd_cwnd + whole_packets(&credit, per_ack, acked);
+    memory->credit = credit;
+    tp->snd_cwnd = clipped(window < 1 ? 1 : (u64)window, 1, tp->snd_cwnd_clamp);
+}
+
+static __always_inline void remember_loss(struct tcp_sock *tp) {
+    struct memory *memory = memory_of(tp);
+    memory->credit = 0;
+    memory->acked_at_previous = memory->acked_at_loss;
+    memory->acked_at_loss = tp->bytes_acked;
+    count_loss();
+}
+
+SEC("struct_ops/init")
+void BPF_PROG(start, struct sock *sk) {
+    struct memory *memory = memory_of(tcp_of(sk));
+    memory->credit = 0;
+    memory->acked_at_loss = memory->acked_at_previous = tcp_of(sk)->bytes_acked;
+    memory->sane_window = tcp_of(sk)->snd_cwnd;
+}
+
+SEC("struct_ops/in_ack_event")
+void BPF_PROG(every_ack, struct sock *sk, __u32 flags) {
+    guard(tcp_of(sk), &memory_of(tcp_of(sk))->sane_window);
+}
+
+SEC("struct_ops/undo_cwnd")
+__u32 BPF_PROG(undo, struct sock *sk) {
+    return tcp_reno_undo_cwnd(sk);
+}
+
+#endif

@@ -1,0 +1,137 @@
+"""Whether this machine can run congestion controls of our own, decided by loading one, and if not, what is in
+the way and which command helps."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from engines.congestion import COUPLED_DEFAULT
+from engines.emulation.congestion.libbpf import LibbpfError, Object
+from engines.emulation.congestion.registration import compiled, last_lines
+
+BTF = Path("/sys/kernel/btf/vmlinux")
+LOCKDOWN = Path("/sys/kernel/security/lockdown")
+JIT = Path("/proc/sys/net/core/bpf_jit_enable")
+OLDEST = (6, 4)
+"""Linux with BPF_F_LINK, by which a registration ends with its process, and with loops in BPF."""
+CAPABILITIES = {12: "CAP_NET_ADMIN", 38: "CAP_PERFMON", 39: "CAP_BPF"}
+CAP_SYS_ADMIN = 21
+INSTALL = "sudo setup/install.sh"
+
+
+@dataclass(frozen=True)
+class Support:
+    """`reason` and `advice` are empty where it works; `advice` is a command, or what to look for."""
+
+    ok: bool
+    reason: str = ""
+    advice: str = ""
+
+    @property
+    def told(self) -> str:
+        """One line."""
+        return f"{self.reason}; {self.advice}"
+
+
+@functools.cache
+def support() -> Support:
+    """Once a process. Without root nothing can be loaded: then the files and the kernel's version decide."""
+    return files_missing() or (_loaded() if os.geteuid() == 0 else too_old() or Support(True))
+
+
+def files_missing(btf: Path = BTF, name: str = COUPLED_DEFAULT) -> Support | None:
+    """What must be there before anything can be tried, if it is not."""
+    if not btf.exists():
+        return Support(
+            False,
+            f"this kernel has no BTF ({btf} is missing)",
+            "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are",
+        )
+    if compiled(name).exists():
+        return None
+    if shutil.which("clang") is None:
+        return Support(
+            False, "clang is not installed, so no BPF object was compiled", f"apt install clang; {INSTALL}"
+        )
+    return Support(False, "the BPF objects are not compiled", f"run: {INSTALL}")
+
+
+def too_old(release: str | None = None) -> Support | None:
+    """The reason a kernel of this release (default: the running one's) cannot do it, by its version alone."""
+    release = platform.release() if release is None else release
+    numbers = re.match(r"(\d+)\.(\d+)", release)
+    if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST:
+        return Support(
+            False,
+            f"Linux {release} is too old: BPF links of struct_ops need {OLDEST[0]}.{OLDEST[1]}",
+            "boot a newer kernel (Debian 12: apt install -t bookworm-backports linux-image-amd64)",
+        )
+    return None
+
+
+def _loaded() -> Support:
+    try:
+        trial = Object(compiled(COUPLED_DEFAULT))
+    except LibbpfError as error:
+        return Support(False, f"{error.filename or error.strerror}", f"run: {INSTALL}")
+    except OSError as error:
+        return Support(False, f"libbpf cannot be loaded ({error})", "run: apt install libbpf1")
+    try:
+        trial.load()
+    except LibbpfError as error:
+        return too_old() or _refused(error)
+    finally:
+        trial.close()
+    return Support(True)
+
+
+def _refused(error: LibbpfError) -> Support:
+    lockdown = LOCKDOWN.read_text() if LOCKDOWN.exists() else ""
+    status = Path("/proc/self/status").read_text()
+    jit = JIT.read_text().strip() if JIT.exists() else "1"
+    return (
+        locked_down(lockdown)
+        or capabilities_missing(status)
+        or jit_off(jit)
+        or Support(False, f"{error.strerror}: {last_lines(error, 2)}".replace("\n", " "), "run: dmesg | tail")
+    )
+
+
+def locked_down(lockdown: str) -> Support | None:
+    """The kernel's /sys/kernel/security/lockdown marks what is in force by brackets."""
+    if "[confidentiality]" not in lockdown:
+        return None
+    return Support(
+        False,
+        "the kernel is locked down for confidentiality, which forbids BPF programs to read its memory",
+        "boot without lockdown=confidentiality",
+    )
+
+
+def capabilities_missing(status: str) -> Support | None:
+    """/proc/<pid>/status names the effective capabilities as a bit mask in hexadecimal."""
+    mask = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
+    held = {bit for bit in (*CAPABILITIES, CAP_SYS_ADMIN) if mask >> bit & 1}
+    needed = [name for bit, name in CAPABILITIES.items() if bit not in held]
+    if CAP_SYS_ADMIN in held:  # which includes CAP_BPF and CAP_PERFMON
+        needed = [name for name in needed if name == "CAP_NET_ADMIN"]
+    if not needed:
+        return None
+    return Support(
+        False,
+        f"this process lacks {', '.join(needed)}: a container or a restricted root",
+        "start the container with " + " ".join(f"--cap-add={name.removeprefix('CAP_')}" for name in needed),
+    )
+
+
+def jit_off(enabled: str) -> Support | None:
+    """struct_ops run compiled only."""
+    if enabled != "0":
+        return None
+    return Support(False, "the kernel's BPF compiler is off", "run: sysctl -w net.core.bpf_jit_enable=1")
