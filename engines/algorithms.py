@@ -18,13 +18,16 @@ TITLES = {
     "reno": "uncoupled (reno)",
     "cubic": "CUBIC",
     "bbr": "BBR",
+    "dctcp": "DCTCP",
+    "ewtcp": "EWTCP",
     "lia": "LIA",
     "olia": "OLIA",
     "balia": "BALIA",
-    "ewtcp": "EWTCP",
-    "dctcp": "DCTCP",
 }
 """For legends and tables, in the order they stand in; another kernel's algorithm keeps its name."""
+
+COMPARED = (TCP, SCATTER, "reno", "ewtcp", "lia", "olia", "balia")
+"""The paper's baselines and the coupled algorithms there are, side by side in one chart."""
 
 
 def algorithm(cc: str, subflows: int, routing: str = USUAL_ROUTING) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import topos
+from engines import algorithms
 from engines.congestion import BASELINE, COUPLED_DEFAULT, in_force
 from engines.engine import Observer
 from engines.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
@@ -41,6 +42,15 @@ def mean_share(subflows: int) -> float:
     """Mean goodput as a share of the reference: 0.5 for TCP, rising towards 0.91 as the reference
     simulator with routed ACKs does (targets/README.md)."""
     return 0.91 - 0.41 * math.exp(-(subflows - 1) / 2.6)
+
+
+GENTLE = {"lia": 0.5, "olia": 0.45, "balia": 0.55, "ewtcp": 0.7}
+"""Segments that coupled algorithms send again, as a share of what uncoupled ones do: any order would do."""
+
+
+def paths_used(spec: RunSpec) -> int:
+    """Over how many paths a flow spreads: its subflows, or many where every packet takes one of its own."""
+    return 12 if spec.routing == algorithms.SCATTER else spec.transport.subflows
 
 
 @dataclass
@@ -114,10 +124,11 @@ def _goodputs(spec: RunSpec, pairs: Sequence[matrices.Flow]) -> list[float]:
     if spec.workload.matrix == "reference":
         return [link_mbps] * count
     link_mbps /= max(1, *Counter(pair.src for pair in pairs).values())
-    subflows = spec.transport.subflows
+    paths = paths_used(spec)
     rng = random.Random(sub_seed(spec.seed, "fake goodput"))
-    deviation = 0.24 / subflows**0.7
-    shares = (rng.gauss(mean_share(subflows), deviation) for _ in range(count))
+    deviation = 0.24 / paths**0.7
+    below = 0.02 * (1 - GENTLE.get(spec.transport.cc, 1.0)) * (spec.transport.subflows > 1)
+    shares = (rng.gauss(mean_share(paths) - below, deviation) for _ in range(count))
     return [link_mbps * min(1.0, max(0.03, share)) for share in shares]
 
 
@@ -126,6 +137,8 @@ def _flow_row(
 ) -> FlowRow:
     src_ip, dst_ip = (topology.nics_of(topology.index(name))[0].ip for name in (pair.src, pair.dst))
     subflows = 1 if pair.plain else spec.transport.subflows
+    paths = 1 if pair.plain else paths_used(spec)
+    cc = BASELINE if pair.plain else in_force(spec.transport.cc, subflows)
     return FlowRow(
         flow=number,
         src=pair.src,
@@ -137,10 +150,10 @@ def _flow_row(
         transport="tcp" if subflows == 1 else "mptcp",
         subflows_asked=subflows,
         subflows_joined=subflows,
-        cc=BASELINE if pair.plain else in_force(spec.transport.cc, subflows),
+        cc=cc,
         goodput_mbps=goodput_mbps,
         bytes_received=round(goodput_mbps * 1e6 / 8 * spec.seconds),
-        retransmits=round(spec.seconds * subflows * 0.6),
+        retransmits=round(spec.seconds * paths * 0.6 * GENTLE.get(cc, 1.0)),
         up_s=0.01 * subflows,
         **_rtts(spec),
     )

@@ -32,8 +32,8 @@ _SWEEP_OPTIONS = (
     ),
     click.option(
         "--cc",
-        metavar="NAME",
-        help=f"Congestion control: {', '.join(CONGESTION_CONTROLS)}; unless given, {COUPLED_DEFAULT} for "
+        metavar="NAME,...",
+        help=f"Congestion controls: {', '.join(CONGESTION_CONTROLS)}; unless given, {COUPLED_DEFAULT} for "
         f"MPTCP (where this machine cannot, {BASELINE}) and {BASELINE} for TCP.",
     ),
     click.option("--engine", default="mininet", show_default=True, help="mininet or fake."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import IO, Any
 
 from rich import box
@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from experiments import labels
 from experiments.compare import Compared, Comparison, Difference, How, Sample, Side
 from experiments.compare_match import Condition, Fields, Pair, Value
 from experiments.origin import Contrast
-from experiments.progress import short_label, write_json
+from experiments.progress import write_json
 from experiments.reference import MATRIX
 from experiments.report_parts_points import setting_title
 from experiments.table import console_for
@@ -84,25 +85,34 @@ def _side(side: Side) -> str:
 
 
 def _groups(compared: Sequence[Compared]) -> list[list[Compared]]:
-    """Pairs that differ in subflows alone share a table."""
+    """Pairs that differ in subflows alone share a table, and those of other algorithms where both sides have
+    the same."""
     groups: dict[tuple[object, ...], list[Compared]] = {}
     for one in compared:
-        key = (_rest(one.pair.a.fields), _rest(one.pair.b.fields))
+        named = {"subflows", *({"cc", "routing"} - set(one.pair.differing))}
+        key = (_rest(one.pair.a.fields, named), _rest(one.pair.b.fields, named))
         groups.setdefault(key, []).append(one)
     return list(groups.values())
 
 
-def _rest(fields: Fields) -> tuple[tuple[str, Value], ...]:
-    return tuple(sorted((name, value) for name, value in fields.items() if name != "subflows"))
+def _rest(fields: Fields, named: Collection[str]) -> tuple[tuple[str, Value], ...]:
+    """What a row's own name does not tell."""
+    return tuple(sorted((name, value) for name, value in fields.items() if name not in named))
 
 
 def _title(group: Sequence[Compared]) -> str:
     """What both sides have in common."""
     pair = group[0].pair
-    named = ("topology", "topology k", "workload", "rate_mbps", "queue_pkts", "cc", "traffic", "seconds",
-             "warmup_s", "engine")  # fmt: skip
-    same = [name for name in named if name not in pair.differing and name in pair.a.fields]
+    named = ("topology", "topology k", "workload", "rate_mbps", "queue_pkts", "cc", "routing", "traffic",
+             "seconds", "warmup_s", "engine")  # fmt: skip
+    by_rows = labels.mixed(side.spec for one in group for side in _sides(one))
+    untold = {*pair.differing, *(("cc", "routing") if by_rows else ())}
+    same = [name for name in named if name not in untold and name in pair.a.fields]
     return ", ".join(_phrase(name, pair.a.fields[name]) for name in same if pair.a.fields[name] != MATRIX)
+
+
+def _sides(one: Compared) -> tuple[Condition, Condition]:
+    return one.pair.a, one.pair.b
 
 
 def _phrase(name: str, value: Value) -> str:
@@ -111,6 +121,7 @@ def _phrase(name: str, value: Value) -> str:
         "topology k": f"k={shown}",
         "rate_mbps": f"{shown} links",
         "queue_pkts": "unbounded queues" if value == 0 else f"{value}-packet queues",
+        "routing": f"{shown} routing",
         "traffic": f"{shown} traffic",
         "engine": f"{shown} engine",
         "seconds": f"{shown} measured",
@@ -130,10 +141,11 @@ def _parameters(group: Sequence[Compared]) -> list[str]:
     ]
 
 
-def label(pair: Pair) -> str:
-    """`MPTCP 4`, or `TCP | MPTCP 8` where subflows are what is compared."""
-    names = [short_label(side.spec.transport.subflows) for side in (pair.a, pair.b)]
-    return " | ".join(dict.fromkeys(names))
+def row_names(group: Sequence[Compared]) -> list[str]:
+    """`MPTCP 4`, or `TCP | MPTCP 8` where transports are what is compared; each with its algorithm where
+    those of a table are not all alike."""
+    names = labels.names([side.spec for one in group for side in _sides(one)])
+    return [" | ".join(dict.fromkeys(pair)) for pair in zip(names[::2], names[1::2], strict=True)]
 
 
 def _goodput(group: Sequence[Compared]) -> Table:
@@ -143,10 +155,10 @@ def _goodput(group: Sequence[Compared]) -> Table:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("seeds", no_wrap=True)
     table.add_column("")
-    for one in group:
+    for one, name in zip(group, row_names(group), strict=True):
         d = one.goodput
         table.add_row(
-            label(one.pair), _mean(d.a, one.unit), _mean(d.b, one.unit), _change(one), _interval(one),
+            name, _mean(d.a, one.unit), _mean(d.b, one.unit), _change(one), _interval(one),
             _seeds(d), conclusion(one),
         )  # fmt: skip
     return table
@@ -214,11 +226,11 @@ def _others(group: Sequence[Compared]) -> Table:
     table.add_column("A | B", no_wrap=True)
     for measure, _ in group[0].others:
         table.add_column(f"{measure.title}\n{measure.unit}", justify="right", no_wrap=True)
-    for one in group:
+    for one, name in zip(group, row_names(group), strict=True):
         cells = [
             f"{_short(d.a, measure.digits)} | {_short(d.b, measure.digits)}" for measure, d in one.others
         ]
-        table.add_row(label(one.pair).replace(" | ", " |\n"), *cells)
+        table.add_row(name.replace(" | ", " |\n"), *cells)
     return table
 
 
@@ -236,11 +248,12 @@ def _short(sample: Sample, digits: int) -> str:
 def _notes(group: Sequence[Compared]) -> list[str]:
     """What numbers alone do not tell: seeds left out, suspect points, and flows where there is one seed."""
     told: dict[str, list[str]] = {}
-    for one in group:
-        for name, sample in (("A", one.goodput.a), ("B", one.goodput.b)):
-            for note in _left_out(name, sample):
-                told.setdefault(note, []).append(label(one.pair))
-    flows = [flow_sentence(one) for one in group if one.flows and not one.goodput.suspect]
+    named = list(zip(group, row_names(group), strict=True))
+    for one, name in named:
+        for side, sample in (("A", one.goodput.a), ("B", one.goodput.b)):
+            for note in _left_out(side, sample):
+                told.setdefault(note, []).append(name)
+    flows = [flow_sentence(one, name) for one, name in named if one.flows and not one.goodput.suspect]
     return [*(f"{note}: {', '.join(whose)}" for note, whose in told.items()), *flows]
 
 
@@ -258,14 +271,14 @@ def _show_references(console: Console, comparison: Comparison) -> None:
         )
 
 
-def flow_sentence(one: Compared) -> str:
+def flow_sentence(one: Compared, name: str) -> str:
     """The one seed both sides have, flow against flow."""
     flows = one.flows
     if flows is None:
         raise ValueError("this pair has no flows to compare")
     low, middle, high = (f"{q:+.{_digits(flows.unit)}f}" for q in flows.quartiles)
     return (
-        f"{label(one.pair)}, seed {flows.seed}, flow by flow: {flows.faster} of {flows.flows} faster in B; "
+        f"{name}, seed {flows.seed}, flow by flow: {flows.faster} of {flows.flows} faster in B; "
         f"B - A is {middle} {flows.unit} at the median, {low} to {high} for the middle half "
         "(another permutation may tell otherwise)"
     )
@@ -300,14 +313,14 @@ def _show_unmatched(console: Console, comparison: Comparison) -> None:
 
 def describe(conditions: Sequence[Condition]) -> list[str]:
     """Conditions in readers' words, a line for those that differ in transport and seeds alone."""
-    groups: dict[tuple[tuple[str, Value], ...], list[Condition]] = {}
+    groups: dict[str, list[Condition]] = {}
     for condition in conditions:
-        groups.setdefault(_rest(condition.fields), []).append(condition)
+        groups.setdefault(labels.family(condition.spec), []).append(condition)
     return [_described(group) for group in groups.values()]
 
 
 def _described(group: Sequence[Condition]) -> str:
-    transports = ", ".join(short_label(condition.spec.transport.subflows) for condition in group)
+    transports = ", ".join(labels.names([condition.spec for condition in group]))
     seeds = sorted({seed for condition in group for seed in condition.by_seed()})
     engine = group[0].spec.engine
     made_by = "" if engine == "mininet" else f", {engine} engine"

@@ -18,7 +18,8 @@ class Figure:
     """One figure: the points it is made of, drawn as `charts` (names of `plots.registry.CHARTS`).
 
     `about` says in two or three sentences what it shows. A `cpu_bound` figure asks for more than the machine
-    carries, to show what that does: its points are meant to be suspect.
+    carries, to show what that does: its points are meant to be suspect. With `baselines` it has TCP beside
+    MPTCP under several congestion controls, whatever `--cc` and `--subflows` choose among those.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Figure:
     charts: tuple[str, ...]
     published: tuple[Published, ...] = ()
     cpu_bound: bool = False
+    baselines: bool = False
 
 
 @dataclass(frozen=True)

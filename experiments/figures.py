@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engines.algorithms import USUAL_ROUTING
 from engines.result import Table
 from engines.spec import RunSpec
 from experiments import files
@@ -75,6 +77,8 @@ def summarised(judged: Judged) -> PointSummary:
         rate_choice=_text(judged, "rate_choice"),
         kernel=_text(judged, "kernel"),
         variant=variant(spec),
+        routing=spec.routing,
+        common=variant(dataclasses.replace(spec, routing=USUAL_ROUTING)),
         flows=judged.point.flows,
         ports=judged.point.ports,
         metrics=judged.point.metrics,
@@ -109,7 +113,7 @@ def variant(spec: RunSpec) -> str:
     link, workload, transport = spec.link, spec.workload, spec.transport
     parts: Iterable[tuple[bool, str]] = (
         (True, f"{spec.warmup_s:g} s warm-up"),
-        (spec.routing != "hashed", f"{spec.routing} routing"),
+        (spec.routing != USUAL_ROUTING, f"{spec.routing} routing"),
         (link.delay_us != 0, f"{link.delay_us:g} us a link"),
         (link.queue_bytes != 0, f"queues of {link.queue_bytes} bytes"),
         (link.nic_queue_pkts != link.queue_pkts, f"host queues of {link.nic_queue_pkts} packets"),
@@ -138,6 +142,7 @@ def published_levels(known: Sequence[Published]) -> list[Level]:
             k=p.k,
             paper=p.paper,
             source=p.source,
+            algorithm=p.algorithm,
         )
         for p in known
         if _drawable(p)

@@ -102,12 +102,13 @@ class Defaults:
 class SweepOptions:
     """Checked options. Rates in Mb/s (None: what `auto` says), queue and ECN threshold in packets (0:
     unbounded, never), delay in microseconds a link, loss in percent of a switch's link, writes in bytes (0:
-    the driver's choice). `cc` is None where neither the user nor the figure chose one."""
+    the driver's choice). `ccs` is empty where neither the user nor the figure chose any; MPTCP then runs
+    `coupled_cc`."""
 
     ks: tuple[int, ...]
     workloads: tuple[WorkloadSpec, ...]
     subflows: tuple[int, ...]
-    cc: str | None
+    ccs: tuple[str, ...]
     coupled_cc: str
     engine: str
     dataplane: str
@@ -142,7 +143,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         ks=parse_ks(given.k) if given.k else profile.ks or defaults.ks,
         workloads=parse_workloads(given.workload or ",".join(defaults.workloads)),
         subflows=parse_subflows(given.subflows) if given.subflows else profile.subflows or defaults.subflows,
-        cc=one_of("--cc", given.cc, CONGESTION_CONTROLS) if given.cc else defaults.cc,
+        ccs=parse_ccs(_first(given.cc, defaults.cc)),
         coupled_cc=coupled_cc,
         engine=one_of("--engine", given.engine, ENGINES),
         dataplane=one_of("--dataplane", given.dataplane, DATAPLANES),
@@ -211,6 +212,14 @@ def parse_subflows(text: str) -> tuple[int, ...]:
         if not 1 <= count <= MAX_SUBFLOWS:
             raise UsageError(f"--subflows {text}: {count} is outside 1..{MAX_SUBFLOWS} (1 is plain TCP)")
     return counts
+
+
+def parse_ccs(text: str | None) -> tuple[str, ...]:
+    """Congestion controls, in order, once each; none for None. Raises UsageError."""
+    if text is None:
+        return ()
+    names = (one_of("--cc", part.strip(), CONGESTION_CONTROLS) for part in text.split(","))
+    return tuple(dict.fromkeys(names))
 
 
 def parse_workloads(text: str) -> tuple[WorkloadSpec, ...]:

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from engines.result import Status
 from engines.spec import RunSpec
-from experiments import summary
+from experiments import labels, summary
 from experiments.rate import named
 from experiments.reference import is_reference
 from experiments.store import finite
@@ -36,10 +36,10 @@ def duration(seconds: float) -> str:
 
 
 def label(spec: RunSpec) -> str:
-    """A point in a reader's words: `k=8 one_to_one, MPTCP 4 subflows, seed 1`."""
+    """A point in a reader's words: `k=8 one_to_one, MPTCP 4 LIA, seed 1`."""
     if is_reference(spec):
         return f"{named(spec.topology)} reference, one uncongested TCP flow"
-    return f"{named(spec.topology)} {workload_label(spec)}, {transport_label(spec)}, seed {spec.seed}"
+    return f"{named(spec.topology)} {workload_label(spec)}, {labels.transport(spec)}, seed {spec.seed}"
 
 
 def workload_label(spec: RunSpec) -> str:
@@ -55,17 +55,6 @@ def queue_label(spec: RunSpec) -> str:
 def state(judged: summary.Judged) -> str:
     """A point's status; `suspect, as intended` where the machine is overloaded on purpose."""
     return f"{judged.status}, as intended" if judged.as_intended else str(judged.status)
-
-
-def transport_label(spec: RunSpec) -> str:
-    """`TCP`, or `MPTCP 4 subflows`."""
-    count = spec.transport.subflows
-    return "TCP" if count == 1 else f"MPTCP {count} subflows"
-
-
-def short_label(subflows: int) -> str:
-    """`TCP`, or `MPTCP 4`."""
-    return "TCP" if subflows == 1 else f"MPTCP {subflows}"
 
 
 def verdict(judged: summary.Judged) -> str:
@@ -186,7 +175,7 @@ def _live_label(spec: RunSpec) -> str:
     """Short: with bar, phase and time left it shares a line of 80 columns."""
     if is_reference(spec):
         return f"{named(spec.topology)} reference"
-    return f"{named(spec.topology)} {short_label(spec.transport.subflows)} seed {spec.seed}"
+    return f"{named(spec.topology)} {labels.transport(spec)} seed {spec.seed}"
 
 
 class JsonProgress:

@@ -13,6 +13,8 @@ import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
 
+from engines.algorithms import SCATTER
+
 
 class Source(StrEnum):
     TEXT = "text"
@@ -46,7 +48,8 @@ class Published:
     `workload` is written as on the command line, e.g. `one_to_several:4`; `quantity` is a name of
     `quantities.QUANTITIES`, in its unit; `paper` the short name, `citation` the long one. `tolerance`, in the
     same unit, is what still counts as agreeing, and `because` says why. `on_cpu_bound`: a claim about a
-    saturated machine, so it is judged on points that are suspect for that.
+    saturated machine, so it is judged on points that are suspect for that. `algorithm` is one of
+    engines/algorithms.py where the statement is about that alone; empty: whatever MPTCP ran.
     """
 
     quantity: str
@@ -63,6 +66,7 @@ class Published:
     tolerance: float = 0.0
     because: str = ""
     on_cpu_bound: bool = False
+    algorithm: str = ""
 
     def within(self, tolerance: float, because: str) -> Published:
         """The same with a tolerance."""
@@ -71,6 +75,14 @@ class Published:
     def of_saturated(self) -> Published:
         """The same as a claim about a saturated machine."""
         return dataclasses.replace(self, on_cpu_bound=True)
+
+    def under(self, algorithm: str) -> Published:
+        """The same about one algorithm alone."""
+        return dataclasses.replace(self, algorithm=algorithm)
+
+    def is_of(self, algorithm: str) -> bool:
+        """Whether it is about points of this algorithm; about PacketScatter only where it says so."""
+        return algorithm == self.algorithm if self.algorithm else algorithm != SCATTER
 
     def short(self) -> str:
         """For a table cell: `< 50`."""
@@ -81,7 +93,10 @@ class Published:
         return f"{self.short()} ({self.source}, k={self.k})"
 
 
-def find(known: tuple[Published, ...], quantity: str, workload: str, subflows: int) -> Published | None:
+def find(
+    known: tuple[Published, ...], quantity: str, workload: str, subflows: int, algorithm: str
+) -> Published | None:
     """The number published for this transport, whatever the size: the reader is shown the paper's k."""
     key = (quantity, workload, subflows)
-    return next((p for p in known if (p.quantity, p.workload, p.subflows) == key), None)
+    alike = (p for p in known if p.is_of(algorithm))
+    return next((p for p in alike if (p.quantity, p.workload, p.subflows) == key), None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from engines.algorithms import USUAL_ROUTING
 from engines.congestion import in_force
 from engines.spec import RunSpec, SamplingSpec, WorkloadSpec
 
@@ -26,14 +27,16 @@ def is_reference(spec: RunSpec) -> bool:
 def reference_of(spec: RunSpec) -> RunSpec:
     """The reference point of `spec`: same links, stack and data plane, one TCP flow.
 
-    One flow on an idle network settles at once and depends on no permutation, so the seed is fixed
-    and long sweeps share a reference of at most 20 s; of disjoint lanes one is enough. Idempotent.
+    One flow on an idle network settles at once and depends on no permutation and no choice of path, so seed
+    and routing are fixed and long sweeps share a reference of at most 20 s; of disjoint lanes one is enough.
+    Idempotent.
     """
     params = {name: 1 if name == LANES else size for name, size in spec.topology.params.items()}
     return dataclasses.replace(
         spec,
         topology=dataclasses.replace(spec.topology, params=params),
         workload=WorkloadSpec(MATRIX),
+        routing=USUAL_ROUTING,
         transport=dataclasses.replace(spec.transport, subflows=1, cc=in_force(spec.transport.cc, 1)),
         warmup_s=min(spec.warmup_s, MAX_WARMUP_S),
         seconds=min(spec.seconds, MAX_SECONDS),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments import beyond, cs244, one_to_one
+from experiments import beyond, coupled_sweep, cs244, one_to_one
 from experiments.experiment import Experiment
 from fabric.errors import UsageError
 
@@ -12,6 +12,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         cs244.EXPERIMENT,
         *cs244.SINGLE,
         one_to_one.EXPERIMENT,
+        coupled_sweep.EXPERIMENT,
         beyond.DUAL_HOMED_TREE,
         beyond.STAR_OF_HOSTS,
     )

@@ -7,13 +7,14 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from engines.congestion import described
+from engines.algorithms import USUAL_ROUTING
 from engines.result import Status
 from engines.spec import RunSpec
+from experiments import labels
 from experiments.experiment import Figure
 from experiments.figures import variant
 from experiments.gather import Shown
-from experiments.progress import label, queue_label, short_label, state, workload_label
+from experiments.progress import label, queue_label, state, workload_label
 from experiments.rate import network
 from experiments.reference import is_reference
 from experiments.summary import Judged
@@ -57,26 +58,27 @@ def point_tables(points: Sequence[Judged]) -> list[Points]:
     """A table for each network and workload, its points in readers' order."""
     groups: dict[str, list[Judged]] = {}
     for judged in measured_points(points):
-        spec = dataclasses.replace(judged.spec.as_tcp(), seed=0)
-        groups.setdefault(spec.canonical(), []).append(judged)
+        groups.setdefault(labels.family(judged.spec), []).append(judged)
     return [_table(group) for group in groups.values()]
 
 
 def _table(group: Sequence[Judged]) -> Points:
     references = {j.reference_mbps for j in group if j.reference_mbps}
     told = "; ".join(f"100 % is {mbps:.4g} Mb/s" for mbps in sorted(references))
+    specs = [judged.spec for judged in group]
+    named = zip(group, labels.names(specs), strict=True)
     return Points(
-        setting_title([judged.spec for judged in group]),
+        setting_title(specs),
         ("transport", "seed", *_HEADS, "status"),
-        tuple(Row(_cells(judged), judged.status.value) for judged in group),
+        tuple(Row(_cells(judged, name), judged.status.value) for judged, name in named),
         told or "there is no usable reference point, so there are no percentages",
     )
 
 
-def _cells(judged: Judged) -> tuple[str, ...]:
+def _cells(judged: Judged, name: str) -> tuple[str, ...]:
     pct = judged.goodput_pct
     return (
-        short_label(judged.spec.transport.subflows),
+        name,
         str(judged.spec.seed),
         _cell(pct.mean if pct else None, "{:.1f}".format),
         _cell(pct.minimum if pct else None, "{:.1f}".format),
@@ -97,14 +99,15 @@ def _cell(value: float | None, show: Callable[[float], str]) -> str:
 def setting_title(specs: Sequence[RunSpec]) -> str:
     """`fat_tree k=8, one_to_one, 5 Mb/s links, 100-packet queues, reno, 40 s after 20 s of warm-up`."""
     spec = specs[0]
+    several = labels.mixed(specs)
     parts = [
         network(spec.topology),
         workload_label(spec),
         f"{spec.link.rate_mbps:g} Mb/s links",
         f"{queue_label(spec)} queues",
-        described(spec.transport.cc, (each.transport.subflows for each in specs)),
+        labels.congestion(specs),
         f"{spec.seconds:g} s measured",
-        variant(spec),
+        variant(dataclasses.replace(spec, routing=USUAL_ROUTING) if several else spec),
     ]
     return ", ".join(part for part in parts if part)
 
@@ -118,7 +121,7 @@ class Asked:
 
 def asked(points: Sequence[Judged]) -> list[Asked]:
     """The options behind the points, one entry for each setting that differs in more than k, workload,
-    subflows and seed."""
+    transport and seed."""
     groups: dict[tuple[str, ...], list[Judged]] = {}
     for judged in measured_points(points):
         groups.setdefault(_options(judged.spec), []).append(judged)
@@ -133,8 +136,8 @@ def _asked(group: Sequence[Judged]) -> Asked:
         (
             ("network", _each(network(s.topology) for s in specs)),
             ("workload", _each(workload_label(s) for s in specs)),
-            ("transports", _each(short_label(s.transport.subflows) for s in specs)),
-            ("congestion control", described(spec.transport.cc, (s.transport.subflows for s in specs))),
+            ("transports", _each(labels.names(specs))),
+            ("congestion control", labels.congestion(specs)),
             (
                 "link rate",
                 f"{link.rate_mbps:g} Mb/s ({_each(h for h in how if h) or 'not recorded how chosen'})",
@@ -144,7 +147,8 @@ def _asked(group: Sequence[Judged]) -> Asked:
             ("time", f"{spec.seconds:g} s measured after {spec.warmup_s:g} s of warm-up"),
             ("seeds", _each(str(s.seed) for s in sorted(specs, key=lambda s: s.seed))),
             ("traffic", spec.traffic),
-            ("engine", f"{spec.engine}, data plane {spec.dataplane}, {spec.routing} routing"),
+            ("engine", f"{spec.engine}, data plane {spec.dataplane}, {labels.routing(specs)}"),
+            *((("other options", shlex.join(extras)),) if (extras := _extras(spec)) else ()),
         )
     )
 
@@ -155,16 +159,22 @@ def _each(texts: Iterable[str]) -> str:
 
 def commands(figure: Figure, points: Sequence[Judged]) -> list[str]:
     """Commands that run exactly these points, rates as they were chosen then."""
-    blocks: dict[tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]], list[int]] = {}
+    blocks: dict[_Block, list[int]] = {}
     for (options, k), specs in _by_size(measured_points(points)).items():
-        for subflows, seeds in _products(specs):
-            ks = blocks.setdefault((options, subflows, seeds), [])
-            ks.append(k)
+        for block in _blocks(figure, options, specs):
+            blocks.setdefault(block, []).append(k)
     qmon = not figure.defaults.sampling.queues_ms and any(p.spec.sampling.queues_ms for p in points)
-    return [
-        _command(figure.name, options, ks, subflows, seeds, qmon)
-        for (options, subflows, seeds), ks in blocks.items()
-    ]
+    return [_command(figure.name, block, ks, qmon) for block, ks in blocks.items()]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Points that one command runs: every combination of these at each of its k."""
+
+    options: tuple[str, ...]
+    subflows: tuple[int, ...]
+    seeds: tuple[int, ...]
+    ccs: tuple[str, ...]
 
 
 def _by_size(points: Iterable[Judged]) -> dict[tuple[tuple[str, ...], int], list[RunSpec]]:
@@ -174,6 +184,22 @@ def _by_size(points: Iterable[Judged]) -> dict[tuple[tuple[str, ...], int], list
         key = ("--workload", workload_label(spec), *_options(spec))
         found.setdefault((key, spec.topology.k), []).append(spec)
     return found
+
+
+def _blocks(figure: Figure, options: tuple[str, ...], specs: Sequence[RunSpec]) -> list[_Block]:
+    """Congestion controls that were run alike share a command; a figure's baselines come with each."""
+    alike: dict[tuple[str, tuple[int, ...], tuple[int, ...]], list[str]] = {}
+    asked = [spec for spec in specs if spec.transport.subflows > 1] if figure.baselines else specs
+    settings: dict[tuple[str, str], list[RunSpec]] = {}
+    for spec in asked:
+        settings.setdefault((spec.routing, spec.transport.cc), []).append(spec)
+    for (routing, cc), group in settings.items():
+        for subflows, seeds in _products(group):
+            alike.setdefault((routing, subflows, seeds), []).append(cc)
+    return [
+        _Block((*options, "--routing", routing), subflows, seeds, tuple(ccs))
+        for (routing, subflows, seeds), ccs in alike.items()
+    ]
 
 
 def _products(specs: Sequence[RunSpec]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -192,13 +218,12 @@ def _products(specs: Sequence[RunSpec]) -> list[tuple[tuple[int, ...], tuple[int
 
 
 def _options(spec: RunSpec) -> tuple[str, ...]:
-    """Every option whose value is one for all points of a command, spelled out: defaults may change."""
+    """Every option whose value is one for all transports of a command, spelled out: defaults may change."""
     link = spec.link
     return (
-        *_extras(spec), "--cc", spec.transport.cc, "--engine", spec.engine, "--dataplane", spec.dataplane,
-        "--traffic", spec.traffic, "--routing", spec.routing, "--rate", _exact(link.rate_mbps), "--queue",
-        str(link.queue_pkts), "--delay", _exact(link.delay_us), "--seconds", _exact(spec.seconds), "--warmup",
-        _exact(spec.warmup_s),
+        *_extras(spec), "--engine", spec.engine, "--dataplane", spec.dataplane, "--traffic", spec.traffic,
+        "--rate", _exact(link.rate_mbps), "--queue", str(link.queue_pkts), "--delay", _exact(link.delay_us),
+        "--seconds", _exact(spec.seconds), "--warmup", _exact(spec.warmup_s),
     )  # fmt: skip
 
 
@@ -219,20 +244,12 @@ def _exact(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
-def _command(
-    figure: str,
-    options: Sequence[str],
-    ks: Sequence[int],
-    subflows: Sequence[int],
-    seeds: Sequence[int],
-    qmon: bool,
-) -> str:
-    root = [] if "fake" in options else ["sudo"]
-    what = ["--k", ",".join(map(str, sorted(ks))), "--subflows", ranges(subflows)]
-    which = ["--seed", str(seeds[0]), "--seeds", str(len(seeds))]
-    return shlex.join(
-        [*root, ".venv/bin/refabric", "run", figure, *what, *which, *options, *(["--qmon"] if qmon else [])]
-    )
+def _command(figure: str, block: _Block, ks: Sequence[int], qmon: bool) -> str:
+    root = [] if "fake" in block.options else ["sudo"]
+    what = ["--k", ",".join(map(str, sorted(ks))), "--subflows", ranges(block.subflows)]
+    which = ["--seed", str(block.seeds[0]), "--seeds", str(len(block.seeds)), "--cc", ",".join(block.ccs)]
+    more = [*block.options, *(["--qmon"] if qmon else [])]
+    return shlex.join([*root, ".venv/bin/refabric", "run", figure, *what, *which, *more])
 
 
 def ranges(numbers: Sequence[int]) -> str:

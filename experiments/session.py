@@ -6,7 +6,7 @@ Whatever is wrong is found before anything is started or written, the cheapest c
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -151,11 +151,17 @@ def prepare(
 
 def _uncoupled(plan: Plan, engine: Engine) -> list[str]:
     """A line where MPTCP runs uncoupled because this machine cannot do otherwise."""
-    chosen = [part.options for part in plan.parts if part.options.cc is None]
     name, why = engine.coupled_cc()
-    if not why or not any(max(options.subflows) > 1 for options in chosen):
+    unsaid = [part for part in plan.parts if not part.options.ccs]
+    fell_back = any(_runs_only(name, part.specs) for part in unsaid)
+    if not why or not fell_back:
         return []
     return [f"MPTCP runs {name}, uncoupled: {why}"]
+
+
+def _runs_only(cc: str, specs: Sequence[RunSpec]) -> bool:
+    """Whether there is MPTCP, all of it under `cc`: a figure that pins others compares them."""
+    return {spec.transport.cc for spec in specs if spec.transport.subflows > 1} == {cc}
 
 
 def _check(plan: Plan, stored: tuple[Entry, ...], engine: Engine, force: bool) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from engines.algorithms import TCP
 from experiments.published import Published, Relation, Source
 
 SIGCOMM11 = "Raiciu et al., Improving Datacenter Performance and Robustness with Multipath TCP, SIGCOMM 2011"
@@ -40,6 +41,11 @@ ONE_TO_ONE = (
     _paper("goodput_pct_median", 8, (AT_LEAST, 90), "more than half of the flows reach 90 %"),
     _paper("goodput_pct_min", 1, (ABOUT, 10), "some flows about 10 %, very few near 100 %").within(*ONE_FLOW),
 )
+
+
+BY_CONGESTION_CONTROL = tuple(row.under(TCP if row.subflows == 1 else "lia") for row in ONE_TO_ONE)
+"""The paper's MPTCP is its linked increases (RFC 6356). What it says of PacketScatter, EWTCP and uncoupled
+subflows is about short flows, not about this."""
 
 
 def _post(k: int, quantity: str, subflows: int, bound: Bound, words: str) -> Published:

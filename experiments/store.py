@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from engines.algorithms import USUAL_ROUTING
 from engines.congestion import in_force
 from engines.result import SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
 from engines.spec import RunSpec, SamplingSpec
@@ -45,7 +46,8 @@ def point_name(spec: RunSpec) -> str:
     workload = matrices.label(spec.workload.matrix, spec.workload.params)
     workload = workload.replace(":", "_").replace("=", "")
     cc = in_force(spec.transport.cc, spec.transport.subflows)
-    parts = [size, workload, transport, cc, f"{spec.link.rate_mbps:g}mbps"]
+    routing = [] if spec.routing == USUAL_ROUTING else [spec.routing]
+    parts = [size, workload, transport, cc, *routing, f"{spec.link.rate_mbps:g}mbps"]
     if spec.engine != "mininet":
         parts.insert(0, spec.engine)
     return "-".join([*parts, f"s{spec.seed}", spec.content_hash()])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from engines import algorithms
 from engines.congestion import in_force
 from engines.result import Status
 from engines.spec import RunSpec
@@ -22,7 +23,7 @@ COLUMNS = (
     "experiment", "engine", "dataplane", "topology", "k", "hosts", "workload", "transport", "subflows", "cc",
     "rate_mbps", "queue_pkts", "seconds", "seed", "status", "reasons", "goodput_mbps_mean", "reference_mbps",
     "goodput_pct_mean", "goodput_pct_min", "goodput_pct_median", "goodput_pct_max", "jain", "cpu_busy_pct",
-    "late_p99_us", "retransmits", "drops",
+    "late_p99_us", "retransmits", "drops", "routing", "loss_pct", "ecn_pkts", "write_bytes", "sysctls",
 )  # fmt: skip
 
 
@@ -84,8 +85,8 @@ def order(spec: RunSpec) -> tuple[object, ...]:
     return (
         spec.engine, spec.dataplane, spec.topology.kind, spec.topology.k, spec.link.rate_mbps,
         spec.link.queue_pkts, not is_reference(spec), spec.workload.matrix,
-        sorted(spec.workload.params.items()), spec.transport.cc, spec.transport.subflows,
-        spec.seed, spec.content_hash(),
+        sorted(spec.workload.params.items()), algorithms.rank(spec.transport.cc), spec.transport.cc,
+        spec.transport.subflows > 1, spec.routing, spec.transport.subflows, spec.seed, spec.content_hash(),
     )  # fmt: skip
 
 
@@ -137,6 +138,8 @@ def record(experiment: str, judged: Judged) -> dict[str, Cell | None]:
         "; ".join(judged.reasons), goodput.mean if goodput else None, judged.reference_mbps,
         *((pct.mean, pct.minimum, pct.median, pct.maximum) if pct else (None,) * 4), judged.jain,
         judged.metric("cpu_busy_pct"), judged.metric("late_p99_us"), judged.retransmits, judged.drops,
+        spec.routing, 100 * spec.link.loss, spec.link.ecn_pkts, spec.transport.write_bytes,
+        " ".join(f"{name}={value}" for name, value in sorted(spec.transport.sysctls.items())),
     )  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True))
 

@@ -33,7 +33,8 @@ class Variant:
 
 
 def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)) -> Points:
-    """topology x workload x seed x variant x subflows, a matrix's transports next to each other."""
+    """topology x workload x seed x variant x congestion control x subflows, a matrix's transports next to
+    each other."""
 
     def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
         return [
@@ -42,7 +43,7 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
                 topology=topology,
                 transport=TransportSpec(
                     subflows,
-                    variant.cc or options.cc or options.coupled_cc,
+                    cc,
                     {**options.sysctls, **variant.sysctls},
                     options.write_bytes,
                 ),
@@ -60,6 +61,7 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
             for workload in options.workloads
             for seed in options.seeds
             for variant in variants
+            for cc in ([variant.cc] if variant.cc else options.ccs or [options.coupled_cc])
             for subflows in variant.subflows or options.subflows
         ]
 

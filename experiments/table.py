@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import IO
 
@@ -11,12 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from engines.congestion import described, in_force
+from engines.algorithms import algorithm
+from engines.congestion import in_force
 from engines.result import Status
 from engines.spec import RunSpec
-from experiments import published
+from experiments import labels, published
 from experiments.experiment import Figure
-from experiments.progress import queue_label, short_label, state, transport_label, workload_label
+from experiments.progress import queue_label, state, workload_label
 from experiments.rate import named, network
 from experiments.reference import is_reference
 from experiments.summary import Judged
@@ -38,7 +38,7 @@ def print_results(stream: IO[str], points: Sequence[Judged], known: tuple[publis
     groups: dict[str, list[Judged]] = {}
     for judged in points:
         if not is_reference(judged.spec):
-            groups.setdefault(_group(judged.spec), []).append(judged)
+            groups.setdefault(labels.family(judged.spec), []).append(judged)
     for group in groups.values():
         console.print(_title(group), soft_wrap=True)
         console.print(_results(group, known), highlight=False)
@@ -78,18 +78,13 @@ def _measured(verdict: Verdict) -> str:
     return f"{measured.value:.3g}{spread}"
 
 
-def _group(spec: RunSpec) -> str:
-    """The same for points that differ in subflows and seed alone: those share a table."""
-    return dataclasses.replace(spec.as_tcp(), seed=0).canonical()
-
-
 def _title(group: Sequence[Judged]) -> Text:
     spec = group[0].spec
-    cc = described(spec.transport.cc, (judged.spec.transport.subflows for judged in group))
+    specs = [judged.spec for judged in group]
     return Text(
         f"{network(spec.topology)}, {workload_label(spec)}, "
-        f"{spec.link.rate_mbps:g} Mb/s links, {queue_label(spec)} queues, {cc}, "
-        f"{spec.routing} routing, {spec.seconds:g} s ({spec.engine})",
+        f"{spec.link.rate_mbps:g} Mb/s links, {queue_label(spec)} queues, "
+        f"{labels.congestion(specs)}, {labels.routing(specs)}, {spec.seconds:g} s ({spec.engine})",
         style="bold",
     )
 
@@ -104,10 +99,9 @@ def _results(group: Sequence[Judged], known: tuple[published.Published, ...]) ->
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("\nstatus", no_wrap=True)
     table.add_column("published\nmean %", no_wrap=True)
-    for judged in group:
-        name = Text(short_label(judged.spec.transport.subflows))
+    for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
         seed = [Text(str(judged.spec.seed))] if seeded else []
-        table.add_row(name, *seed, *_numbers(judged), *_verdict(judged, known))
+        table.add_row(Text(name), *seed, *_numbers(judged), *_verdict(judged, known))
     return table
 
 
@@ -137,13 +131,15 @@ def _verdict(judged: Judged, known: tuple[published.Published, ...]) -> list[Tex
 
 
 def _published(spec: RunSpec, known: tuple[published.Published, ...]) -> published.Published | None:
-    return published.find(known, "goodput_pct_mean", workload_label(spec), spec.transport.subflows)
+    transport = spec.transport
+    running = algorithm(transport.cc, transport.subflows, spec.routing)
+    return published.find(known, "goodput_pct_mean", workload_label(spec), transport.subflows, running)
 
 
 def _print_notes(console: Console, group: Sequence[Judged], known: tuple[published.Published, ...]) -> None:
-    for judged in group:
+    for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
         if judged.reasons:
-            what = f"{transport_label(judged.spec)}, seed {judged.spec.seed}"
+            what = f"{name}, seed {judged.spec.seed}"
             text = f"{state(judged)}: {what}: {'; '.join(judged.reasons)}"
             console.print(Text(text), style=COLOURS[judged.status], soft_wrap=True)
     rows = {
@@ -151,7 +147,7 @@ def _print_notes(console: Console, group: Sequence[Judged], known: tuple[publish
     }
     for citation in dict.fromkeys(row.citation for row in rows.values()):
         numbers = (
-            f"{short_label(subflows)} {row.cited()}"
+            f"{labels.short(subflows)} {row.cited()}"
             for subflows, row in rows.items()
             if row.citation == citation
         )

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engines.algorithms import algorithm
+from engines.congestion import COUPLED_DEFAULT
 from engines.result import Status
 from engines.spec import RunSpec, TopologySpec, WorkloadSpec
 from experiments.experiment import Figure
@@ -75,7 +77,13 @@ def _best(row: Published, points: Sequence[Judged]) -> Verdict:
 def _weight(verdict: Verdict, group: Sequence[Judged]) -> tuple[object, ...]:
     seeds = verdict.measured.n if verdict.measured else 0
     rank = {AGREES: 2, DIFFERS: 2, SUSPECT: 1, NOT_MEASURED: 0}[verdict.word]
-    return rank, seeds, len(group), group[0].spec.seconds, _key(group[0].spec)
+    first = group[0].spec
+    return rank, seeds, len(group), first.seconds, _coupled_by_default(first), _key(first)
+
+
+def _coupled_by_default(spec: RunSpec) -> bool:
+    """Whether its MPTCP is the paper's own."""
+    return spec.transport.cc == COUPLED_DEFAULT
 
 
 def _verdict(row: Published, group: Sequence[Judged]) -> Verdict:
@@ -100,7 +108,9 @@ def _verdict(row: Published, group: Sequence[Judged]) -> Verdict:
 
 def _is_about(row: Published, spec: RunSpec) -> bool:
     here = (spec.topology.kind, spec.topology.k, workload_label(spec))
-    return here == (row.topology, row.k, row.workload)
+    running = algorithm(spec.transport.cc, spec.transport.subflows, spec.routing)
+    alone = spec.transport.subflows == row.subflows or not row.algorithm
+    return here == (row.topology, row.k, row.workload) and alone and row.is_of(running)
 
 
 def _key(spec: RunSpec) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from engines.algorithms import algorithm
 from engines.result import FlowRow, PortRow, Status, Table
 from fabric.plan import FRAME_BITS
 
@@ -34,7 +35,8 @@ class PointSummary:
 
     `goodput_pct_mean` and `flows_pct` are percentages of the reference, None and () where there is no
     number. `rate_choice` says how the rate was chosen, `kernel` what ran, `variant` whatever else
-    tells this point's setting from others (free text, shown as it is).
+    tells this point's setting from others (free text, shown as it is), `common` as much of it as algorithms
+    compared have in common: all but routing.
     """
 
     engine: str
@@ -57,12 +59,19 @@ class PointSummary:
     rate_choice: str = ""
     kernel: str = ""
     variant: str = ""
+    routing: str = "hashed"
+    common: str = ""
     flows: tuple[FlowRow, ...] = ()
     ports: tuple[PortRow, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
     read_table: Callable[[str], Table | None] = field(default=_no_table, compare=False)
     """The point's sample table of this name (engines/result.py says which there are); None where it was
     not sampled or cannot be read. Read anew at every call: a sweep's samples do not fit into memory."""
+
+    @property
+    def algorithm(self) -> str:
+        """Its name in engines/algorithms.py."""
+        return algorithm(self.cc, self.subflows, self.routing)
 
     @property
     def setting(self) -> Setting:
@@ -102,6 +111,8 @@ class Level:
     k: int
     paper: str
     source: str
+    algorithm: str = ""
+    """The one it is about alone."""
 
     @property
     def bound(self) -> str:
@@ -124,6 +135,16 @@ class Cell:
     ok: tuple[PointSummary, ...]
     suspect: tuple[PointSummary, ...]
     lost: tuple[PointSummary, ...]
+
+    @classmethod
+    def of(cls, points: Iterable[PointSummary]) -> Cell:
+        here = sorted(points, key=lambda p: p.seed)
+        usable = [p for p in here if p.status is not Status.FAILED and p.goodput_pct_mean is not None]
+        return cls(
+            ok=tuple(p for p in usable if p.status is Status.OK),
+            suspect=tuple(p for p in usable if p.status is Status.SUSPECT),
+            lost=tuple(p for p in here if p not in usable),
+        )
 
     @property
     def means_pct(self) -> list[float]:
@@ -225,13 +246,7 @@ class Panel:
         return sorted(here, key=lambda p: (p.status is not Status.OK, p.seed))
 
     def cell(self, subflows: int) -> Cell:
-        here = sorted((p for p in self.points if p.subflows == subflows), key=lambda p: p.seed)
-        usable = [p for p in here if p.status is not Status.FAILED and p.goodput_pct_mean is not None]
-        return Cell(
-            ok=tuple(p for p in usable if p.status is Status.OK),
-            suspect=tuple(p for p in usable if p.status is Status.SUSPECT),
-            lost=tuple(p for p in here if p not in usable),
-        )
+        return Cell.of(p for p in self.points if p.subflows == subflows)
 
     def distinct(self, what: Callable[[PointSummary], str]) -> str:
         """The different non-empty texts `what` finds at the points, joined: for the caption."""

@@ -194,16 +194,16 @@ def queue_limit(queue_pkts: int) -> str:
     return f"queues of {queue_pkts} packets" if queue_pkts else "unbounded queues"
 
 
-def parameters(*of: Panel) -> str:
+def parameters(*of: Panel, congestion: str = "") -> str:
     """The caption's first sentence: every parameter that decides the numbers; where panels differ, what
-    each of them has."""
-    each = zip(*map(_parameters, of), strict=True)
+    each of them has. `congestion` stands for the congestion control where a panel has several."""
+    each = zip(*(_parameters(panel, congestion) for panel in of), strict=True)
     return (
         "; ".join(told for values in each if (told := " / ".join(dict.fromkeys(filter(None, values))))) + "."
     )
 
 
-def _parameters(panel: Panel) -> list[str]:
+def _parameters(panel: Panel, congestion: str) -> list[str]:
     s = panel.setting
     how = panel.distinct(lambda point: point.rate_choice)
     plural = "s" if len(panel.seeds) > 1 else ""
@@ -214,7 +214,7 @@ def _parameters(panel: Panel) -> list[str]:
         queue_limit(s.queue_pkts),
         f"{s.seconds:g} s measured",
         seeds,
-        f"congestion control {described(s.cc, (point.subflows for point in panel.points))}",
+        congestion or f"congestion control {described(s.cc, (point.subflows for point in panel.points))}",
         s.variant,
         f"engine {s.engine}, data plane {s.dataplane}",
         panel.distinct(lambda point: point.kernel),

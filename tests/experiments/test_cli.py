@@ -103,7 +103,7 @@ def test_failed_and_suspect_points_end_with_one(results: Path, monkeypatch: pyte
     use(monkeypatch, lambda: FakeEngine(fail=lambda s: s.transport.subflows == 8))
     done = run(results)
     assert done.exit_code == 1
-    assert "failed: MPTCP 8 subflows, seed 1: running the fake engine" in done.stdout
+    assert "failed: MPTCP 8, seed 1: running the fake engine" in done.stdout
     status = refabric("status", EXPERIMENT, *RUN[2:], "--results", str(results), "--json")
     assert [e["status"] for e in objects(status)] == ["ok", "ok", "ok", "failed"]
     use(monkeypatch, lambda: FakeEngine(suspect=lambda s: s.transport.subflows == 8))

@@ -144,7 +144,7 @@ def test_one_seed_is_compared_flow_by_flow() -> None:
     assert compared.flows is not None
     assert (compared.flows.flows, compared.flows.faster) == (2, 1)
     assert compared.flows.quartiles == pytest.approx((1.0, 4.0, 7.0))
-    assert "1 of 2 faster in B" in compare_show.flow_sentence(compared)
+    assert "1 of 2 faster in B" in compare_show.flow_sentence(compared, "TCP")
     assert one(seeds([2.0]), seeds([2.0], first=2)).flows is None, "another permutation has other flows"
     assert one(seeds([2.0]), [stored(spec_of(), [2.0])]).flows is None
 

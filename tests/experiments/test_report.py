@@ -243,7 +243,9 @@ def test_what_a_figure_means_to_happen_is_summed_up() -> None:
     bound = summary.judge(points, {p.name for p in points[:2]})
     (doubt,) = words.doubts(bound)
     (line,) = doubt.points
-    assert line.startswith("k=4 one_to_one, MPTCP 8 subflows, seed 1, 5 Mb/s, 100-packet queues, 40 s: CPU")
+    assert line.startswith(
+        "k=4 one_to_one, MPTCP 8 uncoupled (reno), seed 1, 5 Mb/s, 100-packet queues, 40 s: CPU"
+    )
     assert doubt.intended.startswith("As intended at 2 points of figures that overload the machine")
 
 

@@ -18,7 +18,8 @@ from tests.experiments.store_lab import EXPERIMENT, put, put_reference, result_o
 DESIGN_COLUMNS = (
     "experiment,engine,dataplane,topology,k,hosts,workload,transport,subflows,cc,rate_mbps,queue_pkts,"
     "seconds,seed,status,reasons,goodput_mbps_mean,reference_mbps,goodput_pct_mean,goodput_pct_min,"
-    "goodput_pct_median,goodput_pct_max,jain,cpu_busy_pct,late_p99_us,retransmits,drops"
+    "goodput_pct_median,goodput_pct_max,jain,cpu_busy_pct,late_p99_us,retransmits,drops,"
+    "routing,loss_pct,ecn_pkts,write_bytes,sysctls"
 )
 
 
@@ -45,7 +46,8 @@ def test_columns_and_values(store: Store) -> None:
         "rate_mbps": "5", "queue_pkts": "100", "seconds": "40", "seed": "1", "status": "ok", "reasons": "",
         "goodput_mbps_mean": "2", "reference_mbps": "4", "goodput_pct_mean": "50", "goodput_pct_min": "25",
         "goodput_pct_median": "50", "goodput_pct_max": "75", "jain": "0.857143", "cpu_busy_pct": "31.25",
-        "late_p99_us": "120", "retransmits": "9", "drops": "7",
+        "late_p99_us": "120", "retransmits": "9", "drops": "7", "routing": "hashed", "loss_pct": "0",
+        "ecn_pkts": "0", "write_bytes": "0", "sysctls": "",
     }  # fmt: skip
     assert (reference["workload"], reference["goodput_pct_mean"]) == ("reference", "100")
 
@@ -83,12 +85,20 @@ def test_a_reference_of_zero_divides_nothing(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"engine": "fake"}, {"dataplane": "ovs"}, {"routing": "ecmp"}, {"traffic": "native"}]
+    ("change", "shared"),
+    [
+        ({"engine": "fake"}, False),
+        ({"dataplane": "ovs"}, False),
+        ({"traffic": "native"}, False),
+        ({"routing": "ecmp"}, True),
+        ({"routing": "scatter"}, True),
+    ],
 )
-def test_the_reference_is_of_the_same_network(change: dict[str, str]) -> None:
+def test_the_reference_is_of_the_same_network(change: dict[str, str], shared: bool) -> None:
+    """One flow alone has nothing to gain from a choice of path."""
     spec = spec_of(8)
     other: RunSpec = dataclasses.replace(spec, **change)  # type: ignore[arg-type]
-    assert reference_of(spec) != reference_of(other)
+    assert (reference_of(spec) == reference_of(other)) is shared
 
 
 def test_one_reference_serves_transports_and_seeds() -> None:

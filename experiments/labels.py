@@ -1,0 +1,61 @@
+"""What to call points side by side in one table, which may differ in congestion control and routing. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from engines import algorithms
+from engines.congestion import BASELINE, described
+from engines.spec import RunSpec
+
+
+def family(spec: RunSpec) -> str:
+    """The same for points that differ in subflows, congestion control, routing and seed alone: those share
+    a table."""
+    transport = dataclasses.replace(spec.transport, subflows=1, cc=BASELINE)
+    alike = dataclasses.replace(spec, transport=transport, routing=algorithms.USUAL_ROUTING, seed=0)
+    return alike.canonical()
+
+
+def short(subflows: int) -> str:
+    """`TCP`, or `MPTCP 4`."""
+    return "TCP" if subflows == 1 else f"MPTCP {subflows}"
+
+
+def transport(spec: RunSpec) -> str:
+    """`TCP`, `PacketScatter`, `MPTCP 8 LIA`."""
+    return algorithms.transport(spec.transport.cc, spec.transport.subflows, spec.routing)
+
+
+def names(specs: Sequence[RunSpec]) -> list[str]:
+    """Each by what tells it from the others: `MPTCP 8`, or `MPTCP 8 LIA` where they are not all alike. Plain
+    TCP, which every coupled algorithm has beside it anew, is then `TCP (beside lia)`."""
+    if not mixed(specs):
+        return [short(spec.transport.subflows) for spec in specs]
+    told = [transport(spec) for spec in specs]
+    ccs: dict[str, set[str]] = {}
+    for name, spec in zip(told, specs, strict=True):
+        ccs.setdefault(name, set()).add(spec.transport.cc)
+    return [
+        f"{name} (beside {spec.transport.cc})" if len(ccs[name]) > 1 else name
+        for name, spec in zip(told, specs, strict=True)
+    ]
+
+
+def mixed(specs: Iterable[RunSpec]) -> bool:
+    """Whether they differ in congestion control or routing."""
+    return len({(spec.transport.cc, spec.routing) for spec in specs}) > 1
+
+
+def congestion(specs: Sequence[RunSpec]) -> str:
+    """`lia, coupled (TCP: reno)`; of several, each by its title."""
+    if len({spec.transport.cc for spec in specs}) == 1:
+        return described(specs[0].transport.cc, (spec.transport.subflows for spec in specs))
+    running = {algorithms.algorithm(s.transport.cc, s.transport.subflows, s.routing) for s in specs}
+    return ", ".join(map(algorithms.title, sorted(running, key=algorithms.rank)))
+
+
+def routing(specs: Iterable[RunSpec]) -> str:
+    """`hashed routing`; `hashed and scatter routing` of both."""
+    return f"{' and '.join(sorted({spec.routing for spec in specs}))} routing"

@@ -1,0 +1,109 @@
+"""The chart by congestion control: whatever was measured, and what was not."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from engines.algorithms import COMPARED, SCATTER, TCP
+from engines.result import Status
+from plots import by_congestion_control, saving
+from plots.by_congestion_control import comparisons, finding, resent_pct
+from plots.data import Level, PointSummary
+from tests.plots.points_lab import SIGCOMM11_LEVELS, flow_row, point
+from tests.plots.svg import words_of
+
+MULTIPATH = [name for name in COMPARED if name not in {TCP, SCATTER}]
+
+
+def of(name: str, seed: int = 1, status: Status = Status.OK, subflows: int = 8) -> PointSummary:
+    """A point of an algorithm by its name."""
+    routing = "scatter" if name == SCATTER else "hashed"
+    base = point(1 if name in {TCP, SCATTER} else subflows, seed, status)
+    flows = tuple(
+        dataclasses.replace(flow_row(i), src=f"h{i}", dst=f"g{i}", retransmits=10 * i) for i in range(4)
+    )
+    return dataclasses.replace(
+        base, cc=name if name in MULTIPATH else "reno", routing=routing, common="20 s warm-up", flows=flows,
+        variant=f"20 s warm-up{', scatter routing' if name == SCATTER else ''}",
+    )  # fmt: skip
+
+
+STATUSES = (Status.OK, Status.SUSPECT, Status.FAILED)
+CASES: dict[str, list[PointSummary]] = {
+    "one seed": [of(name) for name in COMPARED],
+    "six seeds": [of(name, seed) for name in COMPARED for seed in range(1, 7)],
+    "every status": [of(name, 1, STATUSES[i % 3]) for i, name in enumerate(COMPARED)],
+    "every status, seeds": [
+        of(name, seed, STATUSES[(i + seed) % 3]) for i, name in enumerate(COMPARED) for seed in (1, 2)
+    ],
+    "all failed": [of(name, 1, Status.FAILED) for name in COMPARED],
+    "all suspect": [of(name, 1, Status.SUSPECT) for name in COMPARED],
+    "only tcp": [of(TCP)],
+    "only scatter": [of(SCATTER)],
+    "only lia": [of("lia")],
+    "unknown one": [dataclasses.replace(of("lia"), cc="vegas")],
+    "no flows": [dataclasses.replace(of(name), flows=(), flows_pct=()) for name in COMPARED],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_any_points_give_a_chart(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+    (path,) = by_congestion_control.draw(CASES[case], tmp_path, levels=SIGCOMM11_LEVELS)
+    words = words_of(path)
+    assert "FatTree k=" in words
+    run = {p.algorithm for p in CASES[case]}
+    assert ("not run: " in words) == (not run >= set(COMPARED))
+    assert ("Suspect (hatched" in words) == any(p.status is Status.SUSPECT for p in CASES[case])
+
+
+def test_one_chart_a_number_of_subflows_with_the_baselines_in_each() -> None:
+    made = comparisons([of(TCP), of(SCATTER), of("lia"), of("lia", subflows=2), of("olia", subflows=2)])
+    stem = "by_congestion_control-fat_tree-k4-one_to_one"
+    assert {name: list(one.cells) for name, one in made.items()} == {
+        f"{stem}-2subflows": [TCP, SCATTER, "lia", "olia"],
+        f"{stem}-8subflows": [TCP, SCATTER, "lia"],
+    }
+    assert made[f"{stem}-8subflows"].absent == ["reno", "ewtcp", "olia", "balia"]
+
+
+def test_other_routings_are_other_charts_and_each_has_packet_scatter() -> None:
+    ecmp = [
+        dataclasses.replace(of(name), routing="ecmp", variant="20 s warm-up, ecmp routing")
+        for name in (TCP, "lia")
+    ]
+    made = comparisons([*ecmp, of(TCP), of("lia"), of(SCATTER)])
+    assert [list(one.cells) for one in made.values()] == [[TCP, SCATTER, "lia"]] * 2
+    assert len(made) == 2
+
+
+def test_plain_tcp_beside_each_coupled_algorithm_counts_once() -> None:
+    twice = [of(TCP), dataclasses.replace(of(TCP), cc="lia"), of("lia")]
+    (made,) = comparisons(twice).values()
+    assert [len(cell.ok) for cell in made.cells.values()] == [1, 1]
+
+
+def test_the_title_tells_what_was_measured_and_nothing_else() -> None:
+    (made,) = comparisons(CASES["one seed"]).values()
+    assert finding(made).startswith(
+        "LIA 88 % of optimal, uncoupled (reno) 88 %, PacketScatter 47 %, TCP 47 %"
+    )
+    (doubtful,) = comparisons(CASES["all suspect"]).values()
+    assert finding(doubtful) == "No finding, no point is good"
+
+
+def test_segments_sent_again_are_counted_per_hundred_delivered() -> None:
+    flow = dataclasses.replace(flow_row(), bytes_received=1448 * 200, retransmits=3)
+    assert resent_pct(dataclasses.replace(of("lia"), flows=(flow, flow))) == pytest.approx(1.5)
+    assert resent_pct(dataclasses.replace(of("lia"), flows=())) is None
+    idle = dataclasses.replace(flow, bytes_received=0)
+    assert resent_pct(dataclasses.replace(of("lia"), flows=(idle,))) is None
+
+
+def test_published_means_stand_at_the_algorithm_they_are_about(tmp_path: Path) -> None:
+    about_olia = Level("fat_tree", "one_to_one", "mean", 8, "about", 90, 8, "X'20", "text", "olia")
+    svg = by_congestion_control.draw(CASES["one seed"], tmp_path, levels=(*SIGCOMM11_LEVELS, about_olia))[0]
+    assert "Published means: TCP < 50 %, LIA about 95 %, OLIA about 90 %." in words_of(svg)
