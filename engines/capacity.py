@@ -4,6 +4,8 @@ A flow sends `share` of what its host's links leave it, in full frames; every da
 `acks` packets; each packet crosses `hops` ports. `share` and `acks` are what real kernels did here at k=8
 (docs/fidelity.md). With 8 subflows the model says 0.47 M packet-hops/s at k=8 and 5 Mb/s, where 0.50 M were
 measured, and 0.59 M at k=4 and 50 Mb/s, where 0.46 M were: good enough to tell what fits from what does not.
+Packets scattered over all paths count as 8 subflows: they fill as much, and what arrives out of order is
+acknowledged at once (RFC 5681, section 3.2).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import topos
+from controllers.routing import per_packet
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, sub_seed
 from fabric.plan import FRAME_BITS
 from topos import Topology
@@ -116,7 +119,8 @@ def demand(spec: RunSpec) -> Demand:
         tuple(sorted(workload.params.items())),
         spec.seed,
     )
-    subflows = spec.transport.subflows
+    scattered = per_packet(spec.routing)
+    subflows = len(GOODPUT) if scattered else spec.transport.subflows
     share = ALONE if crowd.flows == 1 else _share(subflows, crowd.flows / crowd.hosts)
     acks = ACKS_TCP if subflows == 1 else ACKS_MPTCP
     data_per_s = crowd.links_filled * share * spec.link.rate_mbps * 1e6 / FRAME_BITS

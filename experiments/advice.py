@@ -16,6 +16,7 @@ from enum import StrEnum
 
 from engines.capacity import FIT_PCT, FULL_PCT, Capacity, Demand, demand, rounded_down
 from engines.spec import LinkSpec, RunSpec
+from experiments import labels
 from experiments.rate import named
 from experiments.reference import is_reference
 from experiments.sweep import Job
@@ -244,7 +245,8 @@ def _settling(specs: Sequence[RunSpec]) -> Iterator[Advice]:
 
 def _point(spec: RunSpec) -> str:
     """`k=8 one_to_one with 8 subflows at 5 Mb/s`."""
-    how = "TCP" if spec.transport.subflows == 1 else f"{spec.transport.subflows} subflows"
+    count = spec.transport.subflows
+    how = labels.transport(spec) if count == 1 else f"{count} subflows"
     return f"{named(spec.topology)} {spec.workload.matrix} with {how} at {spec.link.rate_mbps:g} Mb/s"
 
 

@@ -36,8 +36,8 @@ _ROW_IN, _RANK_IN = 0.27, 2.5
 _BAR = 0.72
 _MARKERS = 8
 _KEY = (
-    "Dots: one seed each; line: their mean; whisker: 95 % interval of the mean (Student's t), drawn from 6 "
-    "good seeds on. Diamonds and curves are averaged over the seeds, rank by rank."
+    "Dots: one seed each; line: their mean; whisker and \N{PLUS-MINUS SIGN}: 95 % interval of the mean "
+    "(Student's t), from 6 good seeds on. Diamonds and curves are averaged over the seeds, rank by rank."
 )
 _TITLED = (COUPLED_DEFAULT, "reno", SCATTER, TCP)
 """What the title tells of, where it was measured."""
@@ -59,6 +59,15 @@ class Comparison:
     def absent(self) -> list[str]:
         """Algorithms that belong here and were not run."""
         return [name for name in COMPARED if name not in self.cells]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A number of each algorithm, how it is written, and whether its interval is too: there is room once."""
+
+    of: Callable[[PointSummary], float | None]
+    shown: str
+    interval: bool
 
 
 def draw(
@@ -179,7 +188,7 @@ def _goodput(axes: Axes, comparison: Comparison, levels: Sequence[tuple[int, Lev
     optimum = comparison.panel.optimum_pct
     tops = [optimum]
     for y, (name, cell) in enumerate(comparison.cells.items()):
-        tops.append(_marks(axes, y, name, cell, comparison.several, _goodput_pct, "{:.0f}"))
+        tops.append(_marks(axes, y, name, cell, comparison.several, _GOODPUT))
         slowest = _slowest_pct(cell)
         if slowest is not None:
             axes.plot(
@@ -204,7 +213,7 @@ def _goodput(axes: Axes, comparison: Comparison, levels: Sequence[tuple[int, Lev
 def _resent(axes: Axes, comparison: Comparison) -> None:
     axes.tick_params(labelleft=False)
     tops = [
-        _marks(axes, y, name, cell, comparison.several, resent_pct, "{:.2g}")
+        _marks(axes, y, name, cell, comparison.several, _RESENT)
         for y, (name, cell) in enumerate(comparison.cells.items())
     ]
     axes.set_xlim(0, max(*tops, 0.0) * 1.08 or 1)
@@ -212,28 +221,26 @@ def _resent(axes: Axes, comparison: Comparison) -> None:
     axes.set_xlabel("sent again (per 100)")
 
 
-def _goodput_pct(point: PointSummary) -> float | None:
-    return point.goodput_pct_mean
+_GOODPUT = _Column(lambda point: point.goodput_pct_mean, "{:.1f}", interval=True)
+_RESENT = _Column(resent_pct, "{:.2g}", interval=False)
 
 
-def _marks(
-    axes: Axes, y: int, name: str, cell: Cell, several: bool, of: Callable[[PointSummary], float | None],
-    shown: str,
-) -> float:  # fmt: skip
+def _marks(axes: Axes, y: int, name: str, cell: Cell, several: bool, column: _Column) -> float:
     """A row's bar, or its seeds with mean and interval; the good ones' mean in words at the right. Returns
     how far the marks reach."""
     colour = style.algorithm_colour(name)
-    good = [value for point in cell.ok if (value := of(point)) is not None]
-    doubtful = [value for point in cell.suspect if (value := of(point)) is not None]
+    good = [value for point in cell.ok if (value := column.of(point)) is not None]
+    doubtful = [value for point in cell.suspect if (value := column.of(point)) is not None]
     values = [*good, *doubtful]
     if not values:
         return 0.0
-    told = shown.format(statistics.fmean(good or doubtful)) + ("" if good else "?")
+    half = interval_pct(good) or 0.0 if good else 0.0
+    spread = f" \N{PLUS-MINUS SIGN} {column.shown.format(half)}" if half and column.interval else ""
+    told = column.shown.format(statistics.fmean(good or doubtful)) + (spread if good else "?")
     axes.annotate(
         told, (1, y), (3, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center",
-        fontsize=8.5, color=style.INK if good else style.FAINT,
+        fontsize=8, color=style.INK if good else style.FAINT,
     )  # fmt: skip
-    half = interval_pct(good) or 0.0 if good else 0.0
     if several:
         _seeds(axes, y, colour, good, doubtful, half)
     elif good:
@@ -252,12 +259,12 @@ def _seeds(
     for i, value in enumerate(values):
         face = colour if i < len(good) else "white"
         where = y + step * (i - (len(values) - 1) / 2)
-        axes.plot(value, where, marker="o", markersize=3, color=colour, markerfacecolor=face, zorder=3)
+        axes.plot(value, where, marker="o", markersize=2.8, color=colour, markerfacecolor=face, zorder=5)
     if good:
         mean = statistics.fmean(good)
-        axes.vlines(mean, y - 0.36, y + 0.36, color=colour, linewidth=2.2, zorder=4)
+        axes.vlines(mean, y - 0.36, y + 0.36, color=colour, linewidth=1.4, zorder=4)
         if half:
-            axes.errorbar(mean, y + 0.4, xerr=half, color=colour, capsize=2, linewidth=1.4, zorder=4)
+            axes.errorbar(mean, y, xerr=half, color=colour, capsize=3, linewidth=1.4, zorder=4)
 
 
 def _slowest_pct(cell: Cell) -> float | None:
@@ -293,9 +300,9 @@ def _curve(axes: Axes, name: str, curve: Sequence[float], doubt: bool, place: fl
         linewidth=2.0 if name == TCP else 1.4,
         linestyle=style.SUSPECT_DASH if doubt else "-",
         marker=style.algorithm_marker(name),
-        markersize=5,
+        markersize=5.5,
         markeredgecolor="white",
-        markeredgewidth=0.5,
+        markeredgewidth=0.4,
         markevery=(int(place * len(curve) / _MARKERS), max(1, len(curve) // _MARKERS)),
         label=f"{algorithms.title(name)} (suspect)" if doubt else algorithms.title(name),
         zorder=3,

@@ -65,9 +65,9 @@ CHARTS: dict[str, Chart] = _charts(
         "by_congestion_control",
         "By congestion control",
         "Above, a row for each algorithm: the mean goodput of all flows with the slowest flow as a diamond, "
-        "and how many segments were sent again for each 100 delivered. Below, the goodput of every flow, "
-        "sorted from the slowest to the fastest, one curve an algorithm. A flat high curve is a fair and "
-        "well used network; few segments sent again are queues that were pushed gently.",
+        "and how many segments were sent again for each 100 delivered, few where queues were pushed gently. "
+        "Below, the goodput of every flow, sorted from the slowest to the fastest, where a flat high curve "
+        "is a fair and well used network.",
     ),
     Chart(
         "link_utilisation",

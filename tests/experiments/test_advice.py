@@ -238,3 +238,11 @@ class TestCommands:
 
     def test_made_up_results_need_no_machine(self, tmp_path: Path) -> None:
         assert "packet-hops" not in self.plan(tmp_path, "--engine", "fake", "--k", "12", "--rate", "10")
+
+
+def test_scattered_packets_ask_for_as_much_as_eight_subflows() -> None:
+    tcp, mptcp = (
+        RunSpec(LinkSpec(5.0), TopologySpec("fat_tree", {"k": 8}), TransportSpec(n)) for n in (1, 8)
+    )
+    scattered = dataclasses.replace(tcp, routing="scatter")
+    assert demand(tcp).hops_per_s < demand(scattered).hops_per_s == demand(mptcp).hops_per_s
