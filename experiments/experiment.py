@@ -20,6 +20,7 @@ class Figure:
     `about` says in two or three sentences what it shows. A `cpu_bound` figure asks for more than the machine
     carries, to show what that does: its points are meant to be suspect. With `baselines` it has TCP beside
     MPTCP under several congestion controls, whatever `--cc` and `--subflows` choose among those.
+    The networks of one that is not `sized` are what it is about: no --k chooses them.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Figure:
     published: tuple[Published, ...] = ()
     cpu_bound: bool = False
     baselines: bool = False
+    sized: bool = True
 
 
 @dataclass(frozen=True)

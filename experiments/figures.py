@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import topos
 from engines.algorithms import USUAL_ROUTING
 from engines.result import Table
+from engines.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
 from engines.spec import RunSpec
 from experiments import files
 from experiments.experiment import Figure
@@ -27,6 +29,8 @@ _QUANTITIES = {
     "goodput_pct_min": "min",
     "links_busy_pct": "links_busy_pct",
     "links_unused_pct": "links_unused_pct",
+    SHARE_OF_BOTTLENECK: SHARE_OF_BOTTLENECK,
+    SHARE_ON_CONGESTED: SHARE_ON_CONGESTED,
 }
 
 
@@ -111,6 +115,8 @@ def _text(judged: Judged, name: str) -> str:
 def variant(spec: RunSpec) -> str:
     """Whatever else tells this setting from others: points that differ in it must not share a curve."""
     link, workload, transport = spec.link, spec.workload, spec.transport
+    size = topos.TOPOLOGIES[spec.topology.kind].size.name
+    others = {name: value for name, value in spec.topology.params.items() if name != size}
     parts: Iterable[tuple[bool, str]] = (
         (True, f"{spec.warmup_s:g} s warm-up"),
         (spec.routing != USUAL_ROUTING, f"{spec.routing} routing"),
@@ -122,6 +128,7 @@ def variant(spec: RunSpec) -> str:
         (link.ecn_pkts != 0, f"ECN marks behind {link.ecn_pkts} packets"),
         (transport.write_bytes != 0, f"writes of {transport.write_bytes} bytes"),
         (bool(transport.sysctls), ", ".join(f"{k}={v}" for k, v in sorted(transport.sysctls.items()))),
+        (bool(others), ", ".join(f"{k}={v}" for k, v in sorted(others.items()))),
         (bool(workload.params), ", ".join(f"{k}={v}" for k, v in sorted(workload.params.items()))),
     )
     return ", ".join(text for applies, text in parts if applies)

@@ -3,7 +3,8 @@
 The numbers themselves stand in statements.py.
 
 `text` stands in the paper, post or slides in words or digits; `figure` was digitised from a vector
-figure; `recalled` is from the printed paper, digits not re-checked. Reference simulations are no
+figure; `recalled` is from the printed paper, digits not re-checked; `theory` is what a formula gives for the
+very network (theory.py), which is shown as such and never as published. Reference simulations are no
 published numbers and have no place here. Source: targets/README.md of the project.
 """
 
@@ -20,6 +21,7 @@ class Source(StrEnum):
     TEXT = "text"
     FIGURE = "figure"
     RECALLED = "recalled"
+    THEORY = "theory"
 
 
 class Relation(StrEnum):

@@ -14,6 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from engines.result import PortRow, Status, Table
+from engines.shares import (
+    SHARE_OF_BOTTLENECK,
+    SHARE_ON_CONGESTED,
+    bottleneck_shares_pct,
+    congested_shares_pct,
+)
 from experiments.published import Published
 from experiments.summary import Judged
 from fabric.errors import StoreError
@@ -28,7 +34,8 @@ QUEUE_IN_USE_PKTS = 5.0
 
 @dataclass(frozen=True)
 class Measured:
-    """A quantity over `n` seeds: mean, and the standard deviation between seeds (None for a single one).
+    """A quantity over `n` repetitions (seeds, or lanes of them): mean, and the standard deviation between
+    them (None for a single one).
 
     `suspect`: at least one point behind it is.
     """
@@ -46,11 +53,13 @@ BySubflows = dict[int, Judged]
 
 @dataclass(frozen=True)
 class Quantity:
-    """A measurable thing: `unit` (empty for ratios), what it is, and how it is read off a figure's points."""
+    """A measurable thing: `unit` (empty for ratios), what it is, and how it is read off a figure's points;
+    `repeats` is what its repetitions are."""
 
     unit: str
     about: str
     measure: Measure
+    repeats: str = "seed"
 
 
 def _place(point: Judged) -> tuple[str, int, str]:
@@ -87,6 +96,16 @@ def each(value_of: OfPoint) -> Measure:
     def measure(points: Sequence[Judged], row: Published) -> Measured | None:
         chosen = [seed[row.subflows] for seed in _seeds(points, row) if row.subflows in seed]
         return _measured((value_of(point), [point]) for point in chosen)
+
+    return measure
+
+
+def each_lane(shares_of: Callable[[Judged], Sequence[float]]) -> Measure:
+    """Every value of `shares_of` each point of the statement's number of subflows: lanes are repetitions."""
+
+    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
+        chosen = [seed[row.subflows] for seed in _seeds(points, row) if row.subflows in seed]
+        return _measured((share, [point]) for point in chosen for share in shares_of(point))
 
     return measure
 
@@ -257,6 +276,18 @@ QUANTITIES: dict[str, Quantity] = {
     "goodput_dip": Quantity("% of a link", "goodput less that of its neighbours", dip(_of_link_pct)),
     "goodput_over_single_homed": Quantity(
         "x FatTree", "mean goodput over the FatTree's", over_topology("fat_tree", _goodput_mbps)
+    ),
+    SHARE_OF_BOTTLENECK: Quantity(
+        "% of the link",
+        "what the flow under test gets beside TCP",
+        each_lane(lambda p: bottleneck_shares_pct(p.point.flows)),
+        "repetition",
+    ),
+    SHARE_ON_CONGESTED: Quantity(
+        "% of its traffic",
+        "what a flow sends over the worse path",
+        each_lane(lambda p: congested_shares_pct(p.point.ports)),
+        "repetition",
     ),
     "links_busy_pct": Quantity(
         "% of links",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments import beyond, coupled_sweep, cs244, one_to_one
+from experiments import beyond, coupled, coupled_sweep, cs244, one_to_one
 from experiments.experiment import Experiment
 from fabric.errors import UsageError
 
@@ -15,6 +15,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         coupled_sweep.EXPERIMENT,
         beyond.DUAL_HOMED_TREE,
         beyond.STAR_OF_HOSTS,
+        coupled.FAIRNESS,
+        coupled.SHIFTED,
     )
 }
 

@@ -21,7 +21,7 @@ from experiments.experiment import Experiment
 from experiments.gather import Gathered, Shown
 from experiments.report_parts_origin import collect
 from experiments.report_parts_svg import inline
-from experiments.verdicts import Verdict
+from experiments.verdicts import Verdict, place
 from fabric.errors import StoreError, UsageError
 from plots.registry import CHARTS
 
@@ -102,6 +102,7 @@ def page(experiment: Experiment, gathered: Gathered, charts: Charts, written: st
     """The whole page as HTML. Raises StoreError for a chart that cannot be read."""
     shown_parts = _parts(gathered, charts)
     points = gathered.points
+    known = [verdict.published for part in shown_parts for verdict in part.verdicts]
     return _template().render(
         experiment=experiment,
         parts=shown_parts,
@@ -112,10 +113,12 @@ def page(experiment: Experiment, gathered: Gathered, charts: Charts, written: st
         failures=parts.failures(points),
         broken=[str(error) for error in gathered.broken],
         origin=collect(points),
-        citations=list(dict.fromkeys(v.published.citation for part in shown_parts for v in part.verdicts)),
-        sources=words.SOURCES,
+        citations=list(dict.fromkeys(row.citation for row in known)),
+        sources=words.sources(known),
         terms=words.TERMS,
         published=words.published,
+        place=place,
+        known_as=words.known_as(known),
         measured=words.measured,
         tolerance=words.tolerance,
         written=written,

@@ -164,7 +164,7 @@ def commands(figure: Figure, points: Sequence[Judged]) -> list[str]:
         for block in _blocks(figure, options, specs):
             blocks.setdefault(block, []).append(k)
     qmon = not figure.defaults.sampling.queues_ms and any(p.spec.sampling.queues_ms for p in points)
-    return [_command(figure.name, block, ks, qmon) for block, ks in blocks.items()]
+    return [_command(figure.name, block, ks if figure.sized else (), qmon) for block, ks in blocks.items()]
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,8 @@ def _exact(value: float) -> str:
 
 def _command(figure: str, block: _Block, ks: Sequence[int], qmon: bool) -> str:
     root = [] if "fake" in block.options else ["sudo"]
-    what = ["--k", ",".join(map(str, sorted(ks))), "--subflows", ranges(block.subflows)]
+    sizes = ["--k", ",".join(map(str, sorted(ks)))] if ks else []
+    what = [*sizes, "--subflows", ranges(block.subflows)]
     which = ["--seed", str(block.seeds[0]), "--seeds", str(len(block.seeds)), "--cc", ",".join(block.ccs)]
     more = [*block.options, *(["--qmon"] if qmon else [])]
     return shlex.join([*root, ".venv/bin/refabric", "run", figure, *what, *which, *more])

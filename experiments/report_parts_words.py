@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from engines.result import Status
 from experiments.gather import Gathered
-from experiments.published import Source
+from experiments.published import Published, Source
+from experiments.quantities import QUANTITIES
 from experiments.reference import is_reference
 from experiments.report_parts_points import point_label
 from experiments.summary import REFERENCE_SUSPECT, Judged
-from experiments.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
+from experiments.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict, place
 
 FAKE = "fake"
 MANY = 8
@@ -24,6 +25,7 @@ SOURCES = {
     Source.TEXT: "stands in the paper or post in words or digits",
     Source.FIGURE: "read off a figure of the paper (about 0.5 % of the axis)",
     Source.RECALLED: "from the printed paper, its digits not checked again",
+    Source.THEORY: "what a formula gives for this very network; nobody published it as a measurement",
 }
 TERMS = (
     ("goodput", "Payload that the receiving kernel delivered in order during the measured seconds, headers "
@@ -173,9 +175,21 @@ def finding(verdict: Verdict) -> str:
     """One statement and what became of it, in a sentence."""
     row = verdict.published
     return (
-        f"{row.paper}, {row.workload.replace('_', ' ')} at k={row.k}: {row.words}. "
-        f"Measured {measured(verdict)}, published {published(verdict)}: {verdict.word}."
+        f"{row.paper}, {row.workload.replace('_', ' ')} at {place(row)}: {row.words}. "
+        f"Measured {measured(verdict)}, {known_as([row])} {published(verdict)}: {verdict.word}."
     )
+
+
+def known_as(rows: Iterable[Published]) -> str:
+    """What to call the values beside ours: `published`, or `theory` where all of them are."""
+    sources = {row.source for row in rows}
+    return "theory" if sources == {Source.THEORY} else "published"
+
+
+def sources(rows: Iterable[Published]) -> dict[Source, str]:
+    """What the sources of these rows mean."""
+    used = {row.source for row in rows}
+    return {source: about for source, about in SOURCES.items() if source in used}
 
 
 def published(verdict: Verdict) -> str:
@@ -185,13 +199,15 @@ def published(verdict: Verdict) -> str:
 
 
 def measured(verdict: Verdict) -> str:
-    """`83.7 % of optimal (1 seed)`, with the deviation between seeds where there are several."""
+    """`83.7 % of optimal (1 seed)`, with the deviation between repetitions where there are
+    several."""
     value = verdict.measured
     if value is None:
         return "-"
     digits = ".1f" if verdict.unit.startswith("%") else ".3g"
     spread = "" if value.spread is None else f" \N{PLUS-MINUS SIGN} {value.spread:.2g}"
-    return f"{_with_unit(f'{value.value:{digits}}{spread}', verdict.unit)} ({_count(value.n, 'seed')})"
+    repeats = _count(value.n, QUANTITIES[verdict.published.quantity].repeats)
+    return f"{_with_unit(f'{value.value:{digits}}{spread}', verdict.unit)} ({repeats})"
 
 
 def tolerance(verdict: Verdict) -> str:
@@ -209,6 +225,7 @@ def _with_unit(number: str, unit: str) -> str:
 def _score(verdicts: Sequence[Verdict]) -> str:
     if not verdicts:
         return "No published statement belongs to these figures: there is nothing to agree with."
+    kind = known_as(v.published for v in verdicts)
     count = {word: sum(v.word == word for v in verdicts) for word in (AGREES, DIFFERS, SUSPECT, NOT_MEASURED)}
     unjudged = [
         *([f"{_verb(count[SUSPECT], 'rest')} on suspect points, unjudged"] if count[SUSPECT] else []),
@@ -218,7 +235,7 @@ def _score(verdicts: Sequence[Verdict]) -> str:
             else []
         ),
     ]
-    of = f"Of {_count(len(verdicts), 'published statement')},"
+    of = f"Of {_count(len(verdicts), f'{kind} statement')},"
     if not (count[AGREES] or count[DIFFERS]):
         return f"{of} none could be judged: {_and(unjudged)}."
     judged = [

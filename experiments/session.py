@@ -19,6 +19,7 @@ from experiments.rate import RateChoice
 from experiments.reference import reference_of
 from experiments.store import Entry, Store, point_name
 from experiments.sweep import Job
+from fabric.errors import UsageError
 
 PLACEHOLDER_MBPS = 0.999
 """Stands for a rate not yet measured, to plan time and check fitness with; never in a result. No rate that
@@ -92,12 +93,16 @@ def _plan(
 
     coupled_cc, _ = engine.coupled_cc()
     resolved = [(figure, resolve(given, figure.defaults, coupled_cc)) for figure in experiment.figures]
-    parts = tuple(_part(figure, options, once) for figure, options in resolved)
+    parts = tuple(_part(figure, options, given, once) for figure, options in resolved)
     jobs = [sweep.plan(part.specs, engine, part.rate_of, part.figure.cpu_bound) for part in parts]
     return Plan(sweep.merged(jobs), parts)
 
 
-def _part(figure: Figure, options: SweepOptions, carried: Callable[[TopologySpec], RateChoice]) -> Part:
+def _part(
+    figure: Figure, options: SweepOptions, given: Given, carried: Callable[[TopologySpec], RateChoice]
+) -> Part:
+    if given.k is not None and not figure.sized:
+        raise UsageError(f"--k {given.k}: {figure.name} has one network of its own; leave out --k")
     topologies = tuple(figure.topologies(options))
     rates = {rate_key(t): _rate(options, t, carried) for t in topologies}
     placeholder = PLACEHOLDER_MBPS * options.auto.overload

@@ -97,13 +97,14 @@ def plan(
     specs = list(specs)
     expected_s: dict[str, float] = {}
 
-    def job(spec: RunSpec) -> Job:
+    def job(spec: RunSpec, topology: TopologySpec) -> Job:
         key = spec.content_hash()
         if key not in expected_s:
             expected_s[key] = spec.warmup_s + spec.seconds + engine.overhead_s(spec)
-        return Job(spec, expected_s[key], rate_of(spec.topology), cpu_bound)
+        return Job(spec, expected_s[key], rate_of(topology), cpu_bound)
 
-    return merged([[job(spec) for spec in (*map(reference_of, specs), *specs)]])
+    references = [job(reference_of(spec), spec.topology) for spec in specs]
+    return merged([references, [job(spec, spec.topology) for spec in specs]])
 
 
 def merged(plans: Iterable[Sequence[Job]]) -> list[Job]:

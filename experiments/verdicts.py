@@ -128,11 +128,15 @@ def _shown(spec: RunSpec) -> str:
 
 
 def _missing(row: Published, points: Sequence[Judged]) -> str:
-    size = TOPOLOGIES[row.topology].size.name
-    wanted = f"{row.workload} at {named(TopologySpec(row.topology, {size: row.k}))}"
+    wanted = f"{row.workload} at {place(row)}"
     alike = [p.spec for p in points if workload_label(p.spec) == row.workload]
     have = dict.fromkeys(named(s.topology) for s in alike if s.topology.kind == row.topology)
     return f"about {wanted}, not {', '.join(have)}" if have else f"about {wanted}, which was not run"
+
+
+def place(row: Published) -> str:
+    """The network a statement is about: `k=8`, `star n=16`, `dumbbell n=2`."""
+    return named(TopologySpec(row.topology, {TOPOLOGIES[row.topology].size.name: row.k}))
 
 
 def _reason(row: Published, group: Sequence[Judged]) -> str:

@@ -100,7 +100,8 @@ class Level:
     `value`; `k` is the paper's.
 
     Quantities are `mean` and `min` of goodput, in % of optimal, and `links_busy_pct` and `links_unused_pct`,
-    in % of the links between switches."""
+    in % of the links between switches; those of `engines.shares` are of points of congestion control `cc`
+    alone."""
 
     topology: str
     workload: str

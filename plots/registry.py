@@ -108,6 +108,20 @@ CHARTS: dict[str, Chart] = _charts(
         "itself, one that stays near the floor shares a full queue with many.",
     ),
     Chart(
+        "share",
+        "Share of a bottleneck beside TCP",
+        "Each marker is what one MPTCP flow gets of a link that it shares with one plain TCP, on average "
+        "over independent repetitions, which are the dots. A flow that is fair has half of it, at the lower "
+        "dashed line; one whose subflows each take a TCP's share is at the upper one.",
+    ),
+    Chart(
+        "shift",
+        "Traffic on the worse of two paths",
+        "Each marker is the share of its traffic that an MPTCP flow sends over the path with more "
+        "competitors, on average over independent repetitions, which are the dots. The lower it lies the "
+        "more the algorithm moves traffic away from congestion; dashed is what theory expects of it.",
+    ),
+    Chart(
         "cpu",
         "CPU use",
         "The share of the machine's CPUs that was busy, for every size and number of subflows, then what it "

@@ -54,7 +54,11 @@ TOPOLOGY_TITLES = {
     "fat_tree": "FatTree",
     "dual_homed_fat_tree": "Dual-homed FatTree",
     "star": "Star",
+    "dumbbell": "Dumbbell",
+    "two_bottlenecks": "Two bottlenecks",
 }
+_TREES = {"fat_tree", "dual_homed_fat_tree"}
+"""What is told by its k; of the others the number of hosts says enough."""
 _RC: Any = {  # Any: matplotlib types the keys as one long Literal
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
@@ -187,7 +191,7 @@ def workload(setting: Setting) -> str:
 def network(setting: Setting | PointSummary) -> str:
     """`FatTree k=8`."""
     name = TOPOLOGY_TITLES.get(setting.topology, setting.topology)
-    return name if setting.topology == "star" else f"{name} k={setting.k}"
+    return f"{name} k={setting.k}" if setting.topology in _TREES else name
 
 
 def queue_limit(queue_pkts: int) -> str:

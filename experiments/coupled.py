@@ -1,0 +1,138 @@
+"""Coupled congestion control on the wire: what a flow takes of a bottleneck beside TCP, and where it sends
+when one of two bottlenecks is worse.
+
+Lanes are independent repetitions within one run, six and more, so one seed already has intervals.
+"""
+
+from __future__ import annotations
+
+from engines.spec import RunSpec, TopologySpec
+from experiments.coupled_statements import SHARE_LOSS, SHARE_QUEUE, SHIFT
+from experiments.experiment import Experiment, Figure, RateOf
+from experiments.options import Defaults, SweepOptions
+from experiments.sweeps import Points, Topologies, Variant, points_on
+
+ALGORITHMS = ("reno", "lia", "olia", "balia", "ewtcp")
+PAIRS = 2
+LANES = 6
+WORSE, BETTER = 3, 1
+"""Competitors at the two bottlenecks of coupled-shift."""
+
+
+def dumbbells(_options: SweepOptions) -> list[TopologySpec]:
+    """One network: the flow under test and one TCP, `LANES` times."""
+    return [TopologySpec("dumbbell", {"n": PAIRS, "lanes": LANES})]
+
+
+def bottlenecks(_options: SweepOptions) -> list[TopologySpec]:
+    """One network: three TCPs at one bottleneck and one at the other, `LANES` times."""
+    return [TopologySpec("two_bottlenecks", {"first": WORSE, "second": BETTER, "lanes": LANES})]
+
+
+def by_algorithm(topologies: Topologies) -> Points:
+    """A sweep over all algorithms, or over the one asked for."""
+
+    def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+        chosen = (options.cc,) if options.cc else ALGORITHMS
+        return points_on(topologies, [Variant(cc=cc) for cc in chosen])(options, rate_of)
+
+    return points
+
+
+LOSS = Defaults(
+    ks=(),
+    workloads=("against_tcp",),
+    subflows=(2, 4, 8),
+    rate_mbps=60.0,
+    queue_pkts=1000,
+    delay_us=20_000,
+    loss_pct=0.1,
+    traffic="native",
+    warmup_s=15.0,
+    seconds=30.0,
+)
+"""Random loss alone: a window of sqrt(1.5 / p) is 39 packets, in a round trip of 120 ms 3.9 Mb/s; 8 uncoupled
+subflows and a TCP have 35 of the link's 60 Mb/s."""
+QUEUE = Defaults(
+    ks=(),
+    workloads=("against_tcp",),
+    subflows=(2, 4, 8),
+    rate_mbps=10.0,
+    queue_pkts=100,
+    delay_us=5_000,
+    traffic="native",
+    warmup_s=15.0,
+    seconds=30.0,
+)
+"""A full queue alone: the two flows' windows are 125 packets together when it drops."""
+
+FAIRNESS = Experiment(
+    name="coupled-fairness",
+    title="What MPTCP takes of a bottleneck beside one TCP, by congestion control",
+    folder="coupled-fairness",
+    figures=(
+        Figure(
+            name="coupled-fairness-loss",
+            title="Share of a link beside one TCP, under random loss",
+            about=(
+                "One MPTCP flow with 2, 4 and 8 subflows meets one plain TCP on a link that loses packets "
+                "at random and never fills: each subflow sees the same loss, so the share is the "
+                "algorithm's alone. Uncoupled subflows take a TCP's share each, coupled ones together."
+            ),
+            defaults=LOSS,
+            topologies=dumbbells,
+            points=by_algorithm(dumbbells),
+            charts=("share",),
+            published=SHARE_LOSS,
+            sized=False,
+        ),
+        Figure(
+            name="coupled-fairness-queue",
+            title="Share of a link beside one TCP, at a drop-tail queue",
+            about=(
+                "The same where the two fill the link: losses come from its queue, in bursts, and not to "
+                "everybody alike. Coupling holds here too, but what loss a flow sees now depends on how it "
+                "sends."
+            ),
+            defaults=QUEUE,
+            topologies=dumbbells,
+            points=by_algorithm(dumbbells),
+            charts=("share",),
+            published=SHARE_QUEUE,
+            sized=False,
+        ),
+    ),
+)
+
+SHIFTED = Experiment(
+    name="coupled-shift",
+    title="Whether traffic moves off the more congested of two bottlenecks, by congestion control",
+    folder="coupled-shift",
+    figures=(
+        Figure(
+            name="coupled-shift",
+            title="Traffic on the more congested of two bottlenecks",
+            about=(
+                "An MPTCP flow has one subflow through each of two links; three TCPs share the first, one "
+                "the second. Uncoupled subflows take what a TCP would on either link; coupled ones send "
+                "less over the worse link the more they follow the better one."
+            ),
+            defaults=Defaults(
+                ks=(),
+                workloads=("against_tcp",),
+                subflows=(2,),
+                rate_mbps=10.0,
+                queue_pkts=100,
+                delay_us=5_000,
+                traffic="native",
+                warmup_s=20.0,
+                seconds=40.0,
+            ),
+            topologies=bottlenecks,
+            points=by_algorithm(bottlenecks),
+            charts=("shift",),
+            published=SHIFT,
+            sized=False,
+        ),
+    ),
+)

@@ -1,0 +1,80 @@
+"""The coupled experiments through the command line, on the fake engine: plan, charts, theory, report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from experiments import coupled
+from experiments.cli import main
+from experiments.coupled_statements import SHARE_LOSS, SHIFT
+from experiments.published import Source
+
+SHORT = ["--engine", "fake", "--seconds", "4", "--warmup", "1"]
+
+
+def refabric(tmp_path: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, [*arguments, "--results", str(tmp_path)])
+
+
+def test_a_plan_has_every_algorithm_and_little_time() -> None:
+    done = CliRunner().invoke(main, ["plan", "coupled-fairness", "--engine", "fake", "--json"])
+    assert done.exit_code == 0, done.output
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    specs = [row["spec"] for row in rows if "spec" in row]
+    tested = [spec for spec in specs if spec["workload"]["matrix"] == "against_tcp"]
+    assert len(tested) == 30
+    assert {spec["transport"]["cc"] for spec in tested} == set(coupled.ALGORITHMS)
+    assert {spec["topology"]["params"]["lanes"] for spec in tested} == {coupled.LANES}
+    assert all(spec["topology"]["params"]["lanes"] == 1 for spec in specs if spec not in tested)
+    assert len(specs) - len(tested) == 2, "one TCP alone with loss, one with a queue"
+    assert sum(row["expected_s"] for row in rows if row["event"] == "job") < 25 * 60
+
+
+def test_fairness_draws_shares_beside_theory(tmp_path: Path) -> None:
+    done = refabric(tmp_path, "run", "coupled-fairness", *SHORT, "--cc", "lia", "--subflows", "2,8")
+    assert done.exit_code == 0, done.output
+    assert "theory" in done.output and "published  " not in done.output
+    folder = tmp_path / "coupled-fairness"
+    assert {path.suffix for path in (folder / "charts" / "coupled-fairness-loss").iterdir()} == {
+        ".svg", ".pdf", ".png",
+    }  # fmt: skip
+    page = (folder / "report.html").read_text()
+    assert "Theory and measured" in page
+    assert "published statement" not in page
+    assert "(6 repetitions)" in page
+    assert "--k " not in page, "its network is no matter of k"
+    again = refabric(tmp_path, "status", "coupled-fairness", *SHORT, "--cc", "lia", "--subflows", "2,8")
+    assert again.exit_code == 0, again.output
+
+
+def test_shift_compares_and_draws(tmp_path: Path) -> None:
+    done = refabric(tmp_path, "run", "coupled-shift", *SHORT)
+    assert done.exit_code == 0, done.output
+    assert list((tmp_path / "coupled-shift" / "charts").glob("shift-*.png"))
+    same = str(tmp_path / "coupled-shift")
+    compared = CliRunner().invoke(main, ["compare", same, same])
+    assert compared.exit_code in {0, 2}, compared.output
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--k", "8"], "--k 8: coupled-shift has one network of its own; leave out --k"),
+        (["--workload", "stride"], "nothing joins"),
+    ],
+)
+def test_what_does_not_suit_is_refused_in_a_line(tmp_path: Path, options: list[str], told: str) -> None:
+    done = refabric(tmp_path, "run", "coupled-shift", *SHORT, *options)
+    assert done.exit_code == 2
+    assert told in done.output
+    assert not (tmp_path / "coupled-shift").exists()
+
+
+def test_statements_are_theory_and_about_one_algorithm_each() -> None:
+    assert {row.source for row in (*SHARE_LOSS, *SHIFT)} == {Source.THEORY}
+    assert {row.cc for row in SHIFT} == set(coupled.ALGORITHMS)
+    assert len({(row.cc, row.subflows) for row in SHARE_LOSS}) == len(SHARE_LOSS) == 15
