@@ -33,7 +33,7 @@ def by_algorithm(topologies: Topologies) -> Points:
     """A sweep over all algorithms, or over the one asked for."""
 
     def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-        chosen = (options.cc,) if options.cc else ALGORITHMS
+        chosen = options.ccs or ALGORITHMS
         return points_on(topologies, [Variant(cc=cc) for cc in chosen])(options, rate_of)
 
     return points

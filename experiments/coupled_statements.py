@@ -35,7 +35,8 @@ def _fair(cc: str, subflows: int, tolerance: float, because: str) -> Published:
     return Published(
         SHARE_OF_BOTTLENECK, "dumbbell", 2, "against_tcp", subflows, Relation.ABOUT,
         round(100 * theory.bottleneck_share(cc, subflows), 1), Source.THEORY,
-        f"{title(cc)}, {subflows} subflows: {told}", *_SOURCES[cc], tolerance, because, cc=cc,
+        f"{title(cc)}, {subflows} subflows: {told}", *_SOURCES[cc], tolerance, because,
+        algorithm=cc,
     )  # fmt: skip
 
 
@@ -43,7 +44,7 @@ def _shift(cc: str) -> Published:
     return Published(
         SHARE_ON_CONGESTED, "two_bottlenecks", 3, "against_tcp", 2, Relation.ABOUT,
         round(100 * theory.congested_share(cc, 3, 1), 1), Source.THEORY,
-        f"{title(cc)}: what stays on the worse path", *_SOURCES[cc], *PROBES, cc=cc,
+        f"{title(cc)}: what stays on the worse path", *_SOURCES[cc], *PROBES, algorithm=cc,
     )  # fmt: skip
 
 

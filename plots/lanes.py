@@ -125,7 +125,7 @@ def levels_for(levels: Sequence[Level], quantity: str, series: Sequence[Series])
         level
         for of in series
         for level in style.levels_of(of.panel, levels, quantity)
-        if level.cc == of.algorithm
+        if level.algorithm == of.algorithm
     ]
 
 

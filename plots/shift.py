@@ -52,7 +52,7 @@ def _chart(series: Sequence[Series], levels: Sequence[Level]) -> Figure | None:
     for x, (cc, spot) in enumerate(spots):
         lanes.mark(axes, x, spot, cc)
         for level in beside:
-            if level.cc == cc:
+            if level.algorithm == cc:
                 lanes.theory(axes, x - 0.33, x + 0.33, level.value)
     top = max(*(value for _, spot in spots for value in spot.values), *(lv.value for lv in beside), 40)
     _frame(axes, [algorithms.title(cc) for cc, _ in spots], top)

@@ -76,5 +76,5 @@ def test_what_does_not_suit_is_refused_in_a_line(tmp_path: Path, options: list[s
 
 def test_statements_are_theory_and_about_one_algorithm_each() -> None:
     assert {row.source for row in (*SHARE_LOSS, *SHIFT)} == {Source.THEORY}
-    assert {row.cc for row in SHIFT} == set(coupled.ALGORITHMS)
-    assert len({(row.cc, row.subflows) for row in SHARE_LOSS}) == len(SHARE_LOSS) == 15
+    assert {row.algorithm for row in SHIFT} == set(coupled.ALGORITHMS)
+    assert len({(row.algorithm, row.subflows) for row in SHARE_LOSS}) == len(SHARE_LOSS) == 15
