@@ -56,6 +56,7 @@ def read_again(results: Path) -> int:
         ("list",),
         ("plan", EXPERIMENT, "--k", "8"),
         ("plan", "cs244", "--rate", "5"),
+        ("plan", "coupled-sweep", "--rate", "5", "--cc", "reno,lia"),
         ("status", EXPERIMENT, "--profile", "smoke", "--k", "4", "--results", first),
         ("plot", EXPERIMENT, "--results", first),
         ("report", EXPERIMENT, "--results", first),

@@ -153,9 +153,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         queue_pkts=int(at_least("--queue", queue_pkts or 0, 0, "packets (0: unbounded)", MOST_QUEUE_PKTS)),
         delay_us=at_least("--delay", _first(given.delay, defaults.delay_us) or 0.0, 0, "us", MOST_DELAY_US),
         loss_pct=at_least("--loss", _first(given.loss, defaults.loss_pct) or 0.0, 0, "%", MOST_LOSS_PCT),
-        ecn_pkts=int(
-            at_least("--ecn", _first(given.ecn, defaults.ecn_pkts) or 0, 0, "packets", MOST_QUEUE_PKTS)
-        ),
+        ecn_pkts=_threshold(_first(given.ecn, defaults.ecn_pkts) or 0, queue_pkts or 0),
         sysctls={**defaults.sysctls, **parse_sysctls(given.sysctl)},
         write_bytes=int(at_least("--write", given.write or 0, 0, "bytes", MOST_WRITE_BYTES)),
         seconds=above_zero("--seconds", seconds or 0.0, "s"),
@@ -218,8 +216,10 @@ def parse_ccs(text: str | None) -> tuple[str, ...]:
     """Congestion controls, in order, once each; none for None. Raises UsageError."""
     if text is None:
         return ()
-    names = (one_of("--cc", part.strip(), CONGESTION_CONTROLS) for part in text.split(","))
-    return tuple(dict.fromkeys(names))
+    names = [part.strip() for part in text.split(",")]
+    if not all(names):
+        raise UsageError(f"--cc {text}: a name is missing; write e.g. --cc reno,lia")
+    return tuple(dict.fromkeys(one_of("--cc", name, CONGESTION_CONTROLS) for name in names))
 
 
 def parse_workloads(text: str) -> tuple[WorkloadSpec, ...]:
@@ -262,7 +262,9 @@ def parse_sysctls(given: tuple[str, ...]) -> dict[str, str]:
             raise UsageError(
                 f"--sysctl {text}: write NAME=VALUE with a name of net.*, e.g. --sysctl net.ipv4.tcp_sack=0"
             )
-        sysctls[name.strip()] = " ".join(value.split())
+        key, wanted = name.strip(), " ".join(value.split())
+        if sysctls.setdefault(key, wanted) != wanted:
+            raise UsageError(f"--sysctl {text}: {key} is {sysctls[key]} already; give it once")
     return sysctls
 
 
@@ -276,10 +278,15 @@ def one_of(option: str, value: str, known: Collection[str]) -> str:
 def at_least(option: str, value: float, minimum: float, unit: str, most: float = math.inf) -> float:
     """`value` when finite, not below `minimum` and not above `most`. Raises UsageError."""
     if not math.isfinite(value) or value < minimum:
-        raise UsageError(f"{option} {value:g}: must be at least {minimum:g} {unit}")
+        raise UsageError(f"{option} {_digits(value)}: must be at least {_digits(minimum)} {unit}")
     if value > most:
-        raise UsageError(f"{option} {value:g}: must be at most {most:g} {unit}")
+        raise UsageError(f"{option} {_digits(value)}: must be at most {_digits(most)} {unit}")
     return value
+
+
+def _digits(value: float) -> str:
+    """As one would type it: whole numbers in full."""
+    return str(int(value)) if math.isfinite(value) and value == int(value) else f"{value:g}"
 
 
 def above_zero(option: str, value: float, unit: str) -> float:
@@ -287,6 +294,17 @@ def above_zero(option: str, value: float, unit: str) -> float:
     if not math.isfinite(value) or value <= 0:
         raise UsageError(f"{option} {value:g}: must be above 0 {unit}")
     return value
+
+
+def _threshold(ecn_pkts: int, queue_pkts: int) -> int:
+    """A full queue drops before it marks. Raises UsageError where that would be always."""
+    at_least("--ecn", ecn_pkts, 0, "packets", MOST_QUEUE_PKTS)
+    if 0 < queue_pkts <= ecn_pkts:
+        raise UsageError(
+            f"--ecn {ecn_pkts}: a queue of {queue_pkts} packets drops before it marks any; choose a "
+            "threshold below --queue"
+        )
+    return ecn_pkts
 
 
 def _seeds(first: int, count: int) -> tuple[int, ...]:
