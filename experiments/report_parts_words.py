@@ -37,6 +37,11 @@ TERMS = (
      "host's link, 100 % for each is out of reach by the workload itself."),
     ("subflow", "One of the TCP connections an MPTCP connection consists of. Each is hashed onto a path of "
      "its own; one subflow is plain TCP."),
+    ("coupled, uncoupled", "Whether an MPTCP sender's subflows raise their windows together (LIA, OLIA, "
+     "BALIA), to take no more of a shared queue than one TCP and to leave crowded paths, or each by itself. "
+     "EWTCP weights each by their number alone."),
+    ("PacketScatter", "Plain TCP whose every packet takes a path of its own, and whose hosts wait for those "
+     "that come late before they resend them."),
     ("seed", "What the random choices of a point follow from: who talks to whom, and which paths are taken. "
      "All transports of a sweep share its seeds, so they see the same permutations."),
     ("Jain's index", "How evenly flows share: 1 when all get the same, 1/n when one of n gets everything."),

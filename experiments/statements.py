@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from engines.algorithms import TCP
+from engines.algorithms import TCP, title
 from experiments.published import Published, Relation, Source
 
 SIGCOMM11 = "Raiciu et al., Improving Datacenter Performance and Robustness with Multipath TCP, SIGCOMM 2011"
@@ -43,7 +43,11 @@ ONE_TO_ONE = (
 )
 
 
-BY_CONGESTION_CONTROL = tuple(row.under(TCP if row.subflows == 1 else "lia") for row in ONE_TO_ONE)
+def _of_lia(row: Published) -> Published:
+    return dataclasses.replace(row.under("lia"), words=f"{title('lia')}: {row.words}")
+
+
+BY_CONGESTION_CONTROL = tuple(row.under(TCP) if row.subflows == 1 else _of_lia(row) for row in ONE_TO_ONE)
 """The paper's MPTCP is its linked increases (RFC 6356). What it says of PacketScatter, EWTCP and uncoupled
 subflows is about short flows, not about this."""
 
