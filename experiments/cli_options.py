@@ -40,7 +40,9 @@ _SWEEP_OPTIONS = (
     click.option("--dataplane", default="fabric", show_default=True, help="What carries the packets."),
     click.option("--traffic", metavar="NAME", help="What makes the traffic: iperf3 unless a figure pins it."),
     click.option(
-        "--routing", metavar="NAME", help=f"Choice of path: {', '.join(POLICIES)}; hashed unless pinned."
+        "--routing",
+        metavar="NAME",
+        help=f"Choice of path: {', '.join(POLICIES)} (each packet by itself); hashed unless pinned.",
     ),
     click.option(
         "--rate", metavar="MBPS|auto", help="Link rate in Mb/s; auto: the most this machine carries."

@@ -180,8 +180,10 @@ def rank_ticks(flows: int) -> list[int]:
 
 
 def subtitle(panel: Panel, what: str) -> str:
-    """`FatTree k=8, 128 hosts, one to one: mean goodput ...`."""
-    return f"{network(panel.setting)}, {panel.hosts} hosts, {workload(panel.setting)}: {what}"
+    """`FatTree k=8, 128 hosts, one to one, LIA: mean goodput ...`."""
+    cc = panel.setting.cc if max(point.subflows for point in panel.points) > 1 else ""
+    under = f", {algorithms.title(cc)}" if cc else ""
+    return f"{network(panel.setting)}, {panel.hosts} hosts, {workload(panel.setting)}{under}: {what}"
 
 
 def workload(setting: Setting) -> str:
