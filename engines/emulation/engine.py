@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,7 @@ class MininetEngine:
             )
         flows = planned_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
         _check_flows(spec, flows)
+        check_sysctls(spec.transport.sysctls)
         require_root("refabric run ... (or ./run_mptcp.sh ...)")
         for cc in {flow.cc for flow in flows}:
             _check_congestion_control(cc)
@@ -132,6 +133,15 @@ def _slack_s(spec: RunSpec) -> float:
 @functools.cache
 def _origin() -> dict[str, Any]:
     return {**provenance.machine(), "tools": provenance.tools(), "revision": provenance.revision()}
+
+
+def check_sysctls(names: Iterable[str]) -> None:
+    """Raises UsageError for a name this kernel does not have."""
+    for name in names:
+        if not sysctl_path(name).is_file():
+            raise UsageError(
+                f"--sysctl {name}: this kernel has none of that name; `sysctl -a` lists those it has"
+            )
 
 
 def _check_congestion_control(cc: str) -> None:
