@@ -34,9 +34,6 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "bpf_object__find_map_by_name": (c_void_p, (c_void_p, c_char_p)),
     "bpf_object__load": (c_int, (c_void_p,)),
     "bpf_object__close": (None, (c_void_p,)),
-    "bpf_object__next_program": (c_void_p, (c_void_p, c_void_p)),
-    "bpf_program__fd": (c_int, (c_void_p,)),
-    "bpf_program__name": (c_char_p, (c_void_p,)),
     "bpf_map__set_map_flags": (c_int, (c_void_p, c_uint32)),
     "bpf_map__fd": (c_int, (c_void_p,)),
     "bpf_map__lookup_elem": (c_int, (c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_uint64)),
@@ -45,6 +42,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "bpf_link__disconnect": (None, (c_void_p,)),
     "bpf_link__destroy": (c_int, (c_void_p,)),
     "bpf_link_create": (c_int, (c_int, c_int, c_int, c_void_p)),
+    "bpf_obj_get_info_by_fd": (c_int, (c_int, c_void_p, c_void_p)),
     "libbpf_set_print": (c_void_p, (_PRINT,)),
     "libbpf_num_possible_cpus": (c_int, ()),
 }
@@ -170,16 +168,6 @@ class Object:
             *(ctypes.byref(values), ctypes.sizeof(values), 0),
         )
         return [sum(values[field::fields]) for field in range(fields)]
-
-    def programs(self) -> dict[str, int]:
-        """Descriptor of every program, by its name."""
-        found: dict[str, int] = {}
-        program = self._libbpf.call("bpf_object__next_program", self._object, None)
-        while program:
-            name = self._libbpf.call("bpf_program__name", program)
-            found[name.decode()] = self._libbpf.call("bpf_program__fd", program)
-            program = self._libbpf.call("bpf_object__next_program", self._object, program)
-        return found
 
     def _map(self, name: bytes) -> int:
         return self._libbpf.pointer(

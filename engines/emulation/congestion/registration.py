@@ -44,10 +44,6 @@ class Registered:
         """Of one algorithm, by refabric's name."""
         return Counts(*self._objects[name].counters(3))
 
-    def programs_of(self, name: str) -> dict[str, int]:
-        """Descriptors of one algorithm's callbacks."""
-        return self._objects[name].programs()
-
 
 @contextmanager
 def registered(names: Iterable[str]) -> Iterator[Registered]:

@@ -56,9 +56,7 @@ def files_missing(btf: Path = BTF, name: str = COUPLED_DEFAULT) -> Support | Non
     if compiled(name).exists():
         return None
     if shutil.which("clang") is None:
-        return Support(
-            False, "clang is not installed, so no BPF object was compiled", f"apt install clang; {INSTALL}"
-        )
+        return Support(False, "clang is not installed, so no BPF object was compiled", f"run: {INSTALL}")
     return Support(False, "the BPF objects are not compiled", f"run: {INSTALL}")
 
 

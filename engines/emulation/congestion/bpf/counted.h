@@ -46,21 +46,24 @@ static __always_inline bool is_impossible(u32 packets) {
     return packets > MOST_WINDOW && packets != INFINITE_SSTHRESH;
 }
 
-// To be called before every ACK is acted on. `window` is where the last sane window is kept. A window or
-// threshold beyond anything that was decided here is what an ssthresh() leaves that was never called: half the
-// last sane window is what it should have been.
-static __always_inline void guard(struct tcp_sock *tp, u32 *window) {
-    count_ack();
-    u32 now = tp->snd_cwnd;
-    if (now <= MOST_WINDOW && !is_impossible(tp->snd_ssthresh)) {
-        *window = now;
-        return;
-    }
-    u32 half = clipped(*window / 2, 2, MOST_WINDOW);
+// A window or threshold beyond anything that is decided here is what a callback leaves that the kernel skipped:
+// half of `sane`, the last window seen before, is what it should have been. Whether it had to be put right.
+static __always_inline bool repair(struct tcp_sock *tp, u32 sane) {
+    u32 half = clipped(sane / 2, 2, MOST_WINDOW), now = tp->snd_cwnd;
+    if (now <= MOST_WINDOW && !is_impossible(tp->snd_ssthresh))
+        return 0;
     tp->snd_ssthresh = half;
     if (now > MOST_WINDOW)
         tp->snd_cwnd = half;
     count_repair();
+    return 1;
+}
+
+// Before an ACK is acted on: `sane` is where the window is kept for the next repair.
+static __always_inline void guard(struct tcp_sock *tp, u32 *sane) {
+    count_ack();
+    if (!repair(tp, *sane))
+        *sane = tp->snd_cwnd;
 }
 
 static __always_inline struct tcp_sock *tcp_of(struct sock *sk) {

@@ -150,6 +150,12 @@ void BPF_PROG(every_ack, struct sock *sk, __u32 flags) {
     guard(tcp_of(sk), &memory_of(tcp_of(sk))->sane_window);
 }
 
+// The kernel changes state right after it has asked for ssthresh and before it uses it.
+SEC("struct_ops/set_state")
+void BPF_PROG(state, struct sock *sk, __u8 state) {
+    repair(tcp_of(sk), memory_of(tcp_of(sk))->sane_window);
+}
+
 SEC("struct_ops/undo_cwnd")
 __u32 BPF_PROG(undo, struct sock *sk) {
     return tcp_reno_undo_cwnd(sk);

@@ -68,6 +68,7 @@ SEC("struct_ops/set_state")
 void BPF_PROG(state, struct sock *sk, __u8 state) {
     struct tcp_sock *tp = tcp_of(sk);
     u32 before = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+    repair(tp, memory_of(tp)->sane_window);
     if (state == TCP_CA_RECOVERY && before != TCP_CA_RECOVERY)
         halve(tp);
 }

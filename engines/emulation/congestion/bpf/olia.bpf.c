@@ -59,6 +59,7 @@ struct tcp_congestion_ops ops = {
     .init = (void *)start,
     .ssthresh = (void *)halve,
     .cong_avoid = (void *)avoid,
+    .set_state = (void *)state,
     .in_ack_event = (void *)every_ack,
     .undo_cwnd = (void *)undo,
     .name = "rf_olia",
