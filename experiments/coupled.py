@@ -45,26 +45,27 @@ LOSS = Defaults(
     subflows=(2, 4, 8),
     rate_mbps=60.0,
     queue_pkts=1000,
-    delay_us=20_000,
-    loss_pct=0.1,
+    delay_us=13_000,
+    loss_pct=0.2,
     traffic="native",
     warmup_s=15.0,
     seconds=30.0,
 )
-"""Random loss alone: a window of sqrt(1.5 / p) is 39 packets, in a round trip of 120 ms 3.9 Mb/s; 8 uncoupled
-subflows and a TCP have 35 of the link's 60 Mb/s."""
+"""Random loss alone: a window of sqrt(1.5 / p) is 27 packets, in a round trip of 78 ms 4.3 Mb/s; 8 uncoupled
+subflows and a TCP have 38 of the link's 60 Mb/s."""
 QUEUE = Defaults(
     ks=(),
     workloads=("against_tcp",),
     subflows=(2, 4, 8),
     rate_mbps=10.0,
-    queue_pkts=100,
+    queue_pkts=50,
     delay_us=5_000,
     traffic="native",
-    warmup_s=15.0,
-    seconds=30.0,
+    warmup_s=20.0,
+    seconds=25.0,
 )
-"""A full queue alone: the two flows' windows are 125 packets together when it drops."""
+"""A full queue alone: the two flows' windows are 75 packets together when it drops, and 8
+coupled subflows settle in 11 s."""
 
 FAIRNESS = Experiment(
     name="coupled-fairness",
@@ -125,7 +126,7 @@ SHIFTED = Experiment(
                 queue_pkts=100,
                 delay_us=5_000,
                 traffic="native",
-                warmup_s=20.0,
+                warmup_s=30.0,
                 seconds=40.0,
             ),
             topologies=bottlenecks,

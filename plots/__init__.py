@@ -12,5 +12,8 @@ rtt.py           round-trip time of every flow with its deviation
 queues.py        queue lengths over time: bands, and the worst by name
 queue_cdf.py     distribution of queue lengths; queue_lengths.py reads them for both
 cwnd.py          congestion windows over time of the fastest, median and slowest flow
+lanes.py         what charts of lanes have in common: algorithms side by side, every lane a repetition
+share.py         share of a bottleneck that MPTCP has beside one TCP
+shift.py         where MPTCP sends when one of two bottlenecks is worse
 cpu.py           how busy the machine was, with what, second by second
 """
