@@ -105,6 +105,8 @@ FAIRNESS = Experiment(
     ),
 )
 
+SINGLE = tuple(Experiment(f.name, f.title, FAIRNESS.folder, (f,)) for f in FAIRNESS.figures)
+
 SHIFTED = Experiment(
     name="coupled-shift",
     title="Whether traffic moves off the more congested of two bottlenecks, by congestion control",

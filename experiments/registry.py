@@ -16,6 +16,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         beyond.DUAL_HOMED_TREE,
         beyond.STAR_OF_HOSTS,
         coupled.FAIRNESS,
+        *coupled.SINGLE,
         coupled.SHIFTED,
     )
 }

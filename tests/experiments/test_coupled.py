@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -49,6 +52,17 @@ def test_fairness_draws_shares_beside_theory(tmp_path: Path) -> None:
     assert "--k " not in page, "its network is no matter of k"
     again = refabric(tmp_path, "status", "coupled-fairness", *SHORT, "--cc", "lia", "--subflows", "2,8")
     assert again.exit_code == 0, again.output
+
+
+def test_a_page_tells_commands_that_exist(tmp_path: Path) -> None:
+    done = refabric(tmp_path, "run", "coupled-fairness-queue", *SHORT, "--cc", "lia", "--subflows", "2")
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "coupled-fairness" / "report-coupled-fairness-queue.html").read_text()
+    text = html.unescape(re.sub(r"<[^>]*>", "", page))
+    (command,) = re.findall(r"refabric (run coupled-fairness-queue --subflows .*)", text)
+    again = refabric(tmp_path, *shlex.split(command))
+    assert again.exit_code == 0, again.output
+    assert "1 of 1" not in again.output and len(list((tmp_path / "coupled-fairness").glob("fake-*"))) == 2
 
 
 def test_shift_compares_and_draws(tmp_path: Path) -> None:
