@@ -77,3 +77,12 @@ def test_jit() -> None:
     assert bpf.jit_off("1") is None
     found = bpf.jit_off("0")
     assert found and "bpf_jit_enable=1" in found.advice
+
+
+def test_root_of_a_user_namespace_is_told_from_a_filtered_and_a_real_one() -> None:
+    whole = "         0          0 4294967295\n"
+    mapped = bpf.forbidden(STATUS.format(2**41 - 1), "         0       1000          1\n")
+    filtered = bpf.forbidden(STATUS.format(2**41 - 1).replace("Seccomp:\t0", "Seccomp:\t2"), whole)
+    assert mapped and "user namespace" in mapped.reason
+    assert filtered and "seccomp" in filtered.reason
+    assert bpf.forbidden(STATUS.format(2**41 - 1), whole) is None

@@ -3,6 +3,7 @@ the way and which command helps."""
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import platform
@@ -22,6 +23,7 @@ OLDEST = (6, 4)
 """Linux with BPF_F_LINK, by which a registration ends with its process, and with loops in BPF."""
 CAPABILITIES = {12: "CAP_NET_ADMIN", 38: "CAP_PERFMON", 39: "CAP_BPF"}
 CAP_SYS_ADMIN = 21
+WHOLE_UID_RANGE = 2**32 - 1
 INSTALL = "sudo setup/install.sh"
 
 
@@ -97,6 +99,7 @@ def _refused(error: LibbpfError) -> Support:
         locked_down(lockdown)
         or capabilities_missing(status)
         or jit_off(jit)
+        or (forbidden(status, Path("/proc/self/uid_map").read_text()) if error.errno == errno.EPERM else None)
         or Support(False, f"{error.strerror}: {last_lines(error, 2)}".replace("\n", " "), "run: dmesg | tail")
     )
 
@@ -126,6 +129,24 @@ def capabilities_missing(status: str) -> Support | None:
         f"this process lacks {', '.join(needed)}: a container or a restricted root",
         "start the container with " + " ".join(f"--cap-add={name.removeprefix('CAP_')}" for name in needed),
     )
+
+
+def forbidden(status: str, uid_map: str) -> Support | None:
+    """Why a process with all capabilities is not permitted: they are those of a user namespace, or a filter
+    of system calls stands before them (/proc/<pid>/status: Seccomp is 2)."""
+    if uid_map.split() != ["0", "0", str(WHOLE_UID_RANGE)]:
+        return Support(
+            False,
+            "this process is root of a user namespace only, which may not load BPF programs",
+            "run it as root of the machine, or in a privileged container",
+        )
+    if "Seccomp:\t2" in status:
+        return Support(
+            False,
+            "a seccomp filter, as containers have, forbids bpf(2)",
+            "start the container with --security-opt seccomp=unconfined",
+        )
+    return None
 
 
 def jit_off(enabled: str) -> Support | None:

@@ -4,6 +4,7 @@
 
 #include "kernel.h"
 
+// On each CPU, and not atomic: where a softirq comes in between, one may go uncounted.
 struct counts {
     u64 acks;
     u64 losses;   // calls of ssthresh
@@ -11,10 +12,10 @@ struct counts {
 };
 
 struct {
-    int (*type)[BPF_MAP_TYPE_PERCPU_ARRAY];
-    int (*max_entries)[1];
-    __u32 *key;
-    struct counts *value;
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct counts);
 } counters SEC(".maps");
 
 #define INFINITE_SSTHRESH 0x7fffffffU

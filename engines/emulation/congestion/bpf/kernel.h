@@ -15,7 +15,6 @@ typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef _Bool bool;
 
-
 enum bpf_map_type { BPF_MAP_TYPE_PERCPU_ARRAY = 6 };
 
 #include <bpf/bpf_helpers.h>
