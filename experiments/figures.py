@@ -86,6 +86,7 @@ def summarised(judged: Judged) -> PointSummary:
         flows=judged.point.flows,
         ports=judged.point.ports,
         metrics=judged.point.metrics,
+        ecn_pkts=spec.link.ecn_pkts,
         read_table=lambda name: _table(judged, name),
     )
 
@@ -125,7 +126,6 @@ def variant(spec: RunSpec) -> str:
         (link.nic_queue_pkts != link.queue_pkts, f"host queues of {link.nic_queue_pkts} packets"),
         (spec.traffic != "iperf3", f"{spec.traffic} traffic"),
         (link.loss != 0, f"{100 * link.loss:g} % random loss"),
-        (link.ecn_pkts != 0, f"ECN marks behind {link.ecn_pkts} packets"),
         (transport.write_bytes != 0, f"writes of {transport.write_bytes} bytes"),
         (bool(transport.sysctls), ", ".join(f"{k}={v}" for k, v in sorted(transport.sysctls.items()))),
         (bool(others), ", ".join(f"{k}={v}" for k, v in sorted(others.items()))),

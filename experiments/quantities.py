@@ -229,6 +229,25 @@ def _queued(point: Judged) -> tuple[np.ndarray, np.ndarray] | None:
     return times, queued
 
 
+def _bottleneck_pkts(percent: float) -> OfPoint:
+    """The length that the queue of the busiest switch port does not exceed this % of the time."""
+
+    def of(point: Judged) -> float | None:
+        sampled, ports = _queued(point), _of_switches(point)
+        if sampled is None or not ports:
+            return None
+        busiest = max(range(len(ports)), key=lambda i: ports[i].tx_bytes)
+        measured = sampled[1][sampled[0] >= 0]
+        return float(np.percentile(measured[:, busiest], percent)) if len(measured) else None
+
+    return of
+
+
+def _buffer_pct(point: Judged) -> float | None:
+    pkts = _bottleneck_pkts(99)(point)
+    return None if pkts is None or not point.spec.link.queue_pkts else 100 * pkts / point.spec.link.queue_pkts
+
+
 def _queue_growth(point: Judged) -> float | None:
     """Packets in all queues in the last quarter of the run over those in the second; the first fills them."""
     sampled = _queued(point)
@@ -304,6 +323,12 @@ QUANTITIES: dict[str, Quantity] = {
         "% of CPU a subflow", "how CPU grows with subflows", slope(lambda p: p.metric("cpu_busy_pct"))
     ),
     "queue_pkts_max": Quantity("packets", "the longest queue of a switch", each(_worst_queue)),
+    "bottleneck_pkts": Quantity(
+        "packets", "the median queue of the busiest port", each(_bottleneck_pkts(50))
+    ),
+    "buffer_pct": Quantity(
+        "% of the buffer", "what the busiest port's queue needs 99 % of the time", each(_buffer_pct)
+    ),
     "queue_growth": Quantity("x", "packets queued late in the run over early", each(_queue_growth)),
     "queue_variation_pct": Quantity("% of mean", "deviation of queue lengths", each(_queue_variation_pct)),
     "one_way_s_max": Quantity("s", "the longest way out of a ping", each(_longest_way_s)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments import beyond, coupled, coupled_sweep, cs244, one_to_one
+from experiments import beyond, coupled, coupled_sweep, cs244, dctcp, one_to_one
 from experiments.experiment import Experiment
 from fabric.errors import UsageError
 
@@ -18,6 +18,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         coupled.FAIRNESS,
         *coupled.SINGLE,
         coupled.SHIFTED,
+        dctcp.EXPERIMENT,
     )
 }
 

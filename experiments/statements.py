@@ -158,6 +158,26 @@ DUAL_HOMED = (
         0.35, "its core carries two thirds a host of the FatTree's here"
     ),
 )
+DCTCP10 = "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010"
+
+
+def _dctcp(quantity: str, bound: Bound, words: str) -> Published:
+    """Of long flows to one receiver, as experiments/dctcp.py has them."""
+    return Published(
+        quantity, "star", 5, "one_to_several:4:servers=1", 1, *bound, Source.RECALLED, words, "DCTCP'10",
+        DCTCP10, *A_BOUND, algorithm="dctcp",
+    )  # fmt: skip
+
+
+DCTCP = (
+    _dctcp("goodput_pct_mean", (AT_LEAST, 25), "the same or better throughput than TCP").within(
+        0.5, "a quarter of what one flow gets alone is all that TCP could give each of four"
+    ),
+    _dctcp("buffer_pct", (BELOW, 10), "with 90 % less buffer space"),
+    _dctcp("bottleneck_pkts", (ABOUT, 20), "a queue that is stable near the threshold of 20 packets").within(
+        7.0, "four flows swing between 13 and 24 by the model of section 3.3"
+    ),
+)
 STAR = (
     Published(
         "goodput_over_tcp", "star", 16, "one_to_one", 8, ABOUT, 1, Source.TEXT,

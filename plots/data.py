@@ -64,6 +64,7 @@ class PointSummary:
     flows: tuple[FlowRow, ...] = ()
     ports: tuple[PortRow, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
+    ecn_pkts: int = 0
     read_table: Callable[[str], Table | None] = field(default=_no_table, compare=False)
     """The point's sample table of this name (engines/result.py says which there are); None where it was
     not sampled or cannot be read. Read anew at every call: a sweep's samples do not fit into memory."""
@@ -90,6 +91,7 @@ class Setting:
     cc: str
     rate_mbps: float
     queue_pkts: int
+    ecn_pkts: int
     seconds: float
     variant: str
 
@@ -315,6 +317,7 @@ def file_stems(chart: str, of: Sequence[Panel]) -> list[str]:
         lambda s: s.cc,
         lambda s: f"{s.rate_mbps:g}mbps",
         lambda s: f"{s.queue_pkts}pkts",
+        lambda s: f"ecn{s.ecn_pkts}" if s.ecn_pkts else "",
         lambda s: f"{s.seconds:g}s",
         lambda s: "".join(c if c.isalnum() else "_" for c in s.variant),
     )
@@ -330,6 +333,7 @@ def setting_names(settings: Sequence[Setting]) -> list[str]:
         lambda s: s.workload.replace("_", " "),
         lambda s: f"{s.rate_mbps:g} Mb/s",
         lambda s: f"queue {s.queue_pkts}" if s.queue_pkts else "no queue limit",
+        lambda s: f"ECN from {s.ecn_pkts}" if s.ecn_pkts else "no ECN",
         lambda s: s.cc,
         lambda s: s.engine,
         lambda s: s.dataplane,

@@ -101,6 +101,13 @@ CHARTS: dict[str, Chart] = _charts(
         "tell in which layer and direction they do.",
     ),
     Chart(
+        "bottleneck",
+        "The queue of the bottleneck",
+        "Each curve is one transport's queue at the port that sends most: above over time, below the share "
+        "of the time it is as long as the axis says or shorter; the legend tells what all flows got. A good "
+        "transport keeps the queue short and never lets it run empty, for then the link idles.",
+    ),
+    Chart(
         "cwnd",
         "Congestion windows over time",
         "Each small chart is one flow, each line in it one subflow's congestion window; rows go from the "

@@ -218,6 +218,7 @@ def _parameters(panel: Panel, congestion: str) -> list[str]:
         f"{network(s)}, {panel.hosts} hosts",
         f"links {s.rate_mbps:g} Mb/s" + (f" ({how})" if how else ""),
         queue_limit(s.queue_pkts),
+        f"ECN marks from {s.ecn_pkts} packets on" if s.ecn_pkts else "",
         f"{s.seconds:g} s measured",
         seeds,
         congestion or f"congestion control {described(s.cc, (point.subflows for point in panel.points))}",

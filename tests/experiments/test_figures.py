@@ -166,11 +166,11 @@ class TestPrecedence:
         for name, experiment in EXPERIMENTS.items():
             sized = all(figure.sized for figure in experiment.figures)
             plan = plan_of(
-                name, k="4" if sized else None, rate="7", seconds=3.0, queue=9, subflows="1,3", seeds=2
+                name, k="4" if sized else None, rate="7", seconds=3.0, queue=90, subflows="1,3", seeds=2
             )
             for part in plan.parts:
                 assert {(s.link.rate_mbps, s.seconds, s.link.queue_pkts) for s in part.specs} == {
-                    (7.0, 3.0, 9)
+                    (7.0, 3.0, 90)
                 }
                 assert {(s.transport.subflows, s.seed) for s in part.specs} == {
                     (1, 1),
