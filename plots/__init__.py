@@ -7,6 +7,7 @@ sheet.py         title, legend, axes and caption, each in its place
 saving.py        one sheet a panel, written whole
 throughput.py    mean goodput against the number of subflows
 rank.py          goodput of every flow, slowest to fastest
+by_congestion_control.py  TCP, PacketScatter and MPTCP by algorithm: goodput, segments sent again, rank
 link_utilisation.py  every link, least to most used, all together and layer by layer
 rtt.py           round-trip time of every flow with its deviation
 queues.py        queue lengths over time: bands, and the worst by name
