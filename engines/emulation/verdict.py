@@ -20,6 +20,8 @@ MOST_SATURATED = 0.05
 MOST_REPAIRED = 0.05
 """Share of window reductions the kernel may leave to the guard (docs/congestion.md): each costs a subflow
 about a round trip of too large a window."""
+MOST_REPAIRS_A_FLOW_S = 0.05
+"""Repairs a second and flow: a burst may have gone out before each, whose queue is felt for a second."""
 LEAST_REPAIRS = 5
 """Fewer say nothing about a share."""
 
@@ -124,9 +126,11 @@ def _congestion_control(evidence: Evidence) -> list[str]:
 
 def _repairs(evidence: Evidence) -> list[str]:
     repairs, losses = evidence.cc_repairs, evidence.cc_losses
-    if repairs < LEAST_REPAIRS or repairs <= MOST_REPAIRED * (repairs + losses):
+    flow_s = len(evidence.flows) * len(evidence.busy_pct)
+    many = repairs > min(MOST_REPAIRED * (repairs + losses), MOST_REPAIRS_A_FLOW_S * flow_s)
+    if repairs < LEAST_REPAIRS or not many:
         return []
     return [
-        f"congestion control: the kernel left out {repairs} of {repairs + losses} window reductions, "
-        f"more than {100 * MOST_REPAIRED:g} %"
+        f"congestion control: the kernel left out {repairs} of {repairs + losses} window reductions, more "
+        f"than {100 * MOST_REPAIRED:g} % or one in {1 / MOST_REPAIRS_A_FLOW_S:g} s of a flow"
     ]

@@ -73,8 +73,19 @@ def test_lateness_is_measured_against_the_packet_time() -> None:
     assert judge(slow)[0] is Status.OK
 
 
-@pytest.mark.parametrize(("losses", "repairs", "suspect"), [(1000, 4, False), (10, 4, False), (60, 6, True)])
-def test_repairs_are_told_when_their_share_is_large(losses: int, repairs: int, suspect: bool) -> None:
-    status, reasons = judge(dataclasses.replace(GOOD, cc_losses=losses, cc_repairs=repairs))
+@pytest.mark.parametrize(
+    ("losses", "repairs", "flow_s", "suspect"),
+    [
+        (1000, 4, 40, False),
+        (10, 4, 40, False),
+        (60, 6, 400, True),
+        (2000, 6, 80, True),
+        (2000, 6, 200, False),
+    ],
+)
+def test_repairs_are_told_when_they_are_many(losses: int, repairs: int, flow_s: int, suspect: bool) -> None:
+    busy_pct = [50.0] * (flow_s // len(GOOD.flows))
+    found = dataclasses.replace(GOOD, cc_losses=losses, cc_repairs=repairs, busy_pct=busy_pct)
+    status, reasons = judge(found)
     assert (status is Status.SUSPECT) == suspect
-    assert not suspect or "left out 6 of 66 window reductions" in reasons[0]
+    assert not suspect or f"left out 6 of {losses + 6} window reductions" in reasons[0]
