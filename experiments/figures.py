@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import topos
+from engines import tuning
 from engines.algorithms import USUAL_ROUTING
 from engines.result import Table
 from engines.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
@@ -83,6 +84,8 @@ def summarised(judged: Judged) -> PointSummary:
         variant=variant(spec),
         routing=spec.routing,
         common=variant(dataclasses.replace(spec, routing=USUAL_ROUTING)),
+        tuning=tuning.words(spec.transport),
+        untuned=variant(_untuned(spec)),
         flows=judged.point.flows,
         ports=judged.point.ports,
         metrics=judged.point.metrics,
@@ -132,6 +135,11 @@ def variant(spec: RunSpec) -> str:
         (bool(workload.params), ", ".join(f"{k}={v}" for k, v in sorted(workload.params.items()))),
     )
     return ", ".join(text for applies, text in parts if applies)
+
+
+def _untuned(spec: RunSpec) -> RunSpec:
+    transport = dataclasses.replace(spec.transport, sysctls={}, write_bytes=0)
+    return dataclasses.replace(spec, transport=transport)
 
 
 def published_levels(known: Sequence[Published]) -> list[Level]:

@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from engines import tuning
 from engines.result import Status
 from engines.spec import RunSpec
 from experiments import labels, summary
@@ -36,10 +37,17 @@ def duration(seconds: float) -> str:
 
 
 def label(spec: RunSpec) -> str:
-    """A point in a reader's words: `k=8 one_to_one, MPTCP 4 LIA, seed 1`."""
+    """A point in a reader's words: `k=8 one_to_one, MPTCP 4 LIA, seed 1`, and how its hosts are tuned."""
     if is_reference(spec):
         return f"{named(spec.topology)} reference, one uncongested TCP flow"
-    return f"{named(spec.topology)} {workload_label(spec)}, {labels.transport(spec)}, seed {spec.seed}"
+    what = f"{named(spec.topology)} {workload_label(spec)}, {labels.transport(spec)}, seed {spec.seed}"
+    return what + tuned(spec)
+
+
+def tuned(spec: RunSpec) -> str:
+    """`, tcp_wmem 1M 16K 4M`, where a spec tunes its hosts."""
+    words = tuning.words(spec.transport)
+    return "" if words == tuning.UNTOUCHED else f", {words}"
 
 
 def workload_label(spec: RunSpec) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments import beyond, coupled, coupled_sweep, cs244, dctcp, one_to_one
+from experiments import beyond, coupled, coupled_sweep, cs244, dctcp, one_to_one, subflow_idle
 from experiments.experiment import Experiment
 from fabric.errors import UsageError
 
@@ -19,6 +19,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         *coupled.SINGLE,
         coupled.SHIFTED,
         dctcp.EXPERIMENT,
+        subflow_idle.EXPERIMENT,
     )
 }
 

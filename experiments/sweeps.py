@@ -30,6 +30,7 @@ class Variant:
     subflows: tuple[int, ...] | None = None
     ecn_pkts: int | None = None
     sysctls: Mapping[str, str] = field(default_factory=dict)
+    write_bytes: int | None = None
 
 
 def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)) -> Points:
@@ -45,7 +46,7 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
                     subflows,
                     cc,
                     {**options.sysctls, **variant.sysctls},
-                    options.write_bytes,
+                    options.write_bytes if variant.write_bytes is None else variant.write_bytes,
                 ),
                 workload=workload,
                 engine=options.engine,

@@ -16,7 +16,7 @@ from engines.result import Status
 from engines.spec import RunSpec
 from experiments import labels, published
 from experiments.experiment import Figure
-from experiments.progress import queue_label, state, workload_label
+from experiments.progress import queue_label, state, tuned, workload_label
 from experiments.rate import named, network
 from experiments.reference import is_reference
 from experiments.summary import Judged
@@ -87,7 +87,8 @@ def _title(group: Sequence[Judged]) -> Text:
     return Text(
         f"{network(spec.topology)}, {workload_label(spec)}, "
         f"{spec.link.rate_mbps:g} Mb/s links, {queue_label(spec)} queues, "
-        f"{labels.congestion(specs)}, {labels.routing(specs)}, {spec.seconds:g} s ({spec.engine})",
+        f"{labels.congestion(specs)}, {labels.routing(specs)}, {spec.seconds:g} s"
+        f"{tuned(spec)} ({spec.engine})",
         style="bold",
     )
 

@@ -36,7 +36,8 @@ class PointSummary:
     `goodput_pct_mean` and `flows_pct` are percentages of the reference, None and () where there is no
     number. `rate_choice` says how the rate was chosen, `kernel` what ran, `variant` whatever else
     tells this point's setting from others (free text, shown as it is), `common` as much of it as algorithms
-    compared have in common: all but routing.
+    compared have in common: all but routing. `untuned` is the same but for how the end hosts are tuned, which
+    `tuning` names.
     """
 
     engine: str
@@ -61,6 +62,8 @@ class PointSummary:
     variant: str = ""
     routing: str = "hashed"
     common: str = ""
+    tuning: str = ""
+    untuned: str = ""
     flows: tuple[FlowRow, ...] = ()
     ports: tuple[PortRow, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)

@@ -135,4 +135,11 @@ CHARTS: dict[str, Chart] = _charts(
         "was busy with, and the busiest point second by second. Where it nears 100 % the machine and no "
         "longer the network decides what flows get, and such points are marked as suspect.",
     ),
+    Chart(
+        "subflow_idle",
+        "Subflows that run dry, by tuning",
+        "Each row is one tuning of the end hosts: on the left what the flows got, on the right how much of "
+        "their time the subflows had nothing to send. A subflow that is idle while another of its "
+        "connection waits to send is capacity that the packet scheduler left unused.",
+    ),
 )

@@ -1,0 +1,43 @@
+"""Tunings of end hosts that matter to MPTCP, and words for them. Pure.
+
+The send buffer of an MPTCP connection is the sum of its subflows' and the first number of
+net.ipv4.tcp_wmem (__mptcp_sync_sndbuf in net/mptcp/protocol.h, Linux >= 6.7). What an application writes
+goes to a subflow as soon as any has room, so with the kernel's own 4 kB there is never anything that is not
+yet bound to a subflow; and when the slowest holds up the data in front, the buffer is full and the others run
+dry. With a reserve beyond the subflows' own buffers they go on. docs/subflow-idle.md has what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engines.spec import TransportSpec
+
+WMEM = "net.ipv4.tcp_wmem"
+NOTSENT_LOWAT = "net.ipv4.tcp_notsent_lowat"
+UNTOUCHED = "kernel's own"
+RESERVE: Mapping[str, str] = {WMEM: "4194304 16384 4194304"}
+"""4 MB instead of 4 kB: what a path 64 times as fast as the slowest delivers while that one works off one
+burst of 64 kB. The other numbers are the kernel's own."""
+
+
+def words(transport: TransportSpec) -> str:
+    """A short name of how the end hosts are tuned: `kernel's own`, `tcp_notsent_lowat 16K`."""
+    parts = [
+        f"{name.rpartition('.')[2]} {_short(value)}" for name, value in sorted(transport.sysctls.items())
+    ]
+    if transport.write_bytes:
+        parts.append(f"writes of {_short(str(transport.write_bytes))}")
+    return ", ".join(parts) or UNTOUCHED
+
+
+def _short(value: str) -> str:
+    """`4096 1048576` as `4K 1M`."""
+    return " ".join(_unit(int(number)) if number.isdecimal() else number for number in value.split())
+
+
+def _unit(number: int) -> str:
+    for size, unit in ((1 << 20, "M"), (1 << 10, "K")):
+        if number and number % size == 0:
+            return f"{number // size}{unit}"
+    return str(number)

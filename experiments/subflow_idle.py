@@ -1,0 +1,49 @@
+"""subflow-idle: subflows that run dry while others of their connection hold what they could have sent.
+
+Upstream's packet scheduler binds data to a subflow long before it is sent. The figure measures what that
+costs on the FatTree, and what can be done about it with what the kernel offers: send buffers, limits on what
+is not yet sent, the size of writes, the pacing rates the scheduler reckons with.
+"""
+
+from __future__ import annotations
+
+from engines.spec import SamplingSpec
+from engines.tuning import NOTSENT_LOWAT, RESERVE, WMEM
+from experiments.experiment import Experiment, Figure
+from experiments.options import Defaults
+from experiments.sweeps import Variant, fat_trees, points_on
+
+NAME = "subflow-idle"
+PACING = ("net.ipv4.tcp_pacing_ca_ratio", "net.ipv4.tcp_pacing_ss_ratio")
+VARIANTS = (
+    Variant(),
+    Variant(sysctls=RESERVE),
+    Variant(sysctls={WMEM: "1048576 16384 4194304"}),
+    Variant(sysctls={WMEM: "4096 1048576 4194304"}),
+    Variant(sysctls={NOTSENT_LOWAT: "16384"}),
+    Variant(write_bytes=4096),
+    Variant(sysctls=dict.fromkeys(PACING, "100")),
+)
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="Subflows that run dry: the packet scheduler and the tuning of end hosts",
+    folder=NAME,
+    figures=(
+        Figure(
+            name=NAME,
+            title="Subflows that run dry",
+            about=(
+                "The kernel hands data to a subflow long before it is sent, and there it stays. When the "
+                "slowest holds up a connection's data, its send buffer fills and the fast ones have nothing "
+                "to send. How long they are idle depends on how the hosts are tuned, and so does goodput."
+            ),
+            defaults=Defaults(
+                ks=(4,), workloads=("one_to_one",), subflows=(8,), sampling=SamplingSpec(sockets_ms=50)
+            ),
+            topologies=fat_trees,
+            points=points_on(fat_trees, VARIANTS),
+            charts=("subflow_idle",),
+        ),
+    ),
+)

@@ -1,0 +1,58 @@
+"""The chart of idle subflows: what is compared, in what order, and what its title may say."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from engines.result import Status
+from engines.tuning import UNTOUCHED
+from plots import saving, subflow_idle
+from plots.data import PointSummary
+from tests.plots.points_lab import point, sampled
+from tests.plots.svg import words_of
+
+BEST = "tcp_wmem 4M"
+
+
+@pytest.fixture(autouse=True)
+def _svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+
+
+def tuned(name: str, idle_pct: float, seed: int = 1, status: Status = Status.OK) -> PointSummary:
+    made = sampled(8, seed, status)
+    metrics = {**made.metrics, "subflow_idle_pct": idle_pct}
+    variant = f"10 s warm-up, {name}"
+    return dataclasses.replace(made, tuning=name, untuned="10 s warm-up", variant=variant, metrics=metrics)
+
+
+def test_tunings_share_a_chart_and_the_title_compares_the_best(tmp_path: Path) -> None:
+    points = [tuned(UNTOUCHED, 3.0), tuned("writes of 4K", 9.0), tuned(BEST, 0.5), tuned(BEST, 0.7, 2)]
+    (path,) = subflow_idle.draw([*points, sampled(1)], tmp_path)
+    text = words_of(path)
+    assert "tcp_wmem 4M: subflows idle 0.6 %" in text
+    assert "kernel's own: subflows idle 3.0 %" in text
+    assert text.index(BEST) < text.index("kernel's own") < text.index("writes of 4K")
+
+
+def test_suspect_points_are_in_no_mean(tmp_path: Path) -> None:
+    points = [tuned(BEST, 1.0), tuned(BEST, 5.0, 2, Status.SUSPECT)]
+    (path,) = subflow_idle.draw(points, tmp_path)
+    text = words_of(path)
+    assert "idle 1.0 %" in text
+    assert "reason of suspect" in text
+    (doubtful,) = subflow_idle.draw(points[1:], tmp_path / "doubtful")
+    assert "No finding" in words_of(doubtful)
+
+
+def test_without_samples_there_is_still_the_exact_share(tmp_path: Path) -> None:
+    bare = dataclasses.replace(tuned(BEST, 2.0), read_table=lambda _name: None)
+    (path,) = subflow_idle.draw([bare], tmp_path)
+    assert "idle 2.0 %" in words_of(path)
+
+
+def test_nothing_to_show(tmp_path: Path) -> None:
+    assert subflow_idle.draw([point(8), sampled(1), tuned(BEST, 1.0, status=Status.FAILED)], tmp_path) == []
