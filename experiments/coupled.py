@@ -1,12 +1,15 @@
 """Coupled congestion control on the wire: what a flow takes of a bottleneck beside TCP, and where it sends
 when one of two bottlenecks is worse.
 
-Lanes are independent repetitions within one run, six and more, so one seed already has intervals.
+Lanes are independent repetitions within one run, six and more, so one seed already has intervals. Theory is
+about sources that always have something to send, so hosts have the reserve that keeps subflows from running
+dry (engines/tuning.py): what is compared is the congestion control, not the packet scheduler.
 """
 
 from __future__ import annotations
 
 from engines.spec import RunSpec, TopologySpec
+from engines.tuning import RESERVE
 from experiments.coupled_statements import SHARE_LOSS, SHARE_QUEUE, SHIFT
 from experiments.experiment import Experiment, Figure, RateOf
 from experiments.options import Defaults, SweepOptions
@@ -48,6 +51,7 @@ LOSS = Defaults(
     delay_us=13_000,
     loss_pct=0.2,
     traffic="native",
+    sysctls=RESERVE,
     warmup_s=15.0,
     seconds=30.0,
 )
@@ -61,6 +65,7 @@ QUEUE = Defaults(
     queue_pkts=50,
     delay_us=5_000,
     traffic="native",
+    sysctls=RESERVE,
     warmup_s=20.0,
     seconds=25.0,
 )
@@ -128,6 +133,7 @@ SHIFTED = Experiment(
                 queue_pkts=100,
                 delay_us=5_000,
                 traffic="native",
+                sysctls=RESERVE,
                 warmup_s=30.0,
                 seconds=40.0,
             ),
