@@ -43,28 +43,40 @@ static __always_inline void count_repair(void) {
         here->repairs++;
 }
 
-static __always_inline bool is_impossible(u32 packets) {
-    return packets > MOST_WINDOW && packets != INFINITE_SSTHRESH;
+// What the guard remembers of a socket: its last sane window, and the largest so far.
+struct seen {
+    u32 window;
+    u32 largest;
+};
+
+// An ACK at most doubles a window, and no threshold is above the largest window there was, unless it was never
+// set; some packets more for small ones.
+static __always_inline bool is_impossible(u32 packets, const struct seen *seen) {
+    return packets > clipped(2 * (u64)seen->largest + 64, 0, MOST_WINDOW) && packets != INFINITE_SSTHRESH;
 }
 
 // A window or threshold beyond anything that is decided here is what a callback leaves that the kernel skipped:
-// half of `sane`, the last window seen before, is what it should have been. Whether it had to be put right.
-static __always_inline bool repair(struct tcp_sock *tp, u32 sane) {
-    u32 half = clipped(sane / 2, 2, MOST_WINDOW), now = tp->snd_cwnd;
-    if (now <= MOST_WINDOW && !is_impossible(tp->snd_ssthresh))
+// half of the last window seen before is what it should have been. Whether it had to be put right.
+static __always_inline bool repair(struct tcp_sock *tp, const struct seen *seen) {
+    u32 half = clipped(seen->window / 2, 2, MOST_WINDOW);
+    bool window = is_impossible(tp->snd_cwnd, seen);
+    if (!window && !is_impossible(tp->snd_ssthresh, seen))
         return 0;
     tp->snd_ssthresh = half;
-    if (now > MOST_WINDOW)
+    if (window)
         tp->snd_cwnd = half;
     count_repair();
     return 1;
 }
 
-// Before an ACK is acted on: `sane` is where the window is kept for the next repair.
-static __always_inline void guard(struct tcp_sock *tp, u32 *sane) {
+// Before an ACK is acted on.
+static __always_inline void guard(struct tcp_sock *tp, struct seen *seen) {
     count_ack();
-    if (!repair(tp, *sane))
-        *sane = tp->snd_cwnd;
+    if (repair(tp, seen))
+        return;
+    seen->window = tp->snd_cwnd;
+    if (seen->window > seen->largest)
+        seen->largest = seen->window;
 }
 
 static __always_inline struct tcp_sock *tcp_of(struct sock *sk) {

@@ -15,7 +15,7 @@ struct memory {
     s64 credit;             // towards the next whole packet, in 2^-32
     u64 acked_at_loss;      // bytes acknowledged when the last loss was found,
     u64 acked_at_previous;  // and at the one before
-    u32 sane_window;        // the guard's
+    struct seen seen;       // the guard's
 };
 
 // To the verifier any number. A sum that it knew at every turn of a loop would make every turn a case of its own.
@@ -142,18 +142,18 @@ void BPF_PROG(start, struct sock *sk) {
     struct memory *memory = memory_of(tcp_of(sk));
     memory->credit = 0;
     memory->acked_at_loss = memory->acked_at_previous = tcp_of(sk)->bytes_acked;
-    memory->sane_window = tcp_of(sk)->snd_cwnd;
+    memory->seen.window = memory->seen.largest = tcp_of(sk)->snd_cwnd;
 }
 
 SEC("struct_ops/in_ack_event")
 void BPF_PROG(every_ack, struct sock *sk, __u32 flags) {
-    guard(tcp_of(sk), &memory_of(tcp_of(sk))->sane_window);
+    guard(tcp_of(sk), &memory_of(tcp_of(sk))->seen);
 }
 
 // The kernel changes state right after it has asked for ssthresh and before it uses it.
 SEC("struct_ops/set_state")
 void BPF_PROG(state, struct sock *sk, __u8 state) {
-    repair(tcp_of(sk), memory_of(tcp_of(sk))->sane_window);
+    repair(tcp_of(sk), &memory_of(tcp_of(sk))->seen);
 }
 
 SEC("struct_ops/undo_cwnd")

@@ -10,7 +10,7 @@ struct memory {
     u32 rcv_nxt;        // receiver: what the last packet brought it to
     u32 ce;             // receiver: whether that packet was marked (DCTCP.CE)
     u32 window_before;  // at the last loss
-    u32 sane_window;    // the guard's
+    struct seen seen;   // the guard's
 };
 
 enum { ICSK_ACK_TIMER = 2, ICSK_ACK_NOW = 16, TCP_ECN_DEMAND_CWR = 4 };
@@ -33,7 +33,7 @@ void BPF_PROG(start, struct sock *sk) {
     memory->rcv_nxt = tp->rcv_nxt;
     memory->ce = 0;
     memory->window_before = 0;
-    memory->sane_window = tp->snd_cwnd;
+    memory->seen.window = memory->seen.largest = tp->snd_cwnd;
     observe_from_here(tp, memory);
 }
 
@@ -41,7 +41,7 @@ SEC("struct_ops/in_ack_event")
 void BPF_PROG(every_ack, struct sock *sk, __u32 flags) {
     struct tcp_sock *tp = tcp_of(sk);
     struct memory *memory = memory_of(tp);
-    guard(tp, &memory->sane_window);
+    guard(tp, &memory->seen);
     if ((s32)(tp->snd_una - memory->window_end) < 0)
         return;
     memory->alpha = dctcp_alpha(memory->alpha, tp->delivered - memory->delivered,
@@ -68,7 +68,7 @@ SEC("struct_ops/set_state")
 void BPF_PROG(state, struct sock *sk, __u8 state) {
     struct tcp_sock *tp = tcp_of(sk);
     u32 before = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
-    repair(tp, memory_of(tp)->sane_window);
+    repair(tp, &memory_of(tp)->seen);
     if (state == TCP_CA_RECOVERY && before != TCP_CA_RECOVERY)
         halve(tp);
 }
