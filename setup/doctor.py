@@ -37,25 +37,31 @@ INSTALL = "sudo setup/install.sh"
 
 @dataclass(frozen=True)
 class Check:
-    """One finding: what was looked at, whether it is fit, what was seen, and the command that mends it."""
+    """One finding: what was looked at, whether it is fit, what was seen, and the command that mends it.
+    Without what is not `needed` the machine is fit all the same, for less; `fix` is then a sentence."""
 
     name: str
     ok: bool
     seen: str
     fix: str = ""
+    needed: bool = True
+
+    @property
+    def mark(self) -> str:
+        return "ok  " if self.ok else "FAIL" if self.needed else "lack"
 
 
 def main(json: bool = False) -> int:
     """Print every check as it is made (with `json`, an object a line); 0 when all hold, 3 when not."""
     fit = True
     for check in checks():
-        fit = fit and check.ok
+        fit = fit and (check.ok or not check.needed)
         if json:
             print(json_.dumps({"event": "check", **asdict(check)}), flush=True)
             continue
-        print(f"{'ok  ' if check.ok else 'FAIL'}  {check.name}: {check.seen}", flush=True)
+        print(f"{check.mark}  {check.name}: {check.seen}", flush=True)
         if not check.ok:
-            print(f"      run: {check.fix}", flush=True)
+            print(f"      {'run: ' if check.needed else ''}{check.fix}", flush=True)
     if not json:
         print("this machine is fit" if fit else "this machine is not fit: see the lines marked FAIL")
     return 0 if fit else HostUnfitError.exit_code
@@ -66,7 +72,7 @@ def checks() -> Iterator[Check]:
     good = True
     for check in (_root, _kernel, _congestion_control, coupled, _tools, _disk, carried):
         found = check()
-        good = good and found.ok
+        good = good and (found.ok or not found.needed)
         yield found
     if not good:
         return
@@ -98,13 +104,11 @@ def _congestion_control() -> Check:
 
 
 def coupled() -> Check:
-    """Whether MPTCP can be coupled. Never unfit: what does not need it works without."""
+    """Whether MPTCP can be coupled. What does not need it works without."""
     found = bpf.support()
-    if found.ok:
-        algorithms = [name for name, cc in CONGESTION_CONTROLS.items() if cc.bpf]
-        return Check("coupled congestion control", True, f"{', '.join(algorithms)} by BPF")
-    seen = f"MPTCP will run uncoupled reno: {found.reason}; {found.advice}"
-    return Check("coupled congestion control", True, seen)
+    algorithms = ", ".join(name for name, cc in CONGESTION_CONTROLS.items() if cc.bpf)
+    seen = f"{algorithms} by BPF" if found.ok else f"MPTCP will run uncoupled reno: {found.reason}"
+    return Check("coupled congestion control", found.ok, seen, found.advice, needed=False)
 
 
 def _tools() -> Check:
