@@ -19,6 +19,8 @@ UNTOUCHED = "kernel's own"
 RESERVE: Mapping[str, str] = {WMEM: "4194304 16384 4194304"}
 """4 MB instead of 4 kB: what a path 64 times as fast as the slowest delivers while that one works off one
 burst of 64 kB. The other numbers are the kernel's own."""
+CAPPED_RESERVE: Mapping[str, str] = {WMEM: "4194304 16384 262144"}
+"""The reserve, and no more than 256 kB for each subflow: what one that has fallen back can hold up."""
 
 
 def words(transport: TransportSpec) -> str:
