@@ -43,10 +43,12 @@ static __always_inline void count_repair(void) {
         here->repairs++;
 }
 
-// What the guard remembers of a socket: its last sane window, and the largest so far.
+// What the guard remembers of a socket: its last sane window, the largest so far, and whether it has been sane
+// since the last repair: while a burst is under way every ACK finds too much in flight, which is one repair.
 struct seen {
     u32 window;
     u32 largest;
+    u32 repaired;
 };
 
 // An ACK at most doubles a window, and no threshold is above the largest window there was, unless it was never
@@ -57,7 +59,7 @@ static __always_inline bool is_impossible(u32 packets, const struct seen *seen) 
 
 // A window or threshold beyond anything that is decided here is what a callback leaves that the kernel skipped:
 // half of the last window seen before is what it should have been. Whether it had to be put right.
-static __always_inline bool repair(struct tcp_sock *tp, const struct seen *seen) {
+static __always_inline bool repair(struct tcp_sock *tp, struct seen *seen) {
     u32 half = clipped(seen->window / 2, 2, MOST_WINDOW);
     bool window = is_impossible(tp->snd_cwnd, seen);
     if (!window && !is_impossible(tp->snd_ssthresh, seen))
@@ -65,7 +67,9 @@ static __always_inline bool repair(struct tcp_sock *tp, const struct seen *seen)
     tp->snd_ssthresh = half;
     if (window)
         tp->snd_cwnd = half;
-    count_repair();
+    if (!seen->repaired)
+        count_repair();
+    seen->repaired = 1;
     return 1;
 }
 
@@ -74,6 +78,7 @@ static __always_inline void guard(struct tcp_sock *tp, struct seen *seen) {
     count_ack();
     if (repair(tp, seen))
         return;
+    seen->repaired = 0;
     seen->window = tp->snd_cwnd;
     if (seen->window > seen->largest)
         seen->largest = seen->window;

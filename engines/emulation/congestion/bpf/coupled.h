@@ -143,6 +143,7 @@ void BPF_PROG(start, struct sock *sk) {
     memory->credit = 0;
     memory->acked_at_loss = memory->acked_at_previous = tcp_of(sk)->bytes_acked;
     memory->seen.window = memory->seen.largest = tcp_of(sk)->snd_cwnd;
+    memory->seen.repaired = 0;
 }
 
 SEC("struct_ops/in_ack_event")

@@ -34,6 +34,7 @@ void BPF_PROG(start, struct sock *sk) {
     memory->ce = 0;
     memory->window_before = 0;
     memory->seen.window = memory->seen.largest = tp->snd_cwnd;
+    memory->seen.repaired = 0;
     observe_from_here(tp, memory);
 }
 
