@@ -81,11 +81,9 @@ static __always_inline bool is_up(struct tcp_sock *tp) {
     return (state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT) && tp->srtt_us;
 }
 
-// Sums over all subflows of the connection; a count of 0 for plain TCP.
-static __always_inline struct paths paths_of(struct tcp_sock *tp) {
-    struct paths all = {unknown_zero, unknown_zero, unknown_zero, unknown_zero, unknown_zero, unknown_zero};
-    if (!tp->is_mptcp)
-        return all;
+// Shows `look` every subflow of an MPTCP connection that is up; `into` is handed on to it.
+static __always_inline void each_subflow(struct tcp_sock *tp, void (*look)(void *into, const struct path *path),
+                                         void *into) {
     struct walk walk = subflows_of(tp);
     struct bpf_iter_num turn;
     bpf_iter_num_new(&turn, 0, MOST_PATHS);
@@ -96,9 +94,20 @@ static __always_inline struct paths paths_of(struct tcp_sock *tp) {
         if (!is_up(other))
             continue;
         struct path path = path_from(other);
-        add(&all, &path);
+        look(into, &path);
     }
     bpf_iter_num_destroy(&turn);
+}
+
+static __always_inline void add_to(void *all, const struct path *path) {
+    add(all, path);
+}
+
+// Sums over all subflows of the connection; a count of 0 for plain TCP.
+static __always_inline struct paths paths_of(struct tcp_sock *tp) {
+    struct paths all = {unknown_zero, unknown_zero, unknown_zero, unknown_zero, unknown_zero, unknown_zero};
+    if (tp->is_mptcp)
+        each_subflow(tp, add_to, &all);
     return all;
 }
 
@@ -161,5 +170,45 @@ SEC("struct_ops/undo_cwnd")
 __u32 BPF_PROG(undo, struct sock *sk) {
     return tcp_reno_undo_cwnd(sk);
 }
+
+static __always_inline u32 halved(struct sock *sk) {
+    return tcp_reno_ssthresh(sk);
+}
+
+// A whole algorithm: NAMED is `.name = ` and the kernel's name for it; PER_ACK(tp, all, self) what it adds to its window per
+// acknowledged packet, in 2^-32 packets; AFTER_LOSS(sk) what it leaves of the window. A subflow that is alone, and
+// plain TCP, are the kernel's reno.
+#define COUPLED(NAMED, PER_ACK, AFTER_LOSS)                                       \
+    SEC("struct_ops/cong_avoid")                                                  \
+    void BPF_PROG(avoid, struct sock *sk, __u32 ack, __u32 acked) {               \
+        struct tcp_sock *tp = tcp_of(sk);                                         \
+        acked = to_avoid_with(tp, acked);                                         \
+        if (!acked)                                                               \
+            return;                                                               \
+        struct paths all = paths_of(tp);                                          \
+        struct path self = path_from(tp);                                         \
+        if (all.count > 1)                                                        \
+            grow(tp, PER_ACK(tp, &all, &self), acked);                            \
+        else                                                                      \
+            tcp_reno_cong_avoid(sk, ack, acked);                                  \
+    }                                                                             \
+                                                                                  \
+    SEC("struct_ops/ssthresh")                                                    \
+    __u32 BPF_PROG(cut, struct sock *sk) {                                        \
+        remember_loss(tcp_of(sk));                                                \
+        return AFTER_LOSS(sk);                                                    \
+    }                                                                             \
+                                                                                  \
+    SEC(".struct_ops")                                                            \
+    struct tcp_congestion_ops ops = {                                             \
+        .init = (void *)start,                                                    \
+        .ssthresh = (void *)cut,                                                  \
+        .cong_avoid = (void *)avoid,                                              \
+        .set_state = (void *)state,                                               \
+        .in_ack_event = (void *)every_ack,                                        \
+        .undo_cwnd = (void *)undo,                                                \
+        NAMED,                                                                    \
+        .flags = TCP_CONG_NON_RESTRICTED,                                         \
+    }
 
 #endif
