@@ -68,6 +68,7 @@ def network_plan(
         queue_bytes=queue_bytes,
         loss=loss,
         ecn_pkts=np.full(ports, link.ecn_pkts, np.uint32),
+        random_pkts=np.zeros(ports, np.uint32),
         far_node=np.array([end for each in topology.links for end in (each.b, each.a)], np.uint32),
         nic_ip=np.array([int(ipaddress.IPv4Address(nic.ip)) for nic in topology.nics], np.uint32),
         nic_attach_node=np.array([nic.switch for nic in topology.nics], np.uint32),

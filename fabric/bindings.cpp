@@ -19,13 +19,14 @@ std::vector<PortConfig> ports_of(const nb::object& plan) {
   const auto bytes = column<std::uint64_t>(plan, "queue_bytes");
   const auto loss = column<double>(plan, "loss");
   const auto marks = column<std::uint32_t>(plan, "ecn_pkts");
+  const auto random = column<std::uint32_t>(plan, "random_pkts");
   if (delays.size() != rates.size() || pkts.size() != rates.size() || bytes.size() != rates.size() ||
-      loss.size() != rates.size() || marks.size() != rates.size()) {
+      loss.size() != rates.size() || marks.size() != rates.size() || random.size() != rates.size()) {
     throw std::invalid_argument("network plan: the ports' columns differ in length");
   }
   std::vector<PortConfig> ports(rates.size());
   for (std::size_t i = 0; i < ports.size(); ++i) {
-    ports[i] = {rates[i], delays[i], pkts[i], bytes[i], threshold(loss[i]), marks[i]};
+    ports[i] = {rates[i], delays[i], pkts[i], bytes[i], threshold(loss[i]), marks[i], random[i]};
   }
   return ports;
 }
@@ -59,6 +60,7 @@ Policy policy_of(const std::string& name) {
   if (name == "hashed") return Policy::hashed;
   if (name == "ecmp") return Policy::ecmp;
   if (name == "scatter") return Policy::scatter;
+  if (name == "valiant") return Policy::valiant;
   throw std::invalid_argument("the fabric knows no routing policy '" + name + "'");
 }
 
@@ -75,16 +77,20 @@ class VirtualFabric {
  public:
   explicit VirtualFabric(const nb::object& plan) : network_(network_config(plan)) {}
 
-  PacketId inject(Time when, NicId source, std::uint32_t size_bytes, const FiveTuple& flow, Ecn ecn) {
-    if (source >= network_.nics().size()) throw std::invalid_argument("there is no such NIC");
+  PacketId inject(Time when, NicId source, std::uint16_t size_bytes, const FiveTuple& flow, Ecn ecn) {
+    if (source >= network_.router().nics().size()) throw std::invalid_argument("there is no such NIC");
     network_.run_until(when, *this);
-    const NicId destination = network_.find_nic(flow.dst);
+    const NicId destination = network_.router().find_nic(flow.dst);
     if (destination == kNone) throw std::invalid_argument("no host has the destination address");
     const PacketId id = network_.pool().acquire();
     if (id == kNone) throw std::length_error("every packet descriptor is in use");
-    network_.pool()[id].size_bytes = size_bytes;
-    network_.pool()[id].ecn = ecn;
-    network_.inject(id, source, destination, flow_hash(flow), when, *this);
+    Packet& packet = network_.pool()[id];
+    packet.kind = Kind::packet;
+    packet.size_bytes = size_bytes;
+    packet.ecn = ecn;
+    packet.owner = destination;
+    packet.take(network_.router().path(source, destination, flow_hash(flow)));
+    network_.inject(id, when, *this);
     return id;
   }
 
@@ -94,7 +100,8 @@ class VirtualFabric {
     return std::exchange(log_, {});
   }
 
-  void deliver(PacketId id, NicId nic, Time due) { finish(id, nic, due, false); }
+  void deliver(PacketId id, Time due) { finish(id, network_.pool()[id].owner, due, false); }
+  void alarm(PacketId, Time) {}
   void dropped(PacketId id, PortId port, Time when) { finish(id, port, when, true); }
 
   Network& network() { return network_; }
@@ -114,7 +121,7 @@ void bind_virtual(nb::module_& module) {
       .def(nb::init<const nb::object&>(), "plan"_a)
       .def(
           "inject",
-          [](VirtualFabric& self, Time when_ps, NicId nic, std::uint32_t size_bytes,
+          [](VirtualFabric& self, Time when_ps, NicId nic, std::uint16_t size_bytes,
              const std::tuple<std::uint32_t, std::uint32_t, std::uint8_t, std::uint16_t, std::uint16_t>& flow,
              std::uint8_t ecn) {
             const auto& [src, dst, proto, sport, dport] = flow;
@@ -160,22 +167,44 @@ void bind_virtual(nb::module_& module) {
       });
 }
 
-// Exposed so that a test can hold the Calendar against a sorted list.
+// Exposed so that a test can hold the Calendar against a sorted list: events are numbers.
+class NumberedCalendar {
+ public:
+  NumberedCalendar(int width_log2, int slots_log2) : pool_(std::size_t{1} << 16), calendar_(width_log2, slots_log2) {}
+
+  void push(Time due, std::uint32_t what) {
+    const PacketId id = pool_.acquire();
+    if (id == kNone) throw std::length_error("too many events");
+    pool_[id].due = due;
+    pool_[id].owner = what;
+    calendar_.push(pool_, id);
+  }
+
+  std::vector<std::pair<Time, std::uint32_t>> pop_until(Time limit) {
+    std::vector<std::pair<Time, std::uint32_t>> out;
+    while (true) {
+      const PacketId id = calendar_.pop_until(pool_, limit, [](PacketId) {});
+      if (id == kNone) return out;
+      out.emplace_back(pool_[id].due, pool_[id].owner);
+      pool_.release(id);
+    }
+  }
+
+  [[nodiscard]] Time next_due() const { return calendar_.next_due(pool_); }
+  [[nodiscard]] std::size_t size() const { return calendar_.size(); }
+
+ private:
+  PacketPool pool_;
+  Calendar calendar_;
+};
+
 void bind_calendar(nb::module_& module) {
-  nb::class_<Calendar>(module, "Calendar")
+  nb::class_<NumberedCalendar>(module, "Calendar")
       .def(nb::init<int, int>(), "width_log2"_a, "slots_log2"_a)
-      .def("push", &Calendar::push, "due"_a, "what"_a)
-      .def("next_due", &Calendar::next_due)
-      .def("__len__", &Calendar::size)
-      .def(
-          "pop_until",
-          [](Calendar& self, Time limit) {
-            std::vector<std::pair<Time, std::uint32_t>> out;
-            Event event{};
-            while (self.pop_until(limit, event)) out.emplace_back(event.due, event.what);
-            return out;
-          },
-          "limit"_a);
+      .def("push", &NumberedCalendar::push, "due"_a, "what"_a)
+      .def("next_due", &NumberedCalendar::next_due)
+      .def("__len__", &NumberedCalendar::size)
+      .def("pop_until", &NumberedCalendar::pop_until, "limit"_a);
 }
 
 }  // namespace
@@ -226,4 +255,5 @@ NB_MODULE(_core, module) {
   fabric::bind_realtime(module);
   fabric::bind_traffic(module);
   fabric::bind_sockets(module);
+  fabric::bind_simulation(module);
 }

@@ -35,5 +35,6 @@ void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::
 void bind_realtime(nb::module_& module);
 void bind_traffic(nb::module_& module);
 void bind_sockets(nb::module_& module);
+void bind_simulation(nb::module_& module);
 
 }  // namespace fabric

@@ -22,7 +22,7 @@ class NetworkPlan:
 
     `loss` is the probability that a packet is lost on the wire behind a port, in [0, 1), drawn by a generator
     of each port's own (`seed` and the port's number). `ecn_pkts`: an ECN-capable packet that finds as many
-    packets queued is marked; 0 marks none.
+    packets queued is marked; 0 marks none. `random_pkts`: so many last places of a queue are given by chance.
     """
 
     rate_bps: npt.NDArray[np.int64]
@@ -31,6 +31,7 @@ class NetworkPlan:
     queue_bytes: npt.NDArray[np.uint64]
     loss: npt.NDArray[np.float64]
     ecn_pkts: npt.NDArray[np.uint32]
+    random_pkts: npt.NDArray[np.uint32]
     far_node: npt.NDArray[np.uint32]
     nic_ip: npt.NDArray[np.uint32]
     nic_attach_node: npt.NDArray[np.uint32]

@@ -1,8 +1,9 @@
-// The event queue: a calendar of equal time slots (Brown, CACM 1988) with a heap for what lies beyond
-// its horizon. Pushing and popping cost O(1) while most events fall inside the horizon.
+// The event queue: a calendar of equal time slots (Brown, CACM 1988) with a heap for what lies beyond its
+// horizon. An event is a packet descriptor with its due time in it; a slot is a list through descriptors, so
+// the calendar itself is one index a slot, and reading ahead in it brings the packets into the cache.
 //
-// Events with equal due times leave in the order they were pushed. An event pushed with a due time
-// that has already been passed is the next to leave: it is late, never lost.
+// Events with equal due times leave in the order they were pushed. An event pushed with a due time that has
+// already been passed is the next to leave: it is late, never lost.
 #pragma once
 
 #include <algorithm>
@@ -10,92 +11,94 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/packet.hpp"
 #include "core/units.hpp"
 
 namespace fabric {
-
-struct Event {
-  Time due;
-  std::uint32_t what;
-};
 
 class Calendar {
  public:
   // 2^slots_log2 slots of 2^width_log2 ps each.
   Calendar(int width_log2, int slots_log2)
       : width_log2_(width_log2),
-        slots_(std::size_t{1} << slots_log2),
+        slots_(std::size_t{1} << slots_log2, kNone),
         occupied_(std::max<std::size_t>(1, slots_.size() / 64), 0) {}
 
-  void push(Time due, std::uint32_t what) {
-    ++size_;
-    const std::int64_t slot = due >> width_log2_;
-    if (slot <= current_) {
-      insert_into_current(Event{due, what});
-    } else if (within_horizon(slot)) {
-      append(slot, Event{due, what});
+  // The descriptor's due time is set.
+  void push(PacketPool& pool, PacketId id) {
+    Packet& packet = pool[id];
+    const std::int64_t slot = packet.due >> width_log2_;
+    if (slot <= current_) [[unlikely]] {
+      insert_into_batch({packet.due, id});
+    } else if (slot - current_ < static_cast<std::int64_t>(slots_.size())) [[likely]] {
+      link(packet, id, slot);
     } else {
-      beyond_.push_back(Far{Event{due, what}, far_order_++});
+      beyond_.push_back({packet.due, far_order_++, id});
       std::push_heap(beyond_.begin(), beyond_.end(), later);
     }
+    ++size_;
   }
 
-  // Takes the earliest event due at or before `limit`. `limit` must not decrease between calls.
-  bool pop_until(Time limit, Event& out) {
-    while (true) {
-      auto& slot = slots_[index(current_)];
-      if (cursor_ < slot.size()) {
-        if (slot[cursor_].due > limit) return false;
-        out = slot[cursor_++];
-        --size_;
-        return true;
-      }
-      if (!advance(limit >> width_log2_)) return false;
+  // Takes the earliest event due at or before `limit`, kNone where there is none. `limit` must not decrease
+  // between calls. `expecting(id)` is told of events some time before they leave.
+  template <class Expecting>
+  PacketId pop_until(PacketPool& pool, Time limit, Expecting expecting) {
+    while (cursor_ == batch_.size()) {
+      if (!advance(pool, limit >> width_log2_)) return kNone;
+      for (const Entry& entry : batch_) expecting(entry.id);
     }
+    const Entry& entry = batch_[cursor_];
+    if (entry.due > limit) return kNone;
+    ++cursor_;
+    --size_;
+    return entry.id;
   }
 
   // Due time of the earliest event, kNever when there is none.
-  [[nodiscard]] Time next_due() const {
-    const auto& now = slots_[index(current_)];
-    if (cursor_ < now.size()) return now[cursor_].due;
+  [[nodiscard]] Time next_due(const PacketPool& pool) const {
+    if (cursor_ < batch_.size()) return batch_[cursor_].due;
     const std::int64_t next = next_occupied();
-    if (next < 0) return beyond_.empty() ? kNever : beyond_.front().event.due;
-    const auto& slot = slots_[index(next)];
-    return std::min_element(slot.begin(), slot.end(), earlier)->due;
+    if (next < 0) return beyond_.empty() ? kNever : beyond_.front().due;
+    Time earliest = kNever;
+    for (PacketId id = slots_[index(next)]; id != kNone; id = pool[id].next_in_slot) {
+      earliest = std::min(earliest, pool[id].due);
+    }
+    return earliest;
   }
 
   [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
+  // Slots are taken out together until there are this many events: their packets are fetched side by side.
+  static constexpr std::size_t kBatch = 12;
+
+  struct Entry {
+    Time due;
+    PacketId id;
+  };
   struct Far {
-    Event event;
+    Time due;
     std::uint64_t order;
+    PacketId id;
   };
 
-  static bool earlier(const Event& a, const Event& b) { return a.due < b.due; }
-  static bool later(const Far& a, const Far& b) {
-    return a.event.due != b.event.due ? a.event.due > b.event.due : a.order > b.order;
-  }
+  static bool earlier(const Entry& a, const Entry& b) { return a.due < b.due; }
+  static bool later(const Far& a, const Far& b) { return a.due != b.due ? a.due > b.due : a.order > b.order; }
 
   [[nodiscard]] std::size_t index(std::int64_t slot) const {
     return static_cast<std::size_t>(slot) & (slots_.size() - 1);
   }
 
-  // Of a slot that is not behind the current one.
-  [[nodiscard]] bool within_horizon(std::int64_t slot) const {
-    return slot - current_ < static_cast<std::int64_t>(slots_.size());
-  }
-
-  void append(std::int64_t slot, const Event& event) {
+  void link(Packet& packet, PacketId id, std::int64_t slot) {
     const std::size_t i = index(slot);
-    slots_[i].push_back(event);
+    packet.next_in_slot = slots_[i];
+    slots_[i] = id;
     occupied_[i / 64] |= std::uint64_t{1} << (i % 64);
   }
 
-  void insert_into_current(const Event& event) {
-    auto& slot = slots_[index(current_)];
-    const auto begin = slot.begin() + static_cast<std::ptrdiff_t>(cursor_);
-    slot.insert(std::upper_bound(begin, slot.end(), event, earlier), event);
+  void insert_into_batch(const Entry& entry) {
+    const auto begin = batch_.begin() + static_cast<std::ptrdiff_t>(cursor_);
+    batch_.insert(std::upper_bound(begin, batch_.end(), entry, earlier), entry);
   }
 
   // Absolute number of the next slot after the current one that holds events, -1 when none does.
@@ -104,7 +107,7 @@ class Calendar {
     const std::size_t words = occupied_.size();
     const std::size_t start = index(current_ + 1);
     for (std::size_t step = 0; step <= words; ++step) {
-      const std::size_t word = (start / 64 + step) % words;
+      const std::size_t word = (start / 64 + step) & (words - 1);
       std::uint64_t bits = occupied_[word];
       if (step == 0) bits &= ~std::uint64_t{0} << (start % 64);
       if (step == words) bits &= (std::uint64_t{1} << (start % 64)) - 1;
@@ -116,58 +119,66 @@ class Calendar {
     return -1;
   }
 
-  // Moves to the next slot with events, no further than `last`. False when there is none up to there.
-  bool advance(std::int64_t last) {
-    if (current_ >= last) return false;
-    clear_current();
-    const std::int64_t next = next_occupied();
-    const std::int64_t far =
-        beyond_.empty() ? std::int64_t{-1} : beyond_.front().event.due >> width_log2_;
-    std::int64_t target = last;
-    if (next >= 0) target = std::min(target, next);
-    if (far >= 0) target = std::min(target, far);
-    current_ = target;
-    pull_in();
-    auto& slot = slots_[index(current_)];
-    occupied_[index(current_) / 64] &= ~(std::uint64_t{1} << (index(current_) % 64));
-    sort(slot);
-    return current_ < last || !slot.empty();
+  // Fills the batch from the next slots with events, none later than `last`. False when there are none.
+  bool advance(PacketPool& pool, std::int64_t last) {
+    batch_.clear();
+    cursor_ = 0;
+    while (batch_.size() < kBatch && current_ < last) {
+      const std::int64_t next = next_occupied();
+      const std::int64_t far = beyond_.empty() ? std::int64_t{-1} : beyond_.front().due >> width_log2_;
+      std::int64_t target = last;
+      if (next >= 0) target = std::min(target, next);
+      if (far >= 0) target = std::min(target, far);
+      current_ = target;
+      if (!beyond_.empty()) pull_in(pool);
+      take_current(pool);
+    }
+    return !batch_.empty();
   }
 
-  void clear_current() {
-    slots_[index(current_)].clear();
-    cursor_ = 0;
+  // A slot's list has its last event first.
+  void take_current(PacketPool& pool) {
+    const std::size_t i = index(current_);
+    const std::size_t first = batch_.size();
+    for (PacketId id = slots_[i]; id != kNone; id = pool[id].next_in_slot) batch_.push_back({pool[id].due, id});
+    if (batch_.size() == first) return;
+    slots_[i] = kNone;
+    occupied_[i / 64] &= ~(std::uint64_t{1} << (i % 64));
+    std::reverse(batch_.begin() + static_cast<std::ptrdiff_t>(first), batch_.end());
+    sort_from(first);
+  }
+
+  void sort_from(std::size_t first) {
+    if (batch_.size() - first > 32) {
+      std::stable_sort(batch_.begin() + static_cast<std::ptrdiff_t>(first), batch_.end(), earlier);
+      return;
+    }
+    for (std::size_t i = first + 1; i < batch_.size(); ++i) {
+      const Entry entry = batch_[i];
+      std::size_t j = i;
+      for (; j > first && entry.due < batch_[j - 1].due; --j) batch_[j] = batch_[j - 1];
+      batch_[j] = entry;
+    }
   }
 
   // Events the horizon has reached move from the heap into their slots.
-  void pull_in() {
-    while (!beyond_.empty() && within_horizon(beyond_.front().event.due >> width_log2_)) {
-      const Event event = beyond_.front().event;
+  void pull_in(PacketPool& pool) {
+    const std::int64_t horizon = current_ + static_cast<std::int64_t>(slots_.size());
+    while (!beyond_.empty() && beyond_.front().due >> width_log2_ < horizon) {
+      const PacketId id = beyond_.front().id;
       std::pop_heap(beyond_.begin(), beyond_.end(), later);
       beyond_.pop_back();
-      append(event.due >> width_log2_, event);
-    }
-  }
-
-  static void sort(std::vector<Event>& slot) {
-    if (slot.size() > 32) {
-      std::stable_sort(slot.begin(), slot.end(), earlier);
-      return;
-    }
-    for (std::size_t i = 1; i < slot.size(); ++i) {
-      const Event event = slot[i];
-      std::size_t j = i;
-      for (; j > 0 && event.due < slot[j - 1].due; --j) slot[j] = slot[j - 1];
-      slot[j] = event;
+      link(pool[id], id, pool[id].due >> width_log2_);
     }
   }
 
   int width_log2_;
-  std::vector<std::vector<Event>> slots_;
-  std::vector<std::uint64_t> occupied_;  // never set for the current slot
+  std::vector<PacketId> slots_;
+  std::vector<std::uint64_t> occupied_;
   std::vector<Far> beyond_;
+  std::vector<Entry> batch_;  // of all slots up to the current one, in order
   std::uint64_t far_order_ = 0;
-  std::int64_t current_ = 0;
+  std::int64_t current_ = -1;
   std::size_t cursor_ = 0;
   std::size_t size_ = 0;
 };

@@ -17,20 +17,22 @@ namespace fabric {
 // hashed: one hash of the flow picks the whole path among all shortest ones (RipL).
 // ecmp:   every switch hashes the flow with a seed of its own (a real switch).
 // scatter: every packet takes one of all shortest paths, each as likely as another.
-enum class Policy : std::uint8_t { hashed, ecmp, scatter };
+// valiant: one hash picks a switch that has hosts, and the path leads by way of it (Valiant and Brebner, 1981).
+enum class Policy : std::uint8_t { hashed, ecmp, scatter, valiant };
 
 struct GroupMember {
   PortId port;
   std::uint32_t paths;  // shortest paths from the far end of `port` to the destination's switch
 };
 
-// A host's attachment: its address, the switch it is plugged into and the two ports between them.
+// A host's attachment: its address, the switch it is plugged into and the two ports between them. A host that
+// forwards is its own attachment, and has no such ports (kNone).
 struct Nic {
   std::uint32_t ip = 0;
   NodeId attach_node = 0;
   std::uint32_t attach = 0;  // column of the forwarding table
-  PortId uplink = 0;
-  PortId downlink = 0;
+  PortId uplink = kNone;
+  PortId downlink = kNone;
 };
 
 class ForwardingTable {
@@ -68,19 +70,19 @@ class ForwardingTable {
   std::vector<GroupMember> members_;
 };
 
-// `hashed`, `scatter`: walks down to the path of this rank in the sorted list of all shortest paths, a hop at a
-// time; what remains of the rank travels in the packet.
-inline PortId next_by_rank(std::span<const GroupMember> group, std::uint32_t& rank) {
+// The path of this rank in the sorted list of all shortest ones is unranked a hop at a time: a member with n
+// paths beyond it stands for n consecutive ranks.
+inline const GroupMember& by_rank(std::span<const GroupMember> group, std::uint32_t& rank) {
   for (const auto& member : group) {
-    if (rank < member.paths) return member.port;
+    if (rank < member.paths) return member;
     rank -= member.paths;
   }
-  return kNone;
+  return group.back();
 }
 
-inline PortId next_by_hash(std::span<const GroupMember> group, std::uint32_t flow_hash, std::uint32_t seed) {
-  if (group.size() == 1) return group.front().port;
-  return group[mix(flow_hash, seed) % group.size()].port;
+inline const GroupMember& by_hash(std::span<const GroupMember> group, std::uint32_t flow_hash, std::uint32_t seed) {
+  if (group.size() == 1) return group.front();
+  return group[mix(flow_hash, seed) % group.size()];
 }
 
 // Finds a NIC by address: open addressing, built once.

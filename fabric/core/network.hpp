@@ -1,9 +1,10 @@
 // All links and switches of one network, driven by whoever owns the clock.
 //
-// The owner injects packets at NICs and asks for everything due up to an instant; deliveries, drops and
+// The owner injects packets at hosts and asks for everything due up to an instant; deliveries, drops and
 // unroutable packets are handed to `Hosts`, which must provide
-//     void deliver(PacketId, NicId, Time due);      // the last bit reached the host
-//     void dropped(PacketId, PortId, Time when);    // queue full, link cut, lost on the wire, or no route behind
+//     void deliver(PacketId, Time due);            // the last bit reached the host
+//     void dropped(PacketId, PortId, Time when);   // queue full, link cut, lost on the wire, or (kNone) no path
+//     void alarm(PacketId, Time due);              // what `ring_at` asked for
 // and then own the packet (release it, or inject it again). Nothing here knows which clock it is.
 #pragma once
 
@@ -14,10 +15,10 @@
 #include <vector>
 
 #include "core/calendar.hpp"
-#include "core/forwarding.hpp"
 #include "core/packet.hpp"
 #include "core/port.hpp"
 #include "core/random.hpp"
+#include "core/router.hpp"
 
 namespace fabric {
 
@@ -42,138 +43,150 @@ struct Totals {
 class Network {
  public:
   explicit Network(NetworkConfig config)
-      : pool_(checked(config).max_packets), calendar_(calendar_for(config.ports)), nics_(std::move(config.nics)),
-        nic_table_(nics_), table_(std::move(config.table)), policy_(config.policy), seed_(config.seed),
-        random_(config.seed, kNone) {
+      : pool_(checked(config).max_packets), calendar_(calendar_for(config.ports)),
+        router_(std::move(config.nics), config.far_nodes, std::move(config.table), config.policy, config.seed) {
     ports_.reserve(config.ports.size());
     for (std::size_t i = 0; i < config.ports.size(); ++i) {
       ports_.emplace_back(config.ports[i], config.far_nodes[i], Random(config.seed, static_cast<PortId>(i)));
+      watch_wires_ = watch_wires_ || ports_.back().may_lose();
     }
   }
 
-  // Offers a packet to a NIC's transmit queue at time `now`. Its size and ECN field are already set.
+  // Offers a packet to the first port of its path at time `now`. All of it is set but its time.
   template <class Hosts>
-  void inject(PacketId id, NicId source, NicId destination, std::uint32_t hash, Time now, Hosts& hosts) {
-    Packet& packet = pool_[id];
-    packet.injected = now;
-    packet.flow_hash = hash;
-    packet.destination = destination;
-    if (policy_ != Policy::ecmp) {
-      const auto paths = table_.paths(nics_[source].attach_node, nics_[destination].attach);
-      packet.path_rank = paths <= 1 ? 0 : policy_ == Policy::hashed ? mix(hash, seed_) % paths : random_.below(paths);
-    }
+  void inject(PacketId id, Time now, Hosts& hosts) {
     ++totals_.injected;
-    send(id, nics_[source].uplink, now, hosts);
+    if (pool_[id].hops == 0) [[unlikely]] {
+      ++totals_.dropped;
+      hosts.dropped(id, kNone, now);
+      return;
+    }
+    send(id, now, hosts);
+  }
+
+  // Hands the descriptor back at this time. It is an alarm from now on, until it is released.
+  void ring_at(PacketId id, Time when) {
+    pool_[id].kind = Kind::alarm;
+    pool_[id].due = when;
+    calendar_.push(pool_, id);
   }
 
   // Carries out everything due up to and including `limit`, in order.
   template <class Hosts>
   void run_until(Time limit, Hosts& hosts) {
-    Event event{};
-    while (calendar_.pop_until(limit, event)) arrive(event.what, event.due, hosts);
+    const auto expecting = [this](PacketId id) {
+      const Packet& packet = pool_[id];
+      if (packet.kind == Kind::packet && !packet.on_last_hop()) ports_[packet.ports[packet.hop + 1U]].prefetch();
+    };
+    for (PacketId id = calendar_.pop_until(pool_, limit, expecting); id != kNone;
+         id = calendar_.pop_until(pool_, limit, expecting)) {
+      if (pool_[id].kind == Kind::packet) [[likely]] {
+        arrive(id, hosts);
+      } else {
+        hosts.alarm(id, pool_[id].due);
+      }
+    }
   }
 
   // Brings all queues and counters to `now`, for reading.
   void settle(Time now) {
-    for (Port& port : ports_) port.advance(pool_, now);
+    for (Port& port : ports_) port.advance(now);
   }
 
-  void set_port_up(PortId port, bool up, Time now) { ports_.at(port).set_up(up, pool_, now); }
+  void set_port_up(PortId port, bool up, Time now) {
+    ports_.at(port).set_up(up, now);
+    watch_wires_ = true;
+  }
+  void set_port_rate(PortId port, std::int64_t rate_bps) { ports_.at(port).set_rate(checked_rate(rate_bps)); }
   void restart_max_queues() {
     for (Port& port : ports_) port.restart_max_queue();
   }
 
-  [[nodiscard]] Time next_due() const { return calendar_.next_due(); }
-  [[nodiscard]] NicId find_nic(std::uint32_t ip) const { return nic_table_.find(ip); }
-  [[nodiscard]] const std::vector<Nic>& nics() const { return nics_; }
+  [[nodiscard]] Time next_due() const { return calendar_.next_due(pool_); }
   [[nodiscard]] const std::vector<Port>& ports() const { return ports_; }
+  [[nodiscard]] Port& port(PortId id) { return ports_[id]; }
   [[nodiscard]] const Totals& totals() const { return totals_; }
+  [[nodiscard]] const Router& router() const { return router_; }
+  [[nodiscard]] Router& router() { return router_; }
   PacketPool& pool() { return pool_; }
 
  private:
   template <class Hosts>
-  void arrive(PacketId id, Time now, Hosts& hosts) {
+  void arrive(PacketId id, Hosts& hosts) {
     Packet& packet = pool_[id];
-    Port& port = ports_[packet.port];
     ++totals_.hops;
+    if (watch_wires_ && !survives(packet)) [[unlikely]] {
+      hosts.dropped(id, packet.port(), packet.due);
+      return;
+    }
+    if (packet.on_last_hop()) {
+      ++totals_.delivered;
+      hosts.deliver(id, packet.due);
+      return;
+    }
+    ++packet.hop;
+    send(id, packet.due, hosts);
+  }
+
+  // Cut links and random loss are noticed at the far end of the wire.
+  bool survives(const Packet& packet) {
+    Port& port = ports_[packet.port()];
     if (port.was_cut(packet)) {
       port.count_cut();
       ++totals_.dropped;
-      hosts.dropped(id, packet.port, now);
-      return;
+      return false;
     }
-    port.advance(pool_, now);
-    if (port.loses()) {
-      ++totals_.lost;
-      hosts.dropped(id, packet.port, now);
-      return;
-    }
-    const Nic& nic = nics_[packet.destination];
-    if (packet.port == nic.downlink) {
-      ++totals_.delivered;
-      hosts.deliver(id, packet.destination, now);
-      return;
-    }
-    const PortId next = next_port(packet, port.far_node(), nic);
-    if (next == kNone) {
-      ++totals_.dropped;
-      hosts.dropped(id, packet.port, now);
-      return;
-    }
-    send(id, next, now, hosts);
-  }
-
-  // kNone where the destination cannot be reached (the other plane of a dual-homed network).
-  PortId next_port(Packet& packet, NodeId node, const Nic& nic) const {
-    if (node == nic.attach_node) return nic.downlink;
-    const auto group = table_.group(node, nic.attach);
-    if (group.empty()) return kNone;
-    return policy_ == Policy::ecmp ? next_by_hash(group, packet.flow_hash, switch_seed(seed_, node))
-                                   : next_by_rank(group, packet.path_rank);
+    if (!port.loses()) return true;
+    port.advance(packet.due);
+    ++totals_.lost;
+    return false;
   }
 
   template <class Hosts>
-  void send(PacketId id, PortId to, Time now, Hosts& hosts) {
-    pool_[id].port = to;
-    const Time due = ports_[to].enqueue(pool_, id, now);
-    if (due == kNever) {
+  void send(PacketId id, Time now, Hosts& hosts) {
+    Packet& packet = pool_[id];
+    const PortId to = packet.port();
+    if (!ports_[to].enqueue(packet, now)) [[unlikely]] {
       ++totals_.dropped;
       hosts.dropped(id, to, now);
       return;
     }
-    calendar_.push(due, id);
+    calendar_.push(pool_, id);
+  }
+
+  static std::int64_t checked_rate(std::int64_t rate_bps) {
+    if (rate_bps <= 0) throw std::invalid_argument("a port's rate must be above 0 bit/s");
+    return rate_bps;
   }
 
   static const NetworkConfig& checked(const NetworkConfig& config) {
     if (config.ports.size() != config.far_nodes.size()) throw std::invalid_argument("one far node a port");
     for (const auto& port : config.ports) {
-      if (port.rate_bps <= 0) throw std::invalid_argument("a port's rate must be above 0 bit/s");
+      checked_rate(port.rate_bps);
       if (port.delay < 0) throw std::invalid_argument("a port's delay must not be negative");
-    }
-    for (const auto& nic : config.nics) {
-      if (nic.uplink >= config.ports.size() || nic.downlink >= config.ports.size()) {
-        throw std::invalid_argument("a NIC names a port that does not exist");
-      }
     }
     return config;
   }
 
-  // Slots of an eighth of the fastest port's 1500-byte time: few events share one.
+  // As many slots as packets may be on their way, so that few events share one, and wide enough that a full
+  // queue lies within the horizon.
   static Calendar calendar_for(const std::vector<PortConfig>& ports) {
-    std::int64_t fastest = 1'000'000;
-    for (const auto& port : ports) fastest = std::max(fastest, port.rate_bps);
-    const auto slot = static_cast<std::uint64_t>(1500 * 8 * kSecond / fastest / 8);
-    return Calendar(static_cast<int>(std::bit_width(slot | 1U)) - 1, 12);
+    Time longest = kMicrosecond;
+    std::size_t packets = 64;
+    for (const auto& port : ports) {
+      const std::uint32_t most = std::min(port.limit_pkts != 0 ? port.limit_pkts : 128U, 1024U);
+      longest = std::max(longest, (most + 1) * (1500 * 8 * kSecond / port.rate_bps) + port.delay);
+      packets += most;
+    }
+    const int slots_log2 = std::clamp(static_cast<int>(std::bit_width(packets)), 10, 20);
+    const auto slot = static_cast<std::uint64_t>(longest) >> slots_log2;
+    return Calendar(static_cast<int>(std::bit_width(slot)), slots_log2);
   }
 
   PacketPool pool_;
   Calendar calendar_;
-  std::vector<Nic> nics_;
-  NicTable nic_table_;
-  ForwardingTable table_;
-  Policy policy_;
-  std::uint32_t seed_;
-  Random random_;  // of `scatter`
+  Router router_;
+  bool watch_wires_ = false;  // some link may lose packets, or was cut
   std::vector<Port> ports_;
   Totals totals_;
 };

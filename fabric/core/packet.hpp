@@ -1,7 +1,14 @@
-// A packet inside the fabric: a descriptor of one cache line. What it carries (a frame of a real host,
-// or a segment of a simulated one) is the hosts' business and is found by the same PacketId.
+// What the fabric moves: a descriptor of one cache line. What a packet carries (a frame of a real host, or a
+// segment of a simulated one) is the hosts' business and is found by the same PacketId.
+//
+// The ports it will pass stand in the descriptor itself, and so does what the calendar needs: a hop touches
+// the packet's line and the next port's, and nothing else that is not there already.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/units.hpp"
@@ -13,17 +20,45 @@ namespace fabric {
 // the ECT codepoints, and a queue may then turn that into "congestion experienced".
 enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
 
+// An alarm is the hosts' own: it comes due, and is handed back to them.
+enum class Kind : std::uint8_t { packet, alarm };
+
+// The ports from a host to another, in order. The longest: up and down a tree of three layers by way of a
+// switch elsewhere (Valiant), or a server-centric network of five levels.
+struct Path {
+  static constexpr std::size_t kMostHops = 10;
+
+  std::array<PortId, kMostHops> ports{};
+  std::uint8_t hops = 0;
+
+  [[nodiscard]] bool add(PortId port) {
+    if (hops == kMostHops) return false;
+    ports[hops++] = port;
+    return true;
+  }
+  [[nodiscard]] bool empty() const { return hops == 0; }
+  [[nodiscard]] std::span<const PortId> span() const { return {ports.data(), hops}; }
+};
+
 struct alignas(64) Packet {
-  Time departure = 0;            // its last bit leaves the port it is in
-  Time injected = 0;             // when its host handed it over
-  std::uint32_t size_bytes = 0;  // as counted against rates and byte limits
-  std::uint32_t flow_hash = 0;
-  std::uint32_t path_rank = 0;  // `hashed`, `scatter`: which of the remaining shortest paths
-  NicId destination = 0;
-  PortId port = 0;
-  PacketId next_in_port = kNone;
-  std::uint32_t port_epoch = 0;
+  Time due = 0;  // when it arrives at the far end of the port it is in; an alarm, when it rings
+  PacketId next_in_slot = kNone;
+  std::uint32_t owner = 0;  // the hosts' own number: of the NIC, the subflow, the alarm
+  std::array<PortId, Path::kMostHops> ports{};
+  std::uint16_t size_bytes = 0;  // as counted against rates and byte limits
+  std::uint16_t epoch = 0;       // of the port it is in
+  std::uint8_t hop = 0;
+  std::uint8_t hops = 0;
   Ecn ecn = Ecn::not_ect;
+  Kind kind = Kind::packet;
+
+  void take(const Path& path) {
+    ports = path.ports;
+    hop = 0;
+    hops = path.hops;
+  }
+  [[nodiscard]] PortId port() const { return ports[hop]; }
+  [[nodiscard]] bool on_last_hop() const { return hop + 1 == hops; }
 };
 static_assert(sizeof(Packet) == 64);
 
@@ -44,6 +79,7 @@ class PacketPool {
   void release(PacketId id) { free_.push_back(id); }
 
   Packet& operator[](PacketId id) { return packets_[id]; }
+  const Packet& operator[](PacketId id) const { return packets_[id]; }
   [[nodiscard]] std::size_t in_use() const { return used_ - free_.size(); }
   [[nodiscard]] std::size_t capacity() const { return packets_.capacity(); }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "core/packet.hpp"
 #include "core/random.hpp"
@@ -22,6 +23,7 @@ struct PortConfig {
   std::uint64_t limit_bytes = 0;
   std::uint64_t loss_below = 0;  // a packet is lost on the wire if a random 64-bit number is below this
   std::uint32_t mark_pkts = 0;   // an ECN-capable packet that finds as many queued is marked
+  std::uint32_t random_pkts = 0;  // the last so many places of the queue are given by chance
 };
 
 struct PortCounters {
@@ -33,105 +35,175 @@ struct PortCounters {
   std::uint32_t max_queue_pkts = 0;
 };
 
-class Port {
+class alignas(64) Port {
  public:
   Port(const PortConfig& config, NodeId far_node, Random random)
-      : config_(config), far_node_(far_node), random_(random), ps_per_byte_(kPsBits % config.rate_bps == 0 ? kPsBits / config.rate_bps : 0) {}
+      : delay_(config.delay), config_(config), random_(random), far_node_(far_node) {
+    configure(config);
+    grow();
+  }
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+  Port(Port&&) = default;
+  Port& operator=(Port&&) = delete;
+  ~Port() = default;
 
-  // Accepts the packet and returns its arrival time at the far end, or kNever when the queue is full
-  // or the link is down. Drop-tail; the packet in transmission counts as queued. Marks by the length the
-  // packet finds, as DCTCP's switches do (Alizadeh et al., SIGCOMM 2010, section 3.1).
-  Time enqueue(PacketPool& pool, PacketId id, Time now) {
-    advance(pool, now);
-    Packet& packet = pool[id];
-    if (!up_ || !admits(packet.size_bytes)) {
-      ++counters_.drops;
-      return kNever;
+  // Accepts the packet, sets when it arrives at the far end, and tells whether it did: the queue may be full
+  // or the link down. The packet in transmission counts as queued. Marks by the length the packet finds, as
+  // DCTCP's switches do (Alizadeh et al., SIGCOMM 2010, section 3.1).
+  [[nodiscard]] bool enqueue(Packet& packet, Time now) {
+    advance(now);
+    if (queued_ >= limit_pkts_ || (special_ && !admits(packet))) [[unlikely]] {
+      ++drops_;
+      return false;
     }
-    if (config_.mark_pkts != 0 && queued_pkts_ >= config_.mark_pkts) mark(packet);
-    packet.departure = std::max(now, busy_until_) + transmission_time(packet.size_bytes);
-    packet.next_in_port = kNone;
-    packet.port_epoch = epoch_;
-    busy_until_ = packet.departure;
-    (head_ == kNone ? head_ : pool[tail_].next_in_port) = id;
-    tail_ = id;
-    queued_bytes_ += packet.size_bytes;
-    counters_.max_queue_pkts = std::max(counters_.max_queue_pkts, ++queued_pkts_);
-    return packet.departure + config_.delay;
+    if (queued_ > mask_) [[unlikely]] grow();
+    if (special_) accepted_bytes_ += packet.size_bytes;
+    const Time start = std::max(now, busy_until_);
+    busy_until_ = start + transmission_time(packet.size_bytes);
+    ring_[(departed_ + queued_) & mask_] = {busy_until_, packet.size_bytes};
+    max_queue_ = std::max(max_queue_, ++queued_);
+    packet.due = busy_until_ + delay_;
+    packet.epoch = epoch_;
+    return true;
   }
 
   // Brings queue and counters to `now`: what has departed by then is no longer queued.
-  void advance(PacketPool& pool, Time now) {
-    while (head_ != kNone && pool[head_].departure <= now) {
-      const Packet& packet = pool[head_];
-      ++counters_.tx_packets;
-      counters_.tx_bytes += packet.size_bytes;
-      queued_bytes_ -= packet.size_bytes;
-      --queued_pkts_;
-      head_ = packet.next_in_port;
+  void advance(Time now) {
+    while (queued_ != 0) {
+      const Departure& first = ring_[departed_ & mask_];
+      if (first.at > now) break;
+      tx_bytes_ += first.bytes;
+      ++departed_;
+      --queued_;
     }
   }
 
   // A cut loses what is queued and what is on the wire; the packets find out at their arrival.
-  void set_up(bool up, PacketPool& pool, Time now) {
-    advance(pool, now);
+  void set_up(bool up, Time now) {
+    advance(now);
     if (up == up_) return;
     up_ = up;
+    special_ = special_ || !up;
     if (up) return;
     ++epoch_;
-    head_ = tail_ = kNone;
-    queued_pkts_ = 0;
-    queued_bytes_ = 0;
+    cut_ += queued_;
+    departed_ += queued_;
+    queued_ = 0;
+    accepted_bytes_ = tx_bytes_;
     busy_until_ = now;
   }
 
-  [[nodiscard]] bool was_cut(const Packet& packet) const { return packet.port_epoch != epoch_; }
-  void count_cut() { ++counters_.drops; }
+  // From now on what arrives is sent at another rate; what is queued keeps its times.
+  void set_rate(std::int64_t rate_bps) {
+    config_.rate_bps = rate_bps;
+    configure(config_);
+  }
+
+  [[nodiscard]] bool was_cut(const Packet& packet) const { return packet.epoch != epoch_; }
+  void count_cut() { ++drops_; }
 
   // Whether the packet that has crossed the wire was lost on it. To be asked once a packet.
   bool loses() {
     if (config_.loss_below == 0 || random_.next() >= config_.loss_below) return false;
-    ++counters_.losses;
+    ++losses_;
     return true;
   }
+  [[nodiscard]] bool may_lose() const { return config_.loss_below != 0; }
 
-  void restart_max_queue() { counters_.max_queue_pkts = queued_pkts_; }
+  void restart_max_queue() { max_queue_ = queued_; }
 
   [[nodiscard]] Time transmission_time(std::uint32_t bytes) const {
-    return ps_per_byte_ != 0 ? bytes * ps_per_byte_ : bytes * kPsBits / config_.rate_bps;
+    return ps_per_byte_ != 0 ? Time{bytes} * ps_per_byte_ : bytes * kPsBits / config_.rate_bps;
   }
+  // When the packet in front has left. There must be one.
+  [[nodiscard]] Time first_departure() const { return ring_[departed_ & mask_].at; }
   [[nodiscard]] NodeId far_node() const { return far_node_; }
-  [[nodiscard]] std::uint32_t queued_pkts() const { return queued_pkts_; }
-  [[nodiscard]] std::uint64_t queued_bytes() const { return queued_bytes_; }
-  [[nodiscard]] const PortCounters& counters() const { return counters_; }
+  [[nodiscard]] std::uint32_t queued_pkts() const { return queued_; }
+  [[nodiscard]] std::uint64_t queued_bytes() const {
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < queued_; ++i) bytes += ring_[(departed_ + i) & mask_].bytes;
+    return bytes;
+  }
+  [[nodiscard]] PortCounters counters() const {
+    return {departed_ - cut_, tx_bytes_, drops_, losses_, marks_, max_queue_};
+  }
   [[nodiscard]] bool is_up() const { return up_; }
+  void prefetch() const { __builtin_prefetch(this); }
 
  private:
   static constexpr Time kPsBits = 8 * kSecond;  // picoseconds a byte takes at 1 bit/s
 
-  [[nodiscard]] bool admits(std::uint32_t size_bytes) const {
-    if (config_.limit_pkts != 0 && queued_pkts_ >= config_.limit_pkts) return false;
-    return config_.limit_bytes == 0 || queued_bytes_ + size_bytes <= config_.limit_bytes;
+  static constexpr std::uint64_t kLeastRing = 8;
+
+  struct Departure {
+    Time at;
+    std::uint32_t bytes;
+  };
+
+  void configure(const PortConfig& config) {
+    const std::int64_t per_byte = kPsBits / config.rate_bps;
+    ps_per_byte_ = kPsBits % config.rate_bps == 0 && per_byte < kNone ? static_cast<std::uint32_t>(per_byte) : 0;
+    limit_pkts_ = config.limit_pkts != 0 ? config.limit_pkts : kNone;
+    special_ = !up_ || config.limit_bytes != 0 || config.mark_pkts != 0 || config.random_pkts != 0;
+  }
+
+  // Everything but a limit in packets. Marks what it lets in.
+  [[nodiscard]] bool admits(Packet& packet) {
+    if (!up_) return false;
+    if (config_.limit_bytes != 0 && accepted_bytes_ - tx_bytes_ + packet.size_bytes > config_.limit_bytes) return false;
+    if (config_.random_pkts != 0 && unlucky()) return false;
+    if (config_.mark_pkts != 0 && queued_ >= config_.mark_pkts) mark(packet);
+    return true;
+  }
+
+  // Of the last n places the i-th is refused with probability i / (n + 1): flows that send in step (phase
+  // effects: Floyd and Jacobson, 1992) then do not lose in step.
+  [[nodiscard]] bool unlucky() {
+    const std::uint32_t n = config_.random_pkts;
+    if (limit_pkts_ - queued_ > n) return false;
+    return random_.below(n + 1) <= n - (limit_pkts_ - queued_);
   }
 
   void mark(Packet& packet) {
     if (packet.ecn == Ecn::not_ect || packet.ecn == Ecn::ce) return;
     packet.ecn = Ecn::ce;
-    ++counters_.marks;
+    ++marks_;
   }
 
+  void grow() {
+    const std::uint64_t size = storage_.empty() ? kLeastRing : 2 * storage_.size();
+    std::vector<Departure> wider(size);
+    for (std::uint32_t i = 0; i < queued_; ++i) wider[(departed_ + i) & (size - 1)] = ring_[(departed_ + i) & mask_];
+    storage_ = std::move(wider);
+    ring_ = storage_.data();
+    mask_ = static_cast<std::uint32_t>(size - 1);
+  }
+
+  // One cache line, all that most hops need.
   Time busy_until_ = 0;
-  PacketId head_ = kNone;
-  PacketId tail_ = kNone;
-  std::uint32_t queued_pkts_ = 0;
-  std::uint32_t epoch_ = 0;
-  std::uint64_t queued_bytes_ = 0;
-  PortConfig config_;
-  NodeId far_node_;
-  Random random_;
+  Departure* ring_ = nullptr;
+  std::uint64_t departed_ = 0;
+  std::uint64_t tx_bytes_ = 0;
+  Time delay_;
+  std::uint32_t queued_ = 0;
+  std::uint32_t mask_ = 0;
+  std::uint32_t limit_pkts_ = kNone;
+  std::uint32_t max_queue_ = 0;
+  std::uint32_t ps_per_byte_ = 0;  // 0 where it is not a whole number
+  std::uint16_t epoch_ = 0;
+  bool special_ = false;
   bool up_ = true;
-  Time ps_per_byte_;  // 0 where it is not a whole number
-  PortCounters counters_;
+  // The rest.
+  std::vector<Departure> storage_;
+  std::uint64_t cut_ = 0;
+  std::uint64_t accepted_bytes_ = 0;  // kept where a limit in bytes needs it
+  std::uint64_t drops_ = 0;
+  std::uint64_t losses_ = 0;
+  std::uint64_t marks_ = 0;
+  PortConfig config_;
+  Random random_;
+  NodeId far_node_;
 };
 
 }  // namespace fabric

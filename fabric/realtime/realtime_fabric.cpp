@@ -35,7 +35,7 @@ timespec to_timespec(std::int64_t ns) { return {ns / kNsPerSecond, ns % kNsPerSe
 RealtimeFabric::RealtimeFabric(NetworkConfig config, std::vector<HostEnd> ends, RealtimeOptions options)
     : options_(options), network_(std::move(config)), ends_(std::move(ends)),
       frames_(network_.pool().capacity()), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd") {
-  if (ends_.size() != network_.nics().size()) throw std::invalid_argument("one host end a NIC");
+  if (ends_.size() != network_.router().nics().size()) throw std::invalid_argument("one host end a NIC");
   for (NicId nic = 0; nic < ends_.size(); ++nic) {
     const auto ifindex = static_cast<std::size_t>(ends_[nic].ifindex);
     if (ifindex >= nic_of_ifindex_.size()) nic_of_ifindex_.resize(ifindex + 1, kNone);
@@ -128,7 +128,7 @@ void RealtimeFabric::accept(const ReceivedFrame& received, Time at) {
     ++health_.not_ipv4;
     return;
   }
-  const NicId destination = network_.find_nic(flow->dst);
+  const NicId destination = network_.router().find_nic(flow->dst);
   if (destination == kNone) {
     ++health_.no_such_host;
     return;
@@ -141,10 +141,14 @@ void RealtimeFabric::accept(const ReceivedFrame& received, Time at) {
   FrameSlot& slot = frames_[id];
   slot.length = static_cast<std::uint16_t>(received.bytes.size() - FrameSlot::kHeader);
   std::copy(received.bytes.begin(), received.bytes.end(), slot.bytes.begin());
-  network_.pool()[id].size_bytes = slot.length;
-  network_.pool()[id].ecn = ecn_of(slot.frame());
+  Packet& packet = network_.pool()[id];
+  packet.kind = Kind::packet;
+  packet.size_bytes = slot.length;
+  packet.ecn = ecn_of(slot.frame());
+  packet.owner = destination;
+  packet.take(network_.router().path(source, destination, flow_hash(*flow)));
   const Time stamped = (received.realtime_ns - real_epoch_ns_) * kNanosecond;
-  network_.inject(id, source, destination, flow_hash(*flow), std::clamp(stamped, Time{0}, at), *this);
+  network_.inject(id, std::clamp(stamped, Time{0}, at), *this);
 }
 
 void RealtimeFabric::advance_to(Time at) {
@@ -167,8 +171,9 @@ void RealtimeFabric::sample_queues(Time at) {
   health_.sampling_ns += clock_ns(CLOCK_MONOTONIC) - start_ns;
 }
 
-void RealtimeFabric::deliver(PacketId id, NicId nic, Time due) {
+void RealtimeFabric::deliver(PacketId id, Time due) {
   FrameSlot& slot = frames_[id];
+  const NicId nic = network_.pool()[id].owner;
   std::copy(ends_[nic].mac.begin(), ends_[nic].mac.end(), slot.frame());
   if (network_.pool()[id].ecn == Ecn::ce) mark_ce(slot.frame());
   batch_.add(ends_[nic].ifindex, slot);

@@ -104,7 +104,8 @@ class RealtimeFabric {
   void on_thread(Work work);
 
   // Network's Hosts:
-  void deliver(PacketId id, NicId nic, Time due);
+  void deliver(PacketId id, Time due);
+  void alarm(PacketId, Time) {}  // asks for none
   void dropped(PacketId id, PortId port, Time when);
 
   RealtimeOptions options_;

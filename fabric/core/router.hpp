@@ -1,0 +1,124 @@
+// Paths from host to host: which ports a packet passes under a policy.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "core/forwarding.hpp"
+#include "core/packet.hpp"
+#include "core/random.hpp"
+
+namespace fabric {
+
+class Router {
+ public:
+  Router(std::vector<Nic> nics, std::vector<NodeId> far_nodes, ForwardingTable table, Policy policy, std::uint32_t seed)
+      : nics_(std::move(nics)), by_address_(nics_), far_nodes_(std::move(far_nodes)), table_(std::move(table)),
+        policy_(policy), seed_(seed), random_(seed, kNone) {
+    for (const Nic& nic : nics_) columns_.push_back({nic.attach_node, nic.attach});
+    for (const Nic& nic : nics_) {
+      for (const PortId port : {nic.uplink, nic.downlink}) {
+        if (port != kNone && port >= far_nodes_.size()) throw std::invalid_argument("a NIC names a port that does not exist");
+      }
+    }
+  }
+
+  // The path of a packet whose flow hashes to `hash`; empty where there is none (the other plane of a dual-homed
+  // network). Under `scatter` another for every call.
+  [[nodiscard]] Path path(NicId source, NicId destination, std::uint32_t hash) {
+    const Nic& from = nics_[source];
+    const Nic& to = nics_[destination];
+    switch (policy_) {
+      case Policy::ecmp:
+        return joined(from, to, [&](Path& path) { return walk_ecmp(path, from.attach_node, to, hash); });
+      case Policy::valiant:
+        return joined(from, to, [&](Path& path) { return walk_valiant(path, from.attach_node, to, hash); });
+      case Policy::scatter:
+        return joined(from, to, [&](Path& path) { return walk(path, from.attach_node, to.attach_node, to.attach, any()); });
+      case Policy::hashed:
+        break;
+    }
+    return joined(from, to, [&](Path& path) {
+      return walk(path, from.attach_node, to.attach_node, to.attach, mix(hash, seed_));
+    });
+  }
+
+  // The `rank`-th shortest path, counted modulo how many there are.
+  [[nodiscard]] Path path_of_rank(NicId source, NicId destination, std::uint32_t rank) const {
+    const Nic& from = nics_[source];
+    const Nic& to = nics_[destination];
+    return joined(from, to, [&](Path& path) { return walk(path, from.attach_node, to.attach_node, to.attach, rank); });
+  }
+  [[nodiscard]] std::uint32_t paths(NicId source, NicId destination) const {
+    const Nic& from = nics_[source];
+    const Nic& to = nics_[destination];
+    return from.attach_node == to.attach_node ? 1 : table_.paths(from.attach_node, to.attach);
+  }
+
+  [[nodiscard]] bool per_packet() const { return policy_ == Policy::scatter; }
+  [[nodiscard]] NicId find_nic(std::uint32_t ip) const { return by_address_.find(ip); }
+  [[nodiscard]] const std::vector<Nic>& nics() const { return nics_; }
+
+ private:
+  struct Column {
+    NodeId node;
+    std::uint32_t attach;
+  };
+
+  [[nodiscard]] std::uint32_t any() { return static_cast<std::uint32_t>(random_.next() >> 32); }
+
+  static void append(Path& path, PortId port) {
+    if (!path.add(port)) throw std::length_error("a path passes more than 10 links, which is what a packet can hold");
+  }
+
+  template <class Walk>
+  [[nodiscard]] Path joined(const Nic& from, const Nic& to, Walk walk_to) const {
+    Path path;
+    if (from.uplink != kNone) append(path, from.uplink);
+    if (!walk_to(path)) return {};
+    if (to.downlink != kNone) append(path, to.downlink);
+    return path;
+  }
+
+  // Along the path of this rank. False where the target cannot be reached.
+  bool walk(Path& path, NodeId node, NodeId target, std::uint32_t attach, std::uint32_t rank) const {
+    if (node == target) return true;
+    const std::uint32_t paths = table_.paths(node, attach);
+    if (paths == 0) return false;
+    for (rank %= paths; node != target; node = far_nodes_[path.ports[path.hops - 1U]]) {
+      append(path, by_rank(table_.group(node, attach), rank).port);
+    }
+    return true;
+  }
+
+  bool walk_ecmp(Path& path, NodeId node, const Nic& to, std::uint32_t hash) const {
+    while (node != to.attach_node) {
+      const auto group = table_.group(node, to.attach);
+      if (group.empty()) return false;
+      append(path, by_hash(group, hash, switch_seed(seed_, node)).port);
+      node = far_nodes_[path.ports[path.hops - 1U]];
+    }
+    return true;
+  }
+
+  // Two ranks of their own, one for either leg.
+  bool walk_valiant(Path& path, NodeId node, const Nic& to, std::uint32_t hash) const {
+    const Column& by = columns_[mix(hash, seed_) % columns_.size()];
+    const std::uint32_t first = mix(hash, seed_ ^ 0x56414C31U);
+    const std::uint32_t second = mix(hash, seed_ ^ 0x56414C32U);
+    return walk(path, node, by.node, by.attach, first) && walk(path, by.node, to.attach_node, to.attach, second);
+  }
+
+  std::vector<Nic> nics_;
+  NicTable by_address_;
+  std::vector<NodeId> far_nodes_;
+  ForwardingTable table_;
+  std::vector<Column> columns_;  // of each NIC
+  Policy policy_;
+  std::uint32_t seed_;
+  Random random_;  // of `scatter`
+};
+
+}  // namespace fabric

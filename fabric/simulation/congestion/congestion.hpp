@@ -1,0 +1,40 @@
+// Congestion control as its papers write it: what an acknowledged packet adds to a window, and what is left of
+// one after a loss. A new one is a file beside this and a line in `kCongestionControls` (registry.hpp).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace fabric {
+
+// What the subflows of a connection know of each other. Windows in packets, times in seconds.
+struct PathState {
+  double window = 0;
+  double rtt_s = 0;
+  double since_loss = 0;    // packets acknowledged since the last loss
+  double between_loss = 0;  // and between the last two
+};
+
+using Paths = std::span<const PathState>;
+
+inline constexpr double kLeastWindow = 2.0;  // after a loss
+
+struct CongestionControl {
+  std::string_view name;
+  double (*increase)(Paths, std::size_t i);    // packets a packet acknowledged, beyond slow start
+  double (*after_loss)(Paths, std::size_t i);  // the window
+  bool by_share_of_marks = false;              // backs off by how many packets are marked (RFC 8257)
+};
+
+inline double reno_increase(Paths paths, std::size_t i) { return 1.0 / paths[i].window; }
+inline double half(Paths paths, std::size_t i) { return std::max(kLeastWindow, paths[i].window / 2); }
+
+inline double total_window(Paths paths) {
+  double total = 0;
+  for (const PathState& path : paths) total += path.window;
+  return total;
+}
+
+}  // namespace fabric

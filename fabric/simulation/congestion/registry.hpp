@@ -1,0 +1,22 @@
+// All congestion controls of the simulator, by the names of engines/congestion.py.
+#pragma once
+
+#include <array>
+#include <stdexcept>
+#include <string>
+
+#include "simulation/congestion/lia.hpp"
+#include "simulation/congestion/reno.hpp"
+
+namespace fabric {
+
+inline constexpr std::array kCongestionControls{&kReno, &kLia};
+
+inline const CongestionControl& congestion_control(std::string_view name) {
+  for (const CongestionControl* known : kCongestionControls) {
+    if (known->name == name) return *known;
+  }
+  throw std::invalid_argument("the simulator knows no congestion control '" + std::string(name) + "'");
+}
+
+}  // namespace fabric

@@ -1,0 +1,46 @@
+// How simulated end hosts are set up, and the flows between them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/units.hpp"
+#include "simulation/congestion/congestion.hpp"
+
+namespace fabric {
+
+struct TransportOptions {
+  std::uint16_t payload_bytes = 1448;  // of a full segment
+  std::uint16_t header_bytes = 66;     // Ethernet, IP, TCP with timestamps
+  std::uint16_t ack_bytes = 66;
+  double initial_window = 10;
+  double initial_ssthresh = 0;  // packets; 0: none
+  Time initial_rto = 1 * kSecond;
+  Time min_rto = 200 * kMillisecond;
+  Time max_rto = 120 * kSecond;
+  Time delayed_ack = 0;  // 0: every segment is acknowledged at once
+  bool sack = true;
+  bool ecn = false;
+  bool ack_at_once = false;  // acknowledgements take no path and no time
+  bool reinject = true;
+  std::uint32_t dup_threshold = 3;
+  std::uint32_t nic_queue_pkts = 100;     // of a host: senders wait for room, acknowledgements do not
+  std::uint32_t send_buffer_pkts = 0;     // of a connection; 0: no limit
+  std::uint32_t receive_buffer_pkts = 0;  // of a connection; 0: no limit
+};
+
+struct SubflowConfig {
+  std::uint32_t source = 0;  // NICs
+  std::uint32_t destination = 0;
+  std::uint32_t hash = 0;  // of its five-tuple
+  std::uint32_t back_hash = 0;
+};
+
+struct FlowConfig {
+  std::uint64_t size_bytes = 0;  // 0: as long as the simulation lasts
+  Time start = 0;
+  const CongestionControl* congestion_control = nullptr;
+  std::vector<SubflowConfig> subflows;
+};
+
+}  // namespace fabric

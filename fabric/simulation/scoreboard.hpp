@@ -1,0 +1,183 @@
+// What a sender knows of the segments between the first unacknowledged and the last sent: RFC 6675's scoreboard.
+//
+// A segment is sacked, lost (and perhaps sent again) or simply under way. Losses are seen by what arrives in
+// spite of having been sent later: of originals by sequence number, of what was sent again by the order of
+// transmissions, which acknowledgements echo.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "simulation/segment.hpp"
+
+namespace fabric {
+
+class Scoreboard {
+ public:
+  [[nodiscard]] Seq una() const { return una_; }
+  [[nodiscard]] Seq next() const { return next_; }
+  [[nodiscard]] std::uint32_t outstanding() const { return next_ - una_; }
+  // Packets thought to be in the network (RFC 6675, section 4).
+  [[nodiscard]] std::uint32_t pipe() const { return outstanding() - sacked_ - lost_ + resent_; }
+  [[nodiscard]] bool something_lost() const { return lost_ > resent_; }
+  [[nodiscard]] std::uint32_t sacked() const { return sacked_; }
+  [[nodiscard]] Seq dsn(Seq seq) const { return at(seq).dsn; }
+
+  // A new segment is sent, which carries this part of the connection's data. Returns its number.
+  Seq send_new(Seq dsn, std::uint32_t order) {
+    if (outstanding() == ring_.size()) grow();
+    at(next_) = {dsn, order, 0};
+    return next_++;
+  }
+
+  // The first lost segment not sent again since. There must be one.
+  Seq resend(std::uint32_t order) {
+    Seq seq = resend_from_;
+    while ((at(seq).flags & (kLost | kResent)) != kLost) ++seq;
+    resend_from_ = seq + 1;
+    at(seq).flags = kLost | kResent;
+    at(seq).order = order;
+    ++resent_;
+    resent_log_.push_back({seq, order});
+    return seq;
+  }
+
+  // Everything below `seq` has arrived. Returns how many of it nobody had heard of before.
+  std::uint32_t acknowledge(Seq seq) {
+    std::uint32_t fresh = 0;
+    for (; una_ != seq; ++una_) fresh += forget(at(una_)) ? 1 : 0;
+    if (before(resend_from_, una_)) resend_from_ = una_;
+    if (before(judged_, una_)) judged_ = una_;
+    if (before(sacked_end_, una_)) sacked_end_ = una_;
+    return fresh;
+  }
+
+  // The receiver holds these. Returns how many are news. `reordered` is told how far behind the highest known
+  // each of those was that had not been thought lost.
+  template <class Reordered>
+  std::uint32_t sack(SackBlock block, Reordered reordered) {
+    std::uint32_t fresh = 0;
+    if (before(block.first, una_)) block.first = una_;
+    if (before(next_, block.end)) block.end = next_;
+    for (Seq seq = block.first; before(seq, block.end); ++seq) {
+      Entry& entry = at(seq);
+      if ((entry.flags & kSacked) != 0) continue;
+      if (before(seq, sacked_end_) && (entry.flags & kResent) == 0) reordered(sacked_end_ - seq);
+      forget(entry);
+      entry.flags = kSacked;
+      ++sacked_;
+      ++fresh;
+    }
+    if (before(sacked_end_, block.end)) sacked_end_ = block.end;
+    return fresh;
+  }
+
+  // Segments with `threshold` sacked ones above them are lost (RFC 6675, section 4, IsLost), and resent ones
+  // after which `threshold` transmissions were made before one that arrived.
+  void judge(std::uint32_t threshold, std::uint32_t delivered_order) {
+    if (sacked_ >= threshold) {
+      const Seq end = below_sacked(threshold);
+      for (; before(judged_, end); ++judged_) lose(judged_);
+    }
+    while (!resent_log_.empty() && resent_log_[log_head_].order + threshold <= delivered_order) {
+      const Resent& resent = resent_log_[log_head_];
+      if (!before(resent.seq, una_) && at(resent.seq).order == resent.order) lose_again(resent.seq);
+      if (++log_head_ == resent_log_.size()) clear_log();
+    }
+  }
+
+  // After a timeout nothing is thought to be in the network.
+  void lose_all() {
+    for (Seq seq = una_; seq != next_; ++seq) {
+      Entry& entry = at(seq);
+      if ((entry.flags & kSacked) != 0) continue;
+      entry.flags = kLost;
+    }
+    lost_ = outstanding() - sacked_;
+    resent_ = 0;
+    resend_from_ = una_;
+    judged_ = next_;
+    clear_log();
+  }
+
+  template <class Each>
+  void each_unacknowledged(Each each) const {
+    for (Seq seq = una_; seq != next_; ++seq) {
+      if ((at(seq).flags & kSacked) == 0) each(at(seq).dsn);
+    }
+  }
+
+ private:
+  static constexpr std::uint8_t kSacked = 1, kLost = 2, kResent = 4;
+
+  struct Entry {
+    Seq dsn;
+    std::uint32_t order;
+    std::uint8_t flags;
+  };
+  struct Resent {
+    Seq seq;
+    std::uint32_t order;
+  };
+
+  static bool before(Seq a, Seq b) { return static_cast<std::int32_t>(a - b) < 0; }
+  Entry& at(Seq seq) { return ring_[seq & (ring_.size() - 1)]; }
+  [[nodiscard]] const Entry& at(Seq seq) const { return ring_[seq & (ring_.size() - 1)]; }
+
+  // Takes a segment out of all counts. False where it had been sacked.
+  bool forget(const Entry& entry) {
+    sacked_ -= (entry.flags & kSacked) != 0 ? 1 : 0;
+    lost_ -= (entry.flags & kLost) != 0 ? 1 : 0;
+    resent_ -= (entry.flags & kResent) != 0 ? 1 : 0;
+    return (entry.flags & kSacked) == 0;
+  }
+
+  void lose(Seq seq) {
+    Entry& entry = at(seq);
+    if ((entry.flags & (kSacked | kLost)) != 0) return;
+    entry.flags = kLost;
+    ++lost_;
+    if (before(seq, resend_from_)) resend_from_ = seq;
+  }
+
+  void lose_again(Seq seq) {
+    Entry& entry = at(seq);
+    if ((entry.flags & kResent) == 0) return;
+    entry.flags = kLost;
+    --resent_;
+    if (before(seq, resend_from_)) resend_from_ = seq;
+  }
+
+  // The number of the segment that has just `threshold` sacked ones from it on. There are as many.
+  [[nodiscard]] Seq below_sacked(std::uint32_t threshold) const {
+    Seq seq = sacked_end_;
+    for (std::uint32_t seen = 0; seen < threshold;) seen += (at(--seq).flags & kSacked) != 0 ? 1 : 0;
+    return seq;
+  }
+
+  void clear_log() {
+    resent_log_.clear();
+    log_head_ = 0;
+  }
+
+  void grow() {
+    std::vector<Entry> wider(ring_.size() * 2);
+    for (Seq seq = una_; seq != next_; ++seq) wider[seq & (wider.size() - 1)] = at(seq);
+    ring_ = std::move(wider);
+  }
+
+  Seq una_ = 0;
+  Seq next_ = 0;
+  std::uint32_t sacked_ = 0;
+  std::uint32_t lost_ = 0;
+  std::uint32_t resent_ = 0;
+  Seq sacked_end_ = 0;   // one past the highest sacked
+  Seq judged_ = 0;       // all below are sacked or lost, or were so
+  Seq resend_from_ = 0;  // none below waits to be sent again
+  std::size_t log_head_ = 0;
+  std::vector<Resent> resent_log_;  // in the order of transmission
+  std::vector<Entry> ring_ = std::vector<Entry>(8);
+};
+
+}  // namespace fabric

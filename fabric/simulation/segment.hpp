@@ -1,0 +1,34 @@
+// What a simulated packet carries, found by its PacketId: sequence numbers of a subflow and of its connection,
+// counted in segments, and what an acknowledgement says.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "core/units.hpp"
+
+namespace fabric {
+
+using Seq = std::uint32_t;
+
+// Sequence numbers [first, end) that a receiver holds beyond the first it misses (RFC 2018).
+struct SackBlock {
+  Seq first = 0;
+  Seq end = 0;
+};
+
+struct alignas(64) Segment {
+  Time sent = 0;            // an acknowledgement: of the segment it answers (RFC 7323)
+  Seq seq = 0;              // an acknowledgement: the first segment the receiver misses
+  Seq dsn = 0;              // the same of the connection
+  std::uint32_t order = 0;  // which transmission of its subflow it was, or answers
+  Seq window_end = 0;       // an acknowledgement: the connection's first segment without room (kNone: no limit)
+  std::array<SackBlock, 3> blocks{};
+  std::uint8_t block_count = 0;
+  bool is_ack = false;
+  bool marked = false;     // an acknowledgement: what it answers had met congestion
+  bool duplicate = false;  // an acknowledgement: what it answers was there already (RFC 2883)
+};
+static_assert(sizeof(Segment) == 64);
+
+}  // namespace fabric

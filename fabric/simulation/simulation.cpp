@@ -1,0 +1,133 @@
+#include "simulation/simulation.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+namespace fabric {
+
+Simulation::Simulation(NetworkConfig network, TransportOptions options, const std::vector<FlowConfig>& flows)
+    : options_(options), network_(std::move(network)), segments_(network_.pool().capacity()), waiting_(network_.ports().size()) {
+  std::size_t count = 0;
+  for (const FlowConfig& flow : flows) count += flow.subflows.size();
+  connections_.reserve(flows.size());
+  subflows_.reserve(count);
+  paths_.resize(count);
+  for (const FlowConfig& flow : flows) add(flow);
+}
+
+void Simulation::add(const FlowConfig& flow) {
+  const auto number = static_cast<std::uint32_t>(connections_.size());
+  Connection& connection = connections_.emplace_back();
+  connection.first = static_cast<std::uint32_t>(subflows_.size());
+  connection.count = static_cast<std::uint32_t>(flow.subflows.size());
+  connection.control = flow.congestion_control;
+  connection.size_bytes = flow.size_bytes;
+  connection.start = flow.start;
+  if (flow.size_bytes != 0) {
+    const std::uint64_t segments = (flow.size_bytes + options_.payload_bytes - 1) / options_.payload_bytes;
+    if (segments >= kNone / 2) throw std::invalid_argument("a flow has more than 2^31 segments");
+    connection.segments = static_cast<Seq>(segments);
+  }
+  if (options_.receive_buffer_pkts != 0) connection.window_end = options_.receive_buffer_pkts;
+  for (const SubflowConfig& wanted : flow.subflows) {
+    Subflow& subflow = subflows_.emplace_back();
+    subflow.connection = number;
+    subflow.number = static_cast<std::uint32_t>(subflows_.size() - 1 - connection.first);
+    subflow.source = wanted.source;
+    subflow.destination = wanted.destination;
+    subflow.forward = network_.router().path(wanted.source, wanted.destination, wanted.hash);
+    subflow.back = network_.router().path(wanted.destination, wanted.source, wanted.back_hash);
+    if (subflow.forward.empty() || subflow.back.empty()) {
+      throw std::invalid_argument("no path joins the ends of a subflow");
+    }
+    subflow.sender.rto = options_.initial_rto;
+    subflow.sender.ssthresh = options_.initial_ssthresh;
+    subflow.sender.dup_threshold = options_.dup_threshold;
+    paths_[subflows_.size() - 1].window = options_.initial_window;
+  }
+  ring(Alarm::start, number, flow.start);
+}
+
+void Simulation::run_until(Time limit) {
+  network_.run_until(limit, *this);
+  network_.settle(limit);
+}
+
+void Simulation::start(std::uint32_t number, Time now) {
+  Connection& connection = connections_[number];
+  connection.open = true;
+  for (std::uint32_t i = 0; i < connection.count; ++i) send_all(connection.first + i, now);
+}
+
+PacketId Simulation::descriptor() {
+  const PacketId id = network_.pool().acquire();
+  if (id == kNone) throw std::length_error("every packet descriptor is in use: queues or delays are too large");
+  return id;
+}
+
+void Simulation::ring(Alarm what, std::uint32_t owner, Time when) {
+  const PacketId id = descriptor();
+  Packet& packet = network_.pool()[id];
+  packet.owner = owner;
+  packet.size_bytes = static_cast<std::uint16_t>(what);
+  network_.ring_at(id, when);
+}
+
+void Simulation::set(LazyAlarm& alarm, Alarm what, std::uint32_t owner, Time when) {
+  alarm.at = when;
+  if (alarm.pending != kNone && alarm.pending_at <= when) return;
+  const PacketId id = descriptor();
+  alarm.pending = id;
+  alarm.pending_at = when;
+  Packet& packet = network_.pool()[id];
+  packet.owner = owner;
+  packet.size_bytes = static_cast<std::uint16_t>(what);
+  network_.ring_at(id, when);
+}
+
+// Whether it has come to its time. If it was moved since it was set, it is set again.
+bool Simulation::is_due(LazyAlarm& alarm, Alarm what, PacketId id, std::uint32_t owner, Time now) {
+  if (alarm.pending != id) return false;
+  alarm.pending = kNone;
+  if (alarm.at == kNever) return false;
+  if (alarm.at > now) {
+    set(alarm, what, owner, alarm.at);
+    return false;
+  }
+  alarm.at = kNever;
+  return true;
+}
+
+void Simulation::alarm(PacketId id, Time due) {
+  const std::uint32_t owner = network_.pool()[id].owner;
+  const auto what = static_cast<Alarm>(network_.pool()[id].size_bytes);
+  network_.pool().release(id);
+  switch (what) {
+    case Alarm::start:
+      return start(owner, due);
+    case Alarm::nic:
+      return nic_ready(owner, due);
+    case Alarm::retransmission:
+      if (is_due(subflows_[owner].sender.retransmission, what, id, owner, due)) timed_out(owner, due);
+      return;
+    case Alarm::delayed_ack: {
+      Receiver& receiver = subflows_[owner].receiver;
+      if (is_due(receiver.delayed, what, id, owner, due) && receiver.unanswered != 0) {
+        answer(owner, descriptor(), receiver.answer, receiver.last_marked, false, due);
+      }
+      return;
+    }
+  }
+}
+
+void Simulation::deliver(PacketId id, Time due) {
+  const std::uint32_t subflow = network_.pool()[id].owner;
+  if (!segments_[id].is_ack) return received(subflow, id, due);
+  const Segment ack = segments_[id];
+  network_.pool().release(id);
+  acknowledged(subflow, ack, due);
+}
+
+void Simulation::dropped(PacketId id, PortId /*port*/, Time /*when*/) { network_.pool().release(id); }
+
+}  // namespace fabric

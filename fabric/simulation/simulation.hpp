@@ -1,0 +1,83 @@
+// Simulated end hosts on the fabric, in virtual time: the same links, tables and queues as between real hosts.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/network.hpp"
+#include "simulation/connection.hpp"
+#include "simulation/options.hpp"
+#include "simulation/subflow.hpp"
+
+namespace fabric {
+
+class Simulation {
+ public:
+  Simulation(NetworkConfig network, TransportOptions options, const std::vector<FlowConfig>& flows);
+
+  // Everything up to and including this instant.
+  void run_until(Time limit);
+
+  [[nodiscard]] Network& network() { return network_; }
+  [[nodiscard]] const std::vector<Connection>& connections() const { return connections_; }
+  [[nodiscard]] const std::vector<Subflow>& subflows() const { return subflows_; }
+  [[nodiscard]] const PathState& path(std::uint32_t subflow) const { return paths_[subflow]; }
+  [[nodiscard]] const TransportOptions& options() const { return options_; }
+
+ private:
+  friend class Network;
+
+  enum class Alarm : std::uint16_t { start, nic, retransmission, delayed_ack };
+  struct Waiting {  // subflows with something to send and a full queue before them
+    std::uint32_t first = kNone;
+    std::uint32_t last = kNone;
+  };
+
+  // Network's Hosts:
+  void deliver(PacketId id, Time due);
+  void dropped(PacketId id, PortId port, Time when);
+  void alarm(PacketId id, Time due);
+
+  void add(const FlowConfig& flow);
+  void start(std::uint32_t connection, Time now);
+  [[nodiscard]] PacketId descriptor();
+  [[nodiscard]] bool is_full(PortId nic, Time now);
+  void ring(Alarm what, std::uint32_t owner, Time when);
+  void set(LazyAlarm& alarm, Alarm what, std::uint32_t owner, Time when);
+  [[nodiscard]] bool is_due(LazyAlarm& alarm, Alarm what, PacketId id, std::uint32_t owner, Time now);
+
+  // The sender (sender.cpp).
+  void send_all(std::uint32_t subflow, Time now);
+  [[nodiscard]] bool send_one(std::uint32_t subflow, Time now);
+  [[nodiscard]] bool may_send_new(const Connection& connection) const;
+  void transmit(std::uint32_t subflow, Seq seq, Seq dsn, Time now);
+  void wait_for_nic(std::uint32_t subflow, PortId port);
+  void nic_ready(PortId port, Time now);
+  void acknowledged(std::uint32_t subflow, const Segment& ack, Time now);
+  void by_sack(std::uint32_t subflow, const Segment& ack, std::uint32_t fresh);
+  void without_sack(std::uint32_t subflow, const Segment& ack, std::uint32_t fresh, Time now);
+  void open_window(std::uint32_t subflow, std::uint32_t fresh);
+  void heed_marks(std::uint32_t subflow, const Segment& ack, std::uint32_t fresh);
+  void reduce(std::uint32_t subflow);
+  void timed_out(std::uint32_t subflow, Time now);
+  void restart_timer(std::uint32_t subflow, Time now);
+  [[nodiscard]] std::span<const PathState> siblings(const Connection& connection) const {
+    return {paths_.data() + connection.first, connection.count};
+  }
+
+  // The receiver (receiver.cpp).
+  void received(std::uint32_t subflow, PacketId id, Time now);
+  void answer(std::uint32_t subflow, PacketId id, const Segment& segment, bool marked, bool duplicate, Time now);
+  void note_block(Receiver& receiver, Seq seq);
+
+  TransportOptions options_;
+  Network network_;
+  VirtualArray<Segment> segments_;  // of the packet with the same id
+  std::vector<Connection> connections_;
+  std::vector<Subflow> subflows_;
+  std::vector<PathState> paths_;  // of each subflow
+  std::vector<Waiting> waiting_;  // at each port
+};
+
+}  // namespace fabric

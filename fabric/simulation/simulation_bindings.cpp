@@ -1,0 +1,137 @@
+#include <string>
+
+#include "bindings.hpp"
+#include "simulation/congestion/registry.hpp"
+#include "simulation/simulation.hpp"
+
+namespace fabric {
+
+namespace {
+
+// `flows`: (size in bytes, start in ps, congestion control, subflows), a subflow being (source NIC, destination
+// NIC, hash of its five-tuple, hash of its reverse).
+using SubflowTuple = std::tuple<NicId, NicId, std::uint32_t, std::uint32_t>;
+using FlowTuple = std::tuple<std::uint64_t, Time, std::string, std::vector<SubflowTuple>>;
+
+std::vector<FlowConfig> flows_of(const std::vector<FlowTuple>& flows) {
+  std::vector<FlowConfig> out;
+  out.reserve(flows.size());
+  for (const auto& [size_bytes, start, control, subflows] : flows) {
+    FlowConfig& flow = out.emplace_back(FlowConfig{size_bytes, start, &congestion_control(control), {}});
+    for (const auto& [source, destination, hash, back_hash] : subflows) {
+      flow.subflows.push_back({source, destination, hash, back_hash});
+    }
+  }
+  return out;
+}
+
+TransportOptions options_of(const nb::object& options) {
+  TransportOptions out;
+  const auto read = [&](const char* name, auto& field) {
+    field = nb::cast<std::remove_reference_t<decltype(field)>>(options.attr(name));
+  };
+  read("payload_bytes", out.payload_bytes);
+  read("header_bytes", out.header_bytes);
+  read("ack_bytes", out.ack_bytes);
+  read("initial_window", out.initial_window);
+  read("initial_ssthresh", out.initial_ssthresh);
+  read("initial_rto_ps", out.initial_rto);
+  read("min_rto_ps", out.min_rto);
+  read("max_rto_ps", out.max_rto);
+  read("delayed_ack_ps", out.delayed_ack);
+  read("sack", out.sack);
+  read("ecn", out.ecn);
+  read("ack_at_once", out.ack_at_once);
+  read("reinject", out.reinject);
+  read("dup_threshold", out.dup_threshold);
+  read("nic_queue_pkts", out.nic_queue_pkts);
+  read("send_buffer_pkts", out.send_buffer_pkts);
+  read("receive_buffer_pkts", out.receive_buffer_pkts);
+  return out;
+}
+
+nb::dict port_readings(Simulation& self) {
+  std::vector<PortCounters> counters;
+  std::vector<std::uint32_t> queued;
+  for (const Port& port : self.network().ports()) {
+    counters.push_back(port.counters());
+    queued.push_back(port.queued_pkts());
+  }
+  nb::dict out;
+  add_port_counters(out, counters, queued);
+  out["injected"] = self.network().totals().injected;
+  out["delivered"] = self.network().totals().delivered;
+  out["dropped"] = self.network().totals().dropped;
+  out["lost"] = self.network().totals().lost;
+  out["hops"] = self.network().totals().hops;
+  return out;
+}
+
+nb::dict flow_readings(const Simulation& self) {
+  std::vector<std::uint64_t> delivered;
+  std::vector<Time> completed;
+  for (const Connection& connection : self.connections()) {
+    delivered.push_back(connection.delivered_bytes(self.options().payload_bytes));
+    completed.push_back(connection.completed);
+  }
+  nb::dict out;
+  out["delivered_bytes"] = to_array(std::move(delivered));
+  out["completed_ps"] = to_array(std::move(completed));
+  return out;
+}
+
+nb::dict subflow_readings(const Simulation& self) {
+  std::vector<double> window;
+  std::vector<Time> srtt;
+  std::vector<Time> variance;
+  std::vector<std::uint32_t> retransmits;
+  std::vector<std::uint32_t> timeouts;
+  std::vector<std::uint32_t> acked;
+  std::vector<std::uint32_t> unacked;
+  for (std::uint32_t i = 0; i < self.subflows().size(); ++i) {
+    const Sender& sender = self.subflows()[i].sender;
+    window.push_back(self.path(i).window);
+    srtt.push_back(sender.rtt.srtt);
+    variance.push_back(sender.rtt.variance);
+    retransmits.push_back(sender.retransmits);
+    timeouts.push_back(sender.timeouts);
+    acked.push_back(sender.board.una());
+    unacked.push_back(sender.board.outstanding());
+  }
+  nb::dict out;
+  out["window_pkts"] = to_array(std::move(window));
+  out["srtt_ps"] = to_array(std::move(srtt));
+  out["rttvar_ps"] = to_array(std::move(variance));
+  out["retransmits"] = to_array(std::move(retransmits));
+  out["timeouts"] = to_array(std::move(timeouts));
+  out["acked_pkts"] = to_array(std::move(acked));
+  out["unacked_pkts"] = to_array(std::move(unacked));
+  return out;
+}
+
+}  // namespace
+
+void bind_simulation(nb::module_& module) {
+  nb::class_<Simulation>(module, "Simulation")
+      .def(
+          "__init__",
+          [](Simulation* self, const nb::object& plan, const nb::object& options, const std::vector<FlowTuple>& flows) {
+            new (self) Simulation(network_config(plan), options_of(options), flows_of(flows));
+          },
+          "plan"_a, "options"_a, "flows"_a)
+      .def("run_until", &Simulation::run_until, "limit_ps"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("set_port_up", [](Simulation& self, PortId port, bool up, Time now) { self.network().set_port_up(port, up, now); },
+           "port"_a, "up"_a, "now_ps"_a)
+      .def("set_port_rate", [](Simulation& self, PortId port, std::int64_t rate) { self.network().set_port_rate(port, rate); },
+           "port"_a, "rate_bps"_a)
+      .def("ports", port_readings)
+      .def("flows", flow_readings)
+      .def("subflows", subflow_readings)
+      .def("path", [](const Simulation& self, std::uint32_t subflow) {
+            const auto ports = self.subflows().at(subflow).forward.span();
+            return std::vector<PortId>(ports.begin(), ports.end());
+          },
+          "subflow"_a);
+}
+
+}  // namespace fabric

@@ -1,0 +1,88 @@
+// One TCP connection, or one subflow of an MPTCP connection: the state of its sender and of its receiver.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "core/packet.hpp"
+#include "simulation/arrivals.hpp"
+#include "simulation/scoreboard.hpp"
+
+namespace fabric {
+
+enum class Recovery : std::uint8_t { open, fast, timeout };
+
+// RFC 6298, in picoseconds.
+struct RttEstimate {
+  Time srtt = 0;
+  Time variance = 0;
+
+  void sample(Time rtt) {
+    if (srtt == 0) {
+      srtt = rtt;
+      variance = rtt / 2;
+      return;
+    }
+    const Time error = rtt > srtt ? rtt - srtt : srtt - rtt;
+    variance += (error - variance) / 4;
+    srtt += (rtt - srtt) / 8;
+  }
+};
+
+// An alarm that is set, moved and let go more often than it rings: one descriptor in the calendar at most
+// counts, `pending`; what else comes due is stale.
+struct LazyAlarm {
+  Time at = kNever;
+  Time pending_at = kNever;
+  PacketId pending = kNone;
+};
+
+struct Sender {
+  Scoreboard board;
+  double ssthresh = 0;
+  RttEstimate rtt;
+  Time rto = 0;
+  LazyAlarm retransmission;
+  Seq recover = 0;  // recovery ends when all below is acknowledged
+  std::uint32_t transmissions = 0;
+  std::uint32_t delivered_order = 0;  // of the latest transmission known to have arrived
+  std::uint32_t dup_acks = 0;
+  std::uint32_t dup_threshold = 3;
+  Seq resend_next = 0;  // without SACK, after a timeout: what is to be sent again next
+  std::uint32_t retransmits = 0;
+  std::uint32_t timeouts = 0;
+  std::uint8_t backoff = 0;
+  Recovery recovery = Recovery::open;
+  bool limited_by_window = false;
+  bool waiting_for_nic = false;
+  std::uint32_t next_waiting = kNone;
+  // Shares of marked packets (RFC 8257, section 3.3).
+  double alpha = 1.0;
+  Seq alpha_end = 0;
+  Seq reduced_until = 0;  // marks count once a window
+  std::uint32_t acked = 0;
+  std::uint32_t acked_marked = 0;
+};
+
+struct Receiver {
+  Arrivals arrivals;
+  std::array<SackBlock, 3> blocks{};
+  std::uint8_t block_count = 0;
+  bool last_marked = false;
+  std::uint8_t unanswered = 0;  // segments no acknowledgement was sent for
+  Segment answer;               // of the first of those
+  LazyAlarm delayed;
+};
+
+struct Subflow {
+  std::uint32_t connection = 0;
+  std::uint32_t number = 0;  // within it
+  NicId source = kNone;
+  NicId destination = kNone;
+  Path forward;
+  Path back;
+  Sender sender;
+  Receiver receiver;
+};
+
+}  // namespace fabric
