@@ -45,14 +45,8 @@ from engines.emulation.network import FabricNet
 from engines.emulation.path_manager import PathManager
 from engines.emulation.provenance import machine
 from engines.emulation.sock_diag import ReceiveMeter, SocketSampler
-from engines.emulation.traffic import (
-    PlannedFlow,
-    connect_s,
-    default_cc,
-    is_data,
-    planned_flows,
-    subflow_paths,
-)
+from engines.emulation.traffic import connect_s, default_cc, is_data, subflow_paths
+from engines.flows import PlannedFlow, planned_flows
 from engines.network_plan import plan_for
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from fabric.errors import DeadlineError, RefabricError, RunError

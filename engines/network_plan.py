@@ -57,6 +57,8 @@ def network_plan(
     nic_ports = [uplink(nic.link) for nic in topology.nics]
     queue_pkts[nic_ports] = link.nic_queue_pkts
     queue_bytes[nic_ports] = 0
+    random_pkts = np.full(ports, link.random_pkts, np.uint32)
+    random_pkts[nic_ports] = 0
     loss = np.full(ports, link.loss)
     loss[nic_ports] = loss[[downlink(nic.link) for nic in topology.nics]] = 0.0
     position = {node: i for i, node in enumerate(tables.attach)}
@@ -68,7 +70,7 @@ def network_plan(
         queue_bytes=queue_bytes,
         loss=loss,
         ecn_pkts=np.full(ports, link.ecn_pkts, np.uint32),
-        random_pkts=np.zeros(ports, np.uint32),
+        random_pkts=random_pkts,
         far_node=np.array([end for each in topology.links for end in (each.b, each.a)], np.uint32),
         nic_ip=np.array([int(ipaddress.IPv4Address(nic.ip)) for nic in topology.nics], np.uint32),
         nic_attach_node=np.array([nic.switch for nic in topology.nics], np.uint32),

@@ -14,6 +14,12 @@ def _mininet() -> Engine:
     return MininetEngine()
 
 
+def _simulator() -> Engine:
+    from engines.simulation.engine import SimulatorEngine  # noqa: PLC0415
+
+    return SimulatorEngine()
+
+
 def _fake() -> Engine:
     from engines.fake import FakeEngine  # noqa: PLC0415
 
@@ -22,6 +28,7 @@ def _fake() -> Engine:
 
 ENGINES: dict[str, Callable[[], Engine]] = {
     "mininet": _mininet,
+    "simulator": _simulator,
     "fake": _fake,
 }
 

@@ -18,7 +18,7 @@ from typing import Any
 from fabric.errors import UsageError
 
 MAX_SUBFLOWS = 32
-SCHEMA = 3
+SCHEMA = 4
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ class LinkSpec:
     `queue_bytes`, when not 0, limits by bytes instead. `nic_queue_pkts` is the capacity of the
     hosts' own transmit queue, which is a port of the fabric. A frame that enters a link between switches
     is lost at random with probability `loss`. A port marks an ECN-capable packet that finds `ecn_pkts` or
-    more packets queued (RFC 3168), 0 is never.
+    more packets queued (RFC 3168), 0 is never. The last `random_pkts` places of a switch's queue are given by
+    chance, so that flows in step do not lose in step (Floyd and Jacobson, 1992).
     """
 
     rate_mbps: float
@@ -52,6 +53,7 @@ class LinkSpec:
     nic_queue_pkts: int = 100
     loss: float = 0.0
     ecn_pkts: int = 0
+    random_pkts: int = 0
 
     def __post_init__(self) -> None:
         _as_floats(self, "rate_mbps", "delay_us", "loss")
@@ -74,6 +76,51 @@ class TransportSpec:
     @property
     def name(self) -> str:
         return "tcp" if self.subflows == 1 else "mptcp"
+
+
+@dataclass(frozen=True)
+class LinkEvent:
+    """At `t_s` from the start of traffic the link between the nodes called `a` and `b`, both directions, goes
+    to `share` of its rate: 0 is a cut, 1 as before."""
+
+    t_s: float
+    a: str
+    b: str
+    share: float = 0.0
+
+    def __post_init__(self) -> None:
+        _as_floats(self, "t_s", "share")
+
+
+@dataclass(frozen=True)
+class StackSpec:
+    """The stacks of simulated hosts; an emulation's are what its kernel makes them.
+
+    Bytes on the wire are payload and `header_bytes`, an acknowledgement is `ack_bytes`; windows and buffers
+    are in full segments, `ssthresh`, `send_buffer` and `receive_buffer` 0 for none. `acks` is `routed`
+    (packets that take a path) or `at_once` (no path, no time). `replacement` is whether a connection's
+    subflows may be given the same path. Flows start within `start_spread_ms` of each other, at random.
+    The defaults are Linux's, on Ethernet.
+    """
+
+    payload_bytes: int = 1448
+    header_bytes: int = 66
+    ack_bytes: int = 66
+    initial_window: int = 10
+    ssthresh: int = 0
+    min_rto_ms: float = 200.0
+    delayed_ack_ms: float = 40.0
+    sack: bool = True
+    acks: str = "routed"
+    scheduler: str = "min_rtt"
+    reinject: bool = True
+    replacement: bool = True
+    send_buffer: int = 0
+    receive_buffer: int = 0
+    start_spread_ms: float = 0.0
+
+    def __post_init__(self) -> None:
+        _as_floats(self, "min_rto_ms", "delayed_ack_ms", "start_spread_ms")
 
 
 @dataclass(frozen=True)
@@ -123,9 +170,13 @@ class RunSpec:
     seconds: float = 40.0
     seed: int = 1
     sampling: SamplingSpec = field(default_factory=SamplingSpec)
+    stack: StackSpec = field(default_factory=StackSpec)
+    events: tuple[LinkEvent, ...] = ()
 
     def __post_init__(self) -> None:
         _as_floats(self, "warmup_s", "seconds")
+        given = (e if isinstance(e, LinkEvent) else LinkEvent(**e) for e in self.events)
+        object.__setattr__(self, "events", tuple(given))
 
     def as_tcp(self) -> RunSpec:
         """The same with one subflow: points that differ in subflows alone have this in common."""
@@ -144,6 +195,7 @@ class RunSpec:
             "transport": TransportSpec,
             "workload": WorkloadSpec,
             "sampling": SamplingSpec,
+            "stack": StackSpec,
         }
         try:
             return cls(**{k: nested[k](**v) if k in nested else v for k, v in data.items()})

@@ -70,3 +70,39 @@ class TrafficReadings(TypedDict):
     errno: npt.NDArray[np.int32]
     strangers: int
     cpu_s: float
+
+
+class SimulatedCounters(TypedDict):
+    """As Counters, of a simulation."""
+
+    injected: int
+    delivered: int
+    dropped: int
+    lost: int
+    hops: int
+    tx_packets: npt.NDArray[np.uint64]
+    tx_bytes: npt.NDArray[np.uint64]
+    drops: npt.NDArray[np.uint64]
+    losses: npt.NDArray[np.uint64]
+    marks: npt.NDArray[np.uint64]
+    max_queue_pkts: npt.NDArray[np.uint32]
+    queued_pkts: npt.NDArray[np.uint32]
+
+
+class FlowReadings(TypedDict):
+    """Of each simulated flow: payload delivered in order, and when its last byte was (2^63 - 1: not yet)."""
+
+    delivered_bytes: npt.NDArray[np.uint64]
+    completed_ps: npt.NDArray[np.int64]
+
+
+class SubflowReadings(TypedDict):
+    """Of each simulated subflow, connection by connection, at its sender."""
+
+    window_pkts: npt.NDArray[np.float64]
+    srtt_ps: npt.NDArray[np.int64]
+    rttvar_ps: npt.NDArray[np.int64]
+    retransmits: npt.NDArray[np.uint32]
+    timeouts: npt.NDArray[np.uint32]
+    acked_pkts: npt.NDArray[np.uint32]
+    unacked_pkts: npt.NDArray[np.uint32]

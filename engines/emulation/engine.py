@@ -18,8 +18,9 @@ from engines.emulation.isolation import require_root, spawn_inside
 from engines.emulation.lock import emulation_lock
 from engines.emulation.netns import sysctl_path
 from engines.emulation.path_manager_inkernel import MAX_EXTRA_SUBFLOWS
-from engines.emulation.traffic import PlannedFlow, connect_s, planned_flows
+from engines.emulation.traffic import connect_s
 from engines.engine import Observer
+from engines.flows import PlannedFlow, planned_flows
 from engines.result import RunResult
 from engines.spec import RunSpec
 from fabric.errors import HostUnfitError, RunError, StalledFlowError, UsageError

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from engines.congestion import name_of
 from engines.emulation.readings import Readings
 from engines.emulation.socket_table import SubflowReadings
-from engines.emulation.traffic import PlannedFlow
+from engines.flows import PlannedFlow
 from engines.result import FlowRow
 from fabric.errors import RunError
 

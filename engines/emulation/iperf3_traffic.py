@@ -12,7 +12,7 @@ from engines.emulation.driver import Delivered
 from engines.emulation.iperf3 import Iperf3Driver, Iperf3Flow
 from engines.emulation.netns import HostRef
 from engines.emulation.sock_diag import ReceiveMeter, SocketSampler
-from engines.emulation.traffic import PlannedFlow
+from engines.flows import PlannedFlow
 from engines.result import NO_VALUE
 from fabric.errors import DeadlineError
 

@@ -16,6 +16,7 @@ from enum import Enum, IntEnum
 
 from engines.emulation import genetlink, netlink
 from engines.emulation.netns import sysctl_path
+from engines.flows import AddressPair
 
 FAMILY_NAME = "mptcp_pm"
 EVENT_GROUP = "mptcp_pm_events"
@@ -73,16 +74,6 @@ class EventKind(IntEnum):
     CLOSED = 3
     SUB_ESTABLISHED = 10
     SUB_CLOSED = 11
-
-
-@dataclass(frozen=True, slots=True)
-class AddressPair:
-    """One path: local address and port, remote address and port."""
-
-    laddr: str
-    lport: int
-    raddr: str
-    rport: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ from typing import Self
 
 from engines.emulation import mptcp_genl, netlink
 from engines.emulation.genetlink import Family, resolve
-from engines.emulation.mptcp_genl import AddressPair, Event, EventKind
+from engines.emulation.mptcp_genl import Event, EventKind
 from engines.emulation.netns import HostRef, map_in_netns, reserve_fds
+from engines.flows import AddressPair
 from fabric.errors import HostUnfitError, RunError
 
 Accept = Callable[[int, int], bool]

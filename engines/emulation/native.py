@@ -23,7 +23,7 @@ import numpy.typing as npt
 from engines.congestion import kernel_name
 from engines.emulation.driver import Delivered
 from engines.emulation.netns import HostRef, sysctl_path
-from engines.emulation.traffic import PlannedFlow
+from engines.flows import PlannedFlow
 from fabric._core import FlowDriver
 from fabric.errors import DeadlineError, HostUnfitError, RunError, UsageError
 from fabric.readings import TrafficReadings

@@ -16,9 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from engines.emulation import mptcp_genl, netlink
-from engines.emulation.mptcp_genl import AddressPair, Event, PathManagement
+from engines.emulation.mptcp_genl import Event, PathManagement
 from engines.emulation.mptcp_watch import Accept, Connection, MptcpWatcher
 from engines.emulation.netns import HostRef, set_sysctls
+from engines.flows import AddressPair
 from fabric.errors import HostUnfitError
 
 PathPolicy = Callable[[Event], Sequence[AddressPair]]

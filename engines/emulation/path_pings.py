@@ -24,10 +24,11 @@ import numpy.typing as npt
 
 from controllers.groups import ecmp_groups
 from controllers.probes import ProbePorts
-from engines.emulation.mptcp_genl import AddressPair, Event, EventKind
+from engines.emulation.mptcp_genl import Event, EventKind
 from engines.emulation.netns import HostRef, map_in_netns, reserve_fds
 from engines.emulation.socket_table import SubflowReadings
-from engines.emulation.traffic import PlannedFlow, subflow_paths
+from engines.emulation.traffic import subflow_paths
+from engines.flows import AddressPair, PlannedFlow
 from engines.spec import RunSpec, sub_seed
 from fabric._core import Pinger
 from fabric.errors import RunError

@@ -31,15 +31,9 @@ from engines.emulation.readings import Readings
 from engines.emulation.socket_table import SocketTable
 from engines.emulation.stalls import stall_error, stalled_flows
 from engines.emulation.summarise import summarise
-from engines.emulation.traffic import (
-    PlannedFlow,
-    connect_s,
-    default_cc,
-    is_data,
-    planned_flows,
-    subflow_paths,
-)
+from engines.emulation.traffic import connect_s, default_cc, is_data, subflow_paths
 from engines.emulation.verdict import saturated
+from engines.flows import PlannedFlow, planned_flows
 from engines.network_plan import plan_for
 from engines.result import RunResult
 from engines.spec import RunSpec

@@ -23,8 +23,9 @@ from functools import partial
 from typing import Self
 
 from engines.emulation import netlink
-from engines.emulation.mptcp_genl import IPPROTO_MPTCP, AddressPair
+from engines.emulation.mptcp_genl import IPPROTO_MPTCP
 from engines.emulation.netns import HostRef, map_in_netns, reserve_fds
+from engines.flows import AddressPair
 from fabric.errors import RunError
 
 SOCK_DIAG_BY_FAMILY = 20

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from engines.emulation import mptcp_genl, netlink, sock_diag
 from engines.emulation.netns import HostRef, map_in_netns, reserve_fds
-from engines.emulation.traffic import STRIDE, PlannedFlow
+from engines.flows import STRIDE, PlannedFlow
 from engines.spec import MAX_SUBFLOWS
 from fabric._core import SocketDump
 from fabric.errors import RunError

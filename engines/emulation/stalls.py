@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from engines.emulation.observing import Sample
-from engines.emulation.traffic import PlannedFlow
+from engines.flows import PlannedFlow
 from engines.spec import LinkSpec
 from fabric.errors import StalledFlowError
 from fabric.plan import FRAME_BITS

@@ -13,8 +13,8 @@ from engines.emulation.flow_table import flow_rows
 from engines.emulation.readings import Readings
 from engines.emulation.sample_tables import sample_tables, utilisation_pct
 from engines.emulation.stalls import stall_error
-from engines.emulation.traffic import PlannedFlow
 from engines.emulation.verdict import Evidence, judge, only_stalled
+from engines.flows import PlannedFlow
 from engines.network_plan import port_names
 from engines.result import FlowRow, PortRow, RunResult
 from engines.spec import RunSpec

@@ -22,7 +22,7 @@ from engines.emulation.inside import Inside
 from engines.emulation.netns import HostRef, call_in_netns
 from engines.emulation.network import FabricNet
 from engines.emulation.path_pings import PathPinger, PingReadings, Probe, probes_for
-from engines.emulation.traffic import STRIDE, PlannedFlow, planned_flows
+from engines.flows import STRIDE, PlannedFlow, planned_flows
 from engines.network_plan import downlink, plan_for, uplink
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, sub_seed
 from fabric.errors import RunError

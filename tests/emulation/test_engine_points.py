@@ -16,8 +16,8 @@ from controllers.groups import ecmp_groups
 from controllers.hashing import FiveTuple
 from controllers.routing import path
 from engines.emulation.engine import MininetEngine
-from engines.emulation.traffic import STRIDE
 from engines.engine import Silent
+from engines.flows import STRIDE
 from engines.idleness import idleness
 from engines.result import RunResult, Status
 from engines.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec, sub_seed

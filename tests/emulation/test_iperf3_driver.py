@@ -14,10 +14,10 @@ import pytest
 
 from engines.emulation.iperf3 import Iperf3Driver, Iperf3Flow, prefer_congestion_control
 from engines.emulation.mounts import mount
-from engines.emulation.mptcp_genl import AddressPair
 from engines.emulation.netns import HostRef
 from engines.emulation.path_manager import PathManager
 from engines.emulation.sock_diag import ReceiveMeter, SocketSampler
+from engines.flows import AddressPair
 from fabric.errors import DeadlineError, HostUnfitError, RunError, StoreError
 from tests.emulation.endpoint_lab import Pair, eventually, pairs, run_isolated
 

@@ -19,7 +19,8 @@ from engines.emulation.netns import HostRef, call_in_netns, set_sysctls
 from engines.emulation.path_manager import PathManager, ndiffports
 from engines.emulation.sock_diag import ReceiveMeter, SocketSampler
 from engines.emulation.socket_table import SocketTable
-from engines.emulation.traffic import FIRST_CPORT, FIRST_PORT, STRIDE, PlannedFlow, is_data
+from engines.emulation.traffic import is_data
+from engines.flows import FIRST_CPORT, FIRST_PORT, STRIDE, PlannedFlow
 from fabric.errors import DeadlineError, HostUnfitError, RunError
 from tests.emulation.endpoint_lab import Pair, eventually, pairs, run_isolated
 

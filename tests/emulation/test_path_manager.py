@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import pytest
 
 from engines.emulation import mptcp_genl
-from engines.emulation.mptcp_genl import IPPROTO_MPTCP, AddressPair, Event
+from engines.emulation.mptcp_genl import IPPROTO_MPTCP, Event
 from engines.emulation.netns import call_in_netns
 from engines.emulation.path_manager import PathManager
+from engines.flows import AddressPair
 from tests.emulation.endpoint_lab import Pair, eventually, pairs, run_isolated
 
 pytestmark = [

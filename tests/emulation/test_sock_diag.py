@@ -13,10 +13,11 @@ from functools import partial
 
 import pytest
 
-from engines.emulation.mptcp_genl import IPPROTO_MPTCP, AddressPair
+from engines.emulation.mptcp_genl import IPPROTO_MPTCP
 from engines.emulation.netns import HostRef, call_in_netns
 from engines.emulation.path_manager import PathManager
 from engines.emulation.sock_diag import ReceiveMeter, SocketSampler
+from engines.flows import AddressPair
 from tests.emulation.endpoint_lab import Pair, eventually, pairs, run_isolated
 
 pytestmark = [

@@ -14,13 +14,14 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from engines.emulation.mptcp_genl import IPPROTO_MPTCP, AddressPair
+from engines.emulation.mptcp_genl import IPPROTO_MPTCP
 from engines.emulation.netns import HostRef, call_in_netns, sysctl_path
 from engines.emulation.path_manager import PathManager, ndiffports
 from engines.emulation.path_manager_inkernel import SignalPathManager
 from engines.emulation.sock_diag import SocketSampler, TcpSocket
 from engines.emulation.socket_table import SocketTable, SubflowReadings
-from engines.emulation.traffic import FIRST_CPORT, FIRST_PORT, STRIDE, PlannedFlow, is_data
+from engines.emulation.traffic import is_data
+from engines.flows import FIRST_CPORT, FIRST_PORT, STRIDE, AddressPair, PlannedFlow
 from fabric.errors import RunError
 from tests.emulation.endpoint_lab import Pair, eventually, pairs, run_isolated
 

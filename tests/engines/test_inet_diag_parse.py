@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engines.emulation import netlink, sock_diag
-from engines.emulation.mptcp_genl import AddressPair
+from engines.flows import AddressPair
 
 DATA = Path(__file__).parents[1] / "data" / "inet_diag"
 

@@ -11,7 +11,7 @@ import pytest
 
 from engines.emulation.native import NativeDriver, _tables
 from engines.emulation.netns import HostRef
-from engines.emulation.traffic import PlannedFlow
+from engines.flows import PlannedFlow
 from fabric._core import FlowDriver
 from fabric.errors import RunError, UsageError
 

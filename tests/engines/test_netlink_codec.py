@@ -8,7 +8,8 @@ import struct
 import pytest
 
 from engines.emulation import genetlink, mptcp_genl, netlink
-from engines.emulation.mptcp_genl import AddressPair, EventKind, PathManagement
+from engines.emulation.mptcp_genl import EventKind, PathManagement
+from engines.flows import AddressPair
 
 
 def test_attributes_survive_a_round_trip() -> None:

@@ -13,7 +13,7 @@ from controllers.hashing import PROTO_TCP, PROTO_UDP, FiveTuple
 from controllers.routing import path
 from engines.emulation.path_pings import PingReadings, Probe, decided, probes_for
 from engines.emulation.socket_table import SubflowReadings
-from engines.emulation.traffic import STRIDE, planned_flows
+from engines.flows import STRIDE, planned_flows
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, sub_seed
 
 SPEC = RunSpec(LinkSpec(5), TopologySpec("fat_tree", {"k": 4}), TransportSpec(4))

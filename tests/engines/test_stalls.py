@@ -5,7 +5,7 @@ import numpy as np
 from engines.emulation.cpu import CpuSample, CpuUse
 from engines.emulation.observing import Sample
 from engines.emulation.stalls import due_frames, stall_error, stalled_flows
-from engines.emulation.traffic import PlannedFlow
+from engines.flows import PlannedFlow
 from engines.spec import LinkSpec
 
 FLOWS = [PlannedFlow(i, f"h{i}", f"h{i + 1}", f"10.0.0.{i}", f"10.0.0.{i + 1}", 5201, 1100) for i in range(2)]

@@ -13,7 +13,7 @@ import pytest
 from engines.emulation import netlink, socket_table
 from engines.emulation.netns import HostRef
 from engines.emulation.socket_table import SocketTable, SubflowIndex, SubflowReadings, senders_request
-from engines.emulation.traffic import STRIDE, PlannedFlow
+from engines.flows import STRIDE, PlannedFlow
 from fabric._core import SOCKET_RECORD, parse_socket
 from fabric.errors import RunError
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 import topos
-from engines.emulation.mptcp_genl import AddressPair, Event, EventKind
-from engines.emulation.traffic import STRIDE, PlannedFlow, default_cc, is_data, planned_flows, subflow_paths
+from engines.emulation.mptcp_genl import Event, EventKind
+from engines.emulation.traffic import default_cc, is_data, subflow_paths
+from engines.flows import STRIDE, AddressPair, PlannedFlow, planned_flows
 from engines.spec import MAX_SUBFLOWS, LinkSpec, RunSpec, TopologySpec, TransportSpec
 
 EPHEMERAL = 32768

@@ -1,0 +1,109 @@
+"""The flows of a point with their addresses and ports: the same in every engine. Pure.
+
+Ports are a function of the flow alone, so a flow's 5-tuples, and with them all its ECMP choices, are
+the same in every run of the same spec.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from engines.congestion import BASELINE, in_force
+from engines.spec import RunSpec, sub_seed
+from fabric.errors import UsageError
+from topos.topology import Topology
+from workloads.matrices import build
+
+FIRST_PORT = 5201
+FIRST_CPORT = 1100
+STRIDE = 950
+"""Between the local ports of a flow's subflows: 32 of them stay below the ephemeral ports at 32768."""
+MOST_FLOWS_A_HOST = STRIDE
+
+
+@dataclass(frozen=True, slots=True)
+class AddressPair:
+    """One path: local address and port, remote address and port."""
+
+    laddr: str
+    lport: int
+    raddr: str
+    rport: int
+
+
+@dataclass(frozen=True)
+class PlannedFlow:
+    """One flow: host names, addresses, server port, and the client port of its first subflow; its payload
+    (0: as much as the run lasts), when it starts after the common start of traffic, its subflows (1: plain
+    TCP) and their congestion control, by its name in engines/congestion.py."""
+
+    flow: int
+    src: str
+    dst: str
+    src_ip: str
+    dst_ip: str
+    port: int
+    cport: int
+    size_bytes: int = 0
+    start_s: float = 0.0
+    subflows: int = 1
+    cc: str = BASELINE
+
+    @property
+    def mptcp(self) -> bool:
+        return self.subflows > 1
+
+    @property
+    def seen_by_receiver(self) -> AddressPair:
+        return AddressPair(self.dst_ip, self.port, self.src_ip, self.cport)
+
+    @property
+    def seen_by_sender(self) -> AddressPair:
+        return AddressPair(self.src_ip, self.cport, self.dst_ip, self.port)
+
+
+def planned_flows(spec: RunSpec, topology: Topology) -> tuple[PlannedFlow, ...]:
+    """The workload's flows in the matrix's order. Raises UsageError when one host would have too many."""
+    flows = build(spec.workload.matrix, topology, spec.workload.params, sub_seed(spec.seed, "workload"))
+    address = {topology.nodes[host].name: topology.nics_of(host)[0].ip for host in topology.hosts}
+    sent: Counter[str] = Counter()
+    received: Counter[str] = Counter()
+    planned = []
+    for number, flow in enumerate(flows):
+        port, cport = FIRST_PORT + received[flow.dst], FIRST_CPORT + sent[flow.src]
+        received[flow.dst] += 1
+        sent[flow.src] += 1
+        planned.append(
+            PlannedFlow(
+                number,
+                flow.src,
+                flow.dst,
+                address[flow.src],
+                address[flow.dst],
+                port,
+                cport,
+                flow.size_bytes,
+                flow.start_s,
+                1 if flow.plain else spec.transport.subflows,
+                BASELINE if flow.plain else in_force(spec.transport.cc, spec.transport.subflows),
+            )
+        )
+    if max(sent.values(), default=0) > MOST_FLOWS_A_HOST:
+        raise UsageError(
+            f"workload {spec.workload.matrix} starts more than {MOST_FLOWS_A_HOST} flows from one host, "
+            "which is all their ports allow: choose a smaller topology"
+        )
+    return tuple(planned)
+
+
+def subflow_pairs(topology: Topology, flow: PlannedFlow) -> tuple[AddressPair, ...]:
+    """Each subflow's addresses and ports as its sender has them: over the same address pair (ndiffports), or,
+    where the hosts have several NICs, over first to first, second to second and so on in turn, which is all
+    that a dual-homed tree joins."""
+    nics = [topology.nics_of(topology.index(name)) for name in (flow.src, flow.dst)]
+    local, remote = ([nic.ip for nic in of_host] for of_host in nics)
+    return tuple(
+        AddressPair(local[i % len(local)], flow.cport + i * STRIDE, remote[i % len(remote)], flow.port)
+        for i in range(flow.subflows)
+    )

@@ -1,0 +1,1 @@
+"""The packet-level simulator: simulated end hosts on the fabric core, in virtual time."""

@@ -1,0 +1,94 @@
+"""From a RunSpec to what the core's Simulation takes: its end hosts' options and its flows. Pure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from controllers.hashing import FiveTuple, flow_hash
+from engines.congestion import CONGESTION_CONTROLS
+from engines.flows import AddressPair, PlannedFlow, subflow_pairs
+from engines.spec import RunSpec, sub_seed
+from fabric.plan import PS_PER_US
+from topos.topology import Topology
+
+PS_PER_MS = 1000 * PS_PER_US
+PS_PER_S = 1000 * PS_PER_MS
+TCP = 6
+INITIAL_RTO_PS = PS_PER_S
+MAX_RTO_PS = 120 * PS_PER_S
+
+SubflowTuple = tuple[int, int, int, int]
+"""Source NIC, destination NIC, hash of the 5-tuple, hash of its reverse."""
+FlowTuple = tuple[int, int, str, list[SubflowTuple]]
+"""Size in bytes (0: no end), start in ps, congestion control, subflows."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """As the core reads it: times in ps, windows and buffers in full segments (0: none)."""
+
+    payload_bytes: int
+    header_bytes: int
+    ack_bytes: int
+    initial_window: float
+    initial_ssthresh: float
+    initial_rto_ps: int
+    min_rto_ps: int
+    max_rto_ps: int
+    delayed_ack_ps: int
+    sack: bool
+    ecn: bool
+    ack_at_once: bool
+    reinject: bool
+    dup_threshold: int
+    nic_queue_pkts: int
+    send_buffer_pkts: int
+    receive_buffer_pkts: int
+
+
+def stack_of(spec: RunSpec) -> Stack:
+    """The end hosts' options."""
+    wanted = spec.stack
+    return Stack(
+        payload_bytes=wanted.payload_bytes,
+        header_bytes=wanted.header_bytes,
+        ack_bytes=wanted.ack_bytes,
+        initial_window=float(wanted.initial_window),
+        initial_ssthresh=float(wanted.ssthresh),
+        initial_rto_ps=INITIAL_RTO_PS,
+        min_rto_ps=round(wanted.min_rto_ms * PS_PER_MS),
+        max_rto_ps=MAX_RTO_PS,
+        delayed_ack_ps=round(wanted.delayed_ack_ms * PS_PER_MS),
+        sack=wanted.sack,
+        ecn=bool(spec.link.ecn_pkts) or _asks_for_ecn(spec.transport.cc),
+        ack_at_once=wanted.acks == "at_once",
+        reinject=wanted.reinject,
+        dup_threshold=3,
+        nic_queue_pkts=spec.link.nic_queue_pkts,
+        send_buffer_pkts=wanted.send_buffer,
+        receive_buffer_pkts=wanted.receive_buffer,
+    )
+
+
+def _asks_for_ecn(cc: str) -> bool:
+    return cc in CONGESTION_CONTROLS and CONGESTION_CONTROLS[cc].ecn
+
+
+def flow_tuples(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> list[FlowTuple]:
+    """The flows in their order; starts are spread by the spec's `start` sub-seed."""
+    number = {nic.ip: i for i, nic in enumerate(topology.nics)}
+    rng = random.Random(sub_seed(spec.seed, "start"))
+    tuples = []
+    for flow in flows:
+        start_ps = round((flow.start_s * 1000 + rng.uniform(0, spec.stack.start_spread_ms)) * PS_PER_MS)
+        subflows = [_subflow(number, pair) for pair in subflow_pairs(topology, flow)]
+        tuples.append((flow.size_bytes, start_ps, flow.cc, subflows))
+    return tuples
+
+
+def _subflow(number: dict[str, int], pair: AddressPair) -> SubflowTuple:
+    there = FiveTuple(pair.laddr, pair.raddr, TCP, pair.lport, pair.rport)
+    back = FiveTuple(pair.raddr, pair.laddr, TCP, pair.rport, pair.lport)
+    return number[pair.laddr], number[pair.raddr], flow_hash(there), flow_hash(back)
