@@ -47,7 +47,7 @@ def label(spec: RunSpec) -> str:
 def tuned(spec: RunSpec) -> str:
     """`, tcp_wmem 1M 16K 4M`, where a spec tunes its hosts."""
     words = tuning.words(spec.transport)
-    return "" if words == tuning.UNTOUCHED else f", {words}"
+    return "" if words == tuning.DEFAULT else f", {words}"
 
 
 def workload_label(spec: RunSpec) -> str:

@@ -8,7 +8,7 @@ is not yet sent, the size of writes, the pacing rates the scheduler reckons with
 from __future__ import annotations
 
 from engines.spec import SamplingSpec
-from engines.tuning import CAPPED_RESERVE, NOTSENT_LOWAT, RESERVE, WMEM
+from engines.tuning import CAPPED_RESERVE, KERNELS_OWN, NOTSENT_LOWAT, RESERVE, WMEM
 from experiments.experiment import Experiment, Figure
 from experiments.options import Defaults
 from experiments.sweeps import Variant, fat_trees, points_on
@@ -16,14 +16,14 @@ from experiments.sweeps import Variant, fat_trees, points_on
 NAME = "subflow-idle"
 PACING = ("net.ipv4.tcp_pacing_ca_ratio", "net.ipv4.tcp_pacing_ss_ratio")
 VARIANTS = (
-    Variant(),
+    Variant(sysctls=KERNELS_OWN),
     Variant(sysctls=RESERVE),
     Variant(sysctls=CAPPED_RESERVE),
     Variant(sysctls={WMEM: "1048576 16384 4194304"}),
     Variant(sysctls={WMEM: "4096 1048576 4194304"}),
-    Variant(sysctls={NOTSENT_LOWAT: "16384"}),
-    Variant(write_bytes=4096),
-    Variant(sysctls=dict.fromkeys(PACING, "100")),
+    Variant(sysctls={**KERNELS_OWN, NOTSENT_LOWAT: "16384"}),
+    Variant(sysctls=KERNELS_OWN, write_bytes=4096),
+    Variant(sysctls={**KERNELS_OWN, **dict.fromkeys(PACING, "100")}),
 )
 
 EXPERIMENT = Experiment(

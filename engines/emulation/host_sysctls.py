@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from controllers.routing import per_packet
+from engines import tuning
 from engines.spec import RunSpec
 
 _ALWAYS = {"net.ipv4.tcp_no_metrics_save": "1"}
@@ -21,4 +22,4 @@ def needed(spec: RunSpec) -> dict[str, str]:
     """Sysctls (name with dots -> value) for every host. What the spec itself names goes before them."""
     ecn = _ECN if spec.link.ecn_pkts else {}
     reordering = _REORDERING if per_packet(spec.routing) else {}
-    return {**_ALWAYS, **ecn, **reordering}
+    return {**_ALWAYS, **ecn, **reordering, **tuning.default(spec)}

@@ -1,17 +1,19 @@
-"""Names of tunings."""
+"""Tunings: their names, and which is the default where."""
 
 from __future__ import annotations
 
 import pytest
 
-from engines.spec import TransportSpec
-from engines.tuning import RESERVE, words
+from engines.spec import LinkSpec, RunSpec, TransportSpec
+from engines.tuning import CAPPED_RESERVE, KERNELS_OWN, RESERVE, default, words
 
 
 @pytest.mark.parametrize(
     ("transport", "expected"),
     [
-        (TransportSpec(8), "kernel's own"),
+        (TransportSpec(8), "default"),
+        (TransportSpec(8, sysctls=KERNELS_OWN), "kernel's own"),
+        (TransportSpec(8, sysctls=KERNELS_OWN, write_bytes=4096), "writes of 4K"),
         (TransportSpec(8, sysctls=RESERVE), "tcp_wmem 4M 16K 4M"),
         (TransportSpec(8, write_bytes=4096), "writes of 4K"),
         (
@@ -25,3 +27,24 @@ from engines.tuning import RESERVE, words
 )
 def test_words(transport: TransportSpec, expected: str) -> None:
     assert words(transport) == expected
+
+
+MPTCP = TransportSpec(8)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (RunSpec(LinkSpec(5.0)), {}),
+        (RunSpec(LinkSpec(5.0), transport=MPTCP), CAPPED_RESERVE),
+        (RunSpec(LinkSpec(1000.0), transport=MPTCP), CAPPED_RESERVE),
+        (RunSpec(LinkSpec(60.0, delay_us=13_000, queue_pkts=1000), transport=MPTCP), RESERVE),
+        (RunSpec(LinkSpec(100.0, delay_us=1000), transport=MPTCP), RESERVE),
+        (RunSpec(LinkSpec(5.0, queue_pkts=0), transport=MPTCP), RESERVE),
+        (RunSpec(LinkSpec(5.0, queue_pkts=0, queue_bytes=100_000), transport=MPTCP), CAPPED_RESERVE),
+    ],
+)
+def test_mptcp_has_the_reserve_and_its_cap_where_that_holds_a_path(
+    spec: RunSpec, expected: dict[str, str]
+) -> None:
+    assert default(spec) == expected
