@@ -2,7 +2,8 @@
 
 Hosts are reached through the switch they attach to, so a table has a column an attachment switch, not
 a host; and the groups themselves are shared, because switches alike in neighbours and distances have equal
-ones (k=32: 655 360 entries, 1104 groups).
+ones (k=32: 655 360 entries, 1104 groups). Where hosts forward they have rows as switches have, and each is
+its own attachment.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class NextHop(NamedTuple):
-    """A neighbouring switch and the number of shortest paths from it to the destination switch."""
+    """A neighbour that forwards and the number of shortest paths from it to the destination's attachment."""
 
     node: int
     paths: int
@@ -31,9 +32,10 @@ Group = tuple[NextHop, ...]
 
 @dataclass(frozen=True, eq=False)
 class EcmpTables:
-    """`attach`: indices of the switches that have hosts, ascending. `groups`: distinct groups, next hops
-    ascending by node. `fib[node, position in attach]`: index into `groups`, or -1 for the switch itself,
-    an unreachable one, and in every row of a host. Shape (nodes, attach), int32, read-only."""
+    """`attach`: indices of the switches that have hosts (of the hosts, where they forward), ascending.
+    `groups`: distinct groups, next hops ascending by node. `fib[node, position in attach]`: index into
+    `groups`, or -1 for the node itself, an unreachable one, and in the row of a host that does not forward.
+    Shape (nodes, attach), int32, read-only."""
 
     attach: tuple[int, ...]
     groups: tuple[Group, ...]
@@ -52,20 +54,20 @@ class EcmpTables:
 
 
 def ecmp_groups(topology: Topology) -> EcmpTables:
-    """The ECMP tables of all switches over shortest paths between switches; hosts do not forward.
+    """The ECMP tables of all that forward, over shortest paths between them.
 
     Cost: links x attachment switches, in numpy; k=16 takes about 0.05 s, k=32 about 0.6 s.
     """
-    switches = topology.switches
-    row_of = {node: row for row, node in enumerate(switches)}
-    neighbours = [[row_of[n] for n in topology.adjacency[node] if n in row_of] for node in switches]
-    attach = tuple(sorted({nic.switch for nic in topology.nics}))
+    forwarders = topology.forwarders
+    row_of = {node: row for row, node in enumerate(forwarders)}
+    neighbours = [[row_of[n] for n in topology.adjacency[node] if n in row_of] for node in forwarders]
+    attach = tuple(sorted({topology.attachment(nic) for nic in topology.nics}))
     distance, counts = _count_paths(neighbours, [row_of[node] for node in attach])
     fib = np.full((len(topology.nodes), len(attach)), -1, dtype=np.int32)
     number_of: dict[Group, int] = {}
-    for row, node in enumerate(switches):
+    for row, node in enumerate(forwarders):
         closer = _next_hop_counts(neighbours[row], distance, counts, row)
-        names = [switches[n] for n in neighbours[row]]
+        names = [forwarders[n] for n in neighbours[row]]
         fib[node] = _number_columns(closer, names, number_of)
     fib.setflags(write=False)
     return EcmpTables(attach, tuple(number_of), fib)
@@ -73,7 +75,7 @@ def ecmp_groups(topology: Topology) -> EcmpTables:
 
 def _count_paths(neighbours: Sequence[Sequence[int]], targets: Sequence[int]) -> tuple[Counts, Counts]:
     """Breadth-first search from all targets at once: hop distance (-1 unreachable) and number of shortest
-    paths of every switch to every target, both of shape (switches, targets)."""
+    paths of every node that forwards to every target, both of shape (nodes, targets)."""
     shape = (len(neighbours), len(targets))
     distance: Counts = np.full(shape, -1, dtype=np.int64)
     counts: Counts = np.zeros(shape, dtype=np.int64)

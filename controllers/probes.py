@@ -59,7 +59,8 @@ DECISIONS: dict[str, Callable[[EcmpTables, int, int, int, int], list[Decision]]]
     "scatter": _scatter,
 }
 """What has to come out alike for two hashes to take one path, by routing policy. Nothing under `scatter`: a
-ping takes a random path there and back, as each of the connection's packets does."""
+ping takes a random path there and back, as each of the connection's packets does. `valiant` is missing: its
+choices are so many that no pair of ports makes all of them alike."""
 
 
 class ProbePorts:
@@ -100,7 +101,8 @@ class ProbePorts:
 
     def _decisions(self, flow: FiveTuple) -> list[Decision]:
         source, _, column = ends(self._topology, self._tables, flow)
-        met = DECISIONS[self._policy](self._tables, self._seed, flow_hash(flow), source.switch, column)
+        start = self._topology.attachment(source)
+        met = DECISIONS[self._policy](self._tables, self._seed, flow_hash(flow), start, column)
         return [decision for decision in met if decision.modulus > 1]
 
 

@@ -14,8 +14,12 @@ from controllers.hashing import FiveTuple, flow_hash, mix, switch_seed
 from fabric.errors import UsageError
 from topos.topology import Nic, Topology
 
+FIRST_LEG, SECOND_LEG = 0x56414C31, 0x56414C32
+"""What the seed is XORed with for the two halves of a path by way of somewhere else."""
+
 Walk = Callable[[EcmpTables, int, int, int, int], tuple[int, ...]]
-"""(tables, seed, flow hash, source switch, destination's position in attach) -> switches passed."""
+"""(tables, seed, flow hash, first node that forwards, destination's position in attach) -> nodes that
+forward it."""
 
 
 def hashed(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tuple[int, ...]:
@@ -25,7 +29,15 @@ def hashed(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> t
     The number is unranked hop by hop: a next hop with n paths beyond it stands for n consecutive
     numbers, so every switch needs only its own group and the number left.
     """
-    rank = mix(h, seed) % max(tables.path_count(switch, target), 1)
+    return path_of_rank(tables, mix(h, seed), switch, target)
+
+
+def path_of_rank(tables: EcmpTables, rank: int, switch: int, target: int) -> tuple[int, ...]:
+    """Shortest path number `rank` modulo how many there are, in lexicographic order; empty where none."""
+    count = tables.path_count(switch, target)
+    if not count:
+        return ()
+    rank %= count
     walked = [switch]
     while group := tables.group(walked[-1], target):
         node, rank = _unrank(group, rank)
@@ -41,7 +53,23 @@ def ecmp(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tup
     return tuple(walked)
 
 
-POLICIES: dict[str, Walk | None] = {"hashed": hashed, "ecmp": ecmp, "scatter": None}
+def valiant(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tuple[int, ...]:
+    """By way of a switch that has hosts, chosen by hash (Valiant and Brebner, STOC 1981): path number
+    `mix(h, seed ^ FIRST_LEG)` to it and `mix(h, seed ^ SECOND_LEG)` on from it.
+
+    Where the chosen one is not joined to both ends (the other plane of a dual-homed tree), the next that is.
+    """
+    count = len(tables.attach)
+    chosen = mix(h, seed) % count
+    for by in (*range(chosen, count), *range(chosen)):
+        there = path_of_rank(tables, mix(h, seed ^ FIRST_LEG), switch, by)
+        onward = path_of_rank(tables, mix(h, seed ^ SECOND_LEG), tables.attach[by], target)
+        if there and onward:
+            return (*there, *onward[1:])
+    return ()
+
+
+POLICIES: dict[str, Walk | None] = {"hashed": hashed, "ecmp": ecmp, "scatter": None, "valiant": valiant}
 """The walk of a flow's packets. None under `scatter` (PacketScatter in Raiciu et al., SIGCOMM 2011), where
 every packet takes any of the shortest paths, all equally likely, and a flow has none of its own."""
 
@@ -64,7 +92,8 @@ def path(
     if walk is None:
         raise UsageError(f"with routing policy '{policy}' every packet of a flow takes a path of its own")
     src, dst, target = ends(topology, tables, five_tuple)
-    return (src.host, *walk(tables, seed, flow_hash(five_tuple), src.switch, target), dst.host)
+    walked = walk(tables, seed, flow_hash(five_tuple), topology.attachment(src), target)
+    return walked if topology.hosts_forward else (src.host, *walked, dst.host)
 
 
 def ends(topology: Topology, tables: EcmpTables, five_tuple: FiveTuple) -> tuple[Nic, Nic, int]:
@@ -77,8 +106,8 @@ def ends(topology: Topology, tables: EcmpTables, five_tuple: FiveTuple) -> tuple
     src, dst = topology.nic_by_ip(five_tuple.src), topology.nic_by_ip(five_tuple.dst)
     if src.host == dst.host:
         raise UsageError(f"{five_tuple.src} and {five_tuple.dst} are the same host: nothing to route")
-    target = tables.attach.index(dst.switch)
-    if not tables.path_count(src.switch, target):
+    target = tables.attach.index(topology.attachment(dst))
+    if not tables.path_count(topology.attachment(src), target):
         raise UsageError(f"no path joins {src.name} ({src.ip}) and {dst.name} ({dst.ip}): use another NIC")
     return src, dst, target
 

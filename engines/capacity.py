@@ -184,13 +184,13 @@ def _mean_hops(topology: Topology, flows: Sequence[matrices.Flow]) -> float:
 
 
 def _distance(topology: Topology, flow: matrices.Flow) -> int:
-    """Links from source to destination, by breadth-first search; hosts do not forward."""
+    """Links from source to destination, by breadth-first search."""
     start, end = topology.index(flow.src), topology.index(flow.dst)
-    switches = set(topology.switches)
+    forwarders = set(topology.forwarders)
     seen, frontier, links = {start}, {start}, 0
     while end not in frontier and frontier:
         neighbours = {there for here in frontier for there in topology.adjacency[here]} - seen
-        frontier = {node for node in neighbours if node == end or node in switches}
+        frontier = {node for node in neighbours if node == end or node in forwarders}
         seen |= frontier
         links += 1
     return links

@@ -181,7 +181,7 @@ def _ports(spec: RunSpec, topology: Topology, goodput_mbps: float) -> tuple[Port
             node, peer = topology.nodes[here], topology.nodes[there]
             layer = f"{node.layer.name.lower()}-{peer.layer.name.lower()}"
             tx_bytes = round(sent * rng.uniform(0.3, 1.0))
-            busy = 100 * tx_bytes * 8 / (spec.link.rate_mbps * 1e6 * spec.seconds)
+            busy = 100 * tx_bytes * 8 / (link.speed * spec.link.rate_mbps * 1e6 * spec.seconds)
             rows.append(
                 PortRow(
                     len(rows), node.name, peer.name, layer, tx_bytes // 1500, tx_bytes,

@@ -7,6 +7,7 @@ build their network here, so a flow with the same 5-tuple and seed takes the sam
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from engines.spec import LinkSpec, RunSpec, sub_seed
 from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
 from topos import Topology
 
+NO_PORT = 0xFFFFFFFF
 MOST_PACKETS = 1 << 20
 """Packets the core holds at once when queues are unbounded: 2 GB of frames."""
 
@@ -40,6 +42,12 @@ def port_names(topology: Topology) -> list[tuple[str, str, str]]:
     return names
 
 
+def port_rates_bps(topology: Topology, link: LinkSpec) -> npt.NDArray[np.int64]:
+    """What each port transmits, in bit/s."""
+    speeds = np.array([each.speed for each in topology.links], np.int64)
+    return np.repeat(speeds * round(link.rate_mbps * 1e6), 2)
+
+
 def plan_for(spec: RunSpec, topology: Topology) -> NetworkPlan:
     """The network a RunSpec asks for; the path hash takes the spec's `routing` sub-seed."""
     tables = ecmp_groups(topology)
@@ -49,22 +57,26 @@ def plan_for(spec: RunSpec, topology: Topology) -> NetworkPlan:
 def network_plan(
     topology: Topology, tables: EcmpTables, link: LinkSpec, policy: str, seed: int
 ) -> NetworkPlan:
-    """Ports, NICs and forwarding groups of `topology` with every link alike, but that hosts' links lose
-    nothing at random."""
+    """Ports, NICs and forwarding groups of `topology` with every link alike, but for their speed and that
+    hosts' links lose nothing at random.
+
+    Where hosts forward, their ports are a switch's: others' packets pass them too. Their NICs have no ports
+    of their own (NO_PORT)."""
     ports = 2 * len(topology.links)
     queue_pkts = np.full(ports, 0 if link.queue_bytes else link.queue_pkts, np.uint32)
     queue_bytes = np.full(ports, link.queue_bytes, np.uint64)
-    nic_ports = [uplink(nic.link) for nic in topology.nics]
+    ends = () if topology.hosts_forward else topology.nics
+    nic_ports = [uplink(nic.link) for nic in ends]
     queue_pkts[nic_ports] = link.nic_queue_pkts
     queue_bytes[nic_ports] = 0
     random_pkts = np.full(ports, link.random_pkts, np.uint32)
     random_pkts[nic_ports] = 0
     loss = np.full(ports, link.loss)
-    loss[nic_ports] = loss[[downlink(nic.link) for nic in topology.nics]] = 0.0
+    loss[nic_ports] = loss[[downlink(nic.link) for nic in ends]] = 0.0
     position = {node: i for i, node in enumerate(tables.attach)}
     fib, offsets, member_port, member_paths = _port_groups(topology, tables)
     return NetworkPlan(
-        rate_bps=np.full(ports, round(link.rate_mbps * 1e6), np.int64),
+        rate_bps=port_rates_bps(topology, link),
         delay_ps=np.full(ports, round(link.delay_us * PS_PER_US), np.int64),
         queue_pkts=queue_pkts,
         queue_bytes=queue_bytes,
@@ -73,10 +85,10 @@ def network_plan(
         random_pkts=random_pkts,
         far_node=np.array([end for each in topology.links for end in (each.b, each.a)], np.uint32),
         nic_ip=np.array([int(ipaddress.IPv4Address(nic.ip)) for nic in topology.nics], np.uint32),
-        nic_attach_node=np.array([nic.switch for nic in topology.nics], np.uint32),
-        nic_attach=np.array([position[nic.switch] for nic in topology.nics], np.uint32),
-        nic_uplink=np.array(nic_ports, np.uint32),
-        nic_downlink=np.array([downlink(nic.link) for nic in topology.nics], np.uint32),
+        nic_attach_node=np.array([topology.attachment(nic) for nic in topology.nics], np.uint32),
+        nic_attach=np.array([position[topology.attachment(nic)] for nic in topology.nics], np.uint32),
+        nic_uplink=_nic_ports(topology, uplink),
+        nic_downlink=_nic_ports(topology, downlink),
         attachments=len(tables.attach),
         fib=fib,
         group_offsets=offsets,
@@ -88,13 +100,19 @@ def network_plan(
     )
 
 
+def _nic_ports(topology: Topology, port_of: Callable[[int], int]) -> npt.NDArray[np.uint32]:
+    if topology.hosts_forward:
+        return np.full(len(topology.nics), NO_PORT, np.uint32)
+    return np.array([port_of(nic.link) for nic in topology.nics], np.uint32)
+
+
 def _port_groups(
     topology: Topology, tables: EcmpTables
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Groups name next-hop nodes; the core wants ports, which differ from switch to switch."""
     offsets, member_port, member_paths = [0], [], []
     fib = np.full(tables.fib.shape, -1, np.int32)
-    for node in topology.switches:
+    for node in topology.forwarders:
         groups, columns = np.unique(tables.fib[node], return_inverse=True)
         numbers = np.full(len(groups), -1, np.int32)
         for i, group in enumerate(groups):

@@ -19,6 +19,7 @@ from fabric.errors import UsageError
 
 MAX_SUBFLOWS = 32
 SCHEMA = 4
+_SIZES = ("n", "k", "first", "da", "leaves")
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class TopologySpec:
     @property
     def k(self) -> int:
         """The FatTree arity, the star's host count, a bottleneck's pairs: the size of the summary."""
-        return next((self.params[name] for name in ("k", "n", "first") if name in self.params), 0)
+        return next((self.params[name] for name in _SIZES if name in self.params), 0)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Topologies: pure graphs, by registry name.
 
     topology.py               Topology, its parts, shortest paths
-    fat_tree.py  dual_homed_fat_tree.py  star.py  dumbbell.py  two_bottlenecks.py
+    fat_tree.py  dual_homed_fat_tree.py  vl2.py  leaf_spine.py  bcube.py
+    star.py  dumbbell.py  two_bottlenecks.py
     mininet_topos.py          the same for stock Mininet: mn --custom topos/mininet_topos.py --topo ft,4
 
 To add one: write its module, add a `Family` here.
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fabric.errors import UsageError
-from topos import dual_homed_fat_tree, dumbbell, fat_tree, star, two_bottlenecks
+from topos import bcube, dual_homed_fat_tree, dumbbell, fat_tree, leaf_spine, star, two_bottlenecks, vl2
 from topos.topology import Kind, Layer, Link, Nic, Node, Topology
 
 __all__ = [
@@ -74,12 +75,47 @@ class Family:
 
 
 TOPOLOGIES: dict[str, Family] = {
-    fat_tree.KIND: Family("ft", (Parameter("k", 4, fat_tree.MAX_K, 2),), fat_tree.fat_tree, "FatTree"),
+    fat_tree.KIND: Family(
+        "ft",
+        (
+            Parameter("k", 4, fat_tree.MAX_K, 2),
+            Parameter("oversubscription", 1, fat_tree.MAX_BELOW // 2, default=1),
+        ),
+        fat_tree.fat_tree,
+        "FatTree",
+    ),
     dual_homed_fat_tree.KIND: Family(
         "dhft",
         (Parameter("k", 4, dual_homed_fat_tree.MAX_K, 2),),
         dual_homed_fat_tree.dual_homed_fat_tree,
         "dual-homed FatTree",
+    ),
+    vl2.KIND: Family(
+        "vl2",
+        (
+            Parameter("da", 2, vl2.MAX_PORTS, 2),
+            Parameter("di", 2, vl2.MAX_PORTS, 2, default=4),
+            Parameter("servers", 1, vl2.MAX_SERVERS, default=vl2.SERVERS),
+        ),
+        vl2.vl2,
+        "VL2",
+    ),
+    leaf_spine.KIND: Family(
+        "ls",
+        (
+            Parameter("leaves", 1, leaf_spine.MAX_LEAVES),
+            Parameter("spines", 1, leaf_spine.MAX_SPINES, default=4),
+            Parameter("hosts", 2, leaf_spine.MAX_HOSTS, default=16),
+            Parameter("speed", 1, leaf_spine.MAX_SPEED, default=4),
+        ),
+        leaf_spine.leaf_spine,
+        "leaf-spine",
+    ),
+    bcube.KIND: Family(
+        "bcube",
+        (Parameter("n", 2, bcube.MAX_N), Parameter("k", 0, bcube.MAX_K, default=1)),
+        bcube.bcube,
+        "BCube",
     ),
     star.KIND: Family("star", (Parameter("n", 2, star.MAX_N),), star.star, "star"),
     dumbbell.KIND: Family(

@@ -2,33 +2,45 @@
 
 k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 core switches, k/2 hosts an edge switch:
 k^3/4 hosts, every switch with k ports, and as many links between any two layers.
+
+An oversubscribed one has that many times the hosts below every edge switch, and the same uplinks: the 4:1
+FatTree of 512 hosts that the MPTCP paper runs short flows on is k=8 with 4 times the hosts.
 """
 
 from __future__ import annotations
 
+from fabric.errors import UsageError
 from topos.topology import Builder, Layer, Topology
 
 KIND = "fat_tree"
 MAX_K = 254
 """Pods are numbered in one octet of the address 10.pod.edge.host+2."""
+MAX_BELOW = 252
+"""Hosts below an edge switch, numbered in another."""
 
 
-def fat_tree(k: int) -> Topology:
-    """FatTree of k-port switches; k even, 4..254 (checked by `topos.build`).
+def fat_tree(k: int, oversubscription: int = 1) -> Topology:
+    """FatTree of k-port switches; k even, 4..254 (checked by `topos.build`). Raises UsageError where an edge
+    switch has more hosts than addresses.
 
     Names: host `p0e1h2`, edge `p0e1`, aggregation `p0a1`, core `c3`. Addresses 10.pod.edge.host+2 (the
     paper leaves .1 to the switch). Aggregation switch j of every pod reaches cores j*k/2 .. (j+1)*k/2-1,
     so there are k^2/4 shortest paths between pods, k/2 within a pod, 1 below one edge switch.
     Node order: hosts, edge, aggregation, core.
     """
-    half = k // 2
-    net = Builder(KIND, {"k": k})
-    hosts = [net.host(f"p{p}e{e}h{h}") for p in range(k) for e in range(half) for h in range(half)]
+    half, below = k // 2, k // 2 * oversubscription
+    if below > MAX_BELOW:
+        raise UsageError(
+            f"topology {KIND}: k={k}, oversubscription={oversubscription} is {below} hosts an edge switch, "
+            f"addresses last for {MAX_BELOW}: choose a smaller one"
+        )
+    net = Builder(KIND, {"k": k, "oversubscription": oversubscription})
+    hosts = [net.host(f"p{p}e{e}h{h}") for p in range(k) for e in range(half) for h in range(below)]
     edges = [net.switch(f"p{p}e{e}", Layer.EDGE) for p in range(k) for e in range(half)]
     aggs = [net.switch(f"p{p}a{a}", Layer.AGG) for p in range(k) for a in range(half)]
     cores = [net.switch(f"c{c}", Layer.CORE) for c in range(half * half)]
     for number, host in enumerate(hosts):
-        edge, slot = divmod(number, half)
+        edge, slot = divmod(number, below)
         net.attach(host, edges[edge], f"10.{edge // half}.{edge % half}.{slot + 2}")
     for pod in range(k):
         in_pod = slice(pod * half, (pod + 1) * half)

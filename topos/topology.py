@@ -39,10 +39,16 @@ class Node:
 
 @dataclass(frozen=True)
 class Link:
-    """A full-duplex cable between nodes `a` and `b` (indices); `a` is the lower-layer end."""
+    """A full-duplex cable between nodes `a` and `b` (indices); `a` is the lower-layer end. `speed` is its
+    rate as a multiple of what a run says links have."""
 
     a: int
     b: int
+    speed: int = 1
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        return self.a, self.b
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,7 @@ class Nic:
 @dataclass(frozen=True)
 class Topology:
     """A validated network. `kind` and `params` are the registry name and parameters it was built from.
+    Where `hosts_forward` (server-centric networks), paths lead through hosts too.
 
     Raises UsageError when names are not unique and alphanumeric, IPs or MACs repeat, a link has no end
     or doubles another, or a host's links and NICs do not correspond one to one.
@@ -74,6 +81,7 @@ class Topology:
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
     nics: tuple[Nic, ...]
+    hosts_forward: bool = False
 
     def __post_init__(self) -> None:
         self._check_nodes()
@@ -89,6 +97,15 @@ class Topology:
     def switches(self) -> tuple[int, ...]:
         """Node indices of the switches, ascending."""
         return tuple(i for i, node in enumerate(self.nodes) if node.kind is Kind.SWITCH)
+
+    @property
+    def forwarders(self) -> tuple[int, ...]:
+        """Node indices of all that forward packets, ascending."""
+        return tuple(range(len(self.nodes))) if self.hosts_forward else self.switches
+
+    def attachment(self, nic: Nic) -> int:
+        """The node where forwarding to `nic` ends: its switch, or the host itself where hosts forward."""
+        return nic.host if self.hosts_forward else nic.switch
 
     @cached_property
     def adjacency(self) -> tuple[tuple[int, ...], ...]:
@@ -142,7 +159,7 @@ class Topology:
     def shortest_paths(self, src: int, dst: int) -> tuple[tuple[int, ...], ...]:
         """All shortest paths from `src` to `dst` as node indices, both ends included, in lexicographic order.
 
-        Any two nodes; hosts do not forward, so they appear at the ends only. Empty if disconnected.
+        Any two nodes; hosts appear at the ends only, unless they forward. Empty if disconnected.
         """
         return tuple(self._walk((src,), dst, self._distances(dst, src)))
 
@@ -159,22 +176,26 @@ class Topology:
                 yield from self._walk((*path, neighbour), dst, distance)
 
     def _distances(self, dst: int, src: int) -> dict[int, int]:
-        """Hops to `dst` of `src` and of the switches nearer than it, by breadth-first search.
+        """Hops to `dst` of `src` and of the nodes nearer than it, by breadth-first search.
 
-        No host but the two ends is given a distance: a path would lead through it.
+        No host but the two ends is given a distance unless hosts forward: a path would lead through it.
         """
+        passable = self._passable
         distance = {dst: 0}
         frontier = [dst]
         while frontier and src not in distance:
             reached = []
             for node in frontier:
                 for neighbour in self.adjacency[node]:
-                    passable = neighbour == src or self.nodes[neighbour].kind is Kind.SWITCH
-                    if passable and neighbour not in distance:
+                    if neighbour not in distance and (neighbour == src or passable[neighbour]):
                         distance[neighbour] = distance[node] + 1
                         reached.append(neighbour)
             frontier = reached
         return distance
+
+    @cached_property
+    def _passable(self) -> tuple[bool, ...]:
+        return tuple(self.hosts_forward or node.kind is Kind.SWITCH for node in self.nodes)
 
     @cached_property
     def _index_of(self) -> dict[str, int]:
@@ -208,6 +229,8 @@ class Topology:
         for i, link in enumerate(self.links):
             if not (0 <= link.a < len(self.nodes) and 0 <= link.b < len(self.nodes)) or link.a == link.b:
                 raise UsageError(f"topology {self.kind}: link {i} ({link.a}, {link.b}) lacks an end")
+            if link.speed < 1:
+                raise UsageError(f"topology {self.kind}: link {i} has speed {link.speed}, must be at least 1")
             if self.nodes[link.a].layer > self.nodes[link.b].layer:
                 raise UsageError(f"topology {self.kind}: link {i} must name its lower-layer end first")
 
@@ -219,16 +242,17 @@ class Topology:
         if sorted(nic.link for nic in self.nics) != at_hosts:
             raise UsageError(f"topology {self.kind}: every link of a host needs exactly one NIC")
         for nic in self.nics:
-            if self.links[nic.link] != Link(nic.host, nic.switch):
+            if self.links[nic.link].ends != (nic.host, nic.switch):
                 raise UsageError(f"topology {self.kind}: {nic.name} is not at the ends of its link")
 
 
 class Builder:
     """Collects nodes, links and NICs and hands out their indices; `build` validates and freezes."""
 
-    def __init__(self, kind: str, params: Mapping[str, int]) -> None:
+    def __init__(self, kind: str, params: Mapping[str, int], *, hosts_forward: bool = False) -> None:
         self._kind = kind
         self._params = dict(params)
+        self._hosts_forward = hosts_forward
         self._nodes: list[Node] = []
         self._links: list[Link] = []
         self._nics: list[Nic] = []
@@ -240,9 +264,9 @@ class Builder:
     def switch(self, name: str, layer: Layer) -> int:
         return self._add(Node(name, Kind.SWITCH, layer))
 
-    def link(self, a: int, b: int) -> int:
+    def link(self, a: int, b: int, speed: int = 1) -> int:
         """Join two nodes, the lower-layer one first; returns the link's index."""
-        self._links.append(Link(a, b))
+        self._links.append(Link(a, b, speed))
         return len(self._links) - 1
 
     def attach(self, host: int, switch: int, ip: str) -> None:
@@ -254,7 +278,8 @@ class Builder:
         self._nics.append(Nic(host, switch, self.link(host, switch), ip, mac, name))
 
     def build(self) -> Topology:
-        return Topology(self._kind, self._params, tuple(self._nodes), tuple(self._links), tuple(self._nics))
+        parts = tuple(self._nodes), tuple(self._links), tuple(self._nics)
+        return Topology(self._kind, self._params, *parts, self._hosts_forward)
 
     def _add(self, node: Node) -> int:
         self._nodes.append(node)

@@ -24,6 +24,7 @@ from engines.flows import PlannedFlow, planned_flows
 from engines.result import RunResult
 from engines.spec import RunSpec
 from fabric.errors import HostUnfitError, RunError, StalledFlowError, UsageError
+from topos import Topology
 
 DEADLINE_SLACK_S = 180.0
 UNKEPT = Path("/tmp")
@@ -58,7 +59,9 @@ class MininetEngine:
             raise UsageError(
                 f"traffic '{spec.traffic}' is not available: choose --traffic {' or '.join(TRAFFIC)}"
             )
-        flows = planned_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
+        topology = topos.build(spec.topology.kind, spec.topology.params)
+        _check_network(spec, topology)
+        flows = planned_flows(spec, topology)
         _check_flows(spec, flows)
         check_sysctls(spec.transport.sysctls)
         require_root("refabric run ... (or ./run_mptcp.sh ...)")
@@ -157,6 +160,13 @@ def _check_congestion_control(cc: str) -> None:
             f"congestion control {cc} is not in this kernel (it has: {', '.join(available)}); "
             f"choose one of those with --cc, or run: modprobe tcp_{cc}"
         )
+
+
+def _check_network(spec: RunSpec, topology: Topology) -> None:
+    if topology.hosts_forward:
+        raise UsageError(f"{topology.kind}: real hosts do not forward here; choose --engine simulator")
+    if spec.routing == "valiant":
+        raise UsageError("routing 'valiant': pings cannot follow its paths; choose --engine simulator")
 
 
 def _check_flows(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:

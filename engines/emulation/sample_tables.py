@@ -12,13 +12,14 @@ from engines.result import Table
 CPU_PARTS = ("busy_pct", "user_pct", "system_pct", "softirq_pct", "steal_pct")
 
 
-def sample_tables(readings: Readings, rate_mbps: float) -> dict[str, Table]:
-    """Every table there is something for; t_s counts from the opening of the window."""
+def sample_tables(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> dict[str, Table]:
+    """Every table there is something for; t_s counts from the opening of the window. `rates_bps` is of each
+    port."""
     zero_s = readings.zero_s
     tables = {
         "goodput": _goodput(readings),
         "cpu": _cpu(readings),
-        "links": _links(readings, rate_mbps),
+        "links": _links(readings, rates_bps),
     }
     if readings.queues is not None:
         tables |= _queues(readings.queues, readings.opened["now_s"])
@@ -29,11 +30,11 @@ def sample_tables(readings: Readings, rate_mbps: float) -> dict[str, Table]:
     return tables
 
 
-def utilisation_pct(readings: Readings, rate_mbps: float) -> npt.NDArray[np.float64]:
-    """Of every port in every interval between samples (intervals x ports), percent of the link rate."""
+def utilisation_pct(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Of every port in every interval between samples (intervals x ports), percent of its rate."""
     times = np.array([sample.core_s for sample in readings.samples])
     sent = np.array([sample.tx_bytes for sample in readings.samples]).astype(np.int64)
-    share: npt.NDArray[np.float64] = np.diff(sent, axis=0) * 8 / (np.diff(times)[:, None] * rate_mbps * 1e6)
+    share: npt.NDArray[np.float64] = np.diff(sent, axis=0) * 8 / (np.diff(times)[:, None] * rates_bps)
     return 100 * share
 
 
@@ -55,8 +56,8 @@ def _cpu(readings: Readings) -> Table:
     return Table.from_rows(("t_s", *CPU_PARTS), rows)
 
 
-def _links(readings: Readings, rate_mbps: float) -> Table:
-    used = utilisation_pct(readings, rate_mbps)
+def _links(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> Table:
+    used = utilisation_pct(readings, rates_bps)
     t_s = np.array([round(sample.t_s - readings.zero_s, 3) for sample in readings.samples[1:]])
     interval, port = np.nonzero(used)
     return Table({"t_s": t_s[interval], "port": port, "utilisation_pct": np.round(used[interval, port], 2)})

@@ -15,7 +15,7 @@ from engines.emulation.sample_tables import sample_tables, utilisation_pct
 from engines.emulation.stalls import stall_error
 from engines.emulation.verdict import Evidence, judge, only_stalled
 from engines.flows import PlannedFlow
-from engines.network_plan import port_names
+from engines.network_plan import port_names, port_rates_bps
 from engines.result import FlowRow, PortRow, RunResult
 from engines.spec import RunSpec
 from fabric.errors import RunError
@@ -48,7 +48,7 @@ def summarise(
         reasons=reasons,
         flows=tuple(rows),
         ports=tuple(port_rows(spec, topology, readings)),
-        samples=sample_tables(readings, spec.link.rate_mbps),
+        samples=sample_tables(readings, port_rates_bps(topology, spec.link)),
         metrics=_metrics(readings, rows, evidence, timings),
         provenance={**provenance, "counters": _counters(readings), "kernel_counters": dict(readings.kernel)},
     )
@@ -56,7 +56,8 @@ def summarise(
 
 def port_rows(spec: RunSpec, topology: Topology, readings: Readings) -> list[PortRow]:
     """What each port carried between the core's two snapshots."""
-    capacity_bytes = spec.link.rate_mbps * 1e6 / 8 * readings.core_seconds
+    rates_bps = port_rates_bps(topology, spec.link)
+    capacity_bytes = rates_bps / 8 * readings.core_seconds
     opened, closed = readings.opened, readings.closed
     packets = closed["tx_packets"] - opened["tx_packets"]
     bytes_ = closed["tx_bytes"] - opened["tx_bytes"]
@@ -64,7 +65,7 @@ def port_rows(spec: RunSpec, topology: Topology, readings: Readings) -> list[Por
     losses = closed["losses"] - opened["losses"]
     marks = closed["marks"] - opened["marks"]
     queue = closed["max_queue_pkts"]
-    median = np.median(utilisation_pct(readings, spec.link.rate_mbps)[readings.opened_at :], axis=0)
+    median = np.median(utilisation_pct(readings, rates_bps)[readings.opened_at :], axis=0)
     return [
         PortRow(
             port=port,
@@ -75,7 +76,7 @@ def port_rows(spec: RunSpec, topology: Topology, readings: Readings) -> list[Por
             tx_bytes=int(bytes_[port]),
             drops=int(drops[port]),
             max_queue_pkts=int(queue[port]),
-            utilisation_pct=100 * float(bytes_[port]) / capacity_bytes,
+            utilisation_pct=100 * float(bytes_[port] / capacity_bytes[port]),
             utilisation_median_pct=float(median[port]),
             lost=int(losses[port]),
             marked=int(marks[port]),

@@ -61,9 +61,12 @@ class SimulatorEngine:
 
 
 def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
-    """As the emulator's, but that hosts' queues are kept short by the senders, which wait for room."""
+    """As the emulator's, but that hosts' queues are kept short by the senders, which wait for room. Where
+    hosts forward, the senders meet the queue as others' packets do, and wait for nothing."""
     tables = ecmp_groups(topology)
     plan = network_plan(topology, tables, spec.link, spec.routing, sub_seed(spec.seed, "routing"))
+    if topology.hosts_forward:
+        return plan
     queue_pkts = plan.queue_pkts.copy()
     queue_pkts[plan.nic_uplink] = 0
     return dataclasses.replace(plan, queue_pkts=queue_pkts)

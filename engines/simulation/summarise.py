@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from engines.flows import PlannedFlow
-from engines.network_plan import port_names
+from engines.network_plan import port_names, port_rates_bps
 from engines.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
 from engines.simulation.readings import Reading
 from engines.simulation.stack import PS_PER_S
@@ -30,7 +30,7 @@ def summarise(
         status=Status.OK,
         flows=tuple(rows),
         ports=tuple(_port_rows(spec, topology, opened, closed)),
-        samples=_samples(spec, readings),
+        samples=_samples(spec, topology, readings),
         metrics={
             "packet_hops": hops,
             "packet_hops_per_cpu_s": closed.ports["hops"] / cpu_s,
@@ -76,7 +76,7 @@ def _flow_rows(
 
 
 def _port_rows(spec: RunSpec, topology: Topology, opened: Reading, closed: Reading) -> list[PortRow]:
-    capacity_bytes = spec.link.rate_mbps * 1e6 / 8 * spec.seconds
+    capacity_bytes = (port_rates_bps(topology, spec.link) / 8 * spec.seconds).tolist()
     names = ("tx_packets", "tx_bytes", "drops", "losses", "marks")
     packets, sent, drops, losses, marks = (
         (closed.ports[name] - opened.ports[name]).tolist()  # type: ignore[literal-required]
@@ -86,21 +86,22 @@ def _port_rows(spec: RunSpec, topology: Topology, opened: Reading, closed: Readi
     return [
         PortRow(
             port, node, peer, layer, packets[port], sent[port], drops[port], queue[port],
-            100 * sent[port] / capacity_bytes, NO_VALUE, losses[port], marks[port],
+            100 * sent[port] / capacity_bytes[port], NO_VALUE, losses[port], marks[port],
         )
         for port, (node, peer, layer) in enumerate(port_names(topology))
     ]  # fmt: skip
 
 
-def _samples(spec: RunSpec, readings: Sequence[Reading]) -> dict[str, Table]:
+def _samples(spec: RunSpec, topology: Topology, readings: Sequence[Reading]) -> dict[str, Table]:
     goodput: list[tuple[float, int, float]] = []
     links: list[tuple[float, int, float]] = []
+    rates_bps = port_rates_bps(topology, spec.link)
     for before, after in pairwise(readings):
         seconds, t_s = after.t_s - before.t_s, round(after.t_s - spec.warmup_s, 6)
         mbps = (after.flows["delivered_bytes"] - before.flows["delivered_bytes"]) * 8 / seconds / 1e6
         goodput += [(t_s, flow, round(value, 5)) for flow, value in enumerate(mbps.tolist())]
         sent = (after.ports["tx_bytes"] - before.ports["tx_bytes"]).astype(np.int64)
-        used = 100 * sent * 8 / (seconds * spec.link.rate_mbps * 1e6)
+        used = 100 * sent * 8 / (seconds * rates_bps)
         links += [(t_s, port, round(float(used[port]), 2)) for port in np.nonzero(sent)[0].tolist()]
     return {
         "goodput": Table.from_rows(SAMPLE_COLUMNS["goodput"], goodput),

@@ -17,8 +17,9 @@ class Router {
   Router(std::vector<Nic> nics, std::vector<NodeId> far_nodes, ForwardingTable table, Policy policy, std::uint32_t seed)
       : nics_(std::move(nics)), by_address_(nics_), far_nodes_(std::move(far_nodes)), table_(std::move(table)),
         policy_(policy), seed_(seed), random_(seed, kNone) {
-    for (const Nic& nic : nics_) columns_.push_back({nic.attach_node, nic.attach});
     for (const Nic& nic : nics_) {
+      if (nic.attach >= attach_nodes_.size()) attach_nodes_.resize(nic.attach + std::size_t{1}, kNone);
+      attach_nodes_[nic.attach] = nic.attach_node;
       for (const PortId port : {nic.uplink, nic.downlink}) {
         if (port != kNone && port >= far_nodes_.size()) throw std::invalid_argument("a NIC names a port that does not exist");
       }
@@ -62,11 +63,6 @@ class Router {
   [[nodiscard]] const std::vector<Nic>& nics() const { return nics_; }
 
  private:
-  struct Column {
-    NodeId node;
-    std::uint32_t attach;
-  };
-
   [[nodiscard]] std::uint32_t any() { return static_cast<std::uint32_t>(random_.next() >> 32); }
 
   static void append(Path& path, PortId port) {
@@ -103,19 +99,29 @@ class Router {
     return true;
   }
 
-  // Two ranks of their own, one for either leg.
+  // Two ranks of their own, one for either leg. A switch that is not joined to both ends gives way to the next.
   bool walk_valiant(Path& path, NodeId node, const Nic& to, std::uint32_t hash) const {
-    const Column& by = columns_[mix(hash, seed_) % columns_.size()];
-    const std::uint32_t first = mix(hash, seed_ ^ 0x56414C31U);
-    const std::uint32_t second = mix(hash, seed_ ^ 0x56414C32U);
-    return walk(path, node, by.node, by.attach, first) && walk(path, by.node, to.attach_node, to.attach, second);
+    const auto count = static_cast<std::uint32_t>(attach_nodes_.size());
+    const std::uint32_t chosen = mix(hash, seed_) % count;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t attach = (chosen + i) % count;
+      const NodeId by = attach_nodes_[attach];
+      if (!joins(node, by, attach) || !joins(by, to.attach_node, to.attach)) continue;
+      return walk(path, node, by, attach, mix(hash, seed_ ^ 0x56414C31U)) &&
+             walk(path, by, to.attach_node, to.attach, mix(hash, seed_ ^ 0x56414C32U));
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool joins(NodeId node, NodeId target, std::uint32_t attach) const {
+    return target != kNone && (node == target || !table_.group(node, attach).empty());
   }
 
   std::vector<Nic> nics_;
   NicTable by_address_;
   std::vector<NodeId> far_nodes_;
   ForwardingTable table_;
-  std::vector<Column> columns_;  // of each NIC
+  std::vector<NodeId> attach_nodes_;  // of each column of the table
   Policy policy_;
   std::uint32_t seed_;
   Random random_;  // of `scatter`

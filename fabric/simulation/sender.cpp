@@ -34,7 +34,7 @@ bool Simulation::send_one(std::uint32_t number, Time now) {
   sender.limited_by_window = flight + 1 > paths_[number].window;
   if (sender.limited_by_window || (!again && !may_send_new(connection))) return false;
   const PortId nic = subflow.forward.ports[0];
-  if (is_full(nic, now)) {
+  if (subflow.owns_first_port && is_full(nic, now)) {
     wait_for_nic(number, nic);
     return false;
   }

@@ -35,6 +35,7 @@ void Simulation::add(const FlowConfig& flow) {
     subflow.number = static_cast<std::uint32_t>(subflows_.size() - 1 - connection.first);
     subflow.source = wanted.source;
     subflow.destination = wanted.destination;
+    subflow.owns_first_port = network_.router().nics().at(wanted.source).uplink != kNone;
     subflow.forward = network_.router().path(wanted.source, wanted.destination, wanted.hash);
     subflow.back = network_.router().path(wanted.destination, wanted.source, wanted.back_hash);
     if (subflow.forward.empty() || subflow.back.empty()) {

@@ -79,6 +79,7 @@ struct Subflow {
   std::uint32_t number = 0;  // within it
   NicId source = kNone;
   NicId destination = kNone;
+  bool owns_first_port = true;  // false where hosts forward: others' packets pass it too
   Path forward;
   Path back;
   Sender sender;

@@ -31,6 +31,21 @@ def test_groups_count_the_shortest_paths_beyond_each_next_hop(case: str, data: s
     assert tables.group(switch, target) == tuple(NextHop(node, expected[node]) for node in sorted(expected))
 
 
+BCUBE = build("bcube", {"n": 3, "k": 2})
+BCUBE_TABLES = ecmp_groups(BCUBE)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.data())
+def test_hosts_that_forward_have_groups_too(data: st.DataObject) -> None:
+    node = data.draw(st.integers(0, len(BCUBE.nodes) - 1))
+    target = data.draw(st.integers(0, len(BCUBE_TABLES.attach) - 1))
+    assert BCUBE_TABLES.attach == BCUBE.hosts
+    paths = BCUBE.shortest_paths(node, BCUBE_TABLES.attach[target])
+    expected = Counter(path[1] for path in paths if len(path) > 1)
+    assert dict(BCUBE_TABLES.group(node, target)) == expected
+
+
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_rows_of_hosts_and_of_the_switch_itself_are_empty(case: str) -> None:
     topology, tables = CASES[case]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import random
+from collections import Counter
 from itertools import pairwise
 
-import numpy as np
 import pytest
 
 import topos
 from controllers.groups import ecmp_groups
 from controllers.hashing import FiveTuple, flow_hash, mix, switch_seed
 from controllers.routing import path
-from engines.network_plan import downlink, network_plan, plan_for, port_names, uplink
+from engines.network_plan import NO_PORT, downlink, network_plan, plan_for, port_names, uplink
 from engines.spec import LinkSpec, RunSpec, TopologySpec
 from fabric import _core
 from topos.topology import Builder, Layer, Topology
@@ -28,25 +28,37 @@ def number(ip: str) -> int:
 
 def walked(topology: Topology, policy: str, flow: FiveTuple, nic: int) -> list[int]:
     """The nodes one packet visits in the core, read off the ports' counters."""
-    plan = network_plan(topology, ecmp_groups(topology), LinkSpec(10.0), policy, SEED)
-    fabric = _core.VirtualFabric(plan)
-    fabric.inject(0, nic, 1500, (number(flow.src), number(flow.dst), TCP, flow.sport, flow.dport))
-    fabric.run_until(10**14)
-    used = np.flatnonzero(fabric.counters()["tx_packets"])
-    hops = {}
-    for port in used.tolist():
-        link = topology.links[port // 2]
-        ends = (link.a, link.b) if port == uplink(port // 2) else (link.b, link.a)
-        hops[ends[0]] = ends[1]
+    hops = dict(sent_on(topology, policy, flow, nic).keys())
     nodes = [topology.nics[nic].host]
     while nodes[-1] in hops:
         nodes.append(hops[nodes[-1]])
     return nodes
 
 
-@pytest.mark.parametrize("policy", ["hashed", "ecmp"])
+def sent_on(topology: Topology, policy: str, flow: FiveTuple, nic: int) -> Counter[tuple[int, int]]:
+    """From which node to which one packet is sent in the core, and how often."""
+    plan = network_plan(topology, ecmp_groups(topology), LinkSpec(10.0), policy, SEED)
+    fabric = _core.VirtualFabric(plan)
+    fabric.inject(0, nic, 1500, (number(flow.src), number(flow.dst), TCP, flow.sport, flow.dport))
+    fabric.run_until(10**14)
+    sent: Counter[tuple[int, int]] = Counter()
+    for port, times in enumerate(fabric.counters()["tx_packets"].tolist()):
+        link = topology.links[port // 2]
+        sent[link.ends if port == uplink(port // 2) else link.ends[::-1]] += times
+    return +sent
+
+
+@pytest.mark.parametrize("policy", ["hashed", "ecmp", "valiant"])
 @pytest.mark.parametrize(
-    ("kind", "params"), [("fat_tree", {"k": 4}), ("fat_tree", {"k": 6}), ("star", {"n": 5})]
+    ("kind", "params"),
+    [
+        ("fat_tree", {"k": 4}),
+        ("fat_tree", {"k": 6}),
+        ("star", {"n": 5}),
+        ("vl2", {"da": 4, "di": 4, "servers": 3}),
+        ("leaf_spine", {"leaves": 3, "hosts": 2}),
+        ("bcube", {"n": 3, "k": 1}),
+    ],
 )
 def test_core_and_routing_agree_on_every_path(kind: str, params: dict[str, int], policy: str) -> None:
     topology = topos.build(kind, params)
@@ -54,9 +66,12 @@ def test_core_and_routing_agree_on_every_path(kind: str, params: dict[str, int],
     rng = random.Random(3)
     for _ in range(60):
         source, target = rng.sample(range(len(topology.nics)), 2)
+        if topology.nics[source].host == topology.nics[target].host:
+            continue
         ports = rng.randrange(1024, 65536), rng.randrange(1024, 65536)
         flow = FiveTuple(topology.nics[source].ip, topology.nics[target].ip, TCP, *ports)
-        assert walked(topology, policy, flow, source) == list(path(topology, tables, policy, SEED, flow))
+        expected = Counter(pairwise(path(topology, tables, policy, SEED, flow)))
+        assert sent_on(topology, policy, flow, source) == expected
 
 
 def scattered(seed: int, packets: int = 4000) -> tuple[Topology, list[int]]:
@@ -128,6 +143,22 @@ def test_scattering_is_uniform_over_whole_paths_where_next_hops_have_different_n
 
 def test_scattering_follows_from_the_seed() -> None:
     assert scattered(1, 200)[1] == scattered(1, 200)[1] != scattered(2, 200)[1]
+
+
+def test_ports_have_the_speed_of_their_link() -> None:
+    topology = topos.build("vl2", {"da": 4, "di": 4, "servers": 2})
+    plan = network_plan(topology, ecmp_groups(topology), LinkSpec(5.0), "hashed", SEED)
+    for (_, _, layer), rate_bps in zip(port_names(topology), plan.rate_bps.tolist(), strict=True):
+        assert rate_bps == (5_000_000 if "host" in layer else 50_000_000)
+
+
+def test_ports_of_hosts_that_forward_are_a_switchs() -> None:
+    topology = topos.build("bcube", {"n": 3, "k": 1})
+    link = LinkSpec(10.0, queue_pkts=30, nic_queue_pkts=70, loss=0.25)
+    plan = network_plan(topology, ecmp_groups(topology), link, "hashed", SEED)
+    assert set(plan.queue_pkts.tolist()) == {30} and set(plan.loss.tolist()) == {0.25}
+    assert set(plan.nic_uplink.tolist()) == set(plan.nic_downlink.tolist()) == {NO_PORT}
+    assert plan.nic_attach_node.tolist() == [nic.host for nic in topology.nics]
 
 
 def test_hosts_links_lose_nothing_and_all_ports_mark() -> None:

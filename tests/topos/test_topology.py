@@ -17,6 +17,12 @@ ANY_TOPOLOGY = st.one_of(
         lambda pair: build(pair[0], {"k": pair[1]})
     ),
     st.integers(2, 300).map(lambda n: build("star", {"n": n})),
+    st.tuples(st.sampled_from([2, 4]), st.sampled_from([2, 6])).map(
+        lambda p: build("vl2", {"da": p[0], "di": p[1]})
+    ),
+    st.integers(1, 5).map(lambda n: build("ls", {"leaves": n})),
+    st.tuples(st.integers(2, 4), st.integers(0, 2)).map(lambda p: build("bcube", {"n": p[0], "k": p[1]})),
+    st.integers(1, 5).map(lambda times: build("ft", {"k": 4, "oversubscription": times})),
     st.tuples(st.integers(1, 5), st.integers(1, 4)).map(lambda p: build("db", {"n": p[0], "lanes": p[1]})),
     st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 3)).map(
         lambda p: build("two", dict(zip(("first", "second", "lanes"), p, strict=True)))
@@ -53,7 +59,7 @@ def test_shortest_paths_are_simple_equal_long_sorted_walks(topology: Topology, d
     assert len({len(path) for path in paths}) <= 1
     for path in paths:
         assert path[0] == src and path[-1] == dst and len(set(path)) == len(path)
-        assert all(topology.nodes[node].kind is Kind.SWITCH for node in path[1:-1])
+        assert topology.hosts_forward or all(topology.nodes[n].kind is Kind.SWITCH for n in path[1:-1])
         for a, b in itertools.pairwise(path):
             topology.link_between(a, b)
     assert {path[::-1] for path in paths} == set(topology.shortest_paths(dst, src))
@@ -117,6 +123,8 @@ def test_construction_refuses_broken_graphs(
         ("ft", {}, "needs k"),
         ("ft", {"n": 4}, "no parameter 'n'"),
         ("ft", {"k": 4, "hosts": 3}, "no parameter 'hosts': it takes k, an even number from 4 to 254"),
+        ("vl2", {"da": 3}, "da must be an even number from 2"),
+        ("bcube", {"n": 2, "k": 4}, "k must be a number from 0 to 3"),
         ("db", {"lanes": 2}, "needs n: give a number from 1"),
         ("db", {"n": 2, "lanes": 0}, "lanes must be a number from 1 to 254, not 0"),
         ("two", {"first": 252}, "first must be a number from 0 to 251"),
@@ -139,7 +147,7 @@ def test_parse_accepts_several_parameters() -> None:
     assert build(*parse("db,2")).params == {"n": 2, "lanes": 1}
 
 
-@pytest.mark.parametrize("text", ["", "ft", "ft,", "ft,4,4", "ft,n=4", "ft,four", "tf,4"])
+@pytest.mark.parametrize("text", ["", "ft", "ft,", "star,4,4", "ft,4,1,1", "ft,n=4", "ft,four", "tf,4"])
 def test_parse_refuses_with_one_line(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(text)
