@@ -162,9 +162,16 @@ def _check_congestion_control(cc: str) -> None:
         )
 
 
-def _check_network(spec: RunSpec, topology: Topology) -> None:
+def check_hosts(topology: Topology) -> None:
+    """Raises UsageError for a network whose hosts forward."""
     if topology.hosts_forward:
-        raise UsageError(f"{topology.kind}: real hosts do not forward here; choose --engine simulator")
+        raise UsageError(
+            f"topology {topology.kind}: emulated hosts do not forward packets; use --engine simulator"
+        )
+
+
+def _check_network(spec: RunSpec, topology: Topology) -> None:
+    check_hosts(topology)
     if spec.routing == "valiant":
         raise UsageError("routing 'valiant': pings cannot follow its paths; choose --engine simulator")
 

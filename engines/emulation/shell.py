@@ -13,6 +13,7 @@ from typing import Any
 
 import topos
 from engines.emulation.dataplane import DataPlane
+from engines.emulation.engine import check_hosts
 from engines.emulation.inside import Inside
 from engines.emulation.isolation import require_root, spawn_interactive
 from engines.emulation.lock import Owner, emulation_lock
@@ -34,6 +35,7 @@ def main(
     """
     kind, params = topos.parse(topology)
     built = topos.build(kind, params)
+    check_hosts(built)
     if not rate_mbps > 0:
         raise UsageError(f"the link rate must be above 0 Mb/s, not {rate_mbps:g}")
     if queue_pkts < 1:

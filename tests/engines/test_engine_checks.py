@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from engines.emulation.engine import check_sysctls
+from engines.emulation import shell
+from engines.emulation.engine import MininetEngine, check_sysctls
+from engines.spec import LinkSpec, RunSpec, TopologySpec
 from fabric.errors import UsageError
 
 
@@ -13,3 +17,23 @@ def test_a_sysctl_must_be_one_of_this_kernel() -> None:
     for wrong in ("net.ipv4.tcp_snack", "net.ipv4"):
         with pytest.raises(UsageError, match=f"--sysctl {wrong}: this kernel has none of that name"):
             check_sysctls([wrong])
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        ({"topology": TopologySpec("bcube", {"n": 4})}, "bcube: emulated hosts do not forward packets"),
+        ({"routing": "valiant"}, "routing 'valiant': pings cannot follow its paths"),
+    ],
+)
+def test_the_emulator_leaves_to_the_simulator_what_it_cannot_do(
+    asked: dict[str, Any], complaint: str
+) -> None:
+    spec = RunSpec(LinkSpec(5.0), **{"topology": TopologySpec("fat_tree", {"k": 4}), **asked})
+    with pytest.raises(UsageError, match=complaint):
+        MininetEngine().check(spec)
+
+
+def test_no_shell_opens_where_hosts_forward() -> None:
+    with pytest.raises(UsageError, match="do not forward packets"):
+        shell.main("bcube,4", 10.0, 100)
