@@ -8,6 +8,8 @@ dry (engines/tuning.py): what is compared is the congestion control, not the pac
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engines.spec import RunSpec, TopologySpec
 from engines.tuning import RESERVE
 from experiments.coupled_statements import SHARE_LOSS, SHARE_QUEUE, SHIFT
@@ -42,35 +44,19 @@ def by_algorithm(topologies: Topologies) -> Points:
     return points
 
 
-LOSS = Defaults(
-    ks=(),
-    workloads=("against_tcp",),
-    subflows=(2, 4, 8),
-    rate_mbps=60.0,
-    queue_pkts=1000,
-    delay_us=13_000,
-    loss_pct=0.2,
-    traffic="native",
-    sysctls=RESERVE,
-    warmup_s=15.0,
-    seconds=30.0,
+ALONGSIDE = Defaults(ks=(), workloads=("against_tcp",), subflows=(2, 4, 8), traffic="native", sysctls=RESERVE)
+LOSS = replace(
+    ALONGSIDE, rate_mbps=60.0, queue_pkts=1000, delay_us=13_000, loss_pct=0.2, warmup_s=15.0, seconds=30.0
 )
 """Random loss alone: a window of sqrt(1.5 / p) is 27 packets, in a round trip of 78 ms 4.3 Mb/s; 8 uncoupled
 subflows and a TCP have 38 of the link's 60 Mb/s."""
-QUEUE = Defaults(
-    ks=(),
-    workloads=("against_tcp",),
-    subflows=(2, 4, 8),
-    rate_mbps=10.0,
-    queue_pkts=50,
-    delay_us=5_000,
-    traffic="native",
-    sysctls=RESERVE,
-    warmup_s=20.0,
-    seconds=25.0,
-)
+QUEUE = replace(ALONGSIDE, rate_mbps=10.0, queue_pkts=50, delay_us=5_000, warmup_s=20.0, seconds=25.0)
 """A full queue alone: the two flows' windows are 75 packets together when it drops, and 8
 coupled subflows settle in 11 s."""
+PATHS = replace(
+    ALONGSIDE, subflows=(2,), rate_mbps=10.0, queue_pkts=100, delay_us=5_000, warmup_s=30.0, seconds=40.0
+)
+"""Two bottlenecks, each filled by the TCPs on it."""
 
 FAIRNESS = Experiment(
     name="coupled-fairness",
@@ -125,18 +111,7 @@ SHIFTED = Experiment(
                 "the second. Uncoupled subflows take what a TCP would on either link; coupled ones send "
                 "less over the worse link the more they follow the better one."
             ),
-            defaults=Defaults(
-                ks=(),
-                workloads=("against_tcp",),
-                subflows=(2,),
-                rate_mbps=10.0,
-                queue_pkts=100,
-                delay_us=5_000,
-                traffic="native",
-                sysctls=RESERVE,
-                warmup_s=30.0,
-                seconds=40.0,
-            ),
+            defaults=PATHS,
             topologies=bottlenecks,
             points=by_algorithm(bottlenecks),
             charts=("shift",),

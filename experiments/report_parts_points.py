@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from engines.algorithms import USUAL_ROUTING
 from engines.result import Status
-from engines.spec import RunSpec
+from engines.spec import RunSpec, TopologySpec
 from experiments import labels
 from experiments.experiment import Figure
 from experiments.figures import variant
 from experiments.gather import Shown
+from experiments.options import MAX_K, Given, resolve
 from experiments.progress import label, queue_label, state, workload_label
 from experiments.rate import network
 from experiments.reference import is_reference
@@ -160,7 +161,7 @@ def _each(texts: Iterable[str]) -> str:
 def commands(figure: Figure, points: Sequence[Judged]) -> list[str]:
     """Commands that run exactly these points, rates as they were chosen then."""
     blocks: dict[_Block, list[int]] = {}
-    for (options, k), specs in _by_size(measured_points(points)).items():
+    for (options, k), specs in _by_size(figure, measured_points(points)).items():
         for block in _blocks(figure, options, specs):
             blocks.setdefault(block, []).append(k)
     qmon = not figure.defaults.sampling.queues_ms and any(p.spec.sampling.queues_ms for p in points)
@@ -177,12 +178,20 @@ class _Block:
     ccs: tuple[str, ...]
 
 
-def _by_size(points: Iterable[Judged]) -> dict[tuple[tuple[str, ...], int], list[RunSpec]]:
+def _asked_k(figure: Figure, topology: TopologySpec) -> int:
+    """The `--k` that runs this network, which need not be a parameter of it: a star's hosts are not."""
+    for k in range(4, MAX_K + 1, 2) if figure.sized else ():
+        if topology in figure.topologies(resolve(Given(k=str(k)), figure.defaults)):
+            return k
+    return topology.k
+
+
+def _by_size(figure: Figure, points: Iterable[Judged]) -> dict[tuple[tuple[str, ...], int], list[RunSpec]]:
     found: dict[tuple[tuple[str, ...], int], list[RunSpec]] = {}
     for judged in points:
         spec = judged.spec
         key = ("--workload", workload_label(spec), *_options(spec))
-        found.setdefault((key, spec.topology.k), []).append(spec)
+        found.setdefault((key, _asked_k(figure, spec.topology)), []).append(spec)
     return found
 
 
@@ -272,7 +281,7 @@ def missing(shown: Shown) -> list[str]:
         return [f"No point of this figure was run yet: sudo .venv/bin/refabric run {name}"]
     usual = shown.figure.defaults
     told = [
-        *_lacking("k=", usual.ks, {j.spec.topology.k for j in points}),
+        *_lacking("k=", usual.ks, {_asked_k(shown.figure, j.spec.topology) for j in points}),
         *_lacking("", usual.workloads, {workload_label(j.spec) for j in points}),
         *_lacking("subflows ", usual.subflows, {j.spec.transport.subflows for j in points}),
     ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engines.algorithms import algorithm
+from engines.algorithms import algorithm, title
 from engines.congestion import COUPLED_DEFAULT
 from engines.result import Status
 from engines.spec import RunSpec, TopologySpec, WorkloadSpec
@@ -131,6 +131,8 @@ def _missing(row: Published, points: Sequence[Judged]) -> str:
     wanted = f"{row.workload} at {place(row)}"
     alike = [p.spec for p in points if workload_label(p.spec) == row.workload]
     have = dict.fromkeys(named(s.topology) for s in alike if s.topology.kind == row.topology)
+    if row.algorithm and place(row) in have:
+        return f"about {title(row.algorithm)} with {row.subflows} subflows, which was not run"
     return f"about {wanted}, not {', '.join(have)}" if have else f"about {wanted}, which was not run"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from engines.congestion import CONGESTION_CONTROLS
 from engines.result import FlowRow, Status
 from fabric.plan import FRAME_BITS
 
@@ -126,7 +127,8 @@ def _congestion_control(evidence: Evidence) -> list[str]:
 
 def _repairs(evidence: Evidence) -> list[str]:
     repairs, losses = evidence.cc_repairs, evidence.cc_losses
-    flow_s = len(evidence.flows) * len(evidence.busy_pct)
+    ours = sum(cc in CONGESTION_CONTROLS and CONGESTION_CONTROLS[cc].bpf for cc in evidence.cc_asked)
+    flow_s = ours * len(evidence.busy_pct)
     many = repairs > min(MOST_REPAIRED * (repairs + losses), MOST_REPAIRS_A_FLOW_S * flow_s)
     if repairs < LEAST_REPAIRS or not many:
         return []

@@ -85,7 +85,9 @@ def test_lateness_is_measured_against_the_packet_time() -> None:
 )
 def test_repairs_are_told_when_they_are_many(losses: int, repairs: int, flow_s: int, suspect: bool) -> None:
     busy_pct = [50.0] * (flow_s // len(GOOD.flows))
-    found = dataclasses.replace(GOOD, cc_losses=losses, cc_repairs=repairs, busy_pct=busy_pct)
+    rows = [dataclasses.replace(flow, cc="lia") for flow in GOOD.flows]
+    ours = dataclasses.replace(GOOD, flows=rows, cc_asked=["lia"] * len(rows))
+    found = dataclasses.replace(ours, cc_losses=losses, cc_repairs=repairs, busy_pct=busy_pct)
     status, reasons = judge(found)
     assert (status is Status.SUSPECT) == suspect
     assert not suspect or f"left out 6 of {losses + 6} window reductions" in reasons[0]

@@ -25,6 +25,7 @@ from experiments import report_parts_words as words
 from experiments.cli import main
 from experiments.experiment import Figure
 from experiments.gather import Gathered, Shown
+from experiments.options import Given, resolve
 from experiments.registry import find
 from experiments.report_parts_origin import collect
 from experiments.report_parts_points import commands, missing
@@ -321,3 +322,12 @@ def test_points_of_before_the_kernel_was_recorded_say_so() -> None:
     """Counters once took the kernel's name in the provenance."""
     found = collect(judged([stored(spec_of(), [1.0], provenance={"kernel": {"Tcp.InSegs": 5}})]))
     assert found.notes == ("The kernel's release was not recorded with these points.",)
+
+
+@pytest.mark.parametrize("name", ["star", "dctcp"])
+def test_commands_ask_for_the_k_that_makes_the_network(name: str) -> None:
+    figure = find(name).figures[0]
+    specs = figure.points(resolve(Given(k="6"), figure.defaults), lambda _topology: 5.0)
+    given = commands(figure, judged([stored(spec, [1.0]) for spec in specs]))
+    assert given
+    assert all("--k 6 " in command for command in given)

@@ -133,6 +133,12 @@ class TestVerdicts:
         assert found.why == "about one_to_one at k=4, not k=6"
         assert "which was not run" in verdict_on(found.published, []).why
 
+    def test_an_algorithm_nobody_ran_is_named(self, store: Store) -> None:
+        put_reference(store, spec_of(), 5.0)
+        put(store, spec_of(8), result_of([2.0]))
+        statement = row("goodput_pct_mean", 8, Relation.ABOVE, 50).under("lia")
+        assert verdict_on(statement, judged(store)).why == "about LIA with 8 subflows, which was not run"
+
     def test_failed_points_and_missing_ones_are_not_measured(self, store: Store) -> None:
         put(store, spec_of(1), result_of([], Status.FAILED, "no"))
         statement = row("goodput_pct_mean", 1, Relation.BELOW, 50)
