@@ -20,7 +20,6 @@ TITLES = {
     "bbr": "BBR",
     "dctcp": "DCTCP",
     "ewtcp": "EWTCP",
-    "coupled": "fully coupled",
     "lia": "LIA",
     "olia": "OLIA",
     "balia": "BALIA",

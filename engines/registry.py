@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from engines.dispatch import Dispatch
 from engines.engine import Engine
 from fabric.errors import UsageError
 
@@ -26,17 +27,20 @@ def _fake() -> Engine:
     return FakeEngine()
 
 
+SIMULATOR = "simulator"
 ENGINES: dict[str, Callable[[], Engine]] = {
     "mininet": _mininet,
-    "simulator": _simulator,
+    SIMULATOR: _simulator,
     "fake": _fake,
 }
 
 
-def make(name: str) -> Engine:
-    """A new engine. Raises UsageError listing the known ones."""
-    try:
-        factory = ENGINES[name]
-    except KeyError:
-        raise UsageError(f"engine {name}: unknown; choose from: {', '.join(ENGINES)}") from None
-    return factory()
+def make(*names: str) -> Engine:
+    """A new engine; of several names, one that gives every point to its own. Raises UsageError listing the
+    known ones."""
+    for name in names:
+        if name not in ENGINES:
+            raise UsageError(f"engine {name}: unknown; choose from: {', '.join(ENGINES)}")
+    if len(names) == 1:
+        return ENGINES[names[0]]()
+    return Dispatch({name: ENGINES[name]() for name in names})

@@ -86,7 +86,7 @@ def plan(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
     """Show points, order, expected time and link rate. Needs no root, starts nothing."""
     chosen = registry.find(experiment)
     asked = given(options)
-    made = session.make_plan(chosen, asked, engines.make(asked.engine))
+    made = session.make_plan(chosen, asked, session.engine_for(chosen, asked))
     stored = store.index(results / chosen.folder) if made.certain else ()
     to_run = {job.name for job in pending_jobs(made.jobs, stored, force=False)}
     for index, job in enumerate(made.jobs, 1):
@@ -98,7 +98,7 @@ def plan(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
             rate = "auto" if job.rate.rate_mbps is None else f"{job.rate.rate_mbps:g} Mb/s"
             click.echo(f"{index:3}  {todo:8}  {duration(job.expected_s):>12}  {rate:>9}  {label(job.spec)}")
     left = [job.expected_s for job in made.jobs if job.name in to_run]
-    advice = cli_advice.on(made.jobs, to_run, asked.engine)
+    advice = cli_advice.on(made.jobs, to_run)
     if as_json:
         cli_advice.tell(advice, as_json)
         write_json(sys.stdout, {"event": "total", "points": len(made.jobs), "to_run": len(left),
@@ -145,7 +145,7 @@ def status(experiment: str, results: Path, as_json: bool, **options: Any) -> Non
     """Show which points are ok, suspect, failed or missing."""
     chosen = registry.find(experiment)
     asked = given(options)
-    made = session.make_plan(chosen, asked, engines.make(asked.engine))
+    made = session.make_plan(chosen, asked, session.engine_for(chosen, asked))
     found = gather(chosen, results, made)
     judged = {j.point.name: j for j in found.points}
     planned = [job.name for job in made.jobs] if made.certain else []
@@ -183,7 +183,7 @@ def plot(experiment: str, subflows: str | None, results: Path, as_json: bool) ->
     """Show and draw every stored point. Damaged points are named and left out (exit 1)."""
     chosen = registry.find(experiment)
     expected = parse_subflows(subflows) if subflows else ()
-    found = gather(chosen, results, session.make_plan(chosen, Given(), engines.make(Given().engine)))
+    found = gather(chosen, results, session.make_plan(chosen, Given(), session.engine_for(chosen, Given())))
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
     if not found.points:

@@ -17,13 +17,14 @@ MACHINE_BOUND = ("mininet",)
 """Engines that move real packets in real time."""
 
 
-def on(jobs: Sequence[Job], names: Collection[str], engine: str) -> list[Advice]:
-    """Advice on those of `jobs` that are called `names`; none for an engine that needs no CPU in time."""
-    if engine not in MACHINE_BOUND:
+def on(jobs: Sequence[Job], names: Collection[str]) -> list[Advice]:
+    """Advice on those of `jobs` that are called `names` and need CPU in time."""
+    bound = [job for job in jobs if job.name in names and job.spec.engine in MACHINE_BOUND]
+    if not bound:
         return []
     from engines.emulation import here  # noqa: PLC0415
 
-    return advise([job for job in jobs if job.name in names], Machine(here.capacity(), here.free_memory_mb()))
+    return advise(bound, Machine(here.capacity(), here.free_memory_mb()))
 
 
 def tell(found: Sequence[Advice], as_json: bool) -> None:
@@ -36,8 +37,8 @@ def tell(found: Sequence[Advice], as_json: bool) -> None:
             click.echo(str(advice))
 
 
-def before(ready: Session, engine: str, force: bool) -> list[str]:
+def before(ready: Session, force: bool) -> list[str]:
     """What a run says before it starts: what will be suspect, or does not fit, of what is still to run."""
-    pending = pending_jobs(ready.plan.jobs, store.index(ready.store.directory), force)
-    found = on(pending, {job.name for job in pending}, engine)
+    pending = pending_jobs(ready.jobs, store.index(ready.store.directory), force)
+    found = on(pending, {job.name for job in pending})
     return [str(advice) for advice in found if advice.urgent]

@@ -14,7 +14,8 @@ import click
 
 from controllers.routing import POLICIES
 from engines.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
-from experiments.options import Given
+from engines.registry import ENGINES
+from experiments.options import ENGINE, Given
 from experiments.profiles import DEFAULT, PROFILES
 from fabric.errors import RefabricError
 
@@ -36,7 +37,11 @@ _SWEEP_OPTIONS = (
         help=f"Congestion controls: {', '.join(CONGESTION_CONTROLS)}; unless given, {COUPLED_DEFAULT} for "
         f"MPTCP (where this machine cannot, {BASELINE}) and {BASELINE} for TCP.",
     ),
-    click.option("--engine", default="mininet", show_default=True, help="mininet or fake."),
+    click.option(
+        "--engine",
+        metavar="NAME,...",
+        help=f"What runs the points: {', '.join(ENGINES)}; {ENGINE} unless a figure compares engines.",
+    ),
     click.option("--dataplane", default="fabric", show_default=True, help="What carries the packets."),
     click.option("--traffic", metavar="NAME", help="What makes the traffic: iperf3 unless a figure pins it."),
     click.option(

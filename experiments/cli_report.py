@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from engines import registry as engines
 from experiments import compare as comparing
 from experiments import compare_show, registry, session
 from experiments import report as reporting
@@ -33,7 +32,7 @@ def report(experiment: str, results: Path, output: Path | None, as_json: bool) -
     """
     chosen = registry.find(experiment)
     asked = Given()
-    found = gather(chosen, results, session.make_plan(chosen, asked, engines.make(asked.engine)))
+    found = gather(chosen, results, session.make_plan(chosen, asked, session.engine_for(chosen, asked)))
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
     path = reporting.write_report(chosen, found, reporting.draw_charts(found), results, output)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from engines import registry as engines
 from engines.result import Status
 from experiments import cli_advice, figures, report, session, store, sweep, table, verdicts
 from experiments.experiment import Experiment, Figure
@@ -48,11 +48,12 @@ def _carry_out(
     as_json: bool,
 ) -> tuple[Outcome, dict[str, Any]]:
     human: IO[str] = sys.stderr if as_json else sys.stdout
-    engine = engines.make(given.engine)
+    engine = session.engine_for(experiment, given)
     ready = session.prepare(experiment, given, engine, results, force, progress)
-    for line in cli_advice.before(ready, given.engine, force):
+    for line in cli_advice.before(ready, force):
         progress.note(line)
-    outcome = sweep.run(ready.plan.jobs, engine, ready.store, progress, force)
+    outcome = sweep.run(ready.jobs, engine, ready.store, progress, force)
+    outcome = dataclasses.replace(outcome, planned=len(ready.plan.jobs))
     directory = ready.store.directory
     closing: dict[str, Any] = {"interrupted": outcome.interrupted, "summary": str(directory / store.SUMMARY)}
     if outcome.interrupted:
@@ -75,6 +76,8 @@ def _carry_out(
     page = report.write_report(experiment, stored, charts, results)
     for path in (*drawn, directory / store.SUMMARY, page):
         print(path, file=human)
+    for line in ready.lacking:
+        print(line, file=human)
     return outcome, {**closing, "charts": [str(path) for path in drawn], "report": str(page)}
 
 

@@ -16,6 +16,7 @@ from engines.result import Table
 from engines.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
 from engines.spec import RunSpec
 from experiments import files
+from experiments.across import alike
 from experiments.experiment import Figure
 from experiments.published import Published, Relation
 from experiments.summary import Judged
@@ -86,6 +87,7 @@ def summarised(judged: Judged) -> PointSummary:
         common=variant(dataclasses.replace(spec, routing=USUAL_ROUTING)),
         tuning=tuning.words(spec.transport),
         untuned=variant(_untuned(spec)),
+        across=variant(alike(spec)),
         flows=judged.point.flows,
         ports=judged.point.ports,
         metrics=judged.point.metrics,

@@ -18,6 +18,7 @@ from experiments.reference import MATRIX
 from fabric.errors import UsageError
 from workloads import matrices
 
+ENGINE = "mininet"
 DATAPLANES = ("fabric",)
 TRAFFIC = ("iperf3", "native")
 QUEUE_PKTS = 100
@@ -51,7 +52,7 @@ class Given:
     workload: str | None = None
     subflows: str | None = None
     cc: str | None = None
-    engine: str = "mininet"
+    engine: str | None = None
     dataplane: str = "fabric"
     traffic: str | None = None
     routing: str | None = None
@@ -75,7 +76,8 @@ class Defaults:
     """What a figure runs when no option says otherwise.
 
     The profile goes before `ks` and `subflows`, which are a matter of time; what follows `auto` is
-    pinned, part of what the figure shows, and goes before the profile. None: nothing pinned.
+    pinned, part of what the figure shows, and goes before the profile. None: nothing pinned. With several
+    `engines` every point is run in each.
     `sampling` comes on top of what is sampled always.
     """
 
@@ -94,6 +96,7 @@ class Defaults:
     seconds: float | None = None
     warmup_s: float | None = None
     seeds: int | None = None
+    engines: tuple[str, ...] = (ENGINE,)
     sysctls: Mapping[str, str] = field(default_factory=dict)
     sampling: SamplingSpec = NO_SAMPLING
 
@@ -110,7 +113,7 @@ class SweepOptions:
     subflows: tuple[int, ...]
     ccs: tuple[str, ...]
     coupled_cc: str
-    engine: str
+    engines: tuple[str, ...]
     dataplane: str
     traffic: str
     routing: str
@@ -145,7 +148,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         subflows=parse_subflows(given.subflows) if given.subflows else profile.subflows or defaults.subflows,
         ccs=parse_ccs(_first(given.cc, defaults.cc)),
         coupled_cc=coupled_cc,
-        engine=one_of("--engine", given.engine, ENGINES),
+        engines=parse_engines(given.engine) or defaults.engines,
         dataplane=one_of("--dataplane", given.dataplane, DATAPLANES),
         traffic=one_of("--traffic", given.traffic or defaults.traffic or TRAFFIC[0], TRAFFIC),
         routing=one_of("--routing", given.routing or defaults.routing or "hashed", POLICIES),
@@ -220,6 +223,13 @@ def parse_ccs(text: str | None) -> tuple[str, ...]:
     if not all(names):
         raise UsageError(f"--cc {text}: a name is missing; write e.g. --cc reno,lia")
     return tuple(dict.fromkeys(one_of("--cc", name, CONGESTION_CONTROLS) for name in names))
+
+
+def parse_engines(text: str | None) -> tuple[str, ...]:
+    """Engines, in order, once each; none for None. Raises UsageError."""
+    if text is None:
+        return ()
+    return tuple(dict.fromkeys(one_of("--engine", part.strip(), ENGINES) for part in text.split(",")))
 
 
 def parse_workloads(text: str) -> tuple[WorkloadSpec, ...]:

@@ -16,6 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from engines import tuning
+from engines.registry import SIMULATOR
 from engines.result import Status
 from engines.spec import RunSpec
 from experiments import labels, summary
@@ -39,9 +40,14 @@ def duration(seconds: float) -> str:
 def label(spec: RunSpec) -> str:
     """A point in a reader's words: `k=8 one_to_one, MPTCP 4 LIA, seed 1`, and how its hosts are tuned."""
     if is_reference(spec):
-        return f"{named(spec.topology)} reference, one uncongested TCP flow"
+        return f"{named(spec.topology)} reference, one uncongested TCP flow{_engine(spec)}"
     what = f"{named(spec.topology)} {workload_label(spec)}, {labels.transport(spec)}, seed {spec.seed}"
-    return what + tuned(spec)
+    return what + tuned(spec) + _engine(spec)
+
+
+def _engine(spec: RunSpec) -> str:
+    """Simulated points may stand beside emulated ones."""
+    return ", simulated" if spec.engine == SIMULATOR else ""
 
 
 def tuned(spec: RunSpec) -> str:

@@ -4,13 +4,15 @@ The numbers themselves stand in statements.py.
 
 `text` stands in the paper, post or slides in words or digits; `figure` was digitised from a vector
 figure; `recalled` is from the printed paper, digits not re-checked; `theory` is what a formula gives for the
-very network (theory.py), which is shown as such and never as published. Reference simulations are no
-published numbers and have no place here. Source: targets/README.md of the project.
+very network (theory.py), `expected` what must follow from how a comparison is made: both are shown as such
+and never as published. Reference simulations are no published numbers and have no place here.
+Source: targets/README.md of the project.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -22,6 +24,7 @@ class Source(StrEnum):
     FIGURE = "figure"
     RECALLED = "recalled"
     THEORY = "theory"
+    EXPECTED = "expected"
 
 
 class Relation(StrEnum):
@@ -93,6 +96,12 @@ class Published:
     def cited(self) -> str:
         """For the line below the table: `< 50 (text, k=8)`."""
         return f"{self.short()} ({self.source}, k={self.k})"
+
+
+def known_as(rows: Iterable[Published]) -> str:
+    """What to call the values beside ours: `published`, or `theory`, `expected` where all of them are."""
+    sources = {row.source for row in rows}
+    return str(*sources) if sources in ({Source.THEORY}, {Source.EXPECTED}) else "published"
 
 
 def find(

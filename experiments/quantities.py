@@ -20,6 +20,7 @@ from engines.shares import (
     bottleneck_shares_pct,
     congested_shares_pct,
 )
+from experiments.across import Pair, pairs
 from experiments.published import Published
 from experiments.summary import Judged
 from fabric.errors import StoreError
@@ -54,12 +55,13 @@ BySubflows = dict[int, Judged]
 @dataclass(frozen=True)
 class Quantity:
     """A measurable thing: `unit` (empty for ratios), what it is, and how it is read off a figure's points;
-    `repeats` is what its repetitions are."""
+    `repeats` is what its repetitions are. Some compare points of two engines."""
 
     unit: str
     about: str
     measure: Measure
     repeats: str = "seed"
+    across_engines: bool = False
 
 
 def _place(point: Judged) -> tuple[str, int, str]:
@@ -128,6 +130,17 @@ def over_topology(kind: str, value_of: OfPoint) -> Measure:
         chosen = [seed[row.subflows] for seed in _seeds(points, row) if row.subflows in seed]
         pairs = [(point, others[_key(point)]) for point in chosen if _key(point) in others]
         return _measured((_ratio(value_of(one), value_of(other)), (one, other)) for one, other in pairs)
+
+    return measure
+
+
+def across(value_of: Callable[[Pair], float | None]) -> Measure:
+    """`value_of` each point of the statement's number of subflows that two engines ran."""
+
+    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
+        about = [p for p in points if _place(p) == (row.topology, row.k, row.workload)]
+        chosen = [p for p in about if p.spec.transport.subflows == row.subflows]
+        return _measured((value_of(pair), (pair.emulated, pair.simulated)) for pair in pairs(chosen))
 
     return measure
 
@@ -317,6 +330,15 @@ QUANTITIES: dict[str, Quantity] = {
         "% of links",
         f"links between switches less than {UNUSED_LINK_PCT:g} % used",
         each(_share_of_links(lambda port: port.utilisation_pct < UNUSED_LINK_PCT)),
+    ),
+    "across_mean": Quantity(
+        "points of optimal",
+        "the simulated mean less the emulated one",
+        across(lambda pair: pair.mean_difference),
+        across_engines=True,
+    ),
+    "across_spearman": Quantity(
+        "", "how alike flows rank", across(lambda pair: pair.rank_correlation), across_engines=True
     ),
     "cpu_busy_pct": Quantity("% of CPU", "busy CPU time", each(lambda p: p.metric("cpu_busy_pct"))),
     "cpu_slope": Quantity(

@@ -11,6 +11,8 @@ from topos import TOPOLOGIES
 
 FAKE_MBPS = 10.0
 FAKE = "auto, fake"
+UNMEASURED_MBPS = 10.0
+UNMEASURED = "auto, not measured: nothing here runs in real time"
 FIXED = "fixed"
 MEASURED = "auto, measured on this machine"
 TO_BE_MEASURED = "auto: will be measured first"
@@ -57,6 +59,11 @@ UNTOLD = RateChoice(None, "")
 def fixed(rate_mbps: float) -> RateChoice:
     """The rate an option, a figure or a profile names."""
     return RateChoice(rate_mbps, FIXED)
+
+
+def unmeasured() -> RateChoice:
+    """Where nothing that runs depends on what the machine carries."""
+    return RateChoice(UNMEASURED_MBPS, UNMEASURED)
 
 
 def known_rate(topology: TopologySpec, engine_name: str) -> RateChoice:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments import beyond, coupled, coupled_sweep, cs244, dctcp, one_to_one, subflow_idle
+from experiments import beyond, coupled, coupled_sweep, cross_check, cs244, dctcp, one_to_one, subflow_idle
 from experiments.experiment import Experiment
 from fabric.errors import UsageError
 
@@ -20,6 +20,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         coupled.SHIFTED,
         dctcp.EXPERIMENT,
         subflow_idle.EXPERIMENT,
+        cross_check.EXPERIMENT,
     )
 }
 

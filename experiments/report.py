@@ -19,6 +19,7 @@ from experiments import report_parts_points as parts
 from experiments import report_parts_words as words
 from experiments.experiment import Experiment
 from experiments.gather import Gathered, Shown
+from experiments.published import known_as
 from experiments.report_parts_origin import collect
 from experiments.report_parts_svg import inline
 from experiments.verdicts import Verdict, place
@@ -118,7 +119,7 @@ def page(experiment: Experiment, gathered: Gathered, charts: Charts, written: st
         terms=words.TERMS,
         published=words.published,
         place=place,
-        known_as=words.known_as(known),
+        known_as=known_as(known),
         measured=words.measured,
         tolerance=words.tolerance,
         written=written,
@@ -164,7 +165,7 @@ def _part(shown: Shown, charts: Sequence[Path], same_as: str) -> Part:
         (*parts.missing(shown), *empty),
         tuple(parts.asked(shown.points)),
         tuple(parts.commands(shown.figure, shown.points)),
-        () if same_as else tuple(parts.point_tables(shown.points)),
+        () if same_as else (*parts.agreement_tables(shown.points), *parts.point_tables(shown.points)),
         same_as,
     )
 

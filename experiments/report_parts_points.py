@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from engines.algorithms import USUAL_ROUTING
 from engines.result import Status
 from engines.spec import RunSpec, TopologySpec
-from experiments import labels
+from experiments import across, labels
 from experiments.experiment import Figure
 from experiments.figures import variant
 from experiments.gather import Shown
-from experiments.options import MAX_K, Given, resolve
+from experiments.options import ENGINE, MAX_K, Given, resolve
 from experiments.progress import label, queue_label, state, workload_label
 from experiments.rate import network
 from experiments.reference import is_reference
@@ -61,6 +61,46 @@ def point_tables(points: Sequence[Judged]) -> list[Points]:
     for judged in measured_points(points):
         groups.setdefault(labels.family(judged.spec), []).append(judged)
     return [_table(group) for group in groups.values()]
+
+
+_AGREEMENT = (
+    "mean %, emulated", "simulated", "difference", "Jain, emulated", "simulated", "Pearson", "Spearman",
+)  # fmt: skip
+
+
+def agreement_tables(points: Sequence[Judged]) -> list[Points]:
+    """A table for each network and workload that two engines ran: how far they agree on every flow."""
+    groups: dict[str, list[across.Pair]] = {}
+    for pair in across.pairs(points):
+        groups.setdefault(labels.family(pair.simulated.spec), []).append(pair)
+    return [_agreement(group) for group in groups.values()]
+
+
+def _agreement(group: Sequence[across.Pair]) -> Points:
+    specs = [pair.emulated.spec for pair in group]
+    named = zip(group, labels.names(specs), strict=True)
+    return Points(
+        f"Flow by flow, emulated and simulated: {setting_title(specs)}",
+        ("transport", "seed", *_AGREEMENT, "status"),
+        tuple(Row(_agreeing(pair, name), pair.emulated.status.value) for pair, name in named),
+        "percentages are of each engine's own reference",
+    )
+
+
+def _agreeing(pair: across.Pair, name: str) -> tuple[str, ...]:
+    here, there = pair.emulated, pair.simulated
+    return (
+        name,
+        str(here.spec.seed),
+        _cell(here.goodput_pct.mean if here.goodput_pct else None, "{:.1f}".format),
+        _cell(there.goodput_pct.mean if there.goodput_pct else None, "{:.1f}".format),
+        _cell(pair.mean_difference, "{:+.1f}".format),
+        _cell(here.jain, "{:.3f}".format),
+        _cell(there.jain, "{:.3f}".format),
+        _cell(pair.correlation, "{:.2f}".format),
+        _cell(pair.rank_correlation, "{:.2f}".format),
+        state(here),
+    )
 
 
 def _table(group: Sequence[Judged]) -> Points:
@@ -254,7 +294,7 @@ def _exact(value: float) -> str:
 
 
 def _command(figure: str, block: _Block, ks: Sequence[int], qmon: bool) -> str:
-    root = [] if "fake" in block.options else ["sudo"]
+    root = ["sudo"] if ENGINE in block.options else []
     sizes = ["--k", ",".join(map(str, sorted(ks)))] if ks else []
     what = [*sizes, "--subflows", ranges(block.subflows)]
     which = ["--seed", str(block.seeds[0]), "--seeds", str(len(block.seeds)), "--cc", ",".join(block.ccs)]
@@ -285,7 +325,13 @@ def missing(shown: Shown) -> list[str]:
         *_lacking("", usual.workloads, {workload_label(j.spec) for j in points}),
         *_lacking("subflows ", usual.subflows, {j.spec.transport.subflows for j in points}),
     ]
+    lacking = [e for e in usual.engines if e not in across.engines(points)] if len(usual.engines) > 1 else []
     sentences = [f"Usually part of this figure and not run: {', '.join(told)}."] if told else []
+    sentences += [
+        f"Engine {engine} has run none of it, so there is nothing to compare: "
+        f"{'as root, ' if engine == ENGINE else ''}run the same command again for what is missing."
+        for engine in lacking
+    ]
     holes = _holes(points)
     if holes:
         more = f" and {len(holes) - 12} more" if len(holes) > 12 else ""

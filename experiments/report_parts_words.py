@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from engines.result import Status
 from experiments.gather import Gathered
-from experiments.published import Published, Source
+from experiments.published import Published, Source, known_as
 from experiments.quantities import QUANTITIES
 from experiments.reference import is_reference
 from experiments.report_parts_points import point_label
@@ -25,6 +25,7 @@ SOURCES = {
     Source.TEXT: "stands in the paper or post in words or digits",
     Source.FIGURE: "read off a figure of the paper (about 0.5 % of the axis)",
     Source.RECALLED: "from the printed paper, its digits not checked again",
+    Source.EXPECTED: "what must follow from how the comparison is made; nobody published it",
     Source.THEORY: "what a formula gives for this very network; nobody published it as a measurement",
 }
 TERMS = (
@@ -183,12 +184,6 @@ def finding(verdict: Verdict) -> str:
         f"{row.paper}, {row.workload.replace('_', ' ')} at {place(row)}: {row.words}. "
         f"Measured {measured(verdict)}, {known_as([row])} {published(verdict)}: {verdict.word}."
     )
-
-
-def known_as(rows: Iterable[Published]) -> str:
-    """What to call the values beside ours: `published`, or `theory` where all of them are."""
-    sources = {row.source for row in rows}
-    return "theory" if sources == {Source.THEORY} else "published"
 
 
 def sources(rows: Iterable[Published]) -> dict[Source, str]:

@@ -6,20 +6,22 @@ Whatever is wrong is found before anything is started or written, the cheapest c
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engines import registry as engines
 from engines.engine import Engine, Observer
 from engines.spec import RunSpec, TopologySpec
 from experiments import ledger, rate, store, sweep
 from experiments.experiment import Experiment, Figure
-from experiments.options import Given, SweepOptions, resolve
+from experiments.options import Given, SweepOptions, parse_engines, resolve
 from experiments.rate import RateChoice
 from experiments.reference import reference_of
 from experiments.store import Entry, Store, point_name
 from experiments.sweep import Job
-from fabric.errors import UsageError
+from fabric.errors import HostUnfitError, UsageError
 
 PLACEHOLDER_MBPS = 0.999
 """Stands for a rate not yet measured, to plan time and check fitness with; never in a result. No rate that
@@ -74,6 +76,12 @@ def _told(choice: RateChoice) -> str:
     return choice.how if choice.rate_mbps is None else f"{choice.rate_mbps:g} Mb/s ({choice.how})"
 
 
+def engine_for(experiment: Experiment, given: Given) -> Engine:
+    """The engine asked for, else those that the experiment's figures run in. Raises UsageError."""
+    pinned = (name for figure in experiment.figures for name in figure.defaults.engines)
+    return engines.make(*(parse_engines(given.engine) or dict.fromkeys(pinned)))
+
+
 def make_plan(experiment: Experiment, given: Given, engine: Engine) -> Plan:
     """The plan as far as it is known without root; starts nothing. Raises UsageError."""
     return _plan(experiment, given, engine, lambda topology: rate.known_rate(topology, engine.name))
@@ -120,10 +128,28 @@ def _rate(
 
 @dataclass(frozen=True)
 class Session:
-    """Everything a sweep needs, checked."""
+    """Everything a sweep needs, checked. `unfit` are engines that cannot run here what is left to run of
+    theirs, and why: where others can, the sweep goes without."""
 
     plan: Plan
     store: Store
+    unfit: Mapping[str, HostUnfitError]
+    unfit_names: frozenset[str]
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The plan's, without those that no engine here can run."""
+        return [job for job in self.plan.jobs if job.name not in self.unfit_names]
+
+    @property
+    def lacking(self) -> list[str]:
+        """For the reader: what was not run, why, and how to get it."""
+        counts = Counter(job.spec.engine for job in self.plan.jobs if job.name in self.unfit_names)
+        return [
+            f"not run: {counts[name]} points of engine {name}, because {error}. Once that is done the same "
+            "command runs them; what is finished stays"
+            for name, error in self.unfit.items()
+        ]
 
 
 def prepare(
@@ -141,17 +167,20 @@ def prepare(
     """
     plan = make_plan(experiment, given, engine)
     stored = store.index(results / experiment.folder)
-    _check(plan, stored, engine, force)
+    unfit = _unfit(plan, stored, engine, force)
     opened = Store.open(results, experiment.folder)
     if not plan.certain:
-        plan = _plan(experiment, given, engine, lambda t: rate.choose_rate(t, engine, observer))
-        _check(plan, stored, engine, force)
-    for line in (*plan.rate_lines(), *_uncoupled(plan, engine)):
+        plan = _plan(experiment, given, engine, lambda t: _rate_here(t, engine, unfit, observer))
+        unfit = _unfit(plan, stored, engine, force)
+    pending = sweep.pending_jobs(plan.jobs, stored, force)
+    names = frozenset(job.name for job in pending if job.spec.engine in unfit)
+    session = Session(plan, opened, unfit, names)
+    for line in (*plan.rate_lines(), *_uncoupled(plan, engine), *session.lacking):
         observer.note(line)
     for part in plan.parts:
         if part.figure.name != experiment.folder:
             ledger.note(opened.directory, part.figure.name, part.names, opened.tag)
-    return Session(plan, opened)
+    return session
 
 
 def _uncoupled(plan: Plan, engine: Engine) -> list[str]:
@@ -169,6 +198,22 @@ def _runs_only(cc: str, specs: Sequence[RunSpec]) -> bool:
     return {spec.transport.cc for spec in specs if spec.transport.subflows > 1} == {cc}
 
 
-def _check(plan: Plan, stored: tuple[Entry, ...], engine: Engine, force: bool) -> None:
+def _unfit(plan: Plan, stored: tuple[Entry, ...], engine: Engine, force: bool) -> dict[str, HostUnfitError]:
+    """Engines that cannot run here what is left to run of theirs. Raises UsageError, and HostUnfitError where
+    that leaves none of the plan's engines."""
+    unfit: dict[str, HostUnfitError] = {}
     for job in sweep.pending_jobs(plan.jobs, stored, force):
-        engine.check(job.spec)
+        try:
+            engine.check(job.spec)
+        except HostUnfitError as error:
+            unfit.setdefault(job.spec.engine, error)
+    if unfit and unfit.keys() == {job.spec.engine for job in plan.jobs}:
+        raise next(iter(unfit.values()))
+    return unfit
+
+
+def _rate_here(
+    topology: TopologySpec, engine: Engine, unfit: Mapping[str, HostUnfitError], observer: Observer
+) -> RateChoice:
+    """What this machine carries; where the engine that would measure it cannot, any rate will do."""
+    return rate.unmeasured() if unfit else rate.choose_rate(topology, engine, observer)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
+from engines.registry import SIMULATOR
+from engines.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
 from experiments.experiment import RateOf
 from experiments.options import SweepOptions
 
@@ -23,7 +24,8 @@ def fat_trees(options: SweepOptions) -> list[TopologySpec]:
 
 @dataclass(frozen=True)
 class Variant:
-    """What sets one curve of a figure apart from its others; None is what the options say."""
+    """What sets one curve of a figure apart from its others; None is what the options say. Simulated hosts
+    are `simulated`."""
 
     cc: str | None = None
     routing: str | None = None
@@ -31,11 +33,12 @@ class Variant:
     ecn_pkts: int | None = None
     sysctls: Mapping[str, str] = field(default_factory=dict)
     write_bytes: int | None = None
+    simulated: StackSpec = field(default_factory=StackSpec)
 
 
 def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)) -> Points:
-    """topology x workload x seed x variant x congestion control x subflows, a matrix's transports next to
-    each other."""
+    """topology x workload x seed x variant x congestion control x subflows x engine, a matrix's transports
+    next to each other."""
 
     def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
         return [
@@ -49,7 +52,7 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
                     options.write_bytes if variant.write_bytes is None else variant.write_bytes,
                 ),
                 workload=workload,
-                engine=options.engine,
+                engine=engine,
                 dataplane=options.dataplane,
                 routing=variant.routing or options.routing,
                 traffic=options.traffic,
@@ -57,6 +60,7 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
                 seconds=float(options.seconds),
                 seed=seed,
                 sampling=options.sampling,
+                stack=variant.simulated if engine == SIMULATOR else StackSpec(),
             )
             for topology in topologies(options)
             for workload in options.workloads
@@ -64,6 +68,7 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
             for variant in variants
             for cc in ([variant.cc] if variant.cc else options.ccs or [options.coupled_cc])
             for subflows in variant.subflows or options.subflows
+            for engine in options.engines
         ]
 
     return points

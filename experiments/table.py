@@ -55,10 +55,7 @@ def print_verdicts(stream: IO[str], figure: Figure, verdicts: Sequence[Verdict])
     console = console_for(stream)
     console.print(Text(f"{figure.name}: {figure.title}", style="bold"), soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    known_as = (
-        "theory" if all(v.published.source is published.Source.THEORY for v in verdicts) else "published"
-    )
-    for head in (known_as, "", "measured", "verdict", "why"):
+    for head in (published.known_as(v.published for v in verdicts), "", "measured", "verdict", "why"):
         right = head in {"", "measured"}
         table.add_column(head, justify="right" if right else "left", no_wrap=right or head == "verdict")
     for verdict in verdicts:

@@ -11,6 +11,7 @@ from engines.algorithms import algorithm, title
 from engines.congestion import COUPLED_DEFAULT
 from engines.result import Status
 from engines.spec import RunSpec, TopologySpec, WorkloadSpec
+from experiments.across import alike
 from experiments.experiment import Figure
 from experiments.progress import queue_label, workload_label
 from experiments.published import Published
@@ -66,7 +67,7 @@ def _best(row: Published, points: Sequence[Judged]) -> Verdict:
     """
     settings: dict[str, list[Judged]] = {}
     for judged in points:
-        settings.setdefault(_key(judged.spec), []).append(judged)
+        settings.setdefault(_key(_compared(row, judged.spec)), []).append(judged)
     able = [group for group in settings.values() if any(_is_about(row, p.spec) for p in group)]
     if not able:
         return Verdict(row, None, NOT_MEASURED, _missing(row, points))
@@ -111,6 +112,11 @@ def _is_about(row: Published, spec: RunSpec) -> bool:
     running = algorithm(spec.transport.cc, spec.transport.subflows, spec.routing)
     alone = spec.transport.subflows == row.subflows or not row.algorithm
     return here == (row.topology, row.k, row.workload) and alone and row.is_of(running)
+
+
+def _compared(row: Published, spec: RunSpec) -> RunSpec:
+    """What is one setting to a statement: some are about points of two engines."""
+    return alike(spec) if QUANTITIES[row.quantity].across_engines else spec
 
 
 def _key(spec: RunSpec) -> str:

@@ -37,7 +37,7 @@ class PointSummary:
     number. `rate_choice` says how the rate was chosen, `kernel` what ran, `variant` whatever else
     tells this point's setting from others (free text, shown as it is), `common` as much of it as algorithms
     compared have in common: all but routing. `untuned` is the same but for how the end hosts are tuned, which
-    `tuning` names.
+    `tuning` names; `across` the same in every engine.
     """
 
     engine: str
@@ -64,6 +64,7 @@ class PointSummary:
     common: str = ""
     tuning: str = ""
     untuned: str = ""
+    across: str = ""
     flows: tuple[FlowRow, ...] = ()
     ports: tuple[PortRow, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)

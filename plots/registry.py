@@ -129,6 +129,14 @@ CHARTS: dict[str, Chart] = _charts(
         "more the algorithm moves traffic away from congestion; dashed is what theory expects of it.",
     ),
     Chart(
+        "cross_check",
+        "Emulated and simulated, flow by flow",
+        "Each dot is a flow, with what it got between real Linux hosts and between simulated ones over "
+        "the same path; on the diagonal both are equal. Below, the flows of each engine are sorted from "
+        "the slowest to the fastest: curves that coincide are the same distribution, whichever flow has "
+        "which place in it.",
+    ),
+    Chart(
         "cpu",
         "CPU use",
         "The share of the machine's CPUs that was busy, for every size and number of subflows, then what it "

@@ -6,15 +6,14 @@
 namespace fabric {
 
 inline double lia_increase(Paths paths, std::size_t i) {
-  if (!is_known(paths[i])) return reno_increase(paths, i);
   double best = 0;
-  double total = 0;
+  double rates = 0;
   for (const PathState& path : paths) {
-    if (!is_known(path)) continue;
-    best = std::max(best, rate(path) / path.rtt_s);
-    total += rate(path);
+    const double rate = path.window / path.rtt_s;
+    best = std::max(best, rate / path.rtt_s);
+    rates += rate;
   }
-  return std::min(best / (total * total), 1.0 / paths[i].window);
+  return std::min(best / (rates * rates), 1.0 / paths[i].window);
 }
 
 inline constexpr CongestionControl kLia{"lia", lia_increase, half};

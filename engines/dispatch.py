@@ -1,0 +1,38 @@
+"""Several engines as one: each point goes to the engine its spec names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from engines.engine import Engine, Observer
+from engines.result import RunResult
+from engines.spec import RunSpec
+
+
+class Dispatch:
+    """The Engine protocol over several engines; its name is theirs, joined by commas."""
+
+    def __init__(self, engines: Mapping[str, Engine]) -> None:
+        self._engines = dict(engines)
+        self.name = ",".join(self._engines)
+
+    def check(self, spec: RunSpec) -> None:
+        """As the point's own engine does."""
+        self._of(spec).check(spec)
+
+    def coupled_cc(self) -> tuple[str, str]:
+        """What all of them can run: points of different engines are there to be compared."""
+        told = [engine.coupled_cc() for engine in self._engines.values()]
+        return next((answer for answer in told if answer[1]), told[0])
+
+    def overhead_s(self, spec: RunSpec) -> float:
+        """As the point's own engine does."""
+        return self._of(spec).overhead_s(spec)
+
+    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+        """As the point's own engine does."""
+        return self._of(spec).run(spec, observer, raw)
+
+    def _of(self, spec: RunSpec) -> Engine:
+        return self._engines[spec.engine]

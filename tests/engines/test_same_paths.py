@@ -1,0 +1,60 @@
+"""A subflow takes the same path in both engines: the simulator's own paths against the routing functions by
+which tests/emulation/test_engine_points.py checks the links that real hosts' frames use."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+import topos
+from controllers.groups import ecmp_groups
+from controllers.hashing import FiveTuple
+from controllers.routing import path
+from engines.flows import STRIDE, planned_flows
+from engines.network_plan import plan_for, port_names
+from engines.simulation.engine import plan_of
+from engines.simulation.stack import TCP, flow_tuples, stack_of
+from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, sub_seed
+from fabric._core import Simulation
+
+
+@pytest.mark.parametrize("routing", ["hashed", "ecmp"])
+@pytest.mark.parametrize(("k", "subflows", "seed"), [(4, 1, 1), (4, 8, 2), (8, 8, 1)])
+def test_every_simulated_subflow_takes_the_path_of_the_emulators_five_tuple(
+    k: int, subflows: int, seed: int, routing: str
+) -> None:
+    spec = RunSpec(
+        LinkSpec(10.0),
+        TopologySpec("fat_tree", {"k": k}),
+        TransportSpec(subflows),
+        routing=routing,
+        seed=seed,
+    )
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    flows = planned_flows(spec, topology)
+    simulation = Simulation(plan_of(spec, topology), stack_of(spec), flow_tuples(spec, topology, flows))
+    tables, routing_seed = ecmp_groups(topology), sub_seed(seed, "routing")
+    ports = port_names(topology)
+    different = set()
+    for flow in flows:
+        for i in range(subflows):
+            five_tuple = FiveTuple(flow.src_ip, flow.dst_ip, TCP, flow.cport + i * STRIDE, flow.port)
+            nodes = path(topology, tables, routing, routing_seed, five_tuple)
+            names = [topology.nodes[node].name for node in nodes]
+            taken = [ports[port][:2] for port in simulation.path(flow.flow * subflows + i)]
+            assert taken == list(pairwise(names))
+            different.add(tuple(taken))
+    assert len(different) > 0.4 * len(flows) * subflows
+
+
+def test_networks_differ_in_hosts_queues_alone() -> None:
+    """Whose senders wait for room in the simulator."""
+    spec = RunSpec(LinkSpec(10.0), TopologySpec("fat_tree", {"k": 4}))
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    emulated, simulated = plan_for(spec, topology), plan_of(spec, topology)
+    for name in ("fib", "group_offsets", "member_port", "member_paths", "rate_bps", "delay_ps", "nic_uplink"):
+        assert (getattr(emulated, name) == getattr(simulated, name)).all(), name
+    assert (emulated.policy, emulated.seed) == (simulated.policy, simulated.seed)
+    differing = (emulated.queue_pkts != simulated.queue_pkts).nonzero()[0]
+    assert set(differing) <= set(emulated.nic_uplink)
