@@ -154,6 +154,9 @@ void Simulation::acknowledged(std::uint32_t number, const Segment& ack, Time now
 
 void Simulation::by_sack(std::uint32_t number, const Segment& ack, std::uint32_t fresh) {
   Sender& sender = subflows_[number].sender;
+  // A duplicate acknowledgement says that something may be lost: the window waits until it is known (RFC 5681,
+  // section 3.2), unless packets overtake each other all the time.
+  const bool orderly = fresh != 0 || sender.dup_threshold > options_.dup_threshold;
   for (std::uint8_t i = 0; i < ack.block_count; ++i) {
     fresh += sender.board.sack(ack.blocks[i], [](std::uint32_t) {});
   }
@@ -163,7 +166,7 @@ void Simulation::by_sack(std::uint32_t number, const Segment& ack, std::uint32_t
   if (sender.recovery == Recovery::open && sender.board.something_lost()) {
     reduce(number);
     sender.recovery = Recovery::fast;
-  } else if (sender.recovery != Recovery::fast) {
+  } else if (sender.recovery != Recovery::fast && orderly) {
     open_window(number, fresh);
   }
 }
@@ -203,8 +206,11 @@ void Simulation::without_sack(std::uint32_t number, const Segment& ack, std::uin
     sender.recovery = Recovery::open;
     return;
   }
+  // An acknowledgement that closes a gap covers what arrived long ago: it opens the window by one packet after
+  // a timeout, by the two of a delayed acknowledgement else (RFC 5681, section 3.1; RFC 3465, section 2.3).
+  const std::uint32_t most = sender.recovery == Recovery::timeout ? 1 : 2;
   if (all) sender.recovery = Recovery::open;
-  open_window(number, fresh);
+  open_window(number, std::min(fresh, most));
 }
 
 void Simulation::open_window(std::uint32_t number, std::uint32_t fresh) {
