@@ -90,9 +90,11 @@ class SimulatedCounters(TypedDict):
 
 
 class FlowReadings(TypedDict):
-    """Of each simulated flow: payload delivered in order, and when its last byte was (2^63 - 1: not yet)."""
+    """Of each simulated flow: payload delivered in order, when it started and when its last byte was
+    delivered (2^63 - 1: not yet)."""
 
     delivered_bytes: npt.NDArray[np.uint64]
+    started_ps: npt.NDArray[np.int64]
     completed_ps: npt.NDArray[np.int64]
 
 

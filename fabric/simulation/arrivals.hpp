@@ -44,6 +44,11 @@ class Arrivals {
     return {first, end};
   }
 
+  // Nothing more is expected.
+  void release() {
+    if (held_ == 0) words_ = {};
+  }
+
  private:
   [[nodiscard]] std::size_t index(Seq seq) const { return (seq / 64) & (words_.size() - 1); }
   [[nodiscard]] bool has(Seq seq) const { return (words_[index(seq)] >> (seq % 64) & 1) != 0; }

@@ -18,7 +18,9 @@ struct Connection {
   std::uint64_t size_bytes = 0;  // 0: no end
   Seq segments = kNone;          // kNone: no end
   Time start = 0;
+  Time started = kNever;
   Time completed = kNever;
+  std::uint32_t then = kNone;  // the connection that waits for this one
   bool open = false;
   // The sender.
   Seq next = 0;                  // the first segment given to no subflow yet

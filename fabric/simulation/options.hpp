@@ -39,6 +39,7 @@ struct SubflowConfig {
 struct FlowConfig {
   std::uint64_t size_bytes = 0;  // 0: as long as the simulation lasts
   Time start = 0;
+  std::uint32_t after = kNone;  // an earlier flow: `start` counts from the acknowledgement of all its data
   const CongestionControl* congestion_control = nullptr;
   std::vector<SubflowConfig> subflows;
 };

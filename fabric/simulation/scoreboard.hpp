@@ -5,6 +5,7 @@
 // transmissions, which acknowledgements echo.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -108,6 +109,15 @@ class Scoreboard {
     }
   }
 
+  // All data has arrived, if not by way of these segments: none is under way, none waits to be sent again.
+  void close() {
+    una_ = sacked_end_ = judged_ = resend_from_ = next_;
+    sacked_ = lost_ = resent_ = 0;
+    clear_log();
+    resent_log_.shrink_to_fit();
+    ring_ = {};
+  }
+
  private:
   static constexpr std::uint8_t kSacked = 1, kLost = 2, kResent = 4;
 
@@ -162,7 +172,7 @@ class Scoreboard {
   }
 
   void grow() {
-    std::vector<Entry> wider(ring_.size() * 2);
+    std::vector<Entry> wider(std::max<std::size_t>(ring_.size() * 2, 8));
     for (Seq seq = una_; seq != next_; ++seq) wider[seq & (wider.size() - 1)] = at(seq);
     ring_ = std::move(wider);
   }
@@ -177,7 +187,7 @@ class Scoreboard {
   Seq resend_from_ = 0;  // none below waits to be sent again
   std::size_t log_head_ = 0;
   std::vector<Resent> resent_log_;  // in the order of transmission
-  std::vector<Entry> ring_ = std::vector<Entry>(8);
+  std::vector<Entry> ring_;
 };
 
 }  // namespace fabric

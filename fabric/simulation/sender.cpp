@@ -129,9 +129,7 @@ void Simulation::acknowledged(std::uint32_t number, const Segment& ack, Time now
   if (before(connection.una, ack.dsn)) connection.una = ack.dsn;
   connection.window_end = options_.receive_buffer_pkts == 0 ? kNone : std::max(connection.window_end, ack.window_end);
   if (connection.una == connection.segments) {
-    connection.open = false;
-    for (std::uint32_t i = 0; i < connection.count; ++i) subflows_[connection.first + i].sender.retransmission.at = kNever;
-    return;
+    return close(subflow.connection, now);
   }
   const Time rtt = std::max<Time>(now - ack.sent, 1);
   sender.rtt.sample(rtt);

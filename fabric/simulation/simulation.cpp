@@ -1,5 +1,6 @@
 #include "simulation/simulation.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -13,6 +14,7 @@ Simulation::Simulation(NetworkConfig network, TransportOptions options, const st
   subflows_.reserve(count);
   paths_.resize(count);
   for (const FlowConfig& flow : flows) add(flow);
+  plan_starts();
 }
 
 void Simulation::add(const FlowConfig& flow) {
@@ -23,6 +25,15 @@ void Simulation::add(const FlowConfig& flow) {
   connection.control = flow.congestion_control;
   connection.size_bytes = flow.size_bytes;
   connection.start = flow.start;
+  if (flow.start < 0) throw std::invalid_argument("a flow starts before the simulation does");
+  if (flow.after == kNone) {
+    by_start_.push_back(number);
+  } else {
+    if (flow.after >= number) throw std::invalid_argument("a flow waits for one that comes later");
+    Connection& awaited = connections_[flow.after];
+    if (awaited.then != kNone) throw std::invalid_argument("two flows wait for the same one");
+    awaited.then = number;
+  }
   if (flow.size_bytes != 0) {
     const std::uint64_t segments = (flow.size_bytes + options_.payload_bytes - 1) / options_.payload_bytes;
     if (segments >= kNone / 2) throw std::invalid_argument("a flow has more than 2^31 segments");
@@ -46,7 +57,13 @@ void Simulation::add(const FlowConfig& flow) {
     subflow.sender.dup_threshold = options_.dup_threshold;
     paths_[subflows_.size() - 1].window = options_.initial_window;
   }
-  ring(Alarm::start, number, flow.start);
+}
+
+// One alarm stands for all flows that have not started.
+void Simulation::plan_starts() {
+  std::stable_sort(by_start_.begin(), by_start_.end(),
+                   [this](std::uint32_t a, std::uint32_t b) { return connections_[a].start < connections_[b].start; });
+  if (!by_start_.empty()) ring(Alarm::start, kNone, connections_[by_start_.front()].start);
 }
 
 void Simulation::run_until(Time limit) {
@@ -54,10 +71,34 @@ void Simulation::run_until(Time limit) {
   network_.settle(limit);
 }
 
+void Simulation::start_due(Time now) {
+  for (; started_ != by_start_.size(); ++started_) {
+    const std::uint32_t number = by_start_[started_];
+    if (connections_[number].start > now) return ring(Alarm::start, kNone, connections_[number].start);
+    start(number, now);
+  }
+}
+
 void Simulation::start(std::uint32_t number, Time now) {
   Connection& connection = connections_[number];
   connection.open = true;
+  connection.started = now;
   for (std::uint32_t i = 0; i < connection.count; ++i) send_all(connection.first + i, now);
+}
+
+// The sender knows that all has arrived. What is left of the connection is what readings tell.
+void Simulation::close(std::uint32_t number, Time now) {
+  Connection& connection = connections_[number];
+  connection.open = false;
+  connection.to_reinject = {};
+  connection.arrivals.release();
+  for (std::uint32_t i = 0; i < connection.count; ++i) {
+    Subflow& subflow = subflows_[connection.first + i];
+    subflow.sender.retransmission.at = kNever;
+    subflow.sender.board.close();
+    subflow.receiver.arrivals.release();
+  }
+  if (connection.then != kNone) ring(Alarm::follow, connection.then, now + connections_[connection.then].start);
 }
 
 PacketId Simulation::descriptor() {
@@ -105,6 +146,8 @@ void Simulation::alarm(PacketId id, Time due) {
   network_.pool().release(id);
   switch (what) {
     case Alarm::start:
+      return start_due(due);
+    case Alarm::follow:
       return start(owner, due);
     case Alarm::nic:
       return nic_ready(owner, due);

@@ -28,7 +28,7 @@ class Simulation {
  private:
   friend class Network;
 
-  enum class Alarm : std::uint16_t { start, nic, retransmission, delayed_ack };
+  enum class Alarm : std::uint16_t { start, follow, nic, retransmission, delayed_ack };
   struct Waiting {  // subflows with something to send and a full queue before them
     std::uint32_t first = kNone;
     std::uint32_t last = kNone;
@@ -40,7 +40,10 @@ class Simulation {
   void alarm(PacketId id, Time due);
 
   void add(const FlowConfig& flow);
+  void plan_starts();
+  void start_due(Time now);
   void start(std::uint32_t connection, Time now);
+  void close(std::uint32_t connection, Time now);
   [[nodiscard]] PacketId descriptor();
   [[nodiscard]] bool is_full(PortId nic, Time now);
   void ring(Alarm what, std::uint32_t owner, Time when);
@@ -75,6 +78,8 @@ class Simulation {
   Network network_;
   VirtualArray<Segment> segments_;  // of the packet with the same id
   std::vector<Connection> connections_;
+  std::vector<std::uint32_t> by_start_;  // connections that wait for no other
+  std::size_t started_ = 0;              // of those
   std::vector<Subflow> subflows_;
   std::vector<PathState> paths_;  // of each subflow
   std::vector<Waiting> waiting_;  // at each port

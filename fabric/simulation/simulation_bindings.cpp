@@ -8,16 +8,17 @@ namespace fabric {
 
 namespace {
 
-// `flows`: (size in bytes, start in ps, congestion control, subflows), a subflow being (source NIC, destination
+// `flows`: (size in bytes, start in ps, congestion control, subflows, the flow it waits for or -1), a subflow being (source NIC, destination
 // NIC, hash of its five-tuple, hash of its reverse).
 using SubflowTuple = std::tuple<NicId, NicId, std::uint32_t, std::uint32_t>;
-using FlowTuple = std::tuple<std::uint64_t, Time, std::string, std::vector<SubflowTuple>>;
+using FlowTuple = std::tuple<std::uint64_t, Time, std::string, std::vector<SubflowTuple>, std::int64_t>;
 
 std::vector<FlowConfig> flows_of(const std::vector<FlowTuple>& flows) {
   std::vector<FlowConfig> out;
   out.reserve(flows.size());
-  for (const auto& [size_bytes, start, control, subflows] : flows) {
-    FlowConfig& flow = out.emplace_back(FlowConfig{size_bytes, start, &congestion_control(control), {}});
+  for (const auto& [size_bytes, start, control, subflows, after] : flows) {
+    const std::uint32_t awaited = after < 0 ? kNone : static_cast<std::uint32_t>(after);
+    FlowConfig& flow = out.emplace_back(FlowConfig{size_bytes, start, awaited, &congestion_control(control), {}});
     for (const auto& [source, destination, hash, back_hash] : subflows) {
       flow.subflows.push_back({source, destination, hash, back_hash});
     }
@@ -69,13 +70,16 @@ nb::dict port_readings(Simulation& self) {
 
 nb::dict flow_readings(const Simulation& self) {
   std::vector<std::uint64_t> delivered;
+  std::vector<Time> started;
   std::vector<Time> completed;
   for (const Connection& connection : self.connections()) {
     delivered.push_back(connection.delivered_bytes(self.options().payload_bytes));
+    started.push_back(connection.started);
     completed.push_back(connection.completed);
   }
   nb::dict out;
   out["delivered_bytes"] = to_array(std::move(delivered));
+  out["started_ps"] = to_array(std::move(started));
   out["completed_ps"] = to_array(std::move(completed));
   return out;
 }
