@@ -22,6 +22,7 @@ from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, sub_see
 from fabric.plan import FRAME_BITS
 from topos import Topology
 from workloads import matrices
+from workloads.flow import Flow, Traffic
 
 GOODPUT = (0.45, 0.62, 0.71, 0.76, 0.78, 0.79, 0.80, 0.80)
 """Share of a host's link that one flow a host keeps busy, by subflows from 1; more than 8 gain nothing."""
@@ -118,6 +119,7 @@ def demand(spec: RunSpec) -> Demand:
         workload.matrix,
         tuple(sorted(workload.params.items())),
         spec.seed,
+        Traffic(spec.warmup_s + spec.seconds, spec.link.rate_mbps),
     )
     scattered = per_packet(spec.routing)
     subflows = len(GOODPUT) if scattered else spec.transport.subflows
@@ -160,22 +162,25 @@ def _crowd(
     kind: str,
     params: tuple[tuple[str, int], ...],
     matrix: str,
-    arguments: tuple[tuple[str, int], ...],
+    arguments: tuple[tuple[str, int | str], ...],
     seed: int,
+    traffic: Traffic,
 ) -> _Crowd:
     topology = topos.build(kind, dict(params))
     hosts = len(topology.hosts)
     if matrix == "all_to_all" and hosts * hosts > _MOST_FLOWS_BUILT:
         names = [topology.nodes[host].name for host in topology.hosts]
-        some = [matrices.Flow(names[0], names[n * (hosts - 1) // 24]) for n in range(1, 25)]
+        some = [Flow(names[0], names[n * (hosts - 1) // 24]) for n in range(1, 25)]
         return _Crowd(hosts, hosts * (hosts - 1), float(hosts), _mean_hops(topology, some))
-    flows = matrices.build(matrix, topology, dict(arguments), sub_seed(seed, "workload"))
+    flows = matrices.build(matrix, topology, dict(arguments), sub_seed(seed, "workload"), traffic)
+    if matrices.MATRICES[matrix].generated:  # at most
+        return _Crowd(hosts, len(flows), float(hosts), _mean_hops(topology, flows))
     sent, received = (Counter(getattr(flow, end) for flow in flows) for end in ("src", "dst"))
     filled = sum(1 / max(sent[flow.src], received[flow.dst]) for flow in flows)
     return _Crowd(hosts, len(flows), filled, _mean_hops(topology, flows))
 
 
-def _mean_hops(topology: Topology, flows: Sequence[matrices.Flow]) -> float:
+def _mean_hops(topology: Topology, flows: Sequence[Flow]) -> float:
     """Mean number of ports on the flows' shortest paths, over some of them."""
     least, most = _SAMPLED_FLOWS
     count = min(most, max(least, _SAMPLED_LINKS // len(topology.links)))
@@ -183,7 +188,7 @@ def _mean_hops(topology: Topology, flows: Sequence[matrices.Flow]) -> float:
     return sum(_distance(topology, flow) for flow in sampled) / len(sampled)
 
 
-def _distance(topology: Topology, flow: matrices.Flow) -> int:
+def _distance(topology: Topology, flow: Flow) -> int:
     """Links from source to destination, by breadth-first search."""
     start, end = topology.index(flow.src), topology.index(flow.dst)
     forwarders = set(topology.forwarders)

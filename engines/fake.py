@@ -19,11 +19,12 @@ import topos
 from engines import algorithms
 from engines.congestion import BASELINE, COUPLED_DEFAULT, in_force
 from engines.engine import Observer
+from engines.flows import drawn_flows
 from engines.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
 from engines.spec import RunSpec, sub_seed
 from fabric.errors import RunError, UsageError
 from topos import Topology
-from workloads import matrices
+from workloads.flow import Flow
 
 When = Callable[[RunSpec], bool]
 MAX_K = 32
@@ -73,7 +74,7 @@ class FakeEngine:
             raise UsageError(
                 f"the fake engine goes up to k={MAX_K}, not {spec.topology.k}: choose a smaller --k"
             )
-        _flows(spec, topos.build(spec.topology.kind, spec.topology.params))
+        drawn_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
 
     def coupled_cc(self) -> tuple[str, str]:
         """It makes up all of them alike."""
@@ -87,7 +88,7 @@ class FakeEngine:
         """A made-up result, after `sleep_s`. Raises RunError where `fail` says so, KeyboardInterrupt
         where `interrupt` does."""
         topology = topos.build(spec.topology.kind, spec.topology.params)
-        pairs = _flows(spec, topology)
+        pairs = drawn_flows(spec, topology)
         (raw / "fake.txt").write_text(f"{spec.canonical()}\n")
         for phase, seconds in (("warm-up", spec.warmup_s), ("measure", spec.seconds)):
             observer.phase(phase, seconds)
@@ -111,12 +112,7 @@ class FakeEngine:
         )
 
 
-def _flows(spec: RunSpec, topology: Topology) -> Sequence[matrices.Flow]:
-    workload = spec.workload
-    return matrices.build(workload.matrix, topology, workload.params, sub_seed(spec.seed, "workload"))
-
-
-def _goodputs(spec: RunSpec, pairs: Sequence[matrices.Flow]) -> list[float]:
+def _goodputs(spec: RunSpec, pairs: Sequence[Flow]) -> list[float]:
     """Mb/s of each flow: around `mean_share` of the link, which a host's flows share, spread less the more
     subflows there are."""
     count = len(pairs)
@@ -132,9 +128,7 @@ def _goodputs(spec: RunSpec, pairs: Sequence[matrices.Flow]) -> list[float]:
     return [link_mbps * min(1.0, max(0.03, share)) for share in shares]
 
 
-def _flow_row(
-    spec: RunSpec, topology: Topology, number: int, pair: matrices.Flow, goodput_mbps: float
-) -> FlowRow:
+def _flow_row(spec: RunSpec, topology: Topology, number: int, pair: Flow, goodput_mbps: float) -> FlowRow:
     src_ip, dst_ip = (topology.nics_of(topology.index(name))[0].ip for name in (pair.src, pair.dst))
     subflows = 1 if pair.plain else spec.transport.subflows
     paths = 1 if pair.plain else paths_used(spec)

@@ -7,12 +7,14 @@ the same in every run of the same spec.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from engines.congestion import BASELINE, in_force
 from engines.spec import RunSpec, sub_seed
 from fabric.errors import UsageError
 from topos.topology import Topology
+from workloads.flow import Flow, Traffic
 from workloads.matrices import build
 
 FIRST_PORT = 5201
@@ -20,6 +22,8 @@ FIRST_CPORT = 1100
 STRIDE = 950
 """Between the local ports of a flow's subflows: 32 of them stay below the ephemeral ports at 32768."""
 MOST_FLOWS_A_HOST = STRIDE
+"""What a real host has ports for; a simulated one begins anew."""
+_PORTS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,9 @@ class AddressPair:
 @dataclass(frozen=True)
 class PlannedFlow:
     """One flow: host names, addresses, server port, and the client port of its first subflow; its payload
-    (0: as much as the run lasts), when it starts after the common start of traffic, its subflows (1: plain
-    TCP) and their congestion control, by its name in engines/congestion.py."""
+    (0: as much as the run lasts), when it starts after the common start of traffic, or after the flow `after`
+    is done, its subflows (1: plain TCP) and their congestion control, by its name in
+    engines/congestion.py."""
 
     flow: int
     src: str
@@ -49,6 +54,7 @@ class PlannedFlow:
     start_s: float = 0.0
     subflows: int = 1
     cc: str = BASELINE
+    after: int | None = None
 
     @property
     def mptcp(self) -> bool:
@@ -64,14 +70,15 @@ class PlannedFlow:
 
 
 def planned_flows(spec: RunSpec, topology: Topology) -> tuple[PlannedFlow, ...]:
-    """The workload's flows in the matrix's order. Raises UsageError when one host would have too many."""
-    flows = build(spec.workload.matrix, topology, spec.workload.params, sub_seed(spec.seed, "workload"))
+    """The workload's flows in the matrix's order. Ports are the next free ones of their hosts; after
+    `MOST_FLOWS_A_HOST` they begin again. Raises UsageError as `build` does."""
+    flows = drawn_flows(spec, topology)
     address = {topology.nodes[host].name: topology.nics_of(host)[0].ip for host in topology.hosts}
     sent: Counter[str] = Counter()
     received: Counter[str] = Counter()
     planned = []
     for number, flow in enumerate(flows):
-        port, cport = FIRST_PORT + received[flow.dst], FIRST_CPORT + sent[flow.src]
+        port, cport = FIRST_PORT + received[flow.dst] % _PORTS, FIRST_CPORT + sent[flow.src] % STRIDE
         received[flow.dst] += 1
         sent[flow.src] += 1
         planned.append(
@@ -87,14 +94,29 @@ def planned_flows(spec: RunSpec, topology: Topology) -> tuple[PlannedFlow, ...]:
                 flow.start_s,
                 1 if flow.plain else spec.transport.subflows,
                 BASELINE if flow.plain else in_force(spec.transport.cc, spec.transport.subflows),
+                flow.after,
             )
         )
-    if max(sent.values(), default=0) > MOST_FLOWS_A_HOST:
-        raise UsageError(
-            f"workload {spec.workload.matrix} starts more than {MOST_FLOWS_A_HOST} flows from one host, "
-            "which is all their ports allow: choose a smaller topology"
-        )
     return tuple(planned)
+
+
+def drawn_flows(spec: RunSpec, topology: Topology) -> tuple[Flow, ...]:
+    """The workload's flows. Raises UsageError for a workload that does not suit the topology."""
+    speed = max(
+        sum(topology.links[nic.link].speed for nic in topology.nics_of(host)) for host in topology.hosts
+    )
+    traffic = Traffic(spec.warmup_s + spec.seconds, speed * spec.link.rate_mbps)
+    workload = spec.workload
+    return build(workload.matrix, topology, workload.params, sub_seed(spec.seed, "workload"), traffic)
+
+
+def check_ports(flows: Iterable[PlannedFlow]) -> None:
+    """Raises UsageError where a host would start more flows than it has ports for."""
+    if max(Counter(flow.src for flow in flows).values(), default=0) > MOST_FLOWS_A_HOST:
+        raise UsageError(
+            f"the workload starts more than {MOST_FLOWS_A_HOST} flows from one host, which is all that real "
+            "hosts' ports allow: choose a smaller topology, less time or load, or --engine simulator"
+        )
 
 
 def subflow_pairs(topology: Topology, flow: PlannedFlow) -> tuple[AddressPair, ...]:

@@ -58,6 +58,12 @@ class FlowRow:
     pings_lost: int = 0
     completed_s: float = NO_VALUE
     """Seconds from a sized flow's start until its last byte was received."""
+    size_bytes: int = 0
+    """Of payload; 0: as much as the run lasts."""
+    start_s: float = NO_VALUE
+    """Seconds from the start of traffic, warm-up included, until it started; no value where it did not."""
+    ideal_s: float = NO_VALUE
+    """What `completed_s` would be if the flow had its path to itself and sent at its rate from the start."""
 
 
 @dataclass(frozen=True)

@@ -126,10 +126,11 @@ class StackSpec:
 
 @dataclass(frozen=True)
 class WorkloadSpec:
-    """A traffic matrix by registry name. `reference` is one uncongested flow across the network."""
+    """A traffic matrix by registry name, and its parameters, integers or texts. `reference` is one
+    uncongested flow across the network."""
 
     matrix: str = "one_to_one"
-    params: Mapping[str, int] = field(default_factory=dict)
+    params: Mapping[str, int | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

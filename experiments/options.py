@@ -236,7 +236,7 @@ def parse_workloads(text: str) -> tuple[WorkloadSpec, ...]:
     """Traffic matrices as `name`, `name:value` or `name:parameter=value:...`, or `all`. Raises UsageError."""
     known = sweep_workloads()
     chosen: dict[str, WorkloadSpec] = {}
-    everywhere = [name for name in known if matrices.MATRICES[name].everywhere]
+    everywhere = [name for name in known if matrices.MATRICES[name].in_all]
     for part in everywhere if text == "all" else text.split(","):
         one_of("--workload", part.partition(":")[0].strip(), known)
         try:

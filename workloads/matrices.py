@@ -1,5 +1,5 @@
 """Traffic matrices: who sends to whom, as pure functions of the hosts, an already derived seed and
-parameters.
+parameters; those that depend on how long traffic lasts and how fast links are in `generated.py`.
 
 A matrix is one function and one line of MATRICES. Written as text (command lines, labels) it is
 `name[:value of the first parameter][:parameter=value ...]`, e.g. `stride:4`.
@@ -15,37 +15,35 @@ from dataclasses import dataclass
 
 from fabric.errors import UsageError
 from topos.topology import Topology
+from workloads import generated
+from workloads.flow import Flow, Traffic
+from workloads.permutation import permuted
 
 _LEFT = re.compile(r"l(\d+)\D")
-
-
-@dataclass(frozen=True)
-class Flow:
-    """One flow between two hosts, by node name: `size_bytes` of payload, 0 for as long as the run lasts,
-    starting `start_s` after the common start of traffic. A `plain` one is a competitor: reno over plain
-    TCP, whatever transport the point is about."""
-
-    src: str
-    dst: str
-    size_bytes: int = 0
-    start_s: float = 0.0
-    plain: bool = False
+Value = int | str
 
 
 @dataclass(frozen=True)
 class Matrix:
     """A registered matrix: `draw(host names in node order, seed, parameters...)`, and what it is in a
-    sentence. `everywhere`: on any topology, not only on one made for it.
+    sentence. `everywhere`: on any topology, not only on one made for it. A `generated` one's `draw` takes
+    the run's `Traffic` after the seed.
 
-    Its parameters are the integers `draw` takes by keyword.
+    Its parameters are the integers and texts `draw` takes by keyword.
     """
 
     draw: Callable[..., tuple[Flow, ...]]
     title: str
     everywhere: bool = True
+    generated: bool = False
 
     @property
-    def defaults(self) -> dict[str, int]:
+    def in_all(self) -> bool:
+        """Whether `--workload all` means it too: long flows, on any topology."""
+        return self.everywhere and not self.generated
+
+    @property
+    def defaults(self) -> dict[str, Value]:
         """Every parameter's default, in the order of the function."""
         parameters = inspect.signature(self.draw).parameters.values()
         return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
@@ -58,17 +56,7 @@ def one_to_one(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
     each half is matched at random to the other. In order of the senders in `hosts`, so that flow numbers
     do not depend on the seed. Raises UsageError for an odd number of hosts, or fewer than two.
     """
-    if len(hosts) < 2 or len(hosts) % 2:
-        raise UsageError(
-            "workload one_to_one pairs two halves of the hosts and needs an even number of them, "
-            f"not {len(hosts)}: change k or n"
-        )
-    rng = random.Random(seed)
-    shuffled = rng.sample(hosts, len(hosts))
-    half = len(hosts) // 2
-    first, second = shuffled[:half], shuffled[half:]
-    receiver = dict(zip(first, rng.sample(second, half), strict=True))
-    receiver.update(zip(second, rng.sample(first, half), strict=True))
+    receiver = permuted("one_to_one", hosts, random.Random(seed))
     return tuple(Flow(host, receiver[host]) for host in hosts)
 
 
@@ -210,20 +198,39 @@ MATRICES: dict[str, Matrix] = {
         "the first pair of each lane against plain TCP on the others (dumbbell, two_bottlenecks)",
         everywhere=False,
     ),
+    "poisson": Matrix(
+        generated.poisson,
+        "sized flows arrive at random (Poisson) and offer `load` percent of the hosts' links",
+        generated=True,
+    ),
+    "closed_loop": Matrix(
+        generated.closed_loop, "every host starts its next sized flow when the last is done", generated=True
+    ),
+    "short_and_long": Matrix(
+        generated.short_and_long,
+        "percent of the hosts send long flows, the others short ones over plain TCP now and then",
+        generated=True,
+    ),
     "reference": Matrix(reference, "one uncongested flow across the network"),
 }
 
 
-def build(matrix: str, topology: Topology, params: Mapping[str, int], seed: int) -> tuple[Flow, ...]:
+def build(
+    matrix: str, topology: Topology, params: Mapping[str, Value], seed: int, traffic: Traffic | None = None
+) -> tuple[Flow, ...]:
     """The flows of matrix `matrix` (registry name) on `topology`; equal arguments, equal flows.
 
     `seed` is a seed of its own, derived by the caller from the run's root seed; parameters not given have
-    their defaults. Raises UsageError for an unknown matrix or parameter, or a topology whose hosts do not
-    suit the matrix.
+    their defaults; `traffic` is what generated workloads need to know. Raises UsageError for an unknown
+    matrix or parameter, or a topology whose hosts do not suit the matrix.
     """
     known = _known(matrix)
     _check_names(matrix, params)
-    flows = known.draw([topology.nodes[host].name for host in topology.hosts], seed, **params)
+    hosts = [topology.nodes[host].name for host in topology.hosts]
+    if known.generated and traffic is None:
+        raise ValueError(f"workload {matrix} is generated for a run's traffic, and there is none")
+    told = (traffic,) if known.generated else ()
+    flows = known.draw(hosts, seed, *told, **params)
     for flow in flows:
         if topology.islands[topology.index(flow.src)] != topology.islands[topology.index(flow.dst)]:
             raise UsageError(
@@ -233,8 +240,8 @@ def build(matrix: str, topology: Topology, params: Mapping[str, int], seed: int)
     return flows
 
 
-def parse(text: str) -> tuple[str, dict[str, int]]:
-    """The name and all parameters of `stride`, `stride:4`, `stride:i=4` or `hotspot:1:percent=25`.
+def parse(text: str) -> tuple[str, dict[str, Value]]:
+    """The name and all parameters of `stride`, `stride:4`, `stride:i=4` or `poisson:40:sizes=datamining`.
 
     A value without a name, right after the workload's, is the first parameter's. Raises UsageError when the
     text is not of this form; whether values suit a topology is for `build` to say.
@@ -249,14 +256,18 @@ def parse(text: str) -> tuple[str, dict[str, int]]:
             raise UsageError(f"workload {text}: say which parameter {value} is: {', '.join(params)}")
         key = key.strip() if equals else next(iter(params))
         _check_names(name, [key])
-        try:
-            params[key] = int(value)
-        except ValueError:
-            raise UsageError(f"workload {text}: {key} must be a whole number, not '{value}'") from None
+        params[key] = value.strip() if isinstance(params[key], str) else _whole(text, key, value)
     return name, params
 
 
-def label(matrix: str, params: Mapping[str, int]) -> str:
+def _whole(text: str, key: str, value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise UsageError(f"workload {text}: {key} must be a whole number, not '{value}'") from None
+
+
+def label(matrix: str, params: Mapping[str, Value]) -> str:
     """The shortest text that `parse` reads, but for the first parameter, which is always told: `one_to_one`,
     `stride:0`, `one_to_several:4`, `one_to_several:4:servers=25`."""
     defaults = list(_known(matrix).defaults.items()) if params else []
@@ -273,7 +284,7 @@ def _known(matrix: str) -> Matrix:
     return MATRICES[matrix]
 
 
-def _check_names(matrix: str, names: Mapping[str, int] | Sequence[str]) -> None:
+def _check_names(matrix: str, names: Mapping[str, Value] | Sequence[str]) -> None:
     takes = MATRICES[matrix].defaults
     for name in names:
         if name not in takes:

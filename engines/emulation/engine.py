@@ -20,7 +20,7 @@ from engines.emulation.netns import sysctl_path
 from engines.emulation.path_manager_inkernel import MAX_EXTRA_SUBFLOWS
 from engines.emulation.traffic import connect_s
 from engines.engine import Observer
-from engines.flows import PlannedFlow, planned_flows
+from engines.flows import PlannedFlow, check_ports, planned_flows
 from engines.result import RunResult
 from engines.spec import RunSpec
 from fabric.errors import HostUnfitError, RunError, StalledFlowError, UsageError
@@ -177,6 +177,9 @@ def _check_network(spec: RunSpec, topology: Topology) -> None:
 
 
 def _check_flows(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
+    check_ports(flows)
+    if any(flow.after is not None for flow in flows):
+        raise UsageError(f"workload {spec.workload.matrix} is for simulated hosts: choose --engine simulator")
     if spec.traffic != "iperf3":
         return
     if len(flows) > MOST_IPERF3_FLOWS:

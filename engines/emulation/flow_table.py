@@ -60,6 +60,8 @@ def flow_rows(flows: Sequence[PlannedFlow], readings: Readings) -> list[FlowRow]
                 pings_sent=int(sent[i]),
                 pings_lost=int(lost[i]),
                 completed_s=readings.completed_s[i],
+                size_bytes=flow.size_bytes,
+                start_s=flow.start_s,
             )
         )
     return rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,9 @@ from engines.engine import Observer
 from engines.flows import PlannedFlow, planned_flows
 from engines.network_plan import network_plan
 from engines.result import RunResult
+from engines.simulation.completion import ideal_s
 from engines.simulation.readings import Reading
-from engines.simulation.stack import PS_PER_S, flow_tuples, stack_of
+from engines.simulation.stack import PS_PER_S, Stack, flow_tuples, stack_of
 from engines.simulation.summarise import summarise
 from engines.spec import RunSpec, sub_seed
 from fabric._core import Simulation
@@ -54,10 +56,12 @@ class SimulatorEngine:
         began = time.process_time()
         topology = topos.build(spec.topology.kind, spec.topology.params)
         flows = planned_flows(spec, topology)
-        simulation = Simulation(plan_of(spec, topology), stack_of(spec), flow_tuples(spec, topology, flows))
+        plan, stack = plan_of(spec, topology), stack_of(spec)
+        simulation = Simulation(plan, stack, flow_tuples(spec, topology, flows))
+        ideal = _ideal_s(simulation, flows, plan, stack)
         observer.phase("measure", spec.warmup_s + spec.seconds)
         readings = _run(simulation, spec, flows)
-        return summarise(spec, topology, flows, readings, time.process_time() - began)
+        return summarise(spec, topology, flows, ideal, readings, time.process_time() - began)
 
 
 def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
@@ -70,6 +74,17 @@ def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
     queue_pkts = plan.queue_pkts.copy()
     queue_pkts[plan.nic_uplink] = 0
     return dataclasses.replace(plan, queue_pkts=queue_pkts)
+
+
+def _ideal_s(
+    simulation: Simulation, flows: Sequence[PlannedFlow], plan: NetworkPlan, stack: Stack
+) -> list[float]:
+    """Of each flow, on the path of its first subflow."""
+    first = accumulate((flow.subflows for flow in flows[:-1]), initial=0)
+    return [
+        ideal_s(flow.size_bytes, simulation.path(subflow), plan, stack)
+        for flow, subflow in zip(flows, first, strict=True)
+    ]
 
 
 def _run(simulation: Simulation, spec: RunSpec, flows: Sequence[PlannedFlow]) -> list[Reading]:

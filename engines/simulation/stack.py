@@ -21,8 +21,8 @@ MAX_RTO_PS = 120 * PS_PER_S
 
 SubflowTuple = tuple[int, int, int, int]
 """Source NIC, destination NIC, hash of the 5-tuple, hash of its reverse."""
-FlowTuple = tuple[int, int, str, list[SubflowTuple]]
-"""Size in bytes (0: no end), start in ps, congestion control, subflows."""
+FlowTuple = tuple[int, int, str, list[SubflowTuple], int]
+"""Size in bytes (0: no end), start in ps, congestion control, subflows, the flow it waits for (-1: none)."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,11 @@ def flow_tuples(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow])
     rng = random.Random(sub_seed(spec.seed, "start"))
     tuples = []
     for flow in flows:
-        start_ps = round((flow.start_s * 1000 + rng.uniform(0, spec.stack.start_spread_ms)) * PS_PER_MS)
+        spread_ms = rng.uniform(0, spec.stack.start_spread_ms) if flow.after is None else 0.0
+        start_ps = round((flow.start_s * 1000 + spread_ms) * PS_PER_MS)
         subflows = [_subflow(number, pair) for pair in subflow_pairs(topology, flow)]
-        tuples.append((flow.size_bytes, start_ps, flow.cc, subflows))
+        after = -1 if flow.after is None else flow.after
+        tuples.append((flow.size_bytes, start_ps, flow.cc, subflows, after))
     return tuples
 
 

@@ -19,18 +19,23 @@ NEVER_PS = 2**63 - 1
 
 
 def summarise(
-    spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], readings: Sequence[Reading], cpu_s: float
+    spec: RunSpec,
+    topology: Topology,
+    flows: Sequence[PlannedFlow],
+    ideal_s: Sequence[float],
+    readings: Sequence[Reading],
+    cpu_s: float,
 ) -> RunResult:
     """The point's result. A simulation keeps up by nature: it is never suspect."""
     opened = next(reading for reading in readings if reading.t_s >= spec.warmup_s)
     closed = readings[-1]
-    rows = _flow_rows(spec, flows, opened, closed)
+    rows = _flow_rows(spec, flows, ideal_s, opened, closed)
     hops = closed.ports["hops"] - opened.ports["hops"]
     return RunResult(
         status=Status.OK,
         flows=tuple(rows),
         ports=tuple(_port_rows(spec, topology, opened, closed)),
-        samples=_samples(spec, topology, readings),
+        samples=_samples(spec, topology, rows, readings),
         metrics={
             "packet_hops": hops,
             "packet_hops_per_cpu_s": closed.ports["hops"] / cpu_s,
@@ -44,13 +49,16 @@ def summarise(
 
 
 def _flow_rows(
-    spec: RunSpec, flows: Sequence[PlannedFlow], opened: Reading, closed: Reading
+    spec: RunSpec, flows: Sequence[PlannedFlow], ideal_s: Sequence[float], opened: Reading, closed: Reading
 ) -> list[FlowRow]:
     received = (closed.flows["delivered_bytes"] - opened.flows["delivered_bytes"]).tolist()
     resent = (closed.subflows["retransmits"] - opened.subflows["retransmits"]).tolist()
+    started = closed.flows["started_ps"].tolist()
     completed = closed.flows["completed_ps"].tolist()
     rows, first = [], 0
-    for flow, bytes_received, done_ps in zip(flows, received, completed, strict=True):
+    for flow, best_s, bytes_received, start_ps, done_ps in zip(
+        flows, ideal_s, received, started, completed, strict=True
+    ):
         rows.append(
             FlowRow(
                 flow=flow.flow,
@@ -68,7 +76,10 @@ def _flow_rows(
                 bytes_received=bytes_received,
                 retransmits=sum(resent[first : first + flow.subflows]),
                 up_s=0.0,
-                completed_s=NO_VALUE if done_ps == NEVER_PS else done_ps / PS_PER_S - flow.start_s,
+                completed_s=NO_VALUE if done_ps == NEVER_PS else (done_ps - start_ps) / PS_PER_S,
+                size_bytes=flow.size_bytes,
+                start_s=NO_VALUE if start_ps == NEVER_PS else start_ps / PS_PER_S,
+                ideal_s=best_s,
             )
         )
         first += flow.subflows
@@ -92,14 +103,20 @@ def _port_rows(spec: RunSpec, topology: Topology, opened: Reading, closed: Readi
     ]  # fmt: skip
 
 
-def _samples(spec: RunSpec, topology: Topology, readings: Sequence[Reading]) -> dict[str, Table]:
+def _samples(
+    spec: RunSpec, topology: Topology, rows: Sequence[FlowRow], readings: Sequence[Reading]
+) -> dict[str, Table]:
     goodput: list[tuple[float, int, float]] = []
     links: list[tuple[float, int, float]] = []
     rates_bps = port_rates_bps(topology, spec.link)
     for before, after in pairwise(readings):
         seconds, t_s = after.t_s - before.t_s, round(after.t_s - spec.warmup_s, 6)
         mbps = (after.flows["delivered_bytes"] - before.flows["delivered_bytes"]) * 8 / seconds / 1e6
-        goodput += [(t_s, flow, round(value, 5)) for flow, value in enumerate(mbps.tolist())]
+        goodput += [
+            (t_s, row.flow, round(value, 5))
+            for row, value in zip(rows, mbps.tolist(), strict=True)
+            if value or not row.size_bytes
+        ]
         sent = (after.ports["tx_bytes"] - before.ports["tx_bytes"]).astype(np.int64)
         used = 100 * sent * 8 / (seconds * rates_bps)
         links += [(t_s, port, round(float(used[port]), 2)) for port in np.nonzero(sent)[0].tolist()]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from fabric.errors import UsageError
 from topos import build as build_topology
+from workloads.flow import Flow
 from workloads.matrices import (
     MATRICES,
-    Flow,
     all_to_all,
     build,
     hotspot,
@@ -134,7 +134,7 @@ def test_no_flow_between_lanes() -> None:
         build("reference", lanes, {}, 1)
 
 
-EVERYWHERE = sorted(name for name, matrix in MATRICES.items() if matrix.everywhere)
+EVERYWHERE = sorted(name for name, matrix in MATRICES.items() if matrix.in_all)
 
 
 @given(st.sampled_from(EVERYWHERE), st.integers(3, 20).map(lambda half: 2 * half), SEEDS)

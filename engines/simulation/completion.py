@@ -1,0 +1,30 @@
+"""What a sized flow's completion is held against: its path, idle. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engines.result import NO_VALUE
+from engines.simulation.stack import PS_PER_S, Stack
+from fabric.plan import NetworkPlan
+
+PS_PER_BYTE_AT_1_BPS = 8 * PS_PER_S
+
+
+def ideal_s(size_bytes: int, path: Sequence[int], plan: NetworkPlan, stack: Stack) -> float:
+    """Seconds from the start of a flow of `size_bytes` until its last byte has arrived, if it has these ports
+    to itself and sends at their rate from the start; no value for a flow without end.
+
+    The first packet is stored and forwarded hop by hop, the others follow it at the rate of the slowest
+    port: exact where rates are equal.
+    """
+    if not size_bytes:
+        return NO_VALUE
+    first = min(size_bytes, stack.payload_bytes) + stack.header_bytes
+    packets = -(-size_bytes // stack.payload_bytes)
+    others = size_bytes + packets * stack.header_bytes - first
+    rates = [int(rate) for rate in plan.rate_bps[list(path)]]
+    ps = int(plan.delay_ps[list(path)].sum())
+    ps += sum(first * PS_PER_BYTE_AT_1_BPS // rate for rate in rates)
+    ps += others * PS_PER_BYTE_AT_1_BPS // min(rates)
+    return ps / PS_PER_S

@@ -1,0 +1,69 @@
+"""Planned flows: their ports on hosts that start more flows than they have ports, and who refuses what."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+import topos
+from engines.emulation.engine import MininetEngine
+from engines.flows import MOST_FLOWS_A_HOST, PlannedFlow, check_ports, planned_flows
+from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from fabric.errors import UsageError
+
+STAR = TopologySpec("star", {"n": 2})
+
+
+def spec(matrix: str, **params: int | str) -> RunSpec:
+    return RunSpec(
+        LinkSpec(100.0),
+        STAR,
+        TransportSpec(8, "lia"),
+        WorkloadSpec(matrix, params),
+        traffic="native",
+        warmup_s=1,
+        seconds=3,
+    )
+
+
+def planned(of: RunSpec) -> tuple[PlannedFlow, ...]:
+    return planned_flows(of, topos.build(of.topology.kind, of.topology.params))
+
+
+def test_ports_begin_again_and_stay_ports() -> None:
+    flows = planned(spec("poisson", load=90, sizes="fixed-10000"))
+    assert len(flows) > 2 * MOST_FLOWS_A_HOST
+    assert max(flow.cport + 7 * MOST_FLOWS_A_HOST for flow in flows) < 32768
+    assert max(flow.port for flow in flows) < 65536
+    assert len({(flow.src, flow.cport, flow.dst, flow.port) for flow in flows}) == len(flows)
+
+
+def test_real_hosts_have_no_more_ports() -> None:
+    with pytest.raises(UsageError, match="--engine simulator"):
+        check_ports(planned(spec("poisson", load=90, sizes="fixed-10000")))
+    check_ports(planned(spec("poisson", load=1, sizes="fixed-100000")))
+
+
+def test_real_hosts_do_not_wait_for_flows() -> None:
+    with pytest.raises(UsageError, match="closed_loop is for simulated hosts"):
+        MininetEngine().check(spec("closed_loop", think_ms=100))
+
+
+def test_iperf3_has_no_sizes() -> None:
+    with pytest.raises(UsageError, match="--traffic native"):
+        MininetEngine().check(dataclasses.replace(spec("poisson", load=1), traffic="iperf3"))
+
+
+def test_short_flows_are_plain_whatever_the_long_ones_are() -> None:
+    of = dataclasses.replace(spec("short_and_long"), topology=TopologySpec("star", {"n": 12}))
+    flows = planned(of)
+    assert {(flow.subflows, flow.cc) for flow in flows if flow.size_bytes} == {(1, "reno")}
+    assert {(flow.subflows, flow.cc) for flow in flows if not flow.size_bytes} == {(8, "lia")}
+
+
+def test_a_spec_with_texts_survives_json_and_has_a_hash_of_its_own() -> None:
+    here, other = spec("poisson", sizes="websearch"), spec("poisson", sizes="datamining")
+    assert RunSpec.from_json(json.loads(json.dumps(here.to_json()))) == here
+    assert here.content_hash() != other.content_hash()

@@ -1,0 +1,158 @@
+"""Generated workloads: exponential gaps, the load that was asked for, chains of flows, their text."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from fabric.errors import UsageError
+from topos import build as build_topology
+from workloads.flow import Flow, Traffic
+from workloads.generated import arrivals, closed_loop, exponential, poisson, short_and_long
+from workloads.matrices import build, label, parse
+
+HOSTS = [f"h{n}" for n in range(16)]
+TRAFFIC = Traffic(seconds=20.0, host_mbps=100.0)
+
+
+def test_exponential_values_have_the_exponential_distribution() -> None:
+    """Kolmogorov-Smirnov at a level of 0.1 %, and the first two moments."""
+    rng, count = random.Random(3), 40_000
+    drawn = sorted(exponential(rng) for _ in range(count))
+    worst = max(abs((i + 0.5) / count - (1 - math.exp(-value))) for i, value in enumerate(drawn))
+    assert worst < 1.95 / math.sqrt(count)
+    assert statistics.fmean(drawn) == pytest.approx(1, abs=4 / math.sqrt(count))
+    assert statistics.pvariance(drawn) == pytest.approx(1, abs=4 * math.sqrt(8 / count))
+
+
+def test_values_are_the_same_on_every_machine() -> None:
+    rng = random.Random(1)
+    assert [exponential(rng).hex() for _ in range(3)] == [
+        "0x1.132d8f91b7584p-3",
+        "0x1.7311d8af1ca20p+0",
+        "0x1.93d38c0d6fe64p-1",
+    ]
+
+
+def test_arrivals_in_disjoint_spans_are_poisson_and_independent() -> None:
+    times = list(arrivals(random.Random(8), per_s=50.0, until_s=400.0))
+    assert times == sorted(times)
+    assert times[0] > 0
+    assert times[-1] < 400
+    in_second = Counter(map(int, times))
+    counts = [in_second[second] for second in range(400)]
+    assert statistics.fmean(counts) == pytest.approx(50, abs=4 * math.sqrt(50 / 400))
+    assert statistics.variance(counts) == pytest.approx(50, rel=0.3)
+    mean = statistics.fmean(counts)
+    neighbours = statistics.fmean((a - mean) * (b - mean) for a, b in pairwise(counts))
+    assert abs(neighbours) < 4 * 50 / math.sqrt(400)
+
+
+@pytest.mark.parametrize(
+    ("load", "sizes"), [(20, "fixed-20000"), (60, "uniform-1000-9000"), (90, "fixed-500000")]
+)
+def test_poisson_offers_the_load_that_was_asked_for(load: int, sizes: str) -> None:
+    flows = poisson(HOSTS, 4, Traffic(10.0, 100.0), load=load, sizes=sizes)
+    offered = sum(flow.size_bytes for flow in flows) / (len(HOSTS) * 100e6 / 8 * 10)
+    assert 100 * offered == pytest.approx(load, rel=5 / math.sqrt(len(flows)))
+    assert [flow.start_s for flow in flows] == sorted(flow.start_s for flow in flows)
+
+
+def test_poisson_pairs_are_uniform_and_never_one_host() -> None:
+    flows = poisson(HOSTS, 4, TRAFFIC, load=50, sizes="fixed-20000")
+    assert all(flow.src != flow.dst for flow in flows)
+    pairs = Counter((flow.src, flow.dst) for flow in flows)
+    expected = len(flows) / 240
+    assert len(pairs) == 240
+    chi2 = sum((seen - expected) ** 2 / expected for seen in pairs.values())
+    assert chi2 < 239 + 5 * math.sqrt(2 * 239)
+
+
+def test_poisson_fixed_pairs_are_a_permutation() -> None:
+    flows = poisson(HOSTS, 4, TRAFFIC, load=50, sizes="fixed-20000", pairs="fixed")
+    receivers = {(flow.src, flow.dst) for flow in flows}
+    assert len(receivers) == 16
+    assert {dst for _, dst in receivers} == set(HOSTS)
+
+
+def test_closed_loop_is_chains_that_outlast_the_run() -> None:
+    flows = closed_loop(HOSTS, 6, TRAFFIC, think_ms=50, sizes="websearch", at_once=2)
+    chains: dict[int, list[Flow]] = {}
+    head: dict[int, int] = {}
+    for number, flow in enumerate(flows):
+        head[number] = number if flow.after is None else head[flow.after]
+        chains.setdefault(head[number], []).append(flow)
+    assert Counter(chain[0].src for chain in chains.values()) == dict.fromkeys(HOSTS, 2)
+    for chain in chains.values():
+        assert len({flow.src for flow in chain}) == 1
+        least = [flow.start_s + flow.size_bytes * 8 / 100e6 for flow in chain]
+        assert sum(least) >= TRAFFIC.seconds > sum(least[:-1])
+    pauses = [flow.start_s for flow in flows]
+    assert statistics.fmean(pauses) == pytest.approx(0.05, rel=5 / math.sqrt(len(pauses)))
+
+
+def test_short_flows_come_at_their_mean_gap_beside_long_ones() -> None:
+    hosts = [f"h{n}" for n in range(96)]
+    flows = short_and_long(hosts, 2, TRAFFIC)
+    long = [flow for flow in flows if not flow.size_bytes]
+    short = [flow for flow in flows if flow.size_bytes]
+    assert len(long) == 32
+    assert not any(flow.plain for flow in long)
+    assert all(flow.plain and flow.size_bytes == 70_000 for flow in short)
+    assert not {flow.src for flow in long} & {flow.src for flow in short}
+    assert len(short) == pytest.approx(64 * 20 / 0.2, rel=5 / math.sqrt(6400))
+    receivers = {flow.src: flow.dst for flow in flows}
+    assert len(set(receivers.values())) == len(receivers)
+
+
+def test_seeds_decide() -> None:
+    for draw in (poisson, closed_loop, short_and_long):
+        assert draw(HOSTS, 1, TRAFFIC) == draw(HOSTS, 1, TRAFFIC)
+        assert draw(HOSTS, 1, TRAFFIC) != draw(HOSTS, 2, TRAFFIC)
+
+
+def test_more_time_only_adds_flows() -> None:
+    longer = poisson(HOSTS, 1, Traffic(30.0, 100.0))
+    assert poisson(HOSTS, 1, TRAFFIC) == tuple(flow for flow in longer if flow.start_s < 20)
+
+
+def test_texts_with_names_of_distributions() -> None:
+    name, params = parse("poisson:60:sizes=fixed-70000:pairs=fixed")
+    assert params == {"load": 60, "sizes": "fixed-70000", "pairs": "fixed"}
+    assert label(name, params) == "poisson:60:sizes=fixed-70000:pairs=fixed"
+    assert label(*parse("poisson:sizes=websearch")) == "poisson:40"
+    with pytest.raises(UsageError, match="whole number"):
+        parse("poisson:load=much")
+
+
+def test_build_tells_generated_workloads_of_the_traffic() -> None:
+    tree = build_topology("fat_tree", {"k": 4})
+    params: dict[str, int | str] = {"load": 30, "sizes": "fixed-100000"}
+    flows = build("poisson", tree, params, 3, TRAFFIC)
+    names = [tree.nodes[host].name for host in tree.hosts]
+    assert flows == poisson(names, 3, TRAFFIC, load=30, sizes="fixed-100000")
+    with pytest.raises(ValueError, match="generated"):
+        build("poisson", tree, params, 3)
+
+
+@pytest.mark.parametrize(
+    ("draw", "params", "words"),
+    [
+        (poisson, {"load": 0}, "load must be from 1 to 100"),
+        (poisson, {"sizes": "fixed-1"}, "is the most: lower the load"),
+        (poisson, {"sizes": "tiny"}, "choose one of websearch"),
+        (poisson, {"pairs": "any"}, "random or fixed"),
+        (closed_loop, {"sizes": "fixed-10"}, "think longer"),
+        (closed_loop, {"think_ms": -1}, "think_ms must be"),
+        (short_and_long, {"gap_ms": 0}, "gap_ms must be"),
+        (short_and_long, {"long": 101}, "from 0 to 100"),
+    ],
+)  # fmt: skip
+def test_bad_parameters_are_named(draw: object, params: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        draw(HOSTS, 1, TRAFFIC, **params)  # type: ignore[operator]

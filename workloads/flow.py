@@ -1,0 +1,32 @@
+"""A flow between two hosts, and what a generator of flows is told of the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One flow between two hosts, by node name: `size_bytes` of payload, 0 for as long as the run lasts,
+    starting `start_s` after the common start of traffic, or, with `after`, that long after all data of the
+    flow with this position in the matrix was acknowledged. A `plain` one is a competitor: reno over plain
+    TCP, whatever transport the point is about."""
+
+    src: str
+    dst: str
+    size_bytes: int = 0
+    start_s: float = 0.0
+    plain: bool = False
+    after: int | None = None
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """How long traffic lasts, warm-up included, and the rate of all links of a host together."""
+
+    seconds: float
+    host_mbps: float
+
+    @property
+    def host_bytes_per_s(self) -> float:
+        return self.host_mbps * 1e6 / 8

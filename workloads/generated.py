@@ -1,0 +1,172 @@
+"""Workloads of sized flows that begin while others run: Poisson arrivals, closed loops, short beside long.
+
+Sources say when flows come and how large they are, never how fast they go. Everything is drawn beforehand
+from the seed, by comparisons and plain arithmetic, so that any machine draws the same flows.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+
+from fabric.errors import UsageError
+from workloads import sizes as distributions
+from workloads.flow import Flow, Traffic
+from workloads.permutation import permuted
+
+MOST_FLOWS = 400_000
+PAIRS = ("random", "fixed")
+
+
+def exponential(rng: random.Random) -> float:
+    """A value of the exponential distribution of mean 1, by comparisons alone.
+
+    Source: von Neumann, Various techniques used in connection with random digits, 1951: a run of falling
+    uniform numbers that begins at x has odd length with probability exp(-x).
+    """
+    whole = 0.0
+    while True:
+        first = last = rng.random()
+        odd = True
+        while (drawn := rng.random()) < last:
+            last, odd = drawn, not odd
+        if odd:
+            return whole + first
+        whole += 1.0
+
+
+def arrivals(rng: random.Random, per_s: float, until_s: float) -> Iterator[float]:
+    """Instants of a Poisson process from 0 to `until_s`."""
+    t_s = exponential(rng) / per_s
+    while t_s < until_s:
+        yield t_s
+        t_s += exponential(rng) / per_s
+
+
+def poisson(
+    hosts: Sequence[str],
+    seed: int,
+    traffic: Traffic,
+    *,
+    load: int = 40,
+    sizes: str = "websearch",
+    pairs: str = "random",
+) -> tuple[Flow, ...]:
+    """Flows arrive as a Poisson process for as long as traffic lasts and offer `load` percent of what the
+    hosts' links carry, counted in payload.
+
+    `sizes` is a distribution (workloads/sizes.py). `pairs`: `random` draws both ends of every flow
+    independently of all others; `fixed` draws the sender, whose receiver is always the same (a permutation).
+    In the order of their starts. Raises UsageError for a load outside 1 .. 100 or too many flows.
+    """
+    _within("poisson", "load", load, 1, 100)
+    if pairs not in PAIRS:
+        raise UsageError(f"workload poisson: pairs is {' or '.join(PAIRS)}, not '{pairs}'")
+    _enough("poisson", hosts)
+    of_size = distributions.parse(sizes)
+    per_s = len(hosts) * load / 100 * traffic.host_bytes_per_s / of_size.mean_bytes
+    _not_too_many("poisson", per_s * traffic.seconds, "lower the load or the time")
+    rng = random.Random(seed)
+    receiver = _receivers(hosts, rng, pairs)
+    flows = []
+    for start_s in arrivals(rng, per_s, traffic.seconds):
+        src = rng.choice(hosts)
+        flows.append(Flow(src, receiver(src), of_size.draw(rng), start_s))
+    return tuple(flows)
+
+
+def closed_loop(
+    hosts: Sequence[str],
+    seed: int,
+    traffic: Traffic,
+    *,
+    think_ms: int = 0,
+    sizes: str = "websearch",
+    at_once: int = 1,
+) -> tuple[Flow, ...]:
+    """Every host has `at_once` flows to random others; as soon as one is acknowledged as a whole and the host
+    has thought for `think_ms` on average (exponentially distributed), its successor starts.
+
+    As many successors are drawn as could be completed if each had the host's links to itself, which is more
+    than any transport completes. Raises UsageError where those are too many.
+    """
+    _within("closed_loop", "think_ms", think_ms, 0, 1_000_000)
+    _within("closed_loop", "at_once", at_once, 1, 1000)
+    _enough("closed_loop", hosts)
+    of_size = distributions.parse(sizes)
+    think_s = think_ms / 1000
+    each_s = of_size.mean_bytes / traffic.host_bytes_per_s + think_s
+    _not_too_many(
+        "closed_loop", len(hosts) * at_once * (traffic.seconds / each_s + 1), "think longer or take less time"
+    )
+    rng = random.Random(seed)
+    flows: list[Flow] = []
+    for src in [host for host in hosts for _ in range(at_once)]:
+        spent_s, before = 0.0, None
+        while spent_s < traffic.seconds:
+            size, pause_s = of_size.draw(rng), think_s * exponential(rng)
+            dst = _anybody_else(rng, hosts, src)
+            flows.append(Flow(src, dst, size, pause_s, after=before))
+            before = len(flows) - 1
+            spent_s += pause_s + size / traffic.host_bytes_per_s
+    return tuple(flows)
+
+
+def short_and_long(
+    hosts: Sequence[str],
+    seed: int,
+    traffic: Traffic,
+    *,
+    long: int = 33,
+    size: int = 70_000,
+    gap_ms: int = 200,
+) -> tuple[Flow, ...]:
+    """`long` percent of the hosts send without end, by the transport under test; each of the others starts a
+    flow of `size` bytes over plain TCP every `gap_ms` on average (Poisson), all to partners of a permutation.
+
+    Source: Raiciu et al., SIGCOMM 2011, on short flows in an oversubscribed FatTree. The long flows come
+    first. Raises UsageError for an odd number of hosts or percentages that are none.
+    """
+    _within("short_and_long", "long", long, 0, 100)
+    _within("short_and_long", "size", size, 1, 10**12)
+    _within("short_and_long", "gap_ms", gap_ms, 1, 1_000_000)
+    rng = random.Random(seed)
+    receiver = permuted("short_and_long", hosts, rng)
+    chosen = set(rng.sample(hosts, round(len(hosts) * long / 100)))
+    short = [host for host in hosts if host not in chosen]
+    endless = tuple(Flow(host, receiver[host]) for host in hosts if host in chosen)
+    per_s = len(short) * 1000 / gap_ms
+    _not_too_many("short_and_long", per_s * traffic.seconds, "make gap_ms longer")
+    if not short:
+        return endless
+    starts = ((rng.choice(short), start_s) for start_s in arrivals(rng, per_s, traffic.seconds))
+    return endless + tuple(Flow(src, receiver[src], size, start_s, plain=True) for src, start_s in starts)
+
+
+def _receivers(hosts: Sequence[str], rng: random.Random, pairs: str) -> Callable[[str], str]:
+    if pairs == "fixed":
+        return permuted("poisson", hosts, rng).__getitem__
+    return lambda src: _anybody_else(rng, hosts, src)
+
+
+def _anybody_else(rng: random.Random, hosts: Sequence[str], host: str) -> str:
+    while (drawn := rng.choice(hosts)) == host:
+        pass
+    return drawn
+
+
+def _enough(matrix: str, hosts: Sequence[str]) -> None:
+    if len(hosts) < 2:
+        raise UsageError(f"workload {matrix} needs two hosts, not {len(hosts)}: change k or n")
+
+
+def _within(matrix: str, name: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise UsageError(f"workload {matrix}: {name} must be from {least} to {most}, not {value}")
+
+
+def _not_too_many(matrix: str, flows: float, remedy: str) -> None:
+    if flows > MOST_FLOWS:
+        raise UsageError(
+            f"workload {matrix} would start about {flows:.0f} flows, and {MOST_FLOWS} is the most: {remedy}"
+        )
