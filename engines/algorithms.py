@@ -20,6 +20,7 @@ TITLES = {
     "bbr": "BBR",
     "dctcp": "DCTCP",
     "ewtcp": "EWTCP",
+    "coupled": "fully coupled",
     "lia": "LIA",
     "olia": "OLIA",
     "balia": "BALIA",

@@ -19,12 +19,14 @@ _OURS = "rf_"
 @dataclass(frozen=True)
 class CongestionControl:
     """`bpf`: ours, loaded for the life of a run. `coupled`: its subflows know of each other. `ecn`: reacts
-    to marks (RFC 3168), which both ends must then negotiate."""
+    to marks (RFC 3168), which both ends must then negotiate. `emulated`: hosts with a kernel can have it;
+    what simulated ones have the core says (fabric/simulation/congestion/registry.hpp)."""
 
     title: str
     bpf: bool = False
     coupled: bool = False
     ecn: bool = False
+    emulated: bool = True
 
 
 CONGESTION_CONTROLS: dict[str, CongestionControl] = {
@@ -35,6 +37,9 @@ CONGESTION_CONTROLS: dict[str, CongestionControl] = {
     "olia": CongestionControl("OLIA (Khalili et al., CoNEXT 2012)", bpf=True, coupled=True),
     "balia": CongestionControl("BALIA (Peng et al., ToN 2016)", bpf=True, coupled=True),
     "ewtcp": CongestionControl("EWTCP, each of n subflows weighted 1/n^2", bpf=True, coupled=True),
+    "coupled": CongestionControl(
+        "fully coupled (Wischik et al., NSDI 2011), in the simulator alone", coupled=True, emulated=False
+    ),
     "dctcp": CongestionControl("DCTCP (RFC 8257), every subflow by itself", bpf=True, ecn=True),
 }
 

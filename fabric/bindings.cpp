@@ -256,4 +256,5 @@ NB_MODULE(_core, module) {
   fabric::bind_traffic(module);
   fabric::bind_sockets(module);
   fabric::bind_simulation(module);
+  fabric::bind_congestion(module);
 }

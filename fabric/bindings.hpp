@@ -36,5 +36,6 @@ void bind_realtime(nb::module_& module);
 void bind_traffic(nb::module_& module);
 void bind_sockets(nb::module_& module);
 void bind_simulation(nb::module_& module);
+void bind_congestion(nb::module_& module);
 
 }  // namespace fabric

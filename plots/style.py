@@ -44,6 +44,7 @@ ALGORITHMS: Mapping[str, tuple[str, str]] = {
     "olia": ("#009E73", "P"),
     "balia": ("#332288", "X"),
     "ewtcp": ("#CC79A7", "v"),
+    "coupled": ("#44AA99", "d"),
     "dctcp": ("#882255", "*"),
 }
 """Colour and marker of each name of `engines.algorithms`; one without has `OTHER`."""

@@ -63,6 +63,7 @@ class MininetEngine:
         _check_network(spec, topology)
         flows = planned_flows(spec, topology)
         _check_flows(spec, flows)
+        _check_emulated({flow.cc for flow in flows})
         check_sysctls(spec.transport.sysctls)
         require_root("refabric run ... (or ./run_mptcp.sh ...)")
         for cc in {flow.cc for flow in flows}:
@@ -146,6 +147,12 @@ def check_sysctls(names: Iterable[str]) -> None:
             raise UsageError(
                 f"--sysctl {name}: this kernel has none of that name; `sysctl -a` lists those it has"
             )
+
+
+def _check_emulated(ccs: Iterable[str]) -> None:
+    for cc in ccs:
+        if cc in CONGESTION_CONTROLS and not CONGESTION_CONTROLS[cc].emulated:
+            raise UsageError(f"congestion control {cc} is no kernel's: run it with --engine simulator")
 
 
 def _check_congestion_control(cc: str) -> None:

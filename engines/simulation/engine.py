@@ -19,11 +19,10 @@ from engines.network_plan import network_plan
 from engines.result import RunResult
 from engines.simulation.completion import ideal_s
 from engines.simulation.readings import Reading
-from engines.simulation.stack import PS_PER_S, Stack, flow_tuples, stack_of
+from engines.simulation.stack import PS_PER_S, Stack, check_stack, flow_tuples, stack_of
 from engines.simulation.summarise import summarise
 from engines.spec import RunSpec, sub_seed
 from fabric._core import Simulation
-from fabric.errors import UsageError
 from fabric.plan import NetworkPlan
 from topos.topology import Topology
 
@@ -37,9 +36,7 @@ class SimulatorEngine:
 
     def check(self, spec: RunSpec) -> None:
         """Raises UsageError for what it does not do."""
-        if spec.stack.acks not in {"routed", "at_once"}:
-            raise UsageError(f"acks '{spec.stack.acks}': choose routed or at_once")
-        planned_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
+        check_stack(spec, planned_flows(spec, topos.build(spec.topology.kind, spec.topology.params)))
 
     def coupled_cc(self) -> tuple[str, str]:
         """It has all of them."""

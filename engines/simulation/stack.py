@@ -10,6 +10,8 @@ from controllers.hashing import FiveTuple, flow_hash
 from engines.congestion import CONGESTION_CONTROLS
 from engines.flows import AddressPair, PlannedFlow, subflow_pairs
 from engines.spec import RunSpec, sub_seed
+from fabric._core import congestion_controls
+from fabric.errors import UsageError
 from fabric.plan import PS_PER_US
 from topos.topology import Topology
 
@@ -18,6 +20,7 @@ PS_PER_S = 1000 * PS_PER_MS
 TCP = 6
 INITIAL_RTO_PS = PS_PER_S
 MAX_RTO_PS = 120 * PS_PER_S
+ACKS = ("routed", "at_once")
 
 SubflowTuple = tuple[int, int, int, int]
 """Source NIC, destination NIC, hash of the 5-tuple, hash of its reverse."""
@@ -46,6 +49,15 @@ class Stack:
     nic_queue_pkts: int
     send_buffer_pkts: int
     receive_buffer_pkts: int
+
+
+def check_stack(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
+    """Raises UsageError for what simulated hosts do not do."""
+    if spec.stack.acks not in ACKS:
+        raise UsageError(f"acks '{spec.stack.acks}': choose {' or '.join(ACKS)}")
+    have = congestion_controls()
+    for cc in sorted({flow.cc for flow in flows} - set(have)):
+        raise UsageError(f"the simulator has no congestion control '{cc}': choose one of {', '.join(have)}")
 
 
 def stack_of(spec: RunSpec) -> Stack:

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "simulation/congestion/dctcp.hpp"
 #include "simulation/simulation.hpp"
 
 namespace fabric {
@@ -224,6 +225,7 @@ void Simulation::open_window(std::uint32_t number, std::uint32_t fresh) {
   }
   const Connection& connection = connections_[subflows_[number].connection];
   path.window += fresh * connection.control->increase(siblings(connection), subflows_[number].number);
+  path.window = std::max(path.window, 1.0);
 }
 
 void Simulation::heed_marks(std::uint32_t number, const Segment& ack, std::uint32_t fresh) {
@@ -233,14 +235,14 @@ void Simulation::heed_marks(std::uint32_t number, const Segment& ack, std::uint3
   sender.acked += fresh;
   if (ack.marked) sender.acked_marked += fresh;
   if (!before(sender.board.una(), sender.alpha_end) && sender.acked != 0) {
-    sender.alpha += (static_cast<double>(sender.acked_marked) / sender.acked - sender.alpha) / 16;
+    sender.alpha = dctcp_alpha(sender.alpha, static_cast<double>(sender.acked_marked) / sender.acked);
     sender.acked = sender.acked_marked = 0;
     sender.alpha_end = sender.board.next();
   }
   if (!ack.marked || sender.recovery != Recovery::open || before(sender.board.una(), sender.reduced_until)) return;
   sender.reduced_until = sender.board.next();
   if (control.by_share_of_marks) {
-    paths_[number].window = std::max(kLeastWindow, paths_[number].window * (1 - sender.alpha / 2));
+    paths_[number].window = dctcp_after_marks(paths_[number].window, sender.alpha);
     sender.ssthresh = paths_[number].window;
   } else {
     reduce(number);

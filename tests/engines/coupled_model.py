@@ -42,6 +42,22 @@ def ewtcp(paths: Sequence[Path], i: int) -> float:
     return reno(paths, i) / len(paths) ** 2
 
 
+def coupled(paths: Sequence[Path], i: int) -> float:
+    """Wischik et al., NSDI 2011, section 2.2: one packet a round trip for all paths together."""
+    del i
+    return 1 / sum(path.window for path in paths)
+
+
+def coupled_after_loss(paths: Sequence[Path], i: int) -> float:
+    """And half of the total is taken off the path that loses."""
+    return max(LEAST_WINDOW, paths[i].window - sum(path.window for path in paths) / 2)
+
+
+def half(paths: Sequence[Path], i: int) -> float:
+    """RFC 5681."""
+    return max(LEAST_WINDOW, paths[i].window / 2)
+
+
 def balia_alpha(paths: Sequence[Path], i: int) -> float:
     return max(path.rate for path in paths) / paths[i].rate
 

@@ -6,14 +6,15 @@
 namespace fabric {
 
 inline double lia_increase(Paths paths, std::size_t i) {
+  if (!is_known(paths[i])) return reno_increase(paths, i);
   double best = 0;
-  double rates = 0;
+  double total = 0;
   for (const PathState& path : paths) {
-    const double rate = path.window / path.rtt_s;
-    best = std::max(best, rate / path.rtt_s);
-    rates += rate;
+    if (!is_known(path)) continue;
+    best = std::max(best, rate(path) / path.rtt_s);
+    total += rate(path);
   }
-  return std::min(best / (rates * rates), 1.0 / paths[i].window);
+  return std::min(best / (total * total), 1.0 / paths[i].window);
 }
 
 inline constexpr CongestionControl kLia{"lia", lia_increase, half};

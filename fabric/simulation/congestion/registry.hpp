@@ -5,12 +5,17 @@
 #include <stdexcept>
 #include <string>
 
+#include "simulation/congestion/balia.hpp"
+#include "simulation/congestion/coupled.hpp"
+#include "simulation/congestion/dctcp.hpp"
+#include "simulation/congestion/ewtcp.hpp"
 #include "simulation/congestion/lia.hpp"
+#include "simulation/congestion/olia.hpp"
 #include "simulation/congestion/reno.hpp"
 
 namespace fabric {
 
-inline constexpr std::array kCongestionControls{&kReno, &kLia};
+inline constexpr std::array kCongestionControls{&kReno, &kEwtcp, &kCoupled, &kLia, &kOlia, &kBalia, &kDctcp};
 
 inline const CongestionControl& congestion_control(std::string_view name) {
   for (const CongestionControl* known : kCongestionControls) {

@@ -1,0 +1,18 @@
+// DCTCP: reno that backs off by the share of marked packets (RFC 8257, section 3.3); what that share is, the
+// sender keeps (sender.cpp).
+#pragma once
+
+#include "simulation/congestion/congestion.hpp"
+
+namespace fabric {
+
+inline constexpr CongestionControl kDctcp{"dctcp", reno_increase, half, true};
+
+// The estimate after a window of which this share was marked, with the RFC's gain of 1/16.
+inline double dctcp_alpha(double alpha, double share) { return alpha + (share - alpha) / 16; }
+
+inline double dctcp_after_marks(double window, double alpha) {
+  return std::max(kLeastWindow, window * (1 - alpha / 2));
+}
+
+}  // namespace fabric
