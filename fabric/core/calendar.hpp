@@ -71,6 +71,8 @@ class Calendar {
  private:
   // Slots are taken out together until there are this many events: their packets are fetched side by side.
   static constexpr std::size_t kBatch = 12;
+  // But no more than so many slots, though they be empty: what is then due within them is inserted one by one.
+  static constexpr std::int64_t kSpan = 64;
 
   struct Entry {
     Time due;
@@ -123,15 +125,17 @@ class Calendar {
   bool advance(PacketPool& pool, std::int64_t last) {
     batch_.clear();
     cursor_ = 0;
-    while (batch_.size() < kBatch && current_ < last) {
+    std::int64_t end = last;
+    while (batch_.size() < kBatch && current_ < end) {
       const std::int64_t next = next_occupied();
       const std::int64_t far = beyond_.empty() ? std::int64_t{-1} : beyond_.front().due >> width_log2_;
-      std::int64_t target = last;
+      std::int64_t target = end;
       if (next >= 0) target = std::min(target, next);
       if (far >= 0) target = std::min(target, far);
       current_ = target;
       if (!beyond_.empty()) pull_in(pool);
       take_current(pool);
+      if (end == last && !batch_.empty()) end = std::min(last, current_ + kSpan);
     }
     return !batch_.empty();
   }
