@@ -15,9 +15,12 @@ from controllers.groups import ecmp_groups
 from engines.congestion import COUPLED_DEFAULT
 from engines.engine import Observer
 from engines.flows import PlannedFlow, planned_flows
+from engines.link_events import check_events
 from engines.network_plan import network_plan
 from engines.result import RunResult
 from engines.simulation.completion import ideal_s
+from engines.simulation.link_events import Timeline
+from engines.simulation.paths import check_paths, choose_paths
 from engines.simulation.readings import Reading
 from engines.simulation.stack import PS_PER_S, Stack, check_stack, flow_tuples, stack_of
 from engines.simulation.summarise import summarise
@@ -36,7 +39,10 @@ class SimulatorEngine:
 
     def check(self, spec: RunSpec) -> None:
         """Raises UsageError for what it does not do."""
-        check_stack(spec, planned_flows(spec, topos.build(spec.topology.kind, spec.topology.params)))
+        topology = topos.build(spec.topology.kind, spec.topology.params)
+        check_stack(spec, planned_flows(spec, topology))
+        check_paths(spec, topology)
+        check_events(spec, topology)
 
     def coupled_cc(self) -> tuple[str, str]:
         """It has all of them."""
@@ -55,9 +61,10 @@ class SimulatorEngine:
         flows = planned_flows(spec, topology)
         plan, stack = plan_of(spec, topology), stack_of(spec)
         simulation = Simulation(plan, stack, flow_tuples(spec, topology, flows))
+        choose_paths(simulation, spec, topology, flows)
         ideal = _ideal_s(simulation, flows, plan, stack)
         observer.phase("measure", spec.warmup_s + spec.seconds)
-        readings = _run(simulation, spec, flows)
+        readings = _run(simulation, spec, topology)
         return summarise(spec, topology, flows, ideal, readings, time.process_time() - began)
 
 
@@ -84,13 +91,13 @@ def _ideal_s(
     ]
 
 
-def _run(simulation: Simulation, spec: RunSpec, flows: Sequence[PlannedFlow]) -> list[Reading]:
+def _run(simulation: Simulation, spec: RunSpec, topology: Topology) -> list[Reading]:
     """Readings at every sampled instant, the first at the start of traffic."""
-    del flows
+    timeline = Timeline(simulation, spec, topology)
     end_s = spec.warmup_s + spec.seconds
     times = np.unique(np.concatenate([np.arange(0.0, end_s, SAMPLE_S), [spec.warmup_s, end_s]]))
     readings = []
     for t_s in times.tolist():
-        simulation.run_until(round(t_s * PS_PER_S))
+        timeline.run_until(round(t_s * PS_PER_S))
         readings.append(Reading(t_s, simulation.ports(), simulation.flows(), simulation.subflows()))
     return readings

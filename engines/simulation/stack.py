@@ -96,13 +96,14 @@ def flow_tuples(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow])
     for flow in flows:
         spread_ms = rng.uniform(0, spec.stack.start_spread_ms) if flow.after is None else 0.0
         start_ps = round((flow.start_s * 1000 + spread_ms) * PS_PER_MS)
-        subflows = [_subflow(number, pair) for pair in subflow_pairs(topology, flow)]
+        subflows = [subflow_tuple(number, pair) for pair in subflow_pairs(topology, flow)]
         after = -1 if flow.after is None else flow.after
         tuples.append((flow.size_bytes, start_ps, flow.cc, subflows, after))
     return tuples
 
 
-def _subflow(number: dict[str, int], pair: AddressPair) -> SubflowTuple:
+def subflow_tuple(number: dict[str, int], pair: AddressPair) -> SubflowTuple:
+    """`number` of the NIC with an address."""
     there = FiveTuple(pair.laddr, pair.raddr, TCP, pair.lport, pair.rport)
     back = FiveTuple(pair.raddr, pair.laddr, TCP, pair.rport, pair.lport)
     return number[pair.laddr], number[pair.raddr], flow_hash(there), flow_hash(back)

@@ -66,6 +66,23 @@ void Simulation::plan_starts() {
   if (!by_start_.empty()) ring(Alarm::start, kNone, connections_[by_start_.front()].start);
 }
 
+void Simulation::set_path(std::uint32_t number, const Path& there, const Path& back) {
+  Subflow& subflow = subflows_.at(number);
+  if (there.empty() || back.empty()) throw std::invalid_argument("a path passes no link");
+  for (const Path* path : {&there, &back}) {
+    for (const PortId port : path->span()) (void)network_.ports().at(port);
+  }
+  subflow.forward = there;
+  subflow.back = back;
+}
+
+void Simulation::set_path_ranks(std::uint32_t number, std::uint32_t there, std::uint32_t back) {
+  const Subflow& subflow = subflows_.at(number);
+  const Router& router = network_.router();
+  set_path(number, router.path_of_rank(subflow.source, subflow.destination, there),
+           router.path_of_rank(subflow.destination, subflow.source, back));
+}
+
 void Simulation::run_until(Time limit) {
   network_.run_until(limit, *this);
   network_.settle(limit);

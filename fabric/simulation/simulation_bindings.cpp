@@ -113,6 +113,23 @@ nb::dict subflow_readings(const Simulation& self) {
   return out;
 }
 
+std::vector<PortId> listed(const Path& path) { return {path.span().begin(), path.span().end()}; }
+
+Path path_along(const std::vector<PortId>& ports) {
+  Path path;
+  for (const PortId port : ports) {
+    if (!path.add(port)) throw std::length_error("a path passes more than 10 links, which is what a packet can hold");
+  }
+  return path;
+}
+
+// Shortest paths there and back.
+std::pair<std::uint32_t, std::uint32_t> path_count(Simulation& self, std::uint32_t number) {
+  const Subflow& subflow = self.subflows().at(number);
+  const Router& router = self.network().router();
+  return {router.paths(subflow.source, subflow.destination), router.paths(subflow.destination, subflow.source)};
+}
+
 }  // namespace
 
 void bind_simulation(nb::module_& module) {
@@ -131,11 +148,17 @@ void bind_simulation(nb::module_& module) {
       .def("ports", port_readings)
       .def("flows", flow_readings)
       .def("subflows", subflow_readings)
-      .def("path", [](const Simulation& self, std::uint32_t subflow) {
-            const auto ports = self.subflows().at(subflow).forward.span();
-            return std::vector<PortId>(ports.begin(), ports.end());
-          },
-          "subflow"_a);
+      .def("path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.subflows().at(subflow).forward); },
+           "subflow"_a)
+      .def("back_path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.subflows().at(subflow).back); },
+           "subflow"_a)
+      .def("path_count", path_count, "subflow"_a)
+      .def("set_path",
+           [](Simulation& self, std::uint32_t subflow, const std::vector<PortId>& there, const std::vector<PortId>& back) {
+             self.set_path(subflow, path_along(there), path_along(back));
+           },
+           "subflow"_a, "there"_a, "back"_a)
+      .def("set_path_ranks", &Simulation::set_path_ranks, "subflow"_a, "there"_a, "back"_a);
 }
 
 }  // namespace fabric

@@ -1,0 +1,40 @@
+"""The parallel paths of BCube: one by each NIC of the source, no two with a node in common but their ends.
+
+BuildPathSet of Guo et al., SIGCOMM 2009, section 4.2: a server-centric network routes at the source. Path i
+leaves by NIC i. Where source and destination differ in digit i, it corrects digit i, then i-1, and so on in a
+circle; where they agree, it goes to a neighbour that differs in it, corrects the others, and digit i at last.
+"""
+
+from __future__ import annotations
+
+from topos.topology import Topology
+
+
+def parallel_path(topology: Topology, src: int, dst: int, first: int, detour: int = 0) -> tuple[int, ...]:
+    """Node indices of path number `first` (that of NIC `first`) from server `src` to another, `dst`.
+
+    Of the n-1 neighbours a detour can begin with, number `detour` modulo n-1 is taken. A path has up to
+    2 (k+2) links.
+    """
+    n, levels = topology.params["n"], topology.params["k"] + 1
+    nodes = [src]
+    order = [(first - step) % levels for step in range(levels)]
+    if _digit(src, first, n) == _digit(dst, first, n):
+        away = (_digit(src, first, n) + 1 + detour % (n - 1)) % n
+        _correct(topology, nodes, first, away, n)
+        order = [*order[1:], first]
+    for level in order:
+        _correct(topology, nodes, level, _digit(dst, level, n), n)
+    return tuple(nodes)
+
+
+def _digit(server: int, level: int, n: int) -> int:
+    return server // int(n**level) % n
+
+
+def _correct(topology: Topology, nodes: list[int], level: int, digit: int, n: int) -> None:
+    """Go on to the server with this digit, by way of the switch of this level; nowhere if it is there."""
+    here = nodes[-1]
+    there = here + (digit - _digit(here, level, n)) * n**level
+    if there != here:
+        nodes += [topology.nics_of(here)[level].switch, there]

@@ -1,0 +1,51 @@
+"""Links that fail, degrade or recover at given instants of a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from engines.link_events import ports_of
+from engines.network_plan import port_rates_bps
+from engines.simulation.stack import PS_PER_S
+from engines.spec import RunSpec
+from topos.topology import Topology
+
+
+class Network(Protocol):
+    """What of a simulation this needs."""
+
+    def run_until(self, limit_ps: int) -> None: ...
+    def set_port_up(self, port: int, up: bool, now_ps: int) -> None: ...
+    def set_port_rate(self, port: int, rate_bps: int) -> None: ...
+
+
+class _Change(NamedTuple):
+    at_ps: int
+    ports: tuple[int, int]
+    rate_bps: int
+    """0 is a cut."""
+
+
+class Timeline:
+    """Runs a simulation and carries out the spec's link events, each exactly at its time."""
+
+    def __init__(self, simulation: Network, spec: RunSpec, topology: Topology) -> None:
+        self._simulation = simulation
+        rates = port_rates_bps(topology, spec.link)
+        self._ahead: Sequence[_Change] = [
+            _Change(round(event.t_s * PS_PER_S), ports, round(event.share * int(rates[ports[0]])))
+            for event in sorted(spec.events, key=lambda event: event.t_s)
+            for ports in [ports_of(event, topology)]
+        ]
+
+    def run_until(self, limit_ps: int) -> None:
+        """Everything up to and including this instant. What arrives when an event happens comes before it."""
+        while self._ahead and self._ahead[0].at_ps <= limit_ps:
+            change, *self._ahead = self._ahead
+            self._simulation.run_until(change.at_ps)
+            for port in change.ports:
+                self._simulation.set_port_up(port, change.rate_bps > 0, change.at_ps)
+                if change.rate_bps:
+                    self._simulation.set_port_rate(port, change.rate_bps)
+        self._simulation.run_until(limit_ps)

@@ -1,0 +1,108 @@
+"""Paths of subflows that the routing policy does not choose one by one.
+
+In BCube, where servers have several NICs and forward, MPTCP's subflows are routed at the source, subflow i on
+the parallel path of NIC i. Elsewhere a connection's subflows may be given distinct paths (no replacement).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Protocol
+
+from controllers.bcube_paths import parallel_path
+from controllers.hashing import mix
+from controllers.routing import POLICIES
+from engines.flows import PlannedFlow, subflow_pairs
+from engines.network_plan import downlink, uplink
+from engines.simulation.stack import SubflowTuple, subflow_tuple
+from engines.spec import RunSpec, sub_seed
+from fabric.errors import UsageError
+from topos import bcube
+from topos.topology import Topology
+
+AT_SOURCE = "hashed"
+"""The policy under which whole paths are chosen at the source: the only one that leaves room for this."""
+
+
+class Paths(Protocol):
+    """What of a simulation this needs; subflows are numbered through."""
+
+    def path_count(self, subflow: int) -> tuple[int, int]: ...
+    def set_path(self, subflow: int, there: Sequence[int], back: Sequence[int]) -> None: ...
+    def set_path_ranks(self, subflow: int, there: int, back: int) -> None: ...
+
+
+def check_paths(spec: RunSpec, topology: Topology) -> None:
+    """Raises UsageError for a choice of paths that does not go with the topology or the policy."""
+    if not spec.stack.replacement and spec.routing != AT_SOURCE:
+        others = ", ".join(name for name in POLICIES if name != AT_SOURCE)
+        raise UsageError(
+            f"distinct paths for a connection's subflows are chosen at the source, not under {others}: "
+            f"choose --routing {AT_SOURCE}"
+        )
+    if spec.routing == "valiant" and topology.kind == bcube.KIND and topology.params["k"] > 1:
+        raise UsageError(
+            f"routing 'valiant' on BCube with k={topology.params['k']}: its paths are longer than the 10 "
+            "links a packet can hold; choose k=1, or another --routing"
+        )
+
+
+def choose_paths(simulation: Paths, spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> None:
+    """Gives subflows their paths, before anything is sent; where there is nothing to choose the router's."""
+    if spec.routing != AT_SOURCE:
+        return
+    seed = sub_seed(spec.seed, "routing")
+    if topology.kind == bcube.KIND:
+        _in_parallel(simulation, topology, flows, seed)
+    elif not spec.stack.replacement:
+        _distinct(simulation, topology, flows, seed)
+
+
+def _in_parallel(simulation: Paths, topology: Topology, flows: Sequence[PlannedFlow], seed: int) -> None:
+    for flow, first, subflows in _numbered(topology, flows):
+        src, dst = topology.index(flow.src), topology.index(flow.dst)
+        nics = len(topology.nics_of(src))
+        for i, (_, _, h, _) in enumerate(subflows if flow.mptcp else ()):
+            nodes = parallel_path(topology, src, dst, i % nics, mix(h, seed))
+            simulation.set_path(first + i, ports_along(topology, nodes), ports_along(topology, nodes[::-1]))
+
+
+def _distinct(simulation: Paths, topology: Topology, flows: Sequence[PlannedFlow], seed: int) -> None:
+    """Ranks without replacement among the paths between a pair of NICs; when all are given out, again."""
+    for _, first, subflows in _numbered(topology, flows):
+        drawn: dict[tuple[int, int], tuple[Iterator[int], Iterator[int]]] = {}
+        for i, (source, destination, h, back_h) in enumerate(subflows):
+            if (source, destination) not in drawn:
+                there, back = simulation.path_count(first + i)
+                drawn[source, destination] = _ranks(there, mix(h, seed)), _ranks(back, mix(back_h, seed))
+            ranks = drawn[source, destination]
+            simulation.set_path_ranks(first + i, next(ranks[0]), next(ranks[1]))
+
+
+def _ranks(count: int, seed: int) -> Iterator[int]:
+    rng = random.Random(seed)
+    while True:
+        yield from rng.sample(range(count), count)
+
+
+def _numbered(
+    topology: Topology, flows: Sequence[PlannedFlow]
+) -> Iterator[tuple[PlannedFlow, int, list[SubflowTuple]]]:
+    """Each flow, the number of its first subflow, and its subflows."""
+    number = {nic.ip: i for i, nic in enumerate(topology.nics)}
+    first = 0
+    for flow in flows:
+        subflows = [subflow_tuple(number, pair) for pair in subflow_pairs(topology, flow)]
+        yield flow, first, subflows
+        first += len(subflows)
+
+
+def ports_along(topology: Topology, nodes: Sequence[int]) -> list[int]:
+    """The ports that lead from each node to the next."""
+    ports = []
+    for here, there in pairwise(nodes):
+        link = topology.link_between(here, there)
+        ports.append(uplink(link) if topology.links[link].a == here else downlink(link))
+    return ports
