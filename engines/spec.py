@@ -99,14 +99,21 @@ class StackSpec:
 
     Bytes on the wire are payload and `header_bytes`, an acknowledgement is `ack_bytes`; windows and buffers
     are in full segments, `ssthresh`, `send_buffer` and `receive_buffer` 0 for none. `acks` is `routed`
-    (packets that take a path) or `at_once` (no path, no time). `replacement` is whether a connection's
-    subflows may be given the same path. Flows start within `start_spread_ms` of each other, at random.
+    (packets that take a path) or `at_once` (no path, no time). MPTCP's options take `mptcp_bytes` of a
+    segment's payload and add `mptcp_ack_bytes` to an acknowledgement; with `ack_gaps` data beyond a gap of
+    the connection's is acknowledged without delay. Senders wait for room in their host's queue
+    (`nic_waits`), or it drops. `replacement` is whether a connection's subflows may be given the same path.
+    Flows start within `start_spread_ms` of each other, at random.
     The defaults are Linux's, on Ethernet.
     """
 
     payload_bytes: int = 1448
     header_bytes: int = 66
     ack_bytes: int = 66
+    mptcp_bytes: int = 0
+    mptcp_ack_bytes: int = 0
+    ack_gaps: bool = False
+    nic_waits: bool = True
     initial_window: int = 10
     ssthresh: int = 0
     min_rto_ms: float = 200.0

@@ -76,7 +76,8 @@ def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
     if topology.hosts_forward:
         return plan
     queue_pkts = plan.queue_pkts.copy()
-    queue_pkts[plan.nic_uplink] = 0
+    if spec.stack.nic_waits:
+        queue_pkts[plan.nic_uplink] = 0
     return dataclasses.replace(plan, queue_pkts=queue_pkts)
 
 

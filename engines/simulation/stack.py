@@ -15,6 +15,8 @@ from fabric.errors import UsageError
 from fabric.plan import PS_PER_US
 from topos.topology import Topology
 
+NO_WAITING = 2**32 - 1
+"""In packets: a host's queue that its senders never find full; it drops by itself."""
 PS_PER_MS = 1000 * PS_PER_US
 PS_PER_S = 1000 * PS_PER_MS
 TCP = 6
@@ -35,6 +37,9 @@ class Stack:
     payload_bytes: int
     header_bytes: int
     ack_bytes: int
+    mptcp_bytes: int
+    mptcp_ack_bytes: int
+    ack_gaps: bool
     initial_window: float
     initial_ssthresh: float
     initial_rto_ps: int
@@ -67,6 +72,9 @@ def stack_of(spec: RunSpec) -> Stack:
         payload_bytes=wanted.payload_bytes,
         header_bytes=wanted.header_bytes,
         ack_bytes=wanted.ack_bytes,
+        mptcp_bytes=wanted.mptcp_bytes,
+        mptcp_ack_bytes=wanted.mptcp_ack_bytes,
+        ack_gaps=wanted.ack_gaps,
         initial_window=float(wanted.initial_window),
         initial_ssthresh=float(wanted.ssthresh),
         initial_rto_ps=INITIAL_RTO_PS,
@@ -78,7 +86,7 @@ def stack_of(spec: RunSpec) -> Stack:
         ack_at_once=wanted.acks == "at_once",
         reinject=wanted.reinject,
         dup_threshold=3,
-        nic_queue_pkts=spec.link.nic_queue_pkts,
+        nic_queue_pkts=spec.link.nic_queue_pkts if wanted.nic_waits else NO_WAITING,
         send_buffer_pkts=wanted.send_buffer,
         receive_buffer_pkts=wanted.receive_buffer,
     )

@@ -21,6 +21,7 @@ struct Connection {
   Time started = kNever;
   Time completed = kNever;
   std::uint32_t then = kNone;  // the connection that waits for this one
+  std::uint16_t payload_bytes = 0;  // of a full segment
   bool open = false;
   // The sender.
   Seq next = 0;                  // the first segment given to no subflow yet
@@ -30,11 +31,12 @@ struct Connection {
   // The receiver.
   Arrivals arrivals;
 
-  [[nodiscard]] std::uint64_t delivered_bytes(std::uint16_t payload_bytes) const {
+  [[nodiscard]] std::uint64_t delivered_bytes() const {
     const std::uint64_t whole = std::uint64_t{arrivals.next()} * payload_bytes;
     return size_bytes == 0 ? whole : std::min(whole, size_bytes);
   }
-  [[nodiscard]] std::uint16_t payload_of(Seq dsn, std::uint16_t payload_bytes) const {
+  [[nodiscard]] bool multipath() const { return count > 1; }
+  [[nodiscard]] std::uint16_t payload_of(Seq dsn) const {
     if (size_bytes == 0 || dsn + 1 != segments) return payload_bytes;
     return static_cast<std::uint16_t>(size_bytes - std::uint64_t{dsn} * payload_bytes);
   }

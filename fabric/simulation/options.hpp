@@ -13,6 +13,8 @@ struct TransportOptions {
   std::uint16_t payload_bytes = 1448;  // of a full segment
   std::uint16_t header_bytes = 66;     // Ethernet, IP, TCP with timestamps
   std::uint16_t ack_bytes = 66;
+  std::uint16_t mptcp_bytes = 0;      // of MPTCP's options, which take the place of payload
+  std::uint16_t mptcp_ack_bytes = 0;  // and what they add to an acknowledgement
   double initial_window = 10;
   double initial_ssthresh = 0;  // packets; 0: none
   Time initial_rto = 1 * kSecond;
@@ -23,6 +25,7 @@ struct TransportOptions {
   bool ecn = false;
   bool ack_at_once = false;  // acknowledgements take no path and no time
   bool reinject = true;
+  bool ack_gaps = false;  // data beyond a gap of the connection's is acknowledged at once
   std::uint32_t dup_threshold = 3;
   std::uint32_t nic_queue_pkts = 100;     // of a host: senders wait for room, acknowledgements do not
   std::uint32_t send_buffer_pkts = 0;     // of a connection; 0: no limit

@@ -16,7 +16,8 @@ void Simulation::received(std::uint32_t number, PacketId id, Time now) {
   }
   if (options_.sack && receiver.arrivals.held() != 0 && fresh && !in_order) note_block(receiver, segment.seq);
   const bool calm = in_order && receiver.arrivals.held() == 0 && marked == receiver.last_marked &&
-                    connection.completed == kNever;
+                    connection.completed == kNever &&
+                    (!options_.ack_gaps || connection.arrivals.held() == 0);
   if (options_.delayed_ack != 0 && calm && receiver.unanswered == 0) {
     receiver.unanswered = 1;
     receiver.answer = segment;
@@ -62,6 +63,7 @@ void Simulation::answer(std::uint32_t number, PacketId id, const Segment& of, bo
   packet.kind = Kind::packet;
   packet.owner = number;
   packet.size_bytes = options_.ack_bytes;
+  if (connection.multipath()) packet.size_bytes = static_cast<std::uint16_t>(packet.size_bytes + options_.mptcp_ack_bytes);
   packet.ecn = Ecn::not_ect;
   packet.take(network_.router().per_packet() ? network_.router().path(subflow.destination, subflow.source, 0) : subflow.back);
   network_.inject(id, now, *this);

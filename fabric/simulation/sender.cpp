@@ -71,8 +71,9 @@ void Simulation::transmit(std::uint32_t number, Seq seq, Seq dsn, Time now) {
   Packet& packet = network_.pool()[id];
   packet.kind = Kind::packet;
   packet.owner = number;
-  packet.size_bytes = static_cast<std::uint16_t>(
-      options_.header_bytes + connections_[subflow.connection].payload_of(dsn, options_.payload_bytes));
+  const Connection& connection = connections_[subflow.connection];
+  const std::uint16_t mptcp_bytes = connection.multipath() ? options_.mptcp_bytes : std::uint16_t{0};
+  packet.size_bytes = static_cast<std::uint16_t>(options_.header_bytes + mptcp_bytes + connection.payload_of(dsn));
   packet.ecn = options_.ecn ? Ecn::ect0 : Ecn::not_ect;
   packet.take(network_.router().per_packet() ? network_.router().path(subflow.source, subflow.destination, 0) : subflow.forward);
   if (subflow.sender.retransmission.at == kNever) restart_timer(number, now);

@@ -24,6 +24,9 @@ void Simulation::add(const FlowConfig& flow) {
   connection.count = static_cast<std::uint32_t>(flow.subflows.size());
   connection.control = flow.congestion_control;
   connection.size_bytes = flow.size_bytes;
+  const std::uint16_t mptcp_bytes = connection.multipath() ? options_.mptcp_bytes : std::uint16_t{0};
+  if (options_.payload_bytes <= mptcp_bytes) throw std::invalid_argument("MPTCP's options leave no room for payload");
+  connection.payload_bytes = static_cast<std::uint16_t>(options_.payload_bytes - mptcp_bytes);
   connection.start = flow.start;
   if (flow.start < 0) throw std::invalid_argument("a flow starts before the simulation does");
   if (flow.after == kNone) {
@@ -35,7 +38,7 @@ void Simulation::add(const FlowConfig& flow) {
     awaited.then = number;
   }
   if (flow.size_bytes != 0) {
-    const std::uint64_t segments = (flow.size_bytes + options_.payload_bytes - 1) / options_.payload_bytes;
+    const std::uint64_t segments = (flow.size_bytes + connection.payload_bytes - 1) / connection.payload_bytes;
     if (segments >= kNone / 2) throw std::invalid_argument("a flow has more than 2^31 segments");
     connection.segments = static_cast<Seq>(segments);
   }

@@ -34,6 +34,9 @@ TransportOptions options_of(const nb::object& options) {
   read("payload_bytes", out.payload_bytes);
   read("header_bytes", out.header_bytes);
   read("ack_bytes", out.ack_bytes);
+  read("mptcp_bytes", out.mptcp_bytes);
+  read("mptcp_ack_bytes", out.mptcp_ack_bytes);
+  read("ack_gaps", out.ack_gaps);
   read("initial_window", out.initial_window);
   read("initial_ssthresh", out.initial_ssthresh);
   read("initial_rto_ps", out.initial_rto);
@@ -73,7 +76,7 @@ nb::dict flow_readings(const Simulation& self) {
   std::vector<Time> started;
   std::vector<Time> completed;
   for (const Connection& connection : self.connections()) {
-    delivered.push_back(connection.delivered_bytes(self.options().payload_bytes));
+    delivered.push_back(connection.delivered_bytes());
     started.push_back(connection.started);
     completed.push_back(connection.completed);
   }
