@@ -6,16 +6,23 @@
 from __future__ import annotations
 
 import csv
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+REFABRIC = ROOT / ".venv/bin/refabric"
 ARGUMENTS = ("4", "one_to_one", "qmon", "--profile", "smoke")
 NATIVE = ("4", "one_to_several", "--profile", "smoke", "--subflows", "1,4", "--traffic", "native")
 EXPECTED_POINTS = 4  # the reference, TCP, MPTCP with 2 and with 8 subflows
 EXPECTED_NATIVE = 3
+CROSS_CHECK = "cross-check"
+BOTH_ENGINES = (CROSS_CHECK, "--k", "4", "--rate", "20", "--cc", "lia", "--seconds", "6", "--warmup", "4")
+EXPECTED_BOTH = 6  # the reference, TCP and MPTCP with 8 subflows, emulated and simulated
+LEAST_CORRELATION = 0.5
+"""Of what TCP flows get in both engines, over the same paths: 0.97 and more on a machine under load."""
 TIMEOUT_S = 600
 CHARTS = ("throughput", "rank")
 EXPERIMENT = "cs244-one-to-one"
@@ -24,18 +31,21 @@ NO_FAULT_OF_OURS = ("CPU:", "its reference is suspect", "congestion control: the
 
 
 def main(results: Path) -> int:
-    wrong_words = sweep(results / "iperf3", ARGUMENTS, EXPECTED_POINTS)
-    wrong_words += sweep(results / "native", NATIVE, EXPECTED_NATIVE)
+    students = str(ROOT / "run_mptcp.sh")
+    wrong_words = sweep(results / "iperf3", (students, *ARGUMENTS), EXPECTED_POINTS)
+    wrong_words += sweep(results / "native", (students, *NATIVE), EXPECTED_NATIVE)
+    wrong_words += sweep(results / "both", (str(REFABRIC), "run", *BOTH_ENGINES), EXPECTED_BOTH, CROSS_CHECK)
+    wrong_words += engines_differ(results / "both")
     if wrong_words:
         return 1
     return check_charts(results / "iperf3") + read_again(results)
 
 
-def sweep(results: Path, arguments: Sequence[str], expected: int) -> int:
+def sweep(results: Path, command: Sequence[str], expected: int, experiment: str = EXPERIMENT) -> int:
     """Run it, twice when the machine was busy; 1 when something is wrong that no noise excuses."""
     for attempt in (1, 2):
-        run(results, arguments, force=attempt == 2)
-        rows = read(results)
+        run(results, command, force=attempt == 2)
+        rows = read(results / experiment)
         problems = wrong(rows, expected)
         if problems:
             print("\n".join(f"smoke: {problem}" for problem in problems))
@@ -47,6 +57,23 @@ def sweep(results: Path, arguments: Sequence[str], expected: int) -> int:
     else:
         print("smoke: WARNING: this machine was too busy for a result; counts and clean-up were right")
     return 0
+
+
+def engines_differ(results: Path) -> int:
+    """Whether TCP flows rank as if the two engines sent them over different paths: no noise does that."""
+    argv = [str(REFABRIC), "plot", CROSS_CHECK, "--results", str(results), "--json"]
+    told = subprocess.run(argv, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=True).stdout
+    events = [json.loads(line) for line in told.splitlines()]
+    measured = [
+        event["measured"]["value"]
+        for event in events
+        if event["event"] == "verdict" and event["measured"]
+        if (event["quantity"], event["algorithm"], event["k"]) == ("across_spearman", "tcp", 4)
+    ]
+    if measured and measured[0] > LEAST_CORRELATION:
+        return 0
+    print(f"smoke: cross-check: TCP's flows correlate by {measured or 'nothing'} between the engines")
+    return 1
 
 
 def read_again(results: Path) -> int:
@@ -74,27 +101,19 @@ def read_again(results: Path) -> int:
 
 def refabric(*arguments: str) -> int:
     """Exit code 1 tells of suspect points, which `sweep` has judged."""
-    return subprocess.run(
-        [ROOT / ".venv/bin/refabric", *arguments], timeout=TIMEOUT_S, check=False
-    ).returncode
+    return subprocess.run([REFABRIC, *arguments], timeout=TIMEOUT_S, check=False).returncode
 
 
-def run(results: Path, arguments: Sequence[str], force: bool) -> None:
+def run(results: Path, command: Sequence[str], force: bool) -> None:
     """Exit code 1 only says that a point is suspect or failed: the rows tell which."""
-    argv = [
-        str(ROOT / "run_mptcp.sh"),
-        *arguments,
-        "--results",
-        str(results),
-        *(["--force"] if force else []),
-    ]
+    argv = [*command, "--results", str(results), *(["--force"] if force else [])]
     code = subprocess.run(argv, timeout=TIMEOUT_S, check=False).returncode
     if code not in (0, 1):
         sys.exit(f"smoke: {' '.join(argv)} ended with {code}")
 
 
-def read(results: Path) -> list[dict[str, str]]:
-    with (results / EXPERIMENT / "summary.csv").open() as file:
+def read(folder: Path) -> list[dict[str, str]]:
+    with (folder / "summary.csv").open() as file:
         return list(csv.DictReader(file))
 
 
