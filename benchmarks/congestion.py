@@ -38,7 +38,7 @@ from engines.emulation.isolation import spawn_inside
 from engines.emulation.lock import emulation_lock
 from engines.emulation.netns import sysctl_path
 from engines.emulation.point import Point
-from engines.emulation.provenance import machine
+from engines.provenance import machine
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 from fabric.errors import HostUnfitError, RefabricError
 

@@ -18,8 +18,8 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from engines.emulation.engine import UNKEPT, MininetEngine
-from engines.emulation.provenance import machine
 from engines.engine import Silent
+from engines.provenance import machine
 from engines.result import RunResult
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 from fabric.errors import RefabricError

@@ -42,12 +42,12 @@ from engines.emulation.netns import sysctl_path
 from engines.emulation.network import FabricNet
 from engines.emulation.path_manager import PathManager
 from engines.emulation.path_pings import PathPinger, Probe, probes_for
-from engines.emulation.provenance import machine
 from engines.emulation.sock_diag import SocketSampler
 from engines.emulation.socket_table import SocketTable
 from engines.emulation.traffic import default_cc, is_data, subflow_paths
 from engines.flows import planned_flows
 from engines.network_plan import plan_for
+from engines.provenance import machine
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 from fabric.errors import RefabricError, RunError
 from topos.topology import Topology

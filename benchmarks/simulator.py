@@ -28,8 +28,8 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import topos
-from engines.emulation.provenance import machine
 from engines.flows import planned_flows
+from engines.provenance import machine
 from engines.simulation.engine import plan_of
 from engines.simulation.stack import PS_PER_S, flow_tuples, stack_of
 from engines.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec

@@ -28,7 +28,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from benchmarks import soak_kills, soak_points
 from engines.emulation.isolation import spawn_inside
 from engines.emulation.lock import emulation_lock
-from engines.emulation.provenance import machine, revision
+from engines.provenance import machine, revision
 from fabric.errors import RefabricError
 
 POINT_S = 30.0

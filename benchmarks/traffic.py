@@ -43,11 +43,11 @@ from engines.emulation.native import NativeDriver
 from engines.emulation.netns import HostRef, sysctl_path
 from engines.emulation.network import FabricNet
 from engines.emulation.path_manager import PathManager
-from engines.emulation.provenance import machine
 from engines.emulation.sock_diag import ReceiveMeter, SocketSampler
 from engines.emulation.traffic import connect_s, default_cc, is_data, subflow_paths
 from engines.flows import PlannedFlow, planned_flows
 from engines.network_plan import plan_for
+from engines.provenance import machine
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from fabric.errors import DeadlineError, RefabricError, RunError
 

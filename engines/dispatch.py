@@ -26,9 +26,14 @@ class Dispatch:
         told = [engine.coupled_cc() for engine in self._engines.values()]
         return next((answer for answer in told if answer[1]), told[0])
 
-    def overhead_s(self, spec: RunSpec) -> float:
+    @property
+    def parallel(self) -> int:
+        """What the most delicate of them bears."""
+        return min(engine.parallel for engine in self._engines.values())
+
+    def expected_s(self, spec: RunSpec) -> float:
         """As the point's own engine does."""
-        return self._of(spec).overhead_s(spec)
+        return self._of(spec).expected_s(spec)
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         """As the point's own engine does."""

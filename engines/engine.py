@@ -34,6 +34,10 @@ class Engine(Protocol):
 
     name: str
 
+    @property
+    def parallel(self) -> int:
+        """Points it may run at once, each in a process of its own; 1 where they would disturb each other."""
+
     def check(self, spec: RunSpec) -> None:
         """Refuse, before anything is started, what this engine or machine cannot do.
 
@@ -44,8 +48,8 @@ class Engine(Protocol):
         """What MPTCP runs where nobody asks for a congestion control, and, where that is not the coupled
         one, why not and what to do about it."""
 
-    def overhead_s(self, spec: RunSpec) -> float:
-        """Expected seconds beside warm-up and measurement, for plans and ETAs."""
+    def expected_s(self, spec: RunSpec) -> float:
+        """Seconds of real time a point is expected to take, for plans and ETAs."""
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         """Run the point; raw tool output goes below the existing folder `raw`.

@@ -66,6 +66,7 @@ class FakeEngine:
     suspect: When = never
     interrupt: When = never
     sleep_s: float = 0.0
+    parallel: int = 1
     overhead: float = 1.0
 
     def check(self, spec: RunSpec) -> None:
@@ -80,9 +81,9 @@ class FakeEngine:
         """It makes up all of them alike."""
         return COUPLED_DEFAULT, ""
 
-    def overhead_s(self, spec: RunSpec) -> float:  # noqa: ARG002 - the protocol's
-        """The constructor's word."""
-        return self.overhead
+    def expected_s(self, spec: RunSpec) -> float:
+        """As the emulator's: traffic, and what the constructor said comes on top."""
+        return spec.warmup_s + spec.seconds + self.overhead
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         """A made-up result, after `sleep_s`. Raises RunError where `fail` says so, KeyboardInterrupt

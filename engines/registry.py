@@ -33,6 +33,19 @@ ENGINES: dict[str, Callable[[], Engine]] = {
     SIMULATOR: _simulator,
     "fake": _fake,
 }
+ABOUT = {
+    "mininet": "this machine's own TCP and MPTCP in real time; needs root",
+    "simulator": "simulated hosts in virtual time: any rate, the same bytes on every machine; no root",
+    "fake": "made-up numbers, for tests of refabric itself",
+}
+SIMULATOR = "simulator"
+VIRTUAL_TIME = frozenset({SIMULATOR})
+"""Engines whose clock waits for the machine: its speed is no limit, and says nothing of the results."""
+
+
+def engine_words(name: str, dataplane: str) -> str:
+    """For captions: `simulated, refabric`, or `engine mininet, data plane fabric`."""
+    return "simulated, refabric" if name == SIMULATOR else f"engine {name}, data plane {dataplane}"
 
 
 def make(*names: str) -> Engine:

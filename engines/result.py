@@ -164,3 +164,7 @@ class RunResult:
     samples: Mapping[str, Table] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    reproducible: bool = False
+    """Whether the same spec gives the same on any machine, all but `provenance` and `cost`."""
+    cost: Mapping[str, float] = field(default_factory=dict)
+    """Per-point numbers on the machine, of a reproducible result: CPU time, memory."""

@@ -131,6 +131,20 @@ class StackSpec:
         _as_floats(self, "min_rto_ms", "delayed_ack_ms", "start_spread_ms")
 
 
+def stack_words(stack: StackSpec) -> str:
+    """What of it is not as usual, as one types it: `acks=at_once min_rto_ms=10`; empty where all is."""
+    usual = StackSpec()
+    told = ((f.name, getattr(stack, f.name)) for f in dataclasses.fields(StackSpec))
+    return " ".join(f"{name}={typed(value)}" for name, value in told if value != getattr(usual, name))
+
+
+def typed(value: object) -> str:
+    """A field's value as one types it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 @dataclass(frozen=True)
 class WorkloadSpec:
     """A traffic matrix by registry name, and its parameters, integers or texts. `reference` is one

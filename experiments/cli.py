@@ -50,7 +50,7 @@ LIST_WIDTH = 28
 @click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="refabric")
 def main() -> None:
-    """Published datacenter-transport experiments, on real Linux TCP/MPTCP stacks, by one command."""
+    """Published datacenter-transport experiments, on real Linux stacks or simulated, by one command."""
 
 
 @main.command("list")
@@ -65,7 +65,7 @@ def list_(as_json: bool) -> None:
             matrices.label(name, MATRICES[name].defaults): MATRICES[name].title for name in sweep_workloads()
         },
         "congestion controls": {name: cc.title for name, cc in CONGESTION_CONTROLS.items()},
-        "engines": dict.fromkeys(engines.ENGINES, ""),
+        "engines": {name: engines.ABOUT.get(name, "") for name in engines.ENGINES},
         "profiles": {p.name: p.about for p in PROFILES.values()},
     }
     if as_json:
@@ -105,7 +105,7 @@ def plan(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
                                 "expected_s": sum(left)})  # fmt: skip
         return
     click.echo(f"{len(made.jobs)} points, {len(left)} to run, about {duration(sum(left))}")
-    for line in made.rate_lines():
+    for line in (*made.rate_lines(), *made.left_out()):
         click.echo(line)
     cli_advice.tell(advice, as_json)
 

@@ -15,6 +15,7 @@ import click
 from controllers.routing import POLICIES
 from engines.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from engines.registry import ENGINES
+from experiments import stack_options
 from experiments.options import ENGINE, Given
 from experiments.profiles import DEFAULT, PROFILES
 from fabric.errors import RefabricError
@@ -50,7 +51,9 @@ _SWEEP_OPTIONS = (
         help=f"Choice of path: {', '.join(POLICIES)} (each packet by itself); hashed unless pinned.",
     ),
     click.option(
-        "--rate", metavar="MBPS|auto", help="Link rate in Mb/s; auto: the most this machine carries."
+        "--rate",
+        metavar="MBPS|auto",
+        help="Link rate in Mb/s; auto: the most this machine carries; simulated, 100.",
     ),
     click.option(
         "--queue",
@@ -65,6 +68,12 @@ _SWEEP_OPTIONS = (
         "--sysctl", multiple=True, metavar="NAME=VALUE", help="Set a sysctl of net.* in every host; repeat."
     ),
     click.option("--write", type=int, metavar="BYTES", help="What a sender writes at a time."),
+    click.option(
+        "--stack",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help=f"What simulated hosts' stacks do; repeat. Unless pinned: {stack_options.usual()}.",
+    ),
     click.option("--seconds", type=float, metavar="S", help="Measured seconds of a point."),
     click.option("--warmup", type=float, metavar="S", help="Seconds of traffic before measuring."),
     click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="First seed."),

@@ -14,7 +14,7 @@ from engines import tuning
 from engines.algorithms import USUAL_ROUTING
 from engines.result import Table
 from engines.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
-from engines.spec import RunSpec
+from engines.spec import RunSpec, StackSpec, stack_words
 from experiments import files
 from experiments.across import alike
 from experiments.experiment import Figure
@@ -133,6 +133,7 @@ def variant(spec: RunSpec) -> str:
         (link.loss != 0, f"{100 * link.loss:g} % random loss"),
         (transport.write_bytes != 0, f"writes of {transport.write_bytes} bytes"),
         (bool(transport.sysctls), ", ".join(f"{k}={v}" for k, v in sorted(transport.sysctls.items()))),
+        (spec.stack != StackSpec(), f"stack {stack_words(spec.stack)}"),
         (bool(others), ", ".join(f"{k}={v}" for k, v in sorted(others.items()))),
         (bool(workload.params), ", ".join(f"{k}={v}" for k, v in sorted(workload.params.items()))),
     )

@@ -10,11 +10,12 @@ from typing import TypeVar
 
 from controllers.routing import POLICIES
 from engines.congestion import CONGESTION_CONTROLS, COUPLED_DEFAULT
-from engines.registry import ENGINES
-from engines.spec import MAX_SUBFLOWS, SamplingSpec, WorkloadSpec
+from engines.registry import ENGINES, VIRTUAL_TIME
+from engines.spec import MAX_SUBFLOWS, SamplingSpec, StackSpec, WorkloadSpec
 from experiments.profiles import DEFAULT, PROFILES
-from experiments.rate import AUTO, Auto
+from experiments.rate import AUTO, SIMULATED_MBPS, Auto
 from experiments.reference import MATRIX
+from experiments.stack_options import check_engine_options, parse_stack
 from fabric.errors import UsageError
 from workloads import matrices
 
@@ -28,6 +29,7 @@ PING_MS = 1000
 BY_MACHINE = "auto"
 _SYSCTL = re.compile(r"net(\.[a-z0-9_]+)+")
 NO_SAMPLING = SamplingSpec()
+USUAL_STACK = StackSpec()
 MAX_SEEDS = 1000
 MAX_K = 48
 """27 648 hosts: planning still takes a moment only; topologies themselves go further."""
@@ -63,6 +65,7 @@ class Given:
     ecn: int | None = None
     sysctl: tuple[str, ...] = ()
     write: int | None = None
+    stack: tuple[str, ...] = ()
     seconds: float | None = None
     warmup: float | None = None
     seed: int = 1
@@ -98,6 +101,8 @@ class Defaults:
     seeds: int | None = None
     engines: tuple[str, ...] = (ENGINE,)
     sysctls: Mapping[str, str] = field(default_factory=dict)
+    stack: Mapping[str, int | float | bool | str] = field(default_factory=dict)
+    """Fields of a StackSpec: a figure that pins any is the simulator's."""
     sampling: SamplingSpec = NO_SAMPLING
 
 
@@ -128,6 +133,7 @@ class SweepOptions:
     warmup_s: float
     seeds: tuple[int, ...]
     sampling: SamplingSpec
+    stack: StackSpec = USUAL_STACK
     auto: Auto = AUTO
 
 
@@ -137,10 +143,16 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
     `coupled_cc` is what MPTCP runs on this machine unless told otherwise. Raises UsageError, one line.
     """
     profile = PROFILES[one_of("--profile", given.profile, PROFILES)]
-    rate_mbps = _first(defaults.rate_mbps, profile.rate_mbps)
+    chosen = parse_engines(given.engine) or defaults.engines
+    virtual_time = VIRTUAL_TIME.issuperset(chosen)
+    real = {"--sysctl": given.sysctl, "--write": given.write, "--traffic": given.traffic}
+    check_engine_options(chosen, real, given.stack or tuple(f"{k}={v}" for k, v in defaults.stack.items()))
+    pinned_mbps = _first(defaults.rate_mbps, profile.rate_mbps)
+    rate_mbps = parse_rate(given.rate) if given.rate else pinned_mbps
+    usual_warmup_s, usual_seconds = profile.durations_s(rate_mbps or SIMULATED_MBPS, virtual_time)
     queue_pkts = _first(given.queue, defaults.queue_pkts, QUEUE_PKTS)
-    seconds = _first(given.seconds, defaults.seconds, profile.seconds)
-    warmup_s = _first(given.warmup, defaults.warmup_s, profile.warmup_s)
+    seconds = _first(given.seconds, defaults.seconds, usual_seconds)
+    warmup_s = _first(given.warmup, defaults.warmup_s, usual_warmup_s)
     sampling = SamplingSpec(QUEUE_SAMPLE_MS if given.qmon else 0, SOCKET_SAMPLE_MS, PING_MS)
     return SweepOptions(
         ks=parse_ks(given.k) if given.k else profile.ks or defaults.ks,
@@ -148,23 +160,29 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         subflows=parse_subflows(given.subflows) if given.subflows else profile.subflows or defaults.subflows,
         ccs=parse_ccs(_first(given.cc, defaults.cc)),
         coupled_cc=coupled_cc,
-        engines=parse_engines(given.engine) or defaults.engines,
+        engines=chosen,
         dataplane=one_of("--dataplane", given.dataplane, DATAPLANES),
-        traffic=one_of("--traffic", given.traffic or defaults.traffic or TRAFFIC[0], TRAFFIC),
+        traffic=TRAFFIC[0] if virtual_time else _traffic(given, defaults),
         routing=one_of("--routing", given.routing or defaults.routing or "hashed", POLICIES),
-        rate_mbps=parse_rate(given.rate) if given.rate else rate_mbps,
+        rate_mbps=rate_mbps,
         queue_pkts=int(at_least("--queue", queue_pkts or 0, 0, "packets (0: unbounded)", MOST_QUEUE_PKTS)),
         delay_us=at_least("--delay", _first(given.delay, defaults.delay_us) or 0.0, 0, "us", MOST_DELAY_US),
         loss_pct=at_least("--loss", _first(given.loss, defaults.loss_pct) or 0.0, 0, "%", MOST_LOSS_PCT),
         ecn_pkts=_threshold(_first(given.ecn, defaults.ecn_pkts) or 0, queue_pkts or 0),
-        sysctls={**defaults.sysctls, **parse_sysctls(given.sysctl)},
+        sysctls={} if virtual_time else {**defaults.sysctls, **parse_sysctls(given.sysctl)},
         write_bytes=int(at_least("--write", given.write or 0, 0, "bytes", MOST_WRITE_BYTES)),
         seconds=above_zero("--seconds", seconds or 0.0, "s"),
         warmup_s=at_least("--warmup", warmup_s or 0.0, 0, "s"),
         seeds=_seeds(given.seed, _first(given.seeds, defaults.seeds, profile.seeds) or 0),
         sampling=sampling.joined(defaults.sampling),
+        stack=parse_stack(given.stack, defaults.stack),
         auto=defaults.auto,
     )
+
+
+def _traffic(given: Given, defaults: Defaults) -> str:
+    """What makes it between real hosts; simulated ones make their own, and their specs all say the same."""
+    return one_of("--traffic", given.traffic or defaults.traffic or TRAFFIC[0], TRAFFIC)
 
 
 Value = TypeVar("Value")

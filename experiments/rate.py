@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engines.engine import Engine, Observer
+from engines.registry import VIRTUAL_TIME
 from engines.spec import TopologySpec
 from topos import TOPOLOGIES
 
@@ -13,6 +14,8 @@ FAKE_MBPS = 10.0
 FAKE = "auto, fake"
 UNMEASURED_MBPS = 10.0
 UNMEASURED = "auto, not measured: nothing here runs in real time"
+SIMULATED_MBPS = 100.0
+SIMULATED = "auto, the paper's: any will do in virtual time"
 FIXED = "fixed"
 MEASURED = "auto, measured on this machine"
 TO_BE_MEASURED = "auto: will be measured first"
@@ -70,6 +73,8 @@ def known_rate(topology: TopologySpec, engine_name: str) -> RateChoice:
     """What this machine carries, as far as it is known without root and without starting anything."""
     if engine_name == "fake":
         return RateChoice(FAKE_MBPS, FAKE)
+    if engine_name in VIRTUAL_TIME:
+        return RateChoice(SIMULATED_MBPS, SIMULATED)
     from engines.emulation import calibrate  # noqa: PLC0415
 
     cached = calibrate.cached(topology)

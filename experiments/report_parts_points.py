@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from engines.algorithms import USUAL_ROUTING
+from engines.registry import VIRTUAL_TIME, engine_words
 from engines.result import Status
-from engines.spec import RunSpec, TopologySpec
+from engines.spec import RunSpec, TopologySpec, stack_words
 from experiments import across, labels
 from experiments.experiment import Figure
 from experiments.figures import variant
@@ -187,8 +188,8 @@ def _asked(group: Sequence[Judged]) -> Asked:
             ("delay", f"{link.delay_us:g} \N{MICRO SIGN}s a link"),
             ("time", f"{spec.seconds:g} s measured after {spec.warmup_s:g} s of warm-up"),
             ("seeds", _each(str(s.seed) for s in sorted(specs, key=lambda s: s.seed))),
-            ("traffic", spec.traffic),
-            ("engine", f"{spec.engine}, data plane {spec.dataplane}, {labels.routing(specs)}"),
+            *(() if spec.engine in VIRTUAL_TIME else (("traffic", spec.traffic),)),
+            ("engine", f"{engine_words(spec.engine, spec.dataplane)}, {labels.routing(specs)}"),
             *((("other options", shlex.join(extras)),) if (extras := _extras(spec)) else ()),
         )
     )
@@ -269,8 +270,9 @@ def _products(specs: Sequence[RunSpec]) -> list[tuple[tuple[int, ...], tuple[int
 def _options(spec: RunSpec) -> tuple[str, ...]:
     """Every option whose value is one for all transports of a command, spelled out: defaults may change."""
     link = spec.link
+    traffic = () if spec.engine in VIRTUAL_TIME else ("--traffic", spec.traffic)
     return (
-        *_extras(spec), "--engine", spec.engine, "--dataplane", spec.dataplane, "--traffic", spec.traffic,
+        *_extras(spec), "--engine", spec.engine, "--dataplane", spec.dataplane, *traffic,
         "--rate", _exact(link.rate_mbps), "--queue", str(link.queue_pkts), "--delay", _exact(link.delay_us),
         "--seconds", _exact(spec.seconds), "--warmup", _exact(spec.warmup_s),
     )  # fmt: skip
@@ -285,6 +287,7 @@ def _extras(spec: RunSpec) -> list[str]:
         *(["--ecn", str(link.ecn_pkts)] if link.ecn_pkts else []),
         *(["--write", str(transport.write_bytes)] if transport.write_bytes else []),
         *sysctls,
+        *(part for told in stack_words(spec.stack).split() for part in ("--stack", told)),
     ]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from engines import registry as engines
 from engines.engine import Engine, Observer
+from engines.registry import VIRTUAL_TIME
 from engines.spec import RunSpec, TopologySpec
 from experiments import ledger, rate, store, sweep
 from experiments.experiment import Experiment, Figure
@@ -26,6 +27,8 @@ from fabric.errors import HostUnfitError, UsageError
 PLACEHOLDER_MBPS = 0.999
 """Stands for a rate not yet measured, to plan time and check fitness with; never in a result. No rate that
 a figure names."""
+
+NO_CPU_TO_SATURATE = "what too much work for a machine does shows in real time alone (--engine mininet)"
 
 RateKey = tuple[str, tuple[tuple[str, int], ...]]
 
@@ -71,6 +74,11 @@ class Plan:
         choices = [(topology, part.rate_of(topology)) for part in self.parts for topology in part.topologies]
         return list(dict.fromkeys(f"link rate at {rate.named(t)}: {_told(choice)}" for t, choice in choices))
 
+    def left_out(self) -> list[str]:
+        """A line on figures that this engine has nothing to say to."""
+        names = [part.figure.name for part in self.parts if not part.specs]
+        return [f"{', '.join(names)}: {NO_CPU_TO_SATURATE}"] if names else []
+
 
 def _told(choice: RateChoice) -> str:
     return choice.how if choice.rate_mbps is None else f"{choice.rate_mbps:g} Mb/s ({choice.how})"
@@ -103,7 +111,10 @@ def _plan(
     resolved = [(figure, resolve(given, figure.defaults, coupled_cc)) for figure in experiment.figures]
     parts = tuple(_part(figure, options, given, once) for figure, options in resolved)
     jobs = [sweep.plan(part.specs, engine, part.rate_of, part.figure.cpu_bound) for part in parts]
-    return Plan(sweep.merged(jobs), parts)
+    plan = Plan(sweep.merged(jobs), parts)
+    if not plan.jobs:
+        raise UsageError("; ".join(plan.left_out()))
+    return plan
 
 
 def _part(
@@ -111,6 +122,8 @@ def _part(
 ) -> Part:
     if given.k is not None and not figure.sized:
         raise UsageError(f"--k {given.k}: {figure.name} has one network of its own; leave out --k")
+    if figure.cpu_bound and VIRTUAL_TIME.issuperset(options.engines):
+        return Part(figure, options, (), {}, ())
     topologies = tuple(figure.topologies(options))
     rates = {rate_key(t): _rate(options, t, carried) for t in topologies}
     placeholder = PLACEHOLDER_MBPS * options.auto.overload
@@ -175,7 +188,7 @@ def prepare(
     pending = sweep.pending_jobs(plan.jobs, stored, force)
     names = frozenset(job.name for job in pending if job.spec.engine in unfit)
     session = Session(plan, opened, unfit, names)
-    for line in (*plan.rate_lines(), *_uncoupled(plan, engine), *session.lacking):
+    for line in (*plan.rate_lines(), *plan.left_out(), *_uncoupled(plan, engine), *session.lacking):
         observer.note(line)
     for part in plan.parts:
         if part.figure.name != experiment.folder:

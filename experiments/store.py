@@ -1,5 +1,6 @@
 """The results on disk: results/<experiment>/<point>/{run.json, flows.csv, ports.csv, samples/*.csv.gz, raw/}.
 
+Beside them stands origin.json where the same spec gives the same bytes on any machine: it has what does not.
 A point folder appears whole (written aside, synced, renamed) or not at all. `run.json` carries a
 schema number and promises the rows of every table beside it, so that a reader of any later day
 knows what it has before it, and notices what is missing. A point is named by what a reader wants
@@ -30,6 +31,8 @@ from workloads import matrices
 SCHEMA = 2
 FORMAT = "refabric-run"
 RUN, FLOWS, PORTS, SUMMARY = "run.json", "flows.csv", "ports.csv", "summary.csv"
+ORIGIN = "origin.json"
+"""What differs from machine to machine, where everything else is the same bytes on all."""
 SAMPLES, RAW = "samples", "raw"
 REMOVE = f"remove that file and {tables.AGAIN}"
 """Nobody looks into samples before a run: one that is there counts as whole."""
@@ -213,6 +216,8 @@ def load_point(path: Path) -> StoredPoint:
     """Read one point folder, all but its samples. Raises UnreadableError naming the file at fault."""
     run = path / RUN
     data = _read_run(run)
+    if "provenance" not in data:
+        data |= _read_run(path / ORIGIN)
     try:
         rows = data["rows"]
         lost = tuple(name for name in rows[SAMPLES] if _is_lost(sample_path(path, name)))
@@ -228,7 +233,7 @@ def load_point(path: Path) -> StoredPoint:
             elapsed_s=float(data["elapsed_s"]),
             flows=tables.read_rows(path / FLOWS, FlowRow, rows[FLOWS]),
             ports=tables.read_rows(path / PORTS, PortRow, rows[PORTS]),
-            metrics={name: float(value) for name, value in data["metrics"].items() if value is not None},
+            metrics=_numbers({**data["metrics"], **data.get("cost", {})}),
             provenance=dict(data["provenance"]),
             sample_rows={name: int(count) for name, count in rows[SAMPLES].items() if name not in lost},
             lost=lost,
@@ -240,6 +245,10 @@ def load_point(path: Path) -> StoredPoint:
         raise UnreadableError(run, what) from error
     _check_goodput(point)
     return point
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items() if value is not None}
 
 
 def _is_lost(sample: Path) -> bool:
@@ -351,29 +360,39 @@ class PointWriter:
                 files.write_bytes(sample_path(folder, name), tables.table_bytes(table))
             files.write_bytes(folder / FLOWS, tables.rows_bytes(FlowRow, result.flows))
             files.write_bytes(folder / PORTS, tables.rows_bytes(PortRow, result.ports))
-            files.write_bytes(folder / RUN, _run_bytes(self.spec, result, hosts, elapsed_s))
+            origin = _origin(result, elapsed_s)
+            run = _run(self.spec, result, hosts)
+            if result.reproducible:
+                files.write_bytes(folder / ORIGIN, _json_bytes({**origin, "cost": dict(result.cost)}))
+            else:
+                run |= origin
+            files.write_bytes(folder / RUN, _json_bytes(run))
             files.publish(self.aside, self.target)
         return load_point(self.target)
 
 
-def _run_bytes(spec: RunSpec, result: RunResult, hosts: int, elapsed_s: float) -> bytes:
-    data = {
-        "format": FORMAT,
-        "schema": SCHEMA,
+def _run(spec: RunSpec, result: RunResult, hosts: int) -> dict[str, Any]:
+    return {
         "hash": spec.content_hash(),
         "spec": spec.to_json(),
         "status": result.status.value,
         "reasons": list(result.reasons),
         "hosts": hosts,
-        "elapsed_s": round(elapsed_s, 3),
         "metrics": dict(result.metrics),
-        "provenance": dict(result.provenance),
         "rows": {
             FLOWS: len(result.flows),
             PORTS: len(result.ports),
             SAMPLES: {name: len(table) for name, table in result.samples.items()},
         },
     }
+
+
+def _origin(result: RunResult, elapsed_s: float) -> dict[str, Any]:
+    return {"elapsed_s": round(elapsed_s, 3), "provenance": dict(result.provenance)}
+
+
+def _json_bytes(fields: Mapping[str, Any]) -> bytes:
+    data = {"format": FORMAT, "schema": SCHEMA, **fields}
     return (json.dumps(finite(data), indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
 
 

@@ -100,7 +100,7 @@ def plan(
     def job(spec: RunSpec, topology: TopologySpec) -> Job:
         key = spec.content_hash()
         if key not in expected_s:
-            expected_s[key] = spec.warmup_s + spec.seconds + engine.overhead_s(spec)
+            expected_s[key] = engine.expected_s(spec)
         return Job(spec, expected_s[key], rate_of(topology), cpu_bound)
 
     references = [job(reference_of(spec), spec.topology) for spec in specs]

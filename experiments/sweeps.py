@@ -33,7 +33,7 @@ class Variant:
     ecn_pkts: int | None = None
     sysctls: Mapping[str, str] = field(default_factory=dict)
     write_bytes: int | None = None
-    simulated: StackSpec = field(default_factory=StackSpec)
+    simulated: StackSpec | None = None
 
 
 def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)) -> Points:
@@ -60,7 +60,7 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
                 seconds=float(options.seconds),
                 seed=seed,
                 sampling=options.sampling,
-                stack=variant.simulated if engine == SIMULATOR else StackSpec(),
+                stack=(variant.simulated or options.stack) if engine == SIMULATOR else StackSpec(),
             )
             for topology in topologies(options)
             for workload in options.workloads

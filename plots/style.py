@@ -24,6 +24,7 @@ from matplotlib.patheffects import AbstractPathEffect, withStroke
 
 from engines import algorithms
 from engines.congestion import described
+from engines.registry import engine_words
 from engines.result import Status
 from plots.data import Level, Panel, PointSummary, Setting
 
@@ -224,7 +225,7 @@ def _parameters(panel: Panel, congestion: str) -> list[str]:
         seeds,
         congestion or f"congestion control {described(s.cc, (point.subflows for point in panel.points))}",
         s.variant,
-        f"engine {s.engine}, data plane {s.dataplane}",
+        engine_words(s.engine, s.dataplane),
         panel.distinct(lambda point: point.kernel),
     ]
 

@@ -3,7 +3,8 @@
 # Mininet, the C++ core, and the BPF objects of the coupled congestion controls, without which all but these
 # works. Does nothing, in well under two seconds, when all is there.
 #
-#   setup/install.sh [--quiet]        needs root only where a Debian package is missing
+#   setup/install.sh [--quiet] [--simulator]    needs root only where a Debian package is missing;
+#                                               --simulator: only what simulated hosts need
 #
 # Exit codes: 0 ready, 2 wrong arguments, 3 this machine cannot be made ready (the last line says why).
 set -euo pipefail
@@ -15,8 +16,9 @@ packages=(mininet iperf3 mptcpize iproute2 ethtool iputils-ping util-linux procp
           python3 python3-venv python3-dev g++ cmake)
 bpf_packages=(clang libbpf-dev)   # MPTCP runs uncoupled without
 bpf=$root/engines/emulation/congestion
-code=("$root"/{topos,controllers,workloads,fabric,engines,engines/emulation,engines/emulation/congestion,experiments,plots,setup})
+code=("$root"/{topos,controllers,workloads,fabric,engines,engines/simulation,engines/emulation,engines/emulation/congestion,experiments,plots,setup})
 quiet=no
+simulator=no
 log=
 
 trap 'rm -f -- "$log"' EXIT
@@ -178,11 +180,14 @@ give_back() {
 made_at() { stat -c %Y "$venv"/.refabric-{core,bpf} 2>/dev/null || true; }
 
 main() {
-    case "${1:-}" in
-        --quiet) quiet=yes ;;
-        '') ;;
-        *) printf 'usage: setup/install.sh [--quiet]\n' >&2; exit 2 ;;
-    esac
+    local argument
+    for argument in "$@"; do
+        case "$argument" in
+            --quiet) quiet=yes ;;
+            --simulator) simulator=yes; packages=(python3 python3-venv python3-dev g++ cmake) ;;
+            *) printf 'usage: setup/install.sh [--quiet] [--simulator]\n' >&2; exit 2 ;;
+        esac
+    done
     exec 9<"$root/setup"
     flock -w 900 9 || unfit "another setup/install.sh has been running for 15 minutes; end it and try again"
     install_packages
@@ -190,7 +195,7 @@ main() {
     before=$(made_at)
     install_environment
     install_core
-    install_bpf
+    [ "$simulator" = yes ] || install_bpf
     [ "$before" = "$(made_at)" ] || give_back
     say "refabric is ready: .venv/bin/refabric"
 }

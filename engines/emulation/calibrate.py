@@ -19,8 +19,8 @@ from typing import Any
 import topos
 from engines.capacity import FIT_PCT, Measured, demand
 from engines.emulation.engine import UNKEPT, MininetEngine
-from engines.emulation.provenance import machine
 from engines.engine import Engine, Observer, Silent
+from engines.provenance import machine
 from engines.result import RunResult
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 from fabric.errors import HostUnfitError, RunError

@@ -11,18 +11,20 @@ from typing import Any
 
 import topos
 from engines.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
-from engines.emulation import mptcp_genl, provenance, wire
+from engines.emulation import mptcp_genl, wire
 from engines.emulation.congestion import support as bpf
 from engines.emulation.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.isolation import require_root, spawn_inside
 from engines.emulation.lock import emulation_lock
 from engines.emulation.netns import sysctl_path
 from engines.emulation.path_manager_inkernel import MAX_EXTRA_SUBFLOWS
+from engines.emulation.provenance import tools
 from engines.emulation.traffic import connect_s
 from engines.engine import Observer
 from engines.flows import PlannedFlow, check_ports, planned_flows
+from engines.provenance import machine, revision
 from engines.result import RunResult
-from engines.spec import RunSpec
+from engines.spec import RunSpec, StackSpec, stack_words
 from fabric.errors import HostUnfitError, RunError, StalledFlowError, UsageError
 from topos import Topology
 
@@ -38,6 +40,7 @@ class MininetEngine:
     """Real Linux hosts, the fabric core between them."""
 
     name = "mininet"
+    parallel = 1
 
     def __init__(self) -> None:
         self._lock = ExitStack()
@@ -61,6 +64,11 @@ class MininetEngine:
             )
         topology = topos.build(spec.topology.kind, spec.topology.params)
         _check_network(spec, topology)
+        if spec.stack != StackSpec():
+            raise UsageError(
+                f"stack {stack_words(spec.stack)}: what real hosts do is their kernel's to say (--sysctl): "
+                "choose --engine simulator"
+            )
         flows = planned_flows(spec, topology)
         _check_flows(spec, flows)
         _check_emulated({flow.cc for flow in flows})
@@ -79,10 +87,10 @@ class MininetEngine:
         found = bpf.support()
         return (COUPLED_DEFAULT, "") if found.ok else (BASELINE, found.told)
 
-    def overhead_s(self, spec: RunSpec) -> float:
-        """Start, connection and collection: measured about 2 s and 12 ms a host."""
+    def expected_s(self, spec: RunSpec) -> float:
+        """Traffic, and start, connection and collection: measured about 2 s and 12 ms a host."""
         hosts = len(topos.build(spec.topology.kind, spec.topology.params).hosts)
-        return 2.0 + 0.012 * hosts
+        return spec.warmup_s + spec.seconds + 2.0 + 0.012 * hosts
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         """As `Engine.run`. A point in which a connection stalled is run again, `ATTEMPTS` times in all;
@@ -137,7 +145,7 @@ def _slack_s(spec: RunSpec) -> float:
 
 @functools.cache
 def _origin() -> dict[str, Any]:
-    return {**provenance.machine(), "tools": provenance.tools(), "revision": provenance.revision()}
+    return {**machine(), "tools": tools(), "revision": revision()}
 
 
 def check_sysctls(names: Iterable[str]) -> None:
@@ -181,6 +189,8 @@ def _check_network(spec: RunSpec, topology: Topology) -> None:
     check_hosts(topology)
     if not spec.stack.replacement:
         raise UsageError("subflows with distinct paths: real ones are hashed; choose --engine simulator")
+    if spec.events:
+        raise UsageError("links that change during a run are simulated only: choose --engine simulator")
     if spec.routing == "valiant":
         raise UsageError("routing 'valiant': pings cannot follow its paths; choose --engine simulator")
 

@@ -1,47 +1,10 @@
-"""Where a result comes from: kernel, machine, tools, revision. Every field is best known before traffic."""
+"""The versions of the tools an emulation uses."""
 
 from __future__ import annotations
 
-import os
-import platform
 import shutil
-import subprocess
-from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-_TIMEOUT_S = 10
-
-
-def machine() -> dict[str, Any]:
-    """Kernel, CPU, memory and distribution of this machine."""
-    return {
-        "kernel": platform.release(),
-        "architecture": platform.machine(),
-        "distribution": _os_release().get("PRETTY_NAME", "unknown"),
-        "cpu": _field("/proc/cpuinfo", "model name") or platform.processor() or "unknown",
-        "cpus": len(os.sched_getaffinity(0)),
-        "memory_mb": int((_field("/proc/meminfo", "MemTotal") or "0").split()[0]) // 1024,
-        "python": platform.python_version(),
-    }
-
-
-def tools() -> dict[str, str]:
-    """First line of each tool's version; `missing` where it is not installed."""
-    return {name: _version(argv) for name, argv in _VERSIONS.items()}
-
-
-def revision() -> str:
-    """Git revision of this checkout, `+` behind it when files differ; `unknown` outside a checkout."""
-    if shutil.which("git") is None:
-        return "unknown"
-    # The owner of the checkout is often not root: this run only reads it, the index included.
-    git = ["git", "--no-optional-locks", "-c", f"safe.directory={ROOT}", "-C", str(ROOT)]
-    head = _output([*git, "rev-parse", "--short=12", "HEAD"])
-    if not head:
-        return "unknown"
-    return head + ("+" if _output([*git, "status", "--porcelain", "--untracked-files=no"]) else "")
-
+from engines.provenance import output
 
 _VERSIONS = {
     "iperf3": ["iperf3", "--version"],
@@ -50,31 +13,12 @@ _VERSIONS = {
 }
 
 
+def tools() -> dict[str, str]:
+    """First line of each tool's version; `missing` where it is not installed."""
+    return {name: _version(argv) for name, argv in _VERSIONS.items()}
+
+
 def _version(argv: list[str]) -> str:
     if shutil.which(argv[0]) is None:
         return "missing"
-    return (_output(argv).splitlines() or ["unknown"])[0]
-
-
-def _output(argv: list[str]) -> str:
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired:
-        return ""  # a point is not lost for want of a version number
-    return (done.stdout or done.stderr).strip() if done.returncode == 0 else ""
-
-
-def _field(path: str, name: str) -> str:
-    for line in Path(path).read_text().splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == name:
-            return value.strip()
-    return ""
-
-
-def _os_release() -> dict[str, str]:
-    path = Path("/etc/os-release")
-    if not path.exists():
-        return {}
-    pairs = (line.partition("=") for line in path.read_text().splitlines())
-    return {key: value.strip('"') for key, _, value in pairs}
+    return (output(argv).splitlines() or ["unknown"])[0]

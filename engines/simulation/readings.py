@@ -1,17 +1,197 @@
-"""What is read of a simulation at one instant of virtual time."""
+"""Running a simulation and reading it on the way: at instants that follow from the spec alone.
+
+What is kept is compact (arrays, of queues what is not empty), and bounded: where an interval would give more
+than `MOST_ROWS` rows of a table, every second, third, ... instant is read.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
+from controllers.routing import per_packet
+from engines.engine import Observer
+from engines.simulation.link_events import Network, Timeline
+from engines.simulation.stack import PS_PER_MS, PS_PER_S
+from engines.spec import RunSpec
 from fabric.readings import FlowReadings, SimulatedCounters, SubflowReadings
+from topos.topology import Topology
+
+MOST_ROWS = 2_000_000
+SAMPLE_S = 1.0
+PING_BYTES = 98
+"""As ping(8) sends them: 56 bytes of data, ICMP, IP and Ethernet headers."""
+SLICE_HOPS = 1_000_000
+"""Between two looks at signals: about a tenth of a second."""
+FIRST_SLICE_PS = PS_PER_MS
+LEAST_SLICE_PS = 1000
+
+
+class Simulated(Network, Protocol):
+    """What is read of `fabric._core.Simulation`."""
+
+    def hops(self) -> int: ...
+    def restart_max_queues(self) -> None: ...
+    def ports(self) -> SimulatedCounters: ...
+    def flows(self) -> FlowReadings: ...
+    def subflows(self) -> SubflowReadings: ...
+    def queues(self) -> npt.NDArray[np.uint32]: ...
+    def path_delays(
+        self, size_bytes: int, now_ps: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """`t_s` counts from the start of traffic; all counts since then."""
+    """`t_ps` counts from the start of traffic; all counts since then."""
 
-    t_s: float
+    t_ps: int
     ports: SimulatedCounters
     flows: FlowReadings
     subflows: SubflowReadings
+
+
+@dataclass(eq=False)
+class Recording:
+    """Everything read: the ends of the window, and what was sampled at which ps.
+
+    `goodput` (bytes delivered of each flow) and `links` (bytes sent by each port) are of the instants
+    `times`; `queues` are ports and packets of those that are not empty; `sockets` and `pings` (ps out, ps
+    there and back) are of every subflow.
+    """
+
+    ends: list[Reading] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    goodput: list[npt.NDArray[np.uint64]] = field(default_factory=list)
+    links: list[npt.NDArray[np.uint64]] = field(default_factory=list)
+    queues: list[tuple[int, npt.NDArray[np.uint32], npt.NDArray[np.uint32]]] = field(default_factory=list)
+    sockets: list[tuple[int, SubflowReadings]] = field(default_factory=list)
+    pings: list[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]] = field(default_factory=list)
+
+    @property
+    def opened(self) -> Reading:
+        return self.ends[0]
+
+    @property
+    def closed(self) -> Reading:
+        return self.ends[1]
+
+
+def record(
+    simulation: Simulated, spec: RunSpec, topology: Topology, subflows: int, observer: Observer
+) -> Recording:
+    """Run the whole point, from the start of traffic to the end of the window."""
+    recording, run_until = Recording(), _sliced(simulation, Timeline(simulation, spec, topology))
+    opens, ends = _ps(spec.warmup_s), _ps(spec.warmup_s + spec.seconds)
+    looks = _looks(simulation, spec, len(topology.links) * 2, subflows, recording, observer)
+    instants = {t_ps for times, _ in looks for t_ps in times}
+    observer.phase("warm-up", 0.0)
+    for t_ps in sorted({*instants, opens, ends}):
+        run_until(t_ps)
+        for times, look in looks:
+            if t_ps in times:
+                look(t_ps)
+        if t_ps in {opens, ends}:
+            recording.ends.append(_read(simulation, t_ps))
+        if t_ps == opens:
+            simulation.restart_max_queues()
+            observer.phase("measure", 0.0)
+    return recording
+
+
+def _read(simulation: Simulated, t_ps: int) -> Reading:
+    return Reading(t_ps, simulation.ports(), simulation.flows(), simulation.subflows())
+
+
+Look = tuple[Collection[int], Callable[[int], None]]
+"""At which instants, and what to do there."""
+
+
+def _looks(
+    simulation: Simulated,
+    spec: RunSpec,
+    ports: int,
+    subflows: int,
+    recording: Recording,
+    observer: Observer,
+) -> list[Look]:
+    """What is looked at when; in the warm-up too but for queues and pings."""
+
+    def traffic(t_ps: int) -> None:
+        recording.times.append(t_ps)
+        recording.goodput.append(simulation.flows()["delivered_bytes"])
+        recording.links.append(simulation.ports()["tx_bytes"])
+
+    def queues(t_ps: int) -> None:
+        lengths = simulation.queues()
+        busy = np.flatnonzero(lengths).astype(np.uint32)
+        recording.queues.append((t_ps, busy, lengths[busy]))
+
+    def sockets(t_ps: int) -> None:
+        recording.sockets.append((t_ps, simulation.subflows()))
+
+    def pings(t_ps: int) -> None:
+        recording.pings.append((t_ps, *simulation.path_delays(PING_BYTES, t_ps)))
+
+    whole, window = (-spec.warmup_s, spec.seconds), (0.0, spec.seconds)
+    every = functools.partial(_every, spec, observer)
+    sampling = spec.sampling
+    ping_ms = 0 if per_packet(spec.routing) else sampling.pings_ms
+    second = every("links", min(SAMPLE_S, spec.seconds) * 1000, ports, *whole)
+    return [
+        ({0, *second, _ps(spec.warmup_s + spec.seconds)}, traffic),
+        (every("queues", sampling.queues_ms, ports, *window), queues),
+        (every("sockets", sampling.sockets_ms, subflows, *whole), sockets),
+        (every("pings", ping_ms, subflows, *window), pings),
+    ]
+
+
+def _every(
+    spec: RunSpec, observer: Observer, what: str, interval_ms: float, rows: int, first_s: float, last_s: float
+) -> frozenset[int]:
+    """Instants in ps from the start of traffic, multiples of the interval from the opening of the window;
+    every second, third, ... where all would be too many rows."""
+    if not interval_ms:
+        return frozenset()
+    step_ps = round(interval_ms * PS_PER_MS)
+    span_ps = _ps(last_s - first_s)
+    wider = max(1, math.ceil(rows * (span_ps // step_ps + 1) / MOST_ROWS))
+    if wider > 1:
+        observer.note(
+            f"{what} are sampled every {wider * interval_ms:g} ms: every {interval_ms:g} ms would be more "
+            f"than {MOST_ROWS / 1e6:g} million rows"
+        )
+    step_ps *= wider
+    opens = _ps(spec.warmup_s)
+    first = math.ceil(_ps(first_s) / step_ps)
+    return frozenset(opens + n * step_ps for n in range(first, _ps(last_s) // step_ps + 1))
+
+
+def _sliced(simulation: Simulated, timeline: Timeline) -> Callable[[int], None]:
+    """`run_until` in slices of about SLICE_HOPS, between which Python hears signals. How long they are
+    follows from the simulation alone, and changes nothing in it."""
+    now_ps, slice_ps = 0, FIRST_SLICE_PS
+
+    def run_until(limit_ps: int) -> None:
+        nonlocal now_ps, slice_ps
+        while now_ps < limit_ps:
+            before = simulation.hops()
+            now_ps = min(limit_ps, now_ps + slice_ps)
+            timeline.run_until(now_ps)
+            hops = simulation.hops() - before
+            if hops > SLICE_HOPS:
+                slice_ps = max(LEAST_SLICE_PS, slice_ps // 2)
+            elif hops < SLICE_HOPS // 4 and now_ps < limit_ps:
+                slice_ps *= 2
+
+    return run_until
+
+
+def _ps(seconds: float) -> int:
+    return round(seconds * PS_PER_S)

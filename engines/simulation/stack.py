@@ -20,9 +20,10 @@ NO_WAITING = 2**32 - 1
 PS_PER_MS = 1000 * PS_PER_US
 PS_PER_S = 1000 * PS_PER_MS
 TCP = 6
+CHOICES = {"acks": ("routed", "at_once"), "scheduler": ("min_rtt",)}
+"""The words that fields of a StackSpec may have."""
 INITIAL_RTO_PS = PS_PER_S
 MAX_RTO_PS = 120 * PS_PER_S
-ACKS = ("routed", "at_once")
 
 SubflowTuple = tuple[int, int, int, int]
 """Source NIC, destination NIC, hash of the 5-tuple, hash of its reverse."""
@@ -58,8 +59,9 @@ class Stack:
 
 def check_stack(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
     """Raises UsageError for what simulated hosts do not do."""
-    if spec.stack.acks not in ACKS:
-        raise UsageError(f"acks '{spec.stack.acks}': choose {' or '.join(ACKS)}")
+    for name, known in CHOICES.items():
+        if (word := getattr(spec.stack, name)) not in known:
+            raise UsageError(f"{name} '{word}': choose {' or '.join(known)}")
     have = congestion_controls()
     for cc in sorted({flow.cc for flow in flows} - set(have)):
         raise UsageError(f"the simulator has no congestion control '{cc}': choose one of {', '.join(have)}")

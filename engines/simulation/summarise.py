@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from engines.flows import PlannedFlow
 from engines.network_plan import port_names, port_rates_bps
-from engines.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
-from engines.simulation.readings import Reading
+from engines.result import NO_VALUE, FlowRow, PortRow, RunResult, Status, Table
+from engines.simulation.readings import Recording
+from engines.simulation.sample_tables import sample_tables, utilisation_pct
 from engines.simulation.stack import PS_PER_S
 from engines.spec import RunSpec
 from topos.topology import Topology
 
 NEVER_PS = 2**63 - 1
+NO_SPREAD = (NO_VALUE, NO_VALUE)
 
 
 def summarise(
@@ -23,42 +25,54 @@ def summarise(
     topology: Topology,
     flows: Sequence[PlannedFlow],
     ideal_s: Sequence[float],
-    readings: Sequence[Reading],
-    cpu_s: float,
+    recording: Recording,
 ) -> RunResult:
     """The point's result. A simulation keeps up by nature: it is never suspect."""
-    opened = next(reading for reading in readings if reading.t_s >= spec.warmup_s)
-    closed = readings[-1]
-    rows = _flow_rows(spec, flows, ideal_s, opened, closed)
-    hops = closed.ports["hops"] - opened.ports["hops"]
+    opened, closed = recording.opened, recording.closed
+    rates_bps = port_rates_bps(topology, spec.link)
+    samples = sample_tables(spec, flows, rates_bps, recording)
+    rows = _flow_rows(spec, flows, ideal_s, recording, samples)
+    counted = ("dropped", "lost", "hops", "injected", "delivered")
+    dropped, lost, hops, injected, delivered = (
+        closed.ports[name] - opened.ports[name]  # type: ignore[literal-required]
+        for name in counted
+    )
+    timeouts = closed.subflows["timeouts"].sum() - opened.subflows["timeouts"].sum()
     return RunResult(
         status=Status.OK,
         flows=tuple(rows),
-        ports=tuple(_port_rows(spec, topology, opened, closed)),
-        samples=_samples(spec, topology, rows, readings),
+        ports=tuple(_port_rows(spec, topology, rates_bps, recording)),
+        samples=samples,
         metrics={
             "packet_hops": hops,
-            "packet_hops_per_cpu_s": closed.ports["hops"] / cpu_s,
-            "simulation_cpu_s": cpu_s,
-            "drops": closed.ports["dropped"] - opened.ports["dropped"],
-            "lost": closed.ports["lost"] - opened.ports["lost"],
+            "injected": injected,
+            "delivered": delivered,
+            "drops": dropped,
+            "lost": lost,
+            "marked": int((closed.ports["marks"] - opened.ports["marks"]).sum()),
             "retransmits": sum(row.retransmits for row in rows),
+            "timeouts": int(timeouts),
         },
-        provenance={"engine": "simulator"},
     )
 
 
 def _flow_rows(
-    spec: RunSpec, flows: Sequence[PlannedFlow], ideal_s: Sequence[float], opened: Reading, closed: Reading
+    spec: RunSpec,
+    flows: Sequence[PlannedFlow],
+    ideal_s: Sequence[float],
+    recording: Recording,
+    samples: dict[str, Table],
 ) -> list[FlowRow]:
+    opened, closed = recording.opened, recording.closed
     received = (closed.flows["delivered_bytes"] - opened.flows["delivered_bytes"]).tolist()
     resent = (closed.subflows["retransmits"] - opened.subflows["retransmits"]).tolist()
     started = closed.flows["started_ps"].tolist()
     completed = closed.flows["completed_ps"].tolist()
+    srtts = _spreads(samples.get("sockets"), "srtt_ms", len(flows))
+    pings = _spreads(samples.get("pings"), "rtt_ms", len(flows))
     rows, first = [], 0
-    for flow, best_s, bytes_received, start_ps, done_ps in zip(
-        flows, ideal_s, received, started, completed, strict=True
-    ):
+    for number, flow in enumerate(flows):
+        start_ps, done_ps = started[number], completed[number]
         rows.append(
             FlowRow(
                 flow=flow.flow,
@@ -72,56 +86,63 @@ def _flow_rows(
                 subflows_asked=flow.subflows,
                 subflows_joined=flow.subflows,
                 cc=flow.cc,
-                goodput_mbps=bytes_received * 8 / spec.seconds / 1e6,
-                bytes_received=bytes_received,
+                goodput_mbps=received[number] * 8 / spec.seconds / 1e6,
+                bytes_received=received[number],
                 retransmits=sum(resent[first : first + flow.subflows]),
                 up_s=0.0,
+                srtt_ms_mean=srtts[number][0],
+                srtt_ms_std=srtts[number][1],
+                ping_ms_mean=pings[number][0],
+                ping_ms_std=pings[number][1],
+                pings_sent=len(recording.pings) * flow.subflows,
                 completed_s=NO_VALUE if done_ps == NEVER_PS else (done_ps - start_ps) / PS_PER_S,
                 size_bytes=flow.size_bytes,
                 start_s=NO_VALUE if start_ps == NEVER_PS else start_ps / PS_PER_S,
-                ideal_s=best_s,
+                ideal_s=ideal_s[number],
             )
         )
         first += flow.subflows
     return rows
 
 
-def _port_rows(spec: RunSpec, topology: Topology, opened: Reading, closed: Reading) -> list[PortRow]:
-    capacity_bytes = (port_rates_bps(topology, spec.link) / 8 * spec.seconds).tolist()
+def _spreads(table: Table | None, name: str, flows: int) -> list[tuple[float, float]]:
+    """Mean and standard deviation of a column in the window, of each flow; nan where nothing was sampled. An
+    srtt of 0 is none yet."""
+    if table is None:
+        return [NO_SPREAD] * flows
+    chosen = (table["t_s"] >= 0) & (table[name] > 0)
+    flow, value = table["flow"][chosen], table[name][chosen]
+    count = np.bincount(flow, minlength=flows)
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(flow, value, flows) / count
+        deviation = np.sqrt(np.bincount(flow, (value - mean[flow]) ** 2, flows) / count)
+    return list(zip(mean.tolist(), deviation.tolist(), strict=True))
+
+
+def _port_rows(
+    spec: RunSpec, topology: Topology, rates_bps: npt.NDArray[np.int64], recording: Recording
+) -> list[PortRow]:
+    opened, closed = recording.opened, recording.closed
+    capacity_bytes = (rates_bps / 8 * spec.seconds).tolist()
     names = ("tx_packets", "tx_bytes", "drops", "losses", "marks")
     packets, sent, drops, losses, marks = (
         (closed.ports[name] - opened.ports[name]).tolist()  # type: ignore[literal-required]
         for name in names
     )
     queue = closed.ports["max_queue_pkts"].tolist()
+    median = _medians_pct(rates_bps, recording).tolist()
     return [
         PortRow(
             port, node, peer, layer, packets[port], sent[port], drops[port], queue[port],
-            100 * sent[port] / capacity_bytes[port], NO_VALUE, losses[port], marks[port],
+            100 * sent[port] / capacity_bytes[port], median[port], losses[port], marks[port],
         )
         for port, (node, peer, layer) in enumerate(port_names(topology))
     ]  # fmt: skip
 
 
-def _samples(
-    spec: RunSpec, topology: Topology, rows: Sequence[FlowRow], readings: Sequence[Reading]
-) -> dict[str, Table]:
-    goodput: list[tuple[float, int, float]] = []
-    links: list[tuple[float, int, float]] = []
-    rates_bps = port_rates_bps(topology, spec.link)
-    for before, after in pairwise(readings):
-        seconds, t_s = after.t_s - before.t_s, round(after.t_s - spec.warmup_s, 6)
-        mbps = (after.flows["delivered_bytes"] - before.flows["delivered_bytes"]) * 8 / seconds / 1e6
-        goodput += [
-            (t_s, row.flow, round(value, 5))
-            for row, value in zip(rows, mbps.tolist(), strict=True)
-            if value or not row.size_bytes
-        ]
-        sent = (after.ports["tx_bytes"] - before.ports["tx_bytes"]).astype(np.int64)
-        used = 100 * sent * 8 / (seconds * rates_bps)
-        links += [(t_s, port, round(float(used[port]), 2)) for port in np.nonzero(sent)[0].tolist()]
-    return {
-        "goodput": Table.from_rows(SAMPLE_COLUMNS["goodput"], goodput),
-        "cpu": Table.from_rows(SAMPLE_COLUMNS["cpu"], []),
-        "links": Table.from_rows(SAMPLE_COLUMNS["links"], links),
-    }
+def _medians_pct(rates_bps: npt.NDArray[np.int64], recording: Recording) -> npt.NDArray[np.float64]:
+    """Of each port, the median utilisation of the intervals that lie in the window."""
+    used = utilisation_pct(rates_bps, recording)
+    within = np.array(recording.times[:-1]) >= recording.opened.t_ps
+    median: npt.NDArray[np.float64] = np.median(used[within], axis=0)
+    return median

@@ -100,6 +100,11 @@ class alignas(64) Port {
     configure(config_);
   }
 
+  // What a packet that came now would take to the far end.
+  [[nodiscard]] Time delay_of(std::uint32_t bytes, Time now) const {
+    return std::max<Time>(0, busy_until_ - now) + transmission_time(bytes) + delay_;
+  }
+
   [[nodiscard]] bool was_cut(const Packet& packet) const { return packet.epoch != epoch_; }
   void count_cut() { ++drops_; }
 

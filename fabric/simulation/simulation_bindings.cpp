@@ -71,6 +71,29 @@ nb::dict port_readings(Simulation& self) {
   return out;
 }
 
+nb::object queue_lengths(Simulation& self) {
+  std::vector<std::uint32_t> queued;
+  for (const Port& port : self.network().ports()) queued.push_back(port.queued_pkts());
+  return to_array(std::move(queued));
+}
+
+// Of each subflow's path and of path and way back: what `size_bytes` that set out now would take, if all queues
+// stood still meanwhile, in ps.
+nb::object path_delays(Simulation& self, std::uint32_t size_bytes, Time now) {
+  std::vector<Time> out;
+  std::vector<Time> round_trip;
+  const auto of = [&](const Path& path) {
+    Time sum = 0;
+    for (const PortId port : path.span()) sum += self.network().ports()[port].delay_of(size_bytes, now);
+    return sum;
+  };
+  for (const Subflow& subflow : self.subflows()) {
+    out.push_back(of(subflow.forward));
+    round_trip.push_back(out.back() + of(subflow.back));
+  }
+  return nb::make_tuple(to_array(std::move(out)), to_array(std::move(round_trip)));
+}
+
 nb::dict flow_readings(const Simulation& self) {
   std::vector<std::uint64_t> delivered;
   std::vector<Time> started;
@@ -136,6 +159,7 @@ std::pair<std::uint32_t, std::uint32_t> path_count(Simulation& self, std::uint32
 }  // namespace
 
 void bind_simulation(nb::module_& module) {
+  module.attr("COMPILER") = __VERSION__;
   nb::class_<Simulation>(module, "Simulation")
       .def(
           "__init__",
@@ -148,7 +172,11 @@ void bind_simulation(nb::module_& module) {
            "port"_a, "up"_a, "now_ps"_a)
       .def("set_port_rate", [](Simulation& self, PortId port, std::int64_t rate) { self.network().set_port_rate(port, rate); },
            "port"_a, "rate_bps"_a)
+      .def("restart_max_queues", [](Simulation& self) { self.network().restart_max_queues(); })
+      .def("hops", [](Simulation& self) { return self.network().totals().hops; })
       .def("ports", port_readings)
+      .def("queues", queue_lengths)
+      .def("path_delays", path_delays, "size_bytes"_a, "now_ps"_a)
       .def("flows", flow_readings)
       .def("subflows", subflow_readings)
       .def("path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.subflows().at(subflow).forward); },

@@ -22,6 +22,7 @@ class Trial:
     """An engine that carries rates up to `most_mbps`; above it is what `overloaded` makes of it."""
 
     name = "trial"
+    parallel = 1
 
     def __init__(self, most_mbps: float, overloaded: Callable[[], RunResult]) -> None:
         self.most_mbps, self.overloaded = most_mbps, overloaded
@@ -32,7 +33,7 @@ class Trial:
     def coupled_cc(self) -> tuple[str, str]:
         return "lia", ""
 
-    def overhead_s(self, spec: RunSpec) -> float:
+    def expected_s(self, spec: RunSpec) -> float:
         del spec
         return 0.0
 

@@ -1,0 +1,64 @@
+"""Where a result comes from: machine and revision. Every field is best known before traffic."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+_TIMEOUT_S = 10
+
+
+def machine() -> dict[str, Any]:
+    """Kernel, CPU, memory and distribution of this machine."""
+    return {
+        "kernel": platform.release(),
+        "architecture": platform.machine(),
+        "distribution": _os_release().get("PRETTY_NAME", "unknown"),
+        "cpu": _field("/proc/cpuinfo", "model name") or platform.processor() or "unknown",
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory_mb": int((_field("/proc/meminfo", "MemTotal") or "0").split()[0]) // 1024,
+        "python": platform.python_version(),
+    }
+
+
+def revision() -> str:
+    """Git revision of this checkout, `+` behind it when files differ; `unknown` outside a checkout."""
+    if shutil.which("git") is None:
+        return "unknown"
+    # The owner of the checkout is often not root: this run only reads it, the index included.
+    git = ["git", "--no-optional-locks", "-c", f"safe.directory={ROOT}", "-C", str(ROOT)]
+    head = output([*git, "rev-parse", "--short=12", "HEAD"])
+    if not head:
+        return "unknown"
+    return head + ("+" if output([*git, "status", "--porcelain", "--untracked-files=no"]) else "")
+
+
+def output(argv: Sequence[str]) -> str:
+    """What a tool says of itself; empty when it fails or hangs."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return ""  # a point is not lost for want of a version number
+    return (done.stdout or done.stderr).strip() if done.returncode == 0 else ""
+
+
+def _field(path: str, name: str) -> str:
+    for line in Path(path).read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return ""
+
+
+def _os_release() -> dict[str, str]:
+    path = Path("/etc/os-release")
+    if not path.exists():
+        return {}
+    pairs = (line.partition("=") for line in path.read_text().splitlines())
+    return {key: value.strip('"') for key, _, value in pairs}

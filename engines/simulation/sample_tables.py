@@ -1,0 +1,141 @@
+"""From what was read of a simulation to the sample tables of engines/result.py. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engines.flows import PlannedFlow
+from engines.result import NO_VALUE, SAMPLE_COLUMNS, Table
+from engines.simulation.readings import Recording
+from engines.simulation.stack import PS_PER_MS, PS_PER_S
+from engines.spec import RunSpec
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+def sample_tables(
+    spec: RunSpec, flows: Sequence[PlannedFlow], rates_bps: Ints, recording: Recording
+) -> dict[str, Table]:
+    """Every table that was asked for; t_s counts from the opening of the window. The CPU is not looked
+    at: it decides nothing."""
+    sampling = spec.sampling
+    owners = _owners(flows)
+    tables = {
+        "goodput": _goodput(flows, recording),
+        "cpu": Table.from_rows(SAMPLE_COLUMNS["cpu"], ()),
+        "links": _links(rates_bps, recording),
+    }
+    if sampling.queues_ms:
+        tables |= _queues(recording)
+    if sampling.sockets_ms:
+        tables["sockets"] = _sockets(spec, recording, *owners)
+    if recording.pings:
+        tables["pings"] = _pings(recording, *owners)
+    return tables
+
+
+def utilisation_pct(rates_bps: Ints, recording: Recording) -> Floats:
+    """Of every port in every interval between instants (intervals x ports), percent of its rate."""
+    sent = _steps(np.array(recording.links))
+    share: Floats = sent * 8 / (_seconds(recording)[:, None] * rates_bps)
+    return 100 * share
+
+
+def _owners(flows: Sequence[PlannedFlow]) -> tuple[Ints, Ints]:
+    """Of every subflow, its flow and its number within that."""
+    counts = [flow.subflows for flow in flows]
+    number = [np.arange(count, dtype=np.int64) for count in counts]
+    return np.repeat(np.arange(len(flows), dtype=np.int64), counts), np.concatenate(number)
+
+
+def _seconds(recording: Recording) -> Floats:
+    seconds: Floats = _steps(np.array(recording.times)) / PS_PER_S
+    return seconds
+
+
+def _steps(counted: npt.NDArray[Any]) -> Ints:
+    """From each instant (row) to the next."""
+    whole = counted.astype(np.int64)
+    steps: Ints = whole[1:] - whole[:-1]
+    return steps
+
+
+def _t_s(recording: Recording, times: Sequence[int]) -> Floats:
+    since_ps = np.array(times, np.int64) - recording.opened.t_ps
+    rounded: Floats = np.round(since_ps / PS_PER_S, 9)
+    return rounded
+
+
+def _goodput(flows: Sequence[PlannedFlow], recording: Recording) -> Table:
+    """Of every flow; of those of given size what is not 0."""
+    mbps = np.round(_steps(np.array(recording.goodput)) * 8 / _seconds(recording)[:, None] / 1e6, 5)
+    endless = np.array([flow.size_bytes == 0 for flow in flows], bool)
+    interval, flow = np.nonzero((mbps != 0) | endless)
+    t_s = _t_s(recording, recording.times[1:])
+    return Table({"t_s": t_s[interval], "flow": flow, "mbps": mbps[interval, flow]})
+
+
+def _links(rates_bps: Ints, recording: Recording) -> Table:
+    used = utilisation_pct(rates_bps, recording)
+    interval, port = np.nonzero(used)
+    t_s = _t_s(recording, recording.times[1:])
+    return Table({"t_s": t_s[interval], "port": port, "utilisation_pct": np.round(used[interval, port], 2)})
+
+
+def _queues(recording: Recording) -> dict[str, Table]:
+    t_s = _t_s(recording, [t_ps for t_ps, _, _ in recording.queues])
+    counts = [len(ports) for _, ports, _ in recording.queues]
+    none = np.zeros(0, np.uint32)
+    ports = np.concatenate([none, *(ports for _, ports, _ in recording.queues)])
+    pkts = np.concatenate([none, *(pkts for _, _, pkts in recording.queues)])
+    return {
+        "queues": Table(
+            {"t_s": np.repeat(t_s, counts), "port": ports.astype(np.int64), "pkts": pkts.astype(np.int64)}
+        ),
+        "queue_times": Table({"t_s": t_s}),
+    }
+
+
+def _sockets(spec: RunSpec, recording: Recording, flow: Ints, subflow: Ints) -> Table:
+    looks = recording.sockets
+
+    def column(name: str) -> npt.NDArray[np.generic]:
+        return np.concatenate([look[name] for _, look in looks])  # type: ignore[literal-required]
+
+    rows = len(looks) * len(flow)
+    acked = column("acked_pkts").astype(np.int64)
+    return Table(
+        {
+            "t_s": np.repeat(_t_s(recording, [t_ps for t_ps, _ in looks]), len(flow)),
+            "flow": np.tile(flow, len(looks)),
+            "subflow": np.tile(subflow, len(looks)),
+            "cwnd_pkts": np.round(column("window_pkts").astype(np.float64), 3),
+            "srtt_ms": np.round(column("srtt_ps").astype(np.int64) / PS_PER_MS, 6),
+            "rttvar_ms": np.round(column("rttvar_ps").astype(np.int64) / PS_PER_MS, 6),
+            "retransmits": column("retransmits").astype(np.int64),
+            "bytes_acked": acked * spec.stack.payload_bytes,
+            "unacked_pkts": column("unacked_pkts").astype(np.int64),
+            # Data is bound to a subflow when it is sent, and not before.
+            "notsent_bytes": np.zeros(rows, np.int64),
+            "busy_ms": np.full(rows, NO_VALUE),
+            "rwnd_limited_ms": np.full(rows, NO_VALUE),
+        }
+    )
+
+
+def _pings(recording: Recording, flow: Ints, subflow: Ints) -> Table:
+    looks = recording.pings
+    return Table(
+        {
+            "t_s": np.repeat(_t_s(recording, [t_ps for t_ps, _, _ in looks]), len(flow)),
+            "flow": np.tile(flow, len(looks)),
+            "subflow": np.tile(subflow, len(looks)),
+            "rtt_ms": np.round(np.concatenate([back for _, _, back in looks]) / PS_PER_MS, 6),
+            "out_ms": np.round(np.concatenate([out for _, out, _ in looks]) / PS_PER_MS, 6),
+        }
+    )
