@@ -19,7 +19,7 @@ from engines.emulation.inside import Inside
 from engines.engine import Silent
 from engines.result import Status
 from engines.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec
-from experiments import sweep
+from experiments.point import attempt
 from experiments.store import Store
 from tests.emulation.leftovers import snapshot, wait_until_gone
 
@@ -86,7 +86,7 @@ def _one(
     spec = spec_of(number, request)
     began = time.monotonic()
     with where.writing(spec) as writer:
-        result = sweep.attempt(engine, spec, Silent(), writer.raw)
+        result = attempt(engine, spec, Silent(), writer.raw)
         stored = writer.commit(result, 16, time.monotonic() - began)
     took_s = time.monotonic() - began
     status, reasons = stored.status.value, list(stored.reasons)

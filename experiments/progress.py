@@ -5,6 +5,7 @@ JSON lines are alone on their stream; the human text then goes to the other one.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -128,11 +129,13 @@ class RichProgress:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live: Live | None = None
-        self._job: Job | None = None
+        self._running: dict[str, tuple[Job, float]] = {}
+        """By the job's name, with when it began."""
         self._place = Place(0, 0, 0.0)
+        self._told = time.monotonic()
         self._phase = ""
         self._phase_s = 0.0
-        self._phase_began = self._began = time.monotonic()
+        self._phase_began = time.monotonic()
         self._done_s = self._total_s = 0.0
 
     def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
@@ -143,8 +146,8 @@ class RichProgress:
             self._live.start()
 
     def start(self, job: Job, place: Place) -> None:
-        self._job, self._place, self._phase = job, place, ""
-        self._began = time.monotonic()
+        self._place, self._phase, self._told = place, "", time.monotonic()
+        self._running[job.name] = job, self._told
 
     def phase(self, name: str, seconds: float) -> None:
         self._phase, self._phase_s, self._phase_began = name, seconds, time.monotonic()
@@ -153,9 +156,12 @@ class RichProgress:
         self._console.print(f"  note: {text}", highlight=False, markup=False)
 
     def finish(self, judged: summary.Judged, place: Place) -> None:
-        if self._job is not None:
-            self._done_s += self._job.expected_s
-        self._job, self._place = None, place
+        job, _ = self._running.pop(judged.point.name, (None, 0.0))
+        self._done_s += job.expected_s if job else 0.0
+        self._place, self._told = (
+            dataclasses.replace(place, index=max(place.index, self._place.index)),
+            time.monotonic(),
+        )
         colour = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}[judged.status]
         self._console.print(
             f"[{place.index}/{place.total}] {label(judged.spec)}: {verdict(judged)}",
@@ -172,15 +178,17 @@ class RichProgress:
     def __rich__(self) -> Table:
         """The live line as of now; rich asks for it four times a second."""
         now = time.monotonic()
-        current_s = now - self._began if self._job else 0.0
-        expected_s = self._job.expected_s if self._job else 0.0
+        done_s = sum(min(now - began, job.expected_s) for job, began in self._running.values())
         line = Table.grid(padding=(0, 1))
-        bar = ProgressBar(max(self._total_s, 1e-9), self._done_s + min(current_s, expected_s), width=10)
+        bar = ProgressBar(max(self._total_s, 1e-9), self._done_s + done_s, width=10)
         phase = f"{self._phase} {duration(now - self._phase_began)}" if self._phase else ""
         if self._phase_s:
             phase += f" of {duration(self._phase_s)}"
-        what = _live_label(self._job.spec) if self._job else ""
-        left = duration(self._place.eta_s - min(current_s, expected_s))
+        latest = next(reversed(self._running.values()), None)
+        what = _live_label(latest[0].spec) if latest else ""
+        others = len(self._running) - 1
+        phase = f"and {others} more" if others > 0 else phase
+        left = duration(self._place.eta_s - (now - self._told))
         line.add_row(bar, f"[{self._place.index}/{self._place.total}]", what, phase, f"{left} left")
         return line
 

@@ -265,7 +265,7 @@ def _texts(values: list[Any]) -> tuple[str, ...]:
 
 
 def _check_goodput(point: StoredPoint) -> None:
-    """No finished point was ever stored without (sweep.audited). Raises UnreadableError."""
+    """No finished point was ever stored without (point.audited). Raises UnreadableError."""
     for flow in point.flows if point.status is not Status.FAILED else ():
         if not flow.goodput_mbps >= 0:
             raise UnreadableError(point.path / FLOWS, f"flow {flow.flow} has no goodput, it was edited")

@@ -1,27 +1,23 @@
-"""The sweep: which points, in which order, for how long; one at a time; what is finished stays finished."""
+"""The sweep: which points, in which order, for how long; as many at a time as the engine bears; what is
+finished stays finished."""
 
 from __future__ import annotations
 
 import dataclasses
-import errno
 import itertools
-import math
-import time
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
-import topos
 from engines.engine import Engine, Observer
-from engines.result import RunResult, Status
+from engines.result import Status
 from engines.spec import RunSpec, TopologySpec
-from experiments import files, store, summary
+from experiments import store, summary
+from experiments.point import Done, Order, carry_out
 from experiments.rate import UNTOLD, RateChoice
 from experiments.reference import reference_of
 from experiments.store import Entry, Store, StoredPoint, point_name
-from fabric.errors import HostUnfitError, RefabricError, StoreError
+from experiments.workers import Noted, Started, Workers
 
 
 @dataclass(frozen=True)
@@ -139,11 +135,6 @@ def remaining_s(pending: Sequence[Job], observed: Sequence[tuple[float, float]])
     return expected * sum(pair[1] for pair in observed) / planned if planned > 0 else expected
 
 
-def hosts_of(spec: RunSpec) -> int:
-    """How many hosts the point's topology has. Raises UsageError on an impossible topology."""
-    return len(topos.build(spec.topology.kind, spec.topology.params).hosts)
-
-
 def run(
     jobs: Sequence[Job], engine: Engine, where: Store, progress: Progress, force: bool = False
 ) -> Outcome:
@@ -174,8 +165,11 @@ class _Sweep:
         interrupted = False
         self.progress.begin(self.jobs, pending)
         try:
-            for index, job in enumerate(pending):
-                self._one(job, index, pending)
+            count = min(self.engine.parallel, len(pending))
+            if count > 1:
+                self._at_once(pending, count)
+            else:
+                self._in_turn(pending)
         except KeyboardInterrupt:
             interrupted = True
             self.store.clean_up()
@@ -195,73 +189,44 @@ class _Sweep:
         if self.stored:
             summary.write(self.store, list(self.stored.values()))
 
-    def _one(self, job: Job, index: int, pending: Sequence[Job]) -> None:
-        place = Place(index + 1, len(pending), remaining_s(pending[index:], self.observed))
-        self.progress.start(job, place)
-        began = time.monotonic()
-        with self.store.writing(job.spec) as writer:
-            result = attempt(self.engine, job.spec, self.progress, writer.raw)
-            elapsed_s = time.monotonic() - began
-            self.observed.append((job.expected_s, elapsed_s))
-            earlier = self.stored.get(job.name)
-            if result.status is Status.FAILED and earlier is not None and earlier.finished:
-                self.failures.append(job.name)
-                self.progress.note(
-                    f"{job.name} failed ({'; '.join(result.reasons)}); its earlier result is kept"
-                )
-            else:
-                provenance = {**result.provenance, "rate_choice": job.rate.how}
-                result = dataclasses.replace(result, provenance=provenance)
-                self.stored[job.name] = writer.commit(result, hosts_of(job.spec), elapsed_s)
+    def _in_turn(self, pending: Sequence[Job]) -> None:
+        for index, job in enumerate(pending):
+            place = Place(index + 1, len(pending), remaining_s(pending[index:], self.observed))
+            self.progress.start(job, place)
+            done = carry_out(self._order(job), self.engine, self.store, self.progress)
+            self._finish(job, done, place, pending[index + 1 :])
+
+    def _at_once(self, pending: Sequence[Job], count: int) -> None:
+        """Several points at a time, each in a process of its own; started in their order."""
+        left = list(pending)
+        jobs = {point_name(job.spec): job for job in pending}
+        places: dict[str, Place] = {}
+        with Workers(count, self.engine, self.store) as workers:
+            for told in workers.run(self._order(job) for job in pending):
+                job = jobs[point_name(told.order.spec)]
+                if isinstance(told, Started):
+                    eta_s = remaining_s(left, self.observed) / count
+                    places[job.name] = Place(len(places) + 1, len(pending), eta_s)
+                    self.progress.start(job, places[job.name])
+                elif isinstance(told, Noted):
+                    self.progress.note(f"{job.name}: {told.text}")
+                else:
+                    left.remove(job)
+                    self._finish(job, told.done, places[job.name], left, count)
+
+    def _order(self, job: Job) -> Order:
+        earlier = self.stored.get(job.name)
+        return Order(job.spec, job.rate.how, earlier is not None and earlier.finished)
+
+    def _finish(self, job: Job, done: Done, place: Place, left: Sequence[Job], count: int = 1) -> None:
+        self.observed.append((job.expected_s, done.elapsed_s))
+        if done.point is None:
+            self.failures.append(job.name)
+            self.progress.note(f"{job.name} failed ({'; '.join(done.reasons)}); its earlier result is kept")
+        else:
+            self.stored[job.name] = done.point
         summary.write(self.store, list(self.stored.values()))
         now = summary.judge(self.stored.values(), self.cpu_bound)
         judged = next(j for j in now if j.point.name == job.name)
-        left_s = remaining_s(pending[index + 1 :], self.observed)
-        self.progress.finish(judged, dataclasses.replace(place, eta_s=left_s))
-
-
-def attempt(engine: Engine, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-    """Run one point; whatever keeps it from having a result is the reason of a failed one.
-
-    Raises HostUnfitError, StoreError, and KeyboardInterrupt: what ends the sweep.
-    """
-    try:
-        return audited(engine.run(spec, observer, raw))
-    except (HostUnfitError, StoreError):
-        raise
-    except RefabricError as error:
-        return RunResult(Status.FAILED, (one_line(str(error)),))
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
-            raise files.store_error(f"writing below {raw}", error) from error
-        return _bug(error, raw)
-    except Exception as error:
-        # A bug costs its own point, not the night's sweep; the traceback is kept with the point.
-        return _bug(error, raw)
-
-
-def _bug(error: Exception, raw: Path) -> RunResult:
-    with files.storing(f"writing {raw / 'traceback.txt'}"):
-        (raw / "traceback.txt").write_text("".join(traceback.format_exception(error)))
-    reason = f"a bug: {type(error).__name__}: {error} (raw/traceback.txt has where)"
-    return RunResult(Status.FAILED, (one_line(reason),))
-
-
-def audited(result: RunResult) -> RunResult:
-    """`result`, failed when it promises numbers it does not have: never a missing bar."""
-    if result.status is Status.FAILED:
-        return (
-            result if result.reasons else dataclasses.replace(result, reasons=("the engine gave no reason",))
-        )
-    lacking = [flow.flow for flow in result.flows if not math.isfinite(flow.goodput_mbps)]
-    if not result.flows or lacking:
-        what = f"flow {lacking[0]} has no goodput" if lacking else "no flow has data"
-        return dataclasses.replace(result, status=Status.FAILED, reasons=(*result.reasons, what))
-    if result.status is Status.SUSPECT and not result.reasons:
-        return dataclasses.replace(result, reasons=("the engine gave no reason",))
-    return result
-
-
-def one_line(text: str) -> str:
-    """`text` on one line."""
-    return " ".join(text.split())
+        eta_s = remaining_s(left, self.observed) / count
+        self.progress.finish(judged, dataclasses.replace(place, eta_s=eta_s))
