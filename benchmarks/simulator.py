@@ -119,23 +119,11 @@ def report(spec: RunSpec, stack: str, runs: int) -> dict[str, Any]:
 @click.option("--seed", default=1, show_default=True)
 @click.option("--runs", default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line on stdout, one for each size.")
-def main(
-    sizes: str, subflows: int, cc: str, stack: str, seconds: float, seed: int, runs: int, as_json: bool
-) -> None:
+def main(sizes: str, runs: int, as_json: bool, **point: Any) -> None:
     """Measure, and print."""
     for k in sizes.split(","):
-        spec = RunSpec(
-            link=LinkSpec(rate_mbps=100.0, delay_us=10.0),
-            topology=TopologySpec("fat_tree", {"k": int(k)}),
-            transport=TransportSpec(subflows, cc),
-            stack=STACKS[stack],
-            engine="simulator",
-            warmup_s=seconds / 2,
-            seconds=seconds / 2,
-            seed=seed,
-        )
         try:
-            found = report(spec, stack, runs)
+            found = report(spec_of(int(k), **point), point["stack"], runs)
         except RefabricError as error:
             click.echo(f"simulator: {error}", err=True)
             sys.exit(error.exit_code)
@@ -144,6 +132,20 @@ def main(
             continue
         for name, value in found.items():
             click.echo(f"{name:22} {value}")
+
+
+def spec_of(k: int, subflows: int, cc: str, stack: str, seconds: float, seed: int) -> RunSpec:
+    """The point; it is measured in the second half of `seconds`."""
+    return RunSpec(
+        link=LinkSpec(rate_mbps=100.0, delay_us=10.0),
+        topology=TopologySpec("fat_tree", {"k": k}),
+        transport=TransportSpec(subflows, cc),
+        stack=STACKS[stack],
+        engine="simulator",
+        warmup_s=seconds / 2,
+        seconds=seconds / 2,
+        seed=seed,
+    )
 
 
 if __name__ == "__main__":

@@ -146,6 +146,14 @@ void bind_virtual(nb::module_& module) {
             self.network().set_port_up(port, up, when_ps);
           },
           "port"_a, "up"_a, "when_ps"_a)
+      .def(
+          "set_port_rate",
+          [](VirtualFabric& self, PortId port, std::int64_t rate_bps, Time when_ps) {
+            self.network().run_until(when_ps, self);
+            self.network().settle(when_ps);
+            self.network().set_port_rate(port, rate_bps);
+          },
+          "port"_a, "rate_bps"_a, "when_ps"_a)
       .def("next_due_ps", [](VirtualFabric& self) { return self.network().next_due(); })
       .def("counters", [](VirtualFabric& self) {
         nb::dict out;
@@ -183,7 +191,7 @@ class NumberedCalendar {
   std::vector<std::pair<Time, std::uint32_t>> pop_until(Time limit) {
     std::vector<std::pair<Time, std::uint32_t>> out;
     while (true) {
-      const PacketId id = calendar_.pop_until(pool_, limit, [](PacketId) {});
+      const PacketId id = calendar_.pop_until(pool_, limit, NoCache{});
       if (id == kNone) return out;
       out.emplace_back(pool_[id].due, pool_[id].owner);
       pool_.release(id);
@@ -194,6 +202,11 @@ class NumberedCalendar {
   [[nodiscard]] std::size_t size() const { return calendar_.size(); }
 
  private:
+  struct NoCache {
+    void far(PacketId) const {}
+    void near(PacketId) const {}
+  };
+
   PacketPool pool_;
   Calendar calendar_;
 };

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/huge_pages.hpp"
 #include "core/packet.hpp"
 #include "core/units.hpp"
 
@@ -40,15 +41,14 @@ class Calendar {
   }
 
   // Takes the earliest event due at or before `limit`, kNone where there is none. `limit` must not decrease
-  // between calls. `expecting(id)` is told of events some time before they leave.
-  template <class Expecting>
-  PacketId pop_until(PacketPool& pool, Time limit, Expecting expecting) {
-    while (cursor_ == batch_.size()) {
-      if (!advance(pool, limit >> width_log2_)) return kNone;
-      for (const Entry& entry : batch_) expecting(entry.id);
-    }
+  // between calls. Of events to come `ahead.far(id)` is told first, `ahead.near(id)` just before they leave.
+  template <class Ahead>
+  PacketId pop_until(PacketPool& pool, Time limit, const Ahead& ahead) {
+    if (batch_.size() - cursor_ < kAhead && current_ < limit >> width_log2_) advance(pool, limit >> width_log2_, ahead);
+    if (cursor_ == batch_.size()) return kNone;
     const Entry& entry = batch_[cursor_];
     if (entry.due > limit) return kNone;
+    if (cursor_ + kNear < batch_.size()) ahead.near(batch_[cursor_ + kNear].id);
     ++cursor_;
     --size_;
     return entry.id;
@@ -69,10 +69,12 @@ class Calendar {
   [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
-  // Slots are taken out together until there are this many events: their packets are fetched side by side.
-  static constexpr std::size_t kBatch = 12;
-  // But no more than so many slots, though they be empty: what is then due within them is inserted one by one.
+  // So many events are taken out of their slots ahead of time, and their packets fetched meanwhile.
+  static constexpr std::size_t kAhead = 24;
+  static constexpr std::size_t kNear = 8;
+  // But none from so many slots after the next one to leave: what is then due before it is inserted one by one.
   static constexpr std::int64_t kSpan = 64;
+  static constexpr std::size_t kMostPassed = 512;
 
   struct Entry {
     Time due;
@@ -99,6 +101,7 @@ class Calendar {
   }
 
   void insert_into_batch(const Entry& entry) {
+    if (cursor_ >= kMostPassed) drop_passed();
     const auto begin = batch_.begin() + static_cast<std::ptrdiff_t>(cursor_);
     batch_.insert(std::upper_bound(begin, batch_.end(), entry, earlier), entry);
   }
@@ -121,23 +124,43 @@ class Calendar {
     return -1;
   }
 
-  // Fills the batch from the next slots with events, none later than `last`. False when there are none.
-  bool advance(PacketPool& pool, std::int64_t last) {
-    batch_.clear();
-    cursor_ = 0;
-    std::int64_t end = last;
-    while (batch_.size() < kBatch && current_ < end) {
+  // Fills the batch from the next slots with events, none later than `last`.
+  template <class Ahead>
+  void advance(PacketPool& pool, std::int64_t last, const Ahead& ahead) {
+    if (cursor_ >= kMostPassed) drop_passed();
+    while (batch_.size() - cursor_ < kAhead) {
+      const std::int64_t end = cursor_ == batch_.size() ? last : std::min(last, (batch_[cursor_].due >> width_log2_) + kSpan);
+      if (current_ >= end) return;
       const std::int64_t next = next_occupied();
       const std::int64_t far = beyond_.empty() ? std::int64_t{-1} : beyond_.front().due >> width_log2_;
       std::int64_t target = end;
       if (next >= 0) target = std::min(target, next);
       if (far >= 0) target = std::min(target, far);
+      if (target / 64 != current_ / 64) read_ahead(pool, target);
       current_ = target;
       if (!beyond_.empty()) pull_in(pool);
+      const std::size_t first = batch_.size();
       take_current(pool);
-      if (end == last && !batch_.empty()) end = std::min(last, current_ + kSpan);
+      for (std::size_t i = first; i < batch_.size(); ++i) ahead.far(batch_[i].id);
     }
-    return !batch_.empty();
+  }
+
+  void drop_passed() {
+    batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(cursor_));
+    cursor_ = 0;
+  }
+
+  // Before 64 slots are gone through, the packets of the next 64 are fetched, and the second ones of these.
+  void read_ahead(PacketPool& pool, std::int64_t slot) const {
+    const std::size_t word = index(slot) / 64;
+    const std::size_t next = (word + 1) & (occupied_.size() - 1);
+    for (std::uint64_t bits = occupied_[next]; bits != 0; bits &= bits - 1) {
+      __builtin_prefetch(&pool[slots_[next * 64 + static_cast<std::size_t>(std::countr_zero(bits))]], 1);
+    }
+    for (std::uint64_t bits = occupied_[word]; bits != 0; bits &= bits - 1) {
+      const PacketId second = pool[slots_[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))]].next_in_slot;
+      if (second != kNone) __builtin_prefetch(&pool[second], 1);
+    }
   }
 
   // A slot's list has its last event first.
@@ -177,7 +200,7 @@ class Calendar {
   }
 
   int width_log2_;
-  std::vector<PacketId> slots_;
+  std::vector<PacketId, HugePages<PacketId>> slots_;
   std::vector<std::uint64_t> occupied_;
   std::vector<Far> beyond_;
   std::vector<Entry> batch_;  // of all slots up to the current one, in order

@@ -5,6 +5,7 @@
 //     void deliver(PacketId, Time due);            // the last bit reached the host
 //     void dropped(PacketId, PortId, Time when);   // queue full, link cut, lost on the wire, or (kNone) no path
 //     void alarm(PacketId, Time due);              // what `ring_at` asked for
+//     void expect(PacketId);                       // optional: it is to be delivered soon, and in cache
 // and then own the packet (release it, or inject it again). Nothing here knows which clock it is.
 #pragma once
 
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "core/calendar.hpp"
+#include "core/huge_pages.hpp"
 #include "core/packet.hpp"
 #include "core/port.hpp"
 #include "core/random.hpp"
@@ -42,6 +44,8 @@ struct Totals {
 
 class Network {
  public:
+  using Ports = std::vector<Port, HugePages<Port>>;
+
   explicit Network(NetworkConfig config)
       : pool_(checked(config).max_packets), calendar_(calendar_for(config.ports)),
         router_(std::move(config.nics), config.far_nodes, std::move(config.table), config.policy, config.seed) {
@@ -74,12 +78,9 @@ class Network {
   // Carries out everything due up to and including `limit`, in order.
   template <class Hosts>
   void run_until(Time limit, Hosts& hosts) {
-    const auto expecting = [this](PacketId id) {
-      const Packet& packet = pool_[id];
-      if (packet.kind == Kind::packet && !packet.on_last_hop()) ports_[packet.ports[packet.hop + 1U]].prefetch();
-    };
-    for (PacketId id = calendar_.pop_until(pool_, limit, expecting); id != kNone;
-         id = calendar_.pop_until(pool_, limit, expecting)) {
+    const Ahead<Hosts> ahead{*this, hosts};
+    for (PacketId id = calendar_.pop_until(pool_, limit, ahead); id != kNone;
+         id = calendar_.pop_until(pool_, limit, ahead)) {
       if (pool_[id].kind == Kind::packet) [[likely]] {
         arrive(id, hosts);
       } else {
@@ -103,14 +104,37 @@ class Network {
   }
 
   [[nodiscard]] Time next_due() const { return calendar_.next_due(pool_); }
-  [[nodiscard]] const std::vector<Port>& ports() const { return ports_; }
+  [[nodiscard]] const Ports& ports() const { return ports_; }
   [[nodiscard]] Port& port(PortId id) { return ports_[id]; }
   [[nodiscard]] const Totals& totals() const { return totals_; }
   [[nodiscard]] const Router& router() const { return router_; }
   [[nodiscard]] Router& router() { return router_; }
   PacketPool& pool() { return pool_; }
+  [[nodiscard]] const PacketPool& pool() const { return pool_; }
+  void prefer_huge_pages() { pool_.prefer_huge_pages(); }
 
  private:
+  // Brings what an event will need into the cache.
+  template <class Hosts>
+  struct Ahead {
+    Network& network;
+    Hosts& hosts;
+
+    void far(PacketId id) const {
+      const Packet& packet = network.pool_[id];
+      if (packet.kind != Kind::packet) return;
+      if (!packet.on_last_hop()) {
+        network.ports_[packet.ports[packet.hop + 1U]].prefetch();
+      } else if constexpr (requires { hosts.expect(id); }) {
+        hosts.expect(id);
+      }
+    }
+    void near(PacketId id) const {
+      const Packet& packet = network.pool_[id];
+      if (packet.kind == Kind::packet && !packet.on_last_hop()) network.ports_[packet.ports[packet.hop + 1U]].prefetch_queue();
+    }
+  };
+
   template <class Hosts>
   void arrive(PacketId id, Hosts& hosts) {
     Packet& packet = pool_[id];
@@ -178,7 +202,7 @@ class Network {
       longest = std::max(longest, (most + 1) * (1500 * 8 * kSecond / port.rate_bps) + port.delay);
       packets += most;
     }
-    const int slots_log2 = std::clamp(static_cast<int>(std::bit_width(packets)), 10, 20);
+    const int slots_log2 = std::clamp(static_cast<int>(std::bit_width(packets)), 10, 22);
     const auto slot = static_cast<std::uint64_t>(longest) >> slots_log2;
     return Calendar(static_cast<int>(std::bit_width(slot)), slots_log2);
   }
@@ -187,7 +211,7 @@ class Network {
   Calendar calendar_;
   Router router_;
   bool watch_wires_ = false;  // some link may lose packets, or was cut
-  std::vector<Port> ports_;
+  Ports ports_;
   Totals totals_;
 };
 

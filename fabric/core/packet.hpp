@@ -77,6 +77,7 @@ class PacketPool {
     return used_ < packets_.capacity() ? static_cast<PacketId>(used_++) : kNone;
   }
   void release(PacketId id) { free_.push_back(id); }
+  void prefer_huge_pages() { packets_.prefer_huge_pages(); }
 
   Packet& operator[](PacketId id) { return packets_[id]; }
   const Packet& operator[](PacketId id) const { return packets_[id]; }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -35,12 +36,13 @@ struct PortCounters {
   std::uint32_t max_queue_pkts = 0;
 };
 
+// What most hops touch is the first cache line. Of the packets queued only the sizes are kept: they leave one
+// right after the other, so that all departures follow from the first.
 class alignas(64) Port {
  public:
   Port(const PortConfig& config, NodeId far_node, Random random)
       : delay_(config.delay), config_(config), random_(random), far_node_(far_node) {
-    configure(config);
-    grow();
+    configure();
   }
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
@@ -53,16 +55,11 @@ class alignas(64) Port {
   // DCTCP's switches do (Alizadeh et al., SIGCOMM 2010, section 3.1).
   [[nodiscard]] bool enqueue(Packet& packet, Time now) {
     advance(now);
-    if (queued_ >= limit_pkts_ || (special_ && !admits(packet))) [[unlikely]] {
-      ++drops_;
-      return false;
-    }
-    if (queued_ > mask_) [[unlikely]] grow();
-    if (special_) accepted_bytes_ += packet.size_bytes;
-    const Time start = std::max(now, busy_until_);
-    busy_until_ = start + transmission_time(packet.size_bytes);
-    ring_[(departed_ + queued_) & mask_] = {busy_until_, packet.size_bytes};
-    max_queue_ = std::max(max_queue_, ++queued_);
+    if (queued_ >= unusual_from_ && !takes(packet)) [[unlikely]] return false;
+    busy_until_ = std::max(now, busy_until_) + transmission_time(packet.size_bytes);
+    if (queued_ == 0) first_departure_ = busy_until_;
+    sizes_[(departed_ + queued_) & mask()] = packet.size_bytes;
+    ++queued_;
     packet.due = busy_until_ + delay_;
     packet.epoch = epoch_;
     return true;
@@ -70,13 +67,7 @@ class alignas(64) Port {
 
   // Brings queue and counters to `now`: what has departed by then is no longer queued.
   void advance(Time now) {
-    while (queued_ != 0) {
-      const Departure& first = ring_[departed_ & mask_];
-      if (first.at > now) break;
-      tx_bytes_ += first.bytes;
-      ++departed_;
-      --queued_;
-    }
+    while (first_departure_ <= now && queued_ != 0) depart();
   }
 
   // A cut loses what is queued and what is on the wire; the packets find out at their arrival.
@@ -84,20 +75,15 @@ class alignas(64) Port {
     advance(now);
     if (up == up_) return;
     up_ = up;
-    special_ = special_ || !up;
-    if (up) return;
-    ++epoch_;
-    cut_ += queued_;
-    departed_ += queued_;
-    queued_ = 0;
-    accepted_bytes_ = tx_bytes_;
-    busy_until_ = now;
+    if (!up) cut(now);
+    watch_length();
   }
 
   // From now on what arrives is sent at another rate; what is queued keeps its times.
   void set_rate(std::int64_t rate_bps) {
+    write_departures_down();
     config_.rate_bps = rate_bps;
-    configure(config_);
+    configure();
   }
 
   // What a packet that came now would take to the far end.
@@ -116,41 +102,66 @@ class alignas(64) Port {
   }
   [[nodiscard]] bool may_lose() const { return config_.loss_below != 0; }
 
-  void restart_max_queue() { max_queue_ = queued_; }
+  void restart_max_queue() {
+    max_queue_ = queued_;
+    watch_length();
+  }
 
   [[nodiscard]] Time transmission_time(std::uint32_t bytes) const {
     return ps_per_byte_ != 0 ? Time{bytes} * ps_per_byte_ : bytes * kPsBits / config_.rate_bps;
   }
   // When the packet in front has left. There must be one.
-  [[nodiscard]] Time first_departure() const { return ring_[departed_ & mask_].at; }
+  [[nodiscard]] Time first_departure() const { return first_departure_; }
   [[nodiscard]] NodeId far_node() const { return far_node_; }
   [[nodiscard]] std::uint32_t queued_pkts() const { return queued_; }
   [[nodiscard]] std::uint64_t queued_bytes() const {
     std::uint64_t bytes = 0;
-    for (std::uint32_t i = 0; i < queued_; ++i) bytes += ring_[(departed_ + i) & mask_].bytes;
+    for (std::uint32_t i = 0; i < queued_; ++i) bytes += size_of(i);
     return bytes;
   }
   [[nodiscard]] PortCounters counters() const {
     return {departed_ - cut_, tx_bytes_, drops_, losses_, marks_, max_queue_};
   }
   [[nodiscard]] bool is_up() const { return up_; }
+
   void prefetch() const { __builtin_prefetch(this); }
+  // Once the port itself is there: the places in the ring of the first packet to leave and of the next to come.
+  void prefetch_queue() const {
+    __builtin_prefetch(sizes_ + (departed_ & mask()));
+    __builtin_prefetch(sizes_ + ((departed_ + queued_) & mask()), 1);
+  }
 
  private:
   static constexpr Time kPsBits = 8 * kSecond;  // picoseconds a byte takes at 1 bit/s
+  static constexpr std::size_t kLeastRing = 32;
 
-  static constexpr std::uint64_t kLeastRing = 8;
+  [[nodiscard]] std::uint32_t mask() const { return (std::uint32_t{1} << ring_log2_) - 1; }
+  [[nodiscard]] std::uint16_t size_of(std::uint32_t place) const { return sizes_[(departed_ + place) & mask()]; }
+  [[nodiscard]] std::uint32_t room() const { return static_cast<std::uint32_t>(ring_.size()); }
+  [[nodiscard]] std::uint32_t limit_pkts() const { return config_.limit_pkts != 0 ? config_.limit_pkts : kNone; }
 
-  struct Departure {
-    Time at;
-    std::uint32_t bytes;
-  };
+  void configure() {
+    const std::int64_t per_byte = kPsBits / config_.rate_bps;
+    ps_per_byte_ = kPsBits % config_.rate_bps == 0 && per_byte < kNone ? static_cast<std::uint32_t>(per_byte) : 0;
+    watch_length();
+  }
 
-  void configure(const PortConfig& config) {
-    const std::int64_t per_byte = kPsBits / config.rate_bps;
-    ps_per_byte_ = kPsBits % config.rate_bps == 0 && per_byte < kNone ? static_cast<std::uint32_t>(per_byte) : 0;
-    limit_pkts_ = config.limit_pkts != 0 ? config.limit_pkts : kNone;
-    special_ = !up_ || config.limit_bytes != 0 || config.mark_pkts != 0 || config.random_pkts != 0;
+  void watch_length() {
+    const bool always = !up_ || config_.limit_bytes != 0 || config_.mark_pkts != 0 || config_.random_pkts != 0;
+    unusual_from_ = always ? 0 : std::min({limit_pkts(), max_queue_, room()});
+  }
+
+  // Whether the queue takes the packet; if so there is a place for it.
+  [[nodiscard]] bool takes(Packet& packet) {
+    if (queued_ >= limit_pkts() || !admits(packet)) {
+      ++drops_;
+      return false;
+    }
+    if (queued_ == room()) grow();
+    accepted_bytes_ += packet.size_bytes;
+    max_queue_ = std::max(max_queue_, queued_ + 1);
+    watch_length();
+    return true;
   }
 
   // Everything but a limit in packets. Marks what it lets in.
@@ -166,8 +177,8 @@ class alignas(64) Port {
   // effects: Floyd and Jacobson, 1992) then do not lose in step.
   [[nodiscard]] bool unlucky() {
     const std::uint32_t n = config_.random_pkts;
-    if (limit_pkts_ - queued_ > n) return false;
-    return random_.below(n + 1) <= n - (limit_pkts_ - queued_);
+    if (limit_pkts() - queued_ > n) return false;
+    return random_.below(n + 1) <= n - (limit_pkts() - queued_);
   }
 
   void mark(Packet& packet) {
@@ -176,36 +187,72 @@ class alignas(64) Port {
     ++marks_;
   }
 
-  void grow() {
-    const std::uint64_t size = storage_.empty() ? kLeastRing : 2 * storage_.size();
-    std::vector<Departure> wider(size);
-    for (std::uint32_t i = 0; i < queued_; ++i) wider[(departed_ + i) & (size - 1)] = ring_[(departed_ + i) & mask_];
-    storage_ = std::move(wider);
-    ring_ = storage_.data();
-    mask_ = static_cast<std::uint32_t>(size - 1);
+  void depart() {
+    tx_bytes_ += size_of(0);
+    ++departed_;
+    --queued_;
+    if (times_written_) [[unlikely]] {
+      first_departure_ = written_.back();
+      written_.pop_back();
+      times_written_ = !written_.empty();
+    } else {
+      first_departure_ = queued_ == 0 ? kNever : first_departure_ + transmission_time(size_of(0));
+    }
   }
 
-  // One cache line, all that most hops need.
+  void write_departures_down() {
+    std::vector<Time> behind_first;
+    Time at = first_departure_;
+    for (std::uint32_t i = 1; i < queued_; ++i) {
+      at = i <= written_.size() ? written_[written_.size() - i] : at + transmission_time(size_of(i));
+      behind_first.push_back(at);
+    }
+    written_.assign(behind_first.rbegin(), behind_first.rend());
+    times_written_ = !written_.empty();
+  }
+
+  void cut(Time now) {
+    ++epoch_;
+    cut_ += queued_;
+    departed_ += queued_;
+    queued_ = 0;
+    accepted_bytes_ = tx_bytes_;
+    busy_until_ = now;
+    first_departure_ = kNever;
+    written_.clear();
+    times_written_ = false;
+  }
+
+  void grow() {
+    std::vector<std::uint16_t> wider(std::max(kLeastRing, 2 * ring_.size()));
+    for (std::uint32_t i = 0; i < queued_; ++i) wider[(departed_ + i) & (wider.size() - 1)] = size_of(i);
+    ring_ = std::move(wider);
+    sizes_ = ring_.data();
+    ring_log2_ = static_cast<std::uint8_t>(std::countr_zero(ring_.size()));
+  }
+
   Time busy_until_ = 0;
-  Departure* ring_ = nullptr;
+  Time first_departure_ = kNever;
+  std::uint16_t* sizes_ = nullptr;
   std::uint64_t departed_ = 0;
   std::uint64_t tx_bytes_ = 0;
   Time delay_;
   std::uint32_t queued_ = 0;
-  std::uint32_t mask_ = 0;
-  std::uint32_t limit_pkts_ = kNone;
-  std::uint32_t max_queue_ = 0;
-  std::uint32_t ps_per_byte_ = 0;  // 0 where it is not a whole number
+  std::uint32_t unusual_from_ = 0;  // with as many queued the next packet is looked at more closely
+  std::uint32_t ps_per_byte_ = 0;   // 0 where it is not a whole number
   std::uint16_t epoch_ = 0;
-  bool special_ = false;
-  bool up_ = true;
+  std::uint8_t ring_log2_ = 0;
+  bool times_written_ = false;
   // The rest.
-  std::vector<Departure> storage_;
+  std::vector<std::uint16_t> ring_;
+  std::vector<Time> written_;        // departures of queued packets from the second on, the last first
   std::uint64_t cut_ = 0;
   std::uint64_t accepted_bytes_ = 0;  // kept where a limit in bytes needs it
   std::uint64_t drops_ = 0;
   std::uint64_t losses_ = 0;
   std::uint64_t marks_ = 0;
+  std::uint32_t max_queue_ = 0;
+  bool up_ = true;
   PortConfig config_;
   Random random_;
   NodeId far_node_;

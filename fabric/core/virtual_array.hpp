@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/huge_pages.hpp"
+
 namespace fabric {
 
 template <class T>
@@ -37,6 +39,7 @@ class VirtualArray {
 
   T& operator[](std::size_t index) { return data_[index]; }
   const T& operator[](std::size_t index) const { return data_[index]; }
+  void prefer_huge_pages() { fabric::prefer_huge_pages(data_, bytes()); }
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
 
  private:

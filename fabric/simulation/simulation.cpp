@@ -8,6 +8,8 @@ namespace fabric {
 
 Simulation::Simulation(NetworkConfig network, TransportOptions options, const std::vector<FlowConfig>& flows)
     : options_(options), network_(std::move(network)), segments_(network_.pool().capacity()), waiting_(network_.ports().size()) {
+  network_.prefer_huge_pages();
+  segments_.prefer_huge_pages();
   std::size_t count = 0;
   for (const FlowConfig& flow : flows) count += flow.subflows.size();
   connections_.reserve(flows.size());
@@ -190,6 +192,12 @@ void Simulation::deliver(PacketId id, Time due) {
   const Segment ack = segments_[id];
   network_.pool().release(id);
   acknowledged(subflow, ack, due);
+}
+
+void Simulation::expect(PacketId id) const {
+  __builtin_prefetch(&segments_[id]);
+  const auto* subflow = reinterpret_cast<const char*>(&subflows_[network_.pool()[id].owner]);
+  for (std::size_t line = 0; line < sizeof(Subflow); line += 64) __builtin_prefetch(subflow + line);
 }
 
 void Simulation::dropped(PacketId id, PortId /*port*/, Time /*when*/) { network_.pool().release(id); }

@@ -42,6 +42,7 @@ class Simulation {
   void deliver(PacketId id, Time due);
   void dropped(PacketId id, PortId port, Time when);
   void alarm(PacketId id, Time due);
+  void expect(PacketId id) const;
 
   void add(const FlowConfig& flow);
   void plan_starts();

@@ -74,6 +74,38 @@ def test_a_limit_in_bytes_counts_bytes() -> None:
     assert (counters["tx_packets"][0], counters["drops"][0], counters["tx_bytes"][0]) == (3, 1, 2900)
 
 
+def test_what_is_queued_when_the_rate_changes_keeps_its_times() -> None:
+    fabric = VirtualFabric(chain([1_000_000, 1_000_000_000], [0, 0], queue_pkts=3))
+
+    def inject(*times_ps: int) -> None:
+        for when in times_ps:
+            fabric.inject(when, 0, 125, flow(A, B))
+
+    inject(0, 0, 0)  # leave at 1, 2, 3 ms
+    fabric.set_port_rate(0, 2_000_000, 1500 * US)
+    inject(1500 * US)  # at 3.5 ms
+    fabric.set_port_rate(0, 4_000_000, 1500 * US)
+    # A place is free the instant the first has left, not before: at 2, 3, 3.5, 3.75 ms.
+    for free in (2 * MS, 3 * MS, 3500 * US, 3750 * US):
+        inject(free - 1, free)
+    log = fabric.run_until(FOREVER)
+    arrived = [d[2] - 1 * US for d in log if not d[3]]
+    assert arrived == [1 * MS, 2 * MS, 3 * MS, *(at * US for at in (3500, 3750, 4000, 4250, 4500))]
+    assert (fabric.counters()["drops"][0], fabric.counters()["tx_bytes"][0]) == (4, 8 * 125)
+
+
+@pytest.mark.parametrize("queued", [1, 31, 32, 33, 1000])
+def test_a_queue_without_limit_keeps_all_sizes(queued: int) -> None:
+    fabric = VirtualFabric(one_switch(rate_bps=1_000_000, queue_pkts=0))
+    for i in range(queued):
+        fabric.inject(0, 0, 100 + i % 1400, flow(A, B))
+    sizes = sum(100 + i % 1400 for i in range(queued))
+    assert fabric.counters()["max_queue_pkts"][0] == queued
+    last = fabric.run_until(FOREVER)[-1]
+    assert last[2] >= sizes * 8 * US
+    assert fabric.counters()["tx_bytes"][0] == sizes
+
+
 def test_two_senders_share_the_receivers_downlink_in_order_of_arrival() -> None:
     fabric = VirtualFabric(one_switch(hosts=3, rate_bps=1_000_000))
     first = fabric.inject(0, 0, 125, flow(A, C))
