@@ -38,7 +38,6 @@ ABOUT = {
     "simulator": "simulated hosts in virtual time: any rate, the same bytes on every machine; no root",
     "fake": "made-up numbers, for tests of refabric itself",
 }
-SIMULATOR = "simulator"
 VIRTUAL_TIME = frozenset({SIMULATOR})
 """Engines whose clock waits for the machine: its speed is no limit, and says nothing of the results."""
 

@@ -7,15 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engines.agreement import correlation, rank_correlation
+from engines.registry import VIRTUAL_TIME
 from engines.spec import RunSpec, StackSpec
 from experiments.options import ENGINE
 from experiments.reference import is_reference
 from experiments.summary import Judged
 
+STARTS_TOGETHER = "native"
+"""The traffic whose flows all start at once, as simulated ones do."""
+
 
 def alike(spec: RunSpec) -> RunSpec:
-    """The same for specs that differ in the engine alone, and in how simulated hosts are made."""
-    return dataclasses.replace(spec, engine="any", stack=StackSpec())
+    """The same for specs that differ in the engine alone, and in what only one engine has a use for."""
+    traffic = STARTS_TOGETHER if spec.engine in VIRTUAL_TIME else spec.traffic
+    return dataclasses.replace(spec, engine="any", stack=StackSpec(), traffic=traffic)
 
 
 @dataclass(frozen=True)

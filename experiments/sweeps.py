@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from engines.registry import SIMULATOR
 from engines.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
 from experiments.experiment import RateOf
-from experiments.options import SweepOptions
+from experiments.options import TRAFFIC, SweepOptions
 
 Topologies = Callable[[SweepOptions], list[TopologySpec]]
 Points = Callable[[SweepOptions, RateOf], list[RunSpec]]
@@ -55,7 +55,7 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
                 engine=engine,
                 dataplane=options.dataplane,
                 routing=variant.routing or options.routing,
-                traffic=options.traffic,
+                traffic=TRAFFIC[0] if engine == SIMULATOR else options.traffic,
                 warmup_s=float(options.warmup_s),
                 seconds=float(options.seconds),
                 seed=seed,

@@ -117,9 +117,14 @@ def test_json_has_the_points_of_both(results: Path) -> None:
     assert events[-1]["event"] == "done"
 
 
-def test_one_half_can_be_asked_for(results: Path) -> None:
+def test_halves_can_be_asked_for_one_by_one(results: Path) -> None:
     assert refabric("run", results, "--engine", "simulator").exit_code == 0
     assert {spec.engine for spec in stored(results)} == {"simulator"}
+    assert refabric("run", results, "--engine", "mininet").exit_code == 0
+    assert len(across.pairs(judge(load(results / "cross-check")))) == 3
+    whole = refabric("run", results)
+    assert whole.exit_code == 0
+    assert "[1/" not in whole.output
 
 
 @pytest.mark.parametrize("bad", [("--engine", "simulator,ns3"), ("--subflows", "1")])
