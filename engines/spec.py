@@ -98,11 +98,14 @@ class StackSpec:
     """The stacks of simulated hosts; an emulation's are what its kernel makes them.
 
     Bytes on the wire are payload and `header_bytes`, an acknowledgement is `ack_bytes`; windows and buffers
-    are in full segments, `ssthresh`, `send_buffer` and `receive_buffer` 0 for none. `acks` is `routed`
-    (packets that take a path) or `at_once` (no path, no time). MPTCP's options take `mptcp_bytes` of a
-    segment's payload and add `mptcp_ack_bytes` to an acknowledgement; with `ack_gaps` data beyond a gap of
+    are in full segments, `ssthresh`, `send_buffer`, `receive_buffer` (both of a connection) and
+    `subflow_buffer` (what the scheduler `burst` binds to one at most) 0 for none. `acks` is `routed` (packets
+    that take a path) or `at_once` (no path, no time). MPTCP's options take `mptcp_bytes` of a segment's
+    payload and add `mptcp_ack_bytes` to an acknowledgement; with `ack_gaps` data beyond a gap of
     the connection's is acknowledged without delay. Senders wait for room in their host's queue
     (`nic_waits`), or it drops. `replacement` is whether a connection's subflows may be given the same path.
+    `recovery` is `rfc` (RFC 6675, or 6582 without SACK; 6298) or `linux` (with proportional rate reduction,
+    early retransmit, timeouts taken back, and Linux's least timeout); `handshake` sends a SYN before data.
     Flows start within `start_spread_ms` of each other, at random.
     The defaults are Linux's, on Ethernet.
     """
@@ -125,6 +128,9 @@ class StackSpec:
     replacement: bool = True
     send_buffer: int = 0
     receive_buffer: int = 0
+    subflow_buffer: int = 0
+    recovery: str = "rfc"
+    handshake: bool = False
     start_spread_ms: float = 0.0
 
     def __post_init__(self) -> None:

@@ -98,6 +98,15 @@ class FlowReadings(TypedDict):
     completed_ps: npt.NDArray[np.int64]
 
 
+class DatagramReadings(TypedDict):
+    """Of each source of constant rate: packets its host took, packets it refused (its queue was full), and
+    arrivals."""
+
+    sent_pkts: npt.NDArray[np.uint32]
+    refused_pkts: npt.NDArray[np.uint32]
+    received_pkts: npt.NDArray[np.uint32]
+
+
 class SubflowReadings(TypedDict):
     """Of each simulated subflow, connection by connection, at its sender."""
 

@@ -48,6 +48,7 @@ def _check_stack(spec: RunSpec) -> None:
         "ssthresh",
         "send_buffer",
         "receive_buffer",
+        "subflow_buffer",
     ):
         if not getattr(stack, name) >= 0:
             raise UsageError(f"stack {stack_words(stack)}: {name} cannot be negative")

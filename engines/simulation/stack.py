@@ -10,7 +10,7 @@ from controllers.hashing import FiveTuple, flow_hash
 from engines.congestion import CONGESTION_CONTROLS
 from engines.flows import AddressPair, PlannedFlow, subflow_pairs
 from engines.spec import RunSpec, sub_seed
-from fabric._core import congestion_controls
+from fabric._core import congestion_controls, schedulers
 from fabric.errors import UsageError
 from fabric.plan import PS_PER_US
 from topos.topology import Topology
@@ -20,7 +20,7 @@ NO_WAITING = 2**32 - 1
 PS_PER_MS = 1000 * PS_PER_US
 PS_PER_S = 1000 * PS_PER_MS
 TCP = 6
-CHOICES = {"acks": ("routed", "at_once"), "scheduler": ("min_rtt",)}
+CHOICES = {"acks": ("routed", "at_once"), "scheduler": tuple(schedulers()), "recovery": ("rfc", "linux")}
 """The words that fields of a StackSpec may have."""
 INITIAL_RTO_PS = PS_PER_S
 MAX_RTO_PS = 120 * PS_PER_S
@@ -55,6 +55,10 @@ class Stack:
     nic_queue_pkts: int
     send_buffer_pkts: int
     receive_buffer_pkts: int
+    subflow_buffer_pkts: int
+    scheduler: str
+    linux_recovery: bool
+    handshake: bool
 
 
 def check_stack(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
@@ -91,6 +95,10 @@ def stack_of(spec: RunSpec) -> Stack:
         nic_queue_pkts=spec.link.nic_queue_pkts if wanted.nic_waits else NO_WAITING,
         send_buffer_pkts=wanted.send_buffer,
         receive_buffer_pkts=wanted.receive_buffer,
+        subflow_buffer_pkts=wanted.subflow_buffer,
+        scheduler=wanted.scheduler,
+        linux_recovery=wanted.recovery == "linux",
+        handshake=wanted.handshake,
     )
 
 

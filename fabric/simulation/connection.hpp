@@ -11,6 +11,12 @@
 
 namespace fabric {
 
+// Data that a subflow has given up on for now, for another to carry.
+struct Reinjection {
+  Seq dsn;
+  std::uint32_t from;  // subflow
+};
+
 struct Connection {
   std::uint32_t first = 0;  // subflow
   std::uint32_t count = 0;
@@ -27,9 +33,28 @@ struct Connection {
   Seq next = 0;                  // the first segment given to no subflow yet
   Seq una = 0;                   // the first not acknowledged
   Seq window_end = kNone;        // the first the receiver has no room for
-  std::vector<Seq> to_reinject;  // given to a subflow that timed out
+  std::vector<Reinjection> to_reinject;
+  std::size_t reinjected = 0;     // of those
+  bool blocked = false;           // a subflow had room and there was nothing it could be given
+  std::uint32_t last_chosen = 0;  // subflow
+  std::uint32_t burst_left = 0;   // segments it is to be given before another is chosen
   // The receiver.
   Arrivals arrivals;
+
+  // Whether this subflow has data of another's to carry. What has arrived meanwhile is passed over.
+  [[nodiscard]] bool has_reinjection(std::uint32_t subflow) {
+    while (reinjected != to_reinject.size() && static_cast<std::int32_t>(to_reinject[reinjected].dsn - una) < 0) ++reinjected;
+    if (reinjected == to_reinject.size()) {
+      to_reinject.clear();
+      reinjected = 0;
+      return false;
+    }
+    return to_reinject[reinjected].from != subflow;
+  }
+  [[nodiscard]] bool has_new(std::uint32_t send_buffer_pkts) const {
+    if (next == segments || next == window_end) return false;
+    return send_buffer_pkts == 0 || next - una < send_buffer_pkts;
+  }
 
   [[nodiscard]] std::uint64_t delivered_bytes() const {
     const std::uint64_t whole = std::uint64_t{arrivals.next()} * payload_bytes;

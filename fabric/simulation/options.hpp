@@ -6,6 +6,7 @@
 
 #include "core/units.hpp"
 #include "simulation/congestion/congestion.hpp"
+#include "simulation/schedulers/min_rtt.hpp"
 
 namespace fabric {
 
@@ -26,10 +27,14 @@ struct TransportOptions {
   bool ack_at_once = false;  // acknowledgements take no path and no time
   bool reinject = true;
   bool ack_gaps = false;  // data beyond a gap of the connection's is acknowledged at once
+  bool linux_recovery = false;  // more than the RFCs ask for (recovery.cpp)
+  bool handshake = false;       // a SYN is answered before data is sent
+  const Scheduler* scheduler = &kMinRtt;
   std::uint32_t dup_threshold = 3;
   std::uint32_t nic_queue_pkts = 100;     // of a host: senders wait for room, acknowledgements do not
   std::uint32_t send_buffer_pkts = 0;     // of a connection; 0: no limit
   std::uint32_t receive_buffer_pkts = 0;  // of a connection; 0: no limit
+  std::uint32_t subflow_buffer_pkts = 0;  // most a subflow is bound to carry ahead of time; 0: no limit
 };
 
 struct SubflowConfig {
@@ -37,6 +42,14 @@ struct SubflowConfig {
   std::uint32_t destination = 0;
   std::uint32_t hash = 0;  // of its five-tuple
   std::uint32_t back_hash = 0;
+};
+
+// Packets of full size at a constant rate, whatever becomes of them.
+struct DatagramConfig {
+  std::int64_t rate_bps = 0;  // headers included
+  std::uint32_t packets = 0;  // 0: as long as the simulation lasts
+  Time start = 0;
+  SubflowConfig path;
 };
 
 struct FlowConfig {

@@ -8,15 +8,19 @@ void Simulation::received(std::uint32_t number, PacketId id, Time now) {
   Connection& connection = connections_[subflow.connection];
   const Segment segment = segments_[id];
   const bool marked = network_.pool()[id].ecn == Ecn::ce;
-  const bool in_order = segment.seq == receiver.arrivals.next();
+  // What was withheld goes first where marks change, so that the sender can tell which were marked.
+  if (receiver.unanswered != 0 && marked != receiver.last_marked) {
+    answer(number, descriptor(), receiver.answer, receiver.last_marked, now);
+  }
+  const bool is_next = segment.seq == receiver.arrivals.next();
+  const bool in_order = is_next && receiver.arrivals.held() == 0;
   const bool fresh = receiver.arrivals.add(segment.seq);
   if (fresh && connection.arrivals.add(segment.dsn) && connection.arrivals.next() == connection.segments &&
       connection.completed == kNever) {
     connection.completed = now;
   }
-  if (options_.sack && receiver.arrivals.held() != 0 && fresh && !in_order) note_block(receiver, segment.seq);
-  const bool calm = in_order && receiver.arrivals.held() == 0 && marked == receiver.last_marked &&
-                    connection.completed == kNever &&
+  if (options_.sack && receiver.arrivals.held() != 0 && fresh && !is_next) note_block(receiver, segment.seq);
+  const bool calm = in_order && marked == receiver.last_marked && connection.completed == kNever &&
                     (!options_.ack_gaps || connection.arrivals.held() == 0);
   if (options_.delayed_ack != 0 && calm && receiver.unanswered == 0) {
     receiver.unanswered = 1;
@@ -25,16 +29,12 @@ void Simulation::received(std::uint32_t number, PacketId id, Time now) {
     set(receiver.delayed, Alarm::delayed_ack, number, now + options_.delayed_ack);
     return;
   }
-  // What was withheld goes first where marks change, so that the sender can tell which were marked.
-  if (receiver.unanswered != 0 && marked != receiver.last_marked) {
-    answer(number, descriptor(), receiver.answer, receiver.last_marked, false, now);
-  }
   receiver.last_marked = marked;
-  answer(number, id, receiver.unanswered != 0 ? receiver.answer : segment, marked, !fresh, now);
+  answer(number, id, receiver.unanswered != 0 ? receiver.answer : segment, marked, now);
 }
 
 // The descriptor is the acknowledgement's from here on.
-void Simulation::answer(std::uint32_t number, PacketId id, const Segment& of, bool marked, bool duplicate, Time now) {
+void Simulation::answer(std::uint32_t number, PacketId id, const Segment& of, bool marked, Time now) {
   Subflow& subflow = subflows_[number];
   Receiver& receiver = subflow.receiver;
   const Connection& connection = connections_[subflow.connection];
@@ -44,9 +44,8 @@ void Simulation::answer(std::uint32_t number, PacketId id, const Segment& of, bo
   ack.seq = receiver.arrivals.next();
   ack.dsn = connection.arrivals.next();
   ack.window_end = options_.receive_buffer_pkts == 0 ? kNone : ack.dsn + options_.receive_buffer_pkts;
-  ack.is_ack = true;
+  ack.carries = Carries::acknowledgement;
   ack.marked = marked;
-  ack.duplicate = duplicate;
   ack.block_count = 0;
   if (options_.sack && receiver.arrivals.held() != 0) {
     ack.blocks = receiver.blocks;

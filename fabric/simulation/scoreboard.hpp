@@ -37,7 +37,7 @@ class Scoreboard {
     Seq seq = resend_from_;
     while ((at(seq).flags & (kLost | kResent)) != kLost) ++seq;
     resend_from_ = seq + 1;
-    at(seq).flags = kLost | kResent;
+    at(seq).flags |= kResent | kEverResent;
     at(seq).order = order;
     ++resent_;
     resent_log_.push_back({seq, order});
@@ -47,27 +47,34 @@ class Scoreboard {
   // Everything below `seq` has arrived. Returns how many of it nobody had heard of before.
   std::uint32_t acknowledge(Seq seq) {
     std::uint32_t fresh = 0;
-    for (; una_ != seq; ++una_) fresh += forget(at(una_)) ? 1 : 0;
+    for (; una_ != seq; ++una_) {
+      const Entry& entry = at(una_);
+      if ((entry.flags & kSacked) == 0) {
+        note_order(una_, entry);
+      } else if (!before(una_, judged_)) {
+        --sacked_ahead_;
+      }
+      fresh += forget(entry) ? 1 : 0;
+    }
     if (before(resend_from_, una_)) resend_from_ = una_;
     if (before(judged_, una_)) judged_ = una_;
     if (before(sacked_end_, una_)) sacked_end_ = una_;
     return fresh;
   }
 
-  // The receiver holds these. Returns how many are news. `reordered` is told how far behind the highest known
-  // each of those was that had not been thought lost.
-  template <class Reordered>
-  std::uint32_t sack(SackBlock block, Reordered reordered) {
+  // The receiver holds these. Returns how many are news.
+  std::uint32_t sack(SackBlock block) {
     std::uint32_t fresh = 0;
     if (before(block.first, una_)) block.first = una_;
     if (before(next_, block.end)) block.end = next_;
     for (Seq seq = block.first; before(seq, block.end); ++seq) {
       Entry& entry = at(seq);
       if ((entry.flags & kSacked) != 0) continue;
-      if (before(seq, sacked_end_) && (entry.flags & kResent) == 0) reordered(sacked_end_ - seq);
+      note_order(seq, entry);
       forget(entry);
       entry.flags = kSacked;
       ++sacked_;
+      if (!before(seq, judged_)) ++sacked_ahead_;
       ++fresh;
     }
     if (before(sacked_end_, block.end)) sacked_end_ = block.end;
@@ -77,9 +84,12 @@ class Scoreboard {
   // Segments with `threshold` sacked ones above them are lost (RFC 6675, section 4, IsLost), and resent ones
   // after which `threshold` transmissions were made before one that arrived.
   void judge(std::uint32_t threshold, std::uint32_t delivered_order) {
-    if (sacked_ >= threshold) {
-      const Seq end = below_sacked(threshold);
-      for (; before(judged_, end); ++judged_) lose(judged_);
+    for (; sacked_ahead_ >= threshold; ++judged_) {
+      if ((at(judged_).flags & kSacked) != 0) {
+        --sacked_ahead_;
+      } else {
+        lose(judged_);
+      }
     }
     while (!resent_log_.empty() && resent_log_[log_head_].order + threshold <= delivered_order) {
       const Resent& resent = resent_log_[log_head_];
@@ -93,33 +103,54 @@ class Scoreboard {
     for (Seq seq = una_; seq != next_; ++seq) {
       Entry& entry = at(seq);
       if ((entry.flags & kSacked) != 0) continue;
-      entry.flags = kLost;
+      entry.flags = static_cast<std::uint8_t>((entry.flags & kKept) | kLost);
     }
     lost_ = outstanding() - sacked_;
     resent_ = 0;
     resend_from_ = una_;
     judged_ = next_;
+    sacked_ahead_ = 0;
     clear_log();
   }
 
-  template <class Each>
-  void each_unacknowledged(Each each) const {
+  // They were only late: nothing that was not sent again counts as lost.
+  void lose_none() {
     for (Seq seq = una_; seq != next_; ++seq) {
-      if ((at(seq).flags & kSacked) == 0) each(at(seq).dsn);
+      Entry& entry = at(seq);
+      if ((entry.flags & (kLost | kResent)) != kLost) continue;
+      entry.flags &= static_cast<std::uint8_t>(~kLost);
+      --lost_;
+    }
+    judged_ = una_;
+    sacked_ahead_ = sacked_;
+  }
+
+  // Of each segment that is not known to have arrived the part of the data, once in its life.
+  template <class Each>
+  void each_to_reinject(Each each) {
+    for (Seq seq = una_; seq != next_; ++seq) {
+      Entry& entry = at(seq);
+      if ((entry.flags & (kSacked | kReinjected)) != 0) continue;
+      entry.flags |= kReinjected;
+      each(entry.dsn);
     }
   }
+
+  // How far behind the highest known a segment arrived that was sent but once; the most since the last call.
+  [[nodiscard]] std::uint32_t take_reordering() { return std::exchange(reordering_, 0); }
 
   // All data has arrived, if not by way of these segments: none is under way, none waits to be sent again.
   void close() {
     una_ = sacked_end_ = judged_ = resend_from_ = next_;
-    sacked_ = lost_ = resent_ = 0;
+    sacked_ = sacked_ahead_ = lost_ = resent_ = 0;
     clear_log();
     resent_log_.shrink_to_fit();
     ring_ = {};
   }
 
  private:
-  static constexpr std::uint8_t kSacked = 1, kLost = 2, kResent = 4;
+  static constexpr std::uint8_t kSacked = 1, kLost = 2, kResent = 4, kEverResent = 8, kReinjected = 16;
+  static constexpr std::uint8_t kKept = kEverResent | kReinjected;  // for life
 
   struct Entry {
     Seq dsn;
@@ -146,7 +177,7 @@ class Scoreboard {
   void lose(Seq seq) {
     Entry& entry = at(seq);
     if ((entry.flags & (kSacked | kLost)) != 0) return;
-    entry.flags = kLost;
+    entry.flags |= kLost;
     ++lost_;
     if (before(seq, resend_from_)) resend_from_ = seq;
   }
@@ -154,16 +185,14 @@ class Scoreboard {
   void lose_again(Seq seq) {
     Entry& entry = at(seq);
     if ((entry.flags & kResent) == 0) return;
-    entry.flags = kLost;
+    entry.flags &= static_cast<std::uint8_t>(~kResent);
     --resent_;
     if (before(seq, resend_from_)) resend_from_ = seq;
   }
 
-  // The number of the segment that has just `threshold` sacked ones from it on. There are as many.
-  [[nodiscard]] Seq below_sacked(std::uint32_t threshold) const {
-    Seq seq = sacked_end_;
-    for (std::uint32_t seen = 0; seen < threshold;) seen += (at(--seq).flags & kSacked) != 0 ? 1 : 0;
-    return seq;
+  void note_order(Seq seq, const Entry& entry) {
+    if (!before(seq, sacked_end_) || (entry.flags & kEverResent) != 0) return;
+    reordering_ = std::max(reordering_, sacked_end_ - seq);
   }
 
   void clear_log() {
@@ -182,6 +211,8 @@ class Scoreboard {
   std::uint32_t sacked_ = 0;
   std::uint32_t lost_ = 0;
   std::uint32_t resent_ = 0;
+  std::uint32_t sacked_ahead_ = 0;  // from `judged_` on
+  std::uint32_t reordering_ = 0;
   Seq sacked_end_ = 0;   // one past the highest sacked
   Seq judged_ = 0;       // all below are sacked or lost, or were so
   Seq resend_from_ = 0;  // none below waits to be sent again

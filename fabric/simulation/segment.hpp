@@ -17,6 +17,8 @@ struct SackBlock {
   Seq end = 0;
 };
 
+enum class Carries : std::uint8_t { data, acknowledgement, syn, syn_acknowledgement, datagram };
+
 struct alignas(64) Segment {
   Time sent = 0;            // an acknowledgement: of the segment it answers (RFC 7323)
   Seq seq = 0;              // an acknowledgement: the first segment the receiver misses
@@ -25,9 +27,8 @@ struct alignas(64) Segment {
   Seq window_end = 0;       // an acknowledgement: the connection's first segment without room (kNone: no limit)
   std::array<SackBlock, 3> blocks{};
   std::uint8_t block_count = 0;
-  bool is_ack = false;
-  bool marked = false;     // an acknowledgement: what it answers had met congestion
-  bool duplicate = false;  // an acknowledgement: what it answers was there already (RFC 2883)
+  Carries carries = Carries::data;
+  bool marked = false;  // an acknowledgement: what it answers had met congestion
 };
 static_assert(sizeof(Segment) == 64);
 

@@ -17,11 +17,26 @@ void Simulation::send_all(std::uint32_t number, Time now) {
   }
 }
 
-bool Simulation::may_send_new(const Connection& connection) const {
-  if (!connection.open) return false;
-  if (!connection.to_reinject.empty()) return true;
-  if (connection.next == connection.segments || connection.next == connection.window_end) return false;
-  return options_.send_buffer_pkts == 0 || connection.next - connection.una < options_.send_buffer_pkts;
+bool Simulation::is_early(const Connection& connection) const {
+  return connection.count > 1 && options_.scheduler->burst_bytes != 0;
+}
+
+bool Simulation::may_send_new(std::uint32_t number, Connection& connection) {
+  if (connection.has_reinjection(number)) return true;
+  SeqQueue& bound = subflows_[number].sender.bound;
+  while (!bound.empty() && before(bound.front(), connection.una)) bound.pop();  // another has carried it
+  if (!bound.empty()) return true;
+  return !is_early(connection) && connection.has_new(options_.send_buffer_pkts);
+}
+
+// The part of the data that goes next by this subflow. There must be one.
+Seq Simulation::take_new(std::uint32_t number, Connection& connection) {
+  if (connection.has_reinjection(number)) return connection.to_reinject[connection.reinjected++].dsn;
+  SeqQueue& bound = subflows_[number].sender.bound;
+  if (bound.empty()) return connection.next++;
+  const Seq dsn = bound.front();
+  bound.pop();
+  return dsn;
 }
 
 // Sends a segment if there is one, the window has room and so has the host's queue. False where not.
@@ -30,36 +45,44 @@ bool Simulation::send_one(std::uint32_t number, Time now) {
   Sender& sender = subflow.sender;
   Connection& connection = connections_[subflow.connection];
   Scoreboard& board = sender.board;
+  if (!connection.open || !sender.established) return false;
   const bool again = options_.sack ? board.something_lost() : before(sender.resend_next, board.next());
-  const std::uint32_t flight = options_.sack ? board.pipe() : again ? sender.resend_next - board.una() : board.outstanding();
-  sender.limited_by_window = flight + 1 > paths_[number].window;
-  if (sender.limited_by_window || (!again && !may_send_new(connection))) return false;
+  sender.limited_by_window = !has_window(number, again);
+  if (sender.limited_by_window) return false;
+  if (!again && !may_send_new(number, connection)) {
+    connection.blocked = true;
+    return false;
+  }
   const PortId nic = subflow.forward.ports[0];
   if (subflow.owns_first_port && is_full(nic, now)) {
     wait_for_nic(number, nic);
     return false;
   }
   const std::uint32_t order = ++sender.transmissions;
+  --sender.reduction.quota;
+  ++sender.reduction.sent;
   if (again) {
     ++sender.retransmits;
     const Seq seq = options_.sack ? board.resend(order) : sender.resend_next++;
-    transmit(number, seq, board.dsn(seq), now);
+    transmit(number, seq, board.dsn(seq), true, now);
     return true;
   }
-  Seq dsn = connection.next;
-  if (connection.to_reinject.empty()) {
-    ++connection.next;
-  } else {
-    dsn = connection.to_reinject.back();
-    connection.to_reinject.pop_back();
-  }
+  const Seq dsn = take_new(number, connection);
   const Seq seq = board.send_new(dsn, order);
   sender.resend_next = board.next();
-  transmit(number, seq, dsn, now);
+  transmit(number, seq, dsn, false, now);
   return true;
 }
 
-void Simulation::transmit(std::uint32_t number, Seq seq, Seq dsn, Time now) {
+bool Simulation::has_window(std::uint32_t number, bool again) const {
+  const Sender& sender = subflows_[number].sender;
+  if (sender.recovery == Recovery::fast && in_proportion()) return sender.reduction.quota > 0;
+  const Scoreboard& board = sender.board;
+  const std::uint32_t flight = options_.sack ? board.pipe() : again ? sender.resend_next - board.una() : board.outstanding();
+  return flight + 1 <= paths_[number].window + sender.inflation;
+}
+
+void Simulation::transmit(std::uint32_t number, Seq seq, Seq dsn, bool again, Time now) {
   Subflow& subflow = subflows_[number];
   const PacketId id = descriptor();
   Segment& segment = segments_[id];
@@ -67,14 +90,16 @@ void Simulation::transmit(std::uint32_t number, Seq seq, Seq dsn, Time now) {
   segment.seq = seq;
   segment.dsn = dsn;
   segment.order = subflow.sender.transmissions;
-  segment.is_ack = false;
+  segment.carries = Carries::data;
   Packet& packet = network_.pool()[id];
   packet.kind = Kind::packet;
   packet.owner = number;
   const Connection& connection = connections_[subflow.connection];
   const std::uint16_t mptcp_bytes = connection.multipath() ? options_.mptcp_bytes : std::uint16_t{0};
   packet.size_bytes = static_cast<std::uint16_t>(options_.header_bytes + mptcp_bytes + connection.payload_of(dsn));
-  packet.ecn = options_.ecn ? Ecn::ect0 : Ecn::not_ect;
+  // What is sent again must not be marked (RFC 3168, section 6.1.5), unless every mark counts.
+  const bool markable = options_.ecn && (!again || connection.control->by_share_of_marks);
+  packet.ecn = markable ? Ecn::ect0 : Ecn::not_ect;
   packet.take(network_.router().per_packet() ? network_.router().path(subflow.source, subflow.destination, 0) : subflow.forward);
   if (subflow.sender.retransmission.at == kNever) restart_timer(number, now);
   network_.inject(id, now, *this);
@@ -128,97 +153,50 @@ void Simulation::acknowledged(std::uint32_t number, const Segment& ack, Time now
   Sender& sender = subflow.sender;
   Connection& connection = connections_[subflow.connection];
   if (!connection.open) return;
+  const bool moved = before(connection.una, ack.dsn) || ack.window_end > connection.window_end;
   if (before(connection.una, ack.dsn)) connection.una = ack.dsn;
-  connection.window_end = options_.receive_buffer_pkts == 0 ? kNone : std::max(connection.window_end, ack.window_end);
-  if (connection.una == connection.segments) {
-    return close(subflow.connection, now);
-  }
-  const Time rtt = std::max<Time>(now - ack.sent, 1);
-  sender.rtt.sample(rtt);
-  sender.rto = std::clamp(sender.rtt.srtt + 4 * sender.rtt.variance, options_.min_rto, options_.max_rto);
-  paths_[number].rtt_s = static_cast<double>(sender.rtt.srtt) * 1e-12;
+  if (options_.receive_buffer_pkts != 0) connection.window_end = std::max(connection.window_end, ack.window_end);
+  if (connection.una == connection.segments) return close(subflow.connection, now);
+  sample_rtt(number, now - ack.sent);
   if (before(sender.delivered_order, ack.order)) sender.delivered_order = ack.order;
   const bool forward = before(sender.board.una(), ack.seq);
-  std::uint32_t fresh = forward ? sender.board.acknowledge(ack.seq) : 0;
+  const std::uint32_t fresh = forward ? sender.board.acknowledge(ack.seq) : 0;
   if (forward) {
     sender.backoff = 0;
     restart_timer(number, now);
+    if (proves_haste(sender, ack)) restore(number);
   }
   if (options_.sack) {
-    by_sack(number, ack, fresh);
+    by_sack(number, ack, fresh, now);
   } else {
     without_sack(number, ack, fresh, now);
   }
+  // Who has just been acknowledged is the only one with room, unless all waited for the connection.
+  if (connection.count > 1 && (is_early(connection) || (moved && connection.blocked))) hand_out(subflow.connection, now);
   send_all(number, now);
 }
 
-void Simulation::by_sack(std::uint32_t number, const Segment& ack, std::uint32_t fresh) {
+// RFC 6298, with a sample an acknowledgement (RFC 7323). Linux adds the least to the smoothed round-trip time
+// where the RFC has the larger of the two (tcp_rtt_estimator, net/ipv4/tcp_input.c).
+void Simulation::sample_rtt(std::uint32_t number, Time rtt) {
   Sender& sender = subflows_[number].sender;
-  // A duplicate acknowledgement says that something may be lost: the window waits until it is known (RFC 5681,
-  // section 3.2), unless packets overtake each other all the time.
-  const bool orderly = fresh != 0 || sender.dup_threshold > options_.dup_threshold;
-  for (std::uint8_t i = 0; i < ack.block_count; ++i) {
-    fresh += sender.board.sack(ack.blocks[i], [](std::uint32_t) {});
-  }
-  heed_marks(number, ack, fresh);
-  sender.board.judge(sender.dup_threshold, sender.delivered_order);
-  if (sender.recovery != Recovery::open && !before(sender.board.una(), sender.recover)) sender.recovery = Recovery::open;
-  if (sender.recovery == Recovery::open && sender.board.something_lost()) {
-    reduce(number);
-    sender.recovery = Recovery::fast;
-  } else if (sender.recovery != Recovery::fast && orderly) {
-    open_window(number, fresh);
-  }
-}
-
-// NewReno (RFC 6582), with the window inflated by what has left the network.
-void Simulation::without_sack(std::uint32_t number, const Segment& ack, std::uint32_t fresh, Time now) {
-  Sender& sender = subflows_[number].sender;
-  PathState& path = paths_[number];
-  heed_marks(number, ack, fresh);
-  if (before(sender.resend_next, sender.board.una())) sender.resend_next = sender.board.una();
-  if (fresh == 0) {
-    if (sender.board.outstanding() == 0 || sender.recovery == Recovery::timeout) return;
-    ++sender.dup_acks;
-    if (sender.recovery == Recovery::fast) {
-      path.window += 1;
-    } else if (sender.dup_acks == sender.dup_threshold && !before(sender.board.una(), sender.recover)) {
-      reduce(number);
-      path.window = sender.ssthresh + sender.dup_threshold;
-      sender.recovery = Recovery::fast;
-      ++sender.transmissions;
-      ++sender.retransmits;
-      transmit(number, sender.board.una(), sender.board.dsn(sender.board.una()), now);
-    }
-    return;
-  }
-  sender.dup_acks = 0;
-  const bool all = !before(sender.board.una(), sender.recover);
-  if (sender.recovery == Recovery::fast && !all) {
-    path.window = std::max(path.window - fresh + 1, 1.0);
-    ++sender.transmissions;
-    ++sender.retransmits;
-    transmit(number, sender.board.una(), sender.board.dsn(sender.board.una()), now);
-    return;
-  }
-  if (sender.recovery == Recovery::fast) {
-    path.window = std::min(sender.ssthresh, sender.board.outstanding() + 1.0);
-    sender.recovery = Recovery::open;
-    return;
-  }
-  // An acknowledgement that closes a gap covers what arrived long ago: it opens the window by one packet after
-  // a timeout, by the two of a delayed acknowledgement else (RFC 5681, section 3.1; RFC 3465, section 2.3).
-  const std::uint32_t most = sender.recovery == Recovery::timeout ? 1 : 2;
-  if (all) sender.recovery = Recovery::open;
-  open_window(number, std::min(fresh, most));
+  sender.rtt.sample(std::max<Time>(rtt, 1));
+  const Time spread = 4 * sender.rtt.variance;
+  const Time rto = options_.linux_recovery ? sender.rtt.srtt + std::max(spread, options_.min_rto)
+                                           : std::max(sender.rtt.srtt + spread, options_.min_rto);
+  sender.rto = std::min(rto, options_.max_rto);
+  paths_[number].rtt_s = static_cast<double>(sender.rtt.srtt) * 1e-12;
 }
 
 void Simulation::open_window(std::uint32_t number, std::uint32_t fresh) {
   Sender& sender = subflows_[number].sender;
   PathState& path = paths_[number];
   path.since_loss += fresh;
-  if (fresh == 0 || !sender.limited_by_window) return;
+  if (fresh == 0) return;
   const bool slow_start = sender.ssthresh == 0 || path.window < sender.ssthresh;
+  // Only a window that was used says something about the path; in slow start half of it will do (RFC 7661).
+  const bool used = sender.limited_by_window || (slow_start && path.window < 2 * (sender.board.outstanding() + fresh));
+  if (!used) return;
   if (slow_start) {
     path.window += fresh;
     if (sender.ssthresh != 0) path.window = std::min(path.window, std::max(sender.ssthresh, path.window - fresh));
@@ -258,46 +236,6 @@ void Simulation::reduce(std::uint32_t number) {
   path.window = sender.ssthresh;
   path.between_loss = path.since_loss;
   path.since_loss = 0;
-  sender.recover = sender.board.next();
-}
-
-void Simulation::timed_out(std::uint32_t number, Time now) {
-  Subflow& subflow = subflows_[number];
-  Sender& sender = subflow.sender;
-  Connection& connection = connections_[subflow.connection];
-  if (!connection.open || sender.board.outstanding() == 0) return;
-  ++sender.timeouts;
-  if (sender.recovery != Recovery::timeout) reduce(number);
-  sender.recovery = Recovery::timeout;
-  sender.recover = sender.board.next();
-  sender.dup_acks = 0;
-  paths_[number].window = 1;
-  sender.backoff = static_cast<std::uint8_t>(std::min(sender.backoff + 1, 16));
-  if (options_.sack) {
-    sender.board.lose_all();
-  } else {
-    sender.resend_next = sender.board.una();
-  }
-  if (options_.reinject && connection.count > 1) {
-    sender.board.each_unacknowledged([&](Seq dsn) {
-      if (!before(dsn, connection.una)) connection.to_reinject.push_back(dsn);
-    });
-  }
-  restart_timer(number, now);
-  send_all(number, now);
-  for (std::uint32_t i = 0; i < connection.count && !connection.to_reinject.empty(); ++i) {
-    if (connection.first + i != number) send_all(connection.first + i, now);
-  }
-}
-
-void Simulation::restart_timer(std::uint32_t number, Time now) {
-  Sender& sender = subflows_[number].sender;
-  if (sender.board.outstanding() == 0) {
-    sender.retransmission.at = kNever;
-    return;
-  }
-  const Time rto = std::min(sender.rto << std::min<int>(sender.backoff, 16), options_.max_rto);
-  set(sender.retransmission, Alarm::retransmission, number, now + rto);
 }
 
 }  // namespace fabric

@@ -6,7 +6,8 @@
 
 namespace fabric {
 
-Simulation::Simulation(NetworkConfig network, TransportOptions options, const std::vector<FlowConfig>& flows)
+Simulation::Simulation(NetworkConfig network, TransportOptions options, const std::vector<FlowConfig>& flows,
+                       const std::vector<DatagramConfig>& datagrams)
     : options_(options), network_(std::move(network)), segments_(network_.pool().capacity()), waiting_(network_.ports().size()) {
   network_.prefer_huge_pages();
   segments_.prefer_huge_pages();
@@ -16,6 +17,7 @@ Simulation::Simulation(NetworkConfig network, TransportOptions options, const st
   subflows_.reserve(count);
   paths_.resize(count);
   for (const FlowConfig& flow : flows) add(flow);
+  for (const DatagramConfig& wanted : datagrams) add(wanted);
   plan_starts();
 }
 
@@ -105,7 +107,9 @@ void Simulation::start(std::uint32_t number, Time now) {
   Connection& connection = connections_[number];
   connection.open = true;
   connection.started = now;
-  for (std::uint32_t i = 0; i < connection.count; ++i) send_all(connection.first + i, now);
+  if (options_.handshake) return connect(connection.first, now);
+  for (std::uint32_t i = 0; i < connection.count; ++i) subflows_[connection.first + i].sender.established = true;
+  hand_out(number, now);
 }
 
 // The sender knows that all has arrived. What is left of the connection is what readings tell.
@@ -118,6 +122,7 @@ void Simulation::close(std::uint32_t number, Time now) {
     Subflow& subflow = subflows_[connection.first + i];
     subflow.sender.retransmission.at = kNever;
     subflow.sender.board.close();
+    subflow.sender.bound = {};
     subflow.receiver.arrivals.release();
   }
   if (connection.then != kNone) ring(Alarm::follow, connection.then, now + connections_[connection.then].start);
@@ -171,6 +176,8 @@ void Simulation::alarm(PacketId id, Time due) {
       return start_due(due);
     case Alarm::follow:
       return start(owner, due);
+    case Alarm::datagram:
+      return emit(owner, due);
     case Alarm::nic:
       return nic_ready(owner, due);
     case Alarm::retransmission:
@@ -179,7 +186,7 @@ void Simulation::alarm(PacketId id, Time due) {
     case Alarm::delayed_ack: {
       Receiver& receiver = subflows_[owner].receiver;
       if (is_due(receiver.delayed, what, id, owner, due) && receiver.unanswered != 0) {
-        answer(owner, descriptor(), receiver.answer, receiver.last_marked, false, due);
+        answer(owner, descriptor(), receiver.answer, receiver.last_marked, due);
       }
       return;
     }
@@ -188,10 +195,19 @@ void Simulation::alarm(PacketId id, Time due) {
 
 void Simulation::deliver(PacketId id, Time due) {
   const std::uint32_t subflow = network_.pool()[id].owner;
-  if (!segments_[id].is_ack) return received(subflow, id, due);
-  const Segment ack = segments_[id];
+  const Segment segment = segments_[id];
+  if (segment.carries == Carries::data) return received(subflow, id, due);
+  if (segment.carries == Carries::syn) return answer_syn(subflow, id, due);
   network_.pool().release(id);
-  acknowledged(subflow, ack, due);
+  switch (segment.carries) {
+    case Carries::syn_acknowledgement:
+      return connected(subflow, segment.sent, due);
+    case Carries::datagram:
+      ++datagrams_[subflow].received;
+      return;
+    default:
+      return acknowledged(subflow, segment, due);
+  }
 }
 
 void Simulation::expect(PacketId id) const {

@@ -7,6 +7,7 @@
 
 #include "core/network.hpp"
 #include "simulation/connection.hpp"
+#include "simulation/datagrams.hpp"
 #include "simulation/options.hpp"
 #include "simulation/subflow.hpp"
 
@@ -14,7 +15,8 @@ namespace fabric {
 
 class Simulation {
  public:
-  Simulation(NetworkConfig network, TransportOptions options, const std::vector<FlowConfig>& flows);
+  Simulation(NetworkConfig network, TransportOptions options, const std::vector<FlowConfig>& flows,
+             const std::vector<DatagramConfig>& datagrams = {});
 
   // Everything up to and including this instant.
   void run_until(Time limit);
@@ -27,12 +29,13 @@ class Simulation {
   [[nodiscard]] const std::vector<Connection>& connections() const { return connections_; }
   [[nodiscard]] const std::vector<Subflow>& subflows() const { return subflows_; }
   [[nodiscard]] const PathState& path(std::uint32_t subflow) const { return paths_[subflow]; }
+  [[nodiscard]] const std::vector<DatagramSource>& datagrams() const { return datagrams_; }
   [[nodiscard]] const TransportOptions& options() const { return options_; }
 
  private:
   friend class Network;
 
-  enum class Alarm : std::uint16_t { start, follow, nic, retransmission, delayed_ack };
+  enum class Alarm : std::uint16_t { start, follow, nic, retransmission, delayed_ack, datagram };
   struct Waiting {  // subflows with something to send and a full queue before them
     std::uint32_t first = kNone;
     std::uint32_t last = kNone;
@@ -45,6 +48,8 @@ class Simulation {
   void expect(PacketId id) const;
 
   void add(const FlowConfig& flow);
+  void add(const DatagramConfig& wanted);
+  void emit(std::uint32_t datagrams, Time now);
   void plan_starts();
   void start_due(Time now);
   void start(std::uint32_t connection, Time now);
@@ -58,25 +63,54 @@ class Simulation {
   // The sender (sender.cpp).
   void send_all(std::uint32_t subflow, Time now);
   [[nodiscard]] bool send_one(std::uint32_t subflow, Time now);
-  [[nodiscard]] bool may_send_new(const Connection& connection) const;
-  void transmit(std::uint32_t subflow, Seq seq, Seq dsn, Time now);
+  [[nodiscard]] bool is_early(const Connection& connection) const;
+  [[nodiscard]] bool may_send_new(std::uint32_t subflow, Connection& connection);
+  [[nodiscard]] Seq take_new(std::uint32_t subflow, Connection& connection);
+  [[nodiscard]] bool has_window(std::uint32_t subflow, bool again) const;
+  void transmit(std::uint32_t subflow, Seq seq, Seq dsn, bool again, Time now);
   void wait_for_nic(std::uint32_t subflow, PortId port);
   void nic_ready(PortId port, Time now);
   void acknowledged(std::uint32_t subflow, const Segment& ack, Time now);
-  void by_sack(std::uint32_t subflow, const Segment& ack, std::uint32_t fresh);
-  void without_sack(std::uint32_t subflow, const Segment& ack, std::uint32_t fresh, Time now);
+  void sample_rtt(std::uint32_t subflow, Time rtt);
   void open_window(std::uint32_t subflow, std::uint32_t fresh);
   void heed_marks(std::uint32_t subflow, const Segment& ack, std::uint32_t fresh);
   void reduce(std::uint32_t subflow);
+
+  // What it does about losses (recovery.cpp).
+  void by_sack(std::uint32_t subflow, const Segment& ack, std::uint32_t fresh, Time now);
+  void without_sack(std::uint32_t subflow, const Segment& ack, std::uint32_t fresh, Time now);
+  void duplicate(std::uint32_t subflow, const Segment& ack, Time now);
+  void resend_first(std::uint32_t subflow, Time now);
+  [[nodiscard]] std::uint32_t threshold(std::uint32_t subflow);
+  static void tolerate(Sender& sender, std::uint32_t reordering);
+  void recover(std::uint32_t subflow, Time now);
+  [[nodiscard]] bool in_proportion() const;
+  static void share_out(Sender& sender, std::uint32_t fresh);
+  void remember(std::uint32_t subflow);
+  [[nodiscard]] bool proves_haste(const Sender& sender, const Segment& ack) const;
+  void restore(std::uint32_t subflow);
   void timed_out(std::uint32_t subflow, Time now);
+  void reinject(std::uint32_t subflow, Time now);
   void restart_timer(std::uint32_t subflow, Time now);
+
+  // Which subflow carries what (handing_out.cpp).
+  void hand_out(std::uint32_t connection, Time now);
+  [[nodiscard]] SubflowView view(std::uint32_t subflow);
+  void bind(Connection& connection);
+
+  // Before data (handshake.cpp).
+  void connect(std::uint32_t subflow, Time now);
+  void connect_again(std::uint32_t subflow, Time now);
+  void answer_syn(std::uint32_t subflow, PacketId id, Time now);
+  void connected(std::uint32_t subflow, Time sent, Time now);
+
   [[nodiscard]] std::span<const PathState> siblings(const Connection& connection) const {
     return {paths_.data() + connection.first, connection.count};
   }
 
   // The receiver (receiver.cpp).
   void received(std::uint32_t subflow, PacketId id, Time now);
-  void answer(std::uint32_t subflow, PacketId id, const Segment& segment, bool marked, bool duplicate, Time now);
+  void answer(std::uint32_t subflow, PacketId id, const Segment& segment, bool marked, Time now);
   void note_block(Receiver& receiver, Seq seq);
 
   TransportOptions options_;
@@ -87,6 +121,8 @@ class Simulation {
   std::size_t started_ = 0;              // of those
   std::vector<Subflow> subflows_;
   std::vector<PathState> paths_;  // of each subflow
+  std::vector<DatagramSource> datagrams_;
+  std::vector<SubflowView> views_;  // of the connection whose data is handed out
   std::vector<Waiting> waiting_;  // at each port
 };
 

@@ -2,6 +2,7 @@
 
 #include "bindings.hpp"
 #include "simulation/congestion/registry.hpp"
+#include "simulation/schedulers/registry.hpp"
 #include "simulation/simulation.hpp"
 
 namespace fabric {
@@ -22,6 +23,18 @@ std::vector<FlowConfig> flows_of(const std::vector<FlowTuple>& flows) {
     for (const auto& [source, destination, hash, back_hash] : subflows) {
       flow.subflows.push_back({source, destination, hash, back_hash});
     }
+  }
+  return out;
+}
+
+// Bits per second, headers included; packets (0: no end), start in ps, path.
+using DatagramTuple = std::tuple<std::int64_t, std::uint32_t, Time, SubflowTuple>;
+
+std::vector<DatagramConfig> datagrams_of(const std::vector<DatagramTuple>& datagrams) {
+  std::vector<DatagramConfig> out;
+  for (const auto& [rate_bps, packets, start, path] : datagrams) {
+    const auto& [source, destination, hash, back_hash] = path;
+    out.push_back({rate_bps, packets, start, {source, destination, hash, back_hash}});
   }
   return out;
 }
@@ -51,6 +64,14 @@ TransportOptions options_of(const nb::object& options) {
   read("nic_queue_pkts", out.nic_queue_pkts);
   read("send_buffer_pkts", out.send_buffer_pkts);
   read("receive_buffer_pkts", out.receive_buffer_pkts);
+  // Of what these leave out the defaults hold.
+  const auto read_if_there = [&](const char* name, auto& field) {
+    if (nb::hasattr(options, name)) read(name, field);
+  };
+  read_if_there("linux_recovery", out.linux_recovery);
+  read_if_there("handshake", out.handshake);
+  read_if_there("subflow_buffer_pkts", out.subflow_buffer_pkts);
+  if (nb::hasattr(options, "scheduler")) out.scheduler = &scheduler(nb::cast<std::string>(options.attr("scheduler")));
   return out;
 }
 
@@ -110,6 +131,22 @@ nb::dict flow_readings(const Simulation& self) {
   return out;
 }
 
+nb::dict datagram_readings(const Simulation& self) {
+  std::vector<std::uint32_t> sent;
+  std::vector<std::uint32_t> refused;
+  std::vector<std::uint32_t> received;
+  for (const DatagramSource& source : self.datagrams()) {
+    sent.push_back(source.emitted - source.refused);
+    refused.push_back(source.refused);
+    received.push_back(source.received);
+  }
+  nb::dict out;
+  out["sent_pkts"] = to_array(std::move(sent));
+  out["refused_pkts"] = to_array(std::move(refused));
+  out["received_pkts"] = to_array(std::move(received));
+  return out;
+}
+
 nb::dict subflow_readings(const Simulation& self) {
   std::vector<double> window;
   std::vector<Time> srtt;
@@ -159,14 +196,20 @@ std::pair<std::uint32_t, std::uint32_t> path_count(Simulation& self, std::uint32
 }  // namespace
 
 void bind_simulation(nb::module_& module) {
+  module.def("schedulers", [] {
+    std::vector<std::string> names;
+    for (const Scheduler* known : kSchedulers) names.emplace_back(known->name);
+    return names;
+  });
   module.attr("COMPILER") = __VERSION__;
   nb::class_<Simulation>(module, "Simulation")
       .def(
           "__init__",
-          [](Simulation* self, const nb::object& plan, const nb::object& options, const std::vector<FlowTuple>& flows) {
-            new (self) Simulation(network_config(plan), options_of(options), flows_of(flows));
+          [](Simulation* self, const nb::object& plan, const nb::object& options, const std::vector<FlowTuple>& flows,
+             const std::vector<DatagramTuple>& datagrams) {
+            new (self) Simulation(network_config(plan), options_of(options), flows_of(flows), datagrams_of(datagrams));
           },
-          "plan"_a, "options"_a, "flows"_a)
+          "plan"_a, "options"_a, "flows"_a, "datagrams"_a = std::vector<DatagramTuple>{})
       .def("run_until", &Simulation::run_until, "limit_ps"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("set_port_up", [](Simulation& self, PortId port, bool up, Time now) { self.network().set_port_up(port, up, now); },
            "port"_a, "up"_a, "now_ps"_a)
@@ -178,6 +221,8 @@ void bind_simulation(nb::module_& module) {
       .def("queues", queue_lengths)
       .def("path_delays", path_delays, "size_bytes"_a, "now_ps"_a)
       .def("flows", flow_readings)
+      .def("datagrams", datagram_readings)
+      .def("descriptors_in_use", [](Simulation& self) { return self.network().pool().in_use(); })
       .def("subflows", subflow_readings)
       .def("path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.subflows().at(subflow).forward); },
            "subflow"_a)

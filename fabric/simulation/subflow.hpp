@@ -7,6 +7,7 @@
 #include "core/packet.hpp"
 #include "simulation/arrivals.hpp"
 #include "simulation/scoreboard.hpp"
+#include "simulation/seq_queue.hpp"
 
 namespace fabric {
 
@@ -37,8 +38,25 @@ struct LazyAlarm {
   PacketId pending = kNone;
 };
 
+// What a sender was before it thought something lost (RFC 3522): if nothing was, it is that again.
+struct Before {
+  bool known = false;
+  double window = 0;
+  double ssthresh = 0;
+  std::uint32_t transmissions = 0;
+};
+
+// Proportional rate reduction (RFC 6937).
+struct Reduction {
+  std::uint32_t flight = 0;  // when it began
+  std::uint32_t delivered = 0;
+  std::uint32_t sent = 0;
+  std::int64_t quota = 0;  // what may be sent now
+};
+
 struct Sender {
   Scoreboard board;
+  SeqQueue bound;  // data it is to carry, not sent yet
   double ssthresh = 0;
   RttEstimate rtt;
   Time rto = 0;
@@ -48,10 +66,15 @@ struct Sender {
   std::uint32_t delivered_order = 0;  // of the latest transmission known to have arrived
   std::uint32_t dup_acks = 0;
   std::uint32_t dup_threshold = 3;
+  std::int32_t inflation = 0;  // without SACK: of the window, by what has left the network
+  Before before_loss;
+  Reduction reduction;
+  double most_held = 0;  // packets; its buffer never shrinks
   Seq resend_next = 0;  // without SACK, after a timeout: what is to be sent again next
   std::uint32_t retransmits = 0;
   std::uint32_t timeouts = 0;
   std::uint8_t backoff = 0;
+  bool established = false;
   Recovery recovery = Recovery::open;
   bool limited_by_window = false;
   bool waiting_for_nic = false;
