@@ -27,6 +27,11 @@ def machine() -> dict[str, Any]:
     }
 
 
+def free_memory_mb() -> float:
+    """MemAvailable of /proc/meminfo."""
+    return int((_field("/proc/meminfo", "MemAvailable") or "0").split()[0]) / 1024
+
+
 def revision() -> str:
     """Git revision of this checkout, `+` behind it when files differ; `unknown` outside a checkout."""
     if shutil.which("git") is None:

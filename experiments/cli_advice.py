@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 import click
 
+from engines.provenance import free_memory_mb
 from experiments import store
 from experiments.advice import Advice, Machine, advise
 from experiments.progress import write_json
@@ -24,7 +25,7 @@ def on(jobs: Sequence[Job], names: Collection[str]) -> list[Advice]:
         return []
     from engines.emulation import here  # noqa: PLC0415
 
-    return advise(bound, Machine(here.capacity(), here.free_memory_mb()))
+    return advise(bound, Machine(here.capacity(), free_memory_mb()))
 
 
 def tell(found: Sequence[Advice], as_json: bool) -> None:

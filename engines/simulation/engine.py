@@ -19,10 +19,11 @@ from engines.engine import Observer
 from engines.flows import PlannedFlow, planned_flows
 from engines.link_events import check_events
 from engines.network_plan import network_plan
-from engines.provenance import machine, revision
+from engines.provenance import free_memory_mb, machine, revision
 from engines.result import RunResult
 from engines.simulation.checks import check_spec
 from engines.simulation.completion import ideal_s
+from engines.simulation.memory import check_memory
 from engines.simulation.paths import check_paths, choose_paths
 from engines.simulation.readings import Recording, record
 from engines.simulation.stack import FlowTuple, Stack, check_stack, flow_tuples, stack_of
@@ -55,7 +56,9 @@ class SimulatorEngine:
         """Raises UsageError for what it does not do."""
         topology = topos.build(spec.topology.kind, spec.topology.params)
         check_spec(spec)
-        check_stack(spec, planned_flows(spec, topology))
+        flows = planned_flows(spec, topology)
+        check_stack(spec, flows)
+        check_memory(spec, topology, flows, free_memory_mb())
         check_paths(spec, topology)
         check_events(spec, topology)
 

@@ -2,6 +2,7 @@
 // paths (controllers/groups.py), and the choice of one member.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
@@ -42,6 +43,7 @@ class ForwardingTable {
   ForwardingTable(std::size_t attachments, std::vector<std::int32_t> fib,
                   std::vector<std::uint32_t> offsets, std::vector<GroupMember> members)
       : attachments_(attachments), fib_(std::move(fib)), offsets_(std::move(offsets)), members_(std::move(members)) {
+    drop_empty_rows();
     if (offsets_.empty() || offsets_.back() != members_.size()) {
       throw std::invalid_argument("forwarding table: group offsets do not cover the members");
     }
@@ -49,7 +51,8 @@ class ForwardingTable {
 
   // Empty when the destination cannot be reached from here.
   [[nodiscard]] std::span<const GroupMember> group(NodeId node, std::uint32_t attach) const {
-    const std::int32_t g = fib_[node * attachments_ + attach];
+    if (rows_[node] == kNone) return {};
+    const std::int32_t g = fib_[rows_[node] * attachments_ + attach];
     if (g < 0) return {};
     const auto first = offsets_[static_cast<std::size_t>(g)];
     const auto last = offsets_[static_cast<std::size_t>(g) + 1];
@@ -64,8 +67,24 @@ class ForwardingTable {
   }
 
  private:
+  // Most nodes are hosts, which forward nothing.
+  void drop_empty_rows() {
+    const std::size_t nodes = attachments_ == 0 ? 0 : fib_.size() / attachments_;
+    std::uint32_t kept = 0;
+    for (std::size_t node = 0; node < nodes; ++node) {
+      const auto row = fib_.begin() + static_cast<std::ptrdiff_t>(node * attachments_);
+      const auto end = row + static_cast<std::ptrdiff_t>(attachments_);
+      const bool empty = std::all_of(row, end, [](std::int32_t group) { return group < 0; });
+      rows_.push_back(empty ? kNone : kept);
+      if (!empty) std::copy(row, end, fib_.begin() + static_cast<std::ptrdiff_t>(kept++ * attachments_));
+    }
+    fib_.resize(kept * attachments_);
+    fib_.shrink_to_fit();
+  }
+
   std::size_t attachments_;
-  std::vector<std::int32_t> fib_;
+  std::vector<std::int32_t> fib_;    // of the nodes that forward
+  std::vector<std::uint32_t> rows_;  // in `fib_`, of each node
   std::vector<std::uint32_t> offsets_;
   std::vector<GroupMember> members_;
 };

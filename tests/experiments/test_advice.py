@@ -15,6 +15,7 @@ from engines.capacity import Capacity, Measured, demand, rate_carried, rounded_d
 from engines.emulation import calibrate, here
 from engines.fake import FakeEngine
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from experiments import cli_advice
 from experiments.advice import Advice, Lesson, Machine, Severity, advise
 from experiments.cli import main
 from experiments.rate import TO_BE_MEASURED, RateChoice, fixed
@@ -192,7 +193,7 @@ class TestCommands:
     @pytest.fixture(autouse=True)
     def machine(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(here, "capacity", lambda: TWO_CORES)
-        monkeypatch.setattr(here, "free_memory_mb", lambda: ROOMY)
+        monkeypatch.setattr(cli_advice, "free_memory_mb", lambda: ROOMY)
 
     def plan(self, tmp_path: Path, *options: str) -> str:
         done = CliRunner().invoke(
