@@ -61,7 +61,8 @@ class FlowRow:
     size_bytes: int = 0
     """Of payload; 0: as much as the run lasts."""
     start_s: float = NO_VALUE
-    """Seconds from the start of traffic, warm-up included, until it started; no value where it did not."""
+    """Seconds from the opening of the measured window (warm-up is negative) until it started; no value where
+    it did not, or where that is not recorded."""
     ideal_s: float = NO_VALUE
     """What `completed_s` would be if the flow had its path to itself and sent at its rate from the start."""
 

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from experiments import beyond, coupled, coupled_sweep, cross_check, cs244, dctcp, one_to_one, subflow_idle
+from experiments import (
+    beyond,
+    coupled,
+    coupled_sweep,
+    cross_check,
+    cs244,
+    dctcp,
+    one_to_one,
+    short_flows,
+    subflow_idle,
+)
 from experiments.experiment import Experiment
 from fabric.errors import UsageError
 
@@ -19,6 +29,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         *coupled.SINGLE,
         coupled.SHIFTED,
         dctcp.EXPERIMENT,
+        short_flows.EXPERIMENT,
         subflow_idle.EXPERIMENT,
         cross_check.EXPERIMENT,
     )

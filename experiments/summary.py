@@ -6,10 +6,12 @@ should believe. A point without a usable reference keeps its raw Mb/s and empty 
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engines import algorithms
+from engines.completion import Completions, completions, percentile
 from engines.congestion import in_force
 from engines.result import Status
 from engines.spec import RunSpec
@@ -24,6 +26,8 @@ COLUMNS = (
     "rate_mbps", "queue_pkts", "seconds", "seed", "status", "reasons", "goodput_mbps_mean", "reference_mbps",
     "goodput_pct_mean", "goodput_pct_min", "goodput_pct_median", "goodput_pct_max", "jain", "cpu_busy_pct",
     "late_p99_us", "retransmits", "drops", "routing", "loss_pct", "ecn_pkts", "write_bytes", "sysctls",
+    "flows_started", "flows_completed", "fct_ms_mean", "fct_ms_median", "fct_ms_p99", "slowdown_mean",
+    "slowdown_p99",
 )  # fmt: skip
 
 
@@ -140,8 +144,17 @@ def record(experiment: str, judged: Judged) -> dict[str, Cell | None]:
         judged.metric("cpu_busy_pct"), judged.metric("late_p99_us"), judged.retransmits, judged.drops,
         spec.routing, 100 * spec.link.loss, spec.link.ecn_pkts, spec.transport.write_bytes,
         " ".join(f"{name}={value}" for name, value in sorted(spec.transport.sysctls.items())),
+        *_completion(completions(judged.point.flows)),
     )  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True))
+
+
+def _completion(of: Completions) -> tuple[Cell | None, ...]:
+    """Columns of points with sized flows; None in those of others, and where none was completed."""
+    counts = (of.started, len(of.completed)) if of.started else (None, None)
+    took, slow = of.took_ms, of.slowdowns
+    times = (statistics.fmean(took), statistics.median(took), percentile(took, 99)) if took else (None,) * 3
+    return *counts, *times, *((statistics.fmean(slow), percentile(slow, 99)) if slow else (None, None))
 
 
 def _text(value: Cell | None) -> str:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engines.algorithms import algorithm
+from engines.completion import completions, told
 from engines.congestion import in_force
 from engines.result import Status
 from engines.spec import RunSpec
@@ -143,6 +144,10 @@ def _print_notes(console: Console, group: Sequence[Judged], known: tuple[publish
             what = f"{name}, seed {judged.spec.seed}"
             text = f"{state(judged)}: {what}: {'; '.join(judged.reasons)}"
             console.print(Text(text), style=COLOURS[judged.status], soft_wrap=True)
+    for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
+        sized = completions(judged.point.flows)
+        if sized.started:
+            console.print(Text(f"{name}, seed {judged.spec.seed}: {told(sized)}"), soft_wrap=True)
     rows = {
         judged.spec.transport.subflows: row for judged in group if (row := _published(judged.spec, known))
     }

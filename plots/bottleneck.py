@@ -14,15 +14,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from engines import algorithms
-from engines.result import PortRow, Status
+from engines.result import PortRow
 from plots import queue_lengths, saving, style
 from plots.data import Level, Panel, PointSummary, file_stems, panels
 from plots.sheet import Sheet, Text
+from plots.transports import by_transport, colour, joined, label
 
 CHART = "bottleneck"
 _HEIGHT_IN = 1.5
@@ -56,7 +55,7 @@ def draw(
     levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
 ) -> list[Path]:
     """One chart for all that differ in congestion control and marking alone, as `registry.Chart.draw`."""
-    alike = _joined(panels(points, expected))
+    alike = joined(panels(points, expected))
     paths: list[Path] = []
     for panel, stem in zip(alike, file_stems(CHART, alike), strict=True):
         with style.look():
@@ -78,42 +77,8 @@ def queue(point: PointSummary) -> Queue | None:
     return Queue(point, switches.ports[column], switches.t_s[measured], switches.pkts[measured, column])
 
 
-def label(point: PointSummary) -> str:
-    """`TCP, drop-tail`, `TCP DCTCP, ECN`."""
-    name = algorithms.transport(point.cc, point.subflows)
-    return f"{name}, {'ECN' if point.ecn_pkts else 'drop-tail'}{' (suspect)' if style.suspect(point) else ''}"
-
-
-def _joined(of: Sequence[Panel]) -> list[Panel]:
-    """Panels that differ in congestion control and marking, made one."""
-    groups: dict[object, list[Panel]] = {}
-    for panel in of:
-        groups.setdefault(dataclasses.replace(panel.setting, cc="", ecn_pkts=0), []).append(panel)
-    joined = []
-    for group in groups.values():
-        ccs = "+".join(sorted({panel.setting.cc for panel in group}, key=algorithms.rank))
-        marks = max(panel.setting.ecn_pkts for panel in group)
-        setting = dataclasses.replace(group[0].setting, cc=ccs, ecn_pkts=marks)
-        points = tuple(point for panel in group for point in panel.points)
-        joined.append(Panel(setting, group[0].subflows, points))
-    return joined
-
-
-def _transports(panel: Panel) -> list[list[PointSummary]]:
-    """The points of each transport, the best first; drop-tail before marks."""
-    groups: dict[tuple[int, int, int, str], list[PointSummary]] = {}
-    for point in panel.points:
-        rank = algorithms.rank(algorithms.algorithm(point.cc, point.subflows))
-        groups.setdefault((rank, point.subflows, point.ecn_pkts, point.cc), []).append(point)
-    order = (Status.OK, Status.SUSPECT, Status.FAILED)
-    return [
-        sorted(groups[key], key=lambda point: (order.index(point.status), point.seed))
-        for key in sorted(groups)
-    ]
-
-
 def _chart(panel: Panel) -> Figure | None:
-    transports = _transports(panel)
+    transports = by_transport(panel)
     queues = [next(filter(None, map(queue, group)), None) for group in transports]
     known = [one for one in queues if one]
     rows = known[:_MOST_CURVES]
@@ -140,14 +105,6 @@ def _chart(panel: Panel) -> Figure | None:
     return sheet.finish(words, handles)
 
 
-def _colour(point: PointSummary) -> str:
-    """The algorithm's; half as strong where plain TCP heeds marks, to stand beside plain TCP without."""
-    name = algorithms.algorithm(point.cc, point.subflows)
-    own = style.algorithm_colour(name)
-    red, green, blue = ((1 + part) / 2 for part in to_rgb(own))
-    return to_hex((red, green, blue)) if point.ecn_pkts and name == algorithms.TCP else own
-
-
 def _over_time(
     axes: Axes, rows: Sequence[Queue], end_s: float, top: float, thresholds: Sequence[int]
 ) -> list[Line2D]:
@@ -160,7 +117,7 @@ def _over_time(
         lines += axes.plot(
             np.repeat(t_s[starts], 2),
             np.column_stack(both).ravel(),
-            color=_colour(row.point),
+            color=colour(row.point),
             linewidth=1.1,
             linestyle=_dash(row),
             label=f"{label(row.point)}: {row.goodput_mbps:.1f} Mb/s",
@@ -180,7 +137,7 @@ def _distribution(axes: Axes, rows: Sequence[Queue], top: int, thresholds: Seque
         axes.plot(
             [0, *range(len(share)), 1.1 * top],
             [0, *share, 100],
-            color=_colour(row.point),
+            color=colour(row.point),
             linewidth=1.6,
             linestyle=_dash(row),
             drawstyle="steps-post",

@@ -108,6 +108,13 @@ CHARTS: dict[str, Chart] = _charts(
         "transport keeps the queue short and never lets it run empty, for then the link idles.",
     ),
     Chart(
+        "fct",
+        "Completion times of sized flows",
+        "Above, a curve tells what share of the flows were done within the time the axis says; below, how much "
+        "longer flows of each size took than alone on their path, on average and the worst in a hundred. A "
+        "good transport keeps short flows near 1 without making long ones wait.",
+    ),
+    Chart(
         "cwnd",
         "Congestion windows over time",
         "Each small chart is one flow, each line in it one subflow's congestion window; rows go from the "

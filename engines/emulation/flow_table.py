@@ -17,7 +17,7 @@ from fabric.errors import RunError
 Floats = npt.NDArray[np.float64]
 
 
-def flow_rows(flows: Sequence[PlannedFlow], readings: Readings) -> list[FlowRow]:
+def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float) -> list[FlowRow]:
     """Goodput over the window at the receiver, retransmits over it at the sender, RTTs in between.
 
     Raises RunError naming a flow that lost its connection.
@@ -61,7 +61,7 @@ def flow_rows(flows: Sequence[PlannedFlow], readings: Readings) -> list[FlowRow]
                 pings_lost=int(lost[i]),
                 completed_s=readings.completed_s[i],
                 size_bytes=flow.size_bytes,
-                start_s=flow.start_s,
+                start_s=flow.start_s - warmup_s,
             )
         )
     return rows

@@ -37,7 +37,7 @@ def summarise(
 ) -> RunResult:
     """The point's result and verdict. Raises RunError when a flow has no number, StalledFlowError when one
     stood still on a machine that kept up."""
-    rows = flow_rows(flows, readings)
+    rows = flow_rows(flows, readings, spec.warmup_s)
     _check_delivery(spec, flows, readings, delivered)
     evidence = _evidence(spec, flows, readings, rows)
     if only_stalled(evidence):

@@ -97,7 +97,7 @@ def _flow_rows(
                 pings_sent=len(recording.pings) * flow.subflows,
                 completed_s=NO_VALUE if done_ps == NEVER_PS else (done_ps - start_ps) / PS_PER_S,
                 size_bytes=flow.size_bytes,
-                start_s=NO_VALUE if start_ps == NEVER_PS else start_ps / PS_PER_S,
+                start_s=NO_VALUE if start_ps == NEVER_PS else start_ps / PS_PER_S - spec.warmup_s,
                 ideal_s=ideal_s[number],
             )
         )

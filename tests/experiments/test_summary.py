@@ -19,7 +19,8 @@ DESIGN_COLUMNS = (
     "experiment,engine,dataplane,topology,k,hosts,workload,transport,subflows,cc,rate_mbps,queue_pkts,"
     "seconds,seed,status,reasons,goodput_mbps_mean,reference_mbps,goodput_pct_mean,goodput_pct_min,"
     "goodput_pct_median,goodput_pct_max,jain,cpu_busy_pct,late_p99_us,retransmits,drops,"
-    "routing,loss_pct,ecn_pkts,write_bytes,sysctls"
+    "routing,loss_pct,ecn_pkts,write_bytes,sysctls,"
+    "flows_started,flows_completed,fct_ms_mean,fct_ms_median,fct_ms_p99,slowdown_mean,slowdown_p99"
 )
 
 
@@ -48,6 +49,8 @@ def test_columns_and_values(store: Store) -> None:
         "goodput_pct_median": "50", "goodput_pct_max": "75", "jain": "0.857143", "cpu_busy_pct": "31.25",
         "late_p99_us": "120", "retransmits": "9", "drops": "7", "routing": "hashed", "loss_pct": "0",
         "ecn_pkts": "0", "write_bytes": "0", "sysctls": "",
+        "flows_started": "", "flows_completed": "", "fct_ms_mean": "", "fct_ms_median": "", "fct_ms_p99": "",
+        "slowdown_mean": "", "slowdown_p99": "",
     }  # fmt: skip
     assert (reference["workload"], reference["goodput_pct_mean"]) == ("reference", "100")
 

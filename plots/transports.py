@@ -1,0 +1,55 @@
+"""Charts of transports that differ in congestion control and marking: one panel of them all, a look each."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from matplotlib.colors import to_hex, to_rgb
+
+from engines import algorithms
+from engines.result import Status
+from plots import style
+from plots.data import Panel, PointSummary
+
+
+def joined(of: Sequence[Panel]) -> list[Panel]:
+    """Panels that differ in congestion control and marking, made one."""
+    groups: dict[object, list[Panel]] = {}
+    for panel in of:
+        groups.setdefault(dataclasses.replace(panel.setting, cc="", ecn_pkts=0), []).append(panel)
+    made = []
+    for group in groups.values():
+        ccs = "+".join(sorted({panel.setting.cc for panel in group}, key=algorithms.rank))
+        marks = max(panel.setting.ecn_pkts for panel in group)
+        setting = dataclasses.replace(group[0].setting, cc=ccs, ecn_pkts=marks)
+        points = tuple(point for panel in group for point in panel.points)
+        made.append(Panel(setting, group[0].subflows, points))
+    return made
+
+
+def by_transport(panel: Panel) -> list[list[PointSummary]]:
+    """The points of each transport, the best first; drop-tail before marks."""
+    groups: dict[tuple[int, int, int, str], list[PointSummary]] = {}
+    for point in panel.points:
+        rank = algorithms.rank(algorithms.algorithm(point.cc, point.subflows))
+        groups.setdefault((rank, point.subflows, point.ecn_pkts, point.cc), []).append(point)
+    order = (Status.OK, Status.SUSPECT, Status.FAILED)
+    return [
+        sorted(groups[key], key=lambda point: (order.index(point.status), point.seed))
+        for key in sorted(groups)
+    ]
+
+
+def label(point: PointSummary) -> str:
+    """`TCP, drop-tail`, `TCP DCTCP, ECN`."""
+    name = algorithms.transport(point.cc, point.subflows)
+    return f"{name}, {'ECN' if point.ecn_pkts else 'drop-tail'}{' (suspect)' if style.suspect(point) else ''}"
+
+
+def colour(point: PointSummary) -> str:
+    """The algorithm's; half as strong where plain TCP heeds marks, to stand beside plain TCP without."""
+    name = algorithms.algorithm(point.cc, point.subflows)
+    own = style.algorithm_colour(name)
+    red, green, blue = ((1 + part) / 2 for part in to_rgb(own))
+    return to_hex((red, green, blue)) if point.ecn_pkts and name == algorithms.TCP else own
