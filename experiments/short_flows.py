@@ -43,8 +43,8 @@ EXPERIMENT = Experiment(
             name=NAME,
             title="Completion times of a web search's flows",
             about=(
-                "Flows of a web search's sizes arrive at random between all hosts. Drop-tail TCP fills queues "
-                "that short flows then wait in and lose packets at; DCTCP keeps queues short for "
+                "Flows of a web search's sizes arrive at random between all hosts. Drop-tail TCP fills "
+                "queues that short flows then wait in and lose packets at; DCTCP keeps queues short for "
                 "everybody; MPTCP spreads long flows, and gives short ones several windows to begin with."
             ),
             defaults=DEFAULTS,

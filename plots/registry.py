@@ -110,9 +110,9 @@ CHARTS: dict[str, Chart] = _charts(
     Chart(
         "fct",
         "Completion times of sized flows",
-        "Above, a curve tells what share of the flows were done within the time the axis says; below, how much "
-        "longer flows of each size took than alone on their path, on average and the worst in a hundred. A "
-        "good transport keeps short flows near 1 without making long ones wait.",
+        "Above, a curve tells what share of the flows were done within the time the axis says; below, how "
+        "much longer flows of each size took than alone on their path, on average and the worst in a "
+        "hundred. A good transport keeps short flows near 1 without making long ones wait.",
     ),
     Chart(
         "cwnd",

@@ -59,11 +59,23 @@ void Simulation::add(const FlowConfig& flow) {
     if (subflow.forward.empty() || subflow.back.empty()) {
       throw std::invalid_argument("no path joins the ends of a subflow");
     }
-    subflow.sender.rto = options_.initial_rto;
+    subflow.sender.rto = options_.handshake ? options_.initial_rto : after_handshake(subflow);
     subflow.sender.ssthresh = options_.initial_ssthresh;
     subflow.sender.dup_threshold = options_.dup_threshold;
     paths_[subflows_.size() - 1].window = options_.initial_window;
   }
+}
+
+// Of connections that are open when their data comes: a handshake on the idle path was timed (RFC 6298, section 2).
+Time Simulation::after_handshake(const Subflow& subflow) {
+  Time round_trip = 0;
+  for (const Path* path : {&subflow.forward, &subflow.back}) {
+    for (const PortId id : path->span()) {
+      const Port& port = network_.port(id);
+      round_trip += port.transmission_time(options_.ack_bytes) + port.delay();
+    }
+  }
+  return std::max(options_.min_rto, std::min(3 * round_trip, options_.initial_rto));
 }
 
 // One alarm stands for all flows that have not started.

@@ -50,6 +50,7 @@ class Simulation {
   void add(const FlowConfig& flow);
   void add(const DatagramConfig& wanted);
   void emit(std::uint32_t datagrams, Time now);
+  [[nodiscard]] Time after_handshake(const Subflow& subflow);
   void plan_starts();
   void start_due(Time now);
   void start(std::uint32_t connection, Time now);

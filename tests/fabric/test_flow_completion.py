@@ -149,3 +149,19 @@ def test_thousands_of_flows_take_turns() -> None:
     taken = 2 * (166 * PS_PER_BYTE + DELAY_PS)
     assert completed_ps(simulation) == [n * 1_000_000_000 + taken for n in range(5000)]
     assert simulation.ports()["injected"] == 10_000
+
+
+@pytest.mark.parametrize(
+    ("far_ps", "min_rto_ps"), [(7_000_000, 10**10), (60_000_000_000, 10**10), (SECOND, 10**10)]
+)
+def test_the_first_timeout_is_what_a_handshake_makes_it(far_ps: int, min_rto_ps: int) -> None:
+    """A whole first window is lost: RFC 6298's 3 R, where R is the handshake's round trip, within bounds."""
+    plan = one_switch(2, RATE_BPS, far_ps, queue_pkts=0)
+    simulation = Simulation(plan, stack(min_rto_ps=min_rto_ps), [flow(1000)])
+    simulation.set_port_up(3, False, 0)
+    round_trip = 4 * (ACK * PS_PER_BYTE + far_ps)
+    rto = max(min_rto_ps, min(3 * round_trip, SECOND))
+    simulation.run_until(rto - 1)
+    assert simulation.subflows()["retransmits"].tolist() == [0]
+    simulation.run_until(rto)
+    assert simulation.subflows()["retransmits"].tolist() == [1]
