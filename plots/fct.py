@@ -138,7 +138,7 @@ def _distribution(axes: Axes, rows: Sequence[Curve]) -> list[Line2D]:
             linestyle=_dash(row),
             label=f"{label(row.point)}: {style.milliseconds(statistics.fmean(row.sized.took_ms))} on average",
         )
-    axes.set_xscale("log")
+    _log_scale(axes, [ms for row in rows for ms in row.sized.took_ms])
     axes.set_ylim(0, 102)
     axes.set_yticks(range(0, 101, 25))
     axes.set_ylabel("flows done (%)")
@@ -162,14 +162,19 @@ def _by_size(
             marker="o",
             markersize=3.5,
         )
-    axes.set_xscale("log")
+    _log_scale(axes, [one.size_bytes for of_row in of_size for one in of_row])
     axes.set_yscale("log")
     axes.set_ylim(bottom=0.9)
     axes.xaxis.set_major_formatter(FuncFormatter(_bytes))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda factor, _: f"{factor:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.margins(x=0.03)
+
+
+def _log_scale(axes: Axes, values: Sequence[float]) -> None:
+    """With room on both sides, though all values be one."""
+    axes.set_xlim(0.8 * min(values), 1.25 * max(values))
+    axes.set_xscale("log")
 
 
 def _time(ms: float, _: object) -> str:

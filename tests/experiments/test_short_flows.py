@@ -1,0 +1,30 @@
+"""short-flows: what it runs, and what its summary says."""
+
+from __future__ import annotations
+
+from engines.spec import RunSpec
+from experiments.options import Given, resolve
+from experiments.registry import find
+
+FIGURE = find("short-flows").figures[0]
+
+
+def points(**given: str) -> list[RunSpec]:
+    return FIGURE.points(resolve(Given(**given), FIGURE.defaults), lambda _: 1000.0)  # type: ignore[arg-type]
+
+
+def test_three_transports_meet_the_same_flows_at_every_load() -> None:
+    specs = points()
+    transports = [("reno", 1, 0), ("dctcp", 1, 20), ("lia", 4, 0)]
+    for load in (20, 40, 60):
+        at_load = [spec for spec in specs if spec.workload.params["load"] == load]
+        assert [(s.transport.cc, s.transport.subflows, s.link.ecn_pkts) for s in at_load] == transports
+        assert len({(s.seed, s.workload.matrix, s.topology.k, s.stack) for s in at_load}) == 1
+    assert {spec.engine for spec in specs} == {"simulator"}
+
+
+def test_sizes_and_loads_are_options() -> None:
+    specs = points(workload="poisson:80:sizes=datamining", subflows="8", k="8")
+    assert {spec.workload.params["sizes"] for spec in specs} == {"datamining"}
+    assert {spec.transport.subflows for spec in specs} == {1, 8}
+    assert {spec.topology.k for spec in specs} == {8}

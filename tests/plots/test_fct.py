@@ -1,0 +1,76 @@
+"""The chart of completion times."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from engines.completion import completions
+from engines.result import NO_VALUE, FlowRow, Status
+from plots import fct, saving
+from plots.data import PointSummary
+from tests.plots.points_lab import flow_row, point
+from tests.plots.svg import words_of
+
+
+@pytest.fixture(autouse=True)
+def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+
+
+def sized(number: int, size: int, slowdown: float) -> FlowRow:
+    ideal_s = size / 1e8
+    return dataclasses.replace(
+        flow_row(number), size_bytes=size, start_s=0.1, completed_s=slowdown * ideal_s, ideal_s=ideal_s
+    )
+
+
+def under(cc: str, ecn_pkts: int, slowdown: float, seed: int = 1, status: Status = Status.OK) -> PointSummary:
+    """150 flows of 10 kB, 50 of 2 MB, and one that was not done."""
+    rows = [sized(n, 10_000 if n < 150 else 2_000_000, slowdown + n / 1000) for n in range(200)]
+    rows.append(dataclasses.replace(sized(200, 5000, 1.0), completed_s=NO_VALUE))
+    return dataclasses.replace(
+        point(1, seed, status), workload="poisson", cc=cc, ecn_pkts=ecn_pkts, flows=tuple(rows)
+    )
+
+
+ALL = [under("reno", 0, 10.0), under("dctcp", 20, 2.0)]
+
+
+def test_transports_that_differ_in_marking_share_a_chart(tmp_path: Path) -> None:
+    (path,) = fct.draw(ALL, tmp_path)
+    told = words_of(path).replace("\n", " ")
+    assert (
+        "Short flows, 99 of 100 done within: 1.0 ms with TCP, drop-tail; 0.2 ms with TCP DCTCP, ECN" in told
+    )
+    assert "TCP, drop-tail 200 of 201 (1 unfinished when traffic ended, in no curve)" in told
+    assert path.stat().st_size < 150_000
+
+
+def test_flows_of_all_good_seeds_count_together() -> None:
+    good = [under("reno", 0, 10.0, seed) for seed in (1, 2)]
+    suspect = under("reno", 0, 50.0, 3, Status.SUSPECT)
+    of = fct.curve([*good, suspect])
+    assert of is not None
+    assert (of.seeds, len(of.sized.completed), of.sized.unfinished) == (2, 400, 2)
+
+
+def test_sizes_are_binned_and_few_flows_have_no_99th_percentile() -> None:
+    short, long = fct.bins(completions(ALL[1].flows))
+    assert (len(short.flows), len(long.flows)) == (150, 50)
+    assert short.size_bytes == pytest.approx(10_000)
+    assert short.mean == pytest.approx(2 + 0.0745)
+    assert short.p99 == pytest.approx(2.148)
+    assert long.p99 is None
+
+
+def test_long_flows_alone_make_no_chart(tmp_path: Path) -> None:
+    assert fct.draw([point(1)], tmp_path) == []
+
+
+def test_without_ideal_times_there_is_the_distribution_alone(tmp_path: Path) -> None:
+    rows = tuple(dataclasses.replace(row, ideal_s=NO_VALUE) for row in ALL[0].flows)
+    (path,) = fct.draw([dataclasses.replace(ALL[0], flows=rows)], tmp_path)
+    assert "slowdown" not in words_of(path)
