@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import statistics
 from pathlib import Path
@@ -90,7 +91,7 @@ def test_a_closed_loop_has_one_flow_a_host_at_any_time() -> None:
     for flows in by_host.values():
         assert len(flows) > 5
         assert flows == sorted(flows)
-        for (start, took), (following, _) in zip(flows, flows[1:], strict=False):
+        for (start, took), (following, _) in itertools.pairwise(flows):
             assert start + took < following
 
 
