@@ -110,8 +110,8 @@ class alignas(64) Port {
   [[nodiscard]] Time transmission_time(std::uint32_t bytes) const {
     return ps_per_byte_ != 0 ? Time{bytes} * ps_per_byte_ : bytes * kPsBits / config_.rate_bps;
   }
-  // When the packet in front has left. There must be one.
   [[nodiscard]] Time delay() const { return delay_; }
+  // When the packet in front has left. There must be one.
   [[nodiscard]] Time first_departure() const { return first_departure_; }
   [[nodiscard]] NodeId far_node() const { return far_node_; }
   [[nodiscard]] std::uint32_t queued_pkts() const { return queued_; }
