@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import topos
 from engines import tuning
 from engines.algorithms import USUAL_ROUTING
+from engines.registry import VIRTUAL_TIME
 from engines.result import Table
 from engines.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
 from engines.spec import RunSpec, StackSpec, stack_words
@@ -81,7 +82,7 @@ def summarised(judged: Judged) -> PointSummary:
         reference_mbps=reference_mbps,
         flows_pct=tuple(100 * flow.goodput_mbps / reference_mbps for flow in flows if reference_mbps),
         rate_choice=_text(judged, "rate_choice"),
-        kernel=_text(judged, "kernel"),
+        kernel="" if spec.engine in VIRTUAL_TIME else _text(judged, "kernel"),
         variant=variant(spec),
         routing=spec.routing,
         common=variant(dataclasses.replace(spec, routing=USUAL_ROUTING)),

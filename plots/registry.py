@@ -81,7 +81,7 @@ CHARTS: dict[str, Chart] = _charts(
         "rtt",
         "Round-trip time of every flow",
         "Each row is one transport, its flows sorted by their mean round-trip time: the line with its band "
-        "is the kernel's own estimate and one standard deviation, dots with whiskers are pings along the "
+        "is the sender's own estimate and one standard deviation, dots with whiskers are pings along the "
         "same paths. What lies above the few milliseconds of an idle network is time spent in queues, and "
         "a wide band is a queue that swells and drains.",
     ),

@@ -1,6 +1,6 @@
 """Round-trip time of every flow with its deviation (CS244 2013, figure 11): how long packets wait in queues.
 
-A row a transport. Flows are sorted by the kernel's own smoothed estimate (line and band); pings that took
+A row a transport. Flows are sorted by the sender's own smoothed estimate (line and band); pings that took
 the same paths stand over it (dots and whiskers).
 """
 
@@ -19,12 +19,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from engines.registry import VIRTUAL_TIME
 from engines.result import FlowRow
 from plots import saving, style
 from plots.data import Level, Panel, Picked, PointSummary
 from plots.sheet import Sheet, Text
 
 CHART = "rtt"
+_SIMULATED_PINGS = "Pings: what a small packet would have taken, had all queues stood still."
 _HEIGHT_IN = 1.5
 _MOST_ROWS, _MOST_FLOWS = 3, 160
 _LOG_FROM = 20
@@ -151,11 +153,11 @@ def _scale(every: Sequence[Axes], log: bool, panel: Panel) -> None:
 def _legend(rows: Sequence[PointSummary]) -> list[Artist]:
     """What was measured, in grey: its colour is the transport's."""
     flows = [flow for point in rows for flow in point.flows]
-    kernel = Line2D([], [], color=style.FAINT, lw=2, label="kernel's srtt, band: std")
+    sender = Line2D([], [], color=style.FAINT, lw=2, label="sender's srtt, band: std")
     pings = Line2D([], [], color=style.INK, marker="o", markersize=2.6, lw=0.5, label="pings, whisker: std")
     lost = Line2D([], [], color=style.INK, marker="x", markersize=4, lw=0, label="none came back")
     return [
-        *([kernel] if any(not math.isnan(flow.srtt_ms_mean) for flow in flows) else []),
+        *([sender] if any(not math.isnan(flow.srtt_ms_mean) for flow in flows) else []),
         *([pings] if any(not math.isnan(flow.ping_ms_mean) for flow in flows) else []),
         *([lost] if any(0 < flow.pings_sent == flow.pings_lost for flow in flows) else []),
     ]
@@ -167,6 +169,7 @@ def _caption(panel: Panel, picked: Picked[PointSummary], log: bool) -> list[str]
     return [
         style.parameters(panel),
         *([f"Dotted: what one full queue adds, {style.milliseconds(full)}."] if full else []),
+        *([_SIMULATED_PINGS] if panel.setting.engine in VIRTUAL_TIME else []),
         f"Deviation (std) is over time and subflows{', drawn upwards alone' if log else ''}.",
         *([f"{_MOST_FLOWS} of the flows, evenly spaced in rank, are drawn."] if thinned else []),
         *style.choice(panel, picked.items, picked.left_out),

@@ -109,6 +109,7 @@ def _sockets(spec: RunSpec, recording: Recording, flow: Ints, subflow: Ints) -> 
 
     rows = len(looks) * len(flow)
     acked = column("acked_pkts").astype(np.int64)
+    payload = _payload_bytes(spec, flow)
     return Table(
         {
             "t_s": np.repeat(_t_s(recording, [t_ps for t_ps, _ in looks]), len(flow)),
@@ -118,7 +119,7 @@ def _sockets(spec: RunSpec, recording: Recording, flow: Ints, subflow: Ints) -> 
             "srtt_ms": np.round(column("srtt_ps").astype(np.int64) / PS_PER_MS, 6),
             "rttvar_ms": np.round(column("rttvar_ps").astype(np.int64) / PS_PER_MS, 6),
             "retransmits": column("retransmits").astype(np.int64),
-            "bytes_acked": acked * spec.stack.payload_bytes,
+            "bytes_acked": acked * np.tile(payload, len(looks)),
             "unacked_pkts": column("unacked_pkts").astype(np.int64),
             # Data is bound to a subflow when it is sent, and not before.
             "notsent_bytes": np.zeros(rows, np.int64),
@@ -126,6 +127,14 @@ def _sockets(spec: RunSpec, recording: Recording, flow: Ints, subflow: Ints) -> 
             "rwnd_limited_ms": np.full(rows, NO_VALUE),
         }
     )
+
+
+def _payload_bytes(spec: RunSpec, flow: Ints) -> Ints:
+    """Of a full segment of each subflow."""
+    stack = spec.stack
+    mptcp = np.bincount(flow)[flow] > 1
+    payload: Ints = stack.payload_bytes - stack.mptcp_bytes * mptcp.astype(np.int64)
+    return payload
 
 
 def _pings(recording: Recording, flow: Ints, subflow: Ints) -> Table:

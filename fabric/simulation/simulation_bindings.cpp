@@ -201,7 +201,11 @@ void bind_simulation(nb::module_& module) {
     for (const Scheduler* known : kSchedulers) names.emplace_back(known->name);
     return names;
   });
+#ifdef __clang__
   module.attr("COMPILER") = __VERSION__;
+#else
+  module.attr("COMPILER") = "g++ " __VERSION__;
+#endif
   nb::class_<Simulation>(module, "Simulation")
       .def(
           "__init__",
