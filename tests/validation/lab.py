@@ -9,7 +9,7 @@ import topos
 from engines.flows import FIRST_CPORT, FIRST_PORT, PlannedFlow
 from engines.simulation.engine import plan_of
 from engines.simulation.stack import flow_tuples, stack_of
-from engines.spec import LinkSpec, RunSpec, StackSpec, TopologySpec
+from engines.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, WorkloadSpec
 from fabric._core import Simulation
 from fabric.plan import NetworkPlan
 from topos.topology import Topology
@@ -24,7 +24,9 @@ ACK_BYTES = 80
 
 
 def spec_of(topology: TopologySpec, link: LinkSpec, stack: StackSpec = PLAIN, seed: int = 1) -> RunSpec:
-    return RunSpec(link=link, topology=topology, engine="simulator", stack=stack, seed=seed)
+    """Its workload is none of the flows: it must only suit the topology."""
+    workload = WorkloadSpec("against_tcp" if topology.kind == "dumbbell" else "reference")
+    return RunSpec(link, topology, workload=workload, engine="simulator", stack=stack, seed=seed)
 
 
 def flow(
