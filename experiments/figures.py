@@ -32,6 +32,8 @@ _QUANTITIES = {
     "goodput_pct_min": "min",
     "links_busy_pct": "links_busy_pct",
     "links_unused_pct": "links_unused_pct",
+    "link_pct_mean": "link_pct_mean",
+    "jain": "jain",
     SHARE_OF_BOTTLENECK: SHARE_OF_BOTTLENECK,
     SHARE_ON_CONGESTED: SHARE_ON_CONGESTED,
 }

@@ -5,7 +5,7 @@ The numbers themselves stand in statements.py.
 `text` stands in the paper, post or slides in words or digits; `figure` was digitised from a vector
 figure; `recalled` is from the printed paper, digits not re-checked; `theory` is what a formula gives for the
 very network (theory.py), `expected` what must follow from how a comparison is made: both are shown as such
-and never as published. Reference simulations are no published numbers and have no place here.
+and never as published, and neither is `reference`, another simulator's.
 Source: targets/README.md of the project.
 """
 
@@ -25,6 +25,10 @@ class Source(StrEnum):
     RECALLED = "recalled"
     THEORY = "theory"
     EXPECTED = "expected"
+    REFERENCE = "reference"
+
+
+UNPUBLISHED = frozenset({Source.THEORY, Source.EXPECTED, Source.REFERENCE})
 
 
 class Relation(StrEnum):
@@ -99,9 +103,10 @@ class Published:
 
 
 def known_as(rows: Iterable[Published]) -> str:
-    """What to call the values beside ours: `published`, or `theory`, `expected` where all of them are."""
+    """What to call the values beside ours: `published`, or `theory`, `expected`, `reference` where all
+    of them are."""
     sources = {row.source for row in rows}
-    return str(*sources) if sources in ({Source.THEORY}, {Source.EXPECTED}) else "published"
+    return str(*sources) if len(sources) == 1 and sources <= UNPUBLISHED else "published"
 
 
 def find(

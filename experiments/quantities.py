@@ -301,6 +301,8 @@ QUANTITIES: dict[str, Quantity] = {
     "goodput_pct_mean": Quantity("% of optimal", "the mean goodput of the flows", each(_goodput("mean"))),
     "goodput_pct_min": Quantity("% of optimal", "the slowest flow's goodput", each(_goodput("minimum"))),
     "goodput_pct_median": Quantity("% of optimal", "the median flow's goodput", each(_goodput("median"))),
+    "link_pct_mean": Quantity("% of the link rate", "the mean goodput of the flows", each(_of_link_pct)),
+    "jain": Quantity("", "Jain's index of the flows' goodputs", each(lambda p: p.jain)),
     "goodput_over_tcp": Quantity("x TCP", "mean goodput over TCP's", over_tcp(_goodput_mbps)),
     "goodput_slope": Quantity(
         "% of a link a subflow", "how goodput grows with subflows", slope(_of_link_pct)

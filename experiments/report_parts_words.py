@@ -26,6 +26,7 @@ SOURCES = {
     Source.FIGURE: "read off a figure of the paper (about 0.5 % of the axis)",
     Source.RECALLED: "from the printed paper, its digits not checked again",
     Source.EXPECTED: "what must follow from how the comparison is made; nobody published it",
+    Source.REFERENCE: "a reference simulator run at the same parameters; nobody published it",
     Source.THEORY: "what a formula gives for this very network; nobody published it as a measurement",
 }
 TERMS = (

@@ -129,6 +129,13 @@ CHARTS: dict[str, Chart] = _charts(
         "dashed line; one whose subflows each take a TCP's share is at the upper one.",
     ),
     Chart(
+        "beside_reference",
+        "Beside a reference simulator",
+        "Mean goodput of all flows above, how evenly they share it below, by subflows: a dot is one seed, a "
+        "marker their mean. Dashed is another simulator at the same parameters; where the marks lie on it "
+        "the two agree.",
+    ),
+    Chart(
         "shift",
         "Traffic on the worse of two paths",
         "Each marker is the share of its traffic that an MPTCP flow sends over the path with more "

@@ -135,6 +135,7 @@ class alignas(64) Port {
  private:
   static constexpr Time kPsBits = 8 * kSecond;  // picoseconds a byte takes at 1 bit/s
   static constexpr std::size_t kLeastRing = 32;
+  static constexpr std::uint64_t kFullPacket = 1500;
 
   [[nodiscard]] std::uint32_t mask() const { return (std::uint32_t{1} << ring_log2_) - 1; }
   [[nodiscard]] std::uint16_t size_of(std::uint32_t place) const { return sizes_[(departed_ + place) & mask()]; }
@@ -175,11 +176,19 @@ class alignas(64) Port {
   }
 
   // Of the last n places the i-th is refused with probability i / (n + 1): flows that send in step (phase
-  // effects: Floyd and Jacobson, 1992) then do not lose in step.
+  // effects: Floyd and Jacobson, 1992) then do not lose in step. A place of a queue counted in bytes is one
+  // full packet's.
   [[nodiscard]] bool unlucky() {
     const std::uint32_t n = config_.random_pkts;
-    if (limit_pkts() - queued_ > n) return false;
-    return random_.below(n + 1) <= n - (limit_pkts() - queued_);
+    const std::uint64_t left = places_left();
+    return left <= n && random_.below(n + 1) <= n - left;
+  }
+
+  [[nodiscard]] std::uint64_t places_left() const {
+    const std::uint64_t of_packets = limit_pkts() - queued_;
+    if (config_.limit_bytes == 0) return of_packets;
+    const std::uint64_t bytes_left = config_.limit_bytes - (accepted_bytes_ - tx_bytes_);
+    return std::min(of_packets, (bytes_left + kFullPacket - 1) / kFullPacket);
   }
 
   void mark(Packet& packet) {

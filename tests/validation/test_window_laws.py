@@ -43,7 +43,7 @@ def one_saw(sack: bool) -> Simulation:
 def test_one_flow_saws_as_the_textbook_says(sack: bool) -> None:
     """With a queue of what the path holds the window swings between that and twice that, and the link is
     never idle. A saw is W / 2 round trips of growing length, 3/8 W^2 packets, and one round trip of W for the
-    repair; W is one more than path and queue hold when a packet is dropped, one more again when that is known."""
+    repair; W is one more than path and queue hold when a packet is dropped, one more when that is known."""
     simulation = one_saw(sack)
     windows, drops, sent = [], [], []
     for t_ps in range(10 * lab.S, 60 * lab.S, 10 * lab.MS):

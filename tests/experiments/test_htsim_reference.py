@@ -1,0 +1,38 @@
+"""What runs beside csg-htsim, and what its numbers are called."""
+
+from __future__ import annotations
+
+from engines.registry import SIMULATOR
+from experiments import htsim_reference
+from experiments.options import Given, resolve
+from experiments.published import Source, known_as
+from experiments.quantities import QUANTITIES
+from experiments.registry import find
+
+FIGURES = htsim_reference.EXPERIMENT.figures
+
+
+def test_points_are_set_up_as_htsim_is() -> None:
+    for figure, acks in zip(FIGURES, ("routed", "at_once"), strict=True):
+        specs = figure.points(resolve(Given(), figure.defaults), lambda _: 100.0)
+        assert {spec.engine for spec in specs} == {SIMULATOR}
+        assert {spec.stack.acks for spec in specs} == {acks}
+        assert {spec.link.queue_bytes for spec in specs} == {150_000}
+        assert {spec.link.random_pkts for spec in specs} == {3}
+        assert {spec.stack.payload_bytes + spec.stack.header_bytes for spec in specs} == {1500}
+        assert len({spec.seed for spec in specs}) >= 6
+
+
+def test_a_reference_is_never_called_published() -> None:
+    for figure in find("htsim-reference").figures:
+        assert known_as(figure.published) == "reference"
+        assert {row.source for row in figure.published} == {Source.REFERENCE}
+        assert {row.quantity for row in figure.published} <= set(QUANTITIES)
+
+
+def test_every_subflow_count_has_a_mean_and_an_index() -> None:
+    for figure, row in zip(FIGURES, (htsim_reference.ROUTED, htsim_reference.AT_ONCE), strict=True):
+        assert figure.defaults.subflows == tuple(row)
+        for n in row:
+            told = {p.quantity: p.tolerance for p in figure.published if p.subflows == n}
+            assert told == {"link_pct_mean": 3.0, "jain": 0.02}
