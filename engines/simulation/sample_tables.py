@@ -121,7 +121,7 @@ def _sockets(spec: RunSpec, recording: Recording, flow: Ints, subflow: Ints) -> 
             "retransmits": column("retransmits").astype(np.int64),
             "bytes_acked": acked * np.tile(payload, len(looks)),
             "unacked_pkts": column("unacked_pkts").astype(np.int64),
-            # Data is bound to a subflow when it is sent, and not before.
+            # Data is bound to a subflow when it is sent, but by `burst`, of which it is not read.
             "notsent_bytes": np.zeros(rows, np.int64),
             "busy_ms": np.full(rows, NO_VALUE),
             "rwnd_limited_ms": np.full(rows, NO_VALUE),

@@ -92,7 +92,7 @@ def stack_of(spec: RunSpec) -> Stack:
         ack_at_once=wanted.acks == "at_once",
         reinject=wanted.reinject,
         dup_threshold=3,
-        nic_queue_pkts=spec.link.nic_queue_pkts if wanted.nic_waits else NO_WAITING,
+        nic_queue_pkts=(spec.link.nic_queue_pkts if wanted.nic_waits else 0) or NO_WAITING,
         send_buffer_pkts=wanted.send_buffer,
         receive_buffer_pkts=wanted.receive_buffer,
         subflow_buffer_pkts=wanted.subflow_buffer,

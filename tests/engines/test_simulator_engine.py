@@ -93,6 +93,15 @@ def test_one_flow_alone_fills_its_links_to_the_segment() -> None:
         assert port.utilisation_median_pct == pytest.approx(100.0, abs=0.2)
 
 
+def test_queues_without_limit_grow_and_lose_nothing() -> None:
+    link = LinkSpec(20.0, queue_pkts=0, nic_queue_pkts=0)
+    result = run(spec(workload=ALONE, transport=TransportSpec(), link=link, warmup_s=0.5, seconds=1.0))
+    (flow,) = result.flows
+    assert flow.goodput_mbps == pytest.approx(20 * PAYLOAD / FRAME, rel=0.01)
+    assert result.metrics["drops"] == 0
+    assert max(port.max_queue_pkts for port in result.ports) > 300
+
+
 def test_tables_are_those_every_engine_has() -> None:
     result = run(spec(sampling=EVERYTHING))
     flows, subflows = 16, 32
