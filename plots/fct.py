@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from engines.completion import Completions, completions, percentile, slowdown
 from engines.result import FlowRow
@@ -167,6 +167,7 @@ def _by_size(
     axes.set_ylim(bottom=0.9)
     axes.xaxis.set_major_formatter(FuncFormatter(_bytes))
     axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda factor, _: f"{factor:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
 
