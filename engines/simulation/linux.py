@@ -11,4 +11,16 @@ from __future__ import annotations
 
 from engines.spec import StackSpec
 
-LINUX = StackSpec(mptcp_bytes=24, mptcp_ack_bytes=12, ack_gaps=True, nic_waits=False)
+LINUX = StackSpec(
+    mptcp_bytes=24,
+    mptcp_ack_bytes=12,
+    ack_gaps=True,
+    nic_waits=False,
+    recovery="linux",
+    scheduler="burst",
+    send_buffer=2945,
+    subflow_buffer=198,
+)
+"""The buffers are those of `engines/tuning.py` in full segments: a reserve of 4 MB; for each subflow 256 kB,
+counted with some 300 bytes of overhead a segment, and the burst of 64 kB that may exceed it. A real one was
+seen to hold 197."""

@@ -17,6 +17,8 @@ from engines.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSp
 from fabric._core import Simulation
 from fabric.readings import SimulatedCounters
 
+BURST_PKTS = 46
+"""What may have arrived on one subflow while another is in the middle of its 64 kB."""
 ONE_FLOW = WorkloadSpec("reference")
 
 
@@ -47,7 +49,9 @@ def test_frames_have_the_sizes_captured_on_linux(subflows: int, payload: int, ac
     packets = int(ports["tx_packets"][arrived])
     assert int(ports["tx_bytes"][arrived]) == 1514 * packets
     assert int(ports["tx_bytes"][answered]) == ack * int(ports["tx_packets"][answered])
-    assert int(simulation.flows()["delivered_bytes"][0]) == pytest.approx(payload * packets, abs=2 * payload)
+    delivered = int(simulation.flows()["delivered_bytes"][0])
+    assert delivered % payload == 0
+    assert payload * (packets - BURST_PKTS) <= delivered <= payload * packets
 
 
 def test_a_sized_flow_over_mptcp_is_delivered_to_the_byte() -> None:
