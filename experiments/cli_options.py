@@ -64,6 +64,19 @@ _SWEEP_OPTIONS = (
     click.option("--delay", type=float, metavar="US", help="Delay of a link in us; 0 unless pinned."),
     click.option("--loss", type=float, metavar="PERCENT", help="Random loss on links between switches."),
     click.option("--ecn", type=int, metavar="PKTS", help="Mark packets (ECN) behind this many; 0 is never."),
+    click.option("--queue-bytes", type=int, metavar="BYTES", help="Count switches' queues in bytes instead."),
+    click.option(
+        "--random-drop",
+        type=int,
+        metavar="PKTS",
+        help="Give a switch queue's last places by chance; 0 is none.",
+    ),
+    click.option(
+        "--event",
+        multiple=True,
+        metavar="S:NODE-NODE[:SHARE]",
+        help="Cut a link S seconds after the start of traffic, or leave it a share of its rate; repeat.",
+    ),
     click.option(
         "--sysctl", multiple=True, metavar="NAME=VALUE", help="Set a sysctl of net.* in every host; repeat."
     ),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from engines.link_events import told
 from engines.spec import RunSpec
 from experiments.summary import Judged
 
@@ -40,6 +41,8 @@ def fields_of(spec: RunSpec) -> dict[str, Value]:
         "delay_us": link.delay_us,
         "loss": link.loss,
         "ecn_pkts": link.ecn_pkts,
+        "random_pkts": link.random_pkts,
+        "events": " ".join(map(told, spec.events)),
         "write_bytes": transport.write_bytes,
         **{f"sysctl {name}": value for name, value in sorted(transport.sysctls.items())},
         "engine": spec.engine,

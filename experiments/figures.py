@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import topos
 from engines import tuning
 from engines.algorithms import USUAL_ROUTING
+from engines.link_events import told
 from engines.registry import VIRTUAL_TIME
 from engines.result import Table
 from engines.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
@@ -134,6 +135,8 @@ def variant(spec: RunSpec) -> str:
         (link.nic_queue_pkts != link.queue_pkts, f"host queues of {link.nic_queue_pkts} packets"),
         (spec.traffic != "iperf3", f"{spec.traffic} traffic"),
         (link.loss != 0, f"{100 * link.loss:g} % random loss"),
+        (link.random_pkts != 0, f"the last {link.random_pkts} places by chance"),
+        (bool(spec.events), f"events {', '.join(map(told, spec.events))}"),
         (transport.write_bytes != 0, f"writes of {transport.write_bytes} bytes"),
         (bool(transport.sysctls), ", ".join(f"{k}={v}" for k, v in sorted(transport.sysctls.items()))),
         (spec.stack != StackSpec(), f"stack {stack_words(spec.stack)}"),

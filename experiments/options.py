@@ -11,7 +11,7 @@ from typing import TypeVar
 from controllers.routing import POLICIES
 from engines.congestion import CONGESTION_CONTROLS, COUPLED_DEFAULT
 from engines.registry import ENGINES, VIRTUAL_TIME
-from engines.spec import MAX_SUBFLOWS, SamplingSpec, StackSpec, WorkloadSpec
+from engines.spec import MAX_SUBFLOWS, LinkEvent, SamplingSpec, StackSpec, WorkloadSpec
 from experiments.profiles import DEFAULT, PROFILES
 from experiments.rate import AUTO, SIMULATED_MBPS, Auto
 from experiments.reference import MATRIX
@@ -35,6 +35,7 @@ MAX_K = 48
 """27 648 hosts: planning still takes a moment only; topologies themselves go further."""
 LEAST_RATE_MBPS, MOST_RATE_MBPS = 0.01, 400_000.0
 MOST_QUEUE_PKTS = 1_000_000
+LEAST_QUEUE_BYTES, MOST_QUEUE_BYTES = 1514, 1 << 40
 MOST_DELAY_US = 10_000_000.0
 MOST_LOSS_PCT = 50.0
 MOST_WRITE_BYTES = 1 << 20
@@ -63,6 +64,9 @@ class Given:
     delay: float | None = None
     loss: float | None = None
     ecn: int | None = None
+    queue_bytes: int | None = None
+    random_drop: int | None = None
+    event: tuple[str, ...] = ()
     sysctl: tuple[str, ...] = ()
     write: int | None = None
     stack: tuple[str, ...] = ()
@@ -109,9 +113,9 @@ class Defaults:
 @dataclass(frozen=True)
 class SweepOptions:
     """Checked options. Rates in Mb/s (None: what `auto` says), queue and ECN threshold in packets (0:
-    unbounded, never), delay in microseconds a link, loss in percent of a switch's link, writes in bytes (0:
-    the driver's choice). `ccs` is empty where neither the user nor the figure chose any; MPTCP then runs
-    `coupled_cc`."""
+    unbounded, never), the queue in bytes where that is not 0, how many places of it are given by chance,
+    delay in microseconds a link, loss in percent of a switch's link, writes in bytes (0: the driver's
+    choice). `ccs` is empty where neither the user nor the figure chose any; MPTCP then runs `coupled_cc`."""
 
     ks: tuple[int, ...]
     workloads: tuple[WorkloadSpec, ...]
@@ -127,6 +131,9 @@ class SweepOptions:
     delay_us: float
     loss_pct: float
     ecn_pkts: int
+    queue_bytes: int
+    random_pkts: int
+    events: tuple[LinkEvent, ...]
     sysctls: Mapping[str, str]
     write_bytes: int
     seconds: float
@@ -169,6 +176,9 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         delay_us=at_least("--delay", _first(given.delay, defaults.delay_us) or 0.0, 0, "us", MOST_DELAY_US),
         loss_pct=at_least("--loss", _first(given.loss, defaults.loss_pct) or 0.0, 0, "%", MOST_LOSS_PCT),
         ecn_pkts=_threshold(_first(given.ecn, defaults.ecn_pkts) or 0, queue_pkts or 0),
+        queue_bytes=_queue_bytes(given),
+        random_pkts=_random_places(given, queue_pkts or 0),
+        events=tuple(parse_event(text) for text in given.event),
         sysctls={} if virtual_time else {**defaults.sysctls, **parse_sysctls(given.sysctl)},
         write_bytes=int(at_least("--write", given.write or 0, 0, "bytes", MOST_WRITE_BYTES)),
         seconds=above_zero("--seconds", seconds or 0.0, "s"),
@@ -333,6 +343,46 @@ def _threshold(ecn_pkts: int, queue_pkts: int) -> int:
             "threshold below --queue"
         )
     return ecn_pkts
+
+
+def _queue_bytes(given: Given) -> int:
+    """0 where packets count. Raises UsageError for one that a full frame does not fit into."""
+    if not given.queue_bytes:
+        return 0
+    if given.queue is not None:
+        raise UsageError("--queue and --queue-bytes: a queue is counted in packets or in bytes; choose one")
+    limit = at_least(
+        "--queue-bytes", given.queue_bytes, LEAST_QUEUE_BYTES, "(a full frame)", MOST_QUEUE_BYTES
+    )
+    return int(limit)
+
+
+def _random_places(given: Given, queue_pkts: int) -> int:
+    """Raises UsageError for more places than the queue has."""
+    places = int(at_least("--random-drop", given.random_drop or 0, 0, "packets", MOST_QUEUE_PKTS))
+    held = given.queue_bytes // LEAST_QUEUE_BYTES if given.queue_bytes else queue_pkts
+    if places > held:
+        has = f"holds {held} packets" if held else "has no limit"
+        raise UsageError(f"--random-drop {places}: the queue {has}; give chance no more places than it has")
+    return places
+
+
+def parse_event(text: str) -> LinkEvent:
+    """`10:p0a0-c0:0.5`: 10 s after the start of traffic the link between these two nodes goes to half its
+    rate; without a share it is cut. Raises UsageError; which nodes there are the engines check."""
+    time_s, _, rest = text.partition(":")
+    nodes, _, share = rest.partition(":")
+    a, dash, b = (part.strip() for part in nodes.partition("-"))
+    try:
+        event = LinkEvent(float(time_s), a, b, float(share or 0))
+    except ValueError:
+        event = None
+    if event is None or not (a and dash and b) or "-" in b:
+        raise UsageError(
+            f"--event {text}: write SECONDS:NODE-NODE[:SHARE], e.g. --event 10:p0a0-c0 for a cut after 10 s, "
+            "or :0.5 at its end for half the rate"
+        )
+    return event
 
 
 def _seeds(first: int, count: int) -> tuple[int, ...]:

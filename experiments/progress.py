@@ -63,7 +63,9 @@ def workload_label(spec: RunSpec) -> str:
 
 
 def queue_label(spec: RunSpec) -> str:
-    """`100-packet`, or `unbounded`."""
+    """`100-packet`, `150000-byte`, or `unbounded`."""
+    if spec.link.queue_bytes:
+        return f"{spec.link.queue_bytes}-byte"
     return f"{spec.link.queue_pkts}-packet" if spec.link.queue_pkts else "unbounded"
 
 

@@ -29,7 +29,8 @@ def reference_of(spec: RunSpec) -> RunSpec:
 
     One flow on an idle network settles at once and depends on no permutation and no choice of path, so seed
     and routing are fixed and long sweeps share a reference of at most 20 s; of disjoint lanes one is enough.
-    Nothing marks its packets: they would be marked in its own host's queue, where nobody contends.
+    Nothing marks its packets: they would be marked in its own host's queue, where nobody contends. No link
+    fails on it.
     Idempotent.
     """
     params = {name: 1 if name == LANES else size for name, size in spec.topology.params.items()}
@@ -44,4 +45,5 @@ def reference_of(spec: RunSpec) -> RunSpec:
         seconds=min(spec.seconds, MAX_SECONDS),
         seed=1,
         sampling=SamplingSpec(),
+        events=(),
     )

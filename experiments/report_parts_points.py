@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from engines.algorithms import USUAL_ROUTING
+from engines.link_events import told
 from engines.registry import VIRTUAL_TIME, engine_words
 from engines.result import Status
-from engines.spec import RunSpec, TopologySpec, stack_words
+from engines.spec import LinkSpec, RunSpec, TopologySpec, stack_words
 from experiments import across, labels
 from experiments.experiment import Figure
 from experiments.figures import variant
@@ -273,9 +274,15 @@ def _options(spec: RunSpec) -> tuple[str, ...]:
     traffic = () if spec.engine in VIRTUAL_TIME else ("--traffic", spec.traffic)
     return (
         *_extras(spec), "--engine", spec.engine, "--dataplane", spec.dataplane, *traffic,
-        "--rate", _exact(link.rate_mbps), "--queue", str(link.queue_pkts), "--delay", _exact(link.delay_us),
+        "--rate", _exact(link.rate_mbps), *_queue(link), "--delay", _exact(link.delay_us),
         "--seconds", _exact(spec.seconds), "--warmup", _exact(spec.warmup_s),
     )  # fmt: skip
+
+
+def _queue(link: LinkSpec) -> list[str]:
+    if link.queue_bytes:
+        return ["--queue-bytes", str(link.queue_bytes)]
+    return ["--queue", str(link.queue_pkts)]
 
 
 def _extras(spec: RunSpec) -> list[str]:
@@ -285,6 +292,8 @@ def _extras(spec: RunSpec) -> list[str]:
     return [
         *(["--loss", _exact(100 * link.loss)] if link.loss else []),
         *(["--ecn", str(link.ecn_pkts)] if link.ecn_pkts else []),
+        *(["--random-drop", str(link.random_pkts)] if link.random_pkts else []),
+        *(part for event in spec.events for part in ("--event", told(event))),
         *(["--write", str(transport.write_bytes)] if transport.write_bytes else []),
         *sysctls,
         *(part for told in stack_words(spec.stack).split() for part in ("--stack", told)),

@@ -60,6 +60,7 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
                 seconds=float(options.seconds),
                 seed=seed,
                 sampling=options.sampling,
+                events=options.events,
                 stack=(variant.simulated or options.stack) if engine == SIMULATOR else StackSpec(),
             )
             for topology in topologies(options)
@@ -82,5 +83,7 @@ def _link(options: SweepOptions, variant: Variant, rate_mbps: float) -> LinkSpec
         queue_pkts=options.queue_pkts,
         nic_queue_pkts=options.queue_pkts,
         loss=options.loss_pct / 100,
+        queue_bytes=options.queue_bytes,
+        random_pkts=options.random_pkts,
         ecn_pkts=options.ecn_pkts if variant.ecn_pkts is None else variant.ecn_pkts,
     )

@@ -22,6 +22,7 @@ from engines.emulation.provenance import tools
 from engines.emulation.traffic import connect_s
 from engines.engine import Observer
 from engines.flows import PlannedFlow, check_ports, planned_flows
+from engines.link_events import check_events
 from engines.provenance import machine, revision
 from engines.result import RunResult
 from engines.spec import RunSpec, StackSpec, stack_words
@@ -187,6 +188,7 @@ def check_hosts(topology: Topology) -> None:
 
 def _check_network(spec: RunSpec, topology: Topology) -> None:
     check_hosts(topology)
+    check_events(spec, topology)
     if not spec.stack.replacement:
         raise UsageError("subflows with distinct paths: real ones are hashed; choose --engine simulator")
     if spec.events:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from engines.link_events import ports_of
 from engines.network_plan import downlink, plan_for, uplink
-from engines.spec import LinkSpec, RunSpec, TopologySpec
+from engines.spec import LinkEvent, LinkSpec, RunSpec, TopologySpec
 from fabric._core import LATENESS_EDGES_NS, RealtimeFabric
 from fabric.errors import RunError
 from fabric.plan import FRAME_BITS, NetworkPlan
@@ -77,6 +78,15 @@ class FabricDataPlane:
     def set_link(self, link: int, up: bool) -> None:
         for port in (uplink(link), downlink(link)):
             self._running.set_port_up(port, up)
+
+    def set_share(self, event: LinkEvent) -> None:
+        """Carries out a link event now."""
+        for port in ports_of(event, self._topology):
+            with _told("the fabric core stopped"):
+                self._running.set_port_up(port, event.share > 0)
+                if event.share:
+                    rate_bps = round(event.share * int(self._plan.rate_bps[port]))
+                    self._running.set_port_rate(port, rate_bps)
 
     def snapshot(self) -> Snapshot:
         """Counters since the start. Raises RunError when the core has died, with its reason."""

@@ -19,11 +19,12 @@ from engines.emulation.hosts import HostOptions
 from engines.emulation.inside import Inside
 from engines.emulation.iperf3 import prefer_congestion_control
 from engines.emulation.iperf3_traffic import Iperf3Traffic
+from engines.emulation.link_events import carried_out
 from engines.emulation.mptcp_watch import ConnectionReport, MptcpWatcher
 from engines.emulation.native import NativeDriver
 from engines.emulation.netns import HostRef, sysctl_path
 from engines.emulation.network import FabricNet
-from engines.emulation.observing import Observing
+from engines.emulation.observing import Observing, Sample
 from engines.emulation.path_manager import PathManager
 from engines.emulation.path_manager_inkernel import SignalPathManager
 from engines.emulation.path_pings import PathPinger, PingReadings, decided, probes_for
@@ -96,7 +97,8 @@ class Point:
                 started_s, up_s = self._connect(traffic, watcher)
                 running = self._look(stack, hosts, traffic, congestion)
             connections = watcher.reports() if watcher else ()
-            readings = self._measure(running, _last_up(self._flows, up_s, connections, started_s))
+            with carried_out(self._spec.events, self._dataplane):
+                readings = self._measure(running, _last_up(self._flows, up_s, connections, started_s))
             with self._phase("collect", 2.0, "collect_s"):
                 delivered = traffic.stop()
         provenance = self._provenance(net.sysctls, connections)
@@ -202,12 +204,16 @@ class Point:
             pings=_pings(running.pinger),
             up_s=up_s,
             completed_s=running.traffic.completed_s(),
-            stalled=stalled_flows(self._flows, watch.samples[first:], seconds, self._spec.link),
+            stalled=self._stalled(watch.samples[first:], seconds),
         )
+
+    def _stalled(self, samples: Sequence[Sample], seconds: float) -> list[int]:
+        """None where links fail: flows then stand still for a reason."""
+        return [] if self._spec.events else stalled_flows(self._flows, samples, seconds, self._spec.link)
 
     def _check_warm(self, watch: Observing) -> None:
         """A flow that stands still on an idle machine will not move again: no need to wait for the end."""
-        stalled = stalled_flows(self._flows, watch.samples, STALL_S, self._spec.link)
+        stalled = self._stalled(watch.samples, STALL_S)
         if stalled and not saturated([sample.cpu.machine.busy_pct for sample in watch.samples[1:]]):
             raise stall_error(self._flows, stalled, STALL_S)
 

@@ -68,6 +68,7 @@ void bind_realtime(nb::module_& module) {
       .def("stop", &RealtimeFabric::stop, Release())
       .def("restart_max_queues", &RealtimeFabric::restart_max_queues, Release())
       .def("set_port_up", &RealtimeFabric::set_port_up, "port"_a, "up"_a, Release())
+      .def("set_port_rate", &RealtimeFabric::set_port_rate, "port"_a, "rate_bps"_a, Release())
       .def(
           "sample_every",
           [](RealtimeFabric& self, double interval_ms) {

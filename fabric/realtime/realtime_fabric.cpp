@@ -277,8 +277,20 @@ void RealtimeFabric::sample_every(Time interval) {
   });
 }
 
-void RealtimeFabric::set_port_up(PortId port, bool up) {
+void RealtimeFabric::check(PortId port) const {
   if (port >= network_.ports().size()) throw std::out_of_range("there is no port " + std::to_string(port));
+}
+
+void RealtimeFabric::set_port_rate(PortId port, std::int64_t rate_bps) {
+  check(port);
+  on_thread([&] {
+    advance_to(epoch_ns_ == 0 ? 0 : now());
+    network_.set_port_rate(port, rate_bps);
+  });
+}
+
+void RealtimeFabric::set_port_up(PortId port, bool up) {
+  check(port);
   on_thread([&] {
     const Time at = epoch_ns_ == 0 ? 0 : now();
     advance_to(at);

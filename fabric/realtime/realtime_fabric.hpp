@@ -76,6 +76,7 @@ class RealtimeFabric {
   // From now on every `interval`; 0 for no more.
   void sample_every(Time interval);
   void set_port_up(PortId port, bool up);
+  void set_port_rate(PortId port, std::int64_t rate_bps);
   void restart_max_queues();
 
  private:
@@ -98,6 +99,8 @@ class RealtimeFabric {
   void apply_scheduling() const;
   void wake() const;
   [[nodiscard]] Time now() const;
+
+  void check(PortId port) const;
 
   // Runs `work` on the fabric's thread (or here, when that is not running) and waits for it.
   template <class Work>

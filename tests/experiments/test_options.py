@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines.spec import RunSpec
+from engines.spec import LinkEvent, RunSpec
 from experiments.one_to_one import EXPERIMENT
 from experiments.options import Given, SweepOptions, parse_ints, resolve, sweep_workloads
 from experiments.profiles import PROFILES
@@ -64,6 +64,13 @@ def test_any_text_is_numbers_or_one_refusal(text: str) -> None:
         ({"sysctl": ("net..ipv4=1",)}, "NAME=VALUE"), ({"cc": "vegas"}, "choose from: reno"),
         ({"cc": ",lia"}, "a name is missing"), ({"cc": ""}, "a name is missing"),
         ({"ecn": 100}, "drops before it marks"),
+        ({"queue_bytes": 100}, "at least 1514"), ({"queue": 10, "queue_bytes": 15000}, "choose one"),
+        ({"random_drop": -1}, "at least 0"), ({"random_drop": 101}, "the queue holds 100 packets"),
+        ({"random_drop": 9, "queue": 0}, "the queue has no limit"),
+        ({"random_drop": 9, "queue_bytes": 8 * 1514}, "holds 8 packets"),
+        ({"event": ("c0-p0a0:0",)}, "SECONDS:NODE-NODE"), ({"event": ("10:c0:0",)}, "SECONDS:NODE-NODE"),
+        ({"event": ("10:c0-a-b:0",)}, "SECONDS:NODE-NODE"),
+        ({"event": ("1:c0-p0a0:x",)}, "for half the rate"),
         ({"sysctl": ("net.ipv4.tcp_sack=0", "net.ipv4.tcp_sack=1")}, "give it once"),
         ({"rate": "0"}, "above 0"), ({"rate": "-5"}, "above 0"), ({"rate": "nan"}, "above 0"),
         ({"rate": "inf"}, "above 0"), ({"rate": "fast"}, "--rate auto"),
@@ -82,7 +89,7 @@ def test_any_text_is_numbers_or_one_refusal(text: str) -> None:
 def test_refusals_name_the_option_and_what_to_do(typed: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as caught:
         options_of(**typed)
-    (name,) = typed
+    name = next(iter(typed)).replace("_", "-")
     assert str(caught.value).startswith(f"--{name} ")
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -120,6 +127,14 @@ def test_link_properties_and_sysctls_reach_the_spec() -> None:
     spec = specs_of(loss=0.5, ecn=20, sysctl=("net.ipv4.tcp_rmem=4096  16384 65536",), write=8192)[0]
     assert (spec.link.loss, spec.link.ecn_pkts, spec.transport.write_bytes) == (0.005, 20, 8192)
     assert spec.transport.sysctls == {"net.ipv4.tcp_rmem": "4096 16384 65536"}
+
+
+def test_queues_and_events_reach_the_spec_but_no_event_its_reference() -> None:
+    spec = specs_of(queue_bytes=30_280, random_drop=5, event=("10:p0a0-c0", "12.5:p0a0-c0:0.25"))[0]
+    assert (spec.link.queue_bytes, spec.link.random_pkts) == (30_280, 5)
+    assert spec.events == (LinkEvent(10.0, "p0a0", "c0", 0.0), LinkEvent(12.5, "p0a0", "c0", 0.25))
+    assert reference_of(spec).events == ()
+    assert RunSpec.from_json(spec.to_json()) == spec
 
 
 def test_mptcp_is_coupled_where_the_machine_can_and_nobody_asks_for_another() -> None:
