@@ -189,10 +189,6 @@ def check_hosts(topology: Topology) -> None:
 def _check_network(spec: RunSpec, topology: Topology) -> None:
     check_hosts(topology)
     check_events(spec, topology)
-    if not spec.stack.replacement:
-        raise UsageError("subflows with distinct paths: real ones are hashed; choose --engine simulator")
-    if spec.events:
-        raise UsageError("links that change during a run are simulated only: choose --engine simulator")
     if spec.routing == "valiant":
         raise UsageError("routing 'valiant': pings cannot follow its paths; choose --engine simulator")
 

@@ -124,10 +124,8 @@ def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
     hosts forward, the senders meet the queue as others' packets do, and wait for nothing."""
     tables = ecmp_groups(topology)
     plan = network_plan(topology, tables, spec.link, spec.routing, sub_seed(spec.seed, "routing"))
-    if topology.hosts_forward:
-        return plan
     queue_pkts = plan.queue_pkts.copy()
-    if spec.stack.nic_waits:
+    if spec.stack.nic_waits and not topology.hosts_forward:
         queue_pkts[plan.nic_uplink] = 0
     subflows = sum(flow.subflows for flow in planned_flows(spec, topology))
     most = max(plan.max_packets, LEAST_PACKETS) + ALARMS_A_SUBFLOW * subflows

@@ -8,7 +8,7 @@ import pytest
 
 from engines.emulation import shell
 from engines.emulation.engine import MininetEngine, check_sysctls
-from engines.spec import LinkSpec, RunSpec, TopologySpec
+from engines.spec import LinkEvent, LinkSpec, RunSpec, TopologySpec
 from fabric.errors import UsageError
 
 
@@ -23,6 +23,7 @@ def test_a_sysctl_must_be_one_of_this_kernel() -> None:
     ("asked", "complaint"),
     [
         ({"topology": TopologySpec("bcube", {"n": 4})}, "bcube: emulated hosts do not forward packets"),
+        ({"events": (LinkEvent(1.0, "p0e0", "moon"),)}, "no node called 'moon'"),
         ({"routing": "valiant"}, "routing 'valiant': pings cannot follow its paths"),
     ],
 )
