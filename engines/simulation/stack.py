@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import ipaddress
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controllers.hashing import FiveTuple, flow_hash
 from engines.congestion import CONGESTION_CONTROLS
 from engines.flows import AddressPair, PlannedFlow, subflow_pairs
 from engines.spec import RunSpec, sub_seed
-from fabric._core import congestion_controls, schedulers
+from fabric._core import congestion_controls, flow_hash, schedulers
 from fabric.errors import UsageError
 from fabric.plan import PS_PER_US
 from topos.topology import Topology
@@ -121,7 +122,14 @@ def flow_tuples(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow])
 
 
 def subflow_tuple(number: dict[str, int], pair: AddressPair) -> SubflowTuple:
-    """`number` of the NIC with an address."""
-    there = FiveTuple(pair.laddr, pair.raddr, TCP, pair.lport, pair.rport)
-    back = FiveTuple(pair.raddr, pair.laddr, TCP, pair.rport, pair.lport)
-    return number[pair.laddr], number[pair.raddr], flow_hash(there), flow_hash(back)
+    """`number` of the NIC with an address. The core's hash is controllers/hashing.py's, and 65 536 subflows
+    take it 131 072 times."""
+    local, remote = _as_number(pair.laddr), _as_number(pair.raddr)
+    there = flow_hash(local, remote, TCP, pair.lport, pair.rport)
+    back = flow_hash(remote, local, TCP, pair.rport, pair.lport)
+    return number[pair.laddr], number[pair.raddr], there, back
+
+
+@functools.lru_cache(1 << 16)
+def _as_number(address: str) -> int:
+    return int(ipaddress.IPv4Address(address))
