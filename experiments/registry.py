@@ -13,6 +13,7 @@ from experiments import (
     one_to_one,
     short_flows,
     subflow_idle,
+    validation,
 )
 from experiments.experiment import Experiment
 from fabric.errors import UsageError
@@ -34,6 +35,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         short_flows.EXPERIMENT,
         subflow_idle.EXPERIMENT,
         cross_check.EXPERIMENT,
+        validation.EXPERIMENT,
     )
 }
 
