@@ -31,7 +31,7 @@ SIMULATOR = "simulator"
 ENGINES: dict[str, Callable[[], Engine]] = {
     "mininet": _mininet,
     SIMULATOR: _simulator,
-    "fake": _fake,
+    MADE_UP: _fake,
 }
 ABOUT = {
     "mininet": "this machine's own TCP and MPTCP in real time; needs root",
@@ -39,6 +39,7 @@ ABOUT = {
     "fake": "made-up numbers, for tests of refabric itself",
 }
 VIRTUAL_TIME = frozenset({SIMULATOR})
+MADE_UP = "fake"
 """Engines whose clock waits for the machine: its speed is no limit, and says nothing of the results."""
 
 

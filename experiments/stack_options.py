@@ -7,7 +7,7 @@ import math
 import typing
 from collections.abc import Mapping, Sequence
 
-from engines.registry import VIRTUAL_TIME
+from engines.registry import MADE_UP, VIRTUAL_TIME
 from engines.simulation.stack import CHOICES
 from engines.spec import StackSpec, typed
 from fabric.errors import UsageError
@@ -73,7 +73,7 @@ def check_engine_options(engines: Sequence[str], real: Mapping[str, object], sta
     """Refuse what none of `engines` has a use for: options of `real` hosts that were given, by name, or
     `stack` of simulated ones. Raises UsageError."""
     simulated = [name in VIRTUAL_TIME for name in engines]
-    if stack and not any(simulated):
+    if stack and not any(simulated) and MADE_UP not in engines:
         raise UsageError(
             f"--stack {stack[0]}: the stacks of {engines[0]}'s hosts are their own; choose --engine simulator"
         )

@@ -204,7 +204,7 @@ def test_an_interrupted_sweep_ends_at_once_and_leaves_nothing(tmp_path: Path, nu
     rest = process.stdout.read()
     assert process.wait(timeout=30) == 130
     assert time.monotonic() - began < 15  # it is well below a second on a machine with nothing else to do
-    assert "interrupted: 0 of" in rest
+    assert re.search(r"interrupted: [01] of", rest), "the reference may be finished"
     assert "Traceback" not in rest
     assert leftovers(tmp_path) == []
     assert list((tmp_path / "cs244-one-to-one").glob("simulator-*")) == []
