@@ -28,6 +28,7 @@ def _fake() -> Engine:
 
 
 SIMULATOR = "simulator"
+MADE_UP = "fake"
 ENGINES: dict[str, Callable[[], Engine]] = {
     "mininet": _mininet,
     SIMULATOR: _simulator,
@@ -39,7 +40,6 @@ ABOUT = {
     "fake": "made-up numbers, for tests of refabric itself",
 }
 VIRTUAL_TIME = frozenset({SIMULATOR})
-MADE_UP = "fake"
 """Engines whose clock waits for the machine: its speed is no limit, and says nothing of the results."""
 
 
