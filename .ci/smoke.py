@@ -62,7 +62,7 @@ def sweep(results: Path, command: Sequence[str], expected: int, experiment: str 
 
 
 def engines_differ(results: Path) -> int:
-    """Whether TCP flows rank as if the two engines sent them over different paths. A busy machine is heard."""
+    """Whether TCP flows rank as if the engines sent them over different paths. A busy machine is heard."""
     argv = [str(REFABRIC), "plot", CROSS_CHECK, "--results", str(results), "--json"]
     told = subprocess.run(argv, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=True).stdout
     events = [json.loads(line) for line in told.splitlines()]
