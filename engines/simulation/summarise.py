@@ -14,6 +14,7 @@ from engines.simulation.readings import Recording
 from engines.simulation.sample_tables import sample_tables, utilisation_pct
 from engines.simulation.stack import PS_PER_S
 from engines.spec import RunSpec
+from fabric.errors import RunError
 from topos.topology import Topology
 
 NEVER_PS = 2**63 - 1
@@ -27,8 +28,14 @@ def summarise(
     ideal_s: Sequence[float],
     recording: Recording,
 ) -> RunResult:
-    """The point's result. A simulation keeps up by nature: it is never suspect."""
+    """The point's result. A simulation keeps up by nature: it is never suspect. Raises RunError where not one
+    flow had anything delivered."""
     opened, closed = recording.opened, recording.closed
+    if not closed.flows["delivered_bytes"].any():
+        raise RunError(
+            f"no flow delivered a byte in {spec.warmup_s + spec.seconds:g} s at {spec.link.rate_mbps:g} Mb/s: "
+            "simulate longer (--warmup, --seconds) or look at losses, delays and link events"
+        )
     rates_bps = port_rates_bps(topology, spec.link)
     samples = sample_tables(spec, flows, rates_bps, recording)
     rows = _flow_rows(spec, flows, ideal_s, recording, samples)

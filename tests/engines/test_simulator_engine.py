@@ -24,7 +24,7 @@ from engines.spec import (
     TransportSpec,
     WorkloadSpec,
 )
-from fabric.errors import UsageError
+from fabric.errors import RunError, UsageError
 
 ALONE = WorkloadSpec("reference")
 FRAME, PAYLOAD = 1514, 1448
@@ -89,6 +89,11 @@ def test_one_flow_alone_fills_its_links_to_the_segment() -> None:
     assert len(busy) == 6  # up and down through the core
     for port in busy:
         assert port.utilisation_median_pct == pytest.approx(100.0, abs=0.2)
+
+
+def test_a_run_in_which_nothing_arrives_is_no_result() -> None:
+    with pytest.raises(RunError, match=r"no flow delivered a byte in 0.35 s at 20 Mb/s: simulate longer"):
+        run(spec(link=LinkSpec(20.0, delay_us=1e6)))
 
 
 def test_queues_without_limit_grow_and_lose_nothing() -> None:
