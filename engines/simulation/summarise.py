@@ -32,9 +32,10 @@ def summarise(
     flow had anything delivered."""
     opened, closed = recording.opened, recording.closed
     if not closed.flows["delivered_bytes"].any():
+        seconds = spec.warmup_s + spec.seconds
         raise RunError(
-            f"no flow delivered a byte in {spec.warmup_s + spec.seconds:g} s at {spec.link.rate_mbps:g} Mb/s: "
-            "simulate longer (--warmup, --seconds) or look at losses, delays and link events"
+            f"no flow delivered a byte in {seconds:g} s at {spec.link.rate_mbps:g} Mb/s: simulate longer "
+            "(--warmup, --seconds) or look at losses, delays and link events"
         )
     rates_bps = port_rates_bps(topology, spec.link)
     samples = sample_tables(spec, flows, rates_bps, recording)
