@@ -131,7 +131,12 @@ class Network {
     }
     void near(PacketId id) const {
       const Packet& packet = network.pool_[id];
-      if (packet.kind == Kind::packet && !packet.on_last_hop()) network.ports_[packet.ports[packet.hop + 1U]].prefetch_queue();
+      if (packet.kind != Kind::packet) return;
+      if (!packet.on_last_hop()) {
+        network.ports_[packet.ports[packet.hop + 1U]].prefetch_queue();
+      } else if constexpr (requires { hosts.expect_soon(id); }) {
+        hosts.expect_soon(id);
+      }
     }
   };
 

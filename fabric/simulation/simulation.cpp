@@ -228,6 +228,24 @@ void Simulation::expect(PacketId id) const {
   for (std::size_t line = 0; line < sizeof(Subflow); line += 64) __builtin_prefetch(subflow + line);
 }
 
+// The subflow itself is there by now: what it leads to.
+void Simulation::expect_soon(PacketId id) const {
+  const std::uint32_t owner = network_.pool()[id].owner;
+  if (owner >= subflows_.size()) return;  // of a constant-rate source
+  const Subflow& subflow = subflows_[owner];
+  const Connection& connection = connections_[subflow.connection];
+  for (const void* line : {static_cast<const void*>(&connection), static_cast<const void*>(&connection.next),
+                           static_cast<const void*>(&connection.arrivals)}) {
+    __builtin_prefetch(line, 1);
+  }
+  const bool is_ack = segments_[id].carries == Carries::acknowledgement;
+  network_.ports()[is_ack ? subflow.forward.ports[0] : subflow.back.ports[0]].prefetch();
+  if (!is_ack) return;
+  subflow.sender.board.prefetch();
+  const PathState* first = &paths_[owner - subflow.number];
+  for (std::size_t path = 0; path < 8; path += 2) __builtin_prefetch(first + path);
+}
+
 void Simulation::dropped(PacketId id, PortId /*port*/, Time /*when*/) { network_.pool().release(id); }
 
 }  // namespace fabric

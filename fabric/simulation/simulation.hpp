@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/huge_pages.hpp"
 #include "core/network.hpp"
 #include "simulation/connection.hpp"
 #include "simulation/datagrams.hpp"
@@ -15,6 +16,9 @@ namespace fabric {
 
 class Simulation {
  public:
+  template <class T>
+  using Table = std::vector<T, HugePages<T>>;
+
   Simulation(NetworkConfig network, TransportOptions options, const std::vector<FlowConfig>& flows,
              const std::vector<DatagramConfig>& datagrams = {});
 
@@ -26,8 +30,8 @@ class Simulation {
   void set_path_ranks(std::uint32_t subflow, std::uint32_t there, std::uint32_t back);
 
   [[nodiscard]] Network& network() { return network_; }
-  [[nodiscard]] const std::vector<Connection>& connections() const { return connections_; }
-  [[nodiscard]] const std::vector<Subflow>& subflows() const { return subflows_; }
+  [[nodiscard]] const Table<Connection>& connections() const { return connections_; }
+  [[nodiscard]] const Table<Subflow>& subflows() const { return subflows_; }
   [[nodiscard]] const PathState& path(std::uint32_t subflow) const { return paths_[subflow]; }
   [[nodiscard]] const std::vector<DatagramSource>& datagrams() const { return datagrams_; }
   [[nodiscard]] const TransportOptions& options() const { return options_; }
@@ -46,6 +50,7 @@ class Simulation {
   void dropped(PacketId id, PortId port, Time when);
   void alarm(PacketId id, Time due);
   void expect(PacketId id) const;
+  void expect_soon(PacketId id) const;
 
   void add(const FlowConfig& flow);
   void add(const DatagramConfig& wanted);
@@ -117,11 +122,11 @@ class Simulation {
   TransportOptions options_;
   Network network_;
   VirtualArray<Segment> segments_;  // of the packet with the same id
-  std::vector<Connection> connections_;
+  Table<Connection> connections_;
   std::vector<std::uint32_t> by_start_;  // connections that wait for no other
   std::size_t started_ = 0;              // of those
-  std::vector<Subflow> subflows_;
-  std::vector<PathState> paths_;  // of each subflow
+  Table<Subflow> subflows_;
+  Table<PathState> paths_;  // of each subflow
   std::vector<DatagramSource> datagrams_;
   std::vector<SubflowView> views_;  // of the connection whose data is handed out
   std::vector<Waiting> waiting_;  // at each port
