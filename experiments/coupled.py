@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from engines.registry import SIMULATOR
 from engines.spec import RunSpec, TopologySpec
 from engines.tuning import RESERVE
 from experiments.coupled_statements import SHARE_LOSS, SHARE_QUEUE, SHIFT
@@ -18,6 +19,10 @@ from experiments.options import Defaults, SweepOptions
 from experiments.sweeps import Points, Topologies, Variant, points_on
 
 ALGORITHMS = ("reno", "lia", "olia", "balia", "ewtcp")
+APART_MS, BY_CHANCE_PKTS = 1000.0, 5
+"""Simulated hosts have no jitter: lanes that start in one instant stay alike, and at a drop-tail queue that a
+sender meets at its link's own rate, whoever is first takes every place that falls free (Floyd and Jacobson,
+1992). So their flows start apart, and the last places of their queues are given by chance."""
 PAIRS = 2
 LANES = 6
 WORSE, BETTER = 3, 1
@@ -34,12 +39,20 @@ def bottlenecks(_options: SweepOptions) -> list[TopologySpec]:
     return [TopologySpec("two_bottlenecks", {"first": WORSE, "second": BETTER, "lanes": LANES})]
 
 
+def _out_of_step(spec: RunSpec) -> RunSpec:
+    if spec.engine != SIMULATOR:
+        return spec
+    stack = replace(spec.stack, start_spread_ms=spec.stack.start_spread_ms or APART_MS)
+    link = replace(spec.link, random_pkts=spec.link.random_pkts or BY_CHANCE_PKTS)
+    return replace(spec, link=link, stack=stack)
+
+
 def by_algorithm(topologies: Topologies) -> Points:
     """A sweep over all algorithms, or over the one asked for."""
 
     def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-        chosen = options.ccs or ALGORITHMS
-        return points_on(topologies, [Variant(cc=cc) for cc in chosen])(options, rate_of)
+        variants = [Variant(cc=cc) for cc in options.ccs or ALGORITHMS]
+        return [_out_of_step(spec) for spec in points_on(topologies, variants)(options, rate_of)]
 
     return points
 

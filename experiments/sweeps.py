@@ -61,7 +61,7 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
                 seed=seed,
                 sampling=options.sampling,
                 events=options.events,
-                stack=(variant.simulated or options.stack) if engine == SIMULATOR else StackSpec(),
+                stack=_stack(options, variant) if engine == SIMULATOR else StackSpec(),
             )
             for topology in topologies(options)
             for workload in options.workloads
@@ -73,6 +73,11 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
         ]
 
     return points
+
+
+def _stack(options: SweepOptions, variant: Variant) -> StackSpec:
+    """What was chosen goes before what the variant pins."""
+    return options.stack if options.stack != StackSpec() else variant.simulated or options.stack
 
 
 def _link(options: SweepOptions, variant: Variant, rate_mbps: float) -> LinkSpec:

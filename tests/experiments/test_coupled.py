@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from engines.spec import StackSpec
 from experiments import coupled
 from experiments.cli import main
 from experiments.coupled_statements import SHARE_LOSS, SHIFT
+from experiments.experiment import Figure
+from experiments.options import Given, resolve
 from experiments.published import Source
 
 SHORT = ["--engine", "fake", "--seconds", "4", "--warmup", "1"]
@@ -92,3 +95,13 @@ def test_statements_are_theory_and_about_one_algorithm_each() -> None:
     assert {row.source for row in (*SHARE_LOSS, *SHIFT)} == {Source.THEORY}
     assert {row.algorithm for row in SHIFT} == set(coupled.ALGORITHMS)
     assert len({(row.algorithm, row.subflows) for row in SHARE_LOSS}) == len(SHARE_LOSS) == 15
+
+
+@pytest.mark.parametrize("figure", [*coupled.FAIRNESS.figures, *coupled.SHIFTED.figures])
+def test_simulated_lanes_are_out_of_step_and_emulated_ones_as_they_come(figure: Figure) -> None:
+    specs = {
+        engine: figure.points(resolve(Given(engine=engine), figure.defaults), lambda _topology: 10.0)
+        for engine in ("simulator", "mininet")
+    }
+    assert {(s.stack.start_spread_ms, s.link.random_pkts) for s in specs["simulator"]} == {(1000.0, 5)}
+    assert {(s.stack, s.link.random_pkts) for s in specs["mininet"]} == {(StackSpec(), 0)}
