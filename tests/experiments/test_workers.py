@@ -189,6 +189,8 @@ def test_results_are_the_same_bytes_however_they_were_made(tmp_path: Path) -> No
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_interrupted_sweep_ends_at_once_and_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     """Points of a thousand simulated seconds each; all processes are of one group, as in a terminal."""
+    # What is started in the background ignores SIGINT, and whatever it starts in turn.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         [sys.executable, "-m", "experiments.cli", "run", "cs244-one-to-one", *SIMULATE, "--seconds", "3000",
          "--results", str(tmp_path)],
