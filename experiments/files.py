@@ -239,6 +239,18 @@ def _pid_alive(owner: Path) -> bool:
     return text.isdigit() and Path("/proc", text).exists()
 
 
+def remove_tree(folder: Path) -> None:
+    """Remove a folder with all in it. What another process removes meanwhile is removed. Raises OSError."""
+
+    def unless_gone(
+        _call: object, _path: str, problem: tuple[type[BaseException], BaseException, object]
+    ) -> None:
+        if not isinstance(problem[1], FileNotFoundError):
+            raise problem[1]
+
+    shutil.rmtree(folder, onerror=unless_gone)
+
+
 def remove_abandoned(parent: Path) -> list[str]:
     """Remove what dead writers left in `parent`; names removed. Raises StoreError."""
     removed = []
@@ -247,7 +259,7 @@ def remove_abandoned(parent: Path) -> list[str]:
             if entry.is_dir() and not entry.is_symlink():
                 if not is_abandoned(entry):
                     continue
-                shutil.rmtree(entry)
+                remove_tree(entry)
             else:
                 entry.unlink(missing_ok=True)
             removed.append(entry.name)
@@ -259,6 +271,6 @@ def remove_tagged(parent: Path, tag: str) -> None:
     with storing(f"removing unfinished folders in {parent}"):
         for entry in sorted(parent.glob(f"{TMP_PREFIX}*-{tag}*")):
             if entry.is_dir():
-                shutil.rmtree(entry)
+                remove_tree(entry)
             else:
                 entry.unlink(missing_ok=True)

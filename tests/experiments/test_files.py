@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,3 +102,21 @@ def test_owners_are_given_up_where_the_file_system_has_none(
     monkeypatch.setattr(os, "chown", refused)
     files.make_folder(tmp_path / "a" / "b")
     assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_what_another_process_removes_meanwhile_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "old"
+    folder.mkdir()
+    for name in ("flows.csv", "ports.csv"):
+        (folder / name).write_text("")
+    unlink = os.unlink
+
+    def twice(*args: Any, **kwargs: Any) -> None:
+        unlink(*args, **kwargs)
+        unlink(*args, **kwargs)
+
+    monkeypatch.setattr(os, "unlink", twice)
+    files.remove_tree(folder)
+    assert not folder.exists()
