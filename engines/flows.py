@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from engines.congestion import BASELINE, in_force
 from engines.spec import RunSpec, sub_seed
@@ -59,6 +60,21 @@ class PlannedFlow:
     @property
     def mptcp(self) -> bool:
         return self.subflows > 1
+
+    def columns(self) -> dict[str, Any]:
+        """What a FlowRow says of it before anything is measured."""
+        return {
+            "flow": self.flow,
+            "src": self.src,
+            "dst": self.dst,
+            "src_ip": self.src_ip,
+            "dst_ip": self.dst_ip,
+            "sport": self.cport,
+            "dport": self.port,
+            "transport": "mptcp" if self.mptcp else "tcp",
+            "subflows_asked": self.subflows,
+            "size_bytes": self.size_bytes,
+        }
 
     @property
     def seen_by_receiver(self) -> AddressPair:

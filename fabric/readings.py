@@ -11,9 +11,9 @@ Departure = tuple[int, int, int, bool, int]
 """Packet, NIC it reached (or port that dropped or lost it), when in ps, whether it was, and its ECN field."""
 
 
-class Counters(TypedDict):
-    """Packets handed in and out, dropped, lost at random, and held; `hops` counts arrivals at the far end of
-    a link. Of each port: `drops` (queue full or link cut), `losses` (at random, on the wire, after
+class SimulatedCounters(TypedDict):
+    """Packets handed in and out, dropped and lost at random; `hops` counts arrivals at the far end of a link.
+    Of each port: `drops` (queue full or link cut), `losses` (at random, on the wire, after
     transmission), `marks` (packets that became "congestion experienced" in its queue)."""
 
     injected: int
@@ -21,7 +21,6 @@ class Counters(TypedDict):
     dropped: int
     lost: int
     hops: int
-    in_flight: int
     tx_packets: npt.NDArray[np.uint64]
     tx_bytes: npt.NDArray[np.uint64]
     drops: npt.NDArray[np.uint64]
@@ -29,6 +28,12 @@ class Counters(TypedDict):
     marks: npt.NDArray[np.uint64]
     max_queue_pkts: npt.NDArray[np.uint32]
     queued_pkts: npt.NDArray[np.uint32]
+
+
+class Counters(SimulatedCounters):
+    """The same, and the packets that are held."""
+
+    in_flight: int
 
 
 class Snapshot(Counters):
@@ -70,23 +75,6 @@ class TrafficReadings(TypedDict):
     errno: npt.NDArray[np.int32]
     strangers: int
     cpu_s: float
-
-
-class SimulatedCounters(TypedDict):
-    """As Counters, of a simulation."""
-
-    injected: int
-    delivered: int
-    dropped: int
-    lost: int
-    hops: int
-    tx_packets: npt.NDArray[np.uint64]
-    tx_bytes: npt.NDArray[np.uint64]
-    drops: npt.NDArray[np.uint64]
-    losses: npt.NDArray[np.uint64]
-    marks: npt.NDArray[np.uint64]
-    max_queue_pkts: npt.NDArray[np.uint32]
-    queued_pkts: npt.NDArray[np.uint32]
 
 
 class FlowReadings(TypedDict):

@@ -18,10 +18,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from engines.result import PortRow
-from plots import queue_lengths, saving, style
-from plots.data import Level, Panel, PointSummary, file_stems, panels
+from plots import queue_lengths, style
+from plots.data import Level, Panel, PointSummary
 from plots.sheet import Sheet, Text
-from plots.transports import by_transport, colour, joined, label
+from plots.transports import by_transport, colour, draw_joined, label
 
 CHART = "bottleneck"
 _HEIGHT_IN = 1.5
@@ -55,13 +55,7 @@ def draw(
     levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
 ) -> list[Path]:
     """One chart for all that differ in congestion control and marking alone, as `registry.Chart.draw`."""
-    alike = joined(panels(points, expected))
-    paths: list[Path] = []
-    for panel, stem in zip(alike, file_stems(CHART, alike), strict=True):
-        with style.look():
-            figure = _chart(panel)
-            paths += saving.save(figure, out, stem) if figure else []
-    return paths
+    return draw_joined(CHART, points, out, expected, _chart)
 
 
 def queue(point: PointSummary) -> Queue | None:

@@ -21,10 +21,10 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from engines.completion import Completions, completions, percentile, slowdown
 from engines.result import FlowRow
-from plots import saving, style
-from plots.data import Level, Panel, PointSummary, file_stems, panels
+from plots import style
+from plots.data import Level, Panel, PointSummary
 from plots.sheet import Sheet, Text
-from plots.transports import by_transport, colour, joined, label
+from plots.transports import by_transport, colour, draw_joined, label
 
 CHART = "fct"
 _HEIGHT_IN = 1.7
@@ -74,13 +74,7 @@ def draw(
     levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
 ) -> list[Path]:
     """One chart for all that differ in transport and marking alone, as `registry.Chart.draw`."""
-    alike = joined(panels(points, expected))
-    paths: list[Path] = []
-    for panel, stem in zip(alike, file_stems(CHART, alike), strict=True):
-        with style.look():
-            figure = _chart(panel)
-            paths += saving.save(figure, out, stem) if figure else []
-    return paths
+    return draw_joined(CHART, points, out, expected, _chart)
 
 
 def curve(group: Sequence[PointSummary]) -> Curve | None:

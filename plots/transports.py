@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
 
 from engines import algorithms
 from engines.result import Status
-from plots import style
-from plots.data import Panel, PointSummary
+from plots import saving, style
+from plots.data import Panel, PointSummary, file_stems, panels
 
 
 def joined(of: Sequence[Panel]) -> list[Panel]:
@@ -26,6 +28,23 @@ def joined(of: Sequence[Panel]) -> list[Panel]:
         points = tuple(point for panel in group for point in panel.points)
         made.append(Panel(setting, group[0].subflows, points))
     return made
+
+
+def draw_joined(
+    chart: str,
+    points: Iterable[PointSummary],
+    out: Path,
+    expected: Sequence[int],
+    drawn: Callable[[Panel], Figure | None],
+) -> list[Path]:
+    """One chart for all points that differ in transport and marking alone; paths of the files."""
+    alike = joined(panels(points, expected))
+    paths: list[Path] = []
+    for panel, stem in zip(alike, file_stems(chart, alike), strict=True):
+        with style.look():
+            figure = drawn(panel)
+            paths += saving.save(figure, out, stem) if figure else []
+    return paths
 
 
 def by_transport(panel: Panel) -> list[list[PointSummary]]:

@@ -12,9 +12,8 @@ from engines.emulation.readings import Readings
 from engines.emulation.socket_table import SubflowReadings
 from engines.flows import PlannedFlow
 from engines.result import FlowRow
+from engines.spread import Floats, spread
 from fabric.errors import RunError
-
-Floats = npt.NDArray[np.float64]
 
 
 def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float) -> list[FlowRow]:
@@ -28,7 +27,7 @@ def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float)
     joined = np.minimum(readings.before.counts(count), readings.after.counts(count))
     resent = readings.after.retransmits_since(readings.before, count)
     cc = _congestion_controls(readings.after, count)
-    srtt_mean, srtt_std = _spread(*_srtts(readings), count)
+    srtt_mean, srtt_std = spread(*_srtts(readings), count)
     ping_mean, ping_std, sent, lost = _pings(readings, count)
     rows = []
     for i, flow in enumerate(flows):
@@ -38,15 +37,7 @@ def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float)
             raise RunError(f"flow {flow.flow} ({flow.src} to {flow.dst}) lost its connection while measured")
         rows.append(
             FlowRow(
-                flow=flow.flow,
-                src=flow.src,
-                dst=flow.dst,
-                src_ip=flow.src_ip,
-                dst_ip=flow.dst_ip,
-                sport=flow.cport,
-                dport=flow.port,
-                transport="mptcp" if flow.mptcp else "tcp",
-                subflows_asked=flow.subflows,
+                **flow.columns(),
                 subflows_joined=int(joined[i]),
                 cc=cc[i],
                 goodput_mbps=(end - start) * 8 / seconds / 1e6,
@@ -60,7 +51,6 @@ def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float)
                 pings_sent=int(sent[i]),
                 pings_lost=int(lost[i]),
                 completed_s=readings.completed_s[i],
-                size_bytes=flow.size_bytes,
                 start_s=flow.start_s - warmup_s,
             )
         )
@@ -92,15 +82,6 @@ def _pings(readings: Readings, count: int) -> tuple[Floats, Floats, Floats, Floa
     inside = (pings.sent_s >= readings.zero_s) & (pings.sent_s <= readings.window[-1].t_s)
     flow, rtt = pings.flow[inside].astype(np.int64), pings.rtt_ms[inside]
     back = ~np.isnan(rtt)
-    mean, deviation = _spread(flow[back], rtt[back], count)
+    mean, deviation = spread(flow[back], rtt[back], count)
     sent = np.bincount(flow, minlength=count).astype(float)
     return mean, deviation, sent, np.bincount(flow[~back], minlength=count).astype(float)
-
-
-def _spread(flow: npt.NDArray[np.int64], values: Floats, count: int) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of each flow's values; nan where it has none."""
-    n = np.bincount(flow, minlength=count)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.bincount(flow, weights=values, minlength=count) / n
-        variance = np.bincount(flow, weights=(values - mean[flow]) ** 2, minlength=count) / n
-    return mean, np.sqrt(variance)

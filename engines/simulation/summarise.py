@@ -14,6 +14,7 @@ from engines.simulation.readings import Recording
 from engines.simulation.sample_tables import sample_tables, utilisation_pct
 from engines.simulation.stack import PS_PER_S
 from engines.spec import RunSpec
+from engines.spread import spread
 from fabric.errors import RunError
 from topos.topology import Topology
 
@@ -83,15 +84,7 @@ def _flow_rows(
         start_ps, done_ps = started[number], completed[number]
         rows.append(
             FlowRow(
-                flow=flow.flow,
-                src=flow.src,
-                dst=flow.dst,
-                src_ip=flow.src_ip,
-                dst_ip=flow.dst_ip,
-                sport=flow.cport,
-                dport=flow.port,
-                transport="mptcp" if flow.mptcp else "tcp",
-                subflows_asked=flow.subflows,
+                **flow.columns(),
                 subflows_joined=flow.subflows,
                 cc=flow.cc,
                 goodput_mbps=received[number] * 8 / spec.seconds / 1e6,
@@ -104,7 +97,6 @@ def _flow_rows(
                 ping_ms_std=pings[number][1],
                 pings_sent=len(recording.pings) * flow.subflows,
                 completed_s=NO_VALUE if done_ps == NEVER_PS else (done_ps - start_ps) / PS_PER_S,
-                size_bytes=flow.size_bytes,
                 start_s=NO_VALUE if start_ps == NEVER_PS else start_ps / PS_PER_S - spec.warmup_s,
                 ideal_s=ideal_s[number],
             )
@@ -119,11 +111,7 @@ def _spreads(table: Table | None, name: str, flows: int) -> list[tuple[float, fl
     if table is None:
         return [NO_SPREAD] * flows
     chosen = (table["t_s"] >= 0) & (table[name] > 0)
-    flow, value = table["flow"][chosen], table[name][chosen]
-    count = np.bincount(flow, minlength=flows)
-    with np.errstate(invalid="ignore"):
-        mean = np.bincount(flow, value, flows) / count
-        deviation = np.sqrt(np.bincount(flow, (value - mean[flow]) ** 2, flows) / count)
+    mean, deviation = spread(table["flow"][chosen], table[name][chosen], flows)
     return list(zip(mean.tolist(), deviation.tolist(), strict=True))
 
 
