@@ -3,6 +3,7 @@
     topology.py               Topology, its parts, shortest paths
     fat_tree.py  dual_homed_fat_tree.py  vl2.py  leaf_spine.py  bcube.py
     star.py  dumbbell.py  two_bottlenecks.py
+    ports.py                  datapath ids and port numbers towards OpenFlow
     mininet_topos.py          the same for stock Mininet: mn --custom topos/mininet_topos.py --topo ft,4
 
 To add one: write its module, add a `Family` here.

@@ -1,0 +1,74 @@
+"""How switches and their ports are numbered towards OpenFlow.
+
+A switch's datapath id is its node index + 1, as stock Mininet gets it (`mininet_topos.py`). Its ports count
+from 1 along its links in topology order; a host has none, whatever its NICs. Controllers and whoever builds
+the bridges both number by this module, so neither has to ask the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fabric.errors import UsageError
+from topos.topology import Kind, Topology
+
+
+def dpid(switch: int) -> int:
+    """The datapath id of the switch with this node index."""
+    return switch + 1
+
+
+class SwitchPorts:
+    """The numbers of one topology's switches and ports.
+
+    Every method raises UsageError for a switch, link or port that is not there.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        links: dict[int, list[int]] = {switch: [] for switch in topology.switches}
+        for number, link in enumerate(topology.links):
+            for end in link.ends:
+                if end in links:
+                    links[end].append(number)
+        self._links = {switch: tuple(numbers) for switch, numbers in links.items()}
+        self._port_of = {
+            (switch, link): port
+            for switch, numbers in self._links.items()
+            for port, link in enumerate(numbers, start=1)
+        }
+
+    @property
+    def links(self) -> Mapping[int, tuple[int, ...]]:
+        """For each switch (node index) its links in order: the one at position p is at port p + 1."""
+        return self._links
+
+    def switch(self, dpid: int) -> int:
+        """The node index of the switch with this datapath id."""
+        node = dpid - 1
+        if not 0 <= node < len(self._topology.nodes) or self._topology.nodes[node].kind is not Kind.SWITCH:
+            raise UsageError(f"{self._topology.kind} has no switch with datapath id {dpid:#x}")
+        return node
+
+    def port_of(self, switch: int, link: int) -> int:
+        """The port of `switch` that link number `link` is plugged into."""
+        try:
+            return self._port_of[switch, link]
+        except KeyError:
+            raise UsageError(f"{self._topology.kind}: node {switch} has no port to link {link}") from None
+
+    def towards(self, switch: int, neighbour: int) -> int:
+        """The port of `switch` that leads to the node `neighbour` next to it."""
+        return self.port_of(switch, self._topology.link_between(switch, neighbour))
+
+    def link_at(self, switch: int, port: int) -> int:
+        """The link at this port of `switch`."""
+        links = self._links.get(switch, ())
+        if not 1 <= port <= len(links):
+            raise UsageError(f"{self._topology.kind}: node {switch} has no port {port}")
+        return links[port - 1]
+
+    def neighbour(self, switch: int, port: int) -> int:
+        """The node at the other end of this port of `switch`."""
+        link = self._topology.links[self.link_at(switch, port)]
+        return link.b if link.a == switch else link.a
