@@ -73,6 +73,12 @@ def ecmp_groups(topology: Topology) -> EcmpTables:
     return EcmpTables(attach, tuple(number_of), fib)
 
 
+def leftmost(tables: EcmpTables) -> EcmpTables:
+    """The tables with the first next hop of every group alone: one path between any two switches."""
+    groups = tuple((NextHop(group[0].node, 1),) for group in tables.groups)
+    return EcmpTables(tables.attach, groups, tables.fib)
+
+
 def _count_paths(neighbours: Sequence[Sequence[int]], targets: Sequence[int]) -> tuple[Counts, Counts]:
     """Breadth-first search from all targets at once: hop distance (-1 unreachable) and number of shortest
     paths of every node that forwards to every target, both of shape (nodes, targets)."""

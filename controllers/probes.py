@@ -49,17 +49,19 @@ def _ecmp(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> li
     return decisions
 
 
-def _scatter(_tables: EcmpTables, _seed: int, _h: int, _switch: int, _target: int) -> list[Decision]:
+def _none(_tables: EcmpTables, _seed: int, _h: int, _switch: int, _target: int) -> list[Decision]:
     return []
 
 
 DECISIONS: dict[str, Callable[[EcmpTables, int, int, int, int], list[Decision]]] = {
     "hashed": _hashed,
     "ecmp": _ecmp,
-    "scatter": _scatter,
+    "scatter": _none,
+    "spanning-tree": _none,
 }
 """What has to come out alike for two hashes to take one path, by routing policy. Nothing under `scatter`: a
-ping takes a random path there and back, as each of the connection's packets does. `valiant` is missing: its
+ping takes a random path there and back, as each of the connection's packets does; nor under `spanning-tree`,
+where there is but one. `valiant` is missing: its
 choices are so many that no pair of ports makes all of them alike."""
 
 

@@ -69,7 +69,20 @@ def valiant(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> 
     return ()
 
 
-POLICIES: dict[str, Walk | None] = {"hashed": hashed, "ecmp": ecmp, "scatter": None, "valiant": valiant}
+def spanning_tree(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tuple[int, ...]:
+    """The first of the shortest paths, whatever the flow, as RipL's `st`: one tree carries everything in a
+    FatTree, below its first core switch."""
+    del seed, h
+    return path_of_rank(tables, 0, switch, target)
+
+
+POLICIES: dict[str, Walk | None] = {
+    "hashed": hashed,
+    "ecmp": ecmp,
+    "scatter": None,
+    "valiant": valiant,
+    "spanning-tree": spanning_tree,
+}
 """The walk of a flow's packets. None under `scatter` (PacketScatter in Raiciu et al., SIGCOMM 2011), where
 every packet takes any of the shortest paths, all equally likely, and a flow has none of its own."""
 

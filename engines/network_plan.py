@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from controllers.groups import EcmpTables, ecmp_groups
+from controllers.groups import EcmpTables, ecmp_groups, leftmost
 from engines.spec import LinkSpec, RunSpec, sub_seed
 from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
 from topos import Topology
@@ -62,6 +62,8 @@ def network_plan(
 
     Where hosts forward, their ports are a switch's: others' packets pass them too. Their NICs have no ports
     of their own (NO_PORT)."""
+    if policy == "spanning-tree":  # to the core: a choice among one
+        tables, policy = leftmost(tables), "hashed"
     ports = 2 * len(topology.links)
     queue_pkts = np.full(ports, 0 if link.queue_bytes else link.queue_pkts, np.uint32)
     queue_bytes = np.full(ports, link.queue_bytes, np.uint64)

@@ -8,8 +8,8 @@ given parameters, and every table elsewhere (forwarding, ports, results) is keye
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from functools import cached_property
 
@@ -155,6 +155,18 @@ class Topology:
                 island[here] = start
                 reached += [near for near in self.adjacency[here] if island[near] < 0]
         return tuple(island)
+
+    def without(self, cut: Collection[int]) -> Topology:
+        """The same nodes without these links (indices) between switches. The links left are numbered anew.
+
+        Raises UsageError for a link of a host, which would be left without its NIC.
+        """
+        kept = [i for i in range(len(self.links)) if i not in cut]
+        number = {old: new for new, old in enumerate(kept)}
+        if torn := [nic.name for nic in self.nics if nic.link not in number]:
+            raise UsageError(f"topology {self.kind}: without its link {torn[0]} would be no NIC")
+        nics = tuple(replace(nic, link=number[nic.link]) for nic in self.nics)
+        return replace(self, links=tuple(self.links[i] for i in kept), nics=nics)
 
     def shortest_paths(self, src: int, dst: int) -> tuple[tuple[int, ...], ...]:
         """All shortest paths from `src` to `dst` as node indices, both ends included, in lexicographic order.

@@ -20,7 +20,7 @@ DHFT6 = build("dhft", {"k": 6})
 DHFT6_TABLES = ecmp_groups(DHFT6)
 SEEDS = st.integers(0, 2**32 - 1)
 PORTS = st.integers(0, 65535)
-BY_FLOW = sorted(name for name, walk in POLICIES.items() if walk and name != "valiant")
+BY_FLOW = sorted(name for name, walk in POLICIES.items() if walk and name not in ("valiant", "spanning-tree"))
 
 
 def _flow(sport: int, src: str = "10.0.0.2", dst: str = "10.7.3.5") -> FiveTuple:
@@ -88,6 +88,12 @@ def test_another_seed_lets_other_flows_collide(policy: str) -> None:
 
     assert partition(1) == partition(1)
     assert len(partition(1) & partition(2)) <= 2
+
+
+def test_spanning_tree_is_the_first_path_whatever_the_flow() -> None:
+    first = min(FT8.shortest_paths(FT8.index("p0e0h0"), FT8.index("p7e3h3")))
+    for port in range(2000, 2020):
+        assert path(FT8, FT8_TABLES, "spanning-tree", port, _flow(port)) == first
 
 
 def test_below_one_switch_there_is_one_path() -> None:
