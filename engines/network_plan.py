@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from controllers.groups import EcmpTables, ecmp_groups, leftmost
 from engines.spec import LinkSpec, RunSpec, sub_seed
+from fabric._core import disciplines
 from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
 from topos import Topology
 
@@ -73,6 +74,8 @@ def network_plan(
     queue_bytes[nic_ports] = 0
     random_pkts = np.full(ports, link.random_pkts, np.uint32)
     random_pkts[nic_ports] = 0
+    discipline = np.full(ports, disciplines().index(link.discipline), np.uint8)
+    discipline[nic_ports] = 0
     loss = np.full(ports, link.loss)
     loss[nic_ports] = loss[[downlink(nic.link) for nic in ends]] = 0.0
     position = {node: i for i, node in enumerate(tables.attach)}
@@ -85,6 +88,7 @@ def network_plan(
         loss=loss,
         ecn_pkts=np.full(ports, link.ecn_pkts, np.uint32),
         random_pkts=random_pkts,
+        discipline=discipline,
         far_node=np.array([end for each in topology.links for end in (each.b, each.a)], np.uint32),
         nic_ip=np.array([int(ipaddress.IPv4Address(nic.ip)) for nic in topology.nics], np.uint32),
         nic_attach_node=np.array([topology.attachment(nic) for nic in topology.nics], np.uint32),

@@ -19,6 +19,7 @@ from fabric.errors import UsageError
 
 MAX_SUBFLOWS = 32
 SCHEMA = 4
+FIFO = "fifo"
 _SIZES = ("n", "k", "first", "da", "leaves")
 
 
@@ -44,7 +45,8 @@ class LinkSpec:
     hosts' own transmit queue, which is a port of the fabric. A frame that enters a link between switches
     is lost at random with probability `loss`. A port marks an ECN-capable packet that finds `ecn_pkts` or
     more packets queued (RFC 3168), 0 is never. The last `random_pkts` places of a switch's queue are given by
-    chance, so that flows in step do not lose in step (Floyd and Jacobson, 1992).
+    chance, so that flows in step do not lose in step (Floyd and Jacobson, 1992). `discipline` says which
+    packet a switch's port sends next, by a name of fabric/core/disciplines/registry.hpp; hosts' are FIFOs.
     """
 
     rate_mbps: float
@@ -55,6 +57,7 @@ class LinkSpec:
     loss: float = 0.0
     ecn_pkts: int = 0
     random_pkts: int = 0
+    discipline: str = FIFO
 
     def __post_init__(self) -> None:
         _as_floats(self, "rate_mbps", "delay_us", "loss")

@@ -20,13 +20,21 @@ std::vector<PortConfig> ports_of(const nb::object& plan) {
   const auto loss = column<double>(plan, "loss");
   const auto marks = column<std::uint32_t>(plan, "ecn_pkts");
   const auto random = column<std::uint32_t>(plan, "random_pkts");
+  const auto discipline = column<std::uint8_t>(plan, "discipline");
   if (delays.size() != rates.size() || pkts.size() != rates.size() || bytes.size() != rates.size() ||
-      loss.size() != rates.size() || marks.size() != rates.size() || random.size() != rates.size()) {
+      loss.size() != rates.size() || marks.size() != rates.size() || random.size() != rates.size() ||
+      discipline.size() != rates.size()) {
     throw std::invalid_argument("network plan: the ports' columns differ in length");
   }
   std::vector<PortConfig> ports(rates.size());
   for (std::size_t i = 0; i < ports.size(); ++i) {
-    ports[i] = {rates[i], delays[i], pkts[i], bytes[i], threshold(loss[i]), marks[i], random[i]};
+    ports[i] = {.rate_bps = rates[i],
+                .delay = delays[i],
+                .admission = {.tail = {.limit_pkts = pkts[i], .limit_bytes = bytes[i]},
+                              .random = {.places = random[i]},
+                              .ecn = {.pkts = marks[i]}},
+                .loss_below = threshold(loss[i]),
+                .discipline = discipline[i]};
   }
   return ports;
 }
@@ -77,7 +85,7 @@ class VirtualFabric {
  public:
   explicit VirtualFabric(const nb::object& plan) : network_(network_config(plan)) {}
 
-  PacketId inject(Time when, NicId source, std::uint16_t size_bytes, const FiveTuple& flow, Ecn ecn) {
+  PacketId inject(Time when, NicId source, std::uint16_t size_bytes, const FiveTuple& flow, Ecn ecn, std::uint8_t dscp) {
     if (source >= network_.router().nics().size()) throw std::invalid_argument("there is no such NIC");
     network_.run_until(when, *this);
     const NicId destination = network_.router().find_nic(flow.dst);
@@ -88,6 +96,7 @@ class VirtualFabric {
     packet.kind = Kind::packet;
     packet.size_bytes = size_bytes;
     packet.ecn = ecn;
+    packet.dscp = dscp & 63U;
     packet.owner = destination;
     packet.take(network_.router().path(source, destination, flow_hash(flow)));
     network_.inject(id, when, *this);
@@ -123,12 +132,13 @@ void bind_virtual(nb::module_& module) {
           "inject",
           [](VirtualFabric& self, Time when_ps, NicId nic, std::uint16_t size_bytes,
              const std::tuple<std::uint32_t, std::uint32_t, std::uint8_t, std::uint16_t, std::uint16_t>& flow,
-             std::uint8_t ecn) {
+             std::uint8_t ecn, std::uint8_t dscp) {
             const auto& [src, dst, proto, sport, dport] = flow;
             if (ecn > 3) throw std::invalid_argument("an ECN field has two bits");
-            return self.inject(when_ps, nic, size_bytes, FiveTuple{src, dst, proto, sport, dport}, Ecn{ecn});
+            if (dscp > 63) throw std::invalid_argument("DSCP has six bits");
+            return self.inject(when_ps, nic, size_bytes, FiveTuple{src, dst, proto, sport, dport}, Ecn{ecn}, dscp);
           },
-          "when_ps"_a, "nic"_a, "size_bytes"_a, "flow"_a, "ecn"_a = 0)
+          "when_ps"_a, "nic"_a, "size_bytes"_a, "flow"_a, "ecn"_a = 0, "dscp"_a = 0)
       .def(
           "run_until",
           [](VirtualFabric& self, Time limit_ps) {
@@ -263,6 +273,10 @@ NB_MODULE(_core, module) {
                              std::uint16_t dport) { return fabric::flow_hash({src, dst, proto, sport, dport}); });
   module.def("mix", &fabric::mix, "hash"_a, "seed"_a);
   module.def("switch_seed", &fabric::switch_seed, "seed"_a, "node"_a);
+  module.def("disciplines", [] {
+    const auto names = fabric::discipline_names();
+    return std::vector<std::string>(names.begin(), names.end());
+  });
   fabric::bind_calendar(module);
   fabric::bind_virtual(module);
   fabric::bind_realtime(module);

@@ -23,6 +23,7 @@ class NetworkPlan:
     `loss` is the probability that a packet is lost on the wire behind a port, in [0, 1), drawn by a generator
     of each port's own (`seed` and the port's number). `ecn_pkts`: an ECN-capable packet that finds as many
     packets queued is marked; 0 marks none. `random_pkts`: so many last places of a queue are given by chance.
+    `discipline` is what chooses the packet that leaves next, by its place in `fabric._core.disciplines()`.
     """
 
     rate_bps: npt.NDArray[np.int64]
@@ -32,6 +33,7 @@ class NetworkPlan:
     loss: npt.NDArray[np.float64]
     ecn_pkts: npt.NDArray[np.uint32]
     random_pkts: npt.NDArray[np.uint32]
+    discipline: npt.NDArray[np.uint8]
     far_node: npt.NDArray[np.uint32]
     nic_ip: npt.NDArray[np.uint32]
     nic_attach_node: npt.NDArray[np.uint32]

@@ -25,7 +25,7 @@ from engines.flows import PlannedFlow, check_ports, planned_flows
 from engines.link_events import check_events
 from engines.provenance import machine, revision
 from engines.result import RunResult
-from engines.spec import RunSpec, StackSpec, stack_words
+from engines.spec import FIFO, RunSpec, StackSpec, stack_words
 from fabric.errors import HostUnfitError, RunError, StalledFlowError, UsageError
 from topos import Topology
 
@@ -191,6 +191,11 @@ def _check_network(spec: RunSpec, topology: Topology) -> None:
     check_events(spec, topology)
     if spec.routing == "valiant":
         raise UsageError("routing 'valiant': pings cannot follow its paths; choose --engine simulator")
+    if spec.link.discipline != FIFO:
+        raise UsageError(
+            f"queue discipline '{spec.link.discipline}': real hosts send no classes of packets yet; choose "
+            "--engine simulator"
+        )
 
 
 def _check_flows(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engines.congestion import CONGESTION_CONTROLS
 from engines.spec import RunSpec, stack_words
+from fabric._core import disciplines
 from fabric.errors import UsageError
 
 
@@ -20,6 +21,8 @@ def _check_links(spec: RunSpec) -> None:
         raise UsageError(f"a link rate of {link.rate_mbps:g} Mb/s: must be above 0")
     if not link.delay_us >= 0:
         raise UsageError(f"a delay of {link.delay_us:g} us: no link is that fast; give 0 or more")
+    if link.discipline not in disciplines():
+        raise UsageError(f"queue discipline '{link.discipline}': choose {' or '.join(disciplines())}")
     if not (spec.seconds > 0 and spec.warmup_s >= 0):
         raise UsageError(f"{spec.seconds:g} s after {spec.warmup_s:g} s of warm-up: time runs forwards only")
 

@@ -20,6 +20,7 @@
 #include "core/packet.hpp"
 #include "core/port.hpp"
 #include "core/random.hpp"
+#include "core/reordering.hpp"
 #include "core/router.hpp"
 
 namespace fabric {
@@ -53,6 +54,11 @@ class Network {
     for (std::size_t i = 0; i < config.ports.size(); ++i) {
       ports_.emplace_back(config.ports[i], config.far_nodes[i], Random(config.seed, static_cast<PortId>(i)));
       watch_wires_ = watch_wires_ || ports_.back().may_lose();
+      if (ports_.back().reorders()) add_reordering(static_cast<PortId>(i), config);
+    }
+    for (const Nic& nic : router_.nics()) {
+      if (nic.uplink == kNone || !ports_[nic.uplink].reorders()) continue;
+      throw std::invalid_argument("a host's own queue is a FIFO: its senders wait for the departure they foresee");
     }
   }
 
@@ -83,8 +89,10 @@ class Network {
          id = calendar_.pop_until(pool_, limit, ahead)) {
       if (pool_[id].kind == Kind::packet) [[likely]] {
         arrive(id, hosts);
-      } else {
+      } else if (pool_[id].kind == Kind::alarm) {
         hosts.alarm(id, pool_[id].due);
+      } else {
+        depart(id);
       }
     }
   }
@@ -95,7 +103,8 @@ class Network {
   }
 
   void set_port_up(PortId port, bool up, Time now) {
-    ports_.at(port).set_up(up, now);
+    if (ports_.at(port).reorders() && ports_[port].is_up() && !up) cut_waiting(port, now);
+    ports_[port].set_up(up, now);
     watch_wires_ = true;
   }
   void set_port_rate(PortId port, std::int64_t rate_bps) { ports_.at(port).set_rate(checked_rate(rate_bps)); }
@@ -176,11 +185,50 @@ class Network {
     Packet& packet = pool_[id];
     const PortId to = packet.port();
     if (!ports_[to].enqueue(packet, now)) [[unlikely]] {
-      ++totals_.dropped;
-      hosts.dropped(id, to, now);
+      const auto drop = [&](PacketId lost) {
+        ++totals_.dropped;
+        hosts.dropped(lost, to, now);
+      };
+      if (!ports_[to].reorders() || !wait(id, to, now, drop)) drop(id);
       return;
     }
     calendar_.push(pool_, id);
+  }
+
+  void add_reordering(PortId port, const NetworkConfig& config) {
+    reordering_of_.resize(config.ports.size(), kNone);
+    reordering_of_[port] = static_cast<std::uint32_t>(reordering_.size());
+    reordering_.emplace_back(discipline(config.ports[port].discipline));
+  }
+  [[nodiscard]] Reordering& reordering(PortId port) { return reordering_[reordering_of_[port]]; }
+
+  template <class Drop>
+  [[nodiscard]] bool wait(PacketId id, PortId to, Time now, Drop drop) {
+    return reordering(to).accept(pool_, ports_[to], id, now, [this](PacketId sent) { expect_departure(sent); }, drop);
+  }
+
+  void expect_departure(PacketId id) {
+    pool_[id].kind = Kind::departure;
+    calendar_.push(pool_, id);
+  }
+
+  // It is on the wire now.
+  void depart(PacketId id) {
+    Packet& packet = pool_[id];
+    Port& port = ports_[packet.port()];
+    reordering(packet.port()).departed(pool_, port, id, [this](PacketId next) { expect_departure(next); });
+    packet.kind = Kind::packet;
+    packet.due += port.delay();
+    calendar_.push(pool_, id);
+  }
+
+  void cut_waiting(PortId port, Time now) {
+    Reordering& waiting = reordering(port);
+    waiting.catch_up(pool_, ports_[port], now, [this](PacketId next) { expect_departure(next); });
+    waiting.cut(pool_, [&](PacketId id) {
+      pool_[id].due = now;
+      calendar_.push(pool_, id);
+    });
   }
 
   static std::int64_t checked_rate(std::int64_t rate_bps) {
@@ -203,7 +251,8 @@ class Network {
     Time longest = kMicrosecond;
     std::size_t packets = 64;
     for (const auto& port : ports) {
-      const std::uint32_t most = std::min(port.limit_pkts != 0 ? port.limit_pkts : 128U, 1024U);
+      const std::uint32_t limit = port.admission.tail.limit_pkts;
+      const std::uint32_t most = std::min(limit != 0 ? limit : 128U, 1024U);
       longest = std::max(longest, (most + 1) * (1500 * 8 * kSecond / port.rate_bps) + port.delay);
       packets += most;
     }
@@ -217,6 +266,8 @@ class Network {
   Router router_;
   bool watch_wires_ = false;  // some link may lose packets, or was cut
   Ports ports_;
+  std::vector<std::uint32_t> reordering_of_;  // each port; empty where all are FIFOs
+  std::vector<Reordering> reordering_;
   Totals totals_;
 };
 

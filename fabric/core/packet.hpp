@@ -20,8 +20,9 @@ namespace fabric {
 // the ECT codepoints, and a queue may then turn that into "congestion experienced".
 enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
 
-// An alarm is the hosts' own: it comes due, and is handed back to them.
-enum class Kind : std::uint8_t { packet, alarm };
+// A packet is due at the far end of its port, or, where that reorders, first when it has left (departure). An alarm
+// is the hosts' own: it comes due, and is handed back to them.
+enum class Kind : std::uint8_t { packet, departure, alarm };
 
 // The ports from a host to another, in order. The longest: up and down a tree of three layers by way of a
 // switch elsewhere (Valiant), or a server-centric network of five levels.
@@ -49,7 +50,8 @@ struct alignas(64) Packet {
   std::uint16_t epoch = 0;       // of the port it is in
   std::uint8_t hop = 0;
   std::uint8_t hops = 0;
-  Ecn ecn = Ecn::not_ect;
+  Ecn ecn : 2 = Ecn::not_ect;
+  std::uint8_t dscp : 6 = 0;  // class of service (RFC 2474)
   Kind kind = Kind::packet;
 
   void take(const Path& path) {

@@ -2,7 +2,8 @@
 // behind it.
 //
 // A FIFO's departure times are known on arrival, so a hop costs one event: the arrival at the far end.
-// The queue's length at any instant follows from the departures that lie ahead, exactly.
+// The queue's length at any instant follows from the departures that lie ahead, exactly. Where another discipline
+// chooses what leaves next (`reorders`), packets wait in it (reordering.hpp), and the port keeps the counts.
 #pragma once
 
 #include <algorithm>
@@ -10,21 +11,20 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/disciplines/admission.hpp"
 #include "core/packet.hpp"
 #include "core/random.hpp"
 #include "core/units.hpp"
 
 namespace fabric {
 
-// What an administrator sets. A limit of 0 means none, a mark of 0 never.
+// What an administrator sets.
 struct PortConfig {
   std::int64_t rate_bps = 0;
   Time delay = 0;
-  std::uint32_t limit_pkts = 0;
-  std::uint64_t limit_bytes = 0;
+  Admission admission;
   std::uint64_t loss_below = 0;  // a packet is lost on the wire if a random 64-bit number is below this
-  std::uint32_t mark_pkts = 0;   // an ECN-capable packet that finds as many queued is marked
-  std::uint32_t random_pkts = 0;  // the last so many places of the queue are given by chance
+  std::uint8_t discipline = 0;   // of those that reorder, counted from 1; 0: FIFO
 };
 
 struct PortCounters {
@@ -51,11 +51,10 @@ class alignas(64) Port {
   ~Port() = default;
 
   // Accepts the packet, sets when it arrives at the far end, and tells whether it did: the queue may be full
-  // or the link down. The packet in transmission counts as queued. Marks by the length the packet finds, as
-  // DCTCP's switches do (Alizadeh et al., SIGCOMM 2010, section 3.1).
+  // or the link down. The packet in transmission counts as queued. Of a port that reorders, never.
   [[nodiscard]] bool enqueue(Packet& packet, Time now) {
     advance(now);
-    if (queued_ >= unusual_from_ && !takes(packet)) [[unlikely]] return false;
+    if (queued_ >= unusual_from_ && (reorders() || !takes(packet))) [[unlikely]] return false;
     busy_until_ = std::max(now, busy_until_) + transmission_time(packet.size_bytes);
     if (queued_ == 0) first_departure_ = busy_until_;
     sizes_[(departed_ + queued_) & mask()] = packet.size_bytes;
@@ -79,7 +78,8 @@ class alignas(64) Port {
     watch_length();
   }
 
-  // From now on what arrives is sent at another rate; what is queued keeps its times.
+  // From now on what arrives is sent at another rate; what is queued keeps its times. A port that reorders sends
+  // all at the new rate but what is in transmission.
   void set_rate(std::int64_t rate_bps) {
     write_departures_down();
     config_.rate_bps = rate_bps;
@@ -88,7 +88,7 @@ class alignas(64) Port {
 
   // What a packet that came now would take to the far end.
   [[nodiscard]] Time delay_of(std::uint32_t bytes, Time now) const {
-    return std::max<Time>(0, busy_until_ - now) + transmission_time(bytes) + delay_;
+    return std::max<Time>(0, busy_until_ - now) + transmission_time(waiting_bytes_ + bytes) + delay_;
   }
 
   [[nodiscard]] bool was_cut(const Packet& packet) const { return packet.epoch != epoch_; }
@@ -107,19 +107,46 @@ class alignas(64) Port {
     watch_length();
   }
 
-  [[nodiscard]] Time transmission_time(std::uint32_t bytes) const {
-    return ps_per_byte_ != 0 ? Time{bytes} * ps_per_byte_ : bytes * kPsBits / config_.rate_bps;
+  // Of a port that reorders: the four steps of a packet, and what may end its waiting.
+  [[nodiscard]] bool reorders() const { return config_.discipline != 0; }
+  [[nodiscard]] bool has_room(const Packet& packet) const {
+    return config_.admission.tail.has_room(length(), packet.size_bytes);
+  }
+  [[nodiscard]] bool lets_in(Packet& packet) {
+    if (!takes(packet)) return false;
+    ++queued_;
+    waiting_bytes_ += packet.size_bytes;
+    packet.epoch = epoch_;
+    return true;
+  }
+  void pushes_out(const Packet& packet) {
+    --queued_;
+    accepted_bytes_ -= packet.size_bytes;
+    waiting_bytes_ -= packet.size_bytes;
+    ++drops_;
+  }
+  // From `at` on, which is not before the last has left. The packet is due when it has left.
+  void begins(Packet& packet, Time at) {
+    waiting_bytes_ -= packet.size_bytes;
+    busy_until_ = at + transmission_time(packet.size_bytes);
+    packet.due = busy_until_;
+  }
+  void ends(const Packet& packet) {
+    --queued_;
+    ++departed_;
+    tx_bytes_ += packet.size_bytes;
+  }
+  [[nodiscard]] Time busy_until() const { return busy_until_; }
+
+  [[nodiscard]] Time transmission_time(std::uint64_t bytes) const {
+    const auto count = static_cast<Time>(bytes);
+    return ps_per_byte_ != 0 ? count * ps_per_byte_ : count * kPsBits / config_.rate_bps;
   }
   [[nodiscard]] Time delay() const { return delay_; }
   // When the packet in front has left. There must be one.
   [[nodiscard]] Time first_departure() const { return first_departure_; }
   [[nodiscard]] NodeId far_node() const { return far_node_; }
   [[nodiscard]] std::uint32_t queued_pkts() const { return queued_; }
-  [[nodiscard]] std::uint64_t queued_bytes() const {
-    std::uint64_t bytes = 0;
-    for (std::uint32_t i = 0; i < queued_; ++i) bytes += size_of(i);
-    return bytes;
-  }
   [[nodiscard]] PortCounters counters() const {
     return {departed_ - cut_, tx_bytes_, drops_, losses_, marks_, max_queue_};
   }
@@ -135,12 +162,11 @@ class alignas(64) Port {
  private:
   static constexpr Time kPsBits = 8 * kSecond;  // picoseconds a byte takes at 1 bit/s
   static constexpr std::size_t kLeastRing = 32;
-  static constexpr std::uint64_t kFullPacket = 1500;
 
   [[nodiscard]] std::uint32_t mask() const { return (std::uint32_t{1} << ring_log2_) - 1; }
   [[nodiscard]] std::uint16_t size_of(std::uint32_t place) const { return sizes_[(departed_ + place) & mask()]; }
   [[nodiscard]] std::uint32_t room() const { return static_cast<std::uint32_t>(ring_.size()); }
-  [[nodiscard]] std::uint32_t limit_pkts() const { return config_.limit_pkts != 0 ? config_.limit_pkts : kNone; }
+  [[nodiscard]] QueueLength length() const { return {queued_, accepted_bytes_ - tx_bytes_}; }
 
   void configure() {
     const std::int64_t per_byte = kPsBits / config_.rate_bps;
@@ -149,52 +175,23 @@ class alignas(64) Port {
   }
 
   void watch_length() {
-    const bool always = !up_ || config_.limit_bytes != 0 || config_.mark_pkts != 0 || config_.random_pkts != 0;
-    unusual_from_ = always ? 0 : std::min({limit_pkts(), max_queue_, room()});
+    const bool always = !up_ || reorders() || !config_.admission.only_counts_packets();
+    unusual_from_ = always ? 0 : std::min({config_.admission.tail.most_pkts(), max_queue_, room()});
   }
 
   // Whether the queue takes the packet; if so there is a place for it.
   [[nodiscard]] bool takes(Packet& packet) {
-    if (queued_ >= limit_pkts() || !admits(packet)) {
+    const Admitted admitted = up_ ? config_.admission.admits(packet, length(), random_) : Admitted::no;
+    if (admitted == Admitted::no) {
       ++drops_;
       return false;
     }
-    if (queued_ == room()) grow();
+    if (admitted == Admitted::marked) ++marks_;
+    if (queued_ == room() && !reorders()) grow();
     accepted_bytes_ += packet.size_bytes;
     max_queue_ = std::max(max_queue_, queued_ + 1);
     watch_length();
     return true;
-  }
-
-  // Everything but a limit in packets. Marks what it lets in.
-  [[nodiscard]] bool admits(Packet& packet) {
-    if (!up_) return false;
-    if (config_.limit_bytes != 0 && accepted_bytes_ - tx_bytes_ + packet.size_bytes > config_.limit_bytes) return false;
-    if (config_.random_pkts != 0 && unlucky()) return false;
-    if (config_.mark_pkts != 0 && queued_ >= config_.mark_pkts) mark(packet);
-    return true;
-  }
-
-  // Of the last n places the i-th is refused with probability i / (n + 1): flows that send in step (phase
-  // effects: Floyd and Jacobson, 1992) then do not lose in step. A place of a queue counted in bytes is one
-  // full packet's.
-  [[nodiscard]] bool unlucky() {
-    const std::uint32_t n = config_.random_pkts;
-    const std::uint64_t left = places_left();
-    return left <= n && random_.below(n + 1) <= n - left;
-  }
-
-  [[nodiscard]] std::uint64_t places_left() const {
-    const std::uint64_t of_packets = limit_pkts() - queued_;
-    if (config_.limit_bytes == 0) return of_packets;
-    const std::uint64_t bytes_left = config_.limit_bytes - (accepted_bytes_ - tx_bytes_);
-    return std::min(of_packets, (bytes_left + kFullPacket - 1) / kFullPacket);
-  }
-
-  void mark(Packet& packet) {
-    if (packet.ecn == Ecn::not_ect || packet.ecn == Ecn::ce) return;
-    packet.ecn = Ecn::ce;
-    ++marks_;
   }
 
   void depart() {
@@ -211,6 +208,7 @@ class alignas(64) Port {
   }
 
   void write_departures_down() {
+    if (reorders()) return;
     std::vector<Time> behind_first;
     Time at = first_departure_;
     for (std::uint32_t i = 1; i < queued_; ++i) {
@@ -227,6 +225,7 @@ class alignas(64) Port {
     departed_ += queued_;
     queued_ = 0;
     accepted_bytes_ = tx_bytes_;
+    waiting_bytes_ = 0;
     busy_until_ = now;
     first_departure_ = kNever;
     written_.clear();
@@ -257,7 +256,8 @@ class alignas(64) Port {
   std::vector<std::uint16_t> ring_;
   std::vector<Time> written_;        // departures of queued packets from the second on, the last first
   std::uint64_t cut_ = 0;
-  std::uint64_t accepted_bytes_ = 0;  // kept where a limit in bytes needs it
+  std::uint64_t accepted_bytes_ = 0;  // kept where every packet is looked at
+  std::uint64_t waiting_bytes_ = 0;   // where it reorders, without what is in transmission
   std::uint64_t drops_ = 0;
   std::uint64_t losses_ = 0;
   std::uint64_t marks_ = 0;
@@ -267,5 +267,7 @@ class alignas(64) Port {
   Random random_;
   NodeId far_node_;
 };
+
+static_assert(sizeof(Port) == 256);
 
 }  // namespace fabric

@@ -25,12 +25,13 @@ def test_a_sysctl_must_be_one_of_this_kernel() -> None:
         ({"topology": TopologySpec("bcube", {"n": 4})}, "bcube: emulated hosts do not forward packets"),
         ({"events": (LinkEvent(1.0, "p0e0", "moon"),)}, "no node called 'moon'"),
         ({"routing": "valiant"}, "routing 'valiant': pings cannot follow its paths"),
+        ({"link": LinkSpec(5.0, discipline="priority")}, "discipline 'priority': real hosts send no classes"),
     ],
 )
 def test_the_emulator_leaves_to_the_simulator_what_it_cannot_do(
     asked: dict[str, Any], complaint: str
 ) -> None:
-    spec = RunSpec(LinkSpec(5.0), **{"topology": TopologySpec("fat_tree", {"k": 4}), **asked})
+    spec = RunSpec(**{"link": LinkSpec(5.0), "topology": TopologySpec("fat_tree", {"k": 4}), **asked})
     with pytest.raises(UsageError, match=complaint):
         MininetEngine().check(spec)
 

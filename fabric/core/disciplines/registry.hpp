@@ -1,0 +1,51 @@
+// The disciplines that choose which packet leaves next. Each is a class with a kName and
+//     void push(PacketPool&, PacketId);                             // it was let in
+//     PacketId pop(PacketPool&);                                    // the next to be sent; kNone: nothing waits
+//     PacketId give_way(PacketPool&, const Packet& newcomer);       // takes one out for it; kNone: it is not worth it
+// and packets in it are its own: their `next_in_slot` is free for its use. Another is a file beside this one and
+// its name in `Discipline`. A FIFO is none of them: its departures are known on arrival (port.hpp).
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/disciplines/strict_priority.hpp"
+
+namespace fabric {
+
+using Discipline = std::variant<StrictPriority>;
+
+inline constexpr std::string_view kFifo = "fifo";
+
+namespace detail {
+
+template <std::size_t... i>
+std::vector<std::string_view> names(std::index_sequence<i...>) {
+  return {kFifo, std::variant_alternative_t<i, Discipline>::kName...};
+}
+
+template <std::size_t i = 0>
+Discipline nth(std::size_t number) {
+  if constexpr (i < std::variant_size_v<Discipline>) {
+    if (number == i) return Discipline(std::in_place_index<i>);
+    return nth<i + 1>(number);
+  } else {
+    throw std::invalid_argument("there is no queue discipline " + std::to_string(number));
+  }
+}
+
+}  // namespace detail
+
+// Numbered as ports name them: the FIFO is 0.
+inline std::vector<std::string_view> discipline_names() {
+  return detail::names(std::make_index_sequence<std::variant_size_v<Discipline>>{});
+}
+
+inline Discipline discipline(std::size_t number) { return detail::nth(number - 1); }
+
+}  // namespace fabric

@@ -1,0 +1,44 @@
+// Strict priority: what has the higher IP precedence goes first, in order of arrival among equals; a transmission
+// under way is ended. A full queue makes room for what is worth more by dropping the latest of the lowest class.
+//
+// The precedence is the class selector, the upper three bits of DSCP (RFC 2474, section 4.2.2).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "core/disciplines/packet_list.hpp"
+#include "core/packet.hpp"
+
+namespace fabric {
+
+class StrictPriority {
+ public:
+  static constexpr std::string_view kName = "priority";
+
+  void push(PacketPool& pool, PacketId id) { classes_[precedence(pool[id])].push_back(pool, id); }
+
+  // The next to be sent, kNone where nothing waits.
+  [[nodiscard]] PacketId pop(PacketPool& pool) {
+    for (auto each = classes_.rbegin(); each != classes_.rend(); ++each) {
+      if (!each->empty()) return each->pop_front(pool);
+    }
+    return kNone;
+  }
+
+  // Takes out one that is worth less than the newcomer, kNone where there is none.
+  [[nodiscard]] PacketId give_way(PacketPool& pool, const Packet& newcomer) {
+    for (std::size_t lower = 0; lower < precedence(newcomer); ++lower) {
+      if (!classes_[lower].empty()) return classes_[lower].pop_back(pool);
+    }
+    return kNone;
+  }
+
+ private:
+  static constexpr std::size_t precedence(const Packet& packet) { return packet.dscp >> 3; }
+
+  std::array<PacketList, 8> classes_{};
+};
+
+}  // namespace fabric

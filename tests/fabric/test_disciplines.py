@@ -1,0 +1,215 @@
+"""Ports that choose what leaves next, against arithmetic by hand and against the FIFO."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from fabric._core import VirtualFabric, disciplines
+from fabric.plan import NetworkPlan
+from fabric.readings import Departure
+from tests.fabric.plans import TCP, chain, ip, one_switch
+
+MS, FOREVER = 1_000_000_000, 10**17
+BYTE_PS = 8_000_000
+"""At 1 Mb/s, so that 125 bytes take a millisecond."""
+LOW, HIGH = 0, 46
+"""DSCP: best effort, and expedited forwarding, whose precedence is 5."""
+ANY_TO_LAST = (ip("10.0.0.1"), ip("10.0.0.3"), TCP, 1000, 80)
+SENDERS = 2
+BOTTLENECK = 2 * SENDERS + 1
+"""The downlink of the last of three hosts on one switch."""
+
+
+def switch(discipline: str, queue_pkts: int = 100, queue_bytes: int = 0, **admission: int) -> NetworkPlan:
+    """Two hosts of 1 Gb/s send to a third of 1 Mb/s, whose port has the discipline and the limits."""
+    plan = one_switch(hosts=3, queue_pkts=0, rate_bps=1_000_000_000)
+    columns = {"queue_pkts": queue_pkts, "queue_bytes": queue_bytes, "rate_bps": 1_000_000, **admission}
+    changed = {name: getattr(plan, name).copy() for name in columns}
+    for name, value in columns.items():
+        changed[name][BOTTLENECK] = value
+    orders = np.zeros_like(plan.discipline)
+    orders[BOTTLENECK] = disciplines().index(discipline)
+    return replace(plan, discipline=orders, **changed)
+
+
+Sent = tuple[int, int, int, int, int]
+"""When in ps, by which NIC, bytes, ECN, DSCP."""
+
+
+def mixture(packets: int, seed: int, dscps: tuple[int, ...], load: float = 1.0) -> list[Sent]:
+    """At random times and of random sizes; `load` times what the bottleneck carries."""
+    rng = random.Random(seed)
+    span_ps = round(packets * 800 * BYTE_PS / load)
+    times = sorted(rng.randrange(span_ps) for _ in range(packets))
+    return [(t, rng.randrange(SENDERS), rng.randint(100, 1500), 2, rng.choice(dscps)) for t in times]
+
+
+def played(plan: NetworkPlan, sent: list[Sent]) -> tuple[dict[int, Departure], VirtualFabric]:
+    """What became of each, by its place in `sent`."""
+    fabric = VirtualFabric(plan)
+    ids: dict[int, int] = {}
+    ended: dict[int, Departure] = {}
+    for place, (when, nic, size, ecn, dscp) in enumerate(sent):
+        for departure in fabric.run_until(when):
+            ended[ids.pop(departure[0])] = departure
+        ids[fabric.inject(when, nic, size, ANY_TO_LAST, ecn, dscp)] = place
+    for departure in fabric.run_until(FOREVER):
+        ended[ids.pop(departure[0])] = departure
+    assert not ids and fabric.counters()["in_flight"] == 0
+    return ended, fabric
+
+
+def arrival_ps(packet: Sent) -> int:
+    """At the bottleneck, if its host's link was idle."""
+    return packet[0] + packet[2] * 8 * 1000
+
+
+def test_the_fifo_is_first_and_the_others_have_names() -> None:
+    assert disciplines()[0] == "fifo" and len(set(disciplines())) == len(disciplines())
+    assert "priority" in disciplines()
+
+
+def test_what_is_urgent_waits_for_the_transmission_under_way_and_nothing_else() -> None:
+    rng = random.Random(3)
+    backlog = [(0, 0, 1500, 0, LOW) for _ in range(80)]
+    urgent = [(50 * MS + round(i * 11.7 * MS) + rng.randrange(MS), 1, 100, 0, HIGH) for i in range(60)]
+    sent = backlog + urgent
+    ended, _ = played(switch("priority"), sent)
+    for place in range(len(backlog), len(sent)):
+        waited_ps = ended[place][2] - arrival_ps(sent[place]) - 100 * BYTE_PS
+        assert 0 <= waited_ps < 1500 * BYTE_PS
+    fifo, _ = played(switch("fifo"), sent)
+    assert fifo[len(backlog)][2] - arrival_ps(urgent[0]) > 60 * 1500 * BYTE_PS
+
+
+def test_the_residual_time_is_exact() -> None:
+    # Of 1500 bytes from 12 us on; at 5 ms, and 0.8 us on its host's link, 100 bytes that are urgent.
+    sent = [(0, 0, 1500, 0, LOW), (0, 0, 1500, 0, LOW), (5 * MS, 1, 100, 0, HIGH)]
+    ended, _ = played(switch("priority"), sent)
+    first = 1500 * 8 * 1000 + 1500 * BYTE_PS
+    assert [ended[place][2] for place in (0, 2, 1)] == [first, first + 100 * BYTE_PS, first + 1600 * BYTE_PS]
+
+
+def test_classes_leave_in_order_of_precedence_and_each_in_its_own_order() -> None:
+    blocker = (0, 0, 1500, 0, LOW)
+    rest = [(MS + i, 0, 125, 0, dscp) for i, dscp in enumerate((0, 8, 46, 0, 56, 8, 46, 40))]
+    ended, _ = played(switch("priority"), [blocker, *rest])
+    order = sorted(range(1, 9), key=lambda place: ended[place][2])
+    assert [rest[place - 1][4] for place in order] == [56, 46, 46, 40, 8, 8, 0, 0]
+    assert order == [5, 3, 7, 8, 2, 6, 1, 4]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_port_works_whenever_it_has_work(seed: int) -> None:
+    """Busy periods do not depend on who goes first, and neither do the bytes sent by the end of each."""
+    sent = mixture(400, seed, (LOW, HIGH, 8), load=0.9)
+    ends = []
+    for discipline in ("fifo", "priority"):
+        ended, fabric = played(switch(discipline, queue_pkts=0), sent)
+        done = sorted((ended[place][2], sent[place][2]) for place in ended)
+        periods = [done[0][0] - done[0][1] * BYTE_PS]
+        for (before, _), (after, size) in pairwise(done):
+            assert after - before >= size * BYTE_PS
+            if after - before > size * BYTE_PS:
+                periods += [before, after - size * BYTE_PS]
+        ends.append([*periods, done[-1][0]])
+        assert int(fabric.counters()["tx_bytes"][BOTTLENECK]) == sum(size for _, _, size, _, _ in sent)
+    assert ends[0] == ends[1]
+    assert len(ends[0]) > 10
+
+
+@pytest.mark.parametrize(
+    "admission",
+    [
+        {"queue_pkts": 12},
+        {"queue_pkts": 0, "queue_bytes": 9000},
+        {"queue_pkts": 12, "ecn_pkts": 5},
+        {"queue_pkts": 12, "random_pkts": 6},
+    ],
+)
+def test_with_one_class_it_is_a_fifo_to_the_picosecond(admission: dict[str, int]) -> None:
+    sent = mixture(600, 5, (HIGH,), load=1.3)
+    results = [played(switch(name, **admission), sent) for name in ("fifo", "priority")]
+    outcomes = [{place: end[1:] for place, end in ended.items()} for ended, _ in results]
+    assert outcomes[0] == outcomes[1]
+    counters = [fabric.counters() for _, fabric in results]
+    for name in ("tx_packets", "tx_bytes", "drops", "marks", "max_queue_pkts"):
+        assert counters[0][name].tolist() == counters[1][name].tolist()
+    assert counters[0]["drops"][BOTTLENECK] > 20
+
+
+@pytest.mark.parametrize("limits", [{"queue_pkts": 10}, {"queue_pkts": 0, "queue_bytes": 8000}])
+def test_a_full_queue_drops_the_lowest_class(limits: dict[str, int]) -> None:
+    sent = mixture(900, 8, (LOW, LOW, LOW, 8, HIGH), load=2.0)
+    ended, fabric = played(switch("priority", **limits), sent)
+    lost = Counter(sent[place][4] for place, end in ended.items() if end[3])
+    offered = Counter(dscp for *_, dscp in sent)
+    assert lost[HIGH] == 0
+    assert lost[8] / offered[8] < 0.1
+    assert lost[LOW] / offered[LOW] > 0.5
+    counters = fabric.counters()
+    assert counters["drops"][BOTTLENECK] == sum(lost.values()) == counters["dropped"]
+    assert counters["injected"] == len(sent) == counters["delivered"] + counters["dropped"]
+    most = int(counters["max_queue_pkts"][BOTTLENECK])
+    assert most == 10 if "queue_bytes" not in limits else most >= 8000 // 1500
+
+
+def test_the_latest_of_the_lowest_class_gives_way_and_never_what_is_on_its_way_out() -> None:
+    sent = [(i, 0, 1500, 0, LOW) for i in range(3)] + [(MS * 5 + i, 1, 125, 0, HIGH) for i in range(3)]
+    ended, _ = played(switch("priority", queue_pkts=3), sent)
+    assert [place for place, end in sorted(ended.items()) if end[3]] == [1, 2, 5]
+
+
+def test_a_cut_loses_what_waits_and_what_is_sent_and_the_link_works_again() -> None:
+    plan = switch("priority")
+    fabric = VirtualFabric(plan)
+    for _ in range(5):
+        fabric.inject(0, 0, 1250, ANY_TO_LAST, 0, LOW)  # 10 ms each
+    fabric.set_port_up(BOTTLENECK, False, 25 * MS)
+    fabric.inject(30 * MS, 0, 1250, ANY_TO_LAST, 0, HIGH)
+    fabric.set_port_up(BOTTLENECK, True, 40 * MS)
+    fabric.inject(50 * MS, 0, 1250, ANY_TO_LAST, 0, LOW)
+    ended = fabric.run_until(FOREVER)
+    counters = fabric.counters()
+    assert (counters["delivered"], counters["dropped"], counters["in_flight"]) == (3, 4, 0)
+    assert (counters["tx_packets"][BOTTLENECK], counters["drops"][BOTTLENECK]) == (3, 4)
+    assert counters["queued_pkts"][BOTTLENECK] == 0
+    on_host_link = 1250 * 8 * 1000
+    delivered = [end[2] for end in ended if not end[3]]
+    assert delivered == [t * MS + on_host_link for t in (10, 20, 60)]
+
+
+def test_another_rate_holds_from_the_next_transmission_on() -> None:
+    fabric = VirtualFabric(switch("priority"))
+    for _ in range(3):
+        fabric.inject(0, 0, 1250, ANY_TO_LAST, 0, LOW)
+    fabric.set_port_rate(BOTTLENECK, 2_000_000, 5 * MS)
+    on_host_link = 1250 * 8 * 1000
+    assert [end[2] for end in fabric.run_until(FOREVER)] == [t * MS + on_host_link for t in (10, 15, 20)]
+
+
+def test_what_is_on_the_wire_does_not_keep_the_next_from_leaving() -> None:
+    plan = chain([1_000_000_000, 1_000_000, 1_000_000_000], [0, 50 * MS, 0])
+    orders = plan.discipline.copy()
+    orders[2] = disciplines().index("priority")
+    fabric = VirtualFabric(replace(plan, discipline=orders))
+    for _ in range(3):
+        fabric.inject(0, 0, 1250, (ip("10.0.0.1"), ip("10.0.0.2"), TCP, 1, 2))
+    ends = [end[2] for end in fabric.run_until(FOREVER)]
+    assert ends == [2 * 1250 * 8 * 1000 + (50 + 10 * i) * MS for i in (1, 2, 3)]
+
+
+def test_a_hosts_own_queue_is_a_fifo() -> None:
+    plan = one_switch()
+    orders = plan.discipline.copy()
+    orders[0] = disciplines().index("priority")
+    with pytest.raises(ValueError, match="a host's own queue is a FIFO"):
+        VirtualFabric(replace(plan, discipline=orders))
+    with pytest.raises(ValueError, match="no queue discipline"):
+        VirtualFabric(replace(plan, discipline=np.full_like(plan.discipline, 77)))
