@@ -208,7 +208,7 @@ class NumberedCalendar {
     }
   }
 
-  [[nodiscard]] Time next_due() const { return calendar_.next_due(pool_); }
+  [[nodiscard]] Time next_due() const { return calendar_.next_due(); }
   [[nodiscard]] std::size_t size() const { return calendar_.size(); }
 
  private:

@@ -17,11 +17,10 @@ from topos.topology import Topology
 
 MB = 1 << 20
 _PROGRAM = 40 * MB
-_PORT, _SUBFLOW, _PACKET, _SLOT = 256, 1000, 128, 4
-"""Bytes in the core; of a packet with its segment, of a subflow with what it has under way."""
+_PORT, _SUBFLOW, _PACKET = 256, 1000, 136
+"""Bytes in the core; of a packet with its segment and its event, of a subflow with what it has under way."""
 _PLANNED_ENTRY, _CORE_ENTRY = 4, 4
 _LINK_IN_PYTHON, _FLOW_IN_PYTHON = 700, 700
-_MOST_SLOTS = 1 << 22
 _DESCRIPTORS, _ALARMS = 1 << 20, 8
 _LEAST_WINDOW = 4
 _RING_ENTRY, _UNLIMITED_QUEUE = 2, 128
@@ -36,7 +35,6 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]
     held = (
         _PROGRAM
         + ports * (_PORT + _RING_ENTRY * queue)
-        + _SLOT * min(_MOST_SLOTS, 2 * ports * queue)
         + (_PLANNED_ENTRY * len(topology.nodes) + _CORE_ENTRY * len(topology.switches)) * attachments
         + _LINK_IN_PYTHON * len(topology.links)
         + _FLOW_IN_PYTHON * len(flows)

@@ -1,40 +1,42 @@
 // The event queue: a calendar of equal time slots (Brown, CACM 1988) with a heap for what lies beyond its
-// horizon. An event is a packet descriptor with its due time in it; a slot is a list through descriptors, so
-// the calendar itself is one index a slot, and reading ahead in it brings the packets into the cache.
+// horizon. A slot is a list of chunks of eight-byte events, which is written to at its end and read once, when it is
+// the next: then its events are sorted and wait in the batch, which tells what is to be fetched from memory next.
 //
 // Events with equal due times leave in the order they were pushed. An event pushed with a due time that has
 // already been passed is the next to leave: it is late, never lost.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <vector>
 
 #include "core/huge_pages.hpp"
 #include "core/packet.hpp"
+#include "core/prefetch.hpp"
 #include "core/units.hpp"
 
 namespace fabric {
 
 class Calendar {
  public:
-  // 2^slots_log2 slots of 2^width_log2 ps each.
+  // 2^slots_log2 slots of 2^width_log2 ps each; a slot lasts less than 2^32 ps.
   Calendar(int width_log2, int slots_log2)
       : width_log2_(width_log2),
-        slots_(std::size_t{1} << slots_log2, kNone),
+        slots_(std::size_t{1} << slots_log2),
         occupied_(std::max<std::size_t>(1, slots_.size() / 64), 0) {}
 
   // The descriptor's due time is set.
-  void push(PacketPool& pool, PacketId id) {
-    Packet& packet = pool[id];
-    const std::int64_t slot = packet.due >> width_log2_;
+  void push(const PacketPool& pool, PacketId id) {
+    const Time due = pool[id].due;
+    const std::int64_t slot = due >> width_log2_;
     if (slot <= current_) [[unlikely]] {
-      insert_into_batch({packet.due, id});
+      insert_into_batch({due, id});
     } else if (slot - current_ < static_cast<std::int64_t>(slots_.size())) [[likely]] {
-      link(packet, id, slot);
+      append(due, id, slot);
     } else {
-      beyond_.push_back({packet.due, far_order_++, id});
+      beyond_.push_back({due, far_order_++, id});
       std::push_heap(beyond_.begin(), beyond_.end(), later);
     }
     ++size_;
@@ -43,38 +45,46 @@ class Calendar {
   // Takes the earliest event due at or before `limit`, kNone where there is none. `limit` must not decrease
   // between calls. Of events to come `ahead.far(id)` is told first, `ahead.near(id)` just before they leave.
   template <class Ahead>
-  PacketId pop_until(PacketPool& pool, Time limit, const Ahead& ahead) {
-    if (batch_.size() - cursor_ < kAhead && current_ < limit >> width_log2_) advance(pool, limit >> width_log2_, ahead);
-    if (cursor_ == batch_.size()) return kNone;
-    const Entry& entry = batch_[cursor_];
-    if (entry.due > limit) return kNone;
-    if (cursor_ + kNear < batch_.size()) ahead.near(batch_[cursor_ + kNear].id);
+  PacketId pop_until(const PacketPool& pool, Time limit, const Ahead& ahead) {
+    std::size_t left = batch_.size() - cursor_;
+    if (left <= kAhead && current_ < limit >> width_log2_) {
+      advance(limit >> width_log2_);
+      left = batch_.size() - cursor_;
+    }
+    if (left == 0) return kNone;
+    const Entry* next = batch_.data() + cursor_;
+    if (next->due > limit) return kNone;
+    if (left > kAhead) prefetch_to_write(&pool[next[kAhead].id]);
+    if (left > kFar) ahead.far(next[kFar].id);
+    if (left > kNear) ahead.near(next[kNear].id);
     ++cursor_;
     --size_;
-    return entry.id;
+    return next->id;
   }
 
   // Due time of the earliest event, kNever when there is none.
-  [[nodiscard]] Time next_due(const PacketPool& pool) const {
+  [[nodiscard]] Time next_due() const {
     if (cursor_ < batch_.size()) return batch_[cursor_].due;
     const std::int64_t next = next_occupied();
-    if (next < 0) return beyond_.empty() ? kNever : beyond_.front().due;
-    Time earliest = kNever;
-    for (PacketId id = slots_[index(next)]; id != kNone; id = pool[id].next_in_slot) {
-      earliest = std::min(earliest, pool[id].due);
-    }
+    Time earliest = beyond_.empty() ? kNever : beyond_.front().due;
+    if (next < 0) return earliest;
+    each_backwards(slots_[index(next)], [&](const Event& event) {
+      earliest = std::min(earliest, (next << width_log2_) + event.offset);
+    });
     return earliest;
   }
 
   [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
-  // So many events are taken out of their slots ahead of time, and their packets fetched meanwhile.
-  static constexpr std::size_t kAhead = 24;
+  // So many events before it leaves an event's packet is fetched, and then what that leads to.
+  static constexpr std::size_t kAhead = 48;
+  static constexpr std::size_t kFar = 24;
   static constexpr std::size_t kNear = 8;
-  // But none from so many slots after the next one to leave: what is then due before it is inserted one by one.
-  static constexpr std::int64_t kSpan = 64;
+  // But no slot that is so many after the next event's: what is then due before its end is inserted one by one.
+  static constexpr std::int64_t kSpan = 4;
   static constexpr std::size_t kMostPassed = 512;
+  static constexpr std::size_t kMostAtOnce = 32;
 
   struct Entry {
     Time due;
@@ -85,6 +95,24 @@ class Calendar {
     std::uint64_t order;
     PacketId id;
   };
+  struct Event {
+    std::uint32_t offset;  // from the beginning of its slot
+    PacketId id;
+  };
+  struct alignas(64) Chunk {
+    static constexpr std::uint32_t kEvents = 31;
+    std::uint32_t before;  // the chunk that was full before this one was begun
+    std::array<Event, kEvents> events;
+
+    void prefetch() const {
+      const auto* begin = reinterpret_cast<const char*>(this);
+      for (std::size_t line = 0; line < sizeof(Chunk); line += 64) fabric::prefetch(begin + line);
+    }
+  };
+  struct Slot {
+    std::uint32_t chunk = kNone;  // the last
+    std::uint32_t events = 0;
+  };
 
   static bool earlier(const Entry& a, const Entry& b) { return a.due < b.due; }
   static bool later(const Far& a, const Far& b) { return a.due != b.due ? a.due > b.due : a.order > b.order; }
@@ -93,15 +121,53 @@ class Calendar {
     return static_cast<std::size_t>(slot) & (slots_.size() - 1);
   }
 
-  void link(Packet& packet, PacketId id, std::int64_t slot) {
-    const std::size_t i = index(slot);
-    packet.next_in_slot = slots_[i];
-    slots_[i] = id;
-    occupied_[i / 64] |= std::uint64_t{1} << (i % 64);
+  void append(Time due, PacketId id, std::int64_t number) {
+    const std::size_t i = index(number);
+    Slot& slot = slots_[i];
+    const std::uint32_t place = slot.events++ % Chunk::kEvents;
+    if (place == 0) [[unlikely]] {
+      const std::uint32_t fresh = new_chunk();
+      chunks_[fresh].before = slot.chunk;
+      slot.chunk = fresh;
+      occupied_[i / 64] |= std::uint64_t{1} << (i % 64);
+    }
+    chunks_[slot.chunk].events[place] = {static_cast<std::uint32_t>(due - (number << width_log2_)), id};
+  }
+
+  std::uint32_t new_chunk() {
+    if (free_ != kNone) {
+      const std::uint32_t out = free_;
+      free_ = chunks_[out].before;
+      return out;
+    }
+    chunks_.emplace_back();
+    return static_cast<std::uint32_t>(chunks_.size() - 1);
+  }
+
+  // This one and all before it.
+  void free_chunks(std::uint32_t at) {
+    while (at != kNone) {
+      const std::uint32_t before = chunks_[at].before;
+      chunks_[at].before = free_;
+      free_ = at;
+      at = before;
+    }
+  }
+
+  // All events of a slot, the last first.
+  template <class Visit>
+  void each_backwards(const Slot& slot, Visit visit) const {
+    std::uint32_t in_chunk = slot.events == 0 ? 0 : (slot.events - 1) % Chunk::kEvents + 1;
+    for (std::uint32_t at = slot.chunk; at != kNone; in_chunk = Chunk::kEvents) {
+      const Chunk& chunk = chunks_[at];
+      at = chunk.before;
+      if (at != kNone) chunks_[at].prefetch();
+      while (in_chunk != 0) visit(chunk.events[--in_chunk]);
+    }
   }
 
   void insert_into_batch(const Entry& entry) {
-    if (cursor_ >= kMostPassed) drop_passed();
+    if (cursor_ >= kMostPassed && cursor_ * 2 >= batch_.size()) drop_passed();
     const auto begin = batch_.begin() + static_cast<std::ptrdiff_t>(cursor_);
     batch_.insert(std::upper_bound(begin, batch_.end(), entry, earlier), entry);
   }
@@ -125,23 +191,19 @@ class Calendar {
   }
 
   // Fills the batch from the next slots with events, none later than `last`.
-  template <class Ahead>
-  void advance(PacketPool& pool, std::int64_t last, const Ahead& ahead) {
-    if (cursor_ >= kMostPassed) drop_passed();
-    while (batch_.size() - cursor_ < kAhead) {
-      const std::int64_t end = cursor_ == batch_.size() ? last : std::min(last, (batch_[cursor_].due >> width_log2_) + kSpan);
+  void advance(std::int64_t last) {
+    drop_passed();
+    while (batch_.size() <= kAhead) {
+      const std::int64_t end = batch_.empty() ? last : std::min(last, (batch_.front().due >> width_log2_) + kSpan);
       if (current_ >= end) return;
       const std::int64_t next = next_occupied();
       const std::int64_t far = beyond_.empty() ? std::int64_t{-1} : beyond_.front().due >> width_log2_;
       std::int64_t target = end;
       if (next >= 0) target = std::min(target, next);
       if (far >= 0) target = std::min(target, far);
-      if (target / 64 != current_ / 64) read_ahead(pool, target);
       current_ = target;
-      if (!beyond_.empty()) pull_in(pool);
-      const std::size_t first = batch_.size();
-      take_current(pool);
-      for (std::size_t i = first; i < batch_.size(); ++i) ahead.far(batch_[i].id);
+      if (!beyond_.empty()) pull_in();
+      take_current();
     }
   }
 
@@ -150,36 +212,44 @@ class Calendar {
     cursor_ = 0;
   }
 
-  // Before 64 slots are gone through, the packets of the next 64 are fetched, and the second ones of these.
-  void read_ahead(PacketPool& pool, std::int64_t slot) const {
-    const std::size_t word = index(slot) / 64;
-    const std::size_t next = (word + 1) & (occupied_.size() - 1);
-    for (std::uint64_t bits = occupied_[next]; bits != 0; bits &= bits - 1) {
-      __builtin_prefetch(&pool[slots_[next * 64 + static_cast<std::size_t>(std::countr_zero(bits))]], 1);
-    }
-    for (std::uint64_t bits = occupied_[word]; bits != 0; bits &= bits - 1) {
-      const PacketId second = pool[slots_[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))]].next_in_slot;
-      if (second != kNone) __builtin_prefetch(&pool[second], 1);
-    }
-  }
-
-  // A slot's list has its last event first.
-  void take_current(PacketPool& pool) {
+  // Events move from the current slot to the batch.
+  void take_current() {
     const std::size_t i = index(current_);
-    const std::size_t first = batch_.size();
-    for (PacketId id = slots_[i]; id != kNone; id = pool[id].next_in_slot) batch_.push_back({pool[id].due, id});
-    if (batch_.size() == first) return;
-    slots_[i] = kNone;
+    const Slot slot = slots_[i];
+    if (slot.events == 0) return;
+    events_.resize(slot.events);
+    auto to = events_.end();
+    each_backwards(slot, [&](const Event& event) { *--to = event; });
+    free_chunks(slot.chunk);
+    slots_[i] = {};
     occupied_[i / 64] &= ~(std::uint64_t{1} << (i % 64));
-    std::reverse(batch_.begin() + static_cast<std::ptrdiff_t>(first), batch_.end());
-    sort_from(first);
+    sort_into_batch();
   }
 
-  void sort_from(std::size_t first) {
-    if (batch_.size() - first > 32) {
-      std::stable_sort(batch_.begin() + static_cast<std::ptrdiff_t>(first), batch_.end(), earlier);
-      return;
+  // Counted out into parts of the slot, about one for each event, then put in order within these.
+  void sort_into_batch() {
+    const int shift = std::max(0, width_log2_ - static_cast<int>(std::bit_width(events_.size())));
+    counts_.assign((std::size_t{1} << (width_log2_ - shift)) + 1, 0);
+    for (const Event& event : events_) ++counts_[(event.offset >> shift) + 1];
+    std::uint32_t most = 0;
+    for (std::size_t part = 1; part < counts_.size(); ++part) {
+      most = std::max(most, counts_[part]);
+      counts_[part] += counts_[part - 1];
     }
+    const std::size_t first = batch_.size();
+    batch_.resize(first + events_.size());
+    const Time start = current_ << width_log2_;
+    for (const Event& event : events_) {
+      batch_[first + counts_[event.offset >> shift]++] = {start + event.offset, event.id};
+    }
+    if (most > kMostAtOnce) {
+      std::stable_sort(batch_.begin() + static_cast<std::ptrdiff_t>(first), batch_.end(), earlier);
+    } else {
+      put_in_order(first);
+    }
+  }
+
+  void put_in_order(std::size_t first) {
     for (std::size_t i = first + 1; i < batch_.size(); ++i) {
       const Entry entry = batch_[i];
       std::size_t j = i;
@@ -189,21 +259,25 @@ class Calendar {
   }
 
   // Events the horizon has reached move from the heap into their slots.
-  void pull_in(PacketPool& pool) {
+  void pull_in() {
     const std::int64_t horizon = current_ + static_cast<std::int64_t>(slots_.size());
     while (!beyond_.empty() && beyond_.front().due >> width_log2_ < horizon) {
-      const PacketId id = beyond_.front().id;
+      const Far far = beyond_.front();
       std::pop_heap(beyond_.begin(), beyond_.end(), later);
       beyond_.pop_back();
-      link(pool[id], id, pool[id].due >> width_log2_);
+      append(far.due, far.id, far.due >> width_log2_);
     }
   }
 
   int width_log2_;
-  std::vector<PacketId, HugePages<PacketId>> slots_;
+  std::vector<Slot, HugePages<Slot>> slots_;
   std::vector<std::uint64_t> occupied_;
+  std::vector<Chunk, HugePages<Chunk>> chunks_;
+  std::uint32_t free_ = kNone;  // chunk
   std::vector<Far> beyond_;
   std::vector<Entry> batch_;  // of all slots up to the current one, in order
+  std::vector<Event> events_;  // of the slot that is sorted
+  std::vector<std::uint32_t> counts_;
   std::uint64_t far_order_ = 0;
   std::int64_t current_ = -1;
   std::size_t cursor_ = 0;

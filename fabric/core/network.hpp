@@ -112,7 +112,7 @@ class Network {
     for (Port& port : ports_) port.restart_max_queue();
   }
 
-  [[nodiscard]] Time next_due() const { return calendar_.next_due(pool_); }
+  [[nodiscard]] Time next_due() const { return calendar_.next_due(); }
   [[nodiscard]] const Ports& ports() const { return ports_; }
   [[nodiscard]] Port& port(PortId id) { return ports_[id]; }
   [[nodiscard]] const Totals& totals() const { return totals_; }
@@ -245,20 +245,21 @@ class Network {
     return config;
   }
 
-  // As many slots as packets may be on their way, so that few events share one, and wide enough that a full
-  // queue lies within the horizon.
+  // A slot lasts a quarter of the shortest hop, so that packets are seldom due before what is sorted already, and
+  // a full queue lies within the horizon, unless links are too different for that.
   static Calendar calendar_for(const std::vector<PortConfig>& ports) {
     Time longest = kMicrosecond;
-    std::size_t packets = 64;
+    Time shortest = kSecond;
     for (const auto& port : ports) {
       const std::uint32_t limit = port.admission.tail.limit_pkts;
       const std::uint32_t most = std::min(limit != 0 ? limit : 128U, 1024U);
       longest = std::max(longest, (most + 1) * (1500 * 8 * kSecond / port.rate_bps) + port.delay);
-      packets += most;
+      shortest = std::min(shortest, 40 * 8 * kSecond / port.rate_bps + port.delay);
     }
-    const int slots_log2 = std::clamp(static_cast<int>(std::bit_width(packets)), 10, 22);
-    const auto slot = static_cast<std::uint64_t>(longest) >> slots_log2;
-    return Calendar(static_cast<int>(std::bit_width(slot)), slots_log2);
+    const Time width = std::clamp<Time>(shortest / 4, 1, longest / 1024);
+    const int width_log2 = std::min(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(width))) - 1, 31);
+    const int slots_log2 = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(longest) >> width_log2));
+    return Calendar(width_log2, std::clamp(slots_log2, 10, 16));
   }
 
   PacketPool pool_;

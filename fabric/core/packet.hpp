@@ -1,7 +1,7 @@
 // What the fabric moves: a descriptor of one cache line. What a packet carries (a frame of a real host, or a
 // segment of a simulated one) is the hosts' business and is found by the same PacketId.
 //
-// The ports it will pass stand in the descriptor itself, and so does what the calendar needs: a hop touches
+// The ports it will pass stand in the descriptor itself, and so does when it is due: a hop touches
 // the packet's line and the next port's, and nothing else that is not there already.
 #pragma once
 

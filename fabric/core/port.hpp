@@ -13,6 +13,7 @@
 
 #include "core/disciplines/admission.hpp"
 #include "core/packet.hpp"
+#include "core/prefetch.hpp"
 #include "core/random.hpp"
 #include "core/units.hpp"
 
@@ -152,11 +153,11 @@ class alignas(64) Port {
   }
   [[nodiscard]] bool is_up() const { return up_; }
 
-  void prefetch() const { __builtin_prefetch(this); }
+  void prefetch() const { fabric::prefetch(this); }
   // Once the port itself is there: the places in the ring of the first packet to leave and of the next to come.
   void prefetch_queue() const {
-    __builtin_prefetch(sizes_ + (departed_ & mask()));
-    __builtin_prefetch(sizes_ + ((departed_ + queued_) & mask()), 1);
+    fabric::prefetch(sizes_ + (departed_ & mask()));
+    prefetch_to_write(sizes_ + ((departed_ + queued_) & mask()));
   }
 
  private:

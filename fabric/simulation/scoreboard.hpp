@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/prefetch.hpp"
 #include "simulation/segment.hpp"
 
 namespace fabric {
@@ -139,8 +140,8 @@ class Scoreboard {
   // Brings what an acknowledgement and the next segment will touch into the cache.
   void prefetch() const {
     if (ring_.empty()) return;
-    __builtin_prefetch(&at(una_), 1);
-    __builtin_prefetch(&at(next_), 1);
+    prefetch_to_write(&at(una_));
+    prefetch_to_write(&at(next_));
   }
 
   // How far behind the highest known a segment arrived that was sent but once; the most since the last call.

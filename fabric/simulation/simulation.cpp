@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "core/prefetch.hpp"
+
 namespace fabric {
 
 Simulation::Simulation(NetworkConfig network, TransportOptions options, const std::vector<FlowConfig>& flows,
@@ -223,9 +225,9 @@ void Simulation::deliver(PacketId id, Time due) {
 }
 
 void Simulation::expect(PacketId id) const {
-  __builtin_prefetch(&segments_[id]);
+  fabric::prefetch(&segments_[id]);
   const auto* subflow = reinterpret_cast<const char*>(&subflows_[network_.pool()[id].owner]);
-  for (std::size_t line = 0; line < sizeof(Subflow); line += 64) __builtin_prefetch(subflow + line);
+  for (std::size_t line = 0; line < sizeof(Subflow); line += 64) fabric::prefetch(subflow + line);
 }
 
 // The subflow itself is there by now: what it leads to.
@@ -236,14 +238,14 @@ void Simulation::expect_soon(PacketId id) const {
   const Connection& connection = connections_[subflow.connection];
   for (const void* line : {static_cast<const void*>(&connection), static_cast<const void*>(&connection.next),
                            static_cast<const void*>(&connection.arrivals)}) {
-    __builtin_prefetch(line, 1);
+    prefetch_to_write(line);
   }
   const bool is_ack = segments_[id].carries == Carries::acknowledgement;
   network_.ports()[is_ack ? subflow.forward.ports[0] : subflow.back.ports[0]].prefetch();
   if (!is_ack) return;
   subflow.sender.board.prefetch();
   const PathState* first = &paths_[owner - subflow.number];
-  for (std::size_t path = 0; path < 8; path += 2) __builtin_prefetch(first + path);
+  for (std::size_t path = 0; path < 8; path += 2) fabric::prefetch(first + path);
 }
 
 void Simulation::dropped(PacketId id, PortId /*port*/, Time /*when*/) { network_.pool().release(id); }

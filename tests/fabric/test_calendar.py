@@ -43,3 +43,14 @@ def test_events_far_beyond_the_horizon_keep_their_order() -> None:
     for what in range(50):
         calendar.push(10_000_000 + what // 10, what)
     assert [what for _, what in calendar.pop_until(NEVER - 1)] == list(range(50))
+
+
+def test_events_of_one_slot_leave_in_order_however_many_they_are() -> None:
+    calendar = Calendar(width_log2=20, slots_log2=6)
+    times = [997 * what % 5 for what in range(1000)]
+    for what, time in enumerate(times):
+        calendar.push(time, what)
+    expected = sorted((time, what) for what, time in enumerate(times))
+    assert calendar.pop_until(2) == [event for event in expected if event[0] <= 2]
+    calendar.push(3, 1000)  # into what is sorted already
+    assert calendar.pop_until(10) == sorted([*(event for event in expected if event[0] > 2), (3, 1000)])

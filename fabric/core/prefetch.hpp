@@ -1,0 +1,17 @@
+// Asking for memory ahead of its use.
+#pragma once
+
+namespace fabric {
+
+// GCC (12 at least) takes a function that does nothing but __builtin_prefetch for one without effects, and drops
+// the calls of it. The empty statement is an effect that costs nothing.
+inline void prefetch(const void* line) {
+  __builtin_prefetch(line);
+  asm volatile("");
+}
+inline void prefetch_to_write(const void* line) {
+  __builtin_prefetch(line, 1);
+  asm volatile("");
+}
+
+}  // namespace fabric
