@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engines.link_events import told
-from engines.spec import RunSpec
+import topos
+from engines.link_events import told as told_event
+from engines.spec import RunSpec, TopologySpec
 from experiments.summary import Judged
 
 Value = str | float | int
@@ -29,7 +30,7 @@ def fields_of(spec: RunSpec) -> dict[str, Value]:
     nic = AS_PORTS if link.nic_queue_pkts == link.queue_pkts else link.nic_queue_pkts
     return {
         "topology": spec.topology.kind,
-        **{f"topology {name}": value for name, value in sorted(spec.topology.params.items())},
+        **_parameters(spec.topology),
         "workload": spec.workload.matrix,
         **{f"workload {name}": value for name, value in sorted(spec.workload.params.items())},
         "subflows": transport.subflows,
@@ -42,7 +43,7 @@ def fields_of(spec: RunSpec) -> dict[str, Value]:
         "loss": link.loss,
         "ecn_pkts": link.ecn_pkts,
         "random_pkts": link.random_pkts,
-        "events": " ".join(map(told, spec.events)),
+        "events": " ".join(map(told_event, spec.events)),
         "write_bytes": transport.write_bytes,
         **{f"sysctl {name}": value for name, value in sorted(transport.sysctls.items())},
         "engine": spec.engine,
@@ -52,6 +53,15 @@ def fields_of(spec: RunSpec) -> dict[str, Value]:
         "warmup_s": spec.warmup_s,
         "seconds": spec.seconds,
     }
+
+
+def _parameters(topology: TopologySpec) -> dict[str, Value]:
+    """Size, lanes, and what is not its default: the same however one network was asked for."""
+    family = topos.TOPOLOGIES[topology.kind]
+    told = {family.size.name: topology.k, **dict(topos.shape(topology.kind, topology.params))}
+    if topos.LANES in topology.params:
+        told[topos.LANES] = topology.params[topos.LANES]
+    return {f"topology {name}": value for name, value in sorted(told.items())}
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from experiments.compare import Compared, Comparison, Difference, How, Sample, S
 from experiments.compare_match import Condition, Fields, Pair, Value
 from experiments.origin import Contrast
 from experiments.progress import write_json
+from experiments.rate import network
 from experiments.reference import MATRIX
 from experiments.report_parts_points import setting_title
 from experiments.table import console_for
@@ -35,6 +36,8 @@ _UNITS = {
     "subflows": ("subflows", ""),
 }
 SUSPECT_MARK = "?"
+TOPOLOGY = "topology"
+"""How the names of fields that make the network begin."""
 
 
 def field_name(name: str) -> str:
@@ -103,12 +106,21 @@ def _rest(fields: Fields, named: Collection[str]) -> tuple[tuple[str, Value], ..
 def _title(group: Sequence[Compared]) -> str:
     """What both sides have in common."""
     pair = group[0].pair
-    named = ("topology", "topology k", "workload", "rate_mbps", "queue_pkts", "cc", "routing", "traffic",
-             "seconds", "warmup_s", "engine")  # fmt: skip
+    named = ("workload", "rate_mbps", "queue_pkts", "cc", "routing", "traffic", "seconds", "warmup_s",
+             "engine")  # fmt: skip
     by_rows = labels.mixed(side.spec for one in group for side in _sides(one))
     untold = {*pair.differing, *(("cc", "routing") if by_rows else ())}
     same = [name for name in named if name not in untold and name in pair.a.fields]
-    return ", ".join(_phrase(name, pair.a.fields[name]) for name in same if pair.a.fields[name] != MATRIX)
+    told = [_phrase(name, pair.a.fields[name]) for name in same if pair.a.fields[name] != MATRIX]
+    return ", ".join([*_networks(pair), *told])
+
+
+def _networks(pair: Pair) -> list[str]:
+    """The network of both sides, or as much of it as they have in common."""
+    if not any(name.startswith(TOPOLOGY) for name in pair.differing):
+        return [network(pair.a.spec.topology)]
+    same = [name for name in pair.a.fields if name.startswith(TOPOLOGY) and name not in pair.differing]
+    return [f"{name.removeprefix(TOPOLOGY).strip()} {pair.a.fields[name]}".strip() for name in same]
 
 
 def _sides(one: Compared) -> tuple[Condition, Condition]:
@@ -118,7 +130,6 @@ def _sides(one: Compared) -> tuple[Condition, Condition]:
 def _phrase(name: str, value: Value) -> str:
     shown = field_text(name, value)
     forms = {
-        "topology k": f"k={shown}",
         "rate_mbps": f"{shown} links",
         "queue_pkts": "unbounded queues" if value == 0 else f"{value}-packet queues",
         "routing": f"{shown} routing",

@@ -96,6 +96,7 @@ def summarised(judged: Judged) -> PointSummary:
         ports=judged.point.ports,
         metrics=judged.point.metrics,
         ecn_pkts=spec.link.ecn_pkts,
+        shape=topos.shape(spec.topology.kind, spec.topology.params),
         read_table=lambda name: _table(judged, name),
     )
 
@@ -125,8 +126,7 @@ def _text(judged: Judged, name: str) -> str:
 def variant(spec: RunSpec) -> str:
     """Whatever else tells this setting from others: points that differ in it must not share a curve."""
     link, workload, transport = spec.link, spec.workload, spec.transport
-    size = topos.TOPOLOGIES[spec.topology.kind].size.name
-    others = {name: value for name, value in spec.topology.params.items() if name != size}
+    lanes = spec.topology.params.get(topos.LANES, 1)
     parts: Iterable[tuple[bool, str]] = (
         (True, f"{spec.warmup_s:g} s warm-up"),
         (spec.routing != USUAL_ROUTING, f"{spec.routing} routing"),
@@ -140,7 +140,7 @@ def variant(spec: RunSpec) -> str:
         (transport.write_bytes != 0, f"writes of {transport.write_bytes} bytes"),
         (bool(transport.sysctls), ", ".join(f"{k}={v}" for k, v in sorted(transport.sysctls.items()))),
         (spec.stack != StackSpec(), f"stack {stack_words(spec.stack)}"),
-        (bool(others), ", ".join(f"{k}={v}" for k, v in sorted(others.items()))),
+        (lanes > 1, f"{topos.LANES}={lanes}"),
         (bool(workload.params), ", ".join(f"{k}={v}" for k, v in sorted(workload.params.items()))),
     )
     return ", ".join(text for applies, text in parts if applies)
@@ -167,6 +167,7 @@ def published_levels(known: Sequence[Published]) -> list[Level]:
             paper=p.paper,
             source=p.source,
             algorithm=p.algorithm,
+            shape=p.shape,
         )
         for p in known
         if _drawable(p)

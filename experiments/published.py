@@ -16,7 +16,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+import topos
 from engines.algorithms import SCATTER
+from engines.spec import TopologySpec
 
 
 class Source(StrEnum):
@@ -52,7 +54,8 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True)
 class Published:
-    """One published number: `quantity` at `subflows` is `relation` `value`, on the paper's own `k`.
+    """One published number: `quantity` at `subflows` is `relation` `value`, on the paper's own `k`; other
+    parameters of the topology are the usual ones, or those in `shape`.
 
     `workload` is written as on the command line, e.g. `one_to_several:4`; `quantity` is a name of
     `quantities.QUANTITIES`, in its unit; `paper` the short name, `citation` the long one. `tolerance`, in the
@@ -76,6 +79,22 @@ class Published:
     because: str = ""
     on_cpu_bound: bool = False
     algorithm: str = ""
+    shape: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def network(self) -> TopologySpec:
+        """What it is about."""
+        size = topos.TOPOLOGIES[self.topology].size.name
+        return TopologySpec(self.topology, {size: self.k, **dict(self.shape)})
+
+    def is_on(self, network: TopologySpec) -> bool:
+        """Whether `network` is the one it is about; lanes are repetitions."""
+        ours = self.network
+        return topos.identity(network.kind, network.params) == topos.identity(ours.kind, ours.params)
+
+    def on(self, **shape: int) -> Published:
+        """The same about a network with these parameters."""
+        return dataclasses.replace(self, shape=tuple(sorted(shape.items())))
 
     def within(self, tolerance: float, because: str) -> Published:
         """The same with a tolerance."""
@@ -110,9 +129,15 @@ def known_as(rows: Iterable[Published]) -> str:
 
 
 def find(
-    known: tuple[Published, ...], quantity: str, workload: str, subflows: int, algorithm: str
+    known: tuple[Published, ...],
+    quantity: str,
+    network: TopologySpec,
+    workload: str,
+    subflows: int,
+    algorithm: str,
 ) -> Published | None:
-    """The number published for this transport, whatever the size: the reader is shown the paper's k."""
-    key = (quantity, workload, subflows)
+    """The number published for this transport on such a network, whatever its size: the reader is shown the
+    paper's k."""
+    key = (quantity, network.kind, topos.shape(network.kind, network.params), workload, subflows)
     alike = (p for p in known if p.is_of(algorithm))
-    return next((p for p in alike if (p.quantity, p.workload, p.subflows) == key), None)
+    return next((p for p in alike if (p.quantity, p.topology, p.shape, p.workload, p.subflows) == key), None)

@@ -6,6 +6,7 @@ switches or from a switch to a host, one of each direction: a host's own queue i
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
@@ -64,16 +65,19 @@ class Quantity:
     across_engines: bool = False
 
 
-def _place(point: Judged) -> tuple[str, int, str]:
-    workload = matrices.label(point.spec.workload.matrix, point.spec.workload.params)
-    return point.spec.topology.kind, point.spec.topology.k, workload
+def _workload(point: Judged) -> str:
+    return matrices.label(point.spec.workload.matrix, point.spec.workload.params)
+
+
+def _is_about(row: Published, point: Judged) -> bool:
+    return row.is_on(point.spec.topology) and _workload(point) == row.workload
 
 
 def _seeds(points: Sequence[Judged], row: Published) -> list[BySubflows]:
     """The points of the statement's network and workload, one dictionary a seed."""
     seeds: dict[int, BySubflows] = {}
     for point in points:
-        if _place(point) == (row.topology, row.k, row.workload):
+        if _is_about(row, point):
             seeds.setdefault(point.spec.seed, {})[point.spec.transport.subflows] = point
     return list(seeds.values())
 
@@ -123,10 +127,12 @@ def over_tcp(value_of: OfPoint) -> Measure:
 
 
 def over_topology(kind: str, value_of: OfPoint) -> Measure:
-    """`value_of` on the statement's topology, divided by that on `kind` of the same size and seed."""
+    """`value_of` on the statement's topology, divided by that on the usual `kind` of the same size and
+    seed."""
 
     def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        others = {_key(p): p for p in points if p.spec.topology.kind == kind}
+        usual = dataclasses.replace(row, topology=kind, shape=())
+        others = {_key(p): p for p in points if _is_about(usual, p)}
         chosen = [seed[row.subflows] for seed in _seeds(points, row) if row.subflows in seed]
         pairs = [(point, others[_key(point)]) for point in chosen if _key(point) in others]
         return _measured((_ratio(value_of(one), value_of(other)), (one, other)) for one, other in pairs)
@@ -138,7 +144,7 @@ def across(value_of: Callable[[Pair], float | None]) -> Measure:
     """`value_of` each point of the statement's number of subflows that two engines ran."""
 
     def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        about = [p for p in points if _place(p) == (row.topology, row.k, row.workload)]
+        about = [p for p in points if _is_about(row, p)]
         chosen = [p for p in about if p.spec.transport.subflows == row.subflows]
         return _measured((value_of(pair), (pair.emulated, pair.simulated)) for pair in pairs(chosen))
 
@@ -146,7 +152,7 @@ def across(value_of: Callable[[Pair], float | None]) -> Measure:
 
 
 def _key(point: Judged) -> tuple[object, ...]:
-    return *_place(point)[1:], point.spec.transport.subflows, point.spec.seed
+    return point.spec.transport.subflows, point.spec.seed
 
 
 def slope(value_of: OfPoint) -> Measure:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engines.engine import Engine, Observer
 from engines.registry import VIRTUAL_TIME
 from engines.spec import TopologySpec
-from topos import TOPOLOGIES
+from topos import TOPOLOGIES, told
 
 FAKE_MBPS = 10.0
 FAKE = "auto, fake"
@@ -98,16 +98,15 @@ def choose_rate(topology: TopologySpec, engine: Engine, observer: Observer) -> R
 
 
 def named(topology: TopologySpec) -> str:
-    """A network in a few letters: `k=8` for a FatTree, `dual_homed_fat_tree k=8`, `star n=16`."""
+    """In a few letters: `k=8` or `k=8, 4:1` for a FatTree, `dual-homed FatTree k=8`, `star n=16`."""
     return sizes(topology) if topology.kind == "fat_tree" else network(topology)
 
 
 def network(topology: TopologySpec) -> str:
-    """A network with its kind always told: `fat_tree k=8`, `dumbbell n=2, lanes=6`."""
-    return f"{topology.kind} {sizes(topology)}"
+    """A network with its kind always told: `FatTree k=8, 4:1`, `dumbbell n=2, lanes=6`."""
+    return f"{TOPOLOGIES[topology.kind].title} {sizes(topology)}"
 
 
 def sizes(topology: TopologySpec) -> str:
-    """The parameters, in the order their family has them."""
-    names = [parameter.name for parameter in TOPOLOGIES[topology.kind].parameters]
-    return ", ".join(f"{name}={topology.params[name]}" for name in names if name in topology.params)
+    """Its size and whatever is not as usual."""
+    return ", ".join(told(topology.kind, topology.params))

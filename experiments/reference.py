@@ -11,10 +11,9 @@ import dataclasses
 from engines.algorithms import USUAL_ROUTING
 from engines.congestion import in_force
 from engines.spec import RunSpec, SamplingSpec, WorkloadSpec
+from topos import LANES
 
 MATRIX = "reference"
-LANES = "lanes"
-"""The parameter of topologies that are several times one network."""
 MAX_WARMUP_S = 10.0
 MAX_SECONDS = 20.0
 

@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import topos
 from engines import algorithms
 from engines.completion import Completions, completions, percentile
 from engines.congestion import in_force
@@ -27,7 +28,7 @@ COLUMNS = (
     "goodput_pct_mean", "goodput_pct_min", "goodput_pct_median", "goodput_pct_max", "jain", "cpu_busy_pct",
     "late_p99_us", "retransmits", "drops", "routing", "loss_pct", "ecn_pkts", "write_bytes", "sysctls",
     "flows_started", "flows_completed", "fct_ms_mean", "fct_ms_median", "fct_ms_p99", "slowdown_mean",
-    "slowdown_p99",
+    "slowdown_p99", "topology_params",
 )  # fmt: skip
 
 
@@ -87,7 +88,8 @@ def judge(points: Iterable[StoredPoint], cpu_bound: Collection[str] = ()) -> lis
 def order(spec: RunSpec) -> tuple[object, ...]:
     """Sort key of points for readers: by network, then reference, then transport, then seed."""
     return (
-        spec.engine, spec.dataplane, spec.topology.kind, spec.topology.k, spec.link.rate_mbps,
+        spec.engine, spec.dataplane, spec.topology.kind, spec.topology.k,
+        topos.shape(spec.topology.kind, spec.topology.params), spec.link.rate_mbps,
         spec.link.queue_pkts, not is_reference(spec), spec.workload.matrix,
         sorted(spec.workload.params.items()), algorithms.rank(spec.transport.cc), spec.transport.cc,
         spec.transport.subflows > 1, spec.routing, spec.transport.subflows, spec.seed, spec.content_hash(),
@@ -145,6 +147,7 @@ def record(experiment: str, judged: Judged) -> dict[str, Cell | None]:
         spec.routing, 100 * spec.link.loss, spec.link.ecn_pkts, spec.transport.write_bytes,
         " ".join(f"{name}={value}" for name, value in sorted(spec.transport.sysctls.items())),
         *_completion(completions(judged.point.flows)),
+        " ".join(f"{n}={value}" for n, value in topos.shape(spec.topology.kind, spec.topology.params)),
     )  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True))
 

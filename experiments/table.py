@@ -135,7 +135,9 @@ def _verdict(judged: Judged, known: tuple[published.Published, ...]) -> list[Tex
 def _published(spec: RunSpec, known: tuple[published.Published, ...]) -> published.Published | None:
     transport = spec.transport
     running = algorithm(transport.cc, transport.subflows, spec.routing)
-    return published.find(known, "goodput_pct_mean", workload_label(spec), transport.subflows, running)
+    return published.find(
+        known, "goodput_pct_mean", spec.topology, workload_label(spec), transport.subflows, running
+    )
 
 
 def _print_notes(console: Console, group: Sequence[Judged], known: tuple[published.Published, ...]) -> None:

@@ -19,7 +19,6 @@ from experiments.quantities import QUANTITIES, Measured
 from experiments.rate import named
 from experiments.reference import is_reference
 from experiments.summary import Judged
-from topos import TOPOLOGIES
 
 AGREES, DIFFERS, SUSPECT, NOT_MEASURED = "agrees", "differs", "suspect", "not measured"
 
@@ -108,10 +107,10 @@ def _verdict(row: Published, group: Sequence[Judged]) -> Verdict:
 
 
 def _is_about(row: Published, spec: RunSpec) -> bool:
-    here = (spec.topology.kind, spec.topology.k, workload_label(spec))
     running = algorithm(spec.transport.cc, spec.transport.subflows, spec.routing)
     alone = spec.transport.subflows == row.subflows or not row.algorithm
-    return here == (row.topology, row.k, row.workload) and alone and row.is_of(running)
+    here = row.is_on(spec.topology) and row.workload == workload_label(spec)
+    return here and alone and row.is_of(running)
 
 
 def _compared(row: Published, spec: RunSpec) -> RunSpec:
@@ -143,8 +142,8 @@ def _missing(row: Published, points: Sequence[Judged]) -> str:
 
 
 def place(row: Published) -> str:
-    """The network a statement is about: `k=8`, `star n=16`, `dumbbell n=2`."""
-    return named(TopologySpec(row.topology, {TOPOLOGIES[row.topology].size.name: row.k}))
+    """The network a statement is about: `k=8`, `k=8, 4:1`, `star n=16`, `dumbbell n=2`."""
+    return named(row.network)
 
 
 def _reason(row: Published, group: Sequence[Judged]) -> str:

@@ -318,7 +318,8 @@ def _levels(comparison: Comparison, levels: Sequence[Level]) -> list[tuple[int, 
     return [
         (rows[name], level)
         for level in levels
-        if (level.topology, level.workload, level.quantity) == (s.topology, s.workload, "mean")
+        if level.is_on(s)
+        and level.quantity == "mean"
         and level.subflows in of
         and (name := level.algorithm or of[level.subflows]) in rows
     ]

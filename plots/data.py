@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 from engines.algorithms import algorithm
 from engines.result import FlowRow, PortRow, Status, Table
 from fabric.plan import FRAME_BITS
+from topos import told
 
 REFERENCE = "reference"
 """The workload that measures what 100 % means; it is no point of a chart."""
@@ -69,6 +70,8 @@ class PointSummary:
     ports: tuple[PortRow, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
     ecn_pkts: int = 0
+    shape: tuple[tuple[str, int], ...] = ()
+    """What sets its topology apart from the usual one of that kind and size, as `topos.shape`."""
     read_table: Callable[[str], Table | None] = field(default=_no_table, compare=False)
     """The point's sample table of this name (engines/result.py says which there are); None where it was
     not sampled or cannot be read. Read anew at every call: a sweep's samples do not fit into memory."""
@@ -98,6 +101,12 @@ class Setting:
     ecn_pkts: int
     seconds: float
     variant: str
+    shape: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def network(self) -> tuple[str, tuple[tuple[str, int], ...]]:
+        """What it shares with networks of other sizes."""
+        return self.topology, self.shape
 
 
 @dataclass(frozen=True)
@@ -120,6 +129,11 @@ class Level:
     source: str
     algorithm: str = ""
     """The one it is about alone."""
+    shape: tuple[tuple[str, int], ...] = ()
+
+    def is_on(self, setting: Setting) -> bool:
+        """Whether it is about networks and traffic of this kind, whatever their size."""
+        return (self.topology, self.shape) == setting.network and self.workload == setting.workload
 
     @property
     def bound(self) -> str:
@@ -316,6 +330,7 @@ def panels(points: Iterable[PointSummary], expected: Sequence[int] = ()) -> list
 def file_stems(chart: str, of: Sequence[Panel]) -> list[str]:
     """A file name for each panel: `throughput-fat_tree-k8-one_to_one`, and whatever else sets it apart."""
     parts: tuple[Callable[[Setting], str], ...] = (
+        lambda s: "-".join(f"{name}{value}" for name, value in s.shape),
         lambda s: s.engine,
         lambda s: s.dataplane,
         lambda s: s.cc,
@@ -334,6 +349,7 @@ def setting_names(settings: Sequence[Setting]) -> list[str]:
     """What to call each setting beside the others: `k=8`, and as much else as sets it apart."""
     parts: tuple[Callable[[Setting], str], ...] = (
         lambda s: s.topology.replace("_", " "),
+        lambda s: ", ".join(told(s.topology, dict(s.shape))),
         lambda s: s.workload.replace("_", " "),
         lambda s: f"{s.rate_mbps:g} Mb/s",
         lambda s: f"queue {s.queue_pkts}" if s.queue_pkts else "no queue limit",

@@ -27,6 +27,7 @@ from engines.congestion import described
 from engines.registry import engine_words
 from engines.result import Status
 from plots.data import Level, Panel, PointSummary, Setting
+from topos import TOPOLOGIES, told
 
 TCP_COLOUR = "#D55E00"
 PUBLISHED_DASH = (0, (3, 1.6))
@@ -52,15 +53,8 @@ ALGORITHMS: Mapping[str, tuple[str, str]] = {
 OTHER = (FAINT, "h")
 MOST_POINTS = 512
 """Of a curve; more than its pixels would only be a bigger file."""
-TOPOLOGY_TITLES = {
-    "fat_tree": "FatTree",
-    "dual_homed_fat_tree": "Dual-homed FatTree",
-    "star": "Star",
-    "dumbbell": "Dumbbell",
-    "two_bottlenecks": "Two bottlenecks",
-}
-_TREES = {"fat_tree", "dual_homed_fat_tree"}
-"""What is told by its k; of the others the number of hosts says enough."""
+_BY_HOSTS = {"star", "dumbbell", "two_bottlenecks"}
+"""Of these the number of hosts says enough of their size."""
 _RC: Any = {  # Any: matplotlib types the keys as one long Literal
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
@@ -193,9 +187,16 @@ def workload(setting: Setting) -> str:
 
 
 def network(setting: Setting | PointSummary) -> str:
-    """`FatTree k=8`."""
-    name = TOPOLOGY_TITLES.get(setting.topology, setting.topology)
-    return f"{name} k={setting.k}" if setting.topology in _TREES else name
+    """`FatTree k=8`, `FatTree k=8, 4:1`, `Star`."""
+    return _network(setting.topology, setting.k, setting.shape)
+
+
+def _network(kind: str, k: int, shape: tuple[tuple[str, int], ...]) -> str:
+    family = TOPOLOGIES[kind]
+    size = {} if kind in _BY_HOSTS else {family.size.name: k}
+    return " ".join(
+        [family.title[0].upper() + family.title[1:], ", ".join(told(kind, {**size, **dict(shape)}))]
+    ).strip()
 
 
 def queue_limit(queue_pkts: int) -> str:
@@ -298,8 +299,7 @@ def levels_of(panel: Panel, levels: Sequence[Level], quantity: str) -> list[Leve
     return [
         level
         for level in levels
-        if (level.topology, level.workload, level.quantity) == (s.topology, s.workload, quantity)
-        and level.subflows in panel.subflows
+        if level.is_on(s) and level.quantity == quantity and level.subflows in panel.subflows
     ]
 
 
@@ -323,8 +323,7 @@ def sources(levels: Sequence[Level]) -> list[str]:
         return []
     cited = sorted(
         {
-            f"{level.paper} (source: {level.source}; "
-            f"{TOPOLOGY_TITLES.get(level.topology, level.topology)} k={level.k})"
+            f"{level.paper} (source: {level.source}; {_network(level.topology, level.k, level.shape)})"
             for level in levels
         }
     )

@@ -30,19 +30,27 @@ __all__ = [
     "Parameter",
     "Topology",
     "build",
+    "identity",
     "parse",
+    "shape",
+    "told",
 ]
+
+LANES = "lanes"
+"""The parameter of topologies that are several times one network, disjoint: repetitions within one run."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a family: its name and range; `default` for one that may be left out."""
+    """A parameter of a family: its name and range; `default` for one that may be left out; `words` is how
+    readers are told of it."""
 
     name: str
     minimum: int
     maximum: int
     step: int = 1
     default: int | None = None
+    words: str = "{name}={value}"
 
     @property
     def accepts(self) -> str:
@@ -80,7 +88,7 @@ TOPOLOGIES: dict[str, Family] = {
         "ft",
         (
             Parameter("k", 4, fat_tree.MAX_K, 2),
-            Parameter("oversubscription", 1, fat_tree.MAX_BELOW // 2, default=1),
+            Parameter("oversubscription", 1, fat_tree.MAX_BELOW // 2, default=1, words="{value}:1"),
         ),
         fat_tree.fat_tree,
         "FatTree",
@@ -188,6 +196,35 @@ def parse(text: str) -> tuple[str, dict[str, int]]:
             accepts = family.parameters[names.index(key)].accepts
             raise UsageError(f"topology '{text}': {key} must be {accepts}, not '{value}'") from None
     return kind, params
+
+
+def identity(kind: str, params: Mapping[str, int]) -> tuple[str, tuple[tuple[str, int], ...]]:
+    """The same for one network however it was asked for, and for no other: the kind and all parameters, those
+    left out with their defaults. Lanes do not count: they are repetitions of one network."""
+    family = TOPOLOGIES[kind]
+    values = {
+        parameter.name: params.get(parameter.name, parameter.default) for parameter in family.parameters
+    }
+    return kind, tuple((name, value) for name, value in values.items() if value is not None and name != LANES)
+
+
+def shape(kind: str, params: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """What sets it apart from the usual network of its kind and size: parameters that are not their defaults,
+    lanes aside."""
+    _, values = identity(kind, params)
+    size, usual = TOPOLOGIES[kind].size.name, {p.name: p.default for p in TOPOLOGIES[kind].parameters}
+    return tuple((name, value) for name, value in values if name != size and value != usual[name])
+
+
+def told(kind: str, params: Mapping[str, int]) -> list[str]:
+    """For readers: `["k=8", "4:1"]`, its size, and what is not as usual in the order of the family."""
+    family = TOPOLOGIES[kind]
+    return [
+        parameter.words.format(name=parameter.name, value=params[parameter.name])
+        for parameter in family.parameters
+        if parameter.name in params
+        and (parameter is family.size or params[parameter.name] != parameter.default)
+    ]
 
 
 def _resolve(name: str) -> str:

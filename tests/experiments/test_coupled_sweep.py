@@ -144,7 +144,7 @@ def test_compare_names_algorithms_and_keeps_them_in_one_table(results: Path, tmp
     assert done.stdout.count("mean goodput") == 1
     for name in ("TCP", "PacketScatter", "MPTCP 8 LIA", "MPTCP 8 OLIA"):
         assert sum(line.strip().startswith(f"{name} ") for line in done.stdout.splitlines()) >= 2
-    assert "MPTCP 8 uncoupled (reno), MPTCP 8 EWTCP, MPTCP 8 BALIA: fat_tree" in done.stdout, "only in A"
+    assert "MPTCP 8 uncoupled (reno), MPTCP 8 EWTCP, MPTCP 8 BALIA: FatTree" in done.stdout, "only in A"
 
 
 def test_several_congestion_controls_in_any_sweep(tmp_path: Path) -> None:

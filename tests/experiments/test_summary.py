@@ -20,7 +20,8 @@ DESIGN_COLUMNS = (
     "seconds,seed,status,reasons,goodput_mbps_mean,reference_mbps,goodput_pct_mean,goodput_pct_min,"
     "goodput_pct_median,goodput_pct_max,jain,cpu_busy_pct,late_p99_us,retransmits,drops,"
     "routing,loss_pct,ecn_pkts,write_bytes,sysctls,"
-    "flows_started,flows_completed,fct_ms_mean,fct_ms_median,fct_ms_p99,slowdown_mean,slowdown_p99"
+    "flows_started,flows_completed,fct_ms_mean,fct_ms_median,fct_ms_p99,slowdown_mean,slowdown_p99,"
+    "topology_params"
 )
 
 
@@ -50,7 +51,7 @@ def test_columns_and_values(store: Store) -> None:
         "late_p99_us": "120", "retransmits": "9", "drops": "7", "routing": "hashed", "loss_pct": "0",
         "ecn_pkts": "0", "write_bytes": "0", "sysctls": "",
         "flows_started": "", "flows_completed": "", "fct_ms_mean": "", "fct_ms_median": "", "fct_ms_p99": "",
-        "slowdown_mean": "", "slowdown_p99": "",
+        "slowdown_mean": "", "slowdown_p99": "", "topology_params": "",
     }  # fmt: skip
     assert (reference["workload"], reference["goodput_pct_mean"]) == ("reference", "100")
 

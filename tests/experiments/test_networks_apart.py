@@ -1,0 +1,99 @@
+"""Networks of one kind and size that differ in another parameter are never taken for one another."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from engines.spec import RunSpec, TopologySpec
+from experiments import figures, published, rate, summary
+from experiments.compare_match import conditions, match
+from experiments.experiment import Figure
+from experiments.published import Published, Relation, Source
+from experiments.registry import EXPERIMENTS
+from experiments.store import Store, load
+from experiments.summary import Judged
+from experiments.verdicts import AGREES, DIFFERS, NOT_MEASURED, place, verdicts
+from plots import style
+from plots.data import panels
+from tests.experiments.store_lab import EXPERIMENT, put, put_reference, result_of, spec_of
+
+PLAIN = Published(
+    "goodput_pct_mean", "fat_tree", 4, "one_to_one", 1, Relation.ABOUT, 80, Source.TEXT, "words", "paper",
+    "citation", 1.0, "because",
+)  # fmt: skip
+FOUR = dataclasses.replace(PLAIN.on(oversubscription=4), value=20)
+FIGURE: Figure = dataclasses.replace(EXPERIMENTS[EXPERIMENT].figures[0], published=(PLAIN, FOUR))
+
+
+def spec(oversubscription: int) -> RunSpec:
+    params = {"k": 4} if oversubscription == 1 else {"k": 4, "oversubscription": oversubscription}
+    return dataclasses.replace(spec_of(), topology=TopologySpec("fat_tree", params))
+
+
+@pytest.fixture
+def points(tmp_path: Path) -> list[Judged]:
+    """Both trees with their references; flows of the oversubscribed one reach a quarter."""
+    store = Store.open(tmp_path, EXPERIMENT)
+    for times, mbps in ((1, 4.0), (4, 1.0)):
+        put_reference(store, spec(times), 5.0)
+        put(store, spec(times), result_of([mbps]))
+    return summary.judge(load(store.directory))
+
+
+def test_each_verdict_is_of_its_own_network(points: list[Judged]) -> None:
+    words = [(v.word, v.measured.value if v.measured else None) for v in verdicts(FIGURE, points)]
+    assert words == [(AGREES, 80.0), (AGREES, 20.0)]
+    swapped = [p for p in points if p.spec.topology.params.get("oversubscription") == 4]
+    assert [v.word for v in verdicts(FIGURE, swapped)] == [NOT_MEASURED, AGREES]
+    wrong = dataclasses.replace(FIGURE, published=(dataclasses.replace(FOUR, value=80),))
+    assert [v.word for v in verdicts(wrong, points)] == [DIFFERS]
+
+
+def test_a_network_given_with_its_defaults_is_the_same(points: list[Judged]) -> None:
+    given = dataclasses.replace(PLAIN, shape=(("oversubscription", 1),))
+    assert given.is_on(TopologySpec("fat_tree", {"k": 4}))
+    (verdict,) = verdicts(dataclasses.replace(FIGURE, published=(given,)), points)
+    assert verdict.word == AGREES
+
+
+def test_readers_are_told_which(points: list[Judged]) -> None:
+    assert [place(row) for row in (PLAIN, FOUR)] == ["k=4", "k=4, 4:1"]
+    assert rate.network(spec(4).topology) == "FatTree k=4, 4:1"
+    of = panels(map(figures.summarised, points))
+    assert [style.network(panel.setting) for panel in of] == ["FatTree k=4", "FatTree k=4, 4:1"]
+
+
+def test_a_level_is_drawn_on_its_own_network(points: list[Judged]) -> None:
+    levels = figures.published_levels(FIGURE.published)
+    of = panels(map(figures.summarised, points))
+    shown = [[level.value for level in style.levels_of(panel, levels, "mean")] for panel in of]
+    assert shown == [[80], [20]]
+
+
+def test_tables_show_the_number_published_for_that_network() -> None:
+    known = (PLAIN, FOUR)
+    found = [
+        published.find(known, "goodput_pct_mean", spec(times).topology, "one_to_one", 1, "tcp")
+        for times in (1, 4, 2)
+    ]
+    assert found == [PLAIN, FOUR, None]
+
+
+def test_the_summary_tells_them_apart(tmp_path: Path, points: list[Judged]) -> None:
+    store = Store.open(tmp_path, EXPERIMENT)
+    summary.write(store, [judged.point for judged in points])
+    with (store.directory / "summary.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["workload"] != "reference"]
+    assert [(row["k"], row["topology_params"]) for row in rows] == [("4", ""), ("4", "oversubscription=4")]
+
+
+def test_two_folders_are_compared_network_by_network(points: list[Judged]) -> None:
+    of = conditions(judged for judged in points if judged.spec.workload.matrix != "reference")
+    found = match(of, of)
+    assert len(found.pairs) == 2
+    assert not (found.ambiguous or found.only_a or found.only_b)
+    assert all(pair.differing == () for pair in found.pairs)
