@@ -28,7 +28,11 @@ SUBFLOWS = (2, 4, 8)
 ALONE = 4.0, "two standard errors of the mean over six lanes"
 TOGETHER = 12.0, "two standard errors over six lanes, and fluctuating windows (benchmarks/window_model.py)"
 DROPS = 12.0, "a full queue loses in bursts, and not to everybody alike"
-PROBES = 8.0, "a subflow on the worse path keeps a packet or two under way, and drops come in bursts"
+PROBES = (
+    8.0,
+    "a subflow on the worse path keeps a packet or two under way, drops come in bursts, and real receivers "
+    "acknowledge it packet by packet (docs/coupled.md)",
+)
 
 
 def _fair(cc: str, subflows: int, where: str, tolerance: float, because: str) -> Published:
