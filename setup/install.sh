@@ -16,7 +16,7 @@ packages=(mininet iperf3 mptcpize iproute2 ethtool iputils-ping util-linux procp
           python3 python3-venv python3-dev g++ cmake)
 bpf_packages=(clang libbpf-dev)   # MPTCP runs uncoupled without
 bpf=$root/engines/emulation/congestion
-code=("$root"/{topos,controllers,workloads,fabric,engines,engines/simulation,engines/emulation,engines/emulation/congestion,experiments,plots,setup})
+code=("$root"/{topos,controllers,controllers/openflow,workloads,fabric,engines,engines/simulation,engines/emulation,engines/emulation/congestion,experiments,plots,setup})
 quiet=no
 simulator=no
 log=

@@ -1,0 +1,190 @@
+"""The controller's control socket: how an application in another process sees and steers the network.
+
+A Unix socket, one JSON object a line each way:
+
+    {"op": "flows"}                                   -> [[five-tuple, bytes, [nodes]], ...]
+    {"op": "ports"}                                   -> [[node, peer, bytes, packets, dropped], ...]
+    {"op": "set_path", "flow": [...], "path": [...]}  -> null
+    {"op": "clear_path", "flow": [...]}               -> null
+    {"op": "counts"}                                  -> what the controller did
+
+The answer is {"ok": true, "result": ...}, or {"ok": false, "error": "..."} for what cannot be done. A
+five-tuple is [src, dst, protocol, sport, dport], a path the names of its nodes from host to host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+from controllers.hashing import FiveTuple
+from controllers.openflow.channel import Channel
+from controllers.openflow.program import Controller
+from controllers.rules import exactly
+from controllers.scheduler import FlowCount, PortCount
+from fabric.errors import RefabricError, UsageError
+from topos.ports import SwitchPorts
+from topos.ports import dpid as dpid_of
+from topos.topology import Topology
+
+REPLY_S = 10.0
+
+
+class Served(Protocol):
+    """What the control socket looks into."""
+
+    topology: Topology
+    channels: dict[int, Channel]
+    controller: Controller
+
+
+class ControlServer:
+    """Answers one request after another on each connection."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._names = [node.name for node in served.topology.nodes]
+        self._ports = SwitchPorts(served.topology)
+        self._server: asyncio.AbstractServer | None = None
+
+    async def start(self, path: Path) -> None:
+        """Raises UsageError if the socket cannot be made there."""
+        try:
+            self._server = await asyncio.start_unix_server(self._accept, path)
+        except OSError as error:
+            raise UsageError(f"cannot make the control socket {path}: {error}") from error
+
+    def stop(self) -> None:
+        if self._server:
+            self._server.close()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while line := await reader.readline():
+                writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
+                await writer.drain()
+        except ConnectionError:
+            pass  # who asked has gone
+        finally:
+            writer.close()
+
+    async def _answer(self, line: bytes) -> dict[str, Any]:
+        try:
+            return {"ok": True, "result": await self._carry_out(json.loads(line))}
+        except (RefabricError, ValueError, KeyError, TypeError) as error:
+            return {"ok": False, "error": str(error) or type(error).__name__}
+
+    async def _carry_out(self, request: Mapping[str, Any]) -> object:
+        controller = self._served.controller
+        match request["op"]:
+            case "flows":
+                return await self._flows()
+            case "ports":
+                return await self._port_counts()
+            case "set_path":
+                nodes = [self._served.topology.index(name) for name in request["path"]]
+                controller.set_path(_flow(request["flow"]), nodes)
+                return None
+            case "clear_path":
+                controller.clear_path(_flow(request["flow"]))
+                return None
+            case "counts":
+                return asdict(controller.counts)
+            case other:
+                raise UsageError(f"unknown operation '{other}'")
+
+    async def _flows(self) -> list[Any]:
+        """By the counters of the rules in the switch where each flow enters."""
+        paths = {exactly(flow): (flow, nodes) for flow, nodes in self._served.controller.flows.items()}
+        entries = {dpid_of(nodes[1]) for _, nodes in paths.values()}
+        asked = [(dpid, channel) for dpid, channel in self._served.channels.items() if dpid in entries]
+        octets: dict[FiveTuple, int] = {}
+        answers = await asyncio.gather(*(channel.rule_counts() for _, channel in asked))
+        for (dpid, _), rules in zip(asked, answers, strict=True):
+            for rule in rules:
+                flow, nodes = paths.get(rule.match, (None, ()))
+                if flow is not None and dpid_of(nodes[1]) == dpid:
+                    octets[flow] = octets.get(flow, 0) + rule.octets
+        return [[_parts(flow), octets.get(flow, 0), self._path(nodes)] for flow, nodes in paths.values()]
+
+    async def _port_counts(self) -> list[Any]:
+        channels = dict(self._served.channels)
+        answers = await asyncio.gather(*(channel.port_counts() for channel in channels.values()))
+        rows = []
+        for dpid, counts in zip(channels, answers, strict=True):
+            switch = self._ports.switch(dpid)
+            for each in counts:
+                peer = self._names[self._ports.neighbour(switch, each.port)]
+                rows.append([self._names[switch], peer, each.tx_octets, each.tx_packets, each.tx_dropped])
+        return rows
+
+    def _path(self, nodes: Sequence[int]) -> list[str]:
+        return [self._names[node] for node in nodes]
+
+
+class ControlClient:
+    """A `controllers.scheduler.Network` over the control socket. Every call waits at most REPLY_S seconds.
+
+    A flow's bytes are those of its rules in the switch it enters by: they begin anew when the rules have
+    idled out, or its path is set for the first time. In mode `proactive` flows have no rules of their own,
+    and only those whose path was set are seen.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises RefabricError if nobody answers there."""
+        self._path = path
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(REPLY_S)
+        try:
+            self._socket.connect(str(path))
+        except OSError as error:
+            self._socket.close()
+            raise RefabricError(f"no controller answers at {path}: {error}") from error
+        self._lines = self._socket.makefile("r", encoding="utf-8")
+
+    def close(self) -> None:
+        self._lines.close()
+        self._socket.close()
+
+    def flows(self) -> Sequence[FlowCount]:
+        return [FlowCount(_flow(flow), octets, tuple(path)) for flow, octets, path in self._ask(op="flows")]
+
+    def ports(self) -> Sequence[PortCount]:
+        return [PortCount(*row) for row in self._ask(op="ports")]
+
+    def set_path(self, flow: FiveTuple, path: Sequence[str]) -> None:
+        self._ask(op="set_path", flow=_parts(flow), path=list(path))
+
+    def clear_path(self, flow: FiveTuple) -> None:
+        self._ask(op="clear_path", flow=_parts(flow))
+
+    def counts(self) -> dict[str, int]:
+        """What the controller did: packets in, flows set up, and so on (`program.Counts`)."""
+        return dict(self._ask(op="counts"))
+
+    def _ask(self, **request: object) -> Any:
+        try:
+            self._socket.sendall(json.dumps(request).encode() + b"\n")
+            line = self._lines.readline()
+        except OSError as error:
+            raise RefabricError(f"the controller at {self._path} does not answer: {error}") from error
+        if not line:
+            raise RefabricError(f"the controller at {self._path} has ended")
+        reply = json.loads(line)
+        if not reply["ok"]:
+            raise UsageError(str(reply["error"]))
+        return reply["result"]
+
+
+def _parts(flow: FiveTuple) -> tuple[str, str, int, int, int]:
+    return flow.src, flow.dst, flow.proto, flow.sport, flow.dport
+
+
+def _flow(parts: Sequence[Any]) -> FiveTuple:
+    src, dst, proto, sport, dport = parts
+    return FiveTuple(str(src), str(dst), int(proto), int(sport), int(dport))

@@ -1,0 +1,396 @@
+"""The controller: from what switches report to what they are told. No sockets and no clock of its own.
+
+A front end calls the methods as things happen and hands messages on; both front ends share all decisions
+here.
+
+Reactive: the first packet of a flow comes in from the switch it entered by. The rules of its path are put
+into all switches but that one, each confirmed by a barrier, then into that one, then the packet is put out:
+no packet meets a switch before its rule does. Rules leave after IDLE_S seconds without a packet. Where an
+application moves a flow that runs, one switch is told after another from the far end back, so that what is
+under way always has the rest of a path before it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count, pairwise
+
+from controllers.hashing import FiveTuple
+from controllers.openflow.config import Mode
+from controllers.openflow.frames import ArpRequest, arp_reply, parse
+from controllers.openflow.messages import (
+    CHOSEN_PRIORITY,
+    EXACT_PRIORITY,
+    TABLE_PRIORITY,
+    UNKNOWN_PRIORITY,
+    Barrier,
+    Clear,
+    DropChoice,
+    Install,
+    Message,
+    Punt,
+    Remove,
+    Send,
+    SetChoice,
+)
+from controllers.rules import Choice, Match, Routes, Rule, exactly
+from fabric.errors import UsageError
+from topos.ports import dpid as dpid_of
+from topos.topology import Kind, Topology
+
+IDLE_S = 10
+"""RipL-POX's idle timeout."""
+MOST_HELD = 64
+"""Packets of one flow kept while its rules are being made; more are dropped."""
+
+log = logging.getLogger("refabric.controller")
+
+Tell = Callable[[int, Message], None]
+"""Sends a message to the switch with this datapath id."""
+
+
+@dataclass
+class Counts:
+    """What came in and what became of it."""
+
+    packets_in: int = 0
+    flows_set_up: int = 0
+    arp_answered: int = 0
+    unknown: int = 0
+    astray: int = 0
+    held_dropped: int = 0
+
+
+@dataclass
+class _Setup:
+    """Rules on their way into switches: batches still to be told, and the barriers awaited before the
+    next."""
+
+    flow: FiveTuple
+    nodes: tuple[int, ...]
+    priority: int
+    batches: list[list[Rule]]
+    awaited: set[int] = field(default_factory=set)
+    held: list[tuple[int, bytes]] = field(default_factory=list)
+    obsolete: list[tuple[int, Remove]] = field(default_factory=list)
+
+
+class Controller:
+    """One network's. `tell` sends messages, `on_programmed` is called once, when every switch has confirmed
+    its first rules. `groups`: whether switches have them; else proactive rules are one a pair of hosts.
+    `flows`: node indices, host to host, of the flows that have rules of their own.
+
+    Raises UsageError for what `Routes` refuses, and a policy that is no table in mode `proactive`.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        policy: str,
+        seed: int,
+        mode: Mode,
+        tell: Tell,
+        *,
+        groups: bool = True,
+        on_programmed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.topology = topology
+        self.mode = mode
+        self.counts = Counts()
+        self.flows: dict[FiveTuple, tuple[int, ...]] = {}
+        self._policy, self._seed, self._groups = policy, seed, groups
+        self._tell = tell
+        self._on_programmed = on_programmed
+        self._numbers = count(1)
+        self._chosen: dict[FiveTuple, tuple[int, ...]] = {}
+        self._setups: dict[FiveTuple, _Setup] = {}
+        self._setup_of: dict[int, _Setup] = {}
+        self._awaiting_base: dict[int, int] = {}
+        self._connected: set[int] = set()
+        self._programmed: set[int] = set()
+        self._announced = False
+        self._ends_down: set[tuple[int, int]] = set()
+        self._cut: frozenset[int] = frozenset()
+        self._use(Routes(topology, policy, seed))
+
+    # What switches report.
+
+    def switch_connected(self, dpid: int) -> None:
+        """A switch is there, perhaps again: whatever it knew is replaced."""
+        self.switch_gone(dpid)
+        self._connected.add(dpid)
+        self._tell(dpid, Clear())
+        self._tell(dpid, Punt(arp=True))
+        if self.mode is not Mode.PROACTIVE:
+            self._tell(dpid, Punt(arp=False))
+        self._change_table(dpid, {}, self._base[dpid])
+        if self.mode is Mode.PROACTIVE:
+            for rule in [rule for each in self._chosen.items() for rule in self.routes.rules(*each)]:
+                if rule.dpid == dpid:
+                    self._tell(dpid, Install(rule.match, CHOSEN_PRIORITY, rule.to))
+        self._awaiting_base[self._barrier(dpid)] = dpid
+
+    def knows(self, dpid: int) -> bool:
+        """Whether this switch is connected."""
+        return dpid in self._connected
+
+    def switch_gone(self, dpid: int) -> None:
+        """Its connection ended. Flows through it are set up anew when their next packet comes in."""
+        self._connected.discard(dpid)
+        self._programmed.discard(dpid)
+        self._awaiting_base = {n: other for n, other in self._awaiting_base.items() if other != dpid}
+        for setup in [s for s in self._setups.values() if self._on_path(dpid, s.nodes)]:
+            self._abandon(setup)
+        for flow in [flow for flow, nodes in self.flows.items() if self._on_path(dpid, nodes)]:
+            del self.flows[flow]
+
+    def barrier_reply(self, dpid: int, number: int) -> None:
+        if number in self._awaiting_base:
+            del self._awaiting_base[number]
+            self._programmed.add(dpid)
+            if not self._announced and len(self._programmed) == len(self.topology.switches):
+                self._announced = True
+                self._on_programmed()
+            return
+        setup = self._setup_of.pop(number, None)
+        if setup is not None:
+            setup.awaited.discard(number)
+            if not setup.awaited:
+                self._next_batch(setup)
+
+    def packet_in(self, dpid: int, port: int, frame: bytes) -> None:
+        """A packet that no rule of the switch takes care of."""
+        self.counts.packets_in += 1
+        packet = parse(frame)
+        if isinstance(packet, ArpRequest):
+            self._answer(dpid, port, packet)
+        elif packet is not None:
+            self._route(dpid, packet, frame)
+
+    def flow_removed(self, match: Match, priority: int) -> None:
+        """A rule that was to be notified of is gone, for want of packets."""
+        flow = FiveTuple(match.src or "", match.dst, match.proto or 0, match.sport or 0, match.dport or 0)
+        if priority == self._priority(flow):
+            self.flows.pop(flow, None)
+
+    def port_changed(self, dpid: int, port: int, up: bool) -> None:
+        """A port's link came up or went down. When links between switches are cut or mended, tables are
+        computed anew, and the flows that used a cut one find another path with their next packet."""
+        switch = self.routes.ports.switch(dpid)
+        link = self.routes.ports.link_at(switch, port)
+        change = self._ends_down.discard if up else self._ends_down.add
+        change((link, switch))
+        cut = frozenset(link for link, _ in self._ends_down if not self._is_hosts(link))
+        if cut != self._cut:
+            log.info("links down: %s", ", ".join(self._name_of(link) for link in sorted(cut)) or "none")
+            self._cut = cut
+            self._reroute()
+
+    # What applications ask for.
+
+    def set_path(self, flow: FiveTuple, nodes: Sequence[int]) -> None:
+        """From now on this flow takes this path (node indices, host to host), until its path is cut or
+        cleared. Raises UsageError for what is no path of it."""
+        self.routes.check(flow, nodes)
+        if self.mode is Mode.PROACTIVE and not self._all_connected(nodes):
+            raise UsageError("a switch of that path is not connected: wait until it is")
+        before = self._chosen.get(flow, ())
+        self._chosen[flow] = tuple(nodes)
+        if flow not in self._setups and (flow in self.flows or self.mode is Mode.PROACTIVE):
+            setup = self._set_up(flow, tuple(nodes), CHOSEN_PRIORITY, one_by_one=True)
+            off = [switch for switch in before[1:-1] if switch not in nodes]
+            setup.obsolete += [(dpid_of(switch), Remove(exactly(flow), CHOSEN_PRIORITY)) for switch in off]
+            self._next_batch(setup)
+
+    def clear_path(self, flow: FiveTuple) -> None:
+        """From now on routing decides again. Nothing happens to a flow whose path was not set."""
+        before = self._chosen.pop(flow, None)
+        if before is None:
+            return
+        obsolete = [(dpid_of(switch), Remove(exactly(flow), CHOSEN_PRIORITY)) for switch in before[1:-1]]
+        if self.mode is Mode.PROACTIVE or flow not in self.flows or flow in self._setups:
+            for dpid, message in reversed(obsolete):
+                self._tell_connected(dpid, message)
+            self.flows.pop(flow, None)
+            return
+        setup = self._set_up(flow, self.routes.path(flow), EXACT_PRIORITY, one_by_one=True)
+        setup.obsolete += obsolete
+        self._next_batch(setup)
+
+    # One flow.
+
+    def _answer(self, dpid: int, port: int, request: ArpRequest) -> None:
+        try:
+            nic = self.topology.nic_by_ip(request.wanted)
+        except UsageError:
+            self.counts.unknown += 1
+            return
+        if nic.ip != request.ip:  # a host that announces itself wants no answer
+            self.counts.arp_answered += 1
+            self._tell(dpid, Send(port, arp_reply(request, nic.mac)))
+
+    def _route(self, dpid: int, flow: FiveTuple, frame: bytes) -> None:
+        if setup := self._setups.get(flow):
+            if len(setup.held) < MOST_HELD:
+                setup.held.append((dpid, frame))
+            else:
+                self.counts.held_dropped += 1
+            return
+        known = self.flows.get(flow)
+        try:
+            nodes = self._chosen.get(flow) or known or self.routes.path(flow)
+        except UsageError as error:
+            log.warning("dropped: %s", error)
+            self.counts.unknown += 1
+            if not self._is_known(flow.dst):
+                self._tell(dpid, Install(Match(flow.dst), UNKNOWN_PRIORITY, None, IDLE_S))
+            return
+        if not self._on_path(dpid, nodes):
+            self.counts.astray += 1
+        elif known == nodes and dpid == dpid_of(nodes[1]):  # sent in before its rule was there
+            self._put_out(dpid, nodes, frame)
+        elif self._all_connected(nodes):
+            setup = self._set_up(flow, nodes, self._priority(flow))
+            setup.held.append((dpid, frame))
+            self._next_batch(setup)
+        else:
+            self.counts.held_dropped += 1
+
+    def _set_up(
+        self, flow: FiveTuple, nodes: tuple[int, ...], priority: int, *, one_by_one: bool = False
+    ) -> _Setup:
+        rules = [
+            rule
+            for rule, switch in zip(self.routes.rules(flow, nodes), reversed(nodes[1:-1]), strict=True)
+            if priority == CHOSEN_PRIORITY or not self._covered(switch, nodes[-2])
+        ]
+        batches = [[rule] for rule in rules] if one_by_one else [rules[:-1], rules[-1:]]
+        setup = _Setup(flow, nodes, priority, [batch for batch in batches if batch])
+        self._setups[flow] = setup
+        return setup
+
+    def _next_batch(self, setup: _Setup) -> None:
+        """Tells the next rules. All but the last batch are waited for."""
+        idle_s = 0 if self.mode is Mode.PROACTIVE else IDLE_S
+        while setup.batches and not setup.awaited:
+            batch = setup.batches.pop(0)
+            for rule in batch:
+                notify = idle_s > 0 and rule.dpid == dpid_of(setup.nodes[1])
+                self._tell(rule.dpid, Install(rule.match, setup.priority, rule.to, idle_s, notify))
+                number = self._barrier(rule.dpid)
+                if setup.batches:
+                    setup.awaited.add(number)
+                    self._setup_of[number] = setup
+        if not setup.awaited:
+            self._finish(setup)
+
+    def _finish(self, setup: _Setup) -> None:
+        del self._setups[setup.flow]
+        self.flows[setup.flow] = setup.nodes
+        self.counts.flows_set_up += 1
+        for dpid, frame in setup.held:
+            if self._on_path(dpid, setup.nodes):
+                self._put_out(dpid, setup.nodes, frame)
+        for dpid, message in setup.obsolete:
+            self._tell_connected(dpid, message)
+        chosen = self._chosen.get(setup.flow)
+        if chosen is not None and chosen != setup.nodes:  # while this one was under way
+            self._next_batch(self._set_up(setup.flow, chosen, CHOSEN_PRIORITY, one_by_one=True))
+
+    def _abandon(self, setup: _Setup) -> None:
+        self._setups.pop(setup.flow, None)
+        for number in setup.awaited:
+            self._setup_of.pop(number, None)
+        self.counts.held_dropped += len(setup.held)
+
+    def _put_out(self, dpid: int, nodes: tuple[int, ...], frame: bytes) -> None:
+        switch = self.routes.ports.switch(dpid)
+        onward = nodes[nodes.index(switch) + 1]
+        self._tell(dpid, Send(self.routes.ports.towards(switch, onward), frame))
+
+    def _priority(self, flow: FiveTuple) -> int:
+        return CHOSEN_PRIORITY if flow in self._chosen else EXACT_PRIORITY
+
+    # Tables.
+
+    def _use(self, routes: Routes) -> None:
+        self.routes = routes
+        self._base = {dpid_of(switch): self._base_of(switch) for switch in self.topology.switches}
+        if self.mode is Mode.PROACTIVE and not self._groups:
+            for rule in routes.pair_rules():
+                self._base[rule.dpid][rule.match] = rule
+
+    def _base_of(self, switch: int) -> dict[Match, Rule]:
+        if self.mode is Mode.HYBRID:
+            rules: tuple[Rule, ...] = self.routes.downward(switch)
+        elif self.mode is Mode.PROACTIVE and self._groups:
+            rules = self.routes.table(switch)
+        else:
+            rules = ()
+        return {rule.match: rule for rule in rules}
+
+    def _covered(self, switch: int, attachment: int) -> bool:
+        return self.mode is Mode.HYBRID and self.routes.leads_down(switch, attachment)
+
+    def _change_table(self, dpid: int, old: Mapping[Match, Rule], new: Mapping[Match, Rule]) -> None:
+        had, has = _choices(old.values()), _choices(new.values())
+        for number, choice in has.items():
+            if had.get(number) != choice:
+                self._tell(dpid, SetChoice(choice, new=number not in had))
+        for match, rule in new.items():
+            if old.get(match) != rule:
+                self._tell(dpid, Install(match, TABLE_PRIORITY + match.bits, rule.to))
+        for match in old.keys() - new.keys():
+            self._tell(dpid, Remove(match, TABLE_PRIORITY + match.bits))
+        for number in had.keys() - has.keys():
+            self._tell(dpid, DropChoice(number))
+
+    def _reroute(self) -> None:
+        before = self._base
+        self._use(Routes(self.topology, self._policy, self._seed, self._cut))
+        for dpid in sorted(self._connected):
+            self._change_table(dpid, before[dpid], self._base[dpid])
+        for setup in [s for s in self._setups.values() if self._crosses_cut(s.nodes)]:
+            self._abandon(setup)
+        for flow, nodes in [item for item in self.flows.items() if self._crosses_cut(item[1])]:
+            del self.flows[flow]
+            for switch in nodes[1:-1]:
+                self._tell_connected(dpid_of(switch), Remove(exactly(flow), self._priority(flow)))
+        for flow in [flow for flow, nodes in self._chosen.items() if self._crosses_cut(nodes)]:
+            log.warning("%s no longer takes the path set for it, which is cut", flow)
+            del self._chosen[flow]
+
+    def _crosses_cut(self, nodes: Sequence[int]) -> bool:
+        return any(self.topology.link_between(a, b) in self._cut for a, b in pairwise(nodes))
+
+    # Switches.
+
+    def _barrier(self, dpid: int) -> int:
+        number = next(self._numbers)
+        self._tell(dpid, Barrier(number))
+        return number
+
+    def _tell_connected(self, dpid: int, message: Message) -> None:
+        if dpid in self._connected:
+            self._tell(dpid, message)
+
+    def _on_path(self, dpid: int, nodes: Sequence[int]) -> bool:
+        return any(dpid_of(switch) == dpid for switch in nodes[1:-1])
+
+    def _all_connected(self, nodes: Sequence[int]) -> bool:
+        return all(dpid_of(switch) in self._connected for switch in nodes[1:-1])
+
+    def _is_known(self, ip: str) -> bool:
+        return any(nic.ip == ip for nic in self.topology.nics)
+
+    def _is_hosts(self, link: int) -> bool:
+        return self.topology.nodes[self.topology.links[link].a].kind is Kind.HOST
+
+    def _name_of(self, link: int) -> str:
+        return "-".join(self.topology.nodes[end].name for end in self.topology.links[link].ends)
+
+
+def _choices(rules: Iterable[Rule]) -> dict[int, Choice]:
+    return {rule.to.number: rule.to for rule in rules if isinstance(rule.to, Choice)}

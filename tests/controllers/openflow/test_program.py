@@ -1,0 +1,373 @@
+"""The controller's decisions, on switches that only keep rules: no packet before its rule, no loop, no
+flood."""
+
+from __future__ import annotations
+
+import struct
+from ipaddress import IPv4Address
+
+import pytest
+
+from controllers.hashing import FiveTuple
+from controllers.openflow.config import Mode
+from controllers.openflow.messages import (
+    CHOSEN_PRIORITY,
+    EXACT_PRIORITY,
+    Barrier,
+    Clear,
+    Install,
+    Remove,
+    Send,
+)
+from controllers.openflow.program import IDLE_S, MOST_HELD
+from controllers.rules import Routes, exactly
+from fabric.errors import UsageError
+from tests.controllers.openflow.fake_switches import FakeSwitches, frame, tcp
+from topos import build
+from topos.ports import dpid
+
+FT4 = build("ft", {"k": 4})
+HASHED = Routes(FT4, "hashed", 5)
+
+
+def _switches(mode: Mode = Mode.REACTIVE, policy: str = "hashed", *, groups: bool = True) -> FakeSwitches:
+    switches = FakeSwitches(FT4, mode, policy, groups=groups)
+    switches.connect_all()
+    return switches
+
+
+def _set_up(switches: FakeSwitches, flow: FiveTuple) -> tuple[int, ...]:
+    assert switches.offer(flow) is None
+    switches.confirm_all()
+    nodes = switches.offer(flow)
+    assert nodes is not None
+    return nodes
+
+
+def test_the_first_packet_makes_rules_along_the_hashed_path_and_arrives() -> None:
+    switches = _switches()
+    for sport in range(40000, 40020):
+        flow = tcp(sport=sport)
+        nodes = _set_up(switches, flow)
+        assert nodes == HASHED.path(flow) == switches.controller.flows[flow]
+        sent, (entry, onward) = switches.arrived[-1]
+        assert (sent, entry, onward) == (frame(flow), nodes[1], nodes[2])
+    assert switches.controller.counts.flows_set_up == 20
+    assert len(switches.arrived) == 20
+
+
+def test_nothing_is_put_out_or_let_in_before_all_switches_beyond_have_confirmed() -> None:
+    switches = _switches()
+    nodes = HASHED.path(tcp())
+    switches.offer(tcp())
+    beyond = [to for to, message in switches.told if isinstance(message, Install)]
+    assert beyond == [dpid(switch) for switch in reversed(nodes[2:-1])]
+    while len(switches.unconfirmed) > 1:
+        switches.confirm_one()
+        assert not switches.arrived
+        assert not switches.rules[dpid(nodes[1])]
+    switches.confirm_one()
+    entry = [message for to, message in switches.told if to == dpid(nodes[1])]
+    assert [type(message) for message in entry] == [Install, Barrier, Send]
+    assert isinstance(entry[0], Install)
+    assert (entry[0].idle_s, entry[0].notify, entry[0].priority) == (IDLE_S, True, EXACT_PRIORITY)
+
+
+def test_packets_that_come_meanwhile_follow_in_order_and_not_without_end() -> None:
+    switches = _switches()
+    packets = [frame(tcp()) + bytes([number]) for number in range(MOST_HELD + 5)]
+    for packet in packets:
+        switches.controller.packet_in(dpid(FT4.index("p0e0")), 1, packet)
+    switches.confirm_all()
+    assert [sent for sent, _ in switches.arrived] == packets[:MOST_HELD]
+    assert switches.controller.counts.held_dropped == 5
+    assert switches.controller.counts.flows_set_up == 1
+
+
+def test_a_packet_sent_in_just_before_its_rule_was_there_is_put_out_and_makes_no_rule() -> None:
+    switches = _switches()
+    _set_up(switches, tcp())
+    switches.told.clear()
+    switches.controller.packet_in(dpid(FT4.index("p0e0")), 1, frame(tcp()))
+    assert [type(message) for _, message in switches.told] == [Send]
+
+
+def test_a_rule_that_is_gone_halfway_is_made_again() -> None:
+    switches = _switches()
+    nodes = _set_up(switches, tcp())
+    switches.rules[dpid(nodes[3])].clear()
+    assert switches.offer(tcp()) is None
+    switches.confirm_all()
+    assert switches.offer(tcp()) == nodes
+    assert switches.arrived[-1][1] == (nodes[3], nodes[4])
+
+
+def test_answers_take_the_path_of_the_reversed_five_tuple() -> None:
+    switches = _switches()
+    back = tcp("10.3.1.3", "10.0.0.2", 5001, 40000)
+    assert _set_up(switches, back) == HASHED.path(back)
+
+
+def test_a_packet_off_its_flows_path_is_dropped() -> None:
+    switches = _switches()
+    off = next(s for s in FT4.switches if s not in HASHED.path(tcp()))
+    switches.controller.packet_in(dpid(off), 1, frame(tcp()))
+    assert switches.controller.counts.astray == 1
+    assert not switches.told
+
+
+def _arp(sender: str, wanted: str, operation: int = 1) -> bytes:
+    mac = bytes.fromhex("020000000000")
+    ends = (mac, IPv4Address(sender).packed, bytes(6), IPv4Address(wanted).packed)
+    return b"\xff" * 6 + mac + b"\x08\x06" + struct.pack("!HHBBH6s4s6s4s", 1, 0x0800, 6, 4, operation, *ends)
+
+
+def test_arp_is_answered_from_the_topology_and_to_who_asked_alone() -> None:
+    switches = _switches()
+    entry = dpid(FT4.index("p0e0"))
+    switches.controller.packet_in(entry, 1, _arp("10.0.0.2", "10.3.1.3"))
+    [(to, message)] = switches.told
+    assert to == entry and isinstance(message, Send) and message.port == 1
+    assert message.frame[22:28] == bytes.fromhex(FT4.nic_by_ip("10.3.1.3").mac.replace(":", ""))
+    assert message.frame[:6] == bytes.fromhex("020000000000") and message.frame[20:22] == b"\0\2"
+    for ignored in (
+        _arp("10.0.0.2", "10.99.0.1"),
+        _arp("10.0.0.2", "10.0.0.2"),
+        _arp("10.0.0.2", "10.0.0.3", 2),
+    ):
+        switches.controller.packet_in(entry, 1, ignored)
+    assert len(switches.told) == 1
+
+
+def test_what_goes_to_nobody_is_dropped_by_the_switch_itself_from_the_second_packet_on() -> None:
+    switches = _switches()
+    assert switches.offer(tcp(dst="10.99.0.1")) is None
+    switches.offer(tcp(dst="10.99.0.1", sport=2))
+    assert switches.controller.counts.packets_in == 1
+    assert not switches.arrived
+
+
+def test_a_switch_that_comes_back_is_emptied_and_its_flows_are_set_up_anew() -> None:
+    switches = _switches()
+    first = _set_up(switches, tcp())
+    elsewhere = next(
+        flow for flow in (tcp(sport=sport) for sport in range(2000, 2100)) if HASHED.path(flow)[3] != first[3]
+    )
+    _set_up(switches, elsewhere)
+    core = dpid(first[3])
+    switches.controller.switch_gone(core)
+    assert set(switches.controller.flows) == {elsewhere}
+    switches.told.clear()
+    switches.controller.switch_connected(core)
+    assert switches.told[0] == (core, Clear()) and not switches.rules[core]
+    assert _set_up(switches, tcp()) == first
+
+
+def test_what_waits_for_a_switch_that_goes_is_given_up_and_begun_again_with_the_next_packet() -> None:
+    switches = _switches()
+    nodes = HASHED.path(tcp())
+    switches.offer(tcp())
+    switches.controller.switch_gone(dpid(nodes[3]))
+    switches.confirm_all()
+    assert not switches.arrived and not switches.controller.flows
+    switches.offer(tcp())
+    assert not switches.controller.flows and switches.controller.counts.held_dropped == 2
+    switches.controller.switch_connected(dpid(nodes[3]))
+    assert _set_up(switches, tcp()) == nodes
+
+
+def test_a_flow_that_idled_out_is_forgotten_and_found_again() -> None:
+    switches = _switches()
+    _set_up(switches, tcp())
+    switches.controller.flow_removed(exactly(tcp()), EXACT_PRIORITY)
+    assert not switches.controller.flows
+    for rules in switches.rules.values():
+        rules.clear()
+    _set_up(switches, tcp())
+
+
+def test_programmed_is_said_once_when_all_have_confirmed() -> None:
+    switches = FakeSwitches(FT4, Mode.REACTIVE)
+    for switch in FT4.switches:
+        assert not switches.programmed
+        switches.controller.switch_connected(dpid(switch))
+        switches.confirm_all()
+    assert switches.programmed == 1
+    switches.controller.switch_connected(dpid(FT4.switches[0]))
+    switches.confirm_all()
+    assert switches.programmed == 1
+
+
+def test_hybrid_makes_rules_for_the_way_up_alone() -> None:
+    switches = _switches(Mode.HYBRID)
+    for sport in range(40000, 40010):
+        flow = tcp(sport=sport)
+        switches.told.clear()
+        nodes = _set_up(switches, flow)
+        assert nodes == HASHED.path(flow)
+        installs = [to for to, message in switches.told if isinstance(message, Install)]
+        assert installs == [dpid(nodes[2]), dpid(nodes[1])]
+    assert switches.offer(tcp(dst="10.0.0.3")) == switches.nodes("p0e0h0", "p0e0", "p0e0h1")
+
+
+@pytest.mark.parametrize("groups", [True, False])
+def test_proactive_tables_carry_every_pair_and_no_packet_comes_in(groups: bool) -> None:
+    switches = _switches(Mode.PROACTIVE, groups=groups)
+    for src in FT4.nics:
+        for dst in FT4.nics:
+            if src is not dst:
+                nodes = switches.offer(tcp(src.ip, dst.ip))
+                assert nodes in FT4.shortest_paths(src.host, dst.host)
+    assert switches.offer(tcp(dst="10.99.0.1")) is None
+    assert switches.controller.counts.packets_in == 0
+    assert any(switches.choices.values()) == groups
+
+
+def _cut(switches: FakeSwitches, a: str, b: str, up: bool = False) -> None:
+    for here, there in ((a, b), (b, a)):
+        node, peer = switches.nodes(here, there)
+        switches.controller.port_changed(dpid(node), switches.ports.towards(node, peer), up)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_when_a_link_is_cut_every_pair_still_has_a_path_without_it(mode: Mode) -> None:
+    switches = _switches(mode)
+    flows = [tcp(sport=sport) for sport in range(40000, 40016)]
+    before = {flow: switches.offer(flow) or _set_up(switches, flow) for flow in flows}
+    cut = switches.nodes("p0e0", "p0a0")
+    _cut(switches, "p0e0", "p0a0")
+    through = 0
+    for flow in flows:
+        nodes = switches.offer(flow)
+        crossed = set(cut) <= set(before[flow])
+        through += crossed
+        if mode is Mode.PROACTIVE or not crossed:
+            assert nodes is not None
+        else:
+            assert nodes is None  # its rules are gone, it comes in again
+            switches.confirm_all()
+            nodes = switches.offer(flow)
+        assert nodes is not None and not set(cut) <= set(nodes)
+        if not crossed:
+            assert nodes == before[flow]
+    assert through > 0
+    back = tcp("10.3.1.3", "10.0.0.2", 5001)
+    assert set(cut) - set(switches.offer(back) or _set_up(switches, back))
+    switches.told.clear()
+    _cut(switches, "p0e0", "p0a0", up=True)
+    fresh = {switches.offer(flow) or _set_up(switches, flow) for flow in (tcp(sport=s) for s in range(9, 40))}
+    assert mode is Mode.PROACTIVE or {nodes[2] for nodes in fresh} == set(switches.nodes("p0a0", "p0a1"))
+
+
+def test_a_hosts_own_link_changes_no_table() -> None:
+    switches = _switches(Mode.PROACTIVE)
+    switches.controller.port_changed(dpid(FT4.index("p0e0")), 1, False)
+    assert not switches.told
+
+
+ELSEWHERE = {"c0": "c3", "c1": "c2", "c2": "c1", "c3": "c0"}
+"""Each core switch's counterpart below the other aggregation switches."""
+
+
+def _other_path(switches: FakeSwitches, nodes: tuple[int, ...]) -> tuple[int, ...]:
+    names = switches.name(nodes)
+    swap = {"a0": "a1", "a1": "a0"}
+    names = [ELSEWHERE.get(name, name) for name in names]
+    return switches.nodes(
+        *(name[:2] + swap.get(name[2:], name[2:]) if "a" in name else name for name in names)
+    )
+
+
+def test_a_running_flow_is_moved_without_one_moment_without_a_path() -> None:
+    switches = _switches()
+    before = _set_up(switches, tcp())
+    after = _other_path(switches, before)
+    switches.controller.set_path(tcp(), after)
+    seen = [switches.offer(tcp())]
+    while switches.unconfirmed:
+        switches.confirm_one()
+        seen.append(switches.offer(tcp()))
+    assert None not in seen and seen[0] == before and seen[-1] == after
+    installs = [(to, each) for to, each in switches.told if isinstance(each, Install)]
+    moved = [to for to, install in installs if install.priority == CHOSEN_PRIORITY]
+    assert moved == [dpid(switch) for switch in reversed(after[1:-1])]
+    switches.controller.flow_removed(exactly(tcp()), EXACT_PRIORITY)  # the rules it had before
+    assert switches.controller.flows[tcp()] == after
+
+
+def test_a_flow_yet_to_come_takes_the_path_set_for_it_and_routing_again_when_cleared() -> None:
+    switches = _switches()
+    usual = HASHED.path(tcp())
+    switches.controller.set_path(tcp(), _other_path(switches, usual))
+    assert not switches.told
+    assert _set_up(switches, tcp()) == _other_path(switches, usual)
+    switches.controller.clear_path(tcp())
+    while switches.unconfirmed:
+        assert switches.offer(tcp()) is not None
+        switches.confirm_one()
+    assert switches.offer(tcp()) == usual
+    assert not any(priority == CHOSEN_PRIORITY for rules in switches.rules.values() for _, priority in rules)
+    switches.told.clear()
+    switches.controller.clear_path(tcp())
+    assert not switches.told
+
+
+def test_a_path_set_while_the_flow_is_being_set_up_comes_next() -> None:
+    switches = _switches()
+    other = _other_path(switches, HASHED.path(tcp()))
+    switches.offer(tcp())
+    switches.controller.set_path(tcp(), other)
+    switches.confirm_all()
+    assert switches.offer(tcp()) == other
+
+
+def test_proactive_switches_take_a_set_path_at_once_and_again_when_they_come_back() -> None:
+    switches = _switches(Mode.PROACTIVE)
+    usual = switches.offer(tcp())
+    assert usual is not None
+    other = _other_path(switches, usual)
+    switches.controller.set_path(tcp(), other)
+    switches.confirm_all()
+    assert switches.offer(tcp()) == other
+    switches.controller.switch_gone(dpid(other[3]))
+    with pytest.raises(UsageError, match="not connected"):
+        switches.controller.set_path(tcp(), other)
+    switches.controller.switch_connected(dpid(other[3]))
+    assert switches.offer(tcp()) == other
+    switches.controller.set_path(tcp(), usual)
+    switches.confirm_all()
+    assert switches.offer(tcp()) == usual
+    assert not any(priority == CHOSEN_PRIORITY for _, priority in switches.rules[dpid(other[3])])
+    switches.controller.clear_path(tcp())
+    assert any(isinstance(message, Remove) for _, message in switches.told)
+
+
+def test_a_set_path_that_is_cut_is_given_up() -> None:
+    switches = _switches()
+    other = _other_path(switches, HASHED.path(tcp()))
+    switches.controller.set_path(tcp(), other)
+    _set_up(switches, tcp())
+    above, core = switches.name(other[2:4])
+    _cut(switches, above, core)
+    assert switches.offer(tcp()) is None
+    switches.confirm_all()
+    assert switches.offer(tcp()) in FT4.shortest_paths(other[0], other[-1])
+
+
+def test_random_keeps_a_flows_path_while_it_lives() -> None:
+    switches = _switches(policy="random")
+    nodes = _set_up(switches, tcp())
+    switches.rules[dpid(nodes[3])].clear()
+    switches.offer(tcp())
+    switches.confirm_all()
+    assert switches.offer(tcp()) == nodes
+    drawn = {_set_up(switches, tcp(sport=sport)) for sport in range(2000, 2040)}
+    assert len(drawn) == 4
+
+
+def test_pings_have_rules_without_ports() -> None:
+    switches = _switches()
+    ping = FiveTuple("10.0.0.2", "10.3.1.3", 1, 0, 0)
+    assert _set_up(switches, ping) == HASHED.path(ping)
+    switches.controller.flow_removed(exactly(ping), EXACT_PRIORITY)
+    assert not switches.controller.flows
