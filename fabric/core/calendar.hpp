@@ -46,17 +46,16 @@ class Calendar {
   // between calls. Of events to come `ahead.far(id)` is told first, `ahead.near(id)` just before they leave.
   template <class Ahead>
   PacketId pop_until(const PacketPool& pool, Time limit, const Ahead& ahead) {
-    std::size_t left = batch_.size() - cursor_;
-    if (left <= kAhead && current_ < limit >> width_log2_) {
-      advance(limit >> width_log2_);
-      left = batch_.size() - cursor_;
-    }
+    if (batch_.size() - cursor_ <= wanted() && current_ < last_to_sort(limit)) sort_until(limit);
+    const std::size_t left = batch_.size() - cursor_;
     if (left == 0) return kNone;
     const Entry* next = batch_.data() + cursor_;
     if (next->due > limit) return kNone;
-    if (left > kAhead) prefetch_to_write(&pool[next[kAhead].id]);
-    if (left > kFar) ahead.far(next[kFar].id);
-    if (left > kNear) ahead.near(next[kNear].id);
+    if (size_ > kInCache) {
+      if (left > kAhead) prefetch_to_write(&pool[next[kAhead].id]);
+      if (left > kFar) ahead.far(next[kFar].id);
+      if (left > kNear) ahead.near(next[kNear].id);
+    }
     ++cursor_;
     --size_;
     return next->id;
@@ -81,10 +80,13 @@ class Calendar {
   static constexpr std::size_t kAhead = 48;
   static constexpr std::size_t kFar = 24;
   static constexpr std::size_t kNear = 8;
-  // But no slot that is so many after the next event's: what is then due before its end is inserted one by one.
-  static constexpr std::int64_t kSpan = 4;
+  // But no slot that is more than one after the next event's: what is then due before its end is inserted one by one.
+  static constexpr std::int64_t kSpan = 1;
+  // As long as no more events wait than that, all they need stays in the cache by itself.
+  static constexpr std::size_t kInCache = 4096;
   static constexpr std::size_t kMostPassed = 512;
   static constexpr std::size_t kMostAtOnce = 32;
+  static constexpr std::uint32_t kFew = 12;
 
   struct Entry {
     Time due;
@@ -190,11 +192,19 @@ class Calendar {
     return -1;
   }
 
-  // Fills the batch from the next slots with events, none later than `last`.
-  void advance(std::int64_t last) {
-    drop_passed();
-    while (batch_.size() <= kAhead) {
-      const std::int64_t end = batch_.empty() ? last : std::min(last, (batch_.front().due >> width_log2_) + kSpan);
+  [[nodiscard]] std::size_t wanted() const { return size_ > kInCache ? kAhead : 0; }
+
+  // The last slot whose events may be in the batch by now.
+  [[nodiscard]] std::int64_t last_to_sort(Time limit) const {
+    const std::int64_t last = limit >> width_log2_;
+    return cursor_ == batch_.size() ? last : std::min(last, (batch_[cursor_].due >> width_log2_) + kSpan);
+  }
+
+  // Fills the batch from the next slots with events.
+  void sort_until(Time limit) {
+    if (cursor_ * 2 >= batch_.size()) drop_passed();
+    while (batch_.size() - cursor_ <= wanted()) {
+      const std::int64_t end = last_to_sort(limit);
       if (current_ >= end) return;
       const std::int64_t next = next_occupied();
       const std::int64_t far = beyond_.empty() ? std::int64_t{-1} : beyond_.front().due >> width_log2_;
@@ -217,17 +227,34 @@ class Calendar {
     const std::size_t i = index(current_);
     const Slot slot = slots_[i];
     if (slot.events == 0) return;
-    events_.resize(slot.events);
-    auto to = events_.end();
-    each_backwards(slot, [&](const Event& event) { *--to = event; });
+    const std::size_t first = batch_.size();
+    batch_.resize(first + slot.events);
+    if (slot.events <= kFew) {
+      take_few(slot, first);
+    } else {
+      take_many(slot, first);
+    }
     free_chunks(slot.chunk);
     slots_[i] = {};
     occupied_[i / 64] &= ~(std::uint64_t{1} << (i % 64));
-    sort_into_batch();
+  }
+
+  void take_few(const Slot& slot, std::size_t first) {
+    const Time start = current_ << width_log2_;
+    const Chunk& chunk = chunks_[slot.chunk];
+    for (std::size_t i = 0; i < slot.events; ++i) {
+      const Entry entry{start + chunk.events[i].offset, chunk.events[i].id};
+      std::size_t j = first + i;
+      for (; j > first && entry.due < batch_[j - 1].due; --j) batch_[j] = batch_[j - 1];
+      batch_[j] = entry;
+    }
   }
 
   // Counted out into parts of the slot, about one for each event, then put in order within these.
-  void sort_into_batch() {
+  void take_many(const Slot& slot, std::size_t first) {
+    events_.resize(slot.events);
+    auto to = events_.end();
+    each_backwards(slot, [&](const Event& event) { *--to = event; });
     const int shift = std::max(0, width_log2_ - static_cast<int>(std::bit_width(events_.size())));
     counts_.assign((std::size_t{1} << (width_log2_ - shift)) + 1, 0);
     for (const Event& event : events_) ++counts_[(event.offset >> shift) + 1];
@@ -236,8 +263,6 @@ class Calendar {
       most = std::max(most, counts_[part]);
       counts_[part] += counts_[part - 1];
     }
-    const std::size_t first = batch_.size();
-    batch_.resize(first + events_.size());
     const Time start = current_ << width_log2_;
     for (const Event& event : events_) {
       batch_[first + counts_[event.offset >> shift]++] = {start + event.offset, event.id};

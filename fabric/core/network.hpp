@@ -245,19 +245,22 @@ class Network {
     return config;
   }
 
-  // A slot lasts a quarter of the shortest hop, so that packets are seldom due before what is sorted already, and
-  // a full queue lies within the horizon, unless links are too different for that.
+  // A slot lasts no longer than the shortest hop, and has a thousand events or so at most, where all links are
+  // busy: what a slot's events lead to is seldom due before what is sorted already, and if it is, that is soon done.
+  // A full queue lies within the horizon, unless links are too different for that.
   static Calendar calendar_for(const std::vector<PortConfig>& ports) {
     Time longest = kMicrosecond;
-    Time shortest = kSecond;
+    Time width = kSecond;
+    double packets_a_second = 0;
     for (const auto& port : ports) {
       const std::uint32_t limit = port.admission.tail.limit_pkts;
       const std::uint32_t most = std::min(limit != 0 ? limit : 128U, 1024U);
       longest = std::max(longest, (most + 1) * (1500 * 8 * kSecond / port.rate_bps) + port.delay);
-      shortest = std::min(shortest, 40 * 8 * kSecond / port.rate_bps + port.delay);
+      width = std::min(width, 40 * 8 * kSecond / port.rate_bps + port.delay);
+      packets_a_second += static_cast<double>(port.rate_bps) / (1500 * 8);
     }
-    const Time width = std::clamp<Time>(shortest / 4, 1, longest / 1024);
-    const int width_log2 = std::min(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(width))) - 1, 31);
+    width = std::min({width, longest / 1024, static_cast<Time>(1024 * kSecond / std::max(packets_a_second, 1.0))});
+    const int width_log2 = std::clamp(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(width))) - 1, 0, 31);
     const int slots_log2 = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(longest) >> width_log2));
     return Calendar(width_log2, std::clamp(slots_log2, 10, 16));
   }
