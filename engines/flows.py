@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engines.congestion import BASELINE, in_force
+from engines.result import UDP
 from engines.spec import RunSpec, sub_seed
 from fabric.errors import UsageError
 from topos.topology import Topology
@@ -25,6 +26,8 @@ STRIDE = 950
 MOST_FLOWS_A_HOST = STRIDE
 """What a real host has ports for; a simulated one begins anew."""
 _PORTS = 60_000
+NO_CC = "none"
+"""Of flows of constant rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,8 @@ class PlannedFlow:
     """One flow: host names, addresses, server port, and the client port of its first subflow; its payload
     (0: as much as the run lasts), when it starts after the common start of traffic, or after the flow `after`
     is done, its subflows (1: plain TCP) and their congestion control, by its name in
-    engines/congestion.py."""
+    engines/congestion.py. One of constant rate (`rate_mbps` with headers, 0: none) has neither, and comes
+    after all that have."""
 
     flow: int
     src: str
@@ -56,6 +60,14 @@ class PlannedFlow:
     subflows: int = 1
     cc: str = BASELINE
     after: int | None = None
+    rate_mbps: float = 0.0
+    dscp: int = 0
+
+    @property
+    def transport(self) -> str:
+        if self.rate_mbps:
+            return UDP
+        return "mptcp" if self.mptcp else "tcp"
 
     @property
     def mptcp(self) -> bool:
@@ -71,9 +83,10 @@ class PlannedFlow:
             "dst_ip": self.dst_ip,
             "sport": self.cport,
             "dport": self.port,
-            "transport": "mptcp" if self.mptcp else "tcp",
+            "transport": self.transport,
             "subflows_asked": self.subflows,
             "size_bytes": self.size_bytes,
+            "rate_mbps": self.rate_mbps,
         }
 
     @property
@@ -108,12 +121,22 @@ def planned_flows(spec: RunSpec, topology: Topology) -> tuple[PlannedFlow, ...]:
                 cport,
                 flow.size_bytes,
                 flow.start_s,
-                1 if flow.plain else spec.transport.subflows,
-                BASELINE if flow.plain else in_force(spec.transport.cc, spec.transport.subflows),
+                *_transport(spec, flow),
                 flow.after,
+                flow.rate_mbps,
+                flow.dscp,
             )
         )
     return tuple(planned)
+
+
+def _transport(spec: RunSpec, flow: Flow) -> tuple[int, str]:
+    """Subflows and congestion control."""
+    if flow.rate_mbps:
+        return 0, NO_CC
+    if flow.plain:
+        return 1, BASELINE
+    return spec.transport.subflows, in_force(spec.transport.cc, spec.transport.subflows)
 
 
 def drawn_flows(spec: RunSpec, topology: Topology) -> tuple[Flow, ...]:

@@ -18,6 +18,9 @@ import numpy.typing as npt
 NO_VALUE = float("nan")
 """In a row of numbers: not measured. Empty in the CSV files."""
 
+UDP = "udp"
+"""The transport of a flow of constant rate."""
+
 
 class Status(StrEnum):
     OK = "ok"
@@ -65,6 +68,18 @@ class FlowRow:
     it did not, or where that is not recorded."""
     ideal_s: float = NO_VALUE
     """What `completed_s` would be if the flow had its path to itself and sent at its rate from the start."""
+    rate_mbps: float = 0.0
+    """At which a flow of constant rate sends, headers included; 0: its transport decides."""
+    sent_pkts: int = 0
+    """Of a flow of constant rate, in the window."""
+    lost_pkts: int = 0
+    """The same, for want of room in its host's queue or on their way."""
+
+
+def under_test(flows: Sequence[FlowRow]) -> Sequence[FlowRow]:
+    """The flows whose transport the point is about: all but those of constant rate, or these where there are
+    no others."""
+    return [flow for flow in flows if flow.transport != UDP] or flows
 
 
 @dataclass(frozen=True)

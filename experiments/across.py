@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from engines.agreement import correlation, rank_correlation
 from engines.registry import VIRTUAL_TIME
+from engines.result import under_test
 from engines.spec import RunSpec, StackSpec
 from experiments.options import ENGINE
 from experiments.reference import is_reference
@@ -53,7 +54,7 @@ class Pair:
 
 
 def _goodputs(judged: Judged) -> list[float]:
-    return [flow.goodput_mbps for flow in sorted(judged.point.flows, key=lambda flow: flow.flow)]
+    return [flow.goodput_mbps for flow in sorted(under_test(judged.point.flows), key=lambda flow: flow.flow)]
 
 
 def pairs(points: Iterable[Judged]) -> list[Pair]:

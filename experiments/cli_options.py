@@ -18,6 +18,7 @@ from engines.registry import ENGINES
 from experiments import stack_options
 from experiments.options import ENGINE, Given
 from experiments.profiles import DEFAULT, PROFILES
+from fabric._core import disciplines
 from fabric.errors import RefabricError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -70,6 +71,11 @@ _SWEEP_OPTIONS = (
         type=int,
         metavar="PKTS",
         help="Give a switch queue's last places by chance; 0 is none.",
+    ),
+    click.option(
+        "--discipline",
+        metavar="NAME",
+        help=f"What leaves a switch's port next: {', '.join(disciplines())}; all but the first simulated.",
     ),
     click.option(
         "--event",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from engines.result import Status
+from engines.result import Status, under_test
 from experiments import origin, stats, store, summary
 from experiments.compare_match import Condition, Matching, Pair, conditions, match
 from experiments.reference import is_reference, reference_of
@@ -300,7 +300,7 @@ def _flows(a: Judged, b: Judged, measure: Measure) -> FlowByFlow | None:
     ours, theirs = (
         {
             (flow.flow, flow.src, flow.dst): flow.goodput_mbps * _scale(judged, measure)
-            for flow in judged.point.flows
+            for flow in under_test(judged.point.flows)
         }
         for judged in (a, b)
     )

@@ -43,6 +43,7 @@ def fields_of(spec: RunSpec) -> dict[str, Value]:
         "loss": link.loss,
         "ecn_pkts": link.ecn_pkts,
         "random_pkts": link.random_pkts,
+        "discipline": link.discipline,
         "events": " ".join(map(told_event, spec.events)),
         "write_bytes": transport.write_bytes,
         **{f"sysctl {name}": value for name, value in sorted(transport.sysctls.items())},

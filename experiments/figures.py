@@ -14,9 +14,9 @@ from engines import tuning
 from engines.algorithms import USUAL_ROUTING
 from engines.link_events import told
 from engines.registry import VIRTUAL_TIME
-from engines.result import Table
+from engines.result import Table, under_test
 from engines.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
-from engines.spec import RunSpec, StackSpec, stack_words
+from engines.spec import FIFO, RunSpec, StackSpec, stack_words
 from experiments import files
 from experiments.across import alike
 from experiments.experiment import Figure
@@ -65,7 +65,8 @@ def summarised(judged: Judged) -> PointSummary:
 
     spec, pct = judged.spec, judged.goodput_pct
     reference_mbps = judged.reference_mbps
-    flows = judged.point.flows if pct and reference_mbps else ()
+    flows = under_test(judged.point.flows)
+    compared = flows if pct and reference_mbps else ()
     return PointSummary(
         engine=spec.engine,
         dataplane=spec.dataplane,
@@ -83,7 +84,7 @@ def summarised(judged: Judged) -> PointSummary:
         reasons=judged.reasons,
         goodput_pct_mean=pct.mean if pct else None,
         reference_mbps=reference_mbps,
-        flows_pct=tuple(100 * flow.goodput_mbps / reference_mbps for flow in flows if reference_mbps),
+        flows_pct=tuple(100 * flow.goodput_mbps / reference_mbps for flow in compared if reference_mbps),
         rate_choice=_text(judged, "rate_choice"),
         kernel="" if spec.engine in VIRTUAL_TIME else _text(judged, "kernel"),
         variant=variant(spec),
@@ -92,7 +93,7 @@ def summarised(judged: Judged) -> PointSummary:
         tuning=tuning.words(spec.transport),
         untuned=variant(_untuned(spec)),
         across=variant(alike(spec)),
-        flows=judged.point.flows,
+        flows=tuple(flows),
         ports=judged.point.ports,
         metrics=judged.point.metrics,
         ecn_pkts=spec.link.ecn_pkts,
@@ -136,6 +137,7 @@ def variant(spec: RunSpec) -> str:
         (spec.traffic != "iperf3", f"{spec.traffic} traffic"),
         (link.loss != 0, f"{100 * link.loss:g} % random loss"),
         (link.random_pkts != 0, f"the last {link.random_pkts} places by chance"),
+        (link.discipline != FIFO, f"{link.discipline} queues"),
         (bool(spec.events), f"events {', '.join(map(told, spec.events))}"),
         (transport.write_bytes != 0, f"writes of {transport.write_bytes} bytes"),
         (bool(transport.sysctls), ", ".join(f"{k}={v}" for k, v in sorted(transport.sysctls.items()))),

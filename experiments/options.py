@@ -11,11 +11,12 @@ from typing import TypeVar
 from controllers.routing import POLICIES
 from engines.congestion import CONGESTION_CONTROLS, COUPLED_DEFAULT
 from engines.registry import ENGINES, VIRTUAL_TIME
-from engines.spec import MAX_SUBFLOWS, LinkEvent, SamplingSpec, StackSpec, WorkloadSpec
+from engines.spec import FIFO, MAX_SUBFLOWS, LinkEvent, SamplingSpec, StackSpec, WorkloadSpec
 from experiments.profiles import DEFAULT, PROFILES
 from experiments.rate import AUTO, SIMULATED_MBPS, Auto
 from experiments.reference import MATRIX
 from experiments.stack_options import check_engine_options, parse_stack
+from fabric._core import disciplines
 from fabric.errors import UsageError
 from workloads import matrices
 
@@ -66,6 +67,7 @@ class Given:
     ecn: int | None = None
     queue_bytes: int | None = None
     random_drop: int | None = None
+    discipline: str | None = None
     event: tuple[str, ...] = ()
     sysctl: tuple[str, ...] = ()
     write: int | None = None
@@ -97,6 +99,7 @@ class Defaults:
     delay_us: float | None = None
     loss_pct: float | None = None
     ecn_pkts: int | None = None
+    discipline: str | None = None
     cc: str | None = None
     routing: str | None = None
     traffic: str | None = None
@@ -133,6 +136,7 @@ class SweepOptions:
     ecn_pkts: int
     queue_bytes: int
     random_pkts: int
+    discipline: str
     events: tuple[LinkEvent, ...]
     sysctls: Mapping[str, str]
     write_bytes: int
@@ -178,6 +182,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         ecn_pkts=_threshold(_first(given.ecn, defaults.ecn_pkts) or 0, queue_pkts or 0),
         queue_bytes=_queue_bytes(given),
         random_pkts=_random_places(given, queue_pkts or 0),
+        discipline=one_of("--discipline", given.discipline or defaults.discipline or FIFO, disciplines()),
         events=tuple(parse_event(text) for text in given.event),
         sysctls={} if virtual_time else {**defaults.sysctls, **parse_sysctls(given.sysctl)},
         write_bytes=int(at_least("--write", given.write or 0, 0, "bytes", MOST_WRITE_BYTES)),

@@ -11,7 +11,7 @@ from engines.algorithms import USUAL_ROUTING
 from engines.link_events import told
 from engines.registry import VIRTUAL_TIME, engine_words
 from engines.result import Status
-from engines.spec import LinkSpec, RunSpec, TopologySpec, stack_words
+from engines.spec import FIFO, LinkSpec, RunSpec, TopologySpec, stack_words
 from experiments import across, labels
 from experiments.experiment import Figure
 from experiments.figures import variant
@@ -293,6 +293,7 @@ def _extras(spec: RunSpec) -> list[str]:
         *(["--loss", _exact(100 * link.loss)] if link.loss else []),
         *(["--ecn", str(link.ecn_pkts)] if link.ecn_pkts else []),
         *(["--random-drop", str(link.random_pkts)] if link.random_pkts else []),
+        *(["--discipline", link.discipline] if link.discipline != FIFO else []),
         *(part for event in spec.events for part in ("--event", told(event))),
         *(["--write", str(transport.write_bytes)] if transport.write_bytes else []),
         *sysctls,

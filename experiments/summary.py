@@ -14,7 +14,7 @@ import topos
 from engines import algorithms
 from engines.completion import Completions, completions, percentile
 from engines.congestion import in_force
-from engines.result import Status
+from engines.result import Status, under_test
 from engines.spec import RunSpec
 from experiments import files, stats
 from experiments.reference import is_reference, reference_of
@@ -103,7 +103,9 @@ def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: boo
     if status is not Status.FAILED and _is_suspect(reference) and reference is not point:
         status = Status.SUSPECT
         reasons = (*reasons, REFERENCE_SUSPECT)
-    goodputs = [] if point.status is Status.FAILED else [flow.goodput_mbps for flow in point.flows]
+    goodputs = (
+        [] if point.status is Status.FAILED else [flow.goodput_mbps for flow in under_test(point.flows)]
+    )
     goodput = stats.spread(goodputs) if goodputs else None
     return Judged(
         point,

@@ -90,5 +90,6 @@ def _link(options: SweepOptions, variant: Variant, rate_mbps: float) -> LinkSpec
         loss=options.loss_pct / 100,
         queue_bytes=options.queue_bytes,
         random_pkts=options.random_pkts,
+        discipline=options.discipline,
         ecn_pkts=options.ecn_pkts if variant.ecn_pkts is None else variant.ecn_pkts,
     )

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from engines import constant_rate
 from engines.algorithms import algorithm
 from engines.completion import completions, told
 from engines.congestion import in_force
@@ -150,6 +151,8 @@ def _print_notes(console: Console, group: Sequence[Judged], known: tuple[publish
         sized = completions(judged.point.flows)
         if sized.started:
             console.print(Text(f"{name}, seed {judged.spec.seed}: {told(sized)}"), soft_wrap=True)
+        if constant := constant_rate.told(judged.point.flows):
+            console.print(Text(f"{name}, seed {judged.spec.seed}: {constant}"), soft_wrap=True)
     rows = {
         judged.spec.transport.subflows: row for judged in group if (row := _published(judged.spec, known))
     }

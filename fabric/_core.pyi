@@ -21,6 +21,9 @@ TrafficFlow = tuple[int, int, int, int, int, int, int, float, str, bool]
 """Source and destination host (indices), source ip, port, destination ip, port, size in bytes, start in s,
 congestion control by the kernel's name (empty: the namespace's own), whether over MPTCP."""
 
+DatagramTuple = tuple[int, int, int, tuple[int, int, int, int], int]
+"""Bits per second with headers, packets (0: no end), start in ps, path (as a subflow's), DSCP."""
+
 COMPILER: str
 LATENESS_EDGES_NS: npt.NDArray[np.uint64]
 SOCKET_RECORD: np.dtype[np.void]
@@ -60,11 +63,8 @@ class Simulation:
         plan: NetworkPlan | Any,
         options: Any,
         flows: Sequence[Any],
-        datagrams: Sequence[tuple[int, int, int, tuple[int, int, int, int]]] = (),
-    ) -> None:
-        """`datagrams`: bits per second with headers, packets (0: no end), start in ps, path (as a
-        subflow's)."""
-
+        datagrams: Sequence[DatagramTuple] = (),
+    ) -> None: ...
     def datagrams(self) -> DatagramReadings: ...
     def descriptors_in_use(self) -> int: ...
     def run_until(self, limit_ps: int) -> None: ...

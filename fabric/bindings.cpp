@@ -96,7 +96,7 @@ class VirtualFabric {
     packet.kind = Kind::packet;
     packet.size_bytes = size_bytes;
     packet.ecn = ecn;
-    packet.dscp = dscp & 63U;
+    packet.dscp = dscp & kDscpBits;
     packet.owner = destination;
     packet.take(network_.router().path(source, destination, flow_hash(flow)));
     network_.inject(id, when, *this);
@@ -135,7 +135,7 @@ void bind_virtual(nb::module_& module) {
              std::uint8_t ecn, std::uint8_t dscp) {
             const auto& [src, dst, proto, sport, dport] = flow;
             if (ecn > 3) throw std::invalid_argument("an ECN field has two bits");
-            if (dscp > 63) throw std::invalid_argument("DSCP has six bits");
+            if (dscp > kDscpBits) throw std::invalid_argument("DSCP has six bits");
             return self.inject(when_ps, nic, size_bytes, FiveTuple{src, dst, proto, sport, dport}, Ecn{ecn}, dscp);
           },
           "when_ps"_a, "nic"_a, "size_bytes"_a, "flow"_a, "ecn"_a = 0, "dscp"_a = 0)

@@ -78,8 +78,8 @@ class TrafficReadings(TypedDict):
 
 
 class FlowReadings(TypedDict):
-    """Of each simulated flow: payload delivered in order, when it started and when its last byte was
-    delivered (2^63 - 1: not yet)."""
+    """Of each simulated flow, those of constant rate last: payload delivered in order, when it started and
+    when its last byte was delivered (2^63 - 1: not yet)."""
 
     delivered_bytes: npt.NDArray[np.uint64]
     started_ps: npt.NDArray[np.int64]
@@ -87,11 +87,12 @@ class FlowReadings(TypedDict):
 
 
 class DatagramReadings(TypedDict):
-    """Of each source of constant rate: packets its host took, packets it refused (its queue was full), and
-    arrivals."""
+    """Of each source of constant rate: packets its host took, packets it refused (the socket was full),
+    packets lost on their way, and arrivals."""
 
     sent_pkts: npt.NDArray[np.uint32]
     refused_pkts: npt.NDArray[np.uint32]
+    lost_pkts: npt.NDArray[np.uint32]
     received_pkts: npt.NDArray[np.uint32]
 
 

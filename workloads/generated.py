@@ -15,6 +15,8 @@ from workloads.flow import Flow, Traffic
 from workloads.permutation import permuted
 
 MOST_FLOWS = 400_000
+MOST_DSCP = 63
+FULL_FRAME_BITS = 1514 * 8
 PAIRS = ("random", "fixed")
 
 
@@ -120,9 +122,11 @@ def short_and_long(
     long: int = 33,
     size: int = 70_000,
     gap_ms: int = 200,
+    dscp: int = 0,
 ) -> tuple[Flow, ...]:
     """`long` percent of the hosts send without end, by the transport under test; each of the others starts a
     flow of `size` bytes over plain TCP every `gap_ms` on average (Poisson), all to partners of a permutation.
+    `dscp` is the short flows' class of service.
 
     Source: Raiciu et al., SIGCOMM 2011, on short flows in an oversubscribed FatTree. The long flows come
     first. Raises UsageError for an odd number of hosts or percentages that are none.
@@ -130,6 +134,7 @@ def short_and_long(
     _within("short_and_long", "long", long, 0, 100)
     _within("short_and_long", "size", size, 1, 10**12)
     _within("short_and_long", "gap_ms", gap_ms, 1, 1_000_000)
+    _within("short_and_long", "dscp", dscp, 0, MOST_DSCP)
     rng = random.Random(seed)
     receiver = permuted("short_and_long", hosts, rng)
     chosen = set(rng.sample(hosts, round(len(hosts) * long / 100)))
@@ -140,7 +145,40 @@ def short_and_long(
     if not short:
         return endless
     starts = ((rng.choice(short), start_s) for start_s in arrivals(rng, per_s, traffic.seconds))
-    return endless + tuple(Flow(src, receiver[src], size, start_s, plain=True) for src, start_s in starts)
+    return endless + tuple(
+        Flow(src, receiver[src], size, start_s, plain=True, dscp=dscp) for src, start_s in starts
+    )
+
+
+def constant_rate(
+    hosts: Sequence[str],
+    seed: int,
+    traffic: Traffic,
+    *,
+    percent: int = 10,
+    senders: int = 100,
+    dscp: int = 0,
+) -> tuple[Flow, ...]:
+    """`senders` percent of the hosts, drawn at random, send packets at `percent` percent of a host's links
+    (headers included), to partners of a permutation, whatever becomes of them; of class `dscp`.
+
+    Each begins at a random instant of its first interval between packets. In the order of `hosts`. Raises
+    UsageError for numbers out of bounds or an odd number of hosts.
+    """
+    _within("constant_rate", "percent", percent, 1, 1000)
+    _within("constant_rate", "senders", senders, 1, 100)
+    _within("constant_rate", "dscp", dscp, 0, MOST_DSCP)
+    rng = random.Random(seed)
+    receiver = permuted("constant_rate", hosts, rng)
+    count = max(1, round(len(hosts) * senders / 100))
+    chosen = set(hosts) if count == len(hosts) else set(rng.sample(hosts, count))
+    rate_mbps = traffic.host_mbps * percent / 100
+    interval_s = FULL_FRAME_BITS / (rate_mbps * 1e6)
+    return tuple(
+        Flow(host, receiver[host], start_s=rng.random() * interval_s, rate_mbps=rate_mbps, dscp=dscp)
+        for host in hosts
+        if host in chosen
+    )
 
 
 def _receivers(hosts: Sequence[str], rng: random.Random, pairs: str) -> Callable[[str], str]:

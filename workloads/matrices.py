@@ -184,6 +184,28 @@ def reference(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
     return (Flow(hosts[0], hosts[-1]),)
 
 
+def beside_constant_rate(
+    hosts: Sequence[str],
+    seed: int,
+    traffic: Traffic,
+    *,
+    percent: int = 10,
+    senders: int = 100,
+    dscp: int = 0,
+    flows: str = "one_to_one",
+) -> tuple[Flow, ...]:
+    """The workload called `flows` with its defaults, and `constant_rate` beside it, which comes last.
+
+    Both draw from the seed as they do alone. Raises UsageError as either does.
+    """
+    known = _known(flows)
+    if flows in {"constant_rate", "beside_constant_rate"}:
+        raise UsageError(f"workload beside_constant_rate: flows={flows} has a constant rate itself")
+    told = (traffic,) if known.generated else ()
+    others = generated.constant_rate(hosts, seed, traffic, percent=percent, senders=senders, dscp=dscp)
+    return (*known.draw(hosts, seed, *told), *others)
+
+
 MATRICES: dict[str, Matrix] = {
     "one_to_one": Matrix(one_to_one, "random permutation, every host sends one flow and receives one"),
     "one_to_several": Matrix(
@@ -210,6 +232,14 @@ MATRICES: dict[str, Matrix] = {
         generated.short_and_long,
         "percent of the hosts send long flows, the others short ones over plain TCP now and then",
         generated=True,
+    ),
+    "constant_rate": Matrix(
+        generated.constant_rate,
+        "packets at percent of a host's rate, whatever becomes of them",
+        generated=True,
+    ),
+    "beside_constant_rate": Matrix(
+        beside_constant_rate, "another workload, and packets at a constant rate beside it", generated=True
     ),
     "reference": Matrix(reference, "one uncongested flow across the network"),
 }

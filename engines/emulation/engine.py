@@ -202,6 +202,13 @@ def _check_flows(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
     check_ports(flows)
     if any(flow.after is not None for flow in flows):
         raise UsageError(f"workload {spec.workload.matrix} is for simulated hosts: choose --engine simulator")
+    if any(flow.rate_mbps for flow in flows):
+        raise UsageError(
+            f"workload {spec.workload.matrix}: real hosts have no senders of constant rate yet; choose "
+            "--engine simulator"
+        )
+    if any(flow.dscp for flow in flows):
+        raise UsageError(f"workload {spec.workload.matrix} with dscp: real hosts send one class of packets")
     if spec.traffic != "iperf3":
         return
     if len(flows) > MOST_IPERF3_FLOWS:

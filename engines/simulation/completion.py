@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engines.result import NO_VALUE
 from engines.simulation.stack import PS_PER_S, Stack
 from fabric.plan import NetworkPlan
 
@@ -13,13 +12,11 @@ PS_PER_BYTE_AT_1_BPS = 8 * PS_PER_S
 
 def ideal_s(size_bytes: int, path: Sequence[int], plan: NetworkPlan, stack: Stack) -> float:
     """Seconds from the start of a flow of `size_bytes` until its last byte has arrived, if it has these ports
-    to itself and sends at their rate from the start; no value for a flow without end.
+    to itself and sends at their rate from the start.
 
     The first packet is stored and forwarded hop by hop, the others follow it at the rate of the slowest
     port: exact where rates are equal.
     """
-    if not size_bytes:
-        return NO_VALUE
     first = min(size_bytes, stack.payload_bytes) + stack.header_bytes
     packets = -(-size_bytes // stack.payload_bytes)
     others = size_bytes + packets * stack.header_bytes - first

@@ -20,13 +20,13 @@ from engines.flows import PlannedFlow, planned_flows
 from engines.link_events import check_events
 from engines.network_plan import network_plan
 from engines.provenance import free_memory_mb, machine, revision
-from engines.result import RunResult
+from engines.result import NO_VALUE, RunResult
 from engines.simulation.checks import check_spec
 from engines.simulation.completion import ideal_s
 from engines.simulation.memory import check_memory
 from engines.simulation.paths import check_paths, choose_paths
 from engines.simulation.readings import Recording, record
-from engines.simulation.stack import FlowTuple, Stack, check_stack, flow_tuples, stack_of
+from engines.simulation.stack import Stack, check_stack, datagram_tuples, flow_tuples, stack_of
 from engines.simulation.summarise import summarise
 from engines.spec import RunSpec, sub_seed
 from fabric._core import COMPILER, Simulation
@@ -77,7 +77,7 @@ class SimulatorEngine:
         topology = topos.build(spec.topology.kind, spec.topology.params)
         flows = planned_flows(spec, topology)
         plan, stack = plan_of(spec, topology), stack_of(spec)
-        simulation = _simulation(plan, stack, flow_tuples(spec, topology, flows))
+        simulation = _simulation(spec, topology, flows, plan, stack)
         choose_paths(simulation, spec, topology, flows)
         ideal = _ideal_s(simulation, flows, plan, stack)
         recording = _record(simulation, spec, topology, flows, observer)
@@ -91,10 +91,12 @@ class SimulatorEngine:
         )
 
 
-def _simulation(plan: NetworkPlan, stack: Stack, flows: Sequence[FlowTuple]) -> Simulation:
+def _simulation(
+    spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], plan: NetworkPlan, stack: Stack
+) -> Simulation:
     """Raises RunError for what the core cannot hold."""
     try:
-        return Simulation(plan, stack, flows)
+        return Simulation(plan, stack, flow_tuples(spec, topology, flows), datagram_tuples(topology, flows))
     except (ValueError, MemoryError) as error:
         raise RunError(f"setting up the simulation: {error or 'out of memory'}") from error
 
@@ -138,6 +140,6 @@ def _ideal_s(
     """Of each flow, on the path of its first subflow."""
     first = accumulate((flow.subflows for flow in flows[:-1]), initial=0)
     return [
-        ideal_s(flow.size_bytes, simulation.path(subflow), plan, stack)
+        ideal_s(flow.size_bytes, simulation.path(subflow), plan, stack) if flow.size_bytes else NO_VALUE
         for flow, subflow in zip(flows, first, strict=True)
     ]

@@ -20,7 +20,7 @@ from engines.engine import Observer
 from engines.simulation.link_events import Network, Timeline
 from engines.simulation.stack import PS_PER_MS, PS_PER_S
 from engines.spec import RunSpec
-from fabric.readings import FlowReadings, SimulatedCounters, SubflowReadings
+from fabric.readings import DatagramReadings, FlowReadings, SimulatedCounters, SubflowReadings
 from topos.topology import Topology
 
 MOST_ROWS = 2_000_000
@@ -41,6 +41,7 @@ class Simulated(Network, Protocol):
     def ports(self) -> SimulatedCounters: ...
     def flows(self) -> FlowReadings: ...
     def subflows(self) -> SubflowReadings: ...
+    def datagrams(self) -> DatagramReadings: ...
     def queues(self) -> npt.NDArray[np.uint32]: ...
     def path_delays(
         self, size_bytes: int, now_ps: int
@@ -55,6 +56,7 @@ class Reading:
     ports: SimulatedCounters
     flows: FlowReadings
     subflows: SubflowReadings
+    datagrams: DatagramReadings
 
 
 @dataclass(eq=False)
@@ -106,7 +108,9 @@ def record(
 
 
 def _read(simulation: Simulated, t_ps: int) -> Reading:
-    return Reading(t_ps, simulation.ports(), simulation.flows(), simulation.subflows())
+    return Reading(
+        t_ps, simulation.ports(), simulation.flows(), simulation.subflows(), simulation.datagrams()
+    )
 
 
 Look = tuple[Collection[int], Callable[[int], None]]

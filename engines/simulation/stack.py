@@ -20,7 +20,7 @@ NO_WAITING = 2**32 - 1
 """In packets: a host's queue that its senders never find full; it drops by itself."""
 PS_PER_MS = 1000 * PS_PER_US
 PS_PER_S = 1000 * PS_PER_MS
-TCP = 6
+TCP, UDP = 6, 17
 CHOICES = {"acks": ("routed", "at_once"), "scheduler": tuple(schedulers()), "recovery": ("rfc", "linux")}
 """The words that fields of a StackSpec may have."""
 INITIAL_RTO_PS = PS_PER_S
@@ -28,8 +28,12 @@ MAX_RTO_PS = 120 * PS_PER_S
 
 SubflowTuple = tuple[int, int, int, int]
 """Source NIC, destination NIC, hash of the 5-tuple, hash of its reverse."""
-FlowTuple = tuple[int, int, str, list[SubflowTuple], int]
-"""Size in bytes (0: no end), start in ps, congestion control, subflows, the flow it waits for (-1: none)."""
+FlowTuple = tuple[int, int, str, list[SubflowTuple], int, int]
+"""Size in bytes (0: no end), start in ps, congestion control, subflows, the flow it waits for (-1: none),
+DSCP."""
+
+DatagramTuple = tuple[int, int, int, SubflowTuple, int]
+"""Bit/s with headers, packets (0: no end), start in ps, path, DSCP."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def check_stack(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
         if (word := getattr(spec.stack, name)) not in known:
             raise UsageError(f"{name} '{word}': choose {' or '.join(known)}")
     have = congestion_controls()
-    for cc in sorted({flow.cc for flow in flows} - set(have)):
+    for cc in sorted({flow.cc for flow in flows if flow.subflows} - set(have)):
         raise UsageError(f"the simulator has no congestion control '{cc}': choose one of {', '.join(have)}")
 
 
@@ -108,25 +112,45 @@ def _asks_for_ecn(cc: str) -> bool:
 
 
 def flow_tuples(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> list[FlowTuple]:
-    """The flows in their order; starts are spread by the spec's `start` sub-seed."""
+    """The flows in their order, but those of constant rate; starts are spread by the `start` sub-seed."""
     number = {nic.ip: i for i, nic in enumerate(topology.nics)}
     rng = random.Random(sub_seed(spec.seed, "start"))
     tuples = []
     for flow in flows:
+        if flow.rate_mbps:
+            continue
         spread_ms = rng.uniform(0, spec.stack.start_spread_ms) if flow.after is None else 0.0
         start_ps = round((flow.start_s * 1000 + spread_ms) * PS_PER_MS)
         subflows = [subflow_tuple(number, pair) for pair in subflow_pairs(topology, flow)]
         after = -1 if flow.after is None else flow.after
-        tuples.append((flow.size_bytes, start_ps, flow.cc, subflows, after))
+        tuples.append((flow.size_bytes, start_ps, flow.cc, subflows, after, flow.dscp))
     return tuples
 
 
-def subflow_tuple(number: dict[str, int], pair: AddressPair) -> SubflowTuple:
+def datagram_tuples(topology: Topology, flows: Sequence[PlannedFlow]) -> list[DatagramTuple]:
+    """Those of constant rate, which come last."""
+    number = {nic.ip: i for i, nic in enumerate(topology.nics)}
+    constant = [flow for flow in flows if flow.rate_mbps]
+    if list(flows[len(flows) - len(constant) :]) != constant:
+        raise ValueError("flows of constant rate come last in a matrix")
+    return [
+        (
+            round(flow.rate_mbps * 1e6),
+            0,
+            round(flow.start_s * PS_PER_S),
+            subflow_tuple(number, flow.seen_by_sender, UDP),
+            flow.dscp,
+        )
+        for flow in constant
+    ]
+
+
+def subflow_tuple(number: dict[str, int], pair: AddressPair, protocol: int = TCP) -> SubflowTuple:
     """`number` of the NIC with an address. The core's hash is controllers/hashing.py's, and 65 536 subflows
     take it 131 072 times."""
     local, remote = _as_number(pair.laddr), _as_number(pair.raddr)
-    there = flow_hash(local, remote, TCP, pair.lport, pair.rport)
-    back = flow_hash(remote, local, TCP, pair.rport, pair.lport)
+    there = flow_hash(local, remote, protocol, pair.lport, pair.rport)
+    back = flow_hash(remote, local, protocol, pair.rport, pair.lport)
     return number[pair.laddr], number[pair.raddr], there, back
 
 

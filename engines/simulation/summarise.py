@@ -79,6 +79,7 @@ def _flow_rows(
     completed = closed.flows["completed_ps"].tolist()
     srtts = _spreads(samples.get("sockets"), "srtt_ms", len(flows))
     pings = _spreads(samples.get("pings"), "rtt_ms", len(flows))
+    sent, lost = _datagrams(recording, len(flows))
     rows, first = [], 0
     for number, flow in enumerate(flows):
         start_ps, done_ps = started[number], completed[number]
@@ -99,10 +100,23 @@ def _flow_rows(
                 completed_s=NO_VALUE if done_ps == NEVER_PS else (done_ps - start_ps) / PS_PER_S,
                 start_s=NO_VALUE if start_ps == NEVER_PS else start_ps / PS_PER_S - spec.warmup_s,
                 ideal_s=ideal_s[number],
+                sent_pkts=sent[number],
+                lost_pkts=lost[number],
             )
         )
         first += flow.subflows
     return rows
+
+
+def _datagrams(recording: Recording, flows: int) -> tuple[list[int], list[int]]:
+    """Packets sent and lost in the window by each flow; those of constant rate are the last."""
+    before, after = recording.opened.datagrams, recording.closed.datagrams
+
+    refused = after["refused_pkts"] - before["refused_pkts"]
+    sent = after["sent_pkts"] - before["sent_pkts"] + refused
+    lost = after["lost_pkts"] - before["lost_pkts"] + refused
+    none = [0] * (flows - len(refused))
+    return none + sent.tolist(), none + lost.tolist()
 
 
 def _spreads(table: Table | None, name: str, flows: int) -> list[tuple[float, float]]:

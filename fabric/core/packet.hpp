@@ -41,6 +41,8 @@ struct Path {
   [[nodiscard]] std::span<const PortId> span() const { return {ports.data(), hops}; }
 };
 
+inline constexpr std::uint8_t kDscpBits = 63;
+
 struct alignas(64) Packet {
   Time due = 0;  // when it arrives at the far end of the port it is in; an alarm, when it rings
   PacketId next_in_slot = kNone;

@@ -15,6 +15,8 @@ void Simulation::add(const DatagramConfig& wanted) {
   source.path = network_.router().path(source.source, source.destination, wanted.path.hash);
   if (source.path.empty()) throw std::invalid_argument("no path joins the ends of a subflow");
   source.packets = wanted.packets;
+  source.start = wanted.start;
+  source.dscp = dscp_of(wanted.dscp);
   const std::int64_t bits = 8LL * (options_.payload_bytes + options_.header_bytes);
   source.rate_bps = wanted.rate_bps;
   source.interval = bits * kSecond / wanted.rate_bps;
@@ -26,7 +28,8 @@ void Simulation::emit(std::uint32_t number, Time now) {
   DatagramSource& source = datagrams_[number];
   ++source.emitted;
   if (source.packets == 0 || source.emitted < source.packets) ring(Alarm::datagram, number, source.next_after(now));
-  if (network_.router().nics()[source.source].uplink != kNone && is_full(source.path.ports[0], now)) {
+  while (!source.held.empty() && source.held.front() <= now) source.held.pop_front();
+  if (source.held.size() >= options_.nic_queue_pkts) {
     ++source.refused;
     return;
   }
@@ -37,8 +40,12 @@ void Simulation::emit(std::uint32_t number, Time now) {
   packet.owner = number;
   packet.size_bytes = static_cast<std::uint16_t>(options_.payload_bytes + options_.header_bytes);
   packet.ecn = Ecn::not_ect;
+  packet.dscp = source.dscp & kDscpBits;
   packet.take(network_.router().per_packet() ? network_.router().path(source.source, source.destination, 0) : source.path);
+  const Port& first = network_.port(packet.port());
+  const std::uint32_t lost = source.lost;
   network_.inject(id, now, *this);
+  if (network_.router().nics()[source.source].uplink != kNone && source.lost == lost) source.held.push_back(packet.due - first.delay());
 }
 
 }  // namespace fabric

@@ -15,6 +15,7 @@ void Simulation::connect(std::uint32_t number, Time now) {
   packet.owner = number;
   packet.size_bytes = options_.ack_bytes;
   packet.ecn = Ecn::not_ect;
+  packet.dscp = connections_[subflow.connection].dscp & kDscpBits;
   packet.take(network_.router().per_packet() ? network_.router().path(subflow.source, subflow.destination, 0) : subflow.forward);
   restart_timer(number, now);
   network_.inject(id, now, *this);

@@ -50,6 +50,7 @@ struct DatagramConfig {
   std::uint32_t packets = 0;  // 0: as long as the simulation lasts
   Time start = 0;
   SubflowConfig path;
+  std::uint8_t dscp = 0;
 };
 
 struct FlowConfig {
@@ -58,6 +59,7 @@ struct FlowConfig {
   std::uint32_t after = kNone;  // an earlier flow: `start` counts from the acknowledgement of all its data
   const CongestionControl* congestion_control = nullptr;
   std::vector<SubflowConfig> subflows;
+  std::uint8_t dscp = 0;  // of all its packets
 };
 
 }  // namespace fabric

@@ -100,6 +100,7 @@ void Simulation::transmit(std::uint32_t number, Seq seq, Seq dsn, bool again, Ti
   // What is sent again must not be marked (RFC 3168, section 6.1.5), unless every mark counts.
   const bool markable = options_.ecn && (!again || connection.control->by_share_of_marks);
   packet.ecn = markable ? Ecn::ect0 : Ecn::not_ect;
+  packet.dscp = connection.dscp & kDscpBits;
   packet.take(network_.router().per_packet() ? network_.router().path(subflow.source, subflow.destination, 0) : subflow.forward);
   if (subflow.sender.retransmission.at == kNever) restart_timer(number, now);
   network_.inject(id, now, *this);

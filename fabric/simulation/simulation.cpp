@@ -34,6 +34,7 @@ void Simulation::add(const FlowConfig& flow) {
   if (options_.payload_bytes <= mptcp_bytes) throw std::invalid_argument("MPTCP's options leave no room for payload");
   connection.payload_bytes = static_cast<std::uint16_t>(options_.payload_bytes - mptcp_bytes);
   connection.start = flow.start;
+  connection.dscp = dscp_of(flow.dscp);
   if (flow.start < 0) throw std::invalid_argument("a flow starts before the simulation does");
   if (flow.after == kNone) {
     by_start_.push_back(number);
@@ -78,6 +79,11 @@ Time Simulation::after_handshake(const Subflow& subflow) {
     }
   }
   return std::max(options_.min_rto, std::min(3 * round_trip, options_.initial_rto));
+}
+
+std::uint8_t Simulation::dscp_of(std::uint8_t wanted) {
+  if (wanted > kDscpBits) throw std::invalid_argument("a class of service has six bits: 0 to 63");
+  return wanted;
 }
 
 // One alarm stands for all flows that have not started.
@@ -248,6 +254,9 @@ void Simulation::expect_soon(PacketId id) const {
   for (std::size_t path = 0; path < 8; path += 2) fabric::prefetch(first + path);
 }
 
-void Simulation::dropped(PacketId id, PortId /*port*/, Time /*when*/) { network_.pool().release(id); }
+void Simulation::dropped(PacketId id, PortId /*port*/, Time /*when*/) {
+  if (segments_[id].carries == Carries::datagram) ++datagrams_[network_.pool()[id].owner].lost;
+  network_.pool().release(id);
+}
 
 }  // namespace fabric

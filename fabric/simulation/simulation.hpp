@@ -55,6 +55,7 @@ class Simulation {
   void add(const FlowConfig& flow);
   void add(const DatagramConfig& wanted);
   void emit(std::uint32_t datagrams, Time now);
+  [[nodiscard]] static std::uint8_t dscp_of(std::uint8_t wanted);
   [[nodiscard]] Time after_handshake(const Subflow& subflow);
   void plan_starts();
   void start_due(Time now);

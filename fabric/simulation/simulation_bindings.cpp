@@ -9,17 +9,17 @@ namespace fabric {
 
 namespace {
 
-// `flows`: (size in bytes, start in ps, congestion control, subflows, the flow it waits for or -1), a subflow being (source NIC, destination
-// NIC, hash of its five-tuple, hash of its reverse).
+// `flows`: (size in bytes, start in ps, congestion control, subflows, the flow it waits for or -1, DSCP), a subflow
+// being (source NIC, destination NIC, hash of its five-tuple, hash of its reverse).
 using SubflowTuple = std::tuple<NicId, NicId, std::uint32_t, std::uint32_t>;
-using FlowTuple = std::tuple<std::uint64_t, Time, std::string, std::vector<SubflowTuple>, std::int64_t>;
+using FlowTuple = std::tuple<std::uint64_t, Time, std::string, std::vector<SubflowTuple>, std::int64_t, std::uint8_t>;
 
 std::vector<FlowConfig> flows_of(const std::vector<FlowTuple>& flows) {
   std::vector<FlowConfig> out;
   out.reserve(flows.size());
-  for (const auto& [size_bytes, start, control, subflows, after] : flows) {
+  for (const auto& [size_bytes, start, control, subflows, after, dscp] : flows) {
     const std::uint32_t awaited = after < 0 ? kNone : static_cast<std::uint32_t>(after);
-    FlowConfig& flow = out.emplace_back(FlowConfig{size_bytes, start, awaited, &congestion_control(control), {}});
+    FlowConfig& flow = out.emplace_back(FlowConfig{size_bytes, start, awaited, &congestion_control(control), {}, dscp});
     for (const auto& [source, destination, hash, back_hash] : subflows) {
       flow.subflows.push_back({source, destination, hash, back_hash});
     }
@@ -27,14 +27,14 @@ std::vector<FlowConfig> flows_of(const std::vector<FlowTuple>& flows) {
   return out;
 }
 
-// Bits per second, headers included; packets (0: no end), start in ps, path.
-using DatagramTuple = std::tuple<std::int64_t, std::uint32_t, Time, SubflowTuple>;
+// Bits per second, headers included; packets (0: no end), start in ps, path, DSCP.
+using DatagramTuple = std::tuple<std::int64_t, std::uint32_t, Time, SubflowTuple, std::uint8_t>;
 
 std::vector<DatagramConfig> datagrams_of(const std::vector<DatagramTuple>& datagrams) {
   std::vector<DatagramConfig> out;
-  for (const auto& [rate_bps, packets, start, path] : datagrams) {
+  for (const auto& [rate_bps, packets, start, path, dscp] : datagrams) {
     const auto& [source, destination, hash, back_hash] = path;
-    out.push_back({rate_bps, packets, start, {source, destination, hash, back_hash}});
+    out.push_back({rate_bps, packets, start, {source, destination, hash, back_hash}, dscp});
   }
   return out;
 }
@@ -124,6 +124,11 @@ nb::dict flow_readings(const Simulation& self) {
     started.push_back(connection.started);
     completed.push_back(connection.completed);
   }
+  for (const DatagramSource& source : self.datagrams()) {
+    delivered.push_back(std::uint64_t{source.received} * self.options().payload_bytes);
+    started.push_back(source.emitted != 0 ? source.start : kNever);
+    completed.push_back(kNever);
+  }
   nb::dict out;
   out["delivered_bytes"] = to_array(std::move(delivered));
   out["started_ps"] = to_array(std::move(started));
@@ -134,15 +139,18 @@ nb::dict flow_readings(const Simulation& self) {
 nb::dict datagram_readings(const Simulation& self) {
   std::vector<std::uint32_t> sent;
   std::vector<std::uint32_t> refused;
+  std::vector<std::uint32_t> lost;
   std::vector<std::uint32_t> received;
   for (const DatagramSource& source : self.datagrams()) {
     sent.push_back(source.emitted - source.refused);
     refused.push_back(source.refused);
+    lost.push_back(source.lost);
     received.push_back(source.received);
   }
   nb::dict out;
   out["sent_pkts"] = to_array(std::move(sent));
   out["refused_pkts"] = to_array(std::move(refused));
+  out["lost_pkts"] = to_array(std::move(lost));
   out["received_pkts"] = to_array(std::move(received));
   return out;
 }

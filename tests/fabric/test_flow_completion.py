@@ -29,7 +29,7 @@ def stack(**changes: object) -> Stack:
 def flow(
     size: int, start_ps: int = 0, after: int = -1, ends: tuple[int, int] = (0, 1), subflows: int = 1
 ) -> FlowTuple:
-    return size, start_ps, "reno", [(*ends, 7 + i, 8 + i) for i in range(subflows)], after
+    return size, start_ps, "reno", [(*ends, 7 + i, 8 + i) for i in range(subflows)], after, 0
 
 
 def simulate(flows: Sequence[FlowTuple], until_ps: int = 100 * SECOND, **changes: object) -> Simulation:

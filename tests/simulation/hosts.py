@@ -67,7 +67,7 @@ def tcp(
     pairs: Sequence[tuple[int, int]] = ((0, 1),), *, pkts: int = 0, start_ps: int = 0, cc: str = "reno"
 ) -> FlowTuple:
     """A flow with a subflow for each pair of NICs; `pkts` full segments, 0 for no end."""
-    return pkts * PAYLOAD, start_ps, cc, [(*pair, i, i) for i, pair in enumerate(pairs)], -1
+    return pkts * PAYLOAD, start_ps, cc, [(*pair, i, i) for i, pair in enumerate(pairs)], -1, 0
 
 
 TWO_PATHS = ((0, 2), (1, 3))

@@ -7,11 +7,11 @@ import pytest
 from fabric._core import Simulation
 from tests.simulation.hosts import MS, PACKET, PACKET_PS, PAYLOAD, RATE_BPS, S, network, stack, tcp, with_rate
 
-Source = tuple[int, int, int, tuple[int, int, int, int]]
+Source = tuple[int, int, int, tuple[int, int, int, int], int]
 
 
 def source(rate_bps: int, packets: int = 0, start_ps: int = 0, nics: tuple[int, int] = (0, 1)) -> Source:
-    return rate_bps, packets, start_ps, (*nics, 7, 7)
+    return rate_bps, packets, start_ps, (*nics, 7, 7), 0
 
 
 def test_the_nth_packet_leaves_n_intervals_after_the_first() -> None:
