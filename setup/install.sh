@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what refabric needs: Debian packages, a virtual environment in .venv that sees Debian's
-# Mininet, the C++ core, and the BPF objects of the coupled congestion controls, without which all but these
-# works. Does nothing, in well under two seconds, when all is there.
+# Mininet, the C++ core, the BPF objects of the coupled congestion controls, and Open vSwitch; without either
+# of the last two all but that works. Does nothing, in well under two seconds, when all is there.
+# Open vSwitch's own service is neither started nor enabled here: runs start their own (docs/ovs.md).
 #
 #   setup/install.sh [--quiet] [--simulator]    needs root only where a Debian package is missing;
 #                                               --simulator: only what simulated hosts need
@@ -15,13 +16,15 @@ python=/usr/bin/python3   # the interpreter Debian's mininet package is installe
 packages=(mininet iperf3 mptcpize iproute2 ethtool iputils-ping util-linux procps
           python3 python3-venv python3-dev g++ cmake)
 bpf_packages=(clang libbpf-dev)   # MPTCP runs uncoupled without
+ovs_packages=(openvswitch-switch)   # no --dataplane ovs without
+policy=/usr/sbin/policy-rc.d
 bpf=$root/engines/emulation/congestion
 code=("$root"/{topos,controllers,controllers/openflow,workloads,fabric,engines,engines/simulation,engines/emulation,engines/emulation/congestion,experiments,plots,setup})
 quiet=no
 simulator=no
 log=
 
-trap 'rm -f -- "$log"' EXIT
+trap 'rm -f -- "$log"; policy_back' EXIT
 
 say() { [ "$quiet" = yes ] || printf '%s\n' "$*"; }
 unfit() { printf 'setup: %s\n' "$*" >&2; exit 3; }
@@ -36,7 +39,7 @@ missing_packages() {
 
 query_packages() {
     # shellcheck disable=SC2016 -- dpkg-query expands these, not the shell
-    installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" "${bpf_packages[@]}" 2>/dev/null || true)
+    installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" "${bpf_packages[@]}" "${ovs_packages[@]}" 2>/dev/null || true)
 }
 
 apt() {
@@ -168,6 +171,55 @@ install_bpf() {
     rm -f -- "$log"
 }
 
+policy_away() {
+    # Until policy_back, or the end of this process however it comes, no package may start a daemon (invoke-rc.d(8)).
+    if [ -e "$policy" ]; then mv -- "$policy" "$policy.refabric"; fi
+    printf '#!/bin/sh\nif [ -d /proc/%s ]; then exit 101; fi\n' "$$" >"$policy.new"
+    chmod 755 "$policy.new"
+    mv -- "$policy.new" "$policy"
+}
+
+policy_back() {
+    [ "$(id -u)" = 0 ] || return 0
+    if grep -q "/proc/$$ " "$policy" 2>/dev/null; then rm -f -- "$policy"; fi
+    if [ -e "$policy.refabric" ] && [ ! -e "$policy" ]; then mv -- "$policy.refabric" "$policy"; fi
+}
+
+no_ovs() { printf 'setup: %s: no --dataplane ovs; to mend it: %s\n' "$1" "$2" >&2; }
+
+install_ovs() {
+    # Nothing here makes the machine unfit. What failed once is tried again by calls without --quiet only.
+    local missing
+    missing=$(missing_packages "${ovs_packages[@]}")
+    [ -n "$missing" ] || return 0
+    if [ "$quiet" = yes ] && is_current ovs failed; then return 0; fi
+    printf 'failed\n' >"$venv/.refabric-ovs"
+    if [ "$(id -u)" != 0 ]; then
+        no_ovs "missing packages: $missing" "sudo setup/install.sh"
+        return 0
+    fi
+    printf 'setup: installing %s(its service is neither started nor enabled)\n' "$missing" >&2
+    log=$(mktemp)
+    policy_away
+    # shellcheck disable=SC2086 -- one word a package
+    if get $missing; then
+        rm -f -- "$venv/.refabric-ovs"
+        not_at_boot openvswitch-switch ovs-record-hostname
+    else
+        no_ovs "apt-get could not install $missing" "sudo apt-get update && sudo setup/install.sh"
+    fi
+    policy_back
+    rm -f -- "$log"
+}
+
+not_at_boot() {
+    local service
+    for service in "$@"; do
+        if command -v deb-systemd-helper >/dev/null; then deb-systemd-helper disable "$service.service" >>"$log" 2>&1 || true; fi
+        if [ -e "/etc/init.d/$service" ]; then update-rc.d "$service" disable >>"$log" 2>&1 || true; fi
+    done
+}
+
 give_back() {
     # Under sudo the tree stays its owner's.
     [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ] || return 0
@@ -177,7 +229,7 @@ give_back() {
     done
 }
 
-made_at() { stat -c %Y "$venv"/.refabric-{core,bpf} 2>/dev/null || true; }
+made_at() { stat -c %Y "$venv"/.refabric-{core,bpf,ovs} 2>/dev/null || true; }
 
 main() {
     local argument
@@ -195,7 +247,7 @@ main() {
     before=$(made_at)
     install_environment
     install_core
-    [ "$simulator" = yes ] || install_bpf
+    [ "$simulator" = yes ] || { install_bpf; install_ovs; }
     [ "$before" = "$(made_at)" ] || give_back
     say "refabric is ready: .venv/bin/refabric"
 }
