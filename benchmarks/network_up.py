@@ -1,10 +1,11 @@
 """How long a network takes to come up and go away, and what memory it takes.
 
-    python benchmarks/network_up.py --k 8 [--topology ft] [--runs 3] [--json]
+    python benchmarks/network_up.py --k 8 [--topology ft] [--dataplane fabric|ovs] [--runs 3] [--json]
 
 `up_s` counts from the command (Python and imports already there) until every host has its NICs, addresses
-and routes, the core carries frames, and the first host has pinged the last; `network_s` is FabricNet's share.
-`down_s` counts from the request to stop until the last process of the run has ended. Medians of `--runs`.
+and routes, the data plane carries frames (Open vSwitch: under its controller), and the first host has pinged
+the last; `network_s` is FabricNet's share. `down_s` counts from the request to stop until the last process of
+the run has ended. Medians of `--runs`.
 `rss_mb` sums the proportional set size of the run's processes; `memory_mb` is the machine's MemAvailable
 before minus at that moment, so it includes the kernel's namespaces and interfaces. Needs root.
 """
@@ -24,16 +25,18 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import topos
+from engines.emulation.dataplanes import DATAPLANES, FABRIC
 from engines.emulation.inside import Inside
 from engines.emulation.isolation import spawn_inside
 from engines.emulation.lock import emulation_lock
+from engines.spec import LinkSpec, RunSpec, TopologySpec
 from fabric.errors import RefabricError, RunError
 
 DEADLINE_S = 300.0
 RATE_MBPS, QUEUE_PKTS = 10.0, 100
 
 
-def measure(kind: str, params: dict[str, int]) -> dict[str, float]:
+def measure(kind: str, params: dict[str, int], dataplane: str) -> dict[str, float]:
     """Bring one network up and down. Raises RefabricError."""
     marks: dict[str, float] = {}
     free_kb = _available_kb()
@@ -44,7 +47,8 @@ def measure(kind: str, params: dict[str, int]) -> dict[str, float]:
         if "rss_mb" in report:
             marks["memory_mb"] = round((free_kb - report["available_kb"]) / 1024, 1)
 
-    request = {"kind": kind, "params": params}
+    link = LinkSpec(RATE_MBPS, queue_pkts=QUEUE_PKTS, nic_queue_pkts=QUEUE_PKTS)
+    request = RunSpec(link, TopologySpec(kind, params), dataplane=dataplane).to_json()
     spawn_inside("benchmarks.network_up:inside", request, deadline_s=DEADLINE_S, on_report=mark)
     end = time.monotonic()
     return {
@@ -58,12 +62,12 @@ def measure(kind: str, params: dict[str, int]) -> dict[str, float]:
 
 def inside(inside: Inside) -> int:
     """In the private namespaces: up, ping, weigh, down."""
-    from engines.emulation.fabric_dataplane import shell_dataplane  # noqa: PLC0415
     from engines.emulation.network import FabricNet  # noqa: PLC0415
 
-    topology = topos.build(inside.request["kind"], inside.request["params"])
+    spec = RunSpec.from_json(inside.request)
+    topology = topos.build(spec.topology.kind, spec.topology.params)
     began = time.monotonic()
-    net = FabricNet(topology, shell_dataplane(topology, RATE_MBPS, QUEUE_PKTS))
+    net = FabricNet(topology, DATAPLANES[spec.dataplane].make(spec, topology, Path("/tmp")))
     net.start()
     first, last = net.hosts[0], net.hosts[-1]
     out, err, status = first.pexec(f"ping -c1 -W5 {last.IP()}")
@@ -116,6 +120,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--k", type=int, default=4, help="size of the topology (default 4)")
     parser.add_argument("--topology", default="ft", help="ft, dhft or star (default ft)")
+    parser.add_argument("--dataplane", default=FABRIC, choices=DATAPLANES, help="default fabric")
     parser.add_argument("--runs", type=int, default=3, help="medians of this many runs (default 3)")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     options = parser.parse_args()
@@ -123,7 +128,7 @@ def main() -> int:
         kind, params = topos.parse(f"{options.topology},{options.k}")
         hosts = len(topos.build(kind, params).hosts)
         with emulation_lock(wait_s=60.0):
-            runs = [measure(kind, params) for _ in range(max(1, options.runs))]
+            runs = [measure(kind, params, options.dataplane) for _ in range(max(1, options.runs))]
     except RefabricError as error:
         print(f"network_up: {error}", file=sys.stderr)
         return error.exit_code
@@ -131,6 +136,7 @@ def main() -> int:
     result = {
         "benchmark": "network_up",
         "topology": kind,
+        "dataplane": options.dataplane,
         "k": options.k,
         "hosts": hosts,
         "runs": len(runs),

@@ -24,7 +24,7 @@ from engines.result import RunResult
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 from fabric.errors import RefabricError
 
-METRICS = ("packet_hops_per_s", "late_p50_us", "late_p99_us", "cpu_busy_pct", "fabric_cpu_pct", "ring_drops")
+METRICS = ("packet_hops_per_s", "late_p50_us", "late_p99_us", "cpu_busy_pct", "fabric_cpu_pct", "astray")
 
 
 def measure(spec: RunSpec, runs: int) -> list[RunResult]:

@@ -31,7 +31,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import topos
 from engines.emulation import steering
 from engines.emulation.cpu import CpuSampler
-from engines.emulation.fabric_dataplane import FabricDataPlane, default_tuning, receive_cpu_mask
+from engines.emulation.fabric_dataplane import FabricDataPlane, default_tuning
 from engines.emulation.hosts import HostOptions
 from engines.emulation.inside import Inside
 from engines.emulation.iperf3 import Iperf3Driver, prefer_congestion_control
@@ -160,7 +160,7 @@ def under_traffic(spec: RunSpec) -> Iterator[Network]:
     plane = FabricDataPlane(topology, plan_for(spec, topology), tuning)
     raw = Path(tempfile.mkdtemp())
     with ExitStack() as stack:
-        options = HostOptions(sysctls=steering.sysctls(receive_cpu_mask(tuning)))
+        options = HostOptions(sysctls=steering.sysctls(plane.cpus.receive_mask))
         refs = stack.enter_context(FabricNet(topology, plane, options)).host_refs()
         hosts = {host.name: host for host in refs}
         sampler = stack.enter_context(SocketSampler(refs))

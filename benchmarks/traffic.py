@@ -32,7 +32,7 @@ import topos
 from engines.emulation import steering
 from engines.emulation.cpu import CpuSampler
 from engines.emulation.driver import TrafficDriver
-from engines.emulation.fabric_dataplane import FabricDataPlane, default_tuning, other_cpu, receive_cpu_mask
+from engines.emulation.fabric_dataplane import FabricDataPlane, default_tuning
 from engines.emulation.hosts import HostOptions
 from engines.emulation.inside import Inside
 from engines.emulation.iperf3 import prefer_congestion_control
@@ -76,11 +76,11 @@ def inside(inside: Inside) -> int:
     topology = topos.build(spec.topology.kind, spec.topology.params)
     tuning = default_tuning(spec.link.rate_mbps)
     plane = FabricDataPlane(topology, plan_for(spec, topology), tuning)
-    sysctls = {"net.ipv4.tcp_no_metrics_save": "1", **steering.sysctls(receive_cpu_mask(tuning))}
+    sysctls = {"net.ipv4.tcp_no_metrics_save": "1", **steering.sysctls(plane.cpus.receive_mask)}
     with FabricNet(topology, plane, HostOptions(sysctls=sysctls)) as net:
         hosts = {host.name: host for host in net.host_refs()}
         flows = planned_flows(spec, topology)
-        inside.report(asdict(_run(spec, flows, hosts, plane, other_cpu(tuning))))
+        inside.report(asdict(_run(spec, flows, hosts, plane, plane.cpus.helper)))
     return 0
 
 

@@ -256,7 +256,7 @@ def _metrics(spec: RunSpec, flows: Sequence[FlowRow], ports: Sequence[PortRow]) 
         "late_p99_us": 60.0 + 10.0 * spec.transport.subflows,
         "drops": float(sum(port.drops for port in ports)),
         "retransmits": float(sum(flow.retransmits for flow in flows)),
-        "ring_drops": 0.0,
+        "astray": 0.0,
         "setup_s": 0.0,
         "startup_s": max(flow.up_s for flow in flows),
         "subflow_idle_pct": 20.0 if spec.transport.subflows > 1 else 0.0,

@@ -155,6 +155,16 @@ def typed(value: object) -> str:
 
 
 @dataclass(frozen=True)
+class OpenFlowSpec:
+    """Of the data plane `ovs`: by which controller it is programmed and when, and which of Open vSwitch's
+    datapaths carries packets: names of engines/openflow.py."""
+
+    controller: str = "osken"
+    mode: str = "reactive"
+    datapath: str = "auto"
+
+
+@dataclass(frozen=True)
 class WorkloadSpec:
     """A traffic matrix by registry name, and its parameters, integers or texts. `reference` is one
     uncongested flow across the network."""
@@ -204,6 +214,7 @@ class RunSpec:
     sampling: SamplingSpec = field(default_factory=SamplingSpec)
     stack: StackSpec = field(default_factory=StackSpec)
     events: tuple[LinkEvent, ...] = ()
+    openflow: OpenFlowSpec = field(default_factory=OpenFlowSpec)
 
     def __post_init__(self) -> None:
         _as_floats(self, "warmup_s", "seconds")
@@ -228,6 +239,7 @@ class RunSpec:
             "workload": WorkloadSpec,
             "sampling": SamplingSpec,
             "stack": StackSpec,
+            "openflow": OpenFlowSpec,
         }
         try:
             return cls(**{k: nested[k](**v) if k in nested else v for k, v in data.items()})
@@ -235,8 +247,12 @@ class RunSpec:
             raise UsageError(f"this is not a RunSpec of this version of refabric: {error}") from error
 
     def canonical(self) -> str:
-        """The one JSON text of what decides the outcome: specs equal but for sampling, equal text."""
-        decisive = {name: value for name, value in self.to_json().items() if name != "sampling"}
+        """The one JSON text of what decides the outcome: specs equal but for sampling, equal text.
+
+        Usual OpenFlow is left out, so that points from before there was any are found again.
+        """
+        left_out = {"sampling", *(["openflow"] if self.openflow == OpenFlowSpec() else [])}
+        decisive = {name: value for name, value in self.to_json().items() if name not in left_out}
         return json.dumps(
             {"schema": SCHEMA, **decisive}, sort_keys=True, separators=(",", ":"), default=float
         )

@@ -14,10 +14,12 @@ import click
 import topos
 from engines import registry as engines
 from engines.congestion import CONGESTION_CONTROLS
+from engines.emulation.dataplanes import DATAPLANES
 from engines.spec import TopologySpec
 from experiments import cli_advice, figures, registry, session, store, summary, table
 from experiments.cli_options import (
     OneLineErrors,
+    dataplane_options,
     given,
     interruptible,
     json_option,
@@ -31,6 +33,8 @@ from experiments.options import (
     Given,
     above_zero,
     at_least,
+    one_of,
+    openflow_of,
     parse_ks,
     parse_subflows,
     sweep_workloads,
@@ -56,7 +60,7 @@ def main() -> None:
 @main.command("list")
 @json_option
 def list_(as_json: bool) -> None:
-    """What there is: experiments, figures, charts, topologies, workloads, engines, profiles."""
+    """What there is: experiments, figures, charts, topologies, workloads, engines, data planes, profiles."""
     known = {
         "experiments": {e.name: e.title for e in registry.EXPERIMENTS.values()},
         "charts": {chart.name: chart.title for chart in CHARTS.values()},
@@ -65,6 +69,7 @@ def list_(as_json: bool) -> None:
             matrices.label(name, MATRICES[name].defaults): MATRICES[name].title for name in sweep_workloads()
         },
         "congestion controls": {name: cc.title for name, cc in CONGESTION_CONTROLS.items()},
+        "data planes": {name: plane.about for name, plane in DATAPLANES.items()},
         "engines": {name: engines.ABOUT.get(name, "") for name in engines.ENGINES},
         "profiles": {p.name: p.about for p in PROFILES.values()},
     }
@@ -228,14 +233,25 @@ def doctor(as_json: bool) -> int:
 @click.option(
     "--queue", type=int, default=100, show_default=True, metavar="PKTS", help="Queue of every port."
 )
-def shell(topology: str, rate: float, queue: int) -> int:
+@dataplane_options
+def shell(
+    topology: str,
+    rate: float,
+    queue: int,
+    dataplane: str,
+    controller: str | None,
+    mode: str | None,
+    datapath: str | None,
+) -> int:
     """Mininet's prompt on a running network: refabric shell ft,4."""
+    chosen = Given(dataplane=dataplane, controller=controller, mode=mode, datapath=datapath)
     topos.build(*topos.parse(topology))
     at_least("--queue", queue, 1, "packet")
     rate_mbps = above_zero("--rate", rate, "Mb/s")
     from engines.emulation import shell as prompt  # noqa: PLC0415
 
-    return prompt.main(topology, rate_mbps, queue)
+    one_of("--dataplane", dataplane, DATAPLANES)
+    return prompt.main(topology, rate_mbps, queue, dataplane=dataplane, openflow=openflow_of(chosen))
 
 
 @main.command()

@@ -14,9 +14,11 @@ import click
 
 from controllers.routing import POLICIES
 from engines.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
+from engines.emulation.dataplanes import DATAPLANES, FABRIC
+from engines.openflow import CONTROLLERS, DATAPATHS, MODES
 from engines.registry import ENGINES
 from experiments import stack_options
-from experiments.options import ENGINE, Given
+from experiments.options import ENGINE, USUAL_OPENFLOW, Given
 from experiments.profiles import DEFAULT, PROFILES
 from fabric._core import disciplines
 from fabric.errors import RefabricError
@@ -25,6 +27,30 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 INTERRUPTED = 130
 
+_DATAPLANE_OPTIONS = (
+    click.option(
+        "--dataplane",
+        default=FABRIC,
+        show_default=True,
+        metavar="NAME",
+        help=f"What carries the packets between real hosts: {', '.join(DATAPLANES)}.",
+    ),
+    click.option(
+        "--controller",
+        metavar="NAME",
+        help=f"What programs Open vSwitch: {', '.join(CONTROLLERS)}; {USUAL_OPENFLOW.controller} by default.",
+    ),
+    click.option(
+        "--mode",
+        metavar="NAME",
+        help=f"When rules are made: {', '.join(MODES)}; {USUAL_OPENFLOW.mode} by default.",
+    ),
+    click.option(
+        "--datapath",
+        metavar="NAME",
+        help=f"Open vSwitch's datapath: {', '.join(DATAPATHS)}; {USUAL_OPENFLOW.datapath} by default.",
+    ),
+)
 _SWEEP_OPTIONS = (
     click.option("--k", metavar="K,...", help="FatTree sizes: even, from 4 up, e.g. 4,8."),
     click.option(
@@ -44,7 +70,7 @@ _SWEEP_OPTIONS = (
         metavar="NAME,...",
         help=f"What runs the points: {', '.join(ENGINES)}; {ENGINE} unless a figure compares engines.",
     ),
-    click.option("--dataplane", default="fabric", show_default=True, help="What carries the packets."),
+    *_DATAPLANE_OPTIONS,
     click.option("--traffic", metavar="NAME", help="What makes the traffic: iperf3 unless a figure pins it."),
     click.option(
         "--routing",
@@ -114,7 +140,16 @@ json_option = click.option("--json", "as_json", is_flag=True, help="One JSON obj
 
 def sweep_options(command: Command) -> Command:
     """Add every option that says what a sweep is made of; they arrive as keywords for `given`."""
-    for option in reversed(_SWEEP_OPTIONS):
+    return _with(_SWEEP_OPTIONS, command)
+
+
+def dataplane_options(command: Command) -> Command:
+    """Add those that say what is between the hosts."""
+    return _with(_DATAPLANE_OPTIONS, command)
+
+
+def _with(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
+    for option in reversed(options):
         command = option(command)
     return command
 

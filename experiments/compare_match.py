@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import topos
 from engines.link_events import told as told_event
+from engines.openflow import openflow_words
 from engines.spec import RunSpec, TopologySpec
 from experiments.summary import Judged
 
@@ -49,6 +50,7 @@ def fields_of(spec: RunSpec) -> dict[str, Value]:
         **{f"sysctl {name}": value for name, value in sorted(transport.sysctls.items())},
         "engine": spec.engine,
         "dataplane": spec.dataplane,
+        "openflow": openflow_words(spec.openflow),
         "routing": spec.routing,
         "traffic": spec.traffic,
         "warmup_s": spec.warmup_s,

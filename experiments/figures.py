@@ -13,6 +13,7 @@ import topos
 from engines import tuning
 from engines.algorithms import USUAL_ROUTING
 from engines.link_events import told
+from engines.openflow import openflow_words
 from engines.registry import VIRTUAL_TIME
 from engines.result import Table, under_test
 from engines.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
@@ -141,6 +142,7 @@ def variant(spec: RunSpec) -> str:
         (bool(spec.events), f"events {', '.join(map(told, spec.events))}"),
         (transport.write_bytes != 0, f"writes of {transport.write_bytes} bytes"),
         (bool(transport.sysctls), ", ".join(f"{k}={v}" for k, v in sorted(transport.sysctls.items()))),
+        (bool(openflow_words(spec.openflow)), openflow_words(spec.openflow)),
         (spec.stack != StackSpec(), f"stack {stack_words(spec.stack)}"),
         (lanes > 1, f"{topos.LANES}={lanes}"),
         (bool(workload.params), ", ".join(f"{k}={v}" for k, v in sorted(workload.params.items()))),

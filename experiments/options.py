@@ -10,8 +10,18 @@ from typing import TypeVar
 
 from controllers.routing import POLICIES
 from engines.congestion import CONGESTION_CONTROLS, COUPLED_DEFAULT
+from engines.emulation.dataplanes import DATAPLANES, FABRIC, OVS
+from engines.openflow import check_openflow
 from engines.registry import ENGINES, VIRTUAL_TIME
-from engines.spec import FIFO, MAX_SUBFLOWS, LinkEvent, SamplingSpec, StackSpec, WorkloadSpec
+from engines.spec import (
+    FIFO,
+    MAX_SUBFLOWS,
+    LinkEvent,
+    OpenFlowSpec,
+    SamplingSpec,
+    StackSpec,
+    WorkloadSpec,
+)
 from experiments.profiles import DEFAULT, PROFILES
 from experiments.rate import AUTO, SIMULATED_MBPS, Auto
 from experiments.reference import MATRIX
@@ -21,7 +31,6 @@ from fabric.errors import UsageError
 from workloads import matrices
 
 ENGINE = "mininet"
-DATAPLANES = ("fabric",)
 TRAFFIC = ("iperf3", "native")
 QUEUE_PKTS = 100
 QUEUE_SAMPLE_MS = 100
@@ -31,6 +40,7 @@ BY_MACHINE = "auto"
 _SYSCTL = re.compile(r"net(\.[a-z0-9_]+)+")
 NO_SAMPLING = SamplingSpec()
 USUAL_STACK = StackSpec()
+USUAL_OPENFLOW = OpenFlowSpec()
 MAX_SEEDS = 1000
 MAX_K = 48
 """27 648 hosts: planning still takes a moment only; topologies themselves go further."""
@@ -57,7 +67,10 @@ class Given:
     subflows: str | None = None
     cc: str | None = None
     engine: str | None = None
-    dataplane: str = "fabric"
+    dataplane: str = FABRIC
+    controller: str | None = None
+    mode: str | None = None
+    datapath: str | None = None
     traffic: str | None = None
     routing: str | None = None
     rate: str | None = None
@@ -145,6 +158,7 @@ class SweepOptions:
     seeds: tuple[int, ...]
     sampling: SamplingSpec
     stack: StackSpec = USUAL_STACK
+    openflow: OpenFlowSpec = USUAL_OPENFLOW
     auto: Auto = AUTO
 
 
@@ -157,6 +171,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
     chosen = parse_engines(given.engine) or defaults.engines
     virtual_time = VIRTUAL_TIME.issuperset(chosen)
     real = {"--sysctl": given.sysctl, "--write": given.write, "--traffic": given.traffic}
+    real |= {"--dataplane": given.dataplane if given.dataplane != FABRIC else None}
     check_engine_options(chosen, real, given.stack or tuple(f"{k}={v}" for k, v in defaults.stack.items()))
     pinned_mbps = _first(defaults.rate_mbps, profile.rate_mbps)
     rate_mbps = parse_rate(given.rate) if given.rate else pinned_mbps
@@ -191,8 +206,21 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         seeds=_seeds(given.seed, _first(given.seeds, defaults.seeds, profile.seeds) or 0),
         sampling=sampling.joined(defaults.sampling),
         stack=parse_stack(given.stack, defaults.stack),
+        openflow=openflow_of(given),
         auto=defaults.auto,
     )
+
+
+def openflow_of(given: Given) -> OpenFlowSpec:
+    """How switches are programmed. Raises UsageError for an unknown word, and for any where none speaks
+    OpenFlow."""
+    told = {"controller": given.controller, "mode": given.mode, "datapath": given.datapath}
+    asked = {name: word for name, word in told.items() if word is not None}
+    for name, word in asked.items() if given.dataplane != OVS else ():
+        raise UsageError(f"--{name} {word}: only Open vSwitch has one: add --dataplane {OVS} or leave it out")
+    chosen = OpenFlowSpec(**asked)
+    check_openflow(chosen)
+    return chosen
 
 
 def _traffic(given: Given, defaults: Defaults) -> str:

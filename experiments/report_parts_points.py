@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from engines.algorithms import USUAL_ROUTING
 from engines.link_events import told
+from engines.openflow import openflow_words
 from engines.registry import VIRTUAL_TIME, engine_words
 from engines.result import Status
 from engines.spec import FIFO, LinkSpec, RunSpec, TopologySpec, stack_words
@@ -298,6 +299,7 @@ def _extras(spec: RunSpec) -> list[str]:
         *(["--write", str(transport.write_bytes)] if transport.write_bytes else []),
         *sysctls,
         *(part for told in stack_words(spec.stack).split() for part in ("--stack", told)),
+        *openflow_words(spec.openflow).split(),
     ]
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from engines.emulation.dataplanes import FABRIC
 from engines.registry import SIMULATOR
-from engines.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
+from engines.spec import LinkSpec, OpenFlowSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
 from experiments.experiment import RateOf
 from experiments.options import TRAFFIC, SweepOptions
 
@@ -53,7 +54,7 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
                 ),
                 workload=workload,
                 engine=engine,
-                dataplane=options.dataplane,
+                dataplane=FABRIC if engine == SIMULATOR else options.dataplane,
                 routing=variant.routing or options.routing,
                 traffic=TRAFFIC[0] if engine == SIMULATOR else options.traffic,
                 warmup_s=float(options.warmup_s),
@@ -61,6 +62,7 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
                 seed=seed,
                 sampling=options.sampling,
                 events=options.events,
+                openflow=OpenFlowSpec() if engine == SIMULATOR else options.openflow,
                 stack=_stack(options, variant) if engine == SIMULATOR else StackSpec(),
             )
             for topology in topologies(options)

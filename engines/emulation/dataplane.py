@@ -2,8 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from engines.spec import LinkEvent
+
+Counts = npt.NDArray[np.uint64]
+QueueSamples = tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]
+"""Times, by the clock of `Reading.now_s`, and, a row a time, each port's queue length in packets."""
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Where hosts are plugged in: `ifindexes[nic]` is the run-side veth of `topology.nics[nic]`, and
+    `pids[host]` a process in the network namespace of the host with that node index."""
+
+    ifindexes: Sequence[int]
+    pids: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Cpus:
+    """Where a data plane wants hosts' work done: the mask for receive packet steering (empty: as it comes), a
+    CPU for threads that talk to hosts (-1: any)."""
+
+    receive_mask: str = ""
+    helper: int = -1
 
 
 class DataPlane(Protocol):
@@ -12,8 +41,16 @@ class DataPlane(Protocol):
     All calls come from one thread, in the run's own network namespace.
     """
 
-    def start(self, ifindexes: Sequence[int]) -> None:
-        """Begin to carry frames. `ifindexes[nic]` is the run-side veth of `topology.nics[nic]`."""
+    @property
+    def partial_checksums(self) -> bool:
+        """Whether frames may come with checksums that the hosts left to be computed."""
+
+    @property
+    def answers_arp(self) -> bool:
+        """Whether hosts ask for each other's MACs; else they send everything to one gateway's."""
+
+    def start(self, wiring: Wiring) -> None:
+        """Begin to carry frames."""
 
     def stop(self) -> None:
         """Carry nothing more, and let go of the interfaces. Harmless when not started."""
@@ -21,15 +58,96 @@ class DataPlane(Protocol):
     def set_link(self, link: int, up: bool) -> None:
         """`topology.links[link]` fails (frames on it are lost) or comes back."""
 
+    def dpctl(self, switch: str, *arguments: str) -> str:
+        """The answer of OpenFlow's control tool for one switch, for people."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a data plane has counted since its start, at its own second `now_s`; arrays have an entry a port
+    (engines/network_plan.py). `astray` are frames lost elsewhere than in a queue, by place; `cpu_s` CPU time
+    by who used it; `scalars` whatever else it counts, for the record; `lateness` its histogram of late
+    frames (fabric/readings.py), where it knows."""
+
+    now_s: float
+    tx_packets: Counts
+    tx_bytes: Counts
+    drops: Counts
+    losses: Counts
+    marks: Counts
+    max_queue_pkts: npt.NDArray[np.uint32]
+    hops: int
+    astray: Mapping[str, int]
+    cpu_s: Mapping[str, float]
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    lateness: Counts | None = None
+
+
+class MeasuredDataPlane(DataPlane, Protocol):
+    """What a point needs besides: counters, samples, link events, and to know when it has died."""
+
+    @property
+    def cpus(self) -> Cpus: ...
+
+    @property
+    def foretells_paths(self) -> bool:
+        """Whether flows take the paths that controllers/routing.py says."""
+
+    def check(self) -> None:
+        """Raises RunError with the reason when something it needs has died. Cheap."""
+
+    def set_share(self, event: LinkEvent) -> None:
+        """Carries out a link event now."""
+
+    def reading(self) -> Reading:
+        """Counters since the start. Raises RunError when it has died, with its reason."""
+
+    def restart_max_queues(self) -> None:
+        """From now on `max_queue_pkts` counts anew."""
+
+    def queue_samples(self) -> QueueSamples:
+        """Those not taken yet; where none were asked for, none."""
+
+    def provenance(self) -> Mapping[str, object]:
+        """How it is run, for the record."""
+
 
 class NoDataPlane:
     """Hosts without a network between them: every frame is lost."""
 
-    def start(self, ifindexes: Sequence[int]) -> None:
-        del ifindexes
+    partial_checksums = True
+    answers_arp = False
+
+    def start(self, wiring: Wiring) -> None:
+        del wiring
 
     def stop(self) -> None:
         pass
 
     def set_link(self, link: int, up: bool) -> None:
         del link, up
+
+    def dpctl(self, switch: str, *arguments: str) -> str:
+        del arguments
+        return f"no OpenFlow here: nothing forwards at {switch}\n"
+
+
+def cpu_mask(cpus: Collection[int]) -> str:
+    """Hexadecimal as the kernel parses it: at most 32 CPUs between commas (lib/bitmap-str.c)."""
+    words = [0] * (max(cpus) // 32 + 1)
+    for cpu in cpus:
+        words[cpu // 32] |= 1 << cpu % 32
+    first, *rest = reversed(words)
+    return ",".join([f"{first:x}", *(f"{word:08x}" for word in rest)])
+
+
+def last_cpu() -> int:
+    """For the thread that forwards; -1 where there is but one."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return cpus[-1] if len(cpus) > 1 else -1
+
+
+def all_but(cpu: int) -> Cpus:
+    """Everything off `cpu`; as it comes where that is -1 or the only one."""
+    others = sorted(os.sched_getaffinity(0) - {cpu})
+    return Cpus(cpu_mask(others), others[0]) if cpu >= 0 and others else Cpus()

@@ -13,6 +13,7 @@ import topos
 from engines.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from engines.emulation import mptcp_genl, wire
 from engines.emulation.congestion import support as bpf
+from engines.emulation.dataplanes import DATAPLANES
 from engines.emulation.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.isolation import require_root, spawn_inside
 from engines.emulation.lock import emulation_lock
@@ -38,7 +39,7 @@ MOST_IPERF3_FLOWS = 1000
 
 
 class MininetEngine:
-    """Real Linux hosts, the fabric core between them."""
+    """Real Linux hosts, and one of DATAPLANES between them."""
 
     name = "mininet"
     parallel = 1
@@ -57,14 +58,17 @@ class MininetEngine:
 
         Takes the machine's emulation lock, which the engine then holds: BusyError names who has it.
         """
-        if spec.dataplane != "fabric":
-            raise UsageError(f"data plane '{spec.dataplane}' is not available: choose --dataplane fabric")
+        plane = DATAPLANES.get(spec.dataplane)
+        if plane is None:
+            known = " or ".join(DATAPLANES)
+            raise UsageError(f"data plane '{spec.dataplane}' is not available: choose --dataplane {known}")
         if spec.traffic not in TRAFFIC:
             raise UsageError(
                 f"traffic '{spec.traffic}' is not available: choose --traffic {' or '.join(TRAFFIC)}"
             )
         topology = topos.build(spec.topology.kind, spec.topology.params)
         _check_network(spec, topology)
+        plane.check(spec, topology)
         if spec.stack != StackSpec():
             raise UsageError(
                 f"stack {stack_words(spec.stack)}: what real hosts do is their kernel's to say (--sysctl): "
@@ -75,6 +79,7 @@ class MininetEngine:
         _check_emulated({flow.cc for flow in flows})
         check_sysctls(spec.transport.sysctls)
         require_root("refabric run ... (or ./run_mptcp.sh ...)")
+        plane.check_machine(spec)
         for cc in {flow.cc for flow in flows}:
             _check_congestion_control(cc)
         if spec.traffic == "iperf3":

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
+from engines.emulation.dataplane import Cpus, QueueSamples, Reading, Wiring, all_but, last_cpu
 from engines.link_events import ports_of
 from engines.network_plan import downlink, plan_for, uplink
-from engines.spec import LinkEvent, LinkSpec, RunSpec, TopologySpec
-from fabric._core import LATENESS_EDGES_NS, RealtimeFabric
+from engines.spec import LinkEvent, RunSpec
+from fabric._core import RealtimeFabric
 from fabric.errors import RunError
 from fabric.plan import FRAME_BITS, NetworkPlan
 from fabric.readings import Snapshot
 from topos.topology import Topology
 
+_ASTRAY = {
+    "ring_drops": "the fabric's receive ring",
+    "send_refused": "the fabric's transmission (refused by the kernel)",
+    "no_memory": "the fabric for want of descriptors",
+    "oversized": "the fabric because they held several segments",
+}
+"""Counters of frames lost outside all queues, and where that is."""
 LEAST_QUANTUM_US, MOST_QUANTUM_US = 20.0, 150.0
 
 
@@ -39,12 +43,15 @@ def default_tuning(rate_mbps: float) -> Tuning:
     """
     frame_us = FRAME_BITS / rate_mbps
     quantum_us = min(MOST_QUANTUM_US, max(LEAST_QUANTUM_US, frame_us / 8))
-    cpus = sorted(os.sched_getaffinity(0))
-    return Tuning(quantum_us, cpus[-1] if len(cpus) > 1 else -1, 10)
+    return Tuning(quantum_us, last_cpu(), 10)
 
 
 class FabricDataPlane:
-    """DataPlane over `RealtimeFabric`; `snapshot` and `queue_samples` are valid from start to stop."""
+    """MeasuredDataPlane over `RealtimeFabric`; readings and samples are valid from start to stop."""
+
+    partial_checksums = True
+    answers_arp = False
+    foretells_paths = True
 
     def __init__(self, topology: Topology, plan: NetworkPlan, tuning: Tuning, sample_ms: float = 0.0) -> None:
         self._topology = topology
@@ -53,13 +60,18 @@ class FabricDataPlane:
         self._sample_ms = sample_ms
         self._core: RealtimeFabric | None = None
 
-    def start(self, ifindexes: Sequence[int]) -> None:
+    @property
+    def cpus(self) -> Cpus:
+        """Everything but the core's own CPU."""
+        return all_but(self._tuning.cpu)
+
+    def start(self, wiring: Wiring) -> None:
         macs = [nic.mac for nic in self._topology.nics]
         tuning = self._tuning
         with _told("starting the fabric core"):
             self._core = RealtimeFabric(
                 self._plan,
-                ifindexes,
+                wiring.ifindexes,
                 macs,
                 quantum_us=tuning.quantum_us,
                 cpu=tuning.cpu,
@@ -79,6 +91,13 @@ class FabricDataPlane:
         for port in (uplink(link), downlink(link)):
             self._running.set_port_up(port, up)
 
+    def dpctl(self, switch: str, *arguments: str) -> str:
+        del arguments
+        return f"no OpenFlow here: {switch} is the fabric core's, which forwards by hashed path\n"
+
+    def check(self) -> None:
+        """A core that has died says so at the next reading, a second later at most."""
+
     def set_share(self, event: LinkEvent) -> None:
         """Carries out a link event now."""
         for port in ports_of(event, self._topology):
@@ -93,6 +112,31 @@ class FabricDataPlane:
         with _told("the fabric core stopped"):
             return self._running.snapshot()
 
+    def reading(self) -> Reading:
+        """As `snapshot`."""
+        seen = self.snapshot()
+        astray = {place: seen[name] for name, place in _ASTRAY.items()}  # type: ignore[literal-required]
+        scalars = {name: value for name, value in seen.items() if isinstance(value, int | float)}
+        return Reading(
+            now_s=seen["now_s"],
+            tx_packets=seen["tx_packets"],
+            tx_bytes=seen["tx_bytes"],
+            drops=seen["drops"],
+            losses=seen["losses"],
+            marks=seen["marks"],
+            max_queue_pkts=seen["max_queue_pkts"],
+            hops=seen["hops"],
+            astray=astray,
+            cpu_s={"fabric": seen["cpu_s"]},
+            scalars=scalars,
+            lateness=seen["lateness"],
+        )
+
+    def provenance(self) -> Mapping[str, object]:
+        tuning = self._tuning
+        told = {"quantum_us": tuning.quantum_us, "cpu": tuning.cpu, "priority": tuning.priority}
+        return {"fabric": {**told, "receive_cpus": self.cpus.receive_mask}}
+
     def restart_max_queues(self) -> None:
         self._running.restart_max_queues()
 
@@ -100,8 +144,8 @@ class FabricDataPlane:
         """From now on; 0 for no more."""
         self._running.sample_every(interval_ms)
 
-    def queue_samples(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]:
-        """Times (s since the start) and, a row a time, each port's queue length in packets."""
+    def queue_samples(self) -> QueueSamples:
+        """Those since the last call; times in seconds since the start."""
         times, lengths = self._running.take_samples()
         return times, lengths.reshape(len(times), len(self._plan.rate_bps))
 
@@ -121,42 +165,7 @@ def _told(what: str) -> Iterator[None]:
         raise RunError(f"{what}: {error}") from error
 
 
-def lateness_us(before: Snapshot, after: Snapshot, percentile: float) -> float:
-    """This percentile of the frames' lateness between two snapshots, in microseconds; 0 when none came.
-
-    Resolution is 1/16; the upper edge of the histogram's bin is given, so it is never flattering.
-    """
-    counts = after["lateness"] - before["lateness"]
-    total = int(counts.sum())
-    if total == 0:
-        return 0.0
-    bin_ = int(np.searchsorted(np.cumsum(counts), np.ceil(total * percentile / 100)))
-    return float(LATENESS_EDGES_NS[min(bin_ + 1, len(LATENESS_EDGES_NS) - 1)]) / 1000
-
-
-def other_cpu(tuning: Tuning) -> int:
-    """A CPU that is not the core's, for threads that talk to hosts; -1 (any) when there is none."""
-    others = sorted(os.sched_getaffinity(0) - {tuning.cpu})
-    return others[0] if tuning.cpu >= 0 and others else -1
-
-
-def receive_cpu_mask(tuning: Tuning) -> str:
-    """Receive-packet-steering mask of all CPUs but the core's; empty when there is no other."""
-    others = os.sched_getaffinity(0) - {tuning.cpu}
-    return cpu_mask(others) if tuning.cpu >= 0 and others else ""
-
-
-def cpu_mask(cpus: Collection[int]) -> str:
-    """Hexadecimal as the kernel parses it: at most 32 CPUs between commas (lib/bitmap-str.c)."""
-    words = [0] * (max(cpus) // 32 + 1)
-    for cpu in cpus:
-        words[cpu // 32] |= 1 << cpu % 32
-    first, *rest = reversed(words)
-    return ",".join([f"{first:x}", *(f"{word:08x}" for word in rest)])
-
-
-def shell_dataplane(topology: Topology, rate_mbps: float, queue_pkts: int) -> FabricDataPlane:
-    """The core for an interactive shell: hashed paths, every link alike."""
-    link = LinkSpec(rate_mbps, queue_pkts=queue_pkts, nic_queue_pkts=queue_pkts)
-    spec = RunSpec(link, TopologySpec(topology.kind, topology.params))
-    return FabricDataPlane(topology, plan_for(spec, topology), default_tuning(rate_mbps))
+def make(spec: RunSpec, topology: Topology) -> FabricDataPlane:
+    """The core a RunSpec asks for."""
+    tuning, sample_ms = default_tuning(spec.link.rate_mbps), float(spec.sampling.queues_ms)
+    return FabricDataPlane(topology, plan_for(spec, topology), tuning, sample_ms)

@@ -2,8 +2,9 @@
 
 Everything is done from inside the namespaces by a few threads that walk through them (netns.py),
 without one shell command: 128 hosts take 0.1 s, where stock Mininet's shells alone take 0.8 s.
-A host sends every packet to one gateway whose MAC it knows for good, so no ARP is ever sent, and
-IPv6 is off before the first interface exists, so no neighbour or multicast discovery is either.
+A host sends every packet to one gateway whose MAC it knows for good, so no ARP is ever sent (but for data
+planes that answer it), and IPv6 is off before the first interface exists, so no neighbour or multicast
+discovery is either.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TypeVar
 
 from engines.emulation import rtnl
 from engines.emulation.mounts import CLONE_NEWNET, unshare
+from engines.emulation.netlink import NetlinkSocket
 from engines.emulation.netns import enter_netns, sysctl_path
 from engines.emulation.offload import offloads_off
 from fabric.errors import HostUnfitError, RunError
@@ -86,10 +88,11 @@ def start_namespaces(names: Sequence[str], sysctls: Mapping[str, str]) -> list[i
         os.close(null)
 
 
-def configure(pid: int, nics: Sequence[Nic], tx_checksum: bool) -> None:
+def configure(pid: int, nics: Sequence[Nic], tx_checksum: bool, arp: bool = False) -> None:
     """Bring up loopback and `nics` in the namespace of `pid`, which the calling thread enters for good.
 
-    With several NICs a packet leaves by the NIC that has its source address.
+    With several NICs a packet leaves by the NIC that has its source address. With `arp` there is no gateway:
+    every destination's own MAC is asked for.
     """
     enter_netns(pid)
     try:
@@ -100,14 +103,22 @@ def configure(pid: int, nics: Sequence[Nic], tx_checksum: bool) -> None:
                 ifindex = socket.if_nametoindex(nic.name)
                 rtnl.add_address(route, ifindex, nic.ip)
                 rtnl.set_up(route, ifindex)
-                rtnl.add_neighbour(route, ifindex, GATEWAY_IP, GATEWAY_MAC)
+                if not arp:
+                    rtnl.add_neighbour(route, ifindex, GATEWAY_IP, GATEWAY_MAC)
                 if number == 0:
-                    rtnl.add_default_route(route, ifindex, GATEWAY_IP, nic.ip, rtnl.RT_TABLE_MAIN)
+                    _add_default(route, ifindex, nic, rtnl.RT_TABLE_MAIN, arp)
                 if len(nics) > 1:
-                    rtnl.add_default_route(route, ifindex, GATEWAY_IP, nic.ip, FIRST_TABLE + number)
+                    _add_default(route, ifindex, nic, FIRST_TABLE + number, arp)
                     rtnl.add_source_rule(route, nic.ip, FIRST_TABLE + number)
     except OSError as error:
         raise RunError(f"configuring {nics[0].name if nics else 'a host'} (pid {pid}): {error}") from error
+
+
+def _add_default(route: NetlinkSocket, ifindex: int, nic: Nic, table: int, arp: bool) -> None:
+    if arp:
+        rtnl.add_link_route(route, ifindex, nic.ip, table)
+    else:
+        rtnl.add_default_route(route, ifindex, GATEWAY_IP, nic.ip, table)
 
 
 def read_sysctls(pids: Iterable[int], names: Sequence[str]) -> list[dict[str, str]]:

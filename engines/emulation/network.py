@@ -5,8 +5,8 @@
         net.pingAll()
         mininet.cli.CLI(net)
 
-Only the hosts' NICs exist in the kernel, as veth pairs: the host's end `p0e0h0-eth0` in its namespace,
-the run's end `n<NIC index>` in the run's, where the data plane picks frames up.
+Only the hosts' NICs exist in the kernel, as veth pairs: the host's end `p0e0h0-eth0` in its namespace, the
+run's end `p0e0-eth1`, the switch's port, in the run's, where the data plane picks frames up.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from mininet.log import error, output, setLogLevel
 from mininet.net import Mininet
 
 from engines.emulation import rtnl
-from engines.emulation.dataplane import DataPlane, NoDataPlane
+from engines.emulation.dataplane import DataPlane, NoDataPlane, Wiring
 from engines.emulation.hosts import HostOptions, configure, in_threads, read_sysctls, start_namespaces
 from engines.emulation.iperf_pair import format_rate, iperf_pair
 from engines.emulation.netns import HostRef
 from engines.emulation.nodes import FabricHost, FabricIntf, FabricLink, FabricSwitch
 from engines.emulation.offload import offloads_off
 from fabric.errors import HostUnfitError, RunError
-from topos.topology import Topology
+from topos.topology import Nic, Topology
 
 VETH_GROUP = 0x7EFA
 _FDS_PER_HOST = 6
@@ -78,15 +78,16 @@ class FabricNet(Mininet):  # type: ignore[misc]
         _raise_limits(len(hosts))
         names = [self.topology.nodes[i].name for i in hosts]
         self._holders = start_namespaces(names, self.options.sysctls)
-        pids = dict(zip(hosts, self._holders, strict=True))
+        pids = self._pids()
         self._add_nodes(pids)
         self._add_links()
-        self._add_veths(pids)
+        checksums = self.options.tx_checksum_offload and self.dataplane.partial_checksums
+        self._add_veths(pids, checksums)
         jobs = [(pids[host], self.topology.nics_of(host)) for host in hosts]
-        in_threads(lambda job: configure(*job, self.options.tx_checksum_offload), jobs)
+        in_threads(lambda job: configure(*job, checksums, self.dataplane.answers_arp), jobs)
         self.sysctls = self._sysctls_in_force()
         by_name = {name: index for index, name in socket.if_nameindex()}
-        self.ifindexes = tuple(by_name[_run_end(i)] for i in range(len(nics)))
+        self.ifindexes = tuple(by_name[self._run_end(nic)] for nic in nics)
         self.built = True
 
     def start(self) -> None:
@@ -94,7 +95,7 @@ class FabricNet(Mininet):  # type: ignore[misc]
         try:
             if not self.built:
                 self.build()
-            self.dataplane.start(self.ifindexes)
+            self.dataplane.start(Wiring(self.ifindexes, self._pids()))
         except BaseException:
             self.stop()
             raise
@@ -172,7 +173,7 @@ class FabricNet(Mininet):  # type: ignore[misc]
         for i in self.topology.hosts:
             self.hosts.append(FabricHost(self.topology.nodes[i].name, pids[i]))
         for i in self.topology.switches:
-            self.switches.append(FabricSwitch(self.topology.nodes[i].name, self.set_link))
+            self.switches.append(FabricSwitch(self.topology.nodes[i].name, self))
         self.nameToNode = {node.name: node for node in (*self.hosts, *self.switches)}
 
     def _add_links(self) -> None:
@@ -186,14 +187,21 @@ class FabricNet(Mininet):  # type: ignore[misc]
             link.intf2 = FabricIntf(f"{b.name}-eth{b.newPort()}", b, link)
             self.links.append(link)
 
-    def _add_veths(self, pids: dict[int, int]) -> None:
+    def _run_end(self, nic: Nic) -> str:
+        return str(self.links[nic.link].intf2.name)
+
+    def _pids(self) -> dict[int, int]:
+        """Of the processes that hold the hosts' namespaces, by the host's node."""
+        return dict(zip(self.topology.hosts, self._holders, strict=True))
+
+    def _add_veths(self, pids: dict[int, int], checksums: bool) -> None:
         with rtnl.route_socket() as route, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-            for i, nic in enumerate(self.topology.nics):
-                ends = (_run_end(i), nic.name, pids[nic.host], nic.mac)
+            for nic in self.topology.nics:
+                ends = (self._run_end(nic), nic.name, pids[nic.host], nic.mac)
                 veth = rtnl.Veth(*ends, VETH_GROUP, self.options.mtu, self.options.gso_max_segs)
                 try:
                     rtnl.add_veth(route, veth)
-                    offloads_off(control, veth.name, self.options.tx_checksum_offload)
+                    offloads_off(control, veth.name, checksums)
                 except OSError as failure:
                     raise RunError(f"making veth {veth.name} - {veth.peer}: {failure}") from failure
 
@@ -206,10 +214,6 @@ class FabricNet(Mininet):  # type: ignore[misc]
             if values != found[0]:
                 raise HostUnfitError(f"sysctls differ: {host.name} {values}, {self.hosts[0].name} {found[0]}")
         return found[0]
-
-
-def _run_end(nic: int) -> str:
-    return f"n{nic}"
 
 
 def _raise_limits(hosts: int) -> None:

@@ -14,12 +14,13 @@ import select
 import signal
 import subprocess
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from mininet.link import Intf, Link
 from mininet.node import Host, Node
 from mininet.util import getincrementaldecoder
 
+from engines.emulation.dataplane import DataPlane
 from engines.emulation.mounts import CLONE_NEWNS, MS_NODEV, MS_NOSUID, mount, unshare
 from engines.emulation.netns import call_in_netns
 from fabric.errors import DeadlineError, RunError
@@ -175,11 +176,22 @@ class FabricHost(_LazyShell, Host):  # type: ignore[misc]
     """A host: its own network namespace, real NICs, a real kernel stack."""
 
 
-class FabricSwitch(_LazyShell):
-    """A switch of the fabric core. Commands typed for it run in the run's namespace, as with Open vSwitch."""
+class Fabric(Protocol):
+    """What a switch asks of the network it is in."""
 
-    def __init__(self, name: str, set_link: Callable[[FabricLink, bool], None]) -> None:
-        self._set_link = set_link
+    dataplane: DataPlane
+
+    def set_link(self, link: FabricLink, up: bool) -> None: ...
+
+
+class FabricSwitch(_LazyShell):
+    """A switch of the data plane. Commands typed for it run in the run's namespace, as with Open vSwitch."""
+
+    portBase = 1
+    """Interfaces are numbered as OpenFlow ports are (topos/ports.py)."""
+
+    def __init__(self, name: str, fabric: Fabric) -> None:
+        self._fabric = fabric
         super().__init__(name, os.getpid(), inNamespace=False)
 
     def start(self, _controllers: object) -> None:
@@ -194,12 +206,13 @@ class FabricSwitch(_LazyShell):
     def connected(self) -> bool:
         return True
 
-    def dpctl(self, *_args: str) -> str:
-        return "no OpenFlow here: the fabric core forwards by hashed path\n"
+    def dpctl(self, *args: str) -> str:
+        """The CLI's `dpctl dump-flows` and the like."""
+        return self._fabric.dataplane.dpctl(self.name, *args)
 
     def _set_links(self, up: bool) -> None:
         for interface in self.intfList():
-            self._set_link(interface.link, up)
+            self._fabric.set_link(interface.link, up)
 
     def _enter(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
         return start()

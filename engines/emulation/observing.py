@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.emulation.cpu import CpuSample, CpuSampler
+from engines.emulation.dataplane import MeasuredDataPlane
 from engines.emulation.driver import TrafficDriver
-from engines.emulation.fabric_dataplane import FabricDataPlane
 from engines.emulation.socket_table import SocketTable, SubflowReadings
 
 SAMPLE_S = 1.0
@@ -29,7 +29,7 @@ SUBFLOWS_A_SECOND = 8192
 @dataclass(frozen=True)
 class Sample:
     """At monotonic second `t_s`: payload bytes each flow has delivered so far, CPU use since the last; bytes
-    each port has sent by the core's own time `core_s`."""
+    each port has sent by the data plane's own time `core_s`."""
 
     t_s: float
     received: Sequence[int | None]
@@ -42,7 +42,7 @@ class Observing:
     """Takes samples in the calling thread while it waits; `samples` and `sockets` are in order of time."""
 
     def __init__(
-        self, traffic: TrafficDriver, dataplane: FabricDataPlane, table: SocketTable, sockets_s: float
+        self, traffic: TrafficDriver, dataplane: MeasuredDataPlane, table: SocketTable, sockets_s: float
     ) -> None:
         self.samples: list[Sample] = []
         self.sockets: list[SubflowReadings] = []
@@ -57,9 +57,9 @@ class Observing:
         self.samples.append(self._look())
 
     def _look(self) -> Sample:
-        snapshot = self._dataplane.snapshot()
+        reading = self._dataplane.reading()
         received = self._traffic.received()
-        return Sample(time.monotonic(), received, self._cpu.sample(), snapshot["now_s"], snapshot["tx_bytes"])
+        return Sample(time.monotonic(), received, self._cpu.sample(), reading.now_s, reading.tx_bytes)
 
     def reopen(self) -> int:
         """A sample from which a window counts, in place of one just taken; its index."""
@@ -73,13 +73,14 @@ class Observing:
     def observe_for(self, seconds: float) -> None:
         """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now.
 
-        Raises RunError when a flow's source has ended.
+        Raises RunError when a flow's source, or what carries them, has ended.
         """
         start = time.monotonic()
         steps = max(1, round(seconds / SAMPLE_S))
         for step in range(1, steps + 1):
             self._watch_sockets_until(start + seconds * step / steps)
             self.sample()
+            self._dataplane.check()
             self._traffic.check()
 
     def _watch_sockets_until(self, end: float) -> None:

@@ -13,8 +13,8 @@ from engines.congestion import CONGESTION_CONTROLS
 from engines.emulation import host_sysctls, mptcp_genl, netstat, observing, steering, wire
 from engines.emulation.congestion.registration import Registered, registered
 from engines.emulation.cpu import read_softnet
+from engines.emulation.dataplanes import DATAPLANES
 from engines.emulation.driver import TrafficDriver
-from engines.emulation.fabric_dataplane import FabricDataPlane, default_tuning, other_cpu, receive_cpu_mask
 from engines.emulation.hosts import HostOptions
 from engines.emulation.inside import Inside
 from engines.emulation.iperf3 import prefer_congestion_control
@@ -35,9 +35,9 @@ from engines.emulation.summarise import summarise
 from engines.emulation.traffic import connect_s, default_cc, is_data, subflow_paths
 from engines.emulation.verdict import saturated
 from engines.flows import PlannedFlow, planned_flows
-from engines.network_plan import plan_for
 from engines.result import RunResult
 from engines.spec import RunSpec
+from fabric.errors import RefabricError
 
 SLACK_S = 30.0
 STALL_S = 10.0
@@ -75,9 +75,8 @@ class Point:
         self._topology = topos.build(spec.topology.kind, spec.topology.params)
         self._flows = planned_flows(spec, self._topology)
         self._connect_s = connect_s(len(self._flows), spec.transport.subflows)
-        self._tuning = default_tuning(spec.link.rate_mbps)
-        plan = plan_for(spec, self._topology)
-        self._dataplane = FabricDataPlane(self._topology, plan, self._tuning, float(spec.sampling.queues_ms))
+        self._dataplane = DATAPLANES[spec.dataplane].make(spec, self._topology, raw)
+        self._cpus = self._dataplane.cpus
         self._timings: dict[str, float] = {}
 
     def run(self) -> RunResult:
@@ -88,6 +87,7 @@ class Point:
             congestion = stack.enter_context(registered(_ours(self._flows)))
             with self._phase("network", 1.0, "setup_s"):
                 net = stack.enter_context(FabricNet(self._topology, self._dataplane, options))
+                stack.enter_context(self._told_why())
                 hosts = {host.name: host for host in net.host_refs()}
                 self._steer(hosts)
             with self._phase("connect", 3.0, "connect_s"):
@@ -107,12 +107,12 @@ class Point:
         )
 
     def _sysctls(self) -> dict[str, str]:
-        ours = {**host_sysctls.needed(self._spec), **steering.sysctls(receive_cpu_mask(self._tuning))}
+        ours = {**host_sysctls.needed(self._spec), **steering.sysctls(self._cpus.receive_mask)}
         return {**ours, **self._spec.transport.sysctls}
 
     def _steer(self, hosts: dict[str, HostRef]) -> None:
         """On kernels without a default mask the NICs must exist first."""
-        mask = receive_cpu_mask(self._tuning)
+        mask = self._cpus.receive_mask
         if mask and not steering.sysctls(mask):
             steering.steer([host.pid for host in hosts.values()], mask)
 
@@ -133,8 +133,7 @@ class Point:
     def _traffic(self, hosts: dict[str, HostRef]) -> TrafficDriver:
         write_bytes = self._spec.transport.write_bytes
         if self._spec.traffic == "native":
-            cpu = other_cpu(self._tuning)
-            return NativeDriver(self._flows, hosts, cpu=cpu, write_bytes=write_bytes)
+            return NativeDriver(self._flows, hosts, cpu=self._cpus.helper, write_bytes=write_bytes)
         seconds = self._connect_s + self._spec.warmup_s + self._spec.seconds + SLACK_S
         return Iperf3Traffic(self._flows, hosts, self._raw, seconds=seconds, write_bytes=write_bytes)
 
@@ -161,11 +160,9 @@ class Point:
         sampling = self._spec.sampling
         watch = Observing(traffic, self._dataplane, table, sampling.sockets_ms / 1000)
         pinger = None
-        if sampling.pings_ms:
+        if sampling.pings_ms and self._dataplane.foretells_paths:
             probes = probes_for(self._spec, self._topology, self._flows, table.read())
-            pinger = stack.enter_context(
-                PathPinger(probes, hosts, sampling.pings_ms, cpu=other_cpu(self._tuning))
-            )
+            pinger = stack.enter_context(PathPinger(probes, hosts, sampling.pings_ms, cpu=self._cpus.helper))
             pinger.start()
         return Running(refs, traffic, table, pinger, watch, congestion)
 
@@ -180,10 +177,10 @@ class Point:
             before, kernel = running.table.read(), netstat.read(running.hosts)
             softnet, congestion = read_softnet(), running.congestion.counts()
             self._dataplane.restart_max_queues()
-            opened, opened_s = self._dataplane.snapshot(), time.monotonic()
+            opened, opened_s = self._dataplane.reading(), time.monotonic()
             first = watch.reopen()
             watch.observe_for(self._spec.seconds)
-            closed, closed_s = self._dataplane.snapshot(), time.monotonic()
+            closed, closed_s = self._dataplane.reading(), time.monotonic()
             dropped = (read_softnet() - softnet).dropped
             congestion = running.congestion.counts() - congestion
             after, counted = running.table.read(), netstat.read(running.hosts)
@@ -225,13 +222,17 @@ class Point:
             "sysctls": sysctls,
             "path_manager": mptcp_genl.support().level.value,
             "path_manager_errors": errors[:50],
-            "fabric": {
-                "quantum_us": self._tuning.quantum_us,
-                "cpu": self._tuning.cpu,
-                "priority": self._tuning.priority,
-                "receive_cpus": receive_cpu_mask(self._tuning),
-            },
+            **self._dataplane.provenance(),
         }
+
+    @contextmanager
+    def _told_why(self) -> Iterator[None]:
+        """What fails because the data plane has died is put down to that."""
+        try:
+            yield
+        except RefabricError:
+            self._dataplane.check()
+            raise
 
     @contextmanager
     def _phase(self, name: str, seconds: float, timing: str) -> Iterator[None]:

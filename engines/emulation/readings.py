@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from engines.emulation.congestion.registration import Counts
+from engines.emulation.dataplane import QueueSamples, Reading
 from engines.emulation.observing import Sample
 from engines.emulation.path_pings import PingReadings
 from engines.emulation.socket_table import SubflowReadings
-from fabric.readings import Snapshot
-
-QueueSamples = tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]
 
 
 @dataclass(frozen=True)
 class Readings:
     """`samples[opened_at]` opens the measured window, the last sample closes it. `opened` and `closed` are
-    the core's counters `core_seconds` apart; `before` and `after` the senders' sockets."""
+    the data plane's counters `core_seconds` apart; `before` and `after` the senders' sockets."""
 
     samples: Sequence[Sample]
     opened_at: int
     sockets: Sequence[SubflowReadings]
-    opened: Snapshot
-    closed: Snapshot
+    opened: Reading
+    closed: Reading
     core_seconds: float
     before: SubflowReadings
     after: SubflowReadings

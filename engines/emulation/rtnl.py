@@ -23,7 +23,7 @@ _INFO_KIND, _INFO_DATA, _VETH_PEER = 1, 2, 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC, _RTA_TABLE = 4, 5, 7, 15
 _RTNH_F_ONLINK = 4
-_RTPROT_BOOT, _RT_SCOPE_UNIVERSE, _RTN_UNICAST, RT_TABLE_MAIN = 3, 0, 1, 254
+_RTPROT_BOOT, _RT_SCOPE_UNIVERSE, _RT_SCOPE_LINK, _RTN_UNICAST, RT_TABLE_MAIN = 3, 0, 253, 1, 254
 _NDA_DST, _NDA_LLADDR, _NUD_PERMANENT = 1, 2, 0x80
 _FRA_SRC, _FRA_PRIORITY, _FRA_TABLE, _FR_ACT_TO_TBL = 2, 6, 15, 1
 
@@ -63,8 +63,9 @@ def add_veth(sock: NetlinkSocket, veth: Veth) -> None:
     sock.request(_NEWLINK, ours, NLM_F_ACK | _CREATE | _EXCL)
 
 
-def set_up(sock: NetlinkSocket, ifindex: int) -> None:
-    sock.request(_NEWLINK, _ifinfo(ifindex, _IFF_UP), NLM_F_ACK)
+def set_up(sock: NetlinkSocket, ifindex: int, up: bool = True) -> None:
+    header = struct.pack("=BxHiII", socket.AF_UNSPEC, 0, ifindex, _IFF_UP if up else 0, _IFF_UP)
+    sock.request(_NEWLINK, header, NLM_F_ACK)
 
 
 def delete_group(sock: NetlinkSocket, group: int) -> None:
@@ -93,6 +94,14 @@ def add_default_route(sock: NetlinkSocket, ifindex: int, gateway: str, source: s
     kind = (_RTPROT_BOOT, _RT_SCOPE_UNIVERSE, _RTN_UNICAST, _RTNH_F_ONLINK)
     payload = struct.pack("=BBBBBBBBI", *fields, *kind) + attr(_RTA_OIF, _u32(ifindex))
     payload += attr(_RTA_GATEWAY, socket.inet_aton(gateway)) + attr(_RTA_PREFSRC, socket.inet_aton(source))
+    sock.request(_NEWROUTE, payload + attr(_RTA_TABLE, _u32(table)), NLM_F_ACK | _CREATE | _EXCL)
+
+
+def add_link_route(sock: NetlinkSocket, ifindex: int, source: str, table: int) -> None:
+    """`default dev ifindex scope link src source table table`: every destination is a neighbour."""
+    kind = (_RTPROT_BOOT, _RT_SCOPE_LINK, _RTN_UNICAST)
+    payload = struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, 0, *kind, 0)
+    payload += attr(_RTA_OIF, _u32(ifindex)) + attr(_RTA_PREFSRC, socket.inet_aton(source))
     sock.request(_NEWROUTE, payload + attr(_RTA_TABLE, _u32(table)), NLM_F_ACK | _CREATE | _EXCL)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from engines.emulation.dataplane import QueueSamples
 from engines.emulation.path_pings import PingReadings
-from engines.emulation.readings import QueueSamples, Readings
+from engines.emulation.readings import Readings
 from engines.result import Table
 
 CPU_PARTS = ("busy_pct", "user_pct", "system_pct", "softirq_pct", "steal_pct")
@@ -22,7 +23,7 @@ def sample_tables(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> dict[
         "links": _links(readings, rates_bps),
     }
     if readings.queues is not None:
-        tables |= _queues(readings.queues, readings.opened["now_s"])
+        tables |= _queues(readings.queues, readings.opened.now_s)
     if readings.sockets:
         tables["sockets"] = _sockets(readings)
     if readings.pings is not None:

@@ -9,29 +9,41 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
 
 import topos
 from engines.emulation.dataplane import DataPlane
+from engines.emulation.dataplanes import DATAPLANES, FABRIC, OVS
 from engines.emulation.engine import check_hosts
 from engines.emulation.inside import Inside
 from engines.emulation.isolation import require_root, spawn_interactive
 from engines.emulation.lock import Owner, emulation_lock
+from engines.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec
 from fabric.errors import UsageError
 from topos.topology import Topology
 
-DataPlaneFactory = Callable[[Topology, float, int], DataPlane]
-FABRIC = "engines.emulation.shell:make_dataplane"
+USUAL_OPENFLOW = OpenFlowSpec()
+DataPlaneFactory = Callable[[RunSpec, Topology, Path], DataPlane]
+LOGS = Path("/tmp")
+"""The shell's own, which ends with it (inside.py)."""
 
 
 def main(
-    topology: str, rate_mbps: float, queue_pkts: int, *, wait_s: float = 0.0, dataplane: str = FABRIC
+    topology: str,
+    rate_mbps: float,
+    queue_pkts: int,
+    *,
+    wait_s: float = 0.0,
+    dataplane: str = FABRIC,
+    openflow: OpenFlowSpec = USUAL_OPENFLOW,
+    factory: str = "",
 ) -> int:
     """Open the shell on `topology` ("ft,4"), every link of `rate_mbps` with queues of `queue_pkts`.
 
-    Returns the exit status. `dataplane` names the DataPlaneFactory, "module:function". Raises
-    UsageError, HostUnfitError (not root), BusyError (another emulation, after waiting `wait_s`) before
-    anything is started; what spawn_interactive raises after.
+    Returns the exit status. `dataplane` is a name of DATAPLANES, in place of which a DataPlaneFactory may be
+    named, "module:function". Raises UsageError, HostUnfitError (not root, or what the data plane lacks),
+    BusyError (another emulation, after waiting `wait_s`) before anything is started; what spawn_interactive
+    raises after.
     """
     kind, params = topos.parse(topology)
     built = topos.build(kind, params)
@@ -40,23 +52,17 @@ def main(
         raise UsageError(f"the link rate must be above 0 Mb/s, not {rate_mbps:g}")
     if queue_pkts < 1:
         raise UsageError(f"a queue must hold at least 1 packet, not {queue_pkts}")
+    link = LinkSpec(rate_mbps, queue_pkts=queue_pkts, nic_queue_pkts=queue_pkts)
+    network = TopologySpec(built.kind, built.params)
+    spec = RunSpec(link, network, dataplane=dataplane, openflow=openflow)
+    if not factory:
+        DATAPLANES[dataplane].check(spec, built)
     require_root(f"refabric shell {topology}")
-    request = {
-        "kind": built.kind,
-        "params": dict(built.params),
-        "rate_mbps": rate_mbps,
-        "queue_pkts": queue_pkts,
-        "dataplane": dataplane,
-    }
+    if not factory:
+        DATAPLANES[dataplane].check_machine(spec)
+    request = {"spec": spec.to_json(), "factory": factory}
     with emulation_lock(wait_s, _say_waiting):
         return spawn_interactive("engines.emulation.shell:inside", request)
-
-
-def make_dataplane(topology: Topology, rate_mbps: float, queue_pkts: int) -> DataPlane:
-    """The C++ core in real time, hashed paths."""
-    from engines.emulation.fabric_dataplane import shell_dataplane  # noqa: PLC0415 (only inside)
-
-    return shell_dataplane(topology, rate_mbps, queue_pkts)
 
 
 def inside(inside: Inside) -> int:
@@ -67,32 +73,36 @@ def inside(inside: Inside) -> int:
     from engines.emulation.fabric_cli import FabricCLI  # noqa: PLC0415
     from engines.emulation.network import FabricNet  # noqa: PLC0415
 
-    request = inside.request
-    topology = topos.build(request["kind"], request["params"])
-    plane = _factory(request["dataplane"])(topology, request["rate_mbps"], request["queue_pkts"])
+    spec = RunSpec.from_json(inside.request["spec"])
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    make = _factory(inside.request["factory"]) or DATAPLANES[spec.dataplane].make
+    plane = make(spec, topology, LOGS)
     with FabricNet(topology, plane) as net:
         lg.ch.setStream(sys.stdout)
         if sys.stdin.isatty():
-            print(_banner(topology, request), flush=True)
+            print(_banner(topology, spec), flush=True)
         FabricCLI(net)
     return 0
 
 
-def _factory(name: str) -> DataPlaneFactory:
+def _factory(name: str) -> DataPlaneFactory | None:
+    if not name:
+        return None
     module, _, function = name.partition(":")
     factory: DataPlaneFactory = getattr(importlib.import_module(module), function)
     return factory
 
 
-def _banner(topology: Topology, request: dict[str, Any]) -> str:
+def _banner(topology: Topology, spec: RunSpec) -> str:
     host, other = (topology.nodes[topology.hosts[end]].name for end in (0, -1))
+    rules = "dpctl dump-flows   " if spec.dataplane == OVS else ""
     switch = topology.nodes[topology.nics_of(topology.hosts[0])[0].switch].name
     return (
         f"{topology.kind} {dict(topology.params)}: {len(topology.hosts)} hosts, "
-        f"{len(topology.switches)} switches, {len(topology.links)} links of {request['rate_mbps']:g} Mb/s, "
-        f"queues of {request['queue_pkts']} packets.\n"
+        f"{len(topology.switches)} switches, {len(topology.links)} links of {spec.link.rate_mbps:g} Mb/s, "
+        f"queues of {spec.link.queue_pkts} packets.\n"
         f"Try: nodes   net   {host} ping -c3 {other}   iperf {host} {other}   "
-        f"link {host} {switch} down   pingall   exit"
+        f"link {host} {switch} down   pingall   {rules}exit"
     )
 
 

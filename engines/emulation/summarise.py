@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from engines.emulation.dataplane import Reading
 from engines.emulation.driver import Delivered
-from engines.emulation.fabric_dataplane import lateness_us
 from engines.emulation.flow_table import flow_rows
 from engines.emulation.readings import Readings
 from engines.emulation.sample_tables import sample_tables, utilisation_pct
@@ -18,10 +18,11 @@ from engines.flows import PlannedFlow
 from engines.network_plan import port_names, port_rates_bps
 from engines.result import FlowRow, PortRow, RunResult
 from engines.spec import RunSpec
+from fabric._core import LATENESS_EDGES_NS
 from fabric.errors import RunError
-from fabric.readings import Snapshot
 from topos.topology import Topology
 
+LATENESS = {"late_p50_us": 50.0, "late_p99_us": 99.0, "late_p999_us": 99.9}
 UNREAD_BYTES = 8 << 20
 CLOSING_S = 3.0
 
@@ -55,16 +56,16 @@ def summarise(
 
 
 def port_rows(spec: RunSpec, topology: Topology, readings: Readings) -> list[PortRow]:
-    """What each port carried between the core's two snapshots."""
+    """What each port carried between the data plane's two readings."""
     rates_bps = port_rates_bps(topology, spec.link)
     capacity_bytes = rates_bps / 8 * readings.core_seconds
     opened, closed = readings.opened, readings.closed
-    packets = closed["tx_packets"] - opened["tx_packets"]
-    bytes_ = closed["tx_bytes"] - opened["tx_bytes"]
-    drops = closed["drops"] - opened["drops"]
-    losses = closed["losses"] - opened["losses"]
-    marks = closed["marks"] - opened["marks"]
-    queue = closed["max_queue_pkts"]
+    packets = closed.tx_packets - opened.tx_packets
+    bytes_ = closed.tx_bytes - opened.tx_bytes
+    drops = closed.drops - opened.drops
+    losses = closed.losses - opened.losses
+    marks = closed.marks - opened.marks
+    queue = closed.max_queue_pkts
     median = np.median(utilisation_pct(readings, rates_bps)[readings.opened_at :], axis=0)
     return [
         PortRow(
@@ -107,10 +108,7 @@ def _check_delivery(
 def _lost(readings: Readings) -> dict[str, int]:
     opened, closed = readings.opened, readings.closed
     return {
-        "the fabric's receive ring": closed["ring_drops"] - opened["ring_drops"],
-        "the fabric's transmission (refused by the kernel)": closed["send_refused"] - opened["send_refused"],
-        "the fabric for want of descriptors": closed["no_memory"] - opened["no_memory"],
-        "the fabric because they held several segments": closed["oversized"] - opened["oversized"],
+        **{place: count - opened.astray[place] for place, count in closed.astray.items()},
         "the kernel's receive backlog": readings.softnet_dropped,
     }
 
@@ -142,20 +140,19 @@ def _metrics(
     readings: Readings, rows: Sequence[FlowRow], evidence: Evidence, timings: Mapping[str, float]
 ) -> dict[str, float]:
     opened, closed = readings.opened, readings.closed
+    share = 100 / readings.core_seconds
     return {
         "cpu_busy_pct": float(np.mean(evidence.busy_pct)),
         "cpu_busy_max_pct": max(evidence.busy_pct),
-        "fabric_cpu_pct": 100 * (closed["cpu_s"] - opened["cpu_s"]) / readings.core_seconds,
-        "late_p50_us": lateness_us(opened, closed, 50),
-        "late_p99_us": evidence.late_p99_us,
-        "late_p999_us": lateness_us(opened, closed, 99.9),
-        "packet_hops": closed["hops"] - opened["hops"],
-        "packet_hops_per_s": (closed["hops"] - opened["hops"]) / readings.core_seconds,
-        "drops": closed["dropped"] - opened["dropped"],
-        "lost": closed["lost"] - opened["lost"],
-        "marked": int((closed["marks"] - opened["marks"]).sum()),
+        **{f"{who}_cpu_pct": share * (now - opened.cpu_s[who]) for who, now in closed.cpu_s.items()},
+        **_lateness(opened, closed),
+        "packet_hops": closed.hops - opened.hops,
+        "packet_hops_per_s": (closed.hops - opened.hops) / readings.core_seconds,
+        "drops": int((closed.drops - opened.drops).sum()),
+        "lost": int((closed.losses - opened.losses).sum()),
+        "marked": int((closed.marks - opened.marks).sum()),
         "retransmits": sum(row.retransmits for row in rows),
-        "ring_drops": closed["ring_drops"] - opened["ring_drops"],
+        "astray": sum(_lost(readings).values()),
         "cc_acks": readings.congestion.acks,
         "cc_losses": readings.congestion.losses,
         "cc_repairs": readings.congestion.repairs,
@@ -165,10 +162,28 @@ def _metrics(
     }
 
 
+def _lateness(opened: Reading, closed: Reading) -> dict[str, float]:
+    """Percentiles, where the data plane knows."""
+    found = {name: lateness_us(opened, closed, p) for name, p in LATENESS.items()}
+    return {name: late_us for name, late_us in found.items() if late_us is not None}
+
+
+def lateness_us(before: Reading, after: Reading, percentile: float) -> float | None:
+    """This percentile of the frames' lateness between two readings, in microseconds; 0 when none came, None
+    from a data plane that does not know.
+
+    Resolution is 1/16; the upper edge of the histogram's bin is given, so it is never flattering.
+    """
+    if before.lateness is None or after.lateness is None:
+        return None
+    counts = after.lateness - before.lateness
+    total = int(counts.sum())
+    if total == 0:
+        return 0.0
+    bin_ = int(np.searchsorted(np.cumsum(counts), np.ceil(total * percentile / 100)))
+    return float(LATENESS_EDGES_NS[min(bin_ + 1, len(LATENESS_EDGES_NS) - 1)]) / 1000
+
+
 def _counters(readings: Readings) -> dict[str, dict[str, float]]:
-    """The core's scalar counters before and after the window."""
-
-    def scalars(snapshot: Snapshot) -> dict[str, float]:
-        return {name: value for name, value in snapshot.items() if isinstance(value, int | float)}
-
-    return {"before": scalars(readings.opened), "after": scalars(readings.closed)}
+    """The data plane's scalar counters before and after the window."""
+    return {"before": dict(readings.opened.scalars), "after": dict(readings.closed.scalars)}

@@ -30,10 +30,11 @@ LEAST_REPAIRS = 5
 @dataclass(frozen=True)
 class Evidence:
     """What is known at the end of the measured window. `lost` maps a place to frames lost there that no
-    queue of the fabric accounts for; `busy_pct` has one entry a second."""
+    queue accounts for; `busy_pct` has one entry a second. `late_p99_us` is None where the data plane has no
+    clock to be late by."""
 
     rate_mbps: float
-    late_p99_us: float
+    late_p99_us: float | None
     lost: Mapping[str, int]
     busy_pct: Sequence[float]
     flows: Sequence[FlowRow]
@@ -76,7 +77,7 @@ def _stalls(evidence: Evidence) -> list[str]:
 
 def _lateness(evidence: Evidence) -> list[str]:
     packet_us = FRAME_BITS / evidence.rate_mbps
-    if evidence.late_p99_us <= packet_us:
+    if evidence.late_p99_us is None or evidence.late_p99_us <= packet_us:
         return []
     return [
         f"CPU: 1 frame in 100 was {evidence.late_p99_us:.0f} us late or more, "

@@ -10,9 +10,11 @@ import select
 import socket
 import struct
 import threading
-from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
+from engines.emulation.dataplane import Wiring
+from engines.spec import RunSpec
 from topos.topology import Topology
 
 SOL_PACKET, PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 263, 15, 23
@@ -21,6 +23,9 @@ _VNET = 10
 
 class StandIn:
     """Implements DataPlane over one AF_PACKET socket with virtio headers."""
+
+    partial_checksums = True
+    answers_arp = False
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
@@ -32,11 +37,14 @@ class StandIn:
         self._thread: threading.Thread | None = None
         self._wake = socket.socketpair()
 
-    def start(self, ifindexes: Sequence[int]) -> None:
+    def dpctl(self, switch: str, *arguments: str) -> str:
+        raise NotImplementedError(f"{switch} {arguments}")
+
+    def start(self, wiring: Wiring) -> None:
         packet = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
         packet.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
         packet.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
-        names = [socket.if_indextoname(index) for index in ifindexes]
+        names = [socket.if_indextoname(index) for index in wiring.ifindexes]
         self._nic_of_name = {name: i for i, name in enumerate(names)}
         self._outs = []
         for name in names:
@@ -96,6 +104,6 @@ class StandIn:
         return alive and not {a.link, b.link} & self.down
 
 
-def make(topology: Topology, _rate_mbps: float, _queue_pkts: int) -> StandIn:
+def make(_spec: RunSpec, topology: Topology, _logs: Path) -> StandIn:
     """A DataPlaneFactory."""
     return StandIn(topology)

@@ -23,7 +23,7 @@ _SHELL = """
 import sys
 sys.path.append(sys.argv[1])
 from engines.emulation.shell import main
-sys.exit(main("ft,4", 10, 100, wait_s=60, dataplane="tests.emulation.standin:make"))
+sys.exit(main("ft,4", 10, 100, wait_s=60, factory="tests.emulation.standin:make"))
 """
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from engines.emulation.fabric_dataplane import cpu_mask
+from engines.emulation.dataplane import cpu_mask
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_stacks_are_typed_by_name_and_survive_the_way_back() -> None:
         ),
         ({"write": 4096}, "--write 4096: simulated hosts have no kernel"),
         ({"traffic": "native"}, "--traffic native: simulated hosts have no kernel"),
-        ({"dataplane": "ovs"}, "--dataplane ovs: unknown"),
+        ({"dataplane": "ovs"}, "--dataplane ovs: simulated hosts have no kernel"),
     ],
 )
 def test_each_refusal_says_what_to_do(typed: dict[str, Any], words: str) -> None:

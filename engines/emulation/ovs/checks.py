@@ -1,0 +1,46 @@
+"""What Open vSwitch cannot carry, and what it needs of the machine: told before anything starts."""
+
+from __future__ import annotations
+
+from controllers.rules import POLICIES
+from engines.emulation.ovs import daemons, shaping
+from engines.emulation.ovs.dataplane import CONTROLLERS
+from engines.openflow import check_openflow
+from engines.spec import RunSpec
+from fabric.errors import HostUnfitError, UsageError
+from topos.topology import Topology
+
+_LONGEST_NAME = 15
+"""Of an interface (IFNAMSIZ)."""
+
+
+def check(spec: RunSpec, topology: Topology) -> None:
+    """Raises UsageError with what to choose instead."""
+    instead = "choose --dataplane fabric"
+    if spec.routing not in POLICIES:
+        raise UsageError(f"routing '{spec.routing}' is none of OpenFlow's ({', '.join(POLICIES)}): {instead}")
+    link = spec.link
+    asked = {
+        "random loss on a link (--loss)": link.loss,
+        "an ECN threshold (--ecn)": link.ecn_pkts,
+        "places of a queue given by chance (--random-drop)": link.random_pkts,
+    }
+    for what, value in asked.items():
+        if value:
+            raise UsageError(f"{what} is not to be had of the kernel's queues under Open vSwitch: {instead}")
+    check_openflow(spec.openflow)
+    if spec.openflow.controller not in CONTROLLERS:
+        raise UsageError(f"--controller {spec.openflow.controller} is not here: choose --controller osken")
+    longest = max((f"{topology.nodes[s].name}-eth{len(topology.links)}" for s in topology.switches), key=len)
+    if len(longest) > _LONGEST_NAME:
+        raise UsageError(f"topology {topology.kind} is too large for Open vSwitch's port names: {instead}")
+
+
+def check_machine(spec: RunSpec) -> None:
+    """Raises HostUnfitError, as root, where Open vSwitch is missing, or netem where a delay is asked."""
+    daemons.check_installed()
+    if spec.link.delay_us and not shaping.has_netem():
+        raise HostUnfitError(
+            f"links of {spec.link.delay_us:g} us delay need netem, which this kernel does not have "
+            "(run: modprobe sch_netem): choose --delay 0 or --dataplane fabric"
+        )
