@@ -111,7 +111,7 @@ def test_piped_commands() -> None:
     )  # fmt: skip
     assert text.count("1 received") == 2
     assert text.count("100% packet loss") == 1
-    assert "p0e0 p0e0-eth0:p0e0h0-eth0 p0e0-eth1:p0e0h1-eth0" in text
+    assert "p0e0 p0e0-eth1:p0e0h0-eth0 p0e0-eth2:p0e0h1-eth0" in text
     assert "<FabricHost p0e0h0: p0e0h0-eth0:10.0.0.2 pid=" in text
     assert "Unknown command: bogus" in text
     assert "\nhi" in text
