@@ -7,7 +7,8 @@ build their network here, so a flow with the same 5-tuple and seed takes the sam
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,11 @@ def uplink(link: int) -> int:
 def downlink(link: int) -> int:
     """The port that transmits towards the lower-layer end of a link."""
     return 2 * link + 1
+
+
+def ports_along(topology: Topology, nodes: Sequence[int]) -> list[int]:
+    """The ports that lead from each node to the next. Raises UsageError where no link joins two."""
+    return [_port_towards(topology, here, there) for here, there in pairwise(nodes)]
 
 
 def port_names(topology: Topology) -> list[tuple[str, str, str]]:

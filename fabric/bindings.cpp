@@ -98,7 +98,7 @@ class VirtualFabric {
     packet.ecn = ecn;
     packet.dscp = dscp & kDscpBits;
     packet.owner = destination;
-    packet.take(network_.router().path(source, destination, flow_hash(flow)));
+    packet.take(network_.router().path(source, destination, flow));
     network_.inject(id, when, *this);
     return id;
   }
@@ -131,12 +131,10 @@ void bind_virtual(nb::module_& module) {
       .def(
           "inject",
           [](VirtualFabric& self, Time when_ps, NicId nic, std::uint16_t size_bytes,
-             const std::tuple<std::uint32_t, std::uint32_t, std::uint8_t, std::uint16_t, std::uint16_t>& flow,
-             std::uint8_t ecn, std::uint8_t dscp) {
-            const auto& [src, dst, proto, sport, dport] = flow;
+             const FiveTupleNumbers& flow, std::uint8_t ecn, std::uint8_t dscp) {
             if (ecn > 3) throw std::invalid_argument("an ECN field has two bits");
             if (dscp > kDscpBits) throw std::invalid_argument("DSCP has six bits");
-            return self.inject(when_ps, nic, size_bytes, FiveTuple{src, dst, proto, sport, dport}, Ecn{ecn}, dscp);
+            return self.inject(when_ps, nic, size_bytes, five_tuple(flow), Ecn{ecn}, dscp);
           },
           "when_ps"_a, "nic"_a, "size_bytes"_a, "flow"_a, "ecn"_a = 0, "dscp"_a = 0)
       .def(
@@ -164,6 +162,18 @@ void bind_virtual(nb::module_& module) {
             self.network().set_port_rate(port, rate_bps);
           },
           "port"_a, "rate_bps"_a, "when_ps"_a)
+      .def(
+          "set_path",
+          [](VirtualFabric& self, const FiveTupleNumbers& flow, const std::vector<PortId>& ports) {
+            self.network().router().choose(five_tuple(flow), path_along(ports));
+          },
+          "flow"_a, "ports"_a)
+      .def(
+          "clear_path",
+          [](VirtualFabric& self, const FiveTupleNumbers& flow) {
+            self.network().router().leave_to_routing(five_tuple(flow));
+          },
+          "flow"_a)
       .def("next_due_ps", [](VirtualFabric& self) { return self.network().next_due(); })
       .def("counters", [](VirtualFabric& self) {
         nb::dict out;
@@ -231,6 +241,14 @@ void bind_calendar(nb::module_& module) {
 }
 
 }  // namespace
+
+Path path_along(std::span<const PortId> ports) {
+  Path path;
+  for (const PortId port : ports) {
+    if (!path.add(port)) throw std::length_error("a path passes more than 10 links, which is what a packet can hold");
+  }
+  return path;
+}
 
 NetworkConfig network_config(const nb::object& plan) {
   return NetworkConfig{.ports = ports_of(plan),

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,17 @@ auto to_array(std::vector<T> values) {
   const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
 }
+
+// Source and destination address, protocol, source and destination port.
+using FiveTupleNumbers = std::tuple<std::uint32_t, std::uint32_t, std::uint8_t, std::uint16_t, std::uint16_t>;
+
+inline FiveTuple five_tuple(const FiveTupleNumbers& numbers) {
+  const auto& [src, dst, proto, sport, dport] = numbers;
+  return {src, dst, proto, sport, dport};
+}
+
+// Throws std::length_error for more ports than a packet can hold.
+Path path_along(std::span<const PortId> ports);
 
 // Reads fabric.plan.NetworkPlan. Throws std::invalid_argument on lengths that do not fit together.
 NetworkConfig network_config(const nb::object& plan);

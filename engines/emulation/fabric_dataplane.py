@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from engines.emulation.dataplane import Cpus, QueueSamples, Reading, Wiring, all_but, last_cpu
 from engines.link_events import ports_of
 from engines.network_plan import downlink, plan_for, uplink
+from engines.scheduling import FiveTupleNumbers
 from engines.spec import LinkEvent, RunSpec
 from fabric._core import RealtimeFabric
 from fabric.errors import RunError
@@ -106,6 +107,16 @@ class FabricDataPlane:
                 if event.share:
                     rate_bps = round(event.share * int(self._plan.rate_bps[port]))
                     self._running.set_port_rate(port, rate_bps)
+
+    def set_path(self, flow: FiveTupleNumbers, ports: Sequence[int]) -> None:
+        """Frames of this flow take these ports from now on (engines/scheduling.py)."""
+        with _told("the fabric core stopped"):
+            self._running.set_path(flow, ports)
+
+    def clear_path(self, flow: FiveTupleNumbers) -> None:
+        """Routing chooses this flow's path again."""
+        with _told("the fabric core stopped"):
+            self._running.clear_path(flow)
 
     def snapshot(self) -> Snapshot:
         """Counters since the start. Raises RunError when the core has died, with its reason."""

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Protocol
 
 from controllers.bcube_paths import parallel_path
 from controllers.hashing import mix
 from controllers.routing import POLICIES
 from engines.flows import PlannedFlow, subflow_pairs
-from engines.network_plan import downlink, uplink
+from engines.network_plan import ports_along
 from engines.simulation.stack import SubflowTuple, subflow_tuple
 from engines.spec import RunSpec, sub_seed
 from fabric.errors import UsageError
@@ -97,12 +96,3 @@ def _numbered(
         subflows = [subflow_tuple(number, pair) for pair in subflow_pairs(topology, flow)]
         yield flow, first, subflows
         first += len(subflows)
-
-
-def ports_along(topology: Topology, nodes: Sequence[int]) -> list[int]:
-    """The ports that lead from each node to the next."""
-    ports = []
-    for here, there in pairwise(nodes):
-        link = topology.link_between(here, there)
-        ports.append(uplink(link) if topology.links[link].a == here else downlink(link))
-    return ports

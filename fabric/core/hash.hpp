@@ -17,6 +17,8 @@ struct FiveTuple {
   std::uint8_t proto = 0;
   std::uint16_t sport = 0;  // 0 unless TCP or UDP
   std::uint16_t dport = 0;
+
+  friend bool operator==(const FiveTuple&, const FiveTuple&) = default;
 };
 
 namespace detail {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/chosen_paths.hpp"
 #include "core/forwarding.hpp"
 #include "core/packet.hpp"
 #include "core/random.hpp"
@@ -45,6 +46,32 @@ class Router {
       return walk(path, from.attach_node, to.attach_node, to.attach, mix(hash, seed_));
     });
   }
+
+  // The path of a packet of this flow: the one chosen for it, if one was.
+  [[nodiscard]] Path path(NicId source, NicId destination, const FiveTuple& flow) {
+    if (!chosen_.empty()) [[unlikely]] {
+      if (const Path* chosen = chosen_.find(flow)) return *chosen;
+    }
+    return path(source, destination, flow_hash(flow));
+  }
+
+  // From now on packets of this flow take this path, which must lead from its source's NIC to its destination's.
+  void choose(const FiveTuple& flow, const Path& path) {
+    const NicId source = find_nic(flow.src);
+    const NicId destination = find_nic(flow.dst);
+    if (source == kNone || destination == kNone) throw std::invalid_argument("no host has one of the flow's addresses");
+    if (path.empty()) throw std::invalid_argument("a path passes no link");
+    for (const PortId port : path.span()) {
+      if (port >= far_nodes_.size()) throw std::invalid_argument("a path names a port that does not exist");
+    }
+    const PortId first = nics_[source].uplink;
+    const PortId last = nics_[destination].downlink;
+    if ((first != kNone && path.span().front() != first) || (last != kNone && path.span().back() != last)) {
+      throw std::invalid_argument("a path does not join the flow's two NICs");
+    }
+    chosen_.set(flow, path);
+  }
+  void leave_to_routing(const FiveTuple& flow) { chosen_.clear(flow); }
 
   // The `rank`-th shortest path, counted modulo how many there are.
   [[nodiscard]] Path path_of_rank(NicId source, NicId destination, std::uint32_t rank) const {
@@ -124,6 +151,7 @@ class Router {
   std::vector<NodeId> attach_nodes_;  // of each column of the table
   Policy policy_;
   std::uint32_t seed_;
+  ChosenPaths chosen_;
   Random random_;  // of `scatter`
 };
 

@@ -70,6 +70,21 @@ void bind_realtime(nb::module_& module) {
       .def("set_port_up", &RealtimeFabric::set_port_up, "port"_a, "up"_a, Release())
       .def("set_port_rate", &RealtimeFabric::set_port_rate, "port"_a, "rate_bps"_a, Release())
       .def(
+          "set_path",
+          [](RealtimeFabric& self, const FiveTupleNumbers& flow, const std::vector<PortId>& ports) {
+            const Path path = path_along(ports);
+            const nb::gil_scoped_release release;
+            self.set_path(five_tuple(flow), path);
+          },
+          "flow"_a, "ports"_a)
+      .def(
+          "clear_path",
+          [](RealtimeFabric& self, const FiveTupleNumbers& flow) {
+            const nb::gil_scoped_release release;
+            self.clear_path(five_tuple(flow));
+          },
+          "flow"_a)
+      .def(
           "sample_every",
           [](RealtimeFabric& self, double interval_ms) {
             const nb::gil_scoped_release release;

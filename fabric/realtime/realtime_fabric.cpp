@@ -146,7 +146,7 @@ void RealtimeFabric::accept(const ReceivedFrame& received, Time at) {
   packet.size_bytes = slot.length;
   packet.ecn = ecn_of(slot.frame());
   packet.owner = destination;
-  packet.take(network_.router().path(source, destination, flow_hash(*flow)));
+  packet.take(network_.router().path(source, destination, *flow));
   const Time stamped = (received.realtime_ns - real_epoch_ns_) * kNanosecond;
   network_.inject(id, std::clamp(stamped, Time{0}, at), *this);
 }
@@ -296,6 +296,14 @@ void RealtimeFabric::set_port_up(PortId port, bool up) {
     advance_to(at);
     network_.set_port_up(port, up, at);
   });
+}
+
+void RealtimeFabric::set_path(const FiveTuple& flow, const Path& path) {
+  on_thread([&] { network_.router().choose(flow, path); });
+}
+
+void RealtimeFabric::clear_path(const FiveTuple& flow) {
+  on_thread([&] { network_.router().leave_to_routing(flow); });
 }
 
 void RealtimeFabric::restart_max_queues() {

@@ -78,6 +78,9 @@ class RealtimeFabric {
   void set_port_up(PortId port, bool up);
   void set_port_rate(PortId port, std::int64_t rate_bps);
   void restart_max_queues();
+  // Packets that come in from now on; those under way go on as they began.
+  void set_path(const FiveTuple& flow, const Path& path);
+  void clear_path(const FiveTuple& flow);
 
  private:
   friend class Network;

@@ -25,7 +25,7 @@ class Simulation {
   // Everything up to and including this instant.
   void run_until(Time limit);
 
-  // Other paths than the router's choice, to be set before anything is sent: these, or the ones of these ranks.
+  // Other paths than the router's choice: these, or the ones of these ranks. What is under way goes on as it began.
   void set_path(std::uint32_t subflow, const Path& there, const Path& back);
   void set_path_ranks(std::uint32_t subflow, std::uint32_t there, std::uint32_t back);
 

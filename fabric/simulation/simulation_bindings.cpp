@@ -186,14 +186,6 @@ nb::dict subflow_readings(const Simulation& self) {
 
 std::vector<PortId> listed(const Path& path) { return {path.span().begin(), path.span().end()}; }
 
-Path path_along(const std::vector<PortId>& ports) {
-  Path path;
-  for (const PortId port : ports) {
-    if (!path.add(port)) throw std::length_error("a path passes more than 10 links, which is what a packet can hold");
-  }
-  return path;
-}
-
 // Shortest paths there and back.
 std::pair<std::uint32_t, std::uint32_t> path_count(Simulation& self, std::uint32_t number) {
   const Subflow& subflow = self.subflows().at(number);

@@ -1,0 +1,146 @@
+"""The network as an application that schedules flows sees it (`controllers.scheduler.Network`), on the
+fabric: between real hosts, and in the simulator. On OpenFlow switches: `controllers/openflow/control.py`."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Protocol
+
+from controllers.hashing import FiveTuple
+from controllers.rules import Routes
+from controllers.scheduler import FlowCount, PortCount
+from engines.flows import PlannedFlow, subflow_pairs
+from engines.network_plan import port_names, ports_along
+from engines.simulation.stack import TCP
+from engines.spec import RunSpec, sub_seed
+from fabric._core import Simulation
+from fabric.readings import SimulatedCounters
+from topos.topology import Topology
+
+FiveTupleNumbers = tuple[int, int, int, int, int]
+
+
+class Steerable(Protocol):
+    """What of a core this needs: `RealtimeFabric`, or `VirtualFabric`."""
+
+    def set_path(self, flow: FiveTupleNumbers, ports: Sequence[int]) -> None: ...
+    def clear_path(self, flow: FiveTupleNumbers) -> None: ...
+
+
+class FabricNetwork:
+    """Flows are those of `octets`, which tells the bytes each one's host has sent; `counters` reads the
+    core's ports. Raises UsageError for a policy under which flows have no path."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        routes: Routes,
+        core: Steerable,
+        octets: Callable[[], Mapping[FiveTuple, int]],
+        counters: Callable[[], SimulatedCounters],
+    ) -> None:
+        self._topology = topology
+        self._routes = routes
+        self._core = core
+        self._octets = octets
+        self._counters = counters
+        self._chosen: dict[FiveTuple, tuple[int, ...]] = {}
+
+    def flows(self) -> Sequence[FlowCount]:
+        return [
+            FlowCount(flow, octets, _names(self._topology, self._chosen.get(flow) or self._routes.path(flow)))
+            for flow, octets in self._octets().items()
+        ]
+
+    def ports(self) -> Sequence[PortCount]:
+        return port_counts(self._topology, self._counters())
+
+    def set_path(self, flow: FiveTuple, path: Sequence[str]) -> None:
+        nodes = _checked(self._topology, self._routes, flow, path)
+        self._core.set_path(numbers(flow), ports_along(self._topology, nodes))
+        self._chosen[flow] = nodes
+
+    def clear_path(self, flow: FiveTuple) -> None:
+        self._core.clear_path(numbers(flow))
+        self._chosen.pop(flow, None)
+
+
+class SimulatedNetwork:
+    """The flows of a simulation, subflow by subflow, by the packets their senders know to have arrived. The
+    acknowledgements of one are a flow too, whose path can be set; it is not listed."""
+
+    def __init__(
+        self, spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], simulation: Simulation
+    ) -> None:
+        """`simulation` carries `flows` in their order. Raises UsageError as `controllers.rules.Routes`."""
+        self._topology = topology
+        self._routes = Routes(topology, spec.routing, sub_seed(spec.seed, "routing"))
+        self._simulation = simulation
+        self._payload_bytes = spec.stack.payload_bytes
+        self._usual: dict[FiveTuple, list[int]] = {}
+        pairs = [pair for flow in flows for pair in subflow_pairs(topology, flow)]
+        self._there = [FiveTuple(p.laddr, p.raddr, TCP, p.lport, p.rport) for p in pairs]
+        back = [FiveTuple(p.raddr, p.laddr, TCP, p.rport, p.lport) for p in pairs]
+        self._number = {
+            flow: (i, way) for way, row in enumerate((self._there, back)) for i, flow in enumerate(row)
+        }
+
+    def flows(self) -> Sequence[FlowCount]:
+        acked = self._simulation.subflows()["acked_pkts"]
+        return [
+            FlowCount(flow, int(acked[i]) * self._payload_bytes, self._path(self._simulation.path(i)))
+            for i, flow in enumerate(self._there)
+        ]
+
+    def ports(self) -> Sequence[PortCount]:
+        return port_counts(self._topology, self._simulation.ports())
+
+    def set_path(self, flow: FiveTuple, path: Sequence[str]) -> None:
+        nodes = _checked(self._topology, self._routes, flow, path)
+        subflow, way = self._number[flow]
+        self._usual.setdefault(flow, self._both(subflow)[way])
+        self._set(flow, ports_along(self._topology, nodes))
+
+    def clear_path(self, flow: FiveTuple) -> None:
+        if flow in self._usual:
+            self._set(flow, self._usual.pop(flow))
+
+    def _set(self, flow: FiveTuple, ports: list[int]) -> None:
+        subflow, way = self._number[flow]
+        both = self._both(subflow)
+        both[way] = ports
+        self._simulation.set_path(subflow, *both)
+
+    def _both(self, subflow: int) -> list[list[int]]:
+        return [self._simulation.path(subflow), self._simulation.back_path(subflow)]
+
+    def _path(self, ports: Sequence[int]) -> tuple[str, ...]:
+        links = [self._topology.links[port // 2] for port in ports]
+        ends = [link.ends[::-1] if port % 2 else link.ends for link, port in zip(links, ports, strict=True)]
+        assert all(left[1] == right[0] for left, right in pairwise(ends))
+        return _names(self._topology, (ends[0][0], *(there for _, there in ends)))
+
+
+def port_counts(topology: Topology, counters: SimulatedCounters) -> list[PortCount]:
+    """Every port's counters, under the names of its two ends."""
+    columns = (counters["tx_bytes"], counters["tx_packets"], counters["drops"])
+    rows = zip(port_names(topology), *(column.tolist() for column in columns), strict=True)
+    return [PortCount(node, peer, *counts) for (node, peer, _), *counts in rows]
+
+
+def numbers(flow: FiveTuple) -> FiveTupleNumbers:
+    """As the core takes it."""
+    src, dst = (int(ipaddress.IPv4Address(ip)) for ip in (flow.src, flow.dst))
+    return src, dst, flow.proto, flow.sport, flow.dport
+
+
+def _checked(topology: Topology, routes: Routes, flow: FiveTuple, path: Sequence[str]) -> tuple[int, ...]:
+    nodes = tuple(topology.index(name) for name in path)
+    routes.check(flow, nodes)
+    return nodes
+
+
+def _names(topology: Topology, nodes: Sequence[int]) -> tuple[str, ...]:
+    return tuple(topology.nodes[node].name for node in nodes)
