@@ -20,7 +20,8 @@ class Figure:
     `about` says in two or three sentences what it shows. A `cpu_bound` figure asks for more than the machine
     carries, to show what that does: its points are meant to be suspect. With `baselines` it has TCP beside
     MPTCP under several congestion controls, whatever `--cc` and `--subflows` choose among those.
-    The networks of one that is not `sized` are what it is about: no --k chooses them.
+    The networks of one that is not `sized` are what it is about: no --k chooses them. One that is not
+    `relative` says nothing in percent of a reference flow, so no such flow is run for it.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Figure:
     cpu_bound: bool = False
     baselines: bool = False
     sized: bool = True
+    relative: bool = True
 
 
 @dataclass(frozen=True)

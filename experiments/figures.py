@@ -36,6 +36,8 @@ _QUANTITIES = {
     "links_unused_pct": "links_unused_pct",
     "link_pct_mean": "link_pct_mean",
     "jain": "jain",
+    "window_top_pkts": "window_top_pkts",
+    "empty_way_ms": "empty_way_ms",
     SHARE_OF_BOTTLENECK: SHARE_OF_BOTTLENECK,
     SHARE_ON_CONGESTED: SHARE_ON_CONGESTED,
 }
@@ -98,6 +100,7 @@ def summarised(judged: Judged) -> PointSummary:
         ports=judged.point.ports,
         metrics=judged.point.metrics,
         ecn_pkts=spec.link.ecn_pkts,
+        without_loss=variant(dataclasses.replace(spec, link=dataclasses.replace(spec.link, loss=0.0))),
         shape=topos.shape(spec.topology.kind, spec.topology.params),
         read_table=lambda name: _table(judged, name),
     )

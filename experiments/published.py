@@ -80,6 +80,8 @@ class Published:
     on_cpu_bound: bool = False
     algorithm: str = ""
     shape: tuple[tuple[str, int], ...] = ()
+    engine: str = ""
+    """The one whose points it is about alone; empty: any."""
 
     @property
     def network(self) -> TopologySpec:

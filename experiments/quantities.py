@@ -6,189 +6,41 @@ switches or from a switch to a host, one of each direction: a host's own queue i
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
-from engines.result import PortRow, Status, Table
+from engines.result import PortRow
 from engines.shares import (
     SHARE_OF_BOTTLENECK,
     SHARE_ON_CONGESTED,
     bottleneck_shares_pct,
     congested_shares_pct,
 )
-from experiments.across import Pair, pairs
-from experiments.published import Published
+from experiments.across import alike
+from experiments.law_quantities import LAWS
+from experiments.measures import (
+    OfPoint,
+    Quantity,
+    across,
+    dip,
+    each,
+    each_lane,
+    over_tcp,
+    over_topology,
+    ratio,
+    slope,
+    table,
+)
 from experiments.summary import Judged
-from fabric.errors import StoreError
-from workloads import matrices
 
 BUSY_LINK_PCT = 50.0
 UNUSED_LINK_PCT = 5.0
 """Below this a link carries no flow, at most ACKs: those of one full flow take about 2.4 % of a link."""
 QUEUE_IN_USE_PKTS = 5.0
 """Mean length from which on a queue's variation says anything."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A quantity over `n` repetitions (seeds, or lanes of them): mean, and the standard deviation between
-    them (None for a single one).
-
-    `suspect`: at least one point behind it is.
-    """
-
-    value: float
-    spread: float | None
-    n: int
-    suspect: bool
-
-
-Measure = Callable[[Sequence[Judged], Published], Measured | None]
-OfPoint = Callable[[Judged], float | None]
-BySubflows = dict[int, Judged]
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A measurable thing: `unit` (empty for ratios), what it is, and how it is read off a figure's points;
-    `repeats` is what its repetitions are. Some compare points of two engines."""
-
-    unit: str
-    about: str
-    measure: Measure
-    repeats: str = "seed"
-    across_engines: bool = False
-
-
-def _workload(point: Judged) -> str:
-    return matrices.label(point.spec.workload.matrix, point.spec.workload.params)
-
-
-def _is_about(row: Published, point: Judged) -> bool:
-    return row.is_on(point.spec.topology) and _workload(point) == row.workload
-
-
-def _seeds(points: Sequence[Judged], row: Published) -> list[BySubflows]:
-    """The points of the statement's network and workload, one dictionary a seed."""
-    seeds: dict[int, BySubflows] = {}
-    for point in points:
-        if _is_about(row, point):
-            seeds.setdefault(point.spec.seed, {})[point.spec.transport.subflows] = point
-    return list(seeds.values())
-
-
-def _measured(values: Iterable[tuple[float | None, Iterable[Judged]]]) -> Measured | None:
-    """The mean of the values there are, each with the points behind it; None without any."""
-    known = [(value, list(behind)) for value, behind in values if value is not None]
-    if not known:
-        return None
-    numbers = [value for value, _ in known]
-    return Measured(
-        statistics.fmean(numbers),
-        statistics.stdev(numbers) if len(numbers) > 1 else None,
-        len(numbers),
-        any(point.status is Status.SUSPECT for _, behind in known for point in behind),
-    )
-
-
-def each(value_of: OfPoint) -> Measure:
-    """`value_of` each point of the statement's number of subflows."""
-
-    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        chosen = [seed[row.subflows] for seed in _seeds(points, row) if row.subflows in seed]
-        return _measured((value_of(point), [point]) for point in chosen)
-
-    return measure
-
-
-def each_lane(shares_of: Callable[[Judged], Sequence[float]]) -> Measure:
-    """Every value of `shares_of` each point of the statement's number of subflows: lanes are repetitions."""
-
-    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        chosen = [seed[row.subflows] for seed in _seeds(points, row) if row.subflows in seed]
-        return _measured((share, [point]) for point in chosen for share in shares_of(point))
-
-    return measure
-
-
-def over_tcp(value_of: OfPoint) -> Measure:
-    """`value_of` at the statement's number of subflows, divided by TCP's with the same seed."""
-
-    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        pairs = [(s[row.subflows], s[1]) for s in _seeds(points, row) if row.subflows in s and 1 in s]
-        return _measured((_ratio(value_of(one), value_of(tcp)), (one, tcp)) for one, tcp in pairs)
-
-    return measure
-
-
-def over_topology(kind: str, value_of: OfPoint) -> Measure:
-    """`value_of` on the statement's topology, divided by that on the usual `kind` of the same size and
-    seed."""
-
-    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        usual = dataclasses.replace(row, topology=kind, shape=())
-        others = {_key(p): p for p in points if _is_about(usual, p)}
-        chosen = [seed[row.subflows] for seed in _seeds(points, row) if row.subflows in seed]
-        pairs = [(point, others[_key(point)]) for point in chosen if _key(point) in others]
-        return _measured((_ratio(value_of(one), value_of(other)), (one, other)) for one, other in pairs)
-
-    return measure
-
-
-def across(value_of: Callable[[Pair], float | None]) -> Measure:
-    """`value_of` each point of the statement's number of subflows that two engines ran."""
-
-    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        about = [p for p in points if _is_about(row, p)]
-        chosen = [p for p in about if p.spec.transport.subflows == row.subflows]
-        return _measured((value_of(pair), (pair.emulated, pair.simulated)) for pair in pairs(chosen))
-
-    return measure
-
-
-def _key(point: Judged) -> tuple[object, ...]:
-    return point.spec.transport.subflows, point.spec.seed
-
-
-def slope(value_of: OfPoint) -> Measure:
-    """The least-squares slope of `value_of` against the number of subflows (TCP: 1), from 3 counts on."""
-
-    def of(seed: BySubflows) -> float | None:
-        known = [(count, value) for count, point in seed.items() if (value := value_of(point)) is not None]
-        if len(known) < 3:
-            return None
-        counts, values = zip(*known, strict=True)
-        return statistics.linear_regression(counts, values).slope
-
-    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        return _measured((of(seed), seed.values()) for seed in _seeds(points, row))
-
-    return measure
-
-
-def dip(value_of: OfPoint) -> Measure:
-    """`value_of` at the statement's number of subflows less the mean of one fewer and one more."""
-
-    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        n = row.subflows
-        trios = [[s[n], s[n - 1], s[n + 1]] for s in _seeds(points, row) if {n, n - 1, n + 1} <= set(s)]
-        return _measured((_below_neighbours([value_of(p) for p in trio]), trio) for trio in trios)
-
-    return measure
-
-
-def _below_neighbours(values: Sequence[float | None]) -> float | None:
-    here, before, after = values
-    return None if here is None or before is None or after is None else here - (before + after) / 2
-
-
-def _ratio(a: float | None, b: float | None) -> float | None:
-    return None if a is None or not b else a / b
 
 
 def _goodput(of: str) -> OfPoint:
@@ -226,17 +78,9 @@ def _worst_queue(point: Judged) -> float | None:
     return max((float(port.max_queue_pkts) for port in _of_switches(point)), default=None)
 
 
-def _table(point: Judged, name: str) -> Table | None:
-    """A sample table; None where it was not sampled or cannot be read, which the charts say too."""
-    try:
-        return point.point.sample(name) if name in point.point.sample_rows else None
-    except StoreError:
-        return None
-
-
 def _queued(point: Judged) -> tuple[np.ndarray, np.ndarray] | None:
     """Sampled instants in s, and packets at each instant in each switch queue (instants x queues)."""
-    lengths, instants = _table(point, "queues"), _table(point, "queue_times")
+    lengths, instants = table(point, "queues"), table(point, "queue_times")
     if lengths is None or instants is None or not len(instants):
         return None
     times = np.unique(instants["t_s"])
@@ -273,7 +117,7 @@ def _queue_growth(point: Judged) -> float | None:
     if sampled is None or len(sampled[0]) < 8:
         return None
     quarter = np.array_split(sampled[1].sum(axis=1), 4)
-    return _ratio(float(quarter[3].mean()), float(quarter[1].mean()))
+    return ratio(float(quarter[3].mean()), float(quarter[1].mean()))
 
 
 def _queue_variation_pct(point: Judged) -> float | None:
@@ -287,7 +131,7 @@ def _queue_variation_pct(point: Judged) -> float | None:
 
 
 def _longest_way_s(point: Judged) -> float | None:
-    pings = _table(point, "pings")
+    pings = table(point, "pings")
     if pings is None or not len(pings) or np.isnan(pings["out_ms"]).all():
         return None
     return float(np.nanmax(pings["out_ms"])) / 1000
@@ -343,10 +187,10 @@ QUANTITIES: dict[str, Quantity] = {
         "points of optimal",
         "the simulated mean less the emulated one",
         across(lambda pair: pair.mean_difference),
-        across_engines=True,
+        setting=alike,
     ),
     "across_spearman": Quantity(
-        "", "how alike flows rank", across(lambda pair: pair.rank_correlation), across_engines=True
+        "", "how alike flows rank", across(lambda pair: pair.rank_correlation), setting=alike
     ),
     "cpu_busy_pct": Quantity("% of CPU", "busy CPU time", each(lambda p: p.metric("cpu_busy_pct"))),
     "cpu_slope": Quantity(
@@ -361,6 +205,7 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "queue_growth": Quantity("x", "packets queued late in the run over early", each(_queue_growth)),
     "queue_variation_pct": Quantity("% of mean", "deviation of queue lengths", each(_queue_variation_pct)),
+    **LAWS,
     "one_way_s_max": Quantity("s", "the longest way out of a ping", each(_longest_way_s)),
     "rtt_variation_pct": Quantity("% of mean", "deviation of round-trip times", each(_rtt_variation_pct)),
 }

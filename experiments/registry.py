@@ -36,6 +36,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         subflow_idle.EXPERIMENT,
         cross_check.EXPERIMENT,
         validation.EXPERIMENT,
+        *validation.SINGLE,
     )
 }
 

@@ -110,11 +110,15 @@ def _plan(
     coupled_cc, _ = engine.coupled_cc()
     resolved = [(figure, resolve(given, figure.defaults, coupled_cc)) for figure in experiment.figures]
     parts = tuple(_part(figure, options, given, once) for figure, options in resolved)
-    jobs = [sweep.plan(part.specs, engine, part.rate_of, part.figure.cpu_bound) for part in parts]
+    jobs = [_jobs(part, engine) for part in parts]
     plan = Plan(sweep.merged(jobs), parts)
     if not plan.jobs:
         raise UsageError("; ".join(plan.left_out()))
     return plan
+
+
+def _jobs(part: Part, engine: Engine) -> list[Job]:
+    return sweep.plan(part.specs, engine, part.rate_of, part.figure.cpu_bound, part.figure.relative)
 
 
 def _part(

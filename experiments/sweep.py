@@ -85,8 +85,10 @@ def plan(
     engine: Engine,
     rate_of: Callable[[TopologySpec], RateChoice] = lambda _topology: UNTOLD,
     cpu_bound: bool = False,
+    relative: bool = True,
 ) -> list[Job]:
-    """The specs' references, then the specs, each once, with all sampling asked for and expected seconds.
+    """The specs' references where goodput is told relative to them, then the specs, each once, with all
+    sampling asked for and expected seconds.
 
     `rate_of` says how a topology's link rate was come by.
     """
@@ -99,7 +101,7 @@ def plan(
             expected_s[key] = engine.expected_s(spec)
         return Job(spec, expected_s[key], rate_of(topology), cpu_bound)
 
-    references = [job(reference_of(spec), spec.topology) for spec in specs]
+    references = [job(reference_of(spec), spec.topology) for spec in specs] if relative else []
     return merged([references, [job(spec, spec.topology) for spec in specs]])
 
 

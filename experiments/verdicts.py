@@ -11,11 +11,11 @@ from engines.algorithms import algorithm, title
 from engines.congestion import COUPLED_DEFAULT
 from engines.result import Status
 from engines.spec import RunSpec, TopologySpec, WorkloadSpec
-from experiments.across import alike
 from experiments.experiment import Figure
+from experiments.measures import Measured
 from experiments.progress import queue_label, workload_label
 from experiments.published import Published
-from experiments.quantities import QUANTITIES, Measured
+from experiments.quantities import QUANTITIES
 from experiments.rate import named
 from experiments.reference import is_reference
 from experiments.summary import Judged
@@ -43,14 +43,16 @@ class Verdict:
 
 
 def verdicts(figure: Figure, points: Sequence[Judged]) -> list[Verdict]:
-    """A verdict on every published statement of `figure`, from its own points.
+    """A verdict on every published statement of `figure`, from its own points; none on one about an engine
+    that was not run where another was.
 
     A statement is about one k and one workload. Where those were measured in several settings (other rates,
     longer runs), the one that can say most speaks: a verdict before a doubt, then more seeds, then more
     points, then longer ones.
     """
     usable = [p for p in points if p.status is not Status.FAILED and not is_reference(p.spec)]
-    return [_best(row, usable) for row in figure.published]
+    ran = {p.spec.engine for p in usable} or set(figure.defaults.engines)
+    return [_best(row, usable) for row in figure.published if not row.engine or row.engine in ran]
 
 
 def beside(points: Sequence[Judged], ours: Sequence[Judged]) -> list[Judged]:
@@ -110,12 +112,12 @@ def _is_about(row: Published, spec: RunSpec) -> bool:
     running = algorithm(spec.transport.cc, spec.transport.subflows, spec.routing)
     alone = spec.transport.subflows == row.subflows or not row.algorithm
     here = row.is_on(spec.topology) and row.workload == workload_label(spec)
-    return here and alone and row.is_of(running)
+    return here and alone and row.is_of(running) and row.engine in {"", spec.engine}
 
 
 def _compared(row: Published, spec: RunSpec) -> RunSpec:
-    """What is one setting to a statement: some are about points of two engines."""
-    return alike(spec) if QUANTITIES[row.quantity].across_engines else spec
+    """What is one setting to a statement: some are about points of two engines, or of many loss rates."""
+    return QUANTITIES[row.quantity].setting(spec)
 
 
 def _key(spec: RunSpec) -> str:

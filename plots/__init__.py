@@ -16,5 +16,6 @@ cwnd.py          congestion windows over time of the fastest, median and slowest
 lanes.py         what charts of lanes have in common: algorithms side by side, every lane a repetition
 share.py         share of a bottleneck that MPTCP has beside one TCP
 shift.py         where MPTCP sends when one of two bottlenecks is worse
+fill.py  saw.py  wait.py  loss_law.py  conserved.py  what arithmetic and theory say beside what was measured
 cpu.py           how busy the machine was, with what, second by second
 """

@@ -70,6 +70,8 @@ class PointSummary:
     ports: tuple[PortRow, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
     ecn_pkts: int = 0
+    without_loss: str = ""
+    """As `variant`, of the same without random loss: points of many loss rates have it in common."""
     shape: tuple[tuple[str, int], ...] = ()
     """What sets its topology apart from the usual one of that kind and size, as `topos.shape`."""
     read_table: Callable[[str], Table | None] = field(default=_no_table, compare=False)

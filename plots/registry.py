@@ -143,6 +143,39 @@ CHARTS: dict[str, Chart] = _charts(
         "more the algorithm moves traffic away from congestion; dashed is what theory expects of it.",
     ),
     Chart(
+        "fill",
+        "What a flow alone has of its link",
+        "Each square is one link rate, with the payload that arrived and what is missing of what arithmetic "
+        "gives. Dashed is that arithmetic: a frame of 1514 bytes after the other, 1448 of them payload.",
+    ),
+    Chart(
+        "saw",
+        "Reno's saw beside the textbook's",
+        "The coloured line is the congestion window, sampled; dashed is what the textbook makes of the path "
+        "alone, begun at the first halving. Where the two coincide the window grows and falls as it should, "
+        "for as long as it should.",
+    ),
+    Chart(
+        "wait",
+        "What pings wait beside what is queued",
+        "Each dot is a ping, with the packets that stood before it and how long its way took. Dashed is the "
+        "empty path and a packet time for each of those packets, the first of which may be partly sent.",
+    ),
+    Chart(
+        "loss_law",
+        "Goodput by the probability of loss",
+        "Each square is one loss rate, its flows the dots; both axes are logarithmic, so a square-root law "
+        "is a straight line. Dashed is that law, dotted a model with timeouts, which bends away from it "
+        "where windows are too small for a loss to be noticed otherwise.",
+    ),
+    Chart(
+        "conserved",
+        "Packets in, packets out",
+        "For each layer of switches the upper bar is the packets that came, the lower one those that were "
+        "sent on and those that full queues dropped. Both bars are equally long where no packet appeared and "
+        "none vanished.",
+    ),
+    Chart(
         "cross_check",
         "Emulated and simulated, flow by flow",
         "Each dot is a flow, with what it got between real Linux hosts and between simulated ones over "

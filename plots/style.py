@@ -21,6 +21,7 @@ from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import AbstractPathEffect, withStroke
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from engines import algorithms
 from engines.congestion import described
@@ -193,10 +194,18 @@ def network(setting: Setting | PointSummary) -> str:
 
 def _network(kind: str, k: int, shape: tuple[tuple[str, int], ...]) -> str:
     family = TOPOLOGIES[kind]
-    size = {} if kind in _BY_HOSTS else {family.size.name: k}
-    return " ".join(
-        [family.title[0].upper() + family.title[1:], ", ".join(told(kind, {**size, **dict(shape)}))]
-    ).strip()
+    title = family.title[0].upper() + family.title[1:]
+    if kind in _BY_HOSTS:
+        return ", ".join([title, *told(kind, dict(shape))])
+    return f"{title} {', '.join(told(kind, {family.size.name: k, **dict(shape)}))}"
+
+
+def log_axes(axes: Axes, shown: str = "{:g}") -> None:
+    """Both axes logarithmic, decades told as numbers; on the lower one as `shown`."""
+    for axis, words in ((axes.xaxis, shown), (axes.yaxis, "{:g}")):
+        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+        axis.set_major_formatter(FuncFormatter(lambda value, _, words=words: words.format(value)))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def queue_limit(queue_pkts: int) -> str:

@@ -129,7 +129,11 @@ TOPOLOGIES: dict[str, Family] = {
     star.KIND: Family("star", (Parameter("n", 2, star.MAX_N),), star.star, "star"),
     dumbbell.KIND: Family(
         "db",
-        (Parameter("n", 1, dumbbell.MAX_PAIRS), Parameter("lanes", 1, dumbbell.MAX_LANES, default=1)),
+        (
+            Parameter("n", 1, dumbbell.MAX_PAIRS),
+            Parameter("lanes", 1, dumbbell.MAX_LANES, default=1),
+            Parameter("access", 1, dumbbell.MAX_ACCESS, default=1, words="hosts' links {value}x"),
+        ),
         dumbbell.dumbbell,
         "dumbbell",
     ),

@@ -281,13 +281,13 @@ class Builder:
         self._links.append(Link(a, b, speed))
         return len(self._links) - 1
 
-    def attach(self, host: int, switch: int, ip: str) -> None:
-        """Give `host` its next NIC, cabled to `switch`."""
+    def attach(self, host: int, switch: int, ip: str, speed: int = 1) -> None:
+        """Give `host` its next NIC, cabled to `switch` by a link of that speed."""
         number = self._nic_counts.get(host, 0)
         self._nic_counts[host] = number + 1
         name = f"{self._nodes[host].name}-eth{number}"
         mac = local_mac(len(self._nics))
-        self._nics.append(Nic(host, switch, self.link(host, switch), ip, mac, name))
+        self._nics.append(Nic(host, switch, self.link(host, switch, speed), ip, mac, name))
 
     def build(self) -> Topology:
         parts = tuple(self._nodes), tuple(self._links), tuple(self._nics)

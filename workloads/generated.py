@@ -17,6 +17,7 @@ from workloads.permutation import permuted
 MOST_FLOWS = 400_000
 MOST_DSCP = 63
 FULL_FRAME_BITS = 1514 * 8
+MOST_KB = 10**9
 PAIRS = ("random", "fixed")
 
 
@@ -75,6 +76,15 @@ def poisson(
         src = rng.choice(hosts)
         flows.append(Flow(src, receiver(src), of_size.draw(rng), start_s))
     return tuple(flows)
+
+
+def transfers(hosts: Sequence[str], seed: int, traffic: Traffic, *, kb: int = 1000) -> tuple[Flow, ...]:
+    """A random permutation: every host sends `kb` thousand bytes, all at once, and is done. `traffic` is not
+    used. In the order of `hosts`. Raises UsageError for a size below 1, or an odd number of hosts."""
+    del traffic
+    _within("transfers", "kb", kb, 1, MOST_KB)
+    receiver = permuted("transfers", hosts, random.Random(seed))
+    return tuple(Flow(host, receiver[host], 1000 * kb) for host in hosts)
 
 
 def closed_loop(

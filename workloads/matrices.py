@@ -225,6 +225,9 @@ MATRICES: dict[str, Matrix] = {
         "sized flows arrive at random (Poisson) and offer `load` percent of the hosts' links",
         generated=True,
     ),
+    "transfers": Matrix(
+        generated.transfers, "random permutation of transfers of `kb` thousand bytes", generated=True
+    ),
     "closed_loop": Matrix(
         generated.closed_loop, "every host starts its next sized flow when the last is done", generated=True
     ),

@@ -12,8 +12,9 @@ from engines.result import NO_VALUE, PortRow, RunResult, Status, Table
 from engines.spec import RunSpec, TopologySpec
 from experiments import summary
 from experiments.experiment import Figure
+from experiments.measures import Measured
 from experiments.published import Published, Relation, Source
-from experiments.quantities import QUANTITIES, Measured
+from experiments.quantities import QUANTITIES
 from experiments.registry import EXPERIMENTS
 from experiments.store import Store, load
 from experiments.summary import Judged

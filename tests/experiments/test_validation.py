@@ -1,0 +1,120 @@
+"""The validation experiment, run: what it says of the simulator, in virtual time."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from engines.engine import Silent
+from engines.registry import SIMULATOR
+from engines.simulation.engine import SimulatorEngine
+from engines.spec import RunSpec
+from experiments import summary
+from experiments.cli import main
+from experiments.experiment import Figure
+from experiments.options import Given, resolve
+from experiments.rate import FIXED
+from experiments.registry import find
+from experiments.session import make_plan
+from experiments.store import Store, load
+from experiments.validation import EXPERIMENT, FIGURES, LOSSES_PCT, RATES_MBPS
+from experiments.verdicts import AGREES, DIFFERS, verdicts
+from plots import saving
+from tests.experiments.store_lab import put
+
+
+def refabric(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def words_on(figure: str, results: Path, *options: str) -> dict[str, str]:
+    """The verdicts' words by quantity."""
+    done = refabric("run", f"validation-{figure}", "--results", str(results), "--json", *options)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    return {event["quantity"]: event["verdict"] for event in events if event["event"] == "verdict"}
+
+
+@pytest.fixture(autouse=True)
+def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+
+
+@pytest.mark.parametrize(
+    ("figure", "quantities"),
+    [
+        ("fill", {"shortfall_bytes", "fill_pct"}),
+        ("saw", {"window_top_pkts", "saw_rounds", "saw_mean_pct"}),
+        ("wait", {"wait_pkts", "empty_way_ms", "waits_exact_pct"}),
+        ("conserved", {"unaccounted_pkts", "undelivered_bytes"}),
+    ],
+)
+def test_arithmetic_and_theory_agree(figure: str, quantities: set[str], tmp_path: Path) -> None:
+    rate = ("--rate", "100") if figure == "fill" else ()
+    assert words_on(figure, tmp_path, *rate) == dict.fromkeys(quantities, AGREES)
+    charts = [path.name for path in (tmp_path / "validation" / "charts").rglob("*.svg")]
+    assert len(charts) == 1 and (tmp_path / "validation" / f"report-validation-{figure}.html").is_file()
+
+
+def test_the_square_root_law(tmp_path: Path) -> None:
+    found = words_on("loss", tmp_path, "--seconds", "60")
+    assert found == dict.fromkeys(("mathis_slope", "mathis_constant", "over_padhye"), AGREES)
+    (chart,) = (tmp_path / "validation" / "charts").rglob("*.svg")
+    assert "Mathis et al." in chart.read_text() and "Padhye et al." in chart.read_text()
+
+
+def test_points_are_decades_up_to_what_is_asked_for() -> None:
+    fill, loss = (next(f for f in FIGURES if f.name == f"validation-{name}") for name in ("fill", "loss"))
+    assert [spec.link.rate_mbps for spec in specs_of(fill)] == list(RATES_MBPS)
+    assert [spec.link.rate_mbps for spec in specs_of(fill, rate="50")] == [1.0, 10.0, 50.0]
+    assert [100 * spec.link.loss for spec in specs_of(loss)] == pytest.approx(LOSSES_PCT)
+    assert [100 * spec.link.loss for spec in specs_of(loss, loss=1.0)] == pytest.approx(LOSSES_PCT[:5])
+
+
+def specs_of(figure: Figure, **given: object) -> list[RunSpec]:
+    options = resolve(Given(**given), figure.defaults)  # type: ignore[arg-type]
+    return figure.points(options, lambda _network: options.rate_mbps or 0.0)
+
+
+def test_real_hosts_are_asked_for_no_more_than_they_carry() -> None:
+    fill = next(f for f in FIGURES if f.name == "validation-fill")
+    assert max(spec.link.rate_mbps for spec in specs_of(fill, engine="mininet")) == 100.0
+
+
+def test_no_reference_is_run_for_what_is_not_relative() -> None:
+    plan = make_plan(find("validation-saw"), Given(), SimulatorEngine())
+    assert [job.spec.workload.matrix for job in plan.jobs] == ["against_tcp"]
+    assert plan.parts[0].rate_of(plan.parts[0].topologies[0]).how == FIXED
+
+
+def test_a_byte_too_few_is_found(tmp_path: Path) -> None:
+    """The statement judges what it says it does: one byte, at one rate."""
+    figure = next(f for f in FIGURES if f.name == "validation-fill")
+    store = Store.open(tmp_path, EXPERIMENT.folder)
+    for spec in specs_of(figure, rate="10"):
+        result = SimulatorEngine().run(spec, Silent(), tmp_path)
+        if spec.link.rate_mbps == 10.0:
+            flow = dataclasses.replace(result.flows[0], bytes_received=result.flows[0].bytes_received - 1)
+            result = dataclasses.replace(result, flows=(flow,))
+        put(store, spec, result)
+    points = summary.judge(load(store.directory))
+    (verdict,) = (v for v in verdicts(figure, points) if v.published.quantity == "shortfall_bytes")
+    assert verdict.word == DIFFERS and verdict.measured is not None
+    assert verdict.measured.value == pytest.approx(1.0, abs=1e-6)
+
+
+def test_statements_on_real_hosts_wait_for_real_hosts(tmp_path: Path) -> None:
+    """They have rows of their own, with tolerances of their own, once real hosts ran."""
+    figure = next(f for f in FIGURES if f.name == "validation-saw")
+    assert {v.published.engine for v in verdicts(figure, [])} == {SIMULATOR}
+    store = Store.open(tmp_path, EXPERIMENT.folder)
+    (spec,) = specs_of(figure)
+    result = SimulatorEngine().run(spec, Silent(), tmp_path)
+    put(store, dataclasses.replace(spec, engine="mininet"), result)
+    points = summary.judge(load(store.directory))
+    found = verdicts(figure, points)
+    assert {v.published.engine for v in found} == {"mininet"}
+    assert all("(real hosts)" in v.published.words for v in found)
