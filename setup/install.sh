@@ -4,8 +4,9 @@
 # of the last two all but that works. Does nothing, in well under two seconds, when all is there.
 # Open vSwitch's own service is neither started nor enabled here: runs start their own (docs/ovs.md).
 #
-#   setup/install.sh [--quiet] [--simulator]    needs root only where a Debian package is missing;
-#                                               --simulator: only what simulated hosts need
+#   setup/install.sh [--quiet] [--simulator] [--pox]    needs root only where a Debian package is missing;
+#                                                       --simulator: only what simulated hosts need
+#                                                       --pox: POX too, which no package has, into .pox
 #
 # Exit codes: 0 ready, 2 wrong arguments, 3 this machine cannot be made ready (the last line says why).
 set -euo pipefail
@@ -20,8 +21,11 @@ ovs_packages=(openvswitch-switch)   # no --dataplane ovs without
 policy=/usr/sbin/policy-rc.d
 bpf=$root/engines/emulation/congestion
 code=("$root"/{topos,controllers,controllers/openflow,workloads,fabric,engines,engines/simulation,engines/emulation,engines/emulation/congestion,experiments,plots,setup})
+pox_source=https://github.com/noxrepo/pox
+pox_commit=20d291825de5e1038e4500382e842e4f95b5731a   # branch halosaur
 quiet=no
 simulator=no
+pox=no
 log=
 
 trap 'rm -f -- "$log"; policy_back' EXIT
@@ -220,11 +224,30 @@ not_at_boot() {
     done
 }
 
+fetch_pox() {
+    rm -rf "$root/.pox" && git init --quiet "$root/.pox" &&
+        timeout 120 git -C "$root/.pox" fetch --quiet --depth 1 "$pox_source" "$pox_commit" &&
+        git -C "$root/.pox" -c advice.detachedHead=false checkout --quiet FETCH_HEAD
+}
+
+install_pox() {
+    [ ! -d "$root/.pox/.git" ] || [ "$(git -C "$root/.pox" rev-parse HEAD)" != "$pox_commit" ] || return 0
+    command -v git >/dev/null || unfit "POX is fetched with git, which is missing: sudo apt-get install git"
+    log=$(mktemp)
+    printf 'setup: fetching POX\n' >&2
+    if ! GIT_TERMINAL_PROMPT=0 fetch_pox >"$log" 2>&1 </dev/null; then
+        tail -n 5 "$log" >&2
+        rm -rf "$root/.pox"
+        unfit "POX could not be fetched from $pox_source (above): set POX_DIR to a checkout of its branch halosaur"
+    fi
+    rm -f -- "$log"
+}
+
 give_back() {
     # Under sudo the tree stays its owner's.
     [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ] || return 0
     local path
-    for path in "$venv" "$root/build" "$bpf/objects" "${code[@]/%//__pycache__}"; do
+    for path in "$venv" "$root/build" "$root/.pox" "$bpf/objects" "${code[@]/%//__pycache__}"; do
         [ ! -e "$path" ] || chown -R --no-dereference "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$path"
     done
 }
@@ -237,7 +260,8 @@ main() {
         case "$argument" in
             --quiet) quiet=yes ;;
             --simulator) simulator=yes; packages=(python3 python3-venv python3-dev g++ cmake) ;;
-            *) printf 'usage: setup/install.sh [--quiet] [--simulator]\n' >&2; exit 2 ;;
+            --pox) pox=yes ;;
+            *) printf 'usage: setup/install.sh [--quiet] [--simulator] [--pox]\n' >&2; exit 2 ;;
         esac
     done
     exec 9<"$root/setup"
@@ -248,6 +272,7 @@ main() {
     install_environment
     install_core
     [ "$simulator" = yes ] || { install_bpf; install_ovs; }
+    [ "$pox" = no ] || install_pox
     [ "$before" = "$(made_at)" ] || give_back
     say "refabric is ready: .venv/bin/refabric"
 }

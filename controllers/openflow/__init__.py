@@ -5,9 +5,12 @@
     messages.py    what a controller tells switches, whatever the version of OpenFlow
     program.py     the controller: from what switches report to what they are told; no sockets, no clock
     of13.py        messages as OpenFlow 1.3 and 1.5 (os-ken's encoder), and what switches say
+    of10.py        messages as OpenFlow 1.0
     channel.py     one switch's connection
     osken_app.py   the process:  python -m controllers.openflow.osken_app CONFIG.json
     control.py     its control socket: flows, port counters, the path of one flow; and the client of it
+    riplpox.py     the same controller as a component of POX, with RipL-POX's command line
+    pox_app.py     that as a process:  POX_DIR=DIR python -m controllers.openflow.pox_app CONFIG.json
 
 **Contract with whoever starts the switches.** A bridge's datapath id and ports are numbered by
 `topos/ports.py`. Bridges have fail mode `secure` (a standalone bridge floods, and these networks have loops),

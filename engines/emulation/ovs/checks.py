@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
+from controllers.openflow.riplpox import pox_dir
 from controllers.rules import POLICIES
 from engines.emulation.ovs import daemons, shaping
-from engines.emulation.ovs.dataplane import CONTROLLERS
 from engines.openflow import check_openflow
 from engines.spec import RunSpec
 from fabric.errors import HostUnfitError, UsageError
@@ -29,8 +31,6 @@ def check(spec: RunSpec, topology: Topology) -> None:
         if value:
             raise UsageError(f"{what} is not to be had of the kernel's queues under Open vSwitch: {instead}")
     check_openflow(spec.openflow)
-    if spec.openflow.controller not in CONTROLLERS:
-        raise UsageError(f"--controller {spec.openflow.controller} is not here: choose --controller osken")
     longest = max((f"{topology.nodes[s].name}-eth{len(topology.links)}" for s in topology.switches), key=len)
     if len(longest) > _LONGEST_NAME:
         raise UsageError(f"topology {topology.kind} is too large for Open vSwitch's port names: {instead}")
@@ -39,6 +39,8 @@ def check(spec: RunSpec, topology: Topology) -> None:
 def check_machine(spec: RunSpec) -> None:
     """Raises HostUnfitError, as root, where Open vSwitch is missing, or netem where a delay is asked."""
     daemons.check_installed()
+    if spec.openflow.controller == "pox":
+        pox_dir(os.environ)
     if spec.link.delay_us and not shaping.has_netem():
         raise HostUnfitError(
             f"links of {spec.link.delay_us:g} us delay need netem, which this kernel does not have "

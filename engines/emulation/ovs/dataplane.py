@@ -34,6 +34,7 @@ from topos.topology import Topology
 TARGET = "tcp:127.0.0.1:6653"
 CONTROLLERS: Mapping[str, Sequence[str]] = {
     "osken": (sys.executable, "-m", "controllers.openflow.osken_app"),
+    "pox": (sys.executable, "-m", "controllers.openflow.pox_app"),
 }
 READY_S, READY_S_A_SWITCH = 20.0, 0.5
 PRIORITY = 10

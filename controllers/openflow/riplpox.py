@@ -1,0 +1,203 @@
+"""RipL-POX for today's POX: our controller as one of POX's components, with RipL-POX's command line.
+
+    POX_DIR=/path/to/pox python -m controllers.openflow.riplpox --topo=ft,4 --routing=hashed --mode=reactive
+
+starts POX with this component, its OpenFlow listener, and what of POX's own components is named behind it
+(`... log.level --DEBUG`). In a POX that is started otherwise, with the repository in PYTHONPATH:
+`./pox.py controllers.openflow.riplpox --topo=ft,4`. POX listens on port 6633; `openflow.of_01 --port=6653`
+behind it makes that another.
+
+RipL-POX learns a host's switch anew from every packet that comes in, wherever that is, so that packets on
+their way teach it nonsense; here the topology says where hosts are. And it hashes with the machine's own byte
+order, here the hash is the fabric's (controllers/hashing.py).
+
+OpenFlow 1.0 has no groups: in mode `proactive` all flows between two hosts share a path, as in RipL-POX.
+A run's own controller (`--controller pox`) is `pox_app.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import topos
+from controllers.openflow.config import ControllerConfig, mode_of
+from controllers.openflow.messages import Message
+from controllers.openflow.of10 import LAST_PORT, encode
+from controllers.openflow.program import Controller
+from controllers.rules import Match
+from fabric.errors import HostUnfitError, UsageError
+from topos.ports import SwitchPorts
+
+ROUTINGS = {"hashed": "hashed", "random": "random", "st": "spanning-tree"}
+"""RipL-POX's names for the routing policies."""
+USUAL = Path(__file__).parents[2] / ".pox"
+"""Where `setup/install.sh --pox` puts it."""
+PORT_DOWN, LINK_DOWN = 1, 1
+"""OFPPC_PORT_DOWN of a port's config, OFPPS_LINK_DOWN of its state."""
+
+
+class Connection(Protocol):
+    """What of POX's connection to a switch this needs."""
+
+    dpid: int
+    features: Any
+
+    def send(self, data: bytes) -> None: ...
+    def disconnect(self, msg: str = ...) -> None: ...
+
+
+class RiplPox:
+    """Handles the events of POX's `core.openflow`, which finds the handlers by their names."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        on_programmed: Callable[[], None],
+        on_fault: Callable[[str], None],
+    ) -> None:
+        """`on_fault` is told of a switch that cannot be used and of a message refused. Raises UsageError for
+        a topology, routing or mode that there is not."""
+        topology = config.build()
+        self._on_fault = on_fault
+        self._ports = SwitchPorts(topology)
+        self._names = [node.name for node in topology.nodes]
+        self._connections: dict[int, Connection] = {}
+        self.controller = Controller(
+            topology,
+            config.routing,
+            config.seed,
+            config.mode,
+            self._tell,
+            groups=False,
+            on_programmed=on_programmed,
+        )
+
+    def _handle_ConnectionUp(self, event: Any) -> None:
+        connection: Connection = event.connection
+        number = int(connection.dpid)
+        told = {port.port_no for port in connection.features.ports if port.port_no < LAST_PORT}
+        try:
+            switch = self._ports.switch(number)
+        except UsageError as error:
+            return self._refuse(connection, str(error))
+        wanted = set(range(1, len(self._ports.links[switch]) + 1))
+        if told != wanted:
+            return self._refuse(
+                connection, f"{self._names[switch]} has ports {sorted(told)}, not {sorted(wanted)}"
+            )
+        if self.controller.knows(number):
+            return self._refuse(connection, f"a second switch has the datapath id of {self._names[switch]}")
+        self._connections[number] = connection
+        self.controller.switch_connected(number)
+        for port in connection.features.ports:
+            self._port(number, port)
+        return None
+
+    def _handle_ConnectionDown(self, event: Any) -> None:
+        if self._knows(event):
+            del self._connections[event.connection.dpid]
+            self.controller.switch_gone(event.connection.dpid)
+
+    def _handle_PacketIn(self, event: Any) -> None:
+        if self._knows(event):
+            self.controller.packet_in(event.connection.dpid, event.port, bytes(event.data))
+
+    def _handle_BarrierIn(self, event: Any) -> None:
+        if self._knows(event):
+            self.controller.barrier_reply(event.connection.dpid, event.xid)
+
+    def _handle_FlowRemoved(self, event: Any) -> None:
+        """Of a flow's own rule: of others it was not asked for."""
+        gone = event.ofp.match
+        match = Match(str(gone.nw_dst), 32, str(gone.nw_src), gone.nw_proto, gone.tp_src, gone.tp_dst)
+        self.controller.flow_removed(match, event.ofp.priority)
+
+    def _handle_PortStatus(self, event: Any) -> None:
+        if self._knows(event):
+            self._port(event.connection.dpid, event.ofp.desc, there=not event.deleted)
+
+    def _handle_ErrorIn(self, event: Any) -> None:
+        self._on_fault(f"switch {event.connection.dpid:#x} refused a message: {event.asString()}")
+
+    def _knows(self, event: Any) -> bool:
+        connection: Connection = event.connection
+        return self._connections.get(connection.dpid) is connection
+
+    def _port(self, dpid: int, port: Any, *, there: bool = True) -> None:
+        if port.port_no < LAST_PORT:
+            up = there and not port.config & PORT_DOWN and not port.state & LINK_DOWN
+            self.controller.port_changed(dpid, port.port_no, up)
+
+    def _refuse(self, connection: Connection, why: str) -> None:
+        self._on_fault(why)
+        connection.disconnect(why)
+
+    def _tell(self, dpid: int, message: Message) -> None:
+        self._connections[dpid].send(encode(message))
+
+
+def ripl_config(topo: str, routing: str, mode: str, seed: str) -> ControllerConfig:
+    """What RipL-POX's options ask for. Raises UsageError for what there is not."""
+    if routing not in ROUTINGS:
+        raise UsageError(f"unknown routing '{routing}': choose one of {', '.join(ROUTINGS)}")
+    if not seed.isdecimal():
+        raise UsageError(f"the seed is a number from 0, not '{seed}'")
+    kind, params = topos.parse(topo)
+    return ControllerConfig(kind, params, ROUTINGS[routing], int(seed), mode_of(mode))
+
+
+def listen_to(core: Any, component: RiplPox) -> None:
+    """Registers with POX's core, as soon as that has its OpenFlow part."""
+    core.register("riplpox", component)
+    core.call_when_ready(lambda: core.openflow.addListeners(component), ["openflow"])
+
+
+def launch(topo: str, routing: str = "hashed", mode: str = "reactive", seed: str = "0") -> bool | None:
+    """What POX calls with the command line's options. False, after one line that says why, ends POX."""
+    from pox.core import core  # noqa: PLC0415 -- there only inside POX
+
+    log = core.getLogger("riplpox")
+    try:
+        component = RiplPox(
+            ripl_config(topo, routing, mode, seed), lambda: log.info("all switches are programmed"), log.error
+        )
+    except UsageError as error:
+        log.error("%s", error)
+        return False
+    listen_to(core, component)
+    return None
+
+
+def pox_dir(environment: Mapping[str, str], usual: Path = USUAL) -> Path:
+    """Where POX_DIR says POX is, else where setup puts it. Raises HostUnfitError where there is none."""
+    home = Path(environment.get("POX_DIR") or usual)
+    if not (home / "pox" / "boot.py").is_file():
+        raise HostUnfitError(
+            f"POX is needed, and {home} holds none: run setup/install.sh --pox, or set POX_DIR to a checkout"
+        )
+    return home
+
+
+def boot_pox(arguments: list[str]) -> None:
+    """Runs POX with this command line, until it ends. Raises HostUnfitError where there is none."""
+    sys.path.insert(0, str(pox_dir(os.environ)))
+    from pox.boot import boot  # noqa: PLC0415 -- only now it can be found
+
+    boot(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        boot_pox(["controllers.openflow.riplpox", *arguments])
+    except HostUnfitError as error:
+        print(f"riplpox: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
