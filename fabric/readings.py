@@ -97,7 +97,9 @@ class DatagramReadings(TypedDict):
 
 
 class SubflowReadings(TypedDict):
-    """Of each simulated subflow, connection by connection, at its sender."""
+    """Of each simulated subflow, connection by connection, at its sender. Payload in its socket that was not
+    sent yet; how long it has had anything unsent or unacknowledged, and how long of that the receiver's
+    window was in the way."""
 
     window_pkts: npt.NDArray[np.float64]
     srtt_ps: npt.NDArray[np.int64]
@@ -106,3 +108,6 @@ class SubflowReadings(TypedDict):
     timeouts: npt.NDArray[np.uint32]
     acked_pkts: npt.NDArray[np.uint32]
     unacked_pkts: npt.NDArray[np.uint32]
+    notsent_bytes: npt.NDArray[np.uint64]
+    busy_ps: npt.NDArray[np.int64]
+    rwnd_limited_ps: npt.NDArray[np.int64]

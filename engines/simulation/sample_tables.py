@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.flows import PlannedFlow
-from engines.result import NO_VALUE, SAMPLE_COLUMNS, Table
+from engines.result import SAMPLE_COLUMNS, Table
 from engines.simulation.readings import Recording
 from engines.simulation.stack import PS_PER_MS, PS_PER_S
 from engines.spec import RunSpec
@@ -107,7 +107,6 @@ def _sockets(spec: RunSpec, recording: Recording, flow: Ints, subflow: Ints) -> 
     def column(name: str) -> npt.NDArray[np.generic]:
         return np.concatenate([look[name] for _, look in looks])  # type: ignore[literal-required]
 
-    rows = len(looks) * len(flow)
     acked = column("acked_pkts").astype(np.int64)
     payload = _payload_bytes(spec, flow)
     return Table(
@@ -121,10 +120,9 @@ def _sockets(spec: RunSpec, recording: Recording, flow: Ints, subflow: Ints) -> 
             "retransmits": column("retransmits").astype(np.int64),
             "bytes_acked": acked * np.tile(payload, len(looks)),
             "unacked_pkts": column("unacked_pkts").astype(np.int64),
-            # Data is bound to a subflow when it is sent, but by `burst`, of which it is not read.
-            "notsent_bytes": np.zeros(rows, np.int64),
-            "busy_ms": np.full(rows, NO_VALUE),
-            "rwnd_limited_ms": np.full(rows, NO_VALUE),
+            "notsent_bytes": column("notsent_bytes").astype(np.int64),
+            "busy_ms": np.round(column("busy_ps").astype(np.int64) / PS_PER_MS, 6),
+            "rwnd_limited_ms": np.round(column("rwnd_limited_ps").astype(np.int64) / PS_PER_MS, 6),
         }
     )
 

@@ -61,8 +61,19 @@ def summarise(
             "marked": int((closed.ports["marks"] - opened.ports["marks"]).sum()),
             "retransmits": sum(row.retransmits for row in rows),
             "timeouts": int(timeouts),
+            **_idle_pct(flows, recording),
         },
     )
+
+
+def _idle_pct(flows: Sequence[PlannedFlow], recording: Recording) -> dict[str, float]:
+    """`subflow_idle_pct` of RunResult, of flows without end; nothing where there are none."""
+    opened, closed = recording.opened, recording.closed
+    endless = np.repeat([flow.size_bytes == 0 for flow in flows], [flow.subflows for flow in flows])
+    if not endless.any():
+        return {}
+    busy = (closed.subflows["busy_ps"] - opened.subflows["busy_ps"])[endless]
+    return {"subflow_idle_pct": float(100 * (1 - np.mean(busy / (closed.t_ps - opened.t_ps))))}
 
 
 def _flow_rows(

@@ -25,7 +25,10 @@ void Simulation::hand_out(std::uint32_t number, Time now) {
   for (std::uint32_t i = 0; i < connection.count; ++i) views_[i] = view(connection.first + i);
   if (is_early(connection)) {
     bind(connection);
-    for (std::uint32_t i = 0; i < connection.count; ++i) send_all(connection.first + i, now);
+    for (std::uint32_t i = 0; i < connection.count; ++i) {
+      if (!subflows_[connection.first + i].sender.busy) keep_time(connection.first + i, now);
+      send_all(connection.first + i, now);
+    }
     return;
   }
   for (;;) {

@@ -53,6 +53,7 @@ void Simulation::connected(std::uint32_t number, Time sent, Time now) {
   sender.retransmission.at = kNever;
   sample_rtt(number, now - sent);
   hand_out(subflows_[number].connection, now);
+  keep_time(number, now);
   if (number != connection.first) return;
   for (std::uint32_t i = 1; i < connection.count; ++i) connect(connection.first + i, now);
 }

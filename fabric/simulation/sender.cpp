@@ -51,6 +51,7 @@ bool Simulation::send_one(std::uint32_t number, Time now) {
   if (sender.limited_by_window) return false;
   if (!again && !may_send_new(number, connection)) {
     connection.blocked = true;
+    if (board.outstanding() == 0 || options_.receive_buffer_pkts != 0) keep_time(number, now);
     return false;
   }
   const PortId nic = subflow.forward.ports[0];
@@ -103,6 +104,7 @@ void Simulation::transmit(std::uint32_t number, Seq seq, Seq dsn, bool again, Ti
   packet.dscp = connection.dscp & kDscpBits;
   packet.take(network_.router().per_packet() ? network_.router().path(subflow.source, subflow.destination, 0) : subflow.forward);
   if (subflow.sender.retransmission.at == kNever) restart_timer(number, now);
+  if (!subflow.sender.busy) keep_time(number, now);
   network_.inject(id, now, *this);
 }
 
@@ -175,6 +177,7 @@ void Simulation::acknowledged(std::uint32_t number, const Segment& ack, Time now
   // Who has just been acknowledged is the only one with room, unless all waited for the connection.
   if (connection.count > 1 && (is_early(connection) || (moved && connection.blocked))) hand_out(subflow.connection, now);
   send_all(number, now);
+  if (sender.board.outstanding() == 0 || options_.receive_buffer_pkts != 0) keep_time(number, now);
 }
 
 // RFC 6298, with a sample an acknowledgement (RFC 7323). Linux adds the least to the smoothed round-trip time

@@ -18,6 +18,7 @@ Simulation::Simulation(NetworkConfig network, TransportOptions options, const st
   connections_.reserve(flows.size());
   subflows_.reserve(count);
   paths_.resize(count);
+  clocks_.resize(count);
   for (const FlowConfig& flow : flows) add(flow);
   for (const DatagramConfig& wanted : datagrams) add(wanted);
   plan_starts();
@@ -113,6 +114,7 @@ void Simulation::set_path_ranks(std::uint32_t number, std::uint32_t there, std::
 void Simulation::run_until(Time limit) {
   network_.run_until(limit, *this);
   network_.settle(limit);
+  now_ = limit;
 }
 
 void Simulation::start_due(Time now) {
@@ -130,6 +132,7 @@ void Simulation::start(std::uint32_t number, Time now) {
   if (options_.handshake) return connect(connection.first, now);
   for (std::uint32_t i = 0; i < connection.count; ++i) subflows_[connection.first + i].sender.established = true;
   hand_out(number, now);
+  for (std::uint32_t i = 0; i < connection.count; ++i) keep_time(connection.first + i, now);
 }
 
 // The sender knows that all has arrived. What is left of the connection is what readings tell.
@@ -144,6 +147,7 @@ void Simulation::close(std::uint32_t number, Time now) {
     subflow.sender.board.close();
     subflow.sender.bound = {};
     subflow.receiver.arrivals.release();
+    keep_time(connection.first + i, now);
   }
   if (connection.then != kNone) ring(Alarm::follow, connection.then, now + connections_[connection.then].start);
 }

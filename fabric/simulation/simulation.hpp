@@ -32,6 +32,10 @@ class Simulation {
   [[nodiscard]] Network& network() { return network_; }
   [[nodiscard]] const Table<Connection>& connections() const { return connections_; }
   [[nodiscard]] const Table<Subflow>& subflows() const { return subflows_; }
+  // Up to the instant last asked for.
+  [[nodiscard]] Time busy(std::uint32_t subflow) const;
+  [[nodiscard]] Time rwnd_limited(std::uint32_t subflow) const;
+  [[nodiscard]] std::uint64_t unsent_bytes(std::uint32_t subflow) const;
   [[nodiscard]] const PathState& path(std::uint32_t subflow) const { return paths_[subflow]; }
   [[nodiscard]] const std::vector<DatagramSource>& datagrams() const { return datagrams_; }
   [[nodiscard]] const TransportOptions& options() const { return options_; }
@@ -83,6 +87,11 @@ class Simulation {
   void heed_marks(std::uint32_t subflow, const Segment& ack, std::uint32_t fresh);
   void reduce(std::uint32_t subflow);
 
+  // What tcp_info would tell of it (socket_clock.cpp).
+  void keep_time(std::uint32_t subflow, Time now);
+  [[nodiscard]] bool has_work(const Connection& connection, const Sender& sender) const;
+  [[nodiscard]] bool waits_for_receiver(std::uint32_t subflow) const;
+
   // What it does about losses (recovery.cpp).
   void by_sack(std::uint32_t subflow, const Segment& ack, std::uint32_t fresh, Time now);
   void without_sack(std::uint32_t subflow, const Segment& ack, std::uint32_t fresh, Time now);
@@ -128,6 +137,8 @@ class Simulation {
   std::size_t started_ = 0;              // of those
   Table<Subflow> subflows_;
   Table<PathState> paths_;  // of each subflow
+  Table<SocketClock> clocks_;
+  Time now_ = 0;  // everything up to it has happened
   std::vector<DatagramSource> datagrams_;
   std::vector<SubflowView> views_;  // of the connection whose data is handed out
   std::vector<Waiting> waiting_;  // at each port

@@ -163,6 +163,9 @@ nb::dict subflow_readings(const Simulation& self) {
   std::vector<std::uint32_t> timeouts;
   std::vector<std::uint32_t> acked;
   std::vector<std::uint32_t> unacked;
+  std::vector<std::uint64_t> unsent;
+  std::vector<Time> busy;
+  std::vector<Time> rwnd_limited;
   for (std::uint32_t i = 0; i < self.subflows().size(); ++i) {
     const Sender& sender = self.subflows()[i].sender;
     window.push_back(self.path(i).window);
@@ -172,6 +175,9 @@ nb::dict subflow_readings(const Simulation& self) {
     timeouts.push_back(sender.timeouts);
     acked.push_back(sender.board.una());
     unacked.push_back(sender.board.outstanding());
+    unsent.push_back(self.unsent_bytes(i));
+    busy.push_back(self.busy(i));
+    rwnd_limited.push_back(self.rwnd_limited(i));
   }
   nb::dict out;
   out["window_pkts"] = to_array(std::move(window));
@@ -181,6 +187,9 @@ nb::dict subflow_readings(const Simulation& self) {
   out["timeouts"] = to_array(std::move(timeouts));
   out["acked_pkts"] = to_array(std::move(acked));
   out["unacked_pkts"] = to_array(std::move(unacked));
+  out["notsent_bytes"] = to_array(std::move(unsent));
+  out["busy_ps"] = to_array(std::move(busy));
+  out["rwnd_limited_ps"] = to_array(std::move(rwnd_limited));
   return out;
 }
 

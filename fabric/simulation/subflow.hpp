@@ -78,6 +78,8 @@ struct Sender {
   Recovery recovery = Recovery::open;
   bool limited_by_window = false;
   bool waiting_for_nic = false;
+  bool busy = false;          // as its SocketClock counts
+  bool rwnd_limited = false;
   std::uint32_t next_waiting = kNone;
   // Shares of marked packets (RFC 8257, section 3.3).
   double alpha = 1.0;
@@ -85,6 +87,20 @@ struct Sender {
   Seq reduced_until = 0;  // marks count once a window
   std::uint32_t acked = 0;
   std::uint32_t acked_marked = 0;
+};
+
+// How long a sender has had anything unsent or unacknowledged, and how long of that the receiver's window alone
+// was in its way: tcpi_busy_time and tcpi_rwnd_limited (tcp_chrono_start, net/ipv4/tcp_output.c).
+struct SocketClock {
+  Time busy = 0;
+  Time busy_since = 0;
+  Time rwnd_limited = 0;
+  Time rwnd_limited_since = 0;
+
+  [[nodiscard]] Time busy_at(const Sender& sender, Time now) const { return busy + (sender.busy ? now - busy_since : 0); }
+  [[nodiscard]] Time rwnd_limited_at(const Sender& sender, Time now) const {
+    return rwnd_limited + (sender.rwnd_limited ? now - rwnd_limited_since : 0);
+  }
 };
 
 struct Receiver {
