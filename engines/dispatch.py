@@ -31,6 +31,10 @@ class Dispatch:
         """What the most delicate of them bears."""
         return min(engine.parallel for engine in self._engines.values())
 
+    def memory_mb(self, spec: RunSpec) -> float:
+        """As the point's own engine does."""
+        return self._of(spec).memory_mb(spec)
+
     def expected_s(self, spec: RunSpec) -> float:
         """As the point's own engine does."""
         return self._of(spec).expected_s(spec)

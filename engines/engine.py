@@ -38,6 +38,9 @@ class Engine(Protocol):
     def parallel(self) -> int:
         """Points it may run at once, each in a process of its own; 1 where they would disturb each other."""
 
+    def memory_mb(self, spec: RunSpec) -> float:
+        """The most a process that runs the point will hold; 0 where points do not run at once anyway."""
+
     def check(self, spec: RunSpec) -> None:
         """Refuse, before anything is started, what this engine or machine cannot do.
 

@@ -58,7 +58,8 @@ def paths_used(spec: RunSpec) -> int:
 class FakeEngine:
     """The Engine protocol without a network. The arguments tell which points misbehave, and how.
 
-    `sleep_s` is how long a run really takes, in seconds; `overhead` is what it claims beside traffic.
+    `sleep_s` is how long a run really takes, in seconds; `overhead` is what it claims beside traffic,
+    `each_mb` what memory a point takes.
     """
 
     name: str = "fake"
@@ -68,6 +69,7 @@ class FakeEngine:
     sleep_s: float = 0.0
     parallel: int = 1
     overhead: float = 1.0
+    each_mb: float = 0.0
 
     def check(self, spec: RunSpec) -> None:
         """Build what the spec names. Raises UsageError for what does not exist or is too big to fake."""
@@ -76,6 +78,11 @@ class FakeEngine:
                 f"the fake engine goes up to k={MAX_K}, not {spec.topology.k}: choose a smaller --k"
             )
         drawn_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
+
+    def memory_mb(self, spec: RunSpec) -> float:
+        """As the constructor was told."""
+        del spec
+        return self.each_mb
 
     def coupled_cc(self) -> tuple[str, str]:
         """It makes up all of them alike."""

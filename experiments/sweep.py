@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engines.engine import Engine, Observer
+from engines.provenance import free_memory_mb
 from engines.result import Status
 from engines.spec import RunSpec, TopologySpec
 from experiments import store, summary
@@ -137,6 +138,18 @@ def remaining_s(pending: Sequence[Job], observed: Sequence[tuple[float, float]])
     return expected * sum(pair[1] for pair in observed) / planned if planned > 0 else expected
 
 
+def too_large_together(needs_mb: Sequence[float], at_once: int, free_mb: float) -> str:
+    """What to say where the largest `at_once` points do not fit into memory together; empty where they do."""
+    largest = sorted(needs_mb, reverse=True)[:at_once]
+    if sum(largest) <= free_mb:
+        return ""
+    fit = sum(total <= free_mb for total in itertools.accumulate(largest))
+    return (
+        f"points take up to {largest[0]:.0f} MB and {free_mb:.0f} MB are free: no more than "
+        f"{max(1, fit)} of the largest run at once, instead of {at_once}"
+    )
+
+
 def run(
     jobs: Sequence[Job], engine: Engine, where: Store, progress: Progress, force: bool = False
 ) -> Outcome:
@@ -203,7 +216,10 @@ class _Sweep:
         left = list(pending)
         jobs = {point_name(job.spec): job for job in pending}
         places: dict[str, Place] = {}
-        with Workers(count, self.engine, self.store) as workers:
+        free_mb = free_memory_mb()
+        if text := too_large_together([self.engine.memory_mb(job.spec) for job in pending], count, free_mb):
+            self.progress.note(text)
+        with Workers(count, self.engine, self.store, free_mb) as workers:
             for told in workers.run(self._order(job) for job in pending):
                 job = jobs[point_name(told.order.spec)]
                 if isinstance(told, Started):

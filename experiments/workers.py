@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import multiprocessing
 import os
 import signal
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -83,14 +85,17 @@ class _Worker:
     process: SpawnProcess
     pipe: Connection
     order: Order | None = None
+    needs_mb: float = 0.0
     began: float = 0.0
 
 
 class Workers:
-    """`count` processes at most, started when there is work for them and ended on leaving."""
+    """`count` processes at most, started when there is work for them and ended on leaving. What runs at once
+    takes no more than `memory_mb` together, by the engine's estimate; a point that is larger runs alone."""
 
-    def __init__(self, count: int, engine: Engine, where: Store) -> None:
+    def __init__(self, count: int, engine: Engine, where: Store, memory_mb: float = math.inf) -> None:
         self._count, self._engine, self._store = count, engine, where
+        self._memory_mb = memory_mb
         self._workers: list[_Worker] = []
 
     def __enter__(self) -> Workers:
@@ -112,23 +117,27 @@ class Workers:
 
     def run(self, orders: Iterable[Order]) -> Iterator[Told]:
         """Carry out all orders, begun in turn. Raises what ends a sweep: StoreError, HostUnfitError."""
-        waiting = iter(orders)
-        for order in waiting:
-            yield self._give(order)
-            if len(self._workers) == self._count:
-                break
-        while busy := {worker.pipe: worker for worker in self._workers if worker.order is not None}:
+        waiting = deque(orders)
+        while True:
+            while waiting and self._fits(needs_mb := self._engine.memory_mb(waiting[0].spec)):
+                yield self._give(waiting.popleft(), needs_mb)
+            busy = {worker.pipe: worker for worker in self._busy}
+            if not busy:
+                return
             for pipe in wait(list(busy)):
-                worker = busy[pipe]  # type: ignore[index]
-                told = self._hear(worker)
-                yield told
-                following = next(waiting, None) if isinstance(told, Finished) else None
-                if following is not None:
-                    yield self._give(following)
+                yield self._hear(busy[pipe])  # type: ignore[index]
 
-    def _give(self, order: Order) -> Started:
+    @property
+    def _busy(self) -> list[_Worker]:
+        return [worker for worker in self._workers if worker.order is not None]
+
+    def _fits(self, needs_mb: float) -> bool:
+        held_mb = sum(worker.needs_mb for worker in self._busy)
+        return len(self._busy) < self._count and (not self._busy or held_mb + needs_mb <= self._memory_mb)
+
+    def _give(self, order: Order, needs_mb: float) -> Started:
         worker = next((w for w in self._workers if w.order is None), None) or self._start()
-        worker.order, worker.began = order, time.monotonic()
+        worker.order, worker.needs_mb, worker.began = order, needs_mb, time.monotonic()
         with contextlib.suppress(BrokenPipeError):  # it died: told when it is listened to
             worker.pipe.send(order)
         return Started(order)

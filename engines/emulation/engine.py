@@ -88,6 +88,11 @@ class MininetEngine:
             _check_mptcp(spec)
         self._take_machine()
 
+    def memory_mb(self, spec: RunSpec) -> float:
+        """As `Engine.memory_mb`."""
+        del spec
+        return 0.0
+
     def coupled_cc(self) -> tuple[str, str]:
         """As `Engine.coupled_cc`."""
         found = bpf.support()

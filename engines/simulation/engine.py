@@ -23,7 +23,7 @@ from engines.provenance import free_memory_mb, machine, revision
 from engines.result import NO_VALUE, RunResult
 from engines.simulation.checks import check_spec
 from engines.simulation.completion import ideal_s
-from engines.simulation.memory import check_memory
+from engines.simulation.memory import check_memory, estimated_mb
 from engines.simulation.paths import check_paths, choose_paths
 from engines.simulation.readings import Recording, record
 from engines.simulation.stack import Stack, check_stack, datagram_tuples, flow_tuples, stack_of
@@ -61,6 +61,11 @@ class SimulatorEngine:
         check_memory(spec, topology, flows, free_memory_mb())
         check_paths(spec, topology)
         check_events(spec, topology)
+
+    def memory_mb(self, spec: RunSpec) -> float:
+        """By what is counted before anything is built (memory.py)."""
+        topology = topos.build(spec.topology.kind, spec.topology.params)
+        return estimated_mb(spec, topology, planned_flows(spec, topology))
 
     def coupled_cc(self) -> tuple[str, str]:
         """It has all of them."""

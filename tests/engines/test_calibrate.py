@@ -37,6 +37,10 @@ class Trial:
         del spec
         return 0.0
 
+    def memory_mb(self, spec: RunSpec) -> float:
+        del spec
+        return 0.0
+
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         del observer, raw
         return result(busy_pct=50.0) if spec.link.rate_mbps <= self.most_mbps else self.overloaded()

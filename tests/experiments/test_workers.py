@@ -93,6 +93,13 @@ class Deadly(FakeEngine):
         return super().run(spec, observer, raw)
 
 
+class Uneven(FakeEngine):
+    """The point with 4 subflows takes what three others take together."""
+
+    def memory_mb(self, spec: RunSpec) -> float:
+        return 300.0 if with_four(spec) else 100.0
+
+
 def test_points_run_at_once_and_are_told_in_the_plans_order(tmp_path: Path) -> None:
     listener = Listener()
     began = time.monotonic()
@@ -108,6 +115,32 @@ def test_points_run_at_once_and_are_told_in_the_plans_order(tmp_path: Path) -> N
     again = Listener()
     assert run(tmp_path, FakeEngine(parallel=3), again).exit_code == 0
     assert again.told == [("end", 0)]
+
+
+@pytest.mark.parametrize(("free_mb", "together"), [(1700.0, 4), (1000.0, 2), (100.0, 1)])
+def test_no_more_points_at_once_than_fit_into_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free_mb: float, together: int
+) -> None:
+    monkeypatch.setattr(sweep, "free_memory_mb", lambda: free_mb)
+    listener = Listener()
+    outcome = run(tmp_path, FakeEngine(sleep_s=0.1, parallel=4, each_mb=400.0), listener)
+    assert outcome.exit_code == 0
+    running, most = 0, 0
+    for what, _ in listener.told:
+        running += {"start": 1, "ok": -1}.get(what, 0)
+        most = max(most, running)
+    assert most == together
+    said = f"points take up to 400 MB and {free_mb:.0f} MB are free: no more than {together} of the largest"
+    assert [note.startswith(said) for note in listener.notes] == ([True] if together < 4 else [])
+
+
+def test_small_points_run_beside_a_large_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "free_memory_mb", lambda: 400.0)
+    listener = Listener()
+    assert run(tmp_path, Uneven(sleep_s=0.1, parallel=5), listener).exit_code == 0
+    assert [what for what, _ in listener.told[:3]] == ["start"] * 3
+    assert listener.told[3][0] == "ok"  # before the fourth, which is the large one, there must be room
+    assert "no more than 2 of the largest" in listener.notes[0]
 
 
 def test_one_dead_worker_costs_its_own_point(tmp_path: Path) -> None:
