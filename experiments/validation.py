@@ -11,7 +11,7 @@ from engines.spec import RunSpec, SamplingSpec, TopologySpec
 from experiments.coupled import FAIRNESS
 from experiments.experiment import Experiment, Figure, RateOf
 from experiments.options import Defaults, SweepOptions
-from experiments.sweeps import Variant, points_on
+from experiments.sweeps import points_on
 from experiments.validation_statements import (
     CONSERVED,
     FILL,
@@ -29,11 +29,10 @@ from fabric.plan import FRAME_BITS
 NAME = "validation"
 RATES_MBPS = (1.0, 10.0, 100.0, 1000.0)
 REAL_MBPS = 100.0
-"""The most that a flow between real hosts is asked for."""
+"""The most that a flow between real hosts is asked for where nobody names a rate."""
 LOSSES_PCT = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 LANES = 8
 _SHARES = FAIRNESS.figures[0]
-_TCP = [Variant(cc="reno", subflows=(1,))]
 _ALONE = Defaults(
     ks=(), workloads=("against_tcp",), subflows=(1,), cc="reno", traffic="native", engines=(SIMULATOR,)
 )
@@ -88,28 +87,22 @@ def one_tree(_options: SweepOptions) -> list[TopologySpec]:
 
 
 def at_every_rate(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """In decades up to the rate asked for."""
-    most = rate_of(pair(options)[0])
+    """At all of RATES_MBPS, or the one asked for."""
+    asked = rate_of(pair(options)[0])
+    rates = RATES_MBPS if asked == FILLED.rate_mbps else (asked,)
     return [
         spec
-        for spec in _each_rate(options, sorted({most, *(r for r in RATES_MBPS if r < most)}))
-        if spec.engine == SIMULATOR or spec.link.rate_mbps <= max(REAL_MBPS, RATES_MBPS[0])
-    ]
-
-
-def _each_rate(options: SweepOptions, rates_mbps: list[float]) -> list[RunSpec]:
-    return [
-        spec
-        for rate in rates_mbps
-        for spec in points_on(pair, _TCP)(options, functools.partial(_fixed, rate))
+        for rate in rates
+        for spec in points_on(pair)(options, functools.partial(_fixed, rate))
+        if spec.engine == SIMULATOR or rates == (asked,) or rate <= REAL_MBPS
     ]
 
 
 def at_every_loss(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """From the rarest up to the loss asked for."""
-    losses = sorted({options.loss_pct, *(pct for pct in LOSSES_PCT if pct < options.loss_pct)})
+    """With all of LOSSES_PCT, or the one asked for."""
+    losses = LOSSES_PCT if options.loss_pct == LOSING.loss_pct else (options.loss_pct,)
     each = (dataclasses.replace(options, loss_pct=pct) for pct in losses)
-    return [spec for chosen in each for spec in points_on(pairs, _TCP)(chosen, rate_of)]
+    return [spec for chosen in each for spec in points_on(pairs)(chosen, rate_of)]
 
 
 def _fixed(rate_mbps: float, _network: TopologySpec) -> float:
@@ -140,7 +133,7 @@ FIGURES = (
         "teeth are known in advance.",
         defaults=SAWING,
         topologies=fast_hosts,
-        points=points_on(fast_hosts, _TCP),
+        points=points_on(fast_hosts),
         charts=("saw",),
         published=SAW,
     ),
@@ -152,7 +145,7 @@ FIGURES = (
         "the empty path.",
         defaults=SAWING,
         topologies=fast_hosts,
-        points=points_on(fast_hosts, _TCP),
+        points=points_on(fast_hosts),
         charts=("wait",),
         published=WAITS,
     ),

@@ -144,7 +144,7 @@ def test_parse_accepts_names_and_aliases(text: str) -> None:
 
 def test_parse_accepts_several_parameters() -> None:
     assert parse("db,2,lanes=6") == parse("dumbbell,n=2,6") == ("dumbbell", {"n": 2, "lanes": 6})
-    assert build(*parse("db,2")).params == {"n": 2, "lanes": 1}
+    assert build(*parse("db,2")).params == {"n": 2, "lanes": 1, "access": 1}
 
 
 @pytest.mark.parametrize("text", ["", "ft", "ft,", "star,4,4", "ft,4,1,1", "ft,n=4", "ft,four", "tf,4"])
