@@ -66,8 +66,8 @@ class DataPlane(Protocol):
 class Reading:
     """What a data plane has counted since its start, at its own second `now_s`; arrays have an entry a port
     (engines/network_plan.py). `astray` are frames lost elsewhere than in a queue, by place; `cpu_s` CPU time
-    by who used it; `scalars` whatever else it counts, for the record; `lateness` its histogram of late
-    frames (fabric/readings.py), where it knows."""
+    by who used it, of whom `alone` does all the forwarding in one thread; `scalars` whatever else it counts,
+    for the record; `lateness` its histogram of late frames (fabric/readings.py), where it knows."""
 
     now_s: float
     tx_packets: Counts
@@ -81,6 +81,7 @@ class Reading:
     cpu_s: Mapping[str, float]
     scalars: Mapping[str, float] = field(default_factory=dict)
     lateness: Counts | None = None
+    alone: str = ""
 
 
 class MeasuredDataPlane(DataPlane, Protocol):

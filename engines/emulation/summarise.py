@@ -126,6 +126,7 @@ def _evidence(
         rate_mbps=spec.link.rate_mbps,
         late_p99_us=lateness_us(readings.opened, readings.closed, 99),
         lost=_lost(readings),
+        thread_pct=_thread_pct(readings),
         busy_pct=[sample.cpu.machine.busy_pct for sample in readings.window[1:]],
         flows=rows,
         fallbacks=len(fallen_back),
@@ -134,6 +135,14 @@ def _evidence(
         cc_losses=readings.congestion.losses,
         cc_repairs=readings.congestion.repairs,
     )
+
+
+def _thread_pct(readings: Readings) -> float:
+    """Percent of the window in which the one thread that forwards all was busy; 0 where there is none."""
+    who = readings.closed.alone
+    if not who:
+        return 0.0
+    return 100 * (readings.closed.cpu_s[who] - readings.opened.cpu_s[who]) / readings.core_seconds
 
 
 def _metrics(

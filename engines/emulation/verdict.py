@@ -18,6 +18,10 @@ FULL_PCT = 97.0
 MOST_SATURATED = 0.05
 """Share of saturated seconds that is put down to the machine's other users."""
 
+FULL_THREAD_PCT = 90.0
+"""A thread busier than this has frames waiting for it: at 90 % a random arrival meets 4 before it on average
+(M/D/1, Pollaczek and Khinchine)."""
+
 MOST_REPAIRED = 0.05
 """Share of window reductions the kernel may leave to the guard (docs/congestion.md): each costs a subflow
 about a round trip of too large a window."""
@@ -41,6 +45,9 @@ class Evidence:
     fallbacks: int
     cc_asked: Sequence[str]
     """Of each of the flows."""
+    thread_pct: float = 0.0
+    """How busy the one thread was through which every frame goes, where the data plane's own lateness is not
+    known; 0 where it is."""
     stalled: int = 0
     """Flows that delivered nothing although they should have (stalls.py)."""
     cc_losses: int = 0
@@ -66,7 +73,7 @@ def only_stalled(evidence: Evidence) -> bool:
 
 
 def _machine(evidence: Evidence) -> list[str]:
-    return [*_lateness(evidence), *_losses(evidence), *_saturation(evidence)]
+    return [*_lateness(evidence), *_thread(evidence), *_losses(evidence), *_saturation(evidence)]
 
 
 def _stalls(evidence: Evidence) -> list[str]:
@@ -83,6 +90,12 @@ def _lateness(evidence: Evidence) -> list[str]:
         f"CPU: 1 frame in 100 was {evidence.late_p99_us:.0f} us late or more, "
         f"a packet takes {packet_us:.0f} us at {evidence.rate_mbps:g} Mb/s"
     ]
+
+
+def _thread(evidence: Evidence) -> list[str]:
+    if evidence.thread_pct <= FULL_THREAD_PCT:
+        return []
+    return [f"CPU: the one thread that forwards all frames was busy {evidence.thread_pct:.0f} % of the time"]
 
 
 def _losses(evidence: Evidence) -> list[str]:

@@ -28,7 +28,7 @@ sys.path.append(sys.argv[1])
 from engines.emulation.isolation import spawn_inside
 from engines.emulation.lock import emulation_lock
 with emulation_lock(wait_s=float(sys.argv[3])):
-    status = spawn_inside("tests.emulation.inside_cases:" + sys.argv[2], None, deadline_s=60,
+    status = spawn_inside("tests.emulation." + sys.argv[2], None, deadline_s=60,
                           on_report=lambda m: print(json.dumps(m), flush=True))
 sys.exit(status)
 """
@@ -41,8 +41,8 @@ class Outer:
     process: subprocess.Popen[str]
 
     @classmethod
-    def start(cls, case: str = "network_up", wait_s: float = 0) -> Outer:
-        argv = [sys.executable, "-c", _OUTER, str(ROOT), case, str(wait_s)]
+    def start(cls, case: str = "network_up", wait_s: float = 0, module: str = "inside_cases") -> Outer:
+        argv = [sys.executable, "-c", _OUTER, str(ROOT), f"{module}:{case}", str(wait_s)]
         pipe = subprocess.PIPE
         return cls(subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True, cwd="/"))
 

@@ -22,7 +22,8 @@ Snapshot = Mapping[str, tuple[str, ...]]
 
 _FOLDERS = ("/tmp", "/run", "/run/lock", "/dev/shm", "/var/tmp", "/sys/fs/bpf")
 _PROGRAMS = re.compile(
-    r"refabric|engines\.|tests\.emulation|mininet:|iperf|sleep infinity|unshare|setpriv|mnexec"
+    r"refabric|engines\.|tests\.emulation|mininet:|iperf|sleep infinity|unshare|setpriv|mnexec|"
+    r"ovs-vswitchd|ovsdb-server|controllers\."
 )
 
 

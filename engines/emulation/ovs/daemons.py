@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +19,9 @@ from engines.emulation.ovs.database import Bridge, configuration, configured, in
 from fabric.errors import CommandError, DeadlineError, HostUnfitError, RunError
 
 RUN = Path("/run/openvswitch")
+SOCKET = RUN / "db.sock"
+"""Where ovsdb-server answers, and ovs-vsctl looks."""
+SWITCH = "ovs-vswitchd"
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-ofctl", "ovs-dpctl")
 START_S, END_S = 10.0, 5.0
@@ -82,50 +84,43 @@ class _Process:
 
 
 class Daemons:
-    """A pair of daemons for each of `groups` of bridges. `start`, then `stop`; `check` tells of a death."""
+    """The pair that makes `bridges`. `start`, then `stop`; `check` tells of a death."""
 
-    def __init__(self, groups: Sequence[Sequence[Bridge]], datapath: str, controller: str) -> None:
+    def __init__(self, bridges: Sequence[Bridge], datapath: str, controller: str) -> None:
         """`datapath` is a bridge's `datapath_type`; `controller` a target, empty for none."""
-        self._groups = groups
+        self._bridges = bridges
         self._datapath = datapath
         self._controller = controller
         self._running: list[_Process] = []
 
     @property
-    def switch_pids(self) -> list[int]:
-        """Process ids of all ovs-vswitchd."""
-        return [each.process.pid for each in self._running if each.name.startswith("ovs-vswitchd")]
+    def switch_pid(self) -> int:
+        """Process id of ovs-vswitchd."""
+        return next(each.process.pid for each in self._running if each.name == SWITCH)
 
     def start(self, options: Mapping[str, str]) -> None:
-        """The databases first, filled before an ovs-vswitchd first looks, so that it makes all its bridges at
-        once; `options` are its own (`other_config`). Raises RunError, DeadlineError, HostUnfitError."""
+        """The database first, filled before ovs-vswitchd first looks, so that it makes all bridges at once;
+        `options` are its own (`other_config`). Raises RunError, DeadlineError, HostUnfitError."""
         RUN.mkdir(mode=0o755, exist_ok=True)
-        empty = RUN / "empty.db"
-        command("ovsdb-tool", "create", str(empty), str(SCHEMA))
-        for group in self._groups:
-            database_file = RUN / f"{_named(group)}.db"
-            shutil.copyfile(empty, database_file)
-            self._spawn("ovsdb-server", group, str(database_file), f"--remote=punix:{_socket(group)}")
-        for group in self._groups:
-            self._await_socket(_socket(group))
-            rows = configuration(group, self._datapath, self._controller, options)
-            transact(_socket(group), rows)
-            self._spawn("ovs-vswitchd", group, f"unix:{_socket(group)}")
-        until = time.monotonic() + START_S + START_S_A_BRIDGE * sum(map(len, self._groups))
-        for group in self._groups:
-            self._await_bridges(_socket(group), until)
+        command("ovsdb-tool", "create", str(RUN / "conf.db"), str(SCHEMA))
+        self._spawn("ovsdb-server", str(RUN / "conf.db"), f"--remote=punix:{SOCKET}")
+        self._await(SOCKET.exists, START_S, f"ovsdb-server did not listen at {SOCKET}")
+        transact(SOCKET, configuration(self._bridges, self._datapath, self._controller, options))
+        self._spawn(SWITCH, f"unix:{SOCKET}")
+        deadline_s = START_S + START_S_A_BRIDGE * len(self._bridges)
+        self._await(lambda: configured(SOCKET), deadline_s, "ovs-vswitchd did not make its bridges")
+        wrong = interface_errors(SOCKET)
+        if wrong:
+            raise RunError(f"Open vSwitch could not open {len(wrong)} interfaces, the first {wrong[0]}")
 
     def stop(self) -> None:
-        """TERM to all, a while, KILL. Harmless when nothing runs."""
+        """At once: a polite end would take bridge after bridge apart, 8 s at k=8, and nothing of theirs
+        outlives the run's namespaces. Harmless when nothing runs."""
         running, self._running = self._running, []
         for each in running:
-            each.process.send_signal(signal.SIGTERM)
+            each.process.kill()
         for each in running:
-            try:
-                each.process.wait(END_S)
-            except subprocess.TimeoutExpired:
-                each.process.kill()
-                each.process.wait(END_S)
+            each.process.wait(END_S)
 
     def check(self) -> None:
         """Raises RunError with its last words when a daemon has died."""
@@ -133,40 +128,19 @@ class Daemons:
             if each.process.poll() is not None:
                 raise RunError(each.told())
 
-    def _spawn(self, name: str, group: Sequence[Bridge], *arguments: str) -> None:
-        own = f"{name}-{_named(group)}"
-        files = (f"--pidfile={RUN / own}.pid", f"--unixctl={RUN / own}.ctl", f"--log-file={RUN / own}.log")
-        argv = [program(name), *arguments, *files, "--no-chdir", *_LOG]
+    def _spawn(self, name: str, *arguments: str) -> None:
+        log = RUN / f"{name}.log"
+        argv = [program(name), *arguments, "--pidfile", "--no-chdir", f"--log-file={log}", *_LOG]
         silent = subprocess.DEVNULL
         process = subprocess.Popen(
             argv, stdin=silent, stdout=silent, stderr=silent, env=environment(), start_new_session=True
         )
-        self._running.append(_Process(own, process, RUN / f"{own}.log"))
+        self._running.append(_Process(name, process, log))
 
-    def _await_socket(self, path: Path) -> None:
-        until = time.monotonic() + START_S
-        while not path.exists():
+    def _await(self, done: Callable[[], bool], deadline_s: float, otherwise: str) -> None:
+        until = time.monotonic() + deadline_s
+        while not done():
             self.check()
             if time.monotonic() > until:
-                raise DeadlineError(f"ovsdb-server did not listen at {path} within {START_S:g} s")
+                raise DeadlineError(f"{otherwise} within {deadline_s:g} s")
             time.sleep(POLL_S)
-
-    def _await_bridges(self, path: Path, until: float) -> None:
-        while not configured(path):
-            self.check()
-            if time.monotonic() > until:
-                raise DeadlineError(f"ovs-vswitchd did not make the bridges of {path} in time")
-            time.sleep(POLL_S)
-        wrong = interface_errors(path)
-        if wrong:
-            raise RunError(f"Open vSwitch could not open {len(wrong)} interfaces, the first {wrong[0]}")
-
-
-def _named(group: Sequence[Bridge]) -> str:
-    """After its first bridge, which no other group has."""
-    return group[0].name
-
-
-def _socket(group: Sequence[Bridge]) -> Path:
-    """Where the group's ovsdb-server answers; of the only group, where ovs-vsctl looks."""
-    return RUN / f"{_named(group)}.db.sock"

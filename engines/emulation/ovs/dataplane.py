@@ -82,8 +82,7 @@ class OvsDataPlane:
         self._cpu = last_cpu() if datapath is Datapath.USER else -1
         self._wires = Wires(topology, link)
         target = TARGET if controller is not None else ""
-        self._groups = self._grouped()
-        self._daemons = Daemons(self._groups, datapath.value, target)
+        self._daemons = Daemons(self._bridges(), datapath.value, target)
         self._rates_bps = port_rates_bps(topology, link)
         self._largest = np.zeros(len(self._rates_bps), np.uint32)
         self._drops_before = np.zeros(len(self._rates_bps), np.uint64)
@@ -188,7 +187,8 @@ class OvsDataPlane:
             max_queue_pkts=self._longest(counts),
             hops=int(counts.tx_packets.sum()),
             astray={SOCKETS: astray},
-            cpu_s=self._cpu_s(),
+            cpu_s={who: _process_cpu_s(pid) for who, pid in self.pids().items()},
+            alone="ovs" if self._datapath is Datapath.USER else "",
             scalars={"now_s": now_s, "socket_drops": astray, "hops": int(counts.tx_packets.sum())},
         )
 
@@ -209,10 +209,10 @@ class OvsDataPlane:
         told = {"version": version, "datapath": self._datapath.told, "options": dict(OPTIONS)}
         return {"ovs": {**told, "start_s": dict(self._start_s), "controller": dict(self._ready)}}
 
-    def _grouped(self) -> list[list[Bridge]]:
+    def _bridges(self) -> Sequence[Bridge]:
         nodes = self._topology.nodes
         ports = bridge_ports(self._topology)
-        return [[Bridge(nodes[switch].name, dpid(switch), at) for switch, at in ports.items()]]
+        return [Bridge(nodes[switch].name, dpid(switch), at) for switch, at in ports.items()]
 
     def _longest(self, counts: QueueCounts) -> npt.NDArray[np.uint32]:
         with self._lock:
@@ -236,22 +236,21 @@ class OvsDataPlane:
                 np.maximum(self._largest, queued, out=self._largest)
             due = max(due + self._sample_s, time.monotonic())
 
-    def _cpu_s(self) -> dict[str, float]:
-        used = {"ovs": sum(_process_cpu_s(pid) for pid in self._daemons.switch_pids)}
-        if self._controller is not None:
-            used["controller"] = _process_cpu_s(self._controller.pid)
-        return used
+    def pids(self) -> Mapping[str, int]:
+        """Of Open vSwitch's daemon and, where there is one, the controller."""
+        found = {"ovs": self._daemons.switch_pid}
+        return found if self._controller is None else {**found, "controller": self._controller.pid}
 
     def _make_room(self) -> None:
         """For all queues full, as soon as there is a socket to send by: the first frame makes it."""
-        first = self._groups[0][0].name
+        first = self._topology.nodes[self._topology.switches[0]].name
         command("ovs-ofctl", "packet-out", first, f"in_port=controller packet={_NOTHING} actions=output:1")
-        for pid in self._daemons.switch_pids:
-            make_room(pid, self._wires.room_pkts())
+        make_room(self._daemons.switch_pid, self._wires.room_pkts())
 
     def _put_first(self) -> None:
         """The thread that forwards in user space, as the fabric's: hosts' processes would go before it."""
-        for pid in self._daemons.switch_pids if self._cpu >= 0 else ():
+        if self._cpu >= 0:
+            pid = self._daemons.switch_pid
             os.sched_setaffinity(pid, {self._cpu})
             os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(PRIORITY))
 

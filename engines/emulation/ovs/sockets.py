@@ -9,10 +9,9 @@ hold of (pidfd_getfd(2)) and given what all queues can hold.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from fabric.errors import HostUnfitError, RunError
@@ -34,7 +33,10 @@ def make_room(pid: int, frames: int) -> None:
     found = 0
     size = min(_MOST_BYTES, frames * FRAME_BYTES // 2)  # the kernel doubles it
     for number in _sockets(pid):
-        with _borrowed(pid, number) as sock:
+        sock = _borrow(pid, number)
+        if sock is None:
+            continue
+        with sock:
             if sock.family == socket.AF_PACKET and sock.getsockname()[0] == "":
                 sock.setsockopt(socket.SOL_SOCKET, _SNDBUFFORCE, size)
                 found += 1
@@ -43,22 +45,30 @@ def make_room(pid: int, frames: int) -> None:
 
 
 def _sockets(pid: int) -> list[int]:
-    folder = Path(f"/proc/{pid}/fd")
-    return [int(entry.name) for entry in folder.iterdir() if str(entry.readlink()).startswith("socket:")]
+    found = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            if str(entry.readlink()).startswith("socket:"):
+                found.append(int(entry.name))
+        except FileNotFoundError:
+            continue  # closed meanwhile: not the one, which stays
+    return found
 
 
-@contextmanager
-def _borrowed(pid: int, number: int) -> Iterator[socket.socket]:
-    """The socket at descriptor `number` of process `pid`; closing ours leaves it its own."""
+def _borrow(pid: int, number: int) -> socket.socket | None:
+    """The socket at descriptor `number` of process `pid`, None when it has closed it meanwhile. Closing ours
+    leaves it its own."""
     process = os.pidfd_open(pid)
     try:
         fd = _libc.syscall(_PIDFD_GETFD, process, number, 0)
-        if fd < 0:
-            reason = os.strerror(ctypes.get_errno())
-            raise HostUnfitError(
-                f"a descriptor of Open vSwitch's (pidfd_getfd): {reason}; Linux 5.6 is needed"
-            )
+        code = ctypes.get_errno()
     finally:
         os.close(process)
-    with socket.socket(fileno=fd) as sock:
-        yield sock
+    if fd >= 0:
+        return socket.socket(fileno=fd)
+    if code == errno.EBADF:
+        return None
+    reason = os.strerror(code)
+    raise HostUnfitError(
+        f"taking a descriptor of Open vSwitch's (pidfd_getfd): {reason}; Linux 5.6 is needed"
+    )

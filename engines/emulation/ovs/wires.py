@@ -58,6 +58,7 @@ class Wires:
         self._diag: NetlinkSocket | None = None
         self._hosts: dict[int, NetlinkSocket] = {}
         """Of each host, by node."""
+        self._pairs = 0
         self._ifindex: dict[int, int] = {}
         """Of each port."""
         self._place: dict[int, dict[int, int]] = {}
@@ -75,12 +76,12 @@ class Wires:
 
     def close(self) -> None:
         """Delete the veth pairs and close the sockets. Harmless when nothing was made."""
-        if self._route is not None:
+        if self._route is not None and self._pairs:
             try:
                 rtnl.delete_group(self._route, GROUP)
             except OSError as error:
-                if self._place:  # else there is none of that group
-                    raise RunError(f"deleting the links between Open vSwitch's bridges: {error}") from error
+                raise RunError(f"deleting the links between Open vSwitch's bridges: {error}") from error
+        self._pairs = 0
         for sock in (self._route, self._diag, *self._hosts.values()):
             if sock is not None:
                 sock.close()
@@ -154,6 +155,7 @@ class Wires:
                     continue
                 veth = rtnl.Veth(a, b, os.getpid(), local_mac(_MAC_BASE + number), GROUP)
                 rtnl.add_veth(self._asked, veth)
+                self._pairs += 1
                 rtnl.set_up(self._asked, socket.if_nametoindex(b))
                 for name in (a, b):
                     offloads_off(control, name, tx_checksum=True)
