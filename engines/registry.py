@@ -21,6 +21,19 @@ def _simulator() -> Engine:
     return SimulatorEngine()
 
 
+def _flow_level() -> Engine:
+    from engines.flow_level.engine import EQUILIBRIUM, FlowLevelEngine  # noqa: PLC0415
+
+    return FlowLevelEngine(FLOW_LEVEL, EQUILIBRIUM)
+
+
+def _max_min() -> Engine:
+    from engines.flow_level.engine import MAX_MIN as MODEL  # noqa: PLC0415
+    from engines.flow_level.engine import FlowLevelEngine  # noqa: PLC0415
+
+    return FlowLevelEngine(MAX_MIN, MODEL)
+
+
 def _fake() -> Engine:
     from engines.fake import FakeEngine  # noqa: PLC0415
 
@@ -28,24 +41,38 @@ def _fake() -> Engine:
 
 
 SIMULATOR = "simulator"
+FLOW_LEVEL = "flow-level"
+MAX_MIN = "max-min"
 MADE_UP = "fake"
 ENGINES: dict[str, Callable[[], Engine]] = {
     "mininet": _mininet,
     SIMULATOR: _simulator,
+    FLOW_LEVEL: _flow_level,
+    MAX_MIN: _max_min,
     MADE_UP: _fake,
 }
 ABOUT = {
     "mininet": "this machine's own TCP and MPTCP in real time; needs root",
     "simulator": "simulated hosts in virtual time: any rate, the same bytes on every machine; no root",
+    "flow-level": "steady rates at congestion control's equilibrium: thousands of hosts in seconds; no root",
+    "max-min": "steady rates, max-min fair to subflows; no root",
     "fake": "made-up numbers, for tests of refabric itself",
 }
-VIRTUAL_TIME = frozenset({SIMULATOR})
-"""Engines whose clock waits for the machine: its speed is no limit, and says nothing of the results."""
+STEADY_STATE = frozenset({FLOW_LEVEL, MAX_MIN})
+"""Engines without packets: what counts them (drops, segments sent again) does not exist."""
+VIRTUAL_TIME = frozenset({SIMULATOR, *STEADY_STATE})
+"""Engines whose clock, if any, waits for the machine: its speed is no limit, and says nothing of the
+results."""
+WORDS = {
+    SIMULATOR: "simulated, refabric",
+    FLOW_LEVEL: "flow-level equilibrium, refabric",
+    MAX_MIN: "flow-level, max-min fair, refabric",
+}
 
 
 def engine_words(name: str, dataplane: str) -> str:
     """For captions: `simulated, refabric`, or `engine mininet, data plane fabric`."""
-    return "simulated, refabric" if name == SIMULATOR else f"engine {name}, data plane {dataplane}"
+    return WORDS.get(name, f"engine {name}, data plane {dataplane}")
 
 
 def make(*names: str) -> Engine:

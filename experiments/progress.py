@@ -17,7 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from engines import tuning
-from engines.registry import SIMULATOR
+from engines.registry import SIMULATOR, STEADY_STATE
 from engines.result import Status
 from engines.spec import RunSpec
 from experiments import labels, summary
@@ -48,6 +48,8 @@ def label(spec: RunSpec) -> str:
 
 def _engine(spec: RunSpec) -> str:
     """Simulated points may stand beside emulated ones."""
+    if spec.engine in STEADY_STATE:
+        return f", {spec.engine}"
     return ", simulated" if spec.engine == SIMULATOR else ""
 
 

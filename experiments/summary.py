@@ -14,6 +14,7 @@ import topos
 from engines import algorithms
 from engines.completion import Completions, completions, percentile
 from engines.congestion import in_force
+from engines.registry import STEADY_STATE
 from engines.result import Status, under_test
 from engines.spec import RunSpec
 from experiments import files, stats
@@ -64,12 +65,16 @@ class Judged:
 
     @property
     def retransmits(self) -> int | None:
-        """Segments sent again by all flows; None without flows."""
+        """Segments sent again by all flows; None without flows or segments."""
+        if self.spec.engine in STEADY_STATE:
+            return None
         return sum(flow.retransmits for flow in self.point.flows) if self.point.flows else None
 
     @property
     def drops(self) -> float | None:
         """Packets dropped by all ports; the engine's own count where there is no port table."""
+        if self.spec.engine in STEADY_STATE:
+            return None
         return sum(port.drops for port in self.point.ports) if self.point.ports else self.metric("drops")
 
 

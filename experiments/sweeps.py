@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engines.emulation.dataplanes import FABRIC
-from engines.registry import SIMULATOR
+from engines.registry import VIRTUAL_TIME
 from engines.spec import LinkSpec, OpenFlowSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
 from experiments.experiment import RateOf
 from experiments.options import TRAFFIC, SweepOptions
@@ -54,16 +54,16 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
                 ),
                 workload=workload,
                 engine=engine,
-                dataplane=FABRIC if engine == SIMULATOR else options.dataplane,
+                dataplane=FABRIC if engine in VIRTUAL_TIME else options.dataplane,
                 routing=variant.routing or options.routing,
-                traffic=TRAFFIC[0] if engine == SIMULATOR else options.traffic,
+                traffic=TRAFFIC[0] if engine in VIRTUAL_TIME else options.traffic,
                 warmup_s=float(options.warmup_s),
                 seconds=float(options.seconds),
                 seed=seed,
                 sampling=options.sampling,
                 events=options.events,
-                openflow=OpenFlowSpec() if engine == SIMULATOR else options.openflow,
-                stack=_stack(options, variant) if engine == SIMULATOR else StackSpec(),
+                openflow=OpenFlowSpec() if engine in VIRTUAL_TIME else options.openflow,
+                stack=_stack(options, variant) if engine in VIRTUAL_TIME else StackSpec(),
             )
             for topology in topologies(options)
             for workload in options.workloads

@@ -83,7 +83,6 @@ class SimulatorEngine:
         flows = planned_flows(spec, topology)
         plan, stack = plan_of(spec, topology), stack_of(spec)
         simulation = _simulation(spec, topology, flows, plan, stack)
-        choose_paths(simulation, spec, topology, flows)
         ideal = _ideal_s(simulation, flows, plan, stack)
         recording = _record(simulation, spec, topology, flows, observer)
         result = summarise(spec, topology, flows, ideal, recording)
@@ -96,14 +95,22 @@ class SimulatorEngine:
         )
 
 
+def prepared(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> Simulation:
+    """A simulation in which every subflow has its path and nothing was sent yet. Raises RunError for what the
+    core cannot hold."""
+    return _simulation(spec, topology, flows, plan_of(spec, topology), stack_of(spec))
+
+
 def _simulation(
     spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], plan: NetworkPlan, stack: Stack
 ) -> Simulation:
-    """Raises RunError for what the core cannot hold."""
+    tuples = flow_tuples(spec, topology, flows)
     try:
-        return Simulation(plan, stack, flow_tuples(spec, topology, flows), datagram_tuples(topology, flows))
+        simulation = Simulation(plan, stack, tuples, datagram_tuples(topology, flows))
     except (ValueError, MemoryError) as error:
         raise RunError(f"setting up the simulation: {error or 'out of memory'}") from error
+    choose_paths(simulation, spec, topology, flows)
+    return simulation
 
 
 def _record(

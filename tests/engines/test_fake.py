@@ -109,6 +109,6 @@ def test_phases_are_told_with_their_seconds(tmp_path: Path) -> None:
 
 def test_the_registry_makes_engines_by_name() -> None:
     assert registry.make("fake").name == "fake"
-    assert set(registry.ENGINES) == {"mininet", "simulator", "fake"}
-    with pytest.raises(UsageError, match="engine ns3: unknown; choose from: mininet, simulator, fake"):
+    assert set(registry.ENGINES) == {"mininet", "simulator", "flow-level", "max-min", "fake"}
+    with pytest.raises(UsageError, match="engine ns3: unknown; choose from: mininet, simulator, flow-level"):
         registry.make("ns3")

@@ -81,7 +81,7 @@ def test_any_text_is_numbers_or_one_refusal(text: str) -> None:
         ({"seconds": float("nan")}, "above 0 s"),
         ({"warmup": -0.5}, "at least 0 s"), ({"seed": -1}, "at least 0"), ({"seeds": 0}, "1..1000"),
         ({"cc": "vegas"}, "choose from: reno, cubic, bbr"),
-        ({"engine": "ns3"}, "choose from: mininet, simulator, fake"),
+        ({"engine": "ns3"}, "choose from: mininet, simulator, flow-level"),
         ({"dataplane": "copper"}, "choose from: fabric"), ({"traffic": "netperf"}, "choose from: iperf3"),
         ({"routing": "rip"}, "choose from: hashed, ecmp"), ({"profile": "huge"}, "smoke, quick, paper"),
     ],

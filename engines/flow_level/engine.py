@@ -1,0 +1,131 @@
+"""Flow-level models as the rest of refabric sees them: one RunSpec at a time, without packets or time.
+
+Network, tables, hash and flows are the packet-level simulator's, which is also asked for every subflow's path
+before it has sent anything; so flows share the same links in both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import topos
+from engines.capacity import demand
+from engines.congestion import BASELINE, COUPLED_DEFAULT
+from engines.engine import Observer
+from engines.flow_level.checks import check_equilibrium, check_steady
+from engines.flow_level.equilibrium import equilibrium
+from engines.flow_level.max_min import max_min
+from engines.flow_level.network import Crossings, Floats, FluidNetwork
+from engines.flow_level.summarise import ack_share, summarise
+from engines.flows import PlannedFlow, planned_flows
+from engines.network_plan import port_rates_bps
+from engines.provenance import machine, revision
+from engines.result import RunResult
+from engines.simulation.checks import check_spec
+from engines.simulation.engine import prepared
+from engines.simulation.paths import check_paths
+from engines.simulation.stack import check_stack
+from engines.spec import RunSpec
+from topos.topology import Topology
+
+STARTING_S = 0.3
+SUBFLOW_S = 5e-5
+"""To plan time with: building the network, for each subflow."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """Rates of all subflows and the rounds they took; what of a point's flows it has no answer for; and the
+    CPU time of its rounds for each port a subflow crosses, in seconds."""
+
+    solve: Callable[[FluidNetwork], tuple[Floats, int]]
+    check: Callable[[Sequence[PlannedFlow]], None]
+    crossing_s: float
+
+
+def _answers_all(_flows: Sequence[PlannedFlow]) -> None:
+    """No congestion control matters to it."""
+
+
+EQUILIBRIUM = Model(equilibrium, check_equilibrium, 2.5e-5)
+MAX_MIN = Model(max_min, _answers_all, 5e-6)
+
+
+class FlowLevelEngine:
+    """A model of who gets what, on the simulator's paths."""
+
+    def __init__(self, name: str, model: Model) -> None:
+        self.name = name
+        self._model = model
+
+    @property
+    def parallel(self) -> int:
+        """As many points at once as there are CPUs: each is one thread that shares nothing."""
+        return len(os.sched_getaffinity(0))
+
+    def check(self, spec: RunSpec) -> None:
+        """Raises UsageError for what it does not say."""
+        topology = topos.build(spec.topology.kind, spec.topology.params)
+        check_spec(spec)
+        flows = planned_flows(spec, topology)
+        check_stack(spec, flows if self._model is EQUILIBRIUM else ())
+        check_steady(spec, flows)
+        self._model.check(flows)
+        check_paths(spec, topology)
+
+    def coupled_cc(self) -> tuple[str, str]:
+        """The default is modelled."""
+        return COUPLED_DEFAULT, ""
+
+    def expected_s(self, spec: RunSpec) -> float:
+        """By the subflows and the ports they cross."""
+        asked = demand(spec)
+        subflows = asked.flows * spec.transport.subflows
+        return STARTING_S + subflows * (SUBFLOW_S + asked.hops * self._model.crossing_s)
+
+    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+        """As `Engine.run`; a solution that does not settle is a RunError."""
+        del raw
+        began = time.process_time()
+        observer.phase("measure", 0.0)
+        topology = topos.build(spec.topology.kind, spec.topology.params)
+        flows = planned_flows(spec, topology)
+        network = fluid_network(spec, topology, flows)
+        rates, rounds = self._model.solve(network)
+        return dataclasses.replace(
+            summarise(spec, topology, flows, network, rates, rounds),
+            reproducible=True,
+            provenance={**_origin(), "engine": self.name},
+            cost={"simulation_cpu_s": time.process_time() - began},
+        )
+
+
+def fluid_network(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> FluidNetwork:
+    """Capacities in Mb/s, and the paths the simulator's subflows and their acknowledgements would take, which
+    no congestion control has a say in."""
+    simulation = prepared(spec, topology, [dataclasses.replace(flow, cc=BASELINE) for flow in flows])
+    counts = [flow.subflows for flow in flows]
+    subflows = range(sum(counts))
+    connection = np.repeat(np.arange(len(flows), dtype=np.int64), counts)
+    return FluidNetwork(
+        capacity=port_rates_bps(topology, spec.link) / 1e6,
+        there=Crossings.of([simulation.path(subflow) for subflow in subflows]),
+        back=Crossings.of([simulation.back_path(subflow) for subflow in subflows]),
+        ack_share=np.array([ack_share(spec.stack, flow) for flow in flows])[connection],
+        connection=connection,
+        cc=tuple(flow.cc for flow in flows for _ in range(flow.subflows)),
+    )
+
+
+@functools.cache
+def _origin() -> dict[str, object]:
+    """Where results come from; nothing of it decides them."""
+    return {**machine(), "numpy": np.__version__, "revision": revision()}
