@@ -347,3 +347,11 @@ class TestShown:
         nothing = refabric("plot", "cs244-fig6", "--results", str(results))
         assert (nothing.exit_code, len(nothing.stderr.splitlines())) == (2, 1)
         assert "refabric run cs244-fig6" in nothing.stderr
+
+
+def test_unbounded_queues_are_simulated_with_a_receivers_buffer() -> None:
+    for name in ("cs244-fig9", "cs244-fig10"):
+        (figure,) = EXPERIMENTS[name].figures
+        for engine, segments in (("simulator", 2172), ("mininet", 0)):
+            points = figure.points(options_of(name, engine=engine), lambda _: 1.0)
+            assert {spec.stack.receive_buffer for spec in points} == {segments}
