@@ -16,7 +16,9 @@ leaves open who sends how much where paths are equally good: traffic is split as
 
 Every price (a link's loss) is multiplied by 1 + step (load / capacity - 1), again and again, until each link
 is either full or has no say: none is more than FULL above its capacity, and where one is more than SPARE
-below, its price is less than SPARE of every path's through it. Acknowledgements load links and lose nothing.
+below, its price is less than SPARE of every path's through it. No price falls below NOTHING of the least
+loss there is on a path through its link, or it could not come back in time. Acknowledgements load links and
+lose nothing; what they load is looked at every ACKS_EVERY rounds, as they are slow to change.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engines.flow_level.network import FULL, Crossings, Floats, FluidNetwork, Ints, firsts
+from engines.flow_level.network import FULL, Floats, FluidNetwork, Ints, firsts
 from fabric.errors import RunError
 
 SPARE = 1e-2
 SHARPNESS = 16
-LEAST_PRICE = 1e-12
-"""In units in which one flow alone on the slowest link sees 1."""
+NOTHING = 1e-3
+ACKS_EVERY = 5
 MOST_ROUNDS = 20_000
 DEADLINE_S = 300.0
 LOOK_EVERY = 20
@@ -99,19 +101,24 @@ ALGORITHMS = {
 def equilibrium(network: FluidNetwork, deadline_s: float = DEADLINE_S) -> tuple[Floats, int]:
     """Every subflow's rate, and the rounds it took. Raises RunError where prices do not settle in time."""
     began = time.monotonic()
-    shares, demand = _Shares(network.there), _Demand(network)
+    shares, demand = _Shares(network), _Demand(network)
     prices = _first_prices(network)
+    least, acks = np.zeros_like(prices), np.zeros_like(prices)
     for rounds in range(1, MOST_ROUNDS + 1):
         loss = network.there.sums(prices)
         rates = demand.rates(loss)
-        fill = network.loads(rates) / network.capacity
+        if rounds % ACKS_EVERY == 0:
+            acks = network.ack_loads(rates)
+        fill = (network.data_loads(rates) + acks) / network.capacity
         if rounds % LOOK_EVERY == 0:
-            if shares.settled(prices, loss, fill):
+            lowest = shares.lowest(loss)
+            if shares.settled(prices, lowest, fill):
                 return network.fitted(rates), rounds
             if time.monotonic() - began > deadline_s:
                 break
+            least = NOTHING * lowest
         change = 1 + demand.step * (np.clip(fill, 0.5, 2.0) - 1)
-        prices = np.maximum(prices * change, LEAST_PRICE)
+        prices = np.maximum(prices * change, least)
     raise RunError(
         f"the equilibrium of {', '.join(sorted(set(network.cc)))} did not settle within {rounds} rounds "
         f"({deadline_s:g} s at most): choose another --cc, fewer --subflows, or --engine max-min"
@@ -121,8 +128,8 @@ def equilibrium(network: FluidNetwork, deadline_s: float = DEADLINE_S) -> tuple[
 def _first_prices(network: FluidNetwork) -> Floats:
     """As if every link had to be shared evenly by the subflows that cross it."""
     crossing = np.bincount(network.there.port, minlength=len(network.capacity))
-    prices: Floats = np.maximum((crossing / network.capacity) ** 2, LEAST_PRICE)
-    return prices
+    share: Floats = crossing / network.capacity
+    return share * share
 
 
 class _Demand:
@@ -145,15 +152,22 @@ class _Demand:
 
 
 class _Shares:
-    """Tells whether prices have settled."""
+    """Tells how much prices matter."""
 
-    def __init__(self, there: Crossings) -> None:
+    def __init__(self, network: FluidNetwork) -> None:
+        there = network.there
         order = np.argsort(there.port, kind="stable")
         self._subflow = there.subflow[order]
         self._first = firsts(there.port[order])
         self._ports = there.port[order][self._first]
+        self._count = len(network.capacity)
 
-    def settled(self, prices: Floats, loss: Floats, fill: Floats) -> bool:
-        used = fill[self._ports]
-        share = prices[self._ports] / np.minimum.reduceat(loss[self._subflow], self._first)
+    def lowest(self, loss: Floats) -> Floats:
+        """Of every port, the least loss on a path through it; 0 where none leads."""
+        lowest = np.zeros(self._count)
+        lowest[self._ports] = np.minimum.reduceat(loss[self._subflow], self._first)
+        return lowest
+
+    def settled(self, prices: Floats, lowest: Floats, fill: Floats) -> bool:
+        used, share = fill[self._ports], prices[self._ports] / lowest[self._ports]
         return bool(used.max() < 1 + FULL and np.minimum(1 - used, share).max() < SPARE)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-FULL = 1e-3
+FULL = 2e-3
 """Shares of a capacity that differ by less are alike: the accuracy of all rates here."""
 
 
