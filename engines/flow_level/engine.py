@@ -31,7 +31,6 @@ from engines.provenance import free_memory_mb, machine, revision
 from engines.result import RunResult
 from engines.simulation.checks import check_spec
 from engines.simulation.engine import prepared
-from engines.simulation.memory import estimated_mb
 from engines.simulation.paths import check_paths
 from engines.simulation.stack import check_stack
 from engines.spec import RunSpec
@@ -74,11 +73,6 @@ class FlowLevelEngine:
     def parallel(self) -> int:
         """As many points at once as there are CPUs: each is one thread that shares nothing."""
         return len(os.sched_getaffinity(0))
-
-    def memory_mb(self, spec: RunSpec) -> float:
-        """As the simulator's, which builds the network; its packets stand for what is computed with."""
-        topology = topos.build(spec.topology.kind, spec.topology.params)
-        return estimated_mb(spec, topology, planned_flows(spec, topology))
 
     def check(self, spec: RunSpec) -> None:
         """Raises UsageError for what it does not say."""
