@@ -1,8 +1,8 @@
 """Messages as OpenFlow 1.3 and 1.5, written and read by os-ken's encoder; what switches say, as reports.
 
-Version 1.5 is for groups: before it a group cannot say how it hashes, and Open vSwitch then takes one hash,
-with one seed, in all switches (ovs-actions(7), "select groups"). The property that says so is Netronome's
-extension, which os-ken does not know: `_hashing`.
+Version 1.5 is for groups: before it a group cannot say how it hashes, and Open vSwitch 3.1 then sent all
+flows between two hosts the same way. The property that says so is Netronome's extension, which os-ken does
+not know: `_Hashing`.
 """
 
 from __future__ import annotations

@@ -57,6 +57,7 @@ class Counts:
 
     packets_in: int = 0
     flows_set_up: int = 0
+    rules_told: int = 0
     arp_answered: int = 0
     unknown: int = 0
     astray: int = 0
@@ -279,6 +280,7 @@ class Controller:
             for rule in batch:
                 notify = idle_s > 0 and rule.dpid == dpid_of(setup.nodes[1])
                 self._tell(rule.dpid, Install(rule.match, setup.priority, rule.to, idle_s, notify))
+                self.counts.rules_told += 1
                 number = self._barrier(rule.dpid)
                 if setup.batches:
                     setup.awaited.add(number)

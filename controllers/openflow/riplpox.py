@@ -18,6 +18,7 @@ A run's own controller (`--controller pox`) is `pox_app.py`.
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -45,6 +46,7 @@ class Connection(Protocol):
 
     dpid: int
     features: Any
+    sock: socket.socket
 
     def send(self, data: bytes) -> None: ...
     def disconnect(self, msg: str = ...) -> None: ...
@@ -91,6 +93,8 @@ class RiplPox:
             )
         if self.controller.knows(number):
             return self._refuse(connection, f"a second switch has the datapath id of {self._names[switch]}")
+        # A rule and its barrier are two small writes: the second must not wait for the first to be ACKed.
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connections[number] = connection
         self.controller.switch_connected(number)
         for port in connection.features.ports:

@@ -39,6 +39,8 @@ class FakeConnection:
         self.features = SimpleNamespace(ports=[self.port(number) for number in numbers])
         self.sent: list[bytes] = []
         self.gone = False
+        self.options: list[tuple[int, ...]] = []
+        self.sock = SimpleNamespace(setsockopt=lambda *option: self.options.append(option))
 
     @staticmethod
     def port(number: int, *, down: bool = False) -> SimpleNamespace:
@@ -90,6 +92,8 @@ def test_ripl_poxs_command_line(routing: str, policy: str, mode: Mode) -> None:
     assert config == ControllerConfig("fat_tree", {"k": 4}, policy, 3, mode)
     lab = Lab(config)
     assert lab.programmed == 1 and not lab.faults
+    at_once = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
+    assert all(connection.options == at_once for connection in lab.connections.values())
 
 
 @pytest.mark.parametrize(
