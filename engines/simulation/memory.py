@@ -17,13 +17,13 @@ from topos.topology import Topology
 
 MB = 1 << 20
 _PROGRAM = 40 * MB
-_PORT, _SUBFLOW, _PACKET = 256, 1000, 136
+_PORT, _SUBFLOW, _PACKET = 320, 1000, 136
 """Bytes in the core; of a packet with its segment and its event, of a subflow with what it has under way."""
 _PLANNED_ENTRY, _CORE_ENTRY = 4, 4
 _LINK_IN_PYTHON, _FLOW_IN_PYTHON = 700, 700
 _DESCRIPTORS, _ALARMS = 1 << 20, 8
 _LEAST_WINDOW = 4
-_RING_ENTRY, _UNLIMITED_QUEUE = 2, 128
+_RING_ENTRY, _PLACES_IN_PORT, _UNLIMITED_QUEUE = 2, 128, 128
 
 
 def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> float:
@@ -34,7 +34,7 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]
     subflows = sum(flow.subflows for flow in flows)
     held = (
         _PROGRAM
-        + ports * (_PORT + _RING_ENTRY * queue)
+        + ports * (_PORT + (_RING_ENTRY * queue if queue > _PLACES_IN_PORT else 0))
         + (_PLANNED_ENTRY * len(topology.nodes) + _CORE_ENTRY * len(topology.switches)) * attachments
         + _LINK_IN_PYTHON * len(topology.links)
         + _FLOW_IN_PYTHON * len(flows)

@@ -102,8 +102,7 @@ class Calendar {
     PacketId id;
   };
   struct alignas(64) Chunk {
-    static constexpr std::uint32_t kEvents = 31;
-    std::uint32_t before;  // the chunk that was full before this one was begun
+    static constexpr std::uint32_t kEvents = 32;
     std::array<Event, kEvents> events;
 
     void prefetch() const {
@@ -129,7 +128,7 @@ class Calendar {
     const std::uint32_t place = slot.events++ % Chunk::kEvents;
     if (place == 0) [[unlikely]] {
       const std::uint32_t fresh = new_chunk();
-      chunks_[fresh].before = slot.chunk;
+      before_[fresh] = slot.chunk;
       slot.chunk = fresh;
       occupied_[i / 64] |= std::uint64_t{1} << (i % 64);
     }
@@ -139,18 +138,19 @@ class Calendar {
   std::uint32_t new_chunk() {
     if (free_ != kNone) {
       const std::uint32_t out = free_;
-      free_ = chunks_[out].before;
+      free_ = before_[out];
       return out;
     }
     chunks_.emplace_back();
+    before_.push_back(kNone);
     return static_cast<std::uint32_t>(chunks_.size() - 1);
   }
 
   // This one and all before it.
   void free_chunks(std::uint32_t at) {
     while (at != kNone) {
-      const std::uint32_t before = chunks_[at].before;
-      chunks_[at].before = free_;
+      const std::uint32_t before = before_[at];
+      before_[at] = free_;
       free_ = at;
       at = before;
     }
@@ -162,7 +162,7 @@ class Calendar {
     std::uint32_t in_chunk = slot.events == 0 ? 0 : (slot.events - 1) % Chunk::kEvents + 1;
     for (std::uint32_t at = slot.chunk; at != kNone; in_chunk = Chunk::kEvents) {
       const Chunk& chunk = chunks_[at];
-      at = chunk.before;
+      at = before_[at];
       if (at != kNone) chunks_[at].prefetch();
       while (in_chunk != 0) visit(chunk.events[--in_chunk]);
     }
@@ -298,6 +298,7 @@ class Calendar {
   std::vector<Slot, HugePages<Slot>> slots_;
   std::vector<std::uint64_t> occupied_;
   std::vector<Chunk, HugePages<Chunk>> chunks_;
+  std::vector<std::uint32_t> before_;  // the chunk of the same slot that was full before this one was begun
   std::uint32_t free_ = kNone;  // chunk
   std::vector<Far> beyond_;
   std::vector<Entry> batch_;  // of all slots up to the current one, in order

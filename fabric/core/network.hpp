@@ -5,7 +5,8 @@
 //     void deliver(PacketId, Time due);            // the last bit reached the host
 //     void dropped(PacketId, PortId, Time when);   // queue full, link cut, lost on the wire, or (kNone) no path
 //     void alarm(PacketId, Time due);              // what `ring_at` asked for
-//     void expect(PacketId);                       // optional: it is to be delivered soon, and in cache
+//     void expect(PacketId);                       // optional: it is to be delivered or to ring soon, and in cache
+//     void expect_soon(PacketId);                  // optional: and sooner
 // and then own the packet (release it, or inject it again). Nothing here knows which clock it is.
 #pragma once
 
@@ -131,20 +132,16 @@ class Network {
 
     void far(PacketId id) const {
       const Packet& packet = network.pool_[id];
-      if (packet.kind != Kind::packet) return;
-      if (!packet.on_last_hop()) {
+      if (packet.kind == Kind::packet && !packet.on_last_hop()) {
         network.ports_[packet.ports[packet.hop + 1U]].prefetch();
       } else if constexpr (requires { hosts.expect(id); }) {
-        hosts.expect(id);
+        if (packet.kind != Kind::departure) hosts.expect(id);
       }
     }
     void near(PacketId id) const {
       const Packet& packet = network.pool_[id];
-      if (packet.kind != Kind::packet) return;
-      if (!packet.on_last_hop()) {
-        network.ports_[packet.ports[packet.hop + 1U]].prefetch_queue();
-      } else if constexpr (requires { hosts.expect_soon(id); }) {
-        hosts.expect_soon(id);
+      if constexpr (requires { hosts.expect_soon(id); }) {
+        if (packet.kind == Kind::alarm || (packet.kind == Kind::packet && packet.on_last_hop())) hosts.expect_soon(id);
       }
     }
   };

@@ -7,13 +7,13 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <vector>
 
 #include "core/disciplines/admission.hpp"
 #include "core/packet.hpp"
 #include "core/prefetch.hpp"
+#include "core/queued_sizes.hpp"
 #include "core/random.hpp"
 #include "core/units.hpp"
 
@@ -37,7 +37,7 @@ struct PortCounters {
   std::uint32_t max_queue_pkts = 0;
 };
 
-// What most hops touch is the first cache line. Of the packets queued only the sizes are kept: they leave one
+// What most hops touch is the first two cache lines. Of the packets queued only the sizes are kept: they leave one
 // right after the other, so that all departures follow from the first.
 class alignas(64) Port {
  public:
@@ -58,7 +58,7 @@ class alignas(64) Port {
     if (queued_ >= unusual_from_ && (reorders() || !takes(packet))) [[unlikely]] return false;
     busy_until_ = std::max(now, busy_until_) + transmission_time(packet.size_bytes);
     if (queued_ == 0) first_departure_ = busy_until_;
-    sizes_[(departed_ + queued_) & mask()] = packet.size_bytes;
+    sizes_.push(departed_ + queued_, queued_, packet.size_bytes);
     ++queued_;
     packet.due = busy_until_ + delay_;
     packet.epoch = epoch_;
@@ -153,20 +153,15 @@ class alignas(64) Port {
   }
   [[nodiscard]] bool is_up() const { return up_; }
 
-  void prefetch() const { fabric::prefetch(this); }
-  // Once the port itself is there: the places in the ring of the first packet to leave and of the next to come.
-  void prefetch_queue() const {
-    fabric::prefetch(sizes_ + (departed_ & mask()));
-    prefetch_to_write(sizes_ + ((departed_ + queued_) & mask()));
+  void prefetch() const {
+    prefetch_to_write(this);
+    sizes_.prefetch();
   }
 
  private:
   static constexpr Time kPsBits = 8 * kSecond;  // picoseconds a byte takes at 1 bit/s
-  static constexpr std::size_t kLeastRing = 32;
 
-  [[nodiscard]] std::uint32_t mask() const { return (std::uint32_t{1} << ring_log2_) - 1; }
-  [[nodiscard]] std::uint16_t size_of(std::uint32_t place) const { return sizes_[(departed_ + place) & mask()]; }
-  [[nodiscard]] std::uint32_t room() const { return static_cast<std::uint32_t>(ring_.size()); }
+  [[nodiscard]] std::uint16_t size_of(std::uint32_t place) const { return sizes_.at(departed_ + place); }
   [[nodiscard]] QueueLength length() const { return {queued_, accepted_bytes_ - tx_bytes_}; }
 
   void configure() {
@@ -177,7 +172,7 @@ class alignas(64) Port {
 
   void watch_length() {
     const bool always = !up_ || reorders() || !config_.admission.only_counts_packets();
-    unusual_from_ = always ? 0 : std::min({config_.admission.tail.most_pkts(), max_queue_, room()});
+    unusual_from_ = always ? 0 : std::min(config_.admission.tail.most_pkts(), max_queue_);
   }
 
   // Whether the queue takes the packet; if so there is a place for it.
@@ -188,7 +183,6 @@ class alignas(64) Port {
       return false;
     }
     if (admitted == Admitted::marked) ++marks_;
-    if (queued_ == room() && !reorders()) grow();
     accepted_bytes_ += packet.size_bytes;
     max_queue_ = std::max(max_queue_, queued_ + 1);
     watch_length();
@@ -233,17 +227,8 @@ class alignas(64) Port {
     times_written_ = false;
   }
 
-  void grow() {
-    std::vector<std::uint16_t> wider(std::max(kLeastRing, 2 * ring_.size()));
-    for (std::uint32_t i = 0; i < queued_; ++i) wider[(departed_ + i) & (wider.size() - 1)] = size_of(i);
-    ring_ = std::move(wider);
-    sizes_ = ring_.data();
-    ring_log2_ = static_cast<std::uint8_t>(std::countr_zero(ring_.size()));
-  }
-
   Time busy_until_ = 0;
   Time first_departure_ = kNever;
-  std::uint16_t* sizes_ = nullptr;
   std::uint64_t departed_ = 0;
   std::uint64_t tx_bytes_ = 0;
   Time delay_;
@@ -251,10 +236,9 @@ class alignas(64) Port {
   std::uint32_t unusual_from_ = 0;  // with as many queued the next packet is looked at more closely
   std::uint32_t ps_per_byte_ = 0;   // 0 where it is not a whole number
   std::uint16_t epoch_ = 0;
-  std::uint8_t ring_log2_ = 0;
   bool times_written_ = false;
+  QueuedSizes sizes_;
   // The rest.
-  std::vector<std::uint16_t> ring_;
   std::vector<Time> written_;        // departures of queued packets from the second on, the last first
   std::uint64_t cut_ = 0;
   std::uint64_t accepted_bytes_ = 0;  // kept where every packet is looked at
@@ -269,6 +253,6 @@ class alignas(64) Port {
   NodeId far_node_;
 };
 
-static_assert(sizeof(Port) == 256);
+static_assert(sizeof(Port) == 320);
 
 }  // namespace fabric

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/prefetch.hpp"
 #include "simulation/segment.hpp"
 
 namespace fabric {
@@ -42,6 +43,11 @@ class Arrivals {
     const Seq limit = next_ + static_cast<Seq>(words_.size() * 64);
     while (end != limit && has(end)) ++end;
     return {first, end};
+  }
+
+  // Brings what this segment's arrival will touch into the cache.
+  void prefetch(Seq seq) const {
+    if (!words_.empty()) prefetch_to_write(&words_[index(seq)]);
   }
 
   // Nothing more is expected.

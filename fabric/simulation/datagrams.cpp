@@ -41,7 +41,7 @@ void Simulation::emit(std::uint32_t number, Time now) {
   packet.size_bytes = static_cast<std::uint16_t>(options_.payload_bytes + options_.header_bytes);
   packet.ecn = Ecn::not_ect;
   packet.dscp = source.dscp & kDscpBits;
-  packet.take(network_.router().per_packet() ? network_.router().path(source.source, source.destination, 0) : source.path);
+  lead(packet, source.path, source.source, source.destination);
   const Port& first = network_.port(packet.port());
   const std::uint32_t lost = source.lost;
   network_.inject(id, now, *this);

@@ -16,7 +16,7 @@ void Simulation::connect(std::uint32_t number, Time now) {
   packet.size_bytes = options_.ack_bytes;
   packet.ecn = Ecn::not_ect;
   packet.dscp = connections_[subflow.connection].dscp & kDscpBits;
-  packet.take(network_.router().per_packet() ? network_.router().path(subflow.source, subflow.destination, 0) : subflow.forward);
+  lead(packet, subflow.forward, subflow.source, subflow.destination);
   restart_timer(number, now);
   network_.inject(id, now, *this);
 }
@@ -40,7 +40,7 @@ void Simulation::answer_syn(std::uint32_t number, PacketId id, Time now) {
     return connected(number, sent, now);
   }
   Packet& packet = network_.pool()[id];
-  packet.take(network_.router().per_packet() ? network_.router().path(subflow.destination, subflow.source, 0) : subflow.back);
+  lead(packet, subflow.back, subflow.destination, subflow.source);
   network_.inject(id, now, *this);
 }
 

@@ -65,7 +65,7 @@ void Simulation::answer(std::uint32_t number, PacketId id, const Segment& of, bo
   if (connection.multipath()) packet.size_bytes = static_cast<std::uint16_t>(packet.size_bytes + options_.mptcp_ack_bytes);
   packet.ecn = Ecn::not_ect;
   packet.dscp = connection.dscp & kDscpBits;
-  packet.take(network_.router().per_packet() ? network_.router().path(subflow.destination, subflow.source, 0) : subflow.back);
+  lead(packet, subflow.back, subflow.destination, subflow.source);
   network_.inject(id, now, *this);
 }
 

@@ -102,7 +102,7 @@ void Simulation::transmit(std::uint32_t number, Seq seq, Seq dsn, bool again, Ti
   const bool markable = options_.ecn && (!again || connection.control->by_share_of_marks);
   packet.ecn = markable ? Ecn::ect0 : Ecn::not_ect;
   packet.dscp = connection.dscp & kDscpBits;
-  packet.take(network_.router().per_packet() ? network_.router().path(subflow.source, subflow.destination, 0) : subflow.forward);
+  lead(packet, subflow.forward, subflow.source, subflow.destination);
   if (subflow.sender.retransmission.at == kNever) restart_timer(number, now);
   if (!subflow.sender.busy) keep_time(number, now);
   network_.inject(id, now, *this);

@@ -158,6 +158,15 @@ PacketId Simulation::descriptor() {
   return id;
 }
 
+// Along this path, unless every packet takes one of its own.
+void Simulation::lead(Packet& packet, const Path& path, NicId from, NicId to) {
+  if (network_.router().per_packet()) [[unlikely]] {
+    packet.take(network_.router().path(from, to, 0));
+  } else {
+    packet.take(path);
+  }
+}
+
 void Simulation::ring(Alarm what, std::uint32_t owner, Time when) {
   const PacketId id = descriptor();
   Packet& packet = network_.pool()[id];
@@ -193,7 +202,7 @@ bool Simulation::is_due(LazyAlarm& alarm, Alarm what, PacketId id, std::uint32_t
 
 void Simulation::alarm(PacketId id, Time due) {
   const std::uint32_t owner = network_.pool()[id].owner;
-  const auto what = static_cast<Alarm>(network_.pool()[id].size_bytes);
+  const Alarm what = alarm_of(network_.pool()[id]);
   network_.pool().release(id);
   switch (what) {
     case Alarm::start:
@@ -235,14 +244,31 @@ void Simulation::deliver(PacketId id, Time due) {
 }
 
 void Simulation::expect(PacketId id) const {
+  const Packet& packet = network_.pool()[id];
+  if (packet.kind == Kind::alarm) {
+    if (alarm_of(packet) == Alarm::nic) {
+      network_.ports()[packet.owner].prefetch();
+      fabric::prefetch(&waiting_[packet.owner]);
+    }
+    return;
+  }
   fabric::prefetch(&segments_[id]);
-  const auto* subflow = reinterpret_cast<const char*>(&subflows_[network_.pool()[id].owner]);
+  const auto* subflow = reinterpret_cast<const char*>(&subflows_[packet.owner]);
   for (std::size_t line = 0; line < sizeof(Subflow); line += 64) fabric::prefetch(subflow + line);
 }
 
 // The subflow itself is there by now: what it leads to.
 void Simulation::expect_soon(PacketId id) const {
-  const std::uint32_t owner = network_.pool()[id].owner;
+  const Packet& packet = network_.pool()[id];
+  if (packet.kind == Kind::alarm) {
+    if (alarm_of(packet) != Alarm::nic) return;
+    const std::uint32_t first = waiting_[packet.owner].first;
+    if (first == kNone) return;
+    const auto* subflow = reinterpret_cast<const char*>(&subflows_[first]);
+    for (std::size_t line = 0; line < sizeof(Subflow); line += 64) fabric::prefetch(subflow + line);
+    return;
+  }
+  const std::uint32_t owner = packet.owner;
   if (owner >= subflows_.size()) return;  // of a constant-rate source
   const Subflow& subflow = subflows_[owner];
   const Connection& connection = connections_[subflow.connection];
@@ -252,7 +278,11 @@ void Simulation::expect_soon(PacketId id) const {
   }
   const bool is_ack = segments_[id].carries == Carries::acknowledgement;
   network_.ports()[is_ack ? subflow.forward.ports[0] : subflow.back.ports[0]].prefetch();
-  if (!is_ack) return;
+  if (!is_ack) {
+    subflow.receiver.arrivals.prefetch(segments_[id].seq);
+    connection.arrivals.prefetch(segments_[id].dsn);
+    return;
+  }
   subflow.sender.board.prefetch();
   const PathState* first = &paths_[owner - subflow.number];
   for (std::size_t path = 0; path < 8; path += 2) fabric::prefetch(first + path);

@@ -66,7 +66,9 @@ class Simulation {
   void start(std::uint32_t connection, Time now);
   void close(std::uint32_t connection, Time now);
   [[nodiscard]] PacketId descriptor();
+  void lead(Packet& packet, const Path& path, NicId from, NicId to);
   [[nodiscard]] bool is_full(PortId nic, Time now);
+  [[nodiscard]] static Alarm alarm_of(const Packet& packet) { return static_cast<Alarm>(packet.size_bytes); }
   void ring(Alarm what, std::uint32_t owner, Time when);
   void set(LazyAlarm& alarm, Alarm what, std::uint32_t owner, Time when);
   [[nodiscard]] bool is_due(LazyAlarm& alarm, Alarm what, PacketId id, std::uint32_t owner, Time now);
