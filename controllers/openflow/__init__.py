@@ -3,8 +3,9 @@
     config.py      what the run tells it: a JSON file, and what it answers
     frames.py      Ethernet frames to 5-tuples; the answer to an ARP request
     messages.py    what a controller tells switches, whatever the version of OpenFlow
+    reports.py     what switches tell it
     program.py     the controller: from what switches report to what they are told; no sockets, no clock
-    of13.py        messages as OpenFlow 1.3 and 1.5 (os-ken's encoder), and what switches say
+    of13.py        messages and reports as OpenFlow 1.3 and 1.5 (os-ken's encoder)
     of10.py        messages as OpenFlow 1.0
     channel.py     one switch's connection
     osken_app.py   the process:  python -m controllers.openflow.osken_app CONFIG.json

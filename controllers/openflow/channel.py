@@ -9,9 +9,8 @@ from itertools import count
 from typing import Protocol
 
 from controllers.openflow.messages import Message
-from controllers.openflow.of13 import (
-    HEADER_BYTES,
-    Codec,
+from controllers.openflow.of13 import HEADER_BYTES, Codec, message_length, version_name
+from controllers.openflow.reports import (
     Echo,
     Features,
     Hello,
@@ -23,8 +22,6 @@ from controllers.openflow.of13 import (
     Report,
     RuleCount,
     RuleCounts,
-    message_length,
-    version_name,
 )
 from fabric.errors import RefabricError
 

@@ -1,4 +1,4 @@
-"""Messages as OpenFlow 1.3 and 1.5, written and read by os-ken's encoder; what switches say, as reports.
+"""Messages and reports as OpenFlow 1.3 and 1.5, written and read by os-ken's encoder.
 
 Version 1.5 is for groups: before it a group cannot say how it hashes, and Open vSwitch 3.1 then sent all
 flows between two hosts the same way. The property that says so is Netronome's extension, which os-ken does
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from os_ken.ofproto import ofproto_parser
@@ -30,6 +29,23 @@ from controllers.openflow.messages import (
     Send,
     SetChoice,
 )
+from controllers.openflow.reports import (
+    Confirmed,
+    Echo,
+    Features,
+    Hello,
+    PacketIn,
+    PortChanged,
+    PortCount,
+    PortCounts,
+    Ports,
+    PortUp,
+    Refusal,
+    Removed,
+    Report,
+    RuleCount,
+    RuleCounts,
+)
 from controllers.rules import Choice, Match
 
 HEADER_BYTES = 8
@@ -42,119 +58,6 @@ _PORT_FIELDS = {PROTO_TCP: ("tcp_src", "tcp_dst"), PROTO_UDP: ("udp_src", "udp_d
 
 def version_name(version: int) -> str:
     return _NAMES.get(version, f"of wire version {version}")
-
-
-@dataclass(frozen=True)
-class Hello:
-    """Versions a switch offers, as wire versions."""
-
-    versions: frozenset[int]
-
-
-@dataclass(frozen=True)
-class Features:
-    dpid: int
-
-
-@dataclass(frozen=True)
-class PortUp:
-    number: int
-    up: bool
-
-
-@dataclass(frozen=True)
-class Ports:
-    """All ports of a switch but its own local one; `last` unless more come in another message."""
-
-    ports: tuple[PortUp, ...]
-    last: bool
-
-
-@dataclass(frozen=True)
-class PortChanged:
-    port: PortUp
-    deleted: bool
-
-
-@dataclass(frozen=True)
-class PacketIn:
-    port: int
-    frame: bytes
-
-
-@dataclass(frozen=True)
-class Removed:
-    match: Match
-    priority: int
-
-
-@dataclass(frozen=True)
-class Confirmed:
-    """The answer to a barrier."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class Echo:
-    """A question whether this end is alive (`asked`), or the answer to ours."""
-
-    asked: bool
-    number: int
-    data: bytes
-
-
-@dataclass(frozen=True)
-class RuleCount:
-    match: Match
-    priority: int
-    packets: int
-    octets: int
-
-
-@dataclass(frozen=True)
-class RuleCounts:
-    number: int
-    rules: tuple[RuleCount, ...]
-    last: bool
-
-
-@dataclass(frozen=True)
-class PortCount:
-    port: int
-    tx_octets: int
-    tx_packets: int
-    tx_dropped: int
-
-
-@dataclass(frozen=True)
-class PortCounts:
-    number: int
-    ports: tuple[PortCount, ...]
-    last: bool
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """An error message: what it was about, as os-ken names it."""
-
-    number: int
-    what: str
-
-
-Report = (
-    Hello
-    | Features
-    | Ports
-    | PortChanged
-    | PacketIn
-    | Removed
-    | Confirmed
-    | Echo
-    | RuleCounts
-    | PortCounts
-    | Refusal
-)
 
 
 def message_length(header: bytes) -> int:

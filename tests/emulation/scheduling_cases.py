@@ -18,6 +18,7 @@ from engines.emulation.fabric_dataplane import FabricDataPlane
 from engines.emulation.inside import Inside
 from engines.emulation.network import FabricNet
 from engines.emulation.ovs.daemons import RUN, command
+from engines.network_plan import port_names
 from engines.scheduling import FabricNetwork
 from engines.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec, sub_seed
 
@@ -82,6 +83,22 @@ def steered(inside: Inside) -> int:
         for step in steps:
             step()
             inside.report([list(hop) for hop in sorted(_between_switches(carried(net, network)))])
+    return 0
+
+
+def under_pox(inside: Inside) -> int:
+    """Which hops pings took whose rules POX made, by the bridges' own counters."""
+    wanted = OpenFlowSpec(controller="pox", mode=inside.request)
+    spec = RunSpec(SPEC.link, SPEC.topology, dataplane="ovs", openflow=wanted)
+    plane = DATAPLANES["ovs"].make(spec, FT4, Path("/tmp"))
+    with FabricNet(FT4, plane) as net:
+        before = plane.reading().tx_packets
+        net.get("p0e0h0").cmd(f"ping -q -c{PINGS} -i0.02 -W5 {THERE.dst}")
+        sent = plane.reading().tx_packets - before
+    hops = {
+        (node, peer) for (node, peer, _), n in zip(port_names(FT4), sent, strict=True) if n >= PINGS * 0.9
+    }
+    inside.report([list(hop) for hop in sorted(_between_switches(hops))])
     return 0
 
 

@@ -3,6 +3,7 @@ the fabric and on Open vSwitch; and the controller mends what is cut or forgotte
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -31,6 +32,12 @@ def test_a_set_path_is_taken_under_proactive_tables() -> None:
     usual, chosen, again = run("steered", {"dataplane": "ovs", "mode": "proactive"})
     there = {tuple(hop) for hop in expected()[1]} & {tuple(hop) for hop in chosen}
     assert len(there) >= 4 and usual == again != chosen
+
+
+@pytest.mark.skipif(not os.environ.get("POX_DIR"), reason="POX_DIR names no checkout of POX")
+@pytest.mark.parametrize("mode", ["reactive", "hybrid"])
+def test_flows_take_the_hashed_path_under_pox_too(mode: str) -> None:
+    assert run("under_pox", mode) == expected()[:1]
 
 
 @pytest.mark.parametrize("mode", ["reactive", "proactive", "hybrid"])

@@ -23,10 +23,8 @@ from controllers.openflow.messages import (
     Send,
     SetChoice,
 )
-from controllers.openflow.of13 import (
-    OPENFLOW_13,
-    OPENFLOW_15,
-    Codec,
+from controllers.openflow.of13 import OPENFLOW_13, OPENFLOW_15, Codec, message_length
+from controllers.openflow.reports import (
     Confirmed,
     Echo,
     Features,
@@ -39,7 +37,6 @@ from controllers.openflow.of13 import (
     Refusal,
     Removed,
     RuleCounts,
-    message_length,
 )
 from controllers.rules import Bucket, Choice, Match
 
