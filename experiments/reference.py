@@ -10,7 +10,7 @@ import dataclasses
 
 from engines.algorithms import USUAL_ROUTING
 from engines.congestion import in_force
-from engines.spec import RunSpec, SamplingSpec, WorkloadSpec
+from engines.spec import FIFO, RunSpec, SamplingSpec, WorkloadSpec
 from topos import LANES
 
 MATRIX = "reference"
@@ -28,14 +28,13 @@ def reference_of(spec: RunSpec) -> RunSpec:
 
     One flow on an idle network settles at once and depends on no permutation and no choice of path, so seed
     and routing are fixed and long sweeps share a reference of at most 20 s; of disjoint lanes one is enough.
-    Nothing marks its packets: they would be marked in its own host's queue, where nobody contends. No link
-    fails on it.
-    Idempotent.
+    Nothing marks its packets: they would be marked in its own host's queue, where nobody contends. Nothing
+    goes before them either, and no link fails on it. Idempotent.
     """
     params = {name: 1 if name == LANES else size for name, size in spec.topology.params.items()}
     return dataclasses.replace(
         spec,
-        link=dataclasses.replace(spec.link, ecn_pkts=0),
+        link=dataclasses.replace(spec.link, ecn_pkts=0, discipline=FIFO),
         topology=dataclasses.replace(spec.topology, params=params),
         workload=WorkloadSpec(MATRIX),
         routing=USUAL_ROUTING,

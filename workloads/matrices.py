@@ -196,13 +196,15 @@ def beside_constant_rate(
 ) -> tuple[Flow, ...]:
     """The workload called `flows` with its defaults, and `constant_rate` beside it, which comes last.
 
-    Both draw from the seed as they do alone. Raises UsageError as either does.
+    The former draws from the seed as it does alone, the latter has one of its own, so that other hosts are
+    its partners. Raises UsageError as either does.
     """
     known = _known(flows)
     if flows in {"constant_rate", "beside_constant_rate"}:
         raise UsageError(f"workload beside_constant_rate: flows={flows} has a constant rate itself")
     told = (traffic,) if known.generated else ()
-    others = generated.constant_rate(hosts, seed, traffic, percent=percent, senders=senders, dscp=dscp)
+    own_seed = random.Random(seed).getrandbits(32)
+    others = generated.constant_rate(hosts, own_seed, traffic, percent=percent, senders=senders, dscp=dscp)
     return (*known.draw(hosts, seed, *told), *others)
 
 

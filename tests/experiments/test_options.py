@@ -68,6 +68,7 @@ def test_any_text_is_numbers_or_one_refusal(text: str) -> None:
         ({"random_drop": -1}, "at least 0"), ({"random_drop": 101}, "the queue holds 100 packets"),
         ({"random_drop": 9, "queue": 0}, "the queue has no limit"),
         ({"random_drop": 9, "queue_bytes": 8 * 1514}, "holds 8 packets"),
+        ({"discipline": "fair"}, "choose from: fifo, priority"),
         ({"event": ("c0-p0a0:0",)}, "SECONDS:NODE-NODE"), ({"event": ("10:c0:0",)}, "SECONDS:NODE-NODE"),
         ({"event": ("10:c0-a-b:0",)}, "SECONDS:NODE-NODE"),
         ({"event": ("1:c0-p0a0:x",)}, "for half the rate"),
@@ -130,6 +131,8 @@ def test_link_properties_and_sysctls_reach_the_spec() -> None:
 
 
 def test_queues_and_events_reach_the_spec_but_no_event_its_reference() -> None:
+    assert specs_of(discipline="priority")[0].link.discipline == "priority"
+    assert specs_of()[0].link.discipline == "fifo"
     spec = specs_of(queue_bytes=30_280, random_drop=5, event=("10:p0a0-c0", "12.5:p0a0-c0:0.25"))[0]
     assert (spec.link.queue_bytes, spec.link.random_pkts) == (30_280, 5)
     assert spec.events == (LinkEvent(10.0, "p0a0", "c0", 0.0), LinkEvent(12.5, "p0a0", "c0", 0.25))

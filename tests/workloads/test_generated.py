@@ -13,7 +13,14 @@ import pytest
 from fabric.errors import UsageError
 from topos import build as build_topology
 from workloads.flow import Flow, Traffic
-from workloads.generated import arrivals, closed_loop, exponential, poisson, short_and_long
+from workloads.generated import (
+    arrivals,
+    closed_loop,
+    constant_rate,
+    exponential,
+    poisson,
+    short_and_long,
+)
 from workloads.matrices import build, label, parse
 
 HOSTS = [f"h{n}" for n in range(16)]
@@ -156,3 +163,28 @@ def test_build_tells_generated_workloads_of_the_traffic() -> None:
 def test_bad_parameters_are_named(draw: object, params: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         draw(HOSTS, 1, TRAFFIC, **params)  # type: ignore[operator]
+
+
+def test_flows_of_constant_rate_have_a_share_of_their_hosts_link_and_their_own_phase() -> None:
+    flows = constant_rate(HOSTS, 3, TRAFFIC, percent=30, senders=50, dscp=46)
+    assert len({flow.src for flow in flows}) == len({flow.dst for flow in flows}) == len(flows) == 8
+    assert {(flow.rate_mbps, flow.dscp, flow.size_bytes) for flow in flows} == {(30.0, 46, 0)}
+    interval_s = 1514 * 8 / 30e6
+    assert all(0 <= flow.start_s < interval_s for flow in flows)
+    assert len({flow.start_s for flow in flows}) == 8
+    assert flows == constant_rate(HOSTS, 3, TRAFFIC, percent=30, senders=50, dscp=46)
+    assert flows != constant_rate(HOSTS, 4, TRAFFIC, percent=30, senders=50, dscp=46)
+
+
+def test_beside_constant_rate_a_workload_is_what_it_is_alone() -> None:
+    topology = build_topology("star", {"n": 16})
+    alone = build("one_to_one", topology, {}, 5)
+    beside = build("beside_constant_rate", topology, {"percent": 20}, 5, TRAFFIC)
+    assert beside[:16] == alone
+    constant = beside[16:]
+    assert [flow.rate_mbps for flow in constant] == [20.0] * 16
+    partners = [(flow.src, flow.dst) for flow in constant]
+    assert sorted(src for src, _ in partners) == sorted(flow.src for flow in alone)
+    assert partners != [(flow.src, flow.dst) for flow in alone]
+    poisson_beside = build("beside_constant_rate", topology, {"flows": "poisson"}, 5, TRAFFIC)
+    assert poisson_beside[:-16] == build("poisson", topology, {}, 5, TRAFFIC)
