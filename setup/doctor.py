@@ -1,7 +1,8 @@
 """`refabric doctor`: proves by doing that this machine can run experiments.
 
-Every check that fails says which command mends it. The last two start a network of two hosts in
-private namespaces and move real data through the fabric for three seconds each.
+Every check that fails says which command mends it. The last three start a small network in private
+namespaces and move real data for three seconds each: two through the fabric, one, where it is installed,
+through Open vSwitch.
 """
 
 from __future__ import annotations
@@ -10,26 +11,30 @@ import json as json_
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from engines.capacity import FIT_PCT, rate_carried, rounded_down
 from engines.congestion import CONGESTION_CONTROLS
 from engines.emulation import calibrate, here, mptcp_genl
 from engines.emulation.congestion import support as bpf
+from engines.emulation.dataplanes import OVS
 from engines.emulation.engine import UNKEPT, MininetEngine
 from engines.emulation.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.netns import sysctl_path
+from engines.emulation.ovs.daemons import check_installed
 from engines.engine import Engine, Silent
 from engines.result import RunResult
-from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from engines.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
 from fabric.errors import BusyError, HostUnfitError, RefabricError
+from fabric.plan import FRAME_BITS
 
 RATE_MBPS = 20.0
 TOLERANCE = 0.02
 PAYLOAD_SHARE = 1448 / 1514
 """Payload in a full frame: 1500 - 20 (IPv4) - 20 (TCP) - 12 (timestamps) of 1500 + 14 (Ethernet)."""
 SUBFLOWS = 4
+OVS_MBPS, OVS_QUEUE_PKTS = 5.0, 30
 LEAST_FREE_MB = 500
 TREES = (4, 6, 8, 10, 12)
 INSTALL = "sudo setup/install.sh"
@@ -80,6 +85,7 @@ def checks() -> Iterator[Check]:
     try:
         yield _transfer(engine)
         yield _shaping(engine)
+        yield _open_vswitch(engine)
     finally:
         engine.close()
 
@@ -173,6 +179,43 @@ def _shaping(engine: Engine) -> Check:
     return _run(name, engine, 1, judge)
 
 
+def _open_vswitch(engine: Engine) -> Check:
+    """Rate, queue limit and offloads of a link between two bridges that three hosts a side overload."""
+    name = "Open vSwitch"
+    try:
+        check_installed()
+    except HostUnfitError as error:
+        return Check(name, False, str(error), "without it there is no --dataplane ovs", needed=False)
+    spec = RunSpec(
+        link=LinkSpec(OVS_MBPS, queue_pkts=OVS_QUEUE_PKTS),
+        topology=TopologySpec("dumbbell", {"n": 3}),
+        workload=WorkloadSpec("stride", {"i": 3}),
+        dataplane=OVS,
+        warmup_s=2.0,
+        seconds=3.0,
+        sampling=SamplingSpec(queues_ms=20),
+    )
+
+    return replace(_judged(name, engine, spec, lambda result: _judge_queue(name, result)), needed=False)
+
+
+def _judge_queue(name: str, result: RunResult) -> Check:
+    """Of the port that is overloaded: what it carried in its fullest second, how many packets it held."""
+    (bottleneck,) = (port for port in result.ports if (port.node, port.peer) == ("l0", "r0"))
+    links, queues = result.samples["links"], result.samples["queues"]
+    fullest_pct = max(links["utilisation_pct"][links["port"] == bottleneck.port], default=0.0)
+    longest = max(queues["pkts"][queues["port"] == bottleneck.port], default=0)
+    frame_bytes = max(port.tx_bytes / max(1, port.tx_packets) for port in result.ports)
+    full = bottleneck.drops > 0 and OVS_QUEUE_PKTS / 2 < longest <= OVS_QUEUE_PKTS
+    right = abs(fullest_pct / 100 - 1) <= TOLERANCE and frame_bytes <= FRAME_BITS / 8
+    seen = (
+        f"{result.provenance['ovs']['datapath']}; {OVS_MBPS:g} Mb/s carried "
+        f"{fullest_pct / 100 * OVS_MBPS:.2f}, a queue of {OVS_QUEUE_PKTS} held {longest} packets and dropped "
+        f"{bottleneck.drops}, frames had {frame_bytes:.0f} bytes at most on average"
+    )
+    return Check(name, right and full, seen, "the kernel's queues are not what --dataplane ovs needs")
+
+
 def _run(name: str, engine: Engine, subflows: int, judge: Callable[[RunResult], Check]) -> Check:
     """Three seconds of one flow between two hosts on one switch."""
     spec = RunSpec(
@@ -183,6 +226,10 @@ def _run(name: str, engine: Engine, subflows: int, judge: Callable[[RunResult], 
         warmup_s=1.0,
         seconds=3.0,
     )
+    return _judged(name, engine, spec, judge)
+
+
+def _judged(name: str, engine: Engine, spec: RunSpec, judge: Callable[[RunResult], Check]) -> Check:
     try:
         engine.check(spec)
         return judge(engine.run(spec, Silent(), UNKEPT))
