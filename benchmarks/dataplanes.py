@@ -1,0 +1,256 @@
+"""The data planes side by side: the highest rate that each carries validly, and what that costs.
+
+    python benchmarks/dataplanes.py --k 4 --subflows 1 [--rates 1,2,5,10,20,50,100] [--seconds 5]
+        [--repeats 3] [--chart FILE] [--json]
+
+One topology, one traffic matrix (one_to_one, native driver), one machine. At each rate every data plane
+still in the race runs a point of its own, one after the other, the order turned from repeat to repeat; a
+plane is out when half or more of its points at a rate are not `ok`. `valid_mbps` is the highest rate before
+that. At the lowest rate: `cpu_us_a_hop`, the whole machine's busy time a packet-hop, hosts included;
+`plane_us_a_hop`, the forwarding process's own (at the highest valid rate: `plane_us_a_hop_best`);
+`late_p99_us`, where it is known. `up_s` is FabricNet's start; stock Mininet's is its own for the same tree
+with shaped links, under an Open vSwitch of the run's, without controller. Medians of the repeats. On a
+machine that others use nothing is valid. Needs root.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+import topos
+from engines.emulation.engine import UNKEPT, MininetEngine
+from engines.emulation.inside import Inside
+from engines.emulation.isolation import spawn_inside
+from engines.emulation.lock import emulation_lock
+from engines.engine import Silent
+from engines.provenance import machine
+from engines.result import RunResult, Status
+from engines.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec, TransportSpec
+from fabric.errors import RefabricError, RunError
+
+FORWARDERS = {"fabric": "fabric_cpu_pct", "ovs": "ovs_cpu_pct"}
+STOCK = "stock Mininet"
+WARMUP_S, STOCK_DEADLINE_S, LOCK_S = 4.0, 600.0, 60.0
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A data plane as one asks for it."""
+
+    name: str
+    dataplane: str
+    openflow: OpenFlowSpec = OpenFlowSpec()  # noqa: RUF009 (frozen)
+
+
+PLANES = (
+    Plane("fabric", "fabric"),
+    Plane("ovs, kernel datapath", "ovs", OpenFlowSpec(datapath="kernel")),
+    Plane("ovs, user-space datapath", "ovs", OpenFlowSpec(datapath="user")),
+)
+
+
+@dataclass
+class Seen:
+    """Results of one plane by rate, and why it went out."""
+
+    results: dict[float, list[RunResult]] = field(default_factory=dict)
+    why_out: str = ""
+
+    def valid_mbps(self) -> float:
+        return max((rate for rate, results in self.results.items() if mostly_ok(results)), default=0.0)
+
+
+def mostly_ok(results: Sequence[RunResult]) -> bool:
+    return 2 * sum(result.status is Status.OK for result in results) > len(results)
+
+
+def race(spec: RunSpec, rates: Sequence[float], repeats: int) -> dict[str, Seen]:
+    """Every plane at rising rates until it is out. Raises RefabricError."""
+    seen = {plane.name: Seen() for plane in PLANES}
+    engine = MininetEngine()
+    try:
+        for rate in rates:
+            for repeat in range(repeats):
+                turned = PLANES[repeat % len(PLANES) :] + PLANES[: repeat % len(PLANES)]
+                for plane in turned:
+                    if not seen[plane.name].why_out:
+                        _run(engine, _at(spec, plane, rate), seen[plane.name])
+            for plane in PLANES:
+                _judge(seen[plane.name], rate)
+    finally:
+        engine.close()
+    return seen
+
+
+def _at(spec: RunSpec, plane: Plane, rate_mbps: float) -> RunSpec:
+    link = LinkSpec(rate_mbps)
+    return RunSpec(
+        link, spec.topology, spec.transport, spec.workload, dataplane=plane.dataplane, traffic="native",
+        warmup_s=spec.warmup_s, seconds=spec.seconds, openflow=plane.openflow,
+    )  # fmt: skip
+
+
+def _run(engine: MininetEngine, spec: RunSpec, seen: Seen) -> None:
+    try:
+        engine.check(spec)
+        result = engine.run(spec, Silent(), UNKEPT)
+    except RefabricError as error:
+        seen.why_out = str(error)
+        return
+    seen.results.setdefault(spec.link.rate_mbps, []).append(result)
+
+
+def _judge(seen: Seen, rate: float) -> None:
+    results = seen.results.get(rate, [])
+    if not seen.why_out and not mostly_ok(results):
+        seen.why_out = "; ".join(dict.fromkeys(reason for result in results for reason in result.reasons))
+
+
+def row(plane: Plane, seen: Seen) -> dict[str, Any]:
+    """A line of the table; None where there is nothing to say."""
+    if not seen.results:
+        return {"plane": plane.name, "not_here": seen.why_out}
+    lowest = min(seen.results)
+    at = seen.results[lowest]
+    cpus = machine()["cpus"]
+
+    def median(of: Sequence[float]) -> float:
+        return round(statistics.median(of), 2)
+
+    hops = [result.metrics["packet_hops_per_s"] for result in at]
+    busy_us = [1e4 * cpus * result.metrics["cpu_busy_pct"] for result in at]
+    best = seen.results[seen.valid_mbps() or lowest]
+    late = [r.metrics["late_p99_us"] for r in at if "late_p99_us" in r.metrics]
+    return {
+        "plane": plane.name,
+        "valid_mbps": seen.valid_mbps(),
+        "packet_hops_per_s": median([result.metrics["packet_hops_per_s"] for result in best]),
+        "at_mbps": lowest,
+        "cpu_us_a_hop": median([us / n for us, n in zip(busy_us, hops, strict=True)]),
+        "plane_us_a_hop": median([_own_us(plane, result) for result in at]),
+        "plane_us_a_hop_best": median([_own_us(plane, result) for result in best]),
+        "late_p99_us": median(late) if late else None,
+        "up_s": median([result.metrics["setup_s"] for result in at]),
+        "out_because": seen.why_out or None,
+    }
+
+
+def _own_us(plane: Plane, result: RunResult) -> float:
+    """CPU time of the process that forwards, a packet-hop."""
+    return 1e4 * result.metrics[FORWARDERS[plane.dataplane]] / result.metrics["packet_hops_per_s"]
+
+
+def stock_up_s(k: int, rate_mbps: float) -> float:
+    """Seconds that stock Mininet takes for the same tree with links of this rate. Raises RefabricError."""
+    reports: list[float] = []
+    request = {"k": k, "rate_mbps": rate_mbps}
+    with emulation_lock(wait_s=LOCK_S):
+        spawn_inside(
+            "benchmarks.dataplanes:stock", request, deadline_s=STOCK_DEADLINE_S, on_report=reports.append
+        )
+    return reports[0]
+
+
+def stock(inside: Inside) -> int:
+    """`mn --topo ft,K --switch ovs --link tc,bw=RATE --controller none`, in the private namespaces."""
+    from functools import partial  # noqa: PLC0415
+
+    from mininet.link import TCLink  # noqa: PLC0415
+    from mininet.net import Mininet  # noqa: PLC0415
+    from mininet.node import OVSSwitch  # noqa: PLC0415
+
+    from engines.emulation.ovs.daemons import Daemons, command  # noqa: PLC0415
+    from engines.emulation.ovs.datapath import choose  # noqa: PLC0415
+    from topos.mininet_topos import topos as families  # noqa: PLC0415
+
+    datapath = choose("auto")
+    daemons = Daemons([], datapath.value, "")
+    daemons.start({})
+    words = "user" if datapath.value == "netdev" else "kernel"
+    began = time.monotonic()
+    net = Mininet(
+        topo=families["ft"](inside.request["k"]),
+        switch=partial(OVSSwitch, datapath=words),
+        link=partial(TCLink, bw=inside.request["rate_mbps"]),
+        controller=None,
+    )
+    net.start()
+    inside.report(time.monotonic() - began)
+    made = command("ovs-vsctl", "list-br").split()
+    if len(made) != len(net.switches):
+        raise RunError(f"stock Mininet made {len(made)} of {len(net.switches)} bridges")
+    return 0  # its end would be as long again; the namespaces end with this
+
+
+def draw(rows: Sequence[dict[str, Any]], path: Path, title: str) -> None:
+    """Highest valid rate, CPU a packet-hop and set-up time, a bar a plane."""
+    import matplotlib  # noqa: PLC0415
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    panels = (
+        ("valid_mbps", "highest valid link rate (Mb/s)"),
+        ("cpu_us_a_hop", "CPU of the machine a packet-hop (\N{MICRO SIGN}s)"),
+        ("up_s", "network up (s)"),
+    )
+    figure, axes = pyplot.subplots(1, len(panels), figsize=(10, 2.6), constrained_layout=True)
+    for axis, (name, label) in zip(axes, panels, strict=True):
+        shown = [entry for entry in reversed(rows) if entry.get(name) is not None]
+        bars = axis.barh(
+            [entry["plane"] for entry in shown], [entry[name] for entry in shown], color="#0072B2"
+        )
+        axis.bar_label(bars, fmt="%.3g", padding=2)
+        axis.set_xlim(0, 1.25 * max([entry[name] for entry in shown], default=0) or 1)
+        axis.set_xlabel(label)
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(title)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+
+
+@click.command()
+@click.option("--k", default=4, show_default=True)
+@click.option("--subflows", default=1, show_default=True)
+@click.option("--rates", default="1,2,5,10,20,50,100", show_default=True, help="Mb/s, rising.")
+@click.option("--seconds", default=5.0, show_default=True)
+@click.option("--repeats", default=1, show_default=True)
+@click.option("--chart", type=click.Path(path_type=Path), help="Draw it there, too.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def main(
+    k: int, subflows: int, rates: str, seconds: float, repeats: int, chart: Path | None, as_json: bool
+) -> None:
+    """Measure, and print."""
+    topology, transport = TopologySpec("fat_tree", {"k": k}), TransportSpec(subflows)
+    spec = RunSpec(LinkSpec(1.0), topology, transport, warmup_s=WARMUP_S, seconds=seconds)
+    steps = sorted(float(rate) for rate in rates.split(","))
+    try:
+        seen = race(spec, steps, repeats)
+        rows = [row(plane, seen[plane.name]) for plane in PLANES]
+        rows.append({"plane": STOCK, "up_s": round(stock_up_s(k, steps[0]), 2)})
+    except RefabricError as error:
+        raise SystemExit(f"dataplanes: {error}") from error
+    hosts = len(topos.build("fat_tree", {"k": k}).hosts)
+    what = {"k": k, "hosts": hosts, "subflows": subflows, "seconds": seconds, "repeats": repeats}
+    if chart is not None:
+        draw(rows, chart, f"FatTree k={k}, {hosts} hosts, {'TCP' if subflows == 1 else f'MPTCP {subflows}'}")
+    if as_json:
+        print(json.dumps({"benchmark": "dataplanes", **what, "planes": rows, "machine": machine()}))
+        return
+    for entry in rows:
+        print("  ".join(f"{name}={value}" for name, value in entry.items() if value is not None))
+
+
+if __name__ == "__main__":
+    main()
