@@ -13,6 +13,7 @@ from experiments import (
     one_to_one,
     short_flows,
     subflow_idle,
+    topologies,
     validation,
 )
 from experiments.experiment import Experiment
@@ -35,6 +36,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         short_flows.EXPERIMENT,
         subflow_idle.EXPERIMENT,
         cross_check.EXPERIMENT,
+        topologies.EXPERIMENT,
+        *topologies.SINGLE,
         validation.EXPERIMENT,
         *validation.SINGLE,
     )

@@ -158,6 +158,33 @@ DUAL_HOMED = (
         0.35, "its core carries two thirds a host of the FatTree's here"
     ),
 )
+
+
+def _elsewhere(
+    quantity: str, topology: str, k: int, workload: str, bound: Bound, words: str, **shape: int
+) -> Published:
+    """SIGCOMM 2011 on other topologies, in words alone; their sizes are ours."""
+    row = Published(
+        quantity, topology, k, workload, 8, *bound, Source.TEXT, words, "SIGCOMM'11", SIGCOMM11, *SIGN
+    )  # fmt: skip
+    return row.on(**shape)
+
+
+OTHER_NETWORKS = (
+    _elsewhere("jain_over_tcp", "vl2", 4, "one_to_one", (ABOVE, 1), "VL2: fairness improves", di=6),
+    _elsewhere("goodput_over_tcp", "bcube", 12, "one_to_one", (ABOVE, 1), "BCube: throughput improves"),
+    _elsewhere("jain_over_tcp", "bcube", 12, "one_to_one", (ABOVE, 1), "BCube: fairness improves too"),
+    _elsewhere(
+        "goodput_over_tcp", "fat_tree", 6, "one_to_one", (ABOVE, 1),
+        "oversubscribed: a gain where the matrix meets the core", oversubscription=4,
+    ),
+)  # fmt: skip
+OVERSUBSCRIBED_LOCALLY = (
+    _elsewhere(
+        "goodput_over_tcp", "fat_tree", 6, "stride:1", (ABOUT, 1),
+        "oversubscribed: no gain where hosts' own links are the bottleneck", oversubscription=4,
+    ).within(0.1, "a tenth: one flow in twelve crosses the core all the same"),
+)  # fmt: skip
 DCTCP10 = "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010"
 
 

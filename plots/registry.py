@@ -143,6 +143,13 @@ CHARTS: dict[str, Chart] = _charts(
         "more the algorithm moves traffic away from congestion; dashed is what theory expects of it.",
     ),
     Chart(
+        "by_network",
+        "The same traffic on several networks",
+        "Each row is one network, each marker one transport: above the mean goodput of all flows in percent "
+        "of what one flow reaches alone, below how evenly they share it. Markers that lie apart are what "
+        "several paths are good for there; where hosts have several links a flow may have more than 100 %.",
+    ),
+    Chart(
         "fill",
         "What a flow alone has of its link",
         "Each square is one link rate, with the payload that arrived and what is missing of what arithmetic "
