@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from itertools import count
 from typing import Protocol
 
@@ -56,6 +57,7 @@ class Channel:
         self.dpid = -1
         self.ports: dict[int, bool] = {}
         self.closed = asyncio.Event()
+        self._heard_s = time.monotonic()
         self._codec = codec
         self._reader, self._writer = reader, writer
         self._numbers = count(FIRST_QUESTION)
@@ -66,15 +68,17 @@ class Channel:
 
     async def serve(self, owner: Owner) -> None:
         """Until the switch hangs up or falls silent. Raises ControllerError for one that cannot be used."""
+        watch = asyncio.create_task(self._watch())
         try:
             await self._greet(owner)
             while (report := await self._next()) is not None:
                 self._heed(owner, report)
-        except (ConnectionError, asyncio.IncompleteReadError, TimeoutError):
+        except (ConnectionError, asyncio.IncompleteReadError):
             log.info("switch %#x: connection ended", self.dpid)
         except ValueError as error:
             raise ControllerError(f"switch {self.dpid:#x} sent {error}") from error
         finally:
+            watch.cancel()
             self.closed.set()
             for answer, _ in self._answers.values():
                 answer.cancel()
@@ -115,21 +119,26 @@ class Channel:
         """The next report worth heeding. None when the switch has hung up."""
         while True:
             try:
-                header = await asyncio.wait_for(self._reader.readexactly(HEADER_BYTES), ECHO_S)
-            except TimeoutError:
-                self._writer.write(self._codec.echo(0))
-                silence = SILENT_S - ECHO_S
-                header = await asyncio.wait_for(self._reader.readexactly(HEADER_BYTES), silence)
+                header = await self._reader.readexactly(HEADER_BYTES)
             except asyncio.IncompleteReadError:
                 return None
-            length = message_length(header)
-            body = await asyncio.wait_for(self._reader.readexactly(length - HEADER_BYTES), SILENT_S)
+            body = await self._reader.readexactly(message_length(header) - HEADER_BYTES)
+            self._heard_s = time.monotonic()
             report = self._codec.decode(header + body)
             if isinstance(report, Echo):
                 if report.asked:
                     self._writer.write(self._codec.answer(report))
             elif report is not None:
                 return report
+
+    async def _watch(self) -> None:
+        """Asks a silent switch whether it is there, and hangs up on one that does not answer."""
+        while (silent_s := time.monotonic() - self._heard_s) < SILENT_S:
+            if silent_s >= ECHO_S:
+                self._writer.write(self._codec.echo(0))
+            await asyncio.sleep(ECHO_S)
+        log.warning("switch %#x said nothing for %g s", self.dpid, SILENT_S)
+        self._writer.transport.abort()
 
     def _heed(self, owner: Owner, report: Report) -> None:
         if isinstance(report, Ports):

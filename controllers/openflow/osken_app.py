@@ -29,6 +29,8 @@ from topos.ports import SwitchPorts
 from topos.ports import dpid as dpid_of
 
 UNFIT = 3
+BACKLOG = 1024
+"""Switches all connect at once."""
 TAKE_OVER_S = 2.0
 """How long a switch's old connection may outlive its new one."""
 
@@ -78,8 +80,8 @@ class Server:
         address = parse_address(self._config.listen)
         try:
             if isinstance(address, Path):
-                return await asyncio.start_unix_server(self._accept, address)
-            return await asyncio.start_server(self._accept, *address)
+                return await asyncio.start_unix_server(self._accept, address, backlog=BACKLOG)
+            return await asyncio.start_server(self._accept, *address, backlog=BACKLOG)
         except OSError as error:
             raise ControllerError(f"cannot listen on {self._config.listen}: {error}") from error
 
@@ -89,6 +91,9 @@ class Server:
             await channel.serve(self)
         except ControllerError as error:
             self._fail(error)
+        except Exception as error:  # a bug: asyncio would only log it, and serve the other switches on
+            if not self._over.done():
+                self._over.set_exception(error)
         finally:
             if self.channels.get(channel.dpid) is channel:
                 del self.channels[channel.dpid]

@@ -3,9 +3,8 @@
     POX_DIR=/path/to/pox python -m controllers.openflow.riplpox --topo=ft,4 --routing=hashed --mode=reactive
 
 starts POX with this component, its OpenFlow listener, and what of POX's own components is named behind it
-(`... log.level --DEBUG`). In a POX that is started otherwise, with the repository in PYTHONPATH:
-`./pox.py controllers.openflow.riplpox --topo=ft,4`. POX listens on port 6633; `openflow.of_01 --port=6653`
-behind it makes that another.
+(`... log.level --DEBUG`). POX's own command line finds it by `controllers/pox_ext`. POX listens on port 6633;
+`openflow.of_01 --port=6653` behind it makes that another.
 
 RipL-POX learns a host's switch anew from every packet that comes in, wherever that is, so that packets on
 their way teach it nonsense; here the topology says where hosts are. And it hashes with the machine's own byte

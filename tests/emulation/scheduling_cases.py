@@ -129,10 +129,10 @@ def mended(inside: Inside) -> int:
         net.configLinkStatus(usual[1], usual[2], "up")
         if inside.request == "reactive":
             command("ovs-ofctl", "-O", "OpenFlow13", "del-flows", usual[3], "ip,nw_dst=10.0.0.0/8")
-        command("ovs-vsctl", "--db=unix:" + _database(), "del-controller", usual[2])
+        command("ovs-vsctl", "--no-wait", "del-controller", usual[2])
         time.sleep(0.5)
         command("ovs-ofctl", "-O", _version(inside.request), "del-flows", usual[2])
-        command("ovs-vsctl", "--db=unix:" + _database(), "set-controller", usual[2], "tcp:127.0.0.1:6653")
+        command("ovs-vsctl", "--no-wait", "set-controller", usual[2], "tcp:127.0.0.1:6653")
         time.sleep(2.5)
         host.cmd(f"ping -q -c3 -i0.3 -W2 {THERE.dst}")
         inside.report({"back": " 0% packet loss" in host.cmd(f"ping -q -c5 -i0.1 -W5 {THERE.dst}")})
@@ -143,7 +143,3 @@ def mended(inside: Inside) -> int:
 
 def _version(mode: str) -> str:
     return "OpenFlow15" if mode == "proactive" else "OpenFlow13"
-
-
-def _database() -> str:
-    return str(next(RUN.glob("*.db.sock")))

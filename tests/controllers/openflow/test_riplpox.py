@@ -232,6 +232,17 @@ def test_a_real_pox_ends_on_term_and_on_a_wrong_command_line() -> None:
     assert "choose one of hashed, random, st" in done.stderr
 
 
+@needs_pox
+def test_poxs_own_command_line_finds_the_component() -> None:
+    command = [sys.executable, "pox.py", "riplpox", "--topo=ft,4", "--routing=spread"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "controllers" / "pox_ext")}
+    home = os.environ["POX_DIR"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=home, env=environment, timeout=20, check=False
+    )
+    assert "choose one of hashed, random, st" in done.stderr
+
+
 def _be_a_switch(switch: socket.socket, number: int, ports: int) -> None:
     """Greets, tells its ports and answers barriers until everything sent in one go is read."""
     switch.settimeout(5)

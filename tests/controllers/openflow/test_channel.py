@@ -1,0 +1,80 @@
+"""A switch that falls silent is asked, and hung up on; one that answers is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from controllers.openflow import channel as channel_module
+from controllers.openflow.channel import Channel, ControllerError
+from controllers.openflow.of13 import Codec
+from controllers.openflow.reports import Echo, Report
+
+CODEC = Codec()
+ECHO_REQUEST = 2
+
+
+class Nobody:
+    """An owner who is told nothing worth keeping."""
+
+    async def identified(self, channel: Channel, dpid: int) -> None:
+        raise AssertionError((channel, dpid))
+
+    def ports_changed(self, channel: Channel) -> None:
+        raise AssertionError(channel)
+
+    def reported(self, channel: Channel, report: Report) -> None:
+        raise AssertionError((channel, report))
+
+
+async def _served(answers: int) -> int:
+    """How often a switch is asked before it is hung up on, when it answers so often and then no more."""
+    ours, theirs = socket.socketpair()
+    reader, writer = await asyncio.open_connection(sock=ours)
+    far_reader, far_writer = await asyncio.open_connection(sock=theirs)
+    serving = asyncio.create_task(Channel(CODEC, reader, writer).serve(Nobody()))
+    far_writer.write(CODEC.hello())
+    asked = 0
+    try:
+        while header := await far_reader.readexactly(8):
+            await far_reader.readexactly(int.from_bytes(header[2:4], "big") - 8)
+            if header[1] == ECHO_REQUEST:
+                asked += 1
+                if asked <= answers:
+                    far_writer.write(CODEC.answer(Echo(True, 0, b"")))
+    except (asyncio.IncompleteReadError, ConnectionError):
+        pass
+    await asyncio.wait_for(serving, 5)
+    far_writer.close()
+    return asked
+
+
+@pytest.mark.parametrize("answers", [0, 3])
+def test_a_silent_switch_is_hung_up_on(monkeypatch: pytest.MonkeyPatch, answers: int) -> None:
+    monkeypatch.setattr(channel_module, "ECHO_S", 0.05)
+    monkeypatch.setattr(channel_module, "SILENT_S", 0.5)
+    asked = asyncio.run(asyncio.wait_for(_served(answers), 20))
+    assert asked > answers
+
+
+@pytest.mark.parametrize(
+    ("sent", "complaint"),
+    [
+        (bytes([4, 0, 0, 4, 0, 0, 0, 0]), "sent a message of 4 bytes"),
+        (bytes([4, 21, 0, 8, 0, 0, 0, 9]), "in no way known"),
+    ],
+)
+def test_what_is_no_openflow_is_told(sent: bytes, complaint: str) -> None:
+    async def served() -> None:
+        ours, theirs = socket.socketpair()
+        reader, writer = await asyncio.open_connection(sock=ours)
+        theirs.sendall(sent)
+        try:
+            await Channel(CODEC, reader, writer).serve(Nobody())
+        finally:
+            theirs.close()
+
+    with pytest.raises(ControllerError, match=complaint):
+        asyncio.run(asyncio.wait_for(served(), 20))
