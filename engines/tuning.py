@@ -9,9 +9,10 @@ dry. With a reserve beyond the subflows' own buffers they go on. docs/subflow-id
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
-from engines.spec import RunSpec, TransportSpec
+from engines.spec import RunSpec, StackSpec, TransportSpec
 from fabric.plan import FRAME_BITS
 
 WMEM = "net.ipv4.tcp_wmem"
@@ -28,6 +29,8 @@ CAPPED_RESERVE: Mapping[str, str] = {WMEM: "4194304 16384 262144"}
 CAPPED_PATH_BYTES = 200_000
 """A queue of 100 full packets and a third more on the way: for such paths the cap was measured to cost
 nothing, with 2 and with 8 subflows. What holds more gets no cap."""
+_BUFFERS = {"send_buffer": "send buffer", "receive_buffer": "receive buffer"}
+"""Of simulated connections, in segments; 0: none."""
 MOST_LINKS = 12
 """There and back, in a network of three layers."""
 
@@ -54,6 +57,17 @@ def words(transport: TransportSpec) -> str:
     if transport.write_bytes:
         parts.append(f"writes of {_short(str(transport.write_bytes))}")
     return ", ".join(parts) or (UNTOUCHED if transport.sysctls else DEFAULT)
+
+
+def words_of(spec: RunSpec) -> str:
+    """As `words`, of real or simulated hosts, whose connections' buffers are told: `send buffer 792`."""
+    parts = [f"{name} {value}" for field, name in _BUFFERS.items() if (value := getattr(spec.stack, field))]
+    return ", ".join(parts) or words(spec.transport)
+
+
+def untuned(stack: StackSpec) -> StackSpec:
+    """The same simulated hosts but for what `words_of` tells."""
+    return dataclasses.replace(stack, send_buffer=0, receive_buffer=0)
 
 
 def _short(value: str) -> str:

@@ -93,7 +93,7 @@ def summarised(judged: Judged) -> PointSummary:
         variant=variant(spec),
         routing=spec.routing,
         common=variant(dataclasses.replace(spec, routing=USUAL_ROUTING)),
-        tuning=tuning.words(spec.transport),
+        tuning=tuning.words_of(spec),
         untuned=variant(_untuned(spec)),
         across=variant(alike(spec)),
         flows=tuple(flows),
@@ -155,7 +155,7 @@ def variant(spec: RunSpec) -> str:
 
 def _untuned(spec: RunSpec) -> RunSpec:
     transport = dataclasses.replace(spec.transport, sysctls={}, write_bytes=0)
-    return dataclasses.replace(spec, transport=transport)
+    return dataclasses.replace(spec, transport=transport, stack=tuning.untuned(spec.stack))
 
 
 def published_levels(known: Sequence[Published]) -> list[Level]:

@@ -7,10 +7,14 @@ is not yet sent, the size of writes, the pacing rates the scheduler reckons with
 
 from __future__ import annotations
 
-from engines.spec import SamplingSpec
+from dataclasses import replace
+
+from engines.registry import VIRTUAL_TIME
+from engines.simulation.linux import LINUX
+from engines.spec import RunSpec, SamplingSpec
 from engines.tuning import CAPPED_RESERVE, KERNELS_OWN, NOTSENT_LOWAT, RESERVE, WMEM
-from experiments.experiment import Experiment, Figure
-from experiments.options import Defaults
+from experiments.experiment import Experiment, Figure, RateOf
+from experiments.options import Defaults, SweepOptions
 from experiments.sweeps import Variant, fat_trees, points_on
 
 NAME = "subflow-idle"
@@ -25,6 +29,20 @@ VARIANTS = (
     Variant(sysctls=KERNELS_OWN, write_bytes=4096),
     Variant(sysctls={**KERNELS_OWN, **dict.fromkeys(PACING, "100")}),
 )
+BUFFERED = 8 * LINUX.subflow_buffer
+"""What eight simulated subflows hold at most."""
+SIMULATED = tuple(
+    Variant(simulated=replace(LINUX, send_buffer=segments))
+    for segments in (BUFFERED // 2, BUFFERED, 2 * BUFFERED, BUFFERED + LINUX.send_buffer)
+)
+"""Send buffers of half of that, of all of that, and with a reserve as large again, and of 4 MB."""
+
+
+def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    """Hosts are tuned as hosts of their engine can be."""
+    chosen = SIMULATED if VIRTUAL_TIME.issuperset(options.engines) else VARIANTS
+    return points_on(fat_trees, chosen)(options, rate_of)
+
 
 EXPERIMENT = Experiment(
     name=NAME,
@@ -43,7 +61,7 @@ EXPERIMENT = Experiment(
                 ks=(4,), workloads=("one_to_one",), subflows=(8,), sampling=SamplingSpec(sockets_ms=50)
             ),
             topologies=fat_trees,
-            points=points_on(fat_trees, VARIANTS),
+            points=points,
             charts=("subflow_idle",),
         ),
     ),
