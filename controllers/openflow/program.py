@@ -128,7 +128,9 @@ class Controller:
             self._tell(dpid, Punt(arp=False))
         self._change_table(dpid, {}, self._base[dpid])
         if self.mode is Mode.PROACTIVE:
-            for rule in [rule for each in self._chosen.items() for rule in self.routes.rules(*each)]:
+            through = {flow: nodes for flow, nodes in self._chosen.items() if self._on_path(dpid, nodes)}
+            self.flows.update(through)
+            for rule in [rule for each in through.items() for rule in self.routes.rules(*each)]:
                 if rule.dpid == dpid:
                     self._tell(dpid, Install(rule.match, CHOSEN_PRIORITY, rule.to))
         self._awaiting_base[self._barrier(dpid)] = dpid
@@ -208,17 +210,29 @@ class Controller:
     def clear_path(self, flow: FiveTuple) -> None:
         """From now on routing decides again. Nothing happens to a flow whose path was not set."""
         before = self._chosen.pop(flow, None)
-        if before is None:
-            return
-        obsolete = [(dpid_of(switch), Remove(exactly(flow), CHOSEN_PRIORITY)) for switch in before[1:-1]]
-        if self.mode is Mode.PROACTIVE or flow not in self.flows or flow in self._setups:
-            for dpid, message in reversed(obsolete):
+        if before is not None and flow not in self._setups:  # else when that is done
+            self._release(flow, before)
+
+    def _release(self, flow: FiveTuple, nodes: tuple[int, ...]) -> None:
+        """Take away the rules of a path that is no longer chosen; first, where the flow runs, make others."""
+        obsolete = [(dpid_of(switch), Remove(exactly(flow), CHOSEN_PRIORITY)) for switch in nodes[1:-1]]
+        usual = self._usual_path(flow) if self.mode is not Mode.PROACTIVE and flow in self.flows else None
+        if usual is None:
+            for dpid, message in obsolete:
                 self._tell_connected(dpid, message)
             self.flows.pop(flow, None)
             return
-        setup = self._set_up(flow, self.routes.path(flow), EXACT_PRIORITY, one_by_one=True)
+        setup = self._set_up(flow, usual, EXACT_PRIORITY, one_by_one=True)
         setup.obsolete += obsolete
         self._next_batch(setup)
+
+    def _usual_path(self, flow: FiveTuple) -> tuple[int, ...] | None:
+        """None where cut links leave no path, or a switch of it is away."""
+        try:
+            nodes = self.routes.path(flow)
+        except UsageError:
+            return None
+        return nodes if self._all_connected(nodes) else None
 
     # One flow.
 
@@ -297,9 +311,11 @@ class Controller:
                 self._put_out(dpid, setup.nodes, frame)
         for dpid, message in setup.obsolete:
             self._tell_connected(dpid, message)
-        chosen = self._chosen.get(setup.flow)
-        if chosen is not None and chosen != setup.nodes:  # while this one was under way
+        chosen, is_chosen = self._chosen.get(setup.flow), setup.priority == CHOSEN_PRIORITY
+        if chosen is not None and (chosen != setup.nodes or not is_chosen):  # while this one was under way
             self._next_batch(self._set_up(setup.flow, chosen, CHOSEN_PRIORITY, one_by_one=True))
+        elif chosen is None and is_chosen:  # cleared meanwhile
+            self._release(setup.flow, setup.nodes)
 
     def _abandon(self, setup: _Setup) -> None:
         self._setups.pop(setup.flow, None)
@@ -363,6 +379,8 @@ class Controller:
         for flow in [flow for flow, nodes in self._chosen.items() if self._crosses_cut(nodes)]:
             log.warning("%s no longer takes the path set for it, which is cut", flow)
             del self._chosen[flow]
+            for dpid in self._connected:  # rules it had before, which nobody would take away if it used them
+                self._tell(dpid, Remove(exactly(flow), EXACT_PRIORITY))
 
     def _crosses_cut(self, nodes: Sequence[int]) -> bool:
         return any(self.topology.link_between(a, b) in self._cut for a, b in pairwise(nodes))

@@ -121,7 +121,10 @@ class RiplPox:
 
     def _handle_PortStatus(self, event: Any) -> None:
         if self._knows(event):
-            self._port(event.connection.dpid, event.ofp.desc, there=not event.deleted)
+            try:
+                self._port(event.connection.dpid, event.ofp.desc, there=not event.deleted)
+            except UsageError as error:  # a port that no link is for
+                self._on_fault(str(error))
 
     def _handle_ErrorIn(self, event: Any) -> None:
         self._on_fault(f"switch {event.connection.dpid:#x} refused a message: {event.asString()}")

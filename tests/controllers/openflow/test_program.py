@@ -321,6 +321,56 @@ def test_a_path_set_while_the_flow_is_being_set_up_comes_next() -> None:
     assert switches.offer(tcp()) == other
 
 
+def test_a_path_set_to_the_usual_one_meanwhile_is_set_and_is_forgotten_when_it_idles() -> None:
+    switches = _switches()
+    switches.offer(tcp())
+    switches.controller.set_path(tcp(), HASHED.path(tcp()))
+    switches.confirm_all()
+    entry = switches.rules[dpid(FT4.index("p0e0"))]
+    assert (exactly(tcp()), CHOSEN_PRIORITY) in entry
+    switches.controller.flow_removed(exactly(tcp()), CHOSEN_PRIORITY)
+    assert not switches.controller.flows
+
+
+def test_a_path_cleared_while_it_is_being_set_is_given_back() -> None:
+    switches = _switches()
+    usual = _set_up(switches, tcp())
+    switches.controller.set_path(tcp(), _other_path(switches, usual))
+    switches.confirm_one()
+    switches.controller.clear_path(tcp())
+    while switches.unconfirmed:
+        assert switches.offer(tcp()) is not None
+        switches.confirm_one()
+    assert switches.offer(tcp()) == usual == switches.controller.flows[tcp()]
+    assert not any(priority == CHOSEN_PRIORITY for rules in switches.rules.values() for _, priority in rules)
+
+
+def test_a_path_cleared_where_no_other_is_left_takes_its_rules_along() -> None:
+    switches = _switches()
+    usual = _set_up(switches, tcp())
+    switches.controller.set_path(tcp(), usual)
+    switches.confirm_all()
+    away = dpid(usual[3])
+    switches.controller.switch_gone(away)
+    switches.controller.clear_path(tcp())
+    rules = {number: found for number, found in switches.rules.items() if number != away}
+    assert not any(priority == CHOSEN_PRIORITY for found in rules.values() for _, priority in found)
+    assert tcp() not in switches.controller.flows
+
+
+def test_a_set_path_that_is_cut_leaves_no_rules_of_before_in_use() -> None:
+    switches = _switches()
+    usual = _set_up(switches, tcp())
+    other = _other_path(switches, usual)
+    switches.controller.set_path(tcp(), other)
+    switches.confirm_all()
+    above, core = switches.name(other[2:4])
+    _cut(switches, above, core)
+    assert switches.offer(tcp()) is None, "it comes in again, and is known"
+    switches.confirm_all()
+    assert switches.offer(tcp()) == switches.controller.flows[tcp()]
+
+
 def test_proactive_switches_take_a_set_path_at_once_and_again_when_they_come_back() -> None:
     switches = _switches(Mode.PROACTIVE)
     usual = switches.offer(tcp())

@@ -156,6 +156,9 @@ def test_a_switch_that_comes_back_is_programmed_again_and_a_cut_link_is_seen() -
     assert [data[1] for data in again.sent] == 3 * [FLOW_MOD] + [BARRIER]
     ofp = SimpleNamespace(desc=FakeConnection.port(3, down=True))
     lab.component._handle_PortStatus(SimpleNamespace(connection=again, ofp=ofp, deleted=False))
+    extra = SimpleNamespace(desc=FakeConnection.port(5))
+    lab.component._handle_PortStatus(SimpleNamespace(connection=again, ofp=extra, deleted=False))
+    assert "has no port 5" in lab.faults.pop()
     above = PORTS.neighbour(FT4.index("p0e0"), 3)
     paths = {lab.component.controller.routes.path(tcp(sport=sport))[2] for sport in range(2000, 2030)}
     assert above not in paths
