@@ -14,4 +14,10 @@ inline void prefetch_to_write(const void* line) {
   asm volatile("");
 }
 
+// All lines from this one up to the other.
+inline void prefetch_lines(const void* first, const void* last) {
+  const auto* end = static_cast<const char*>(last);
+  for (const auto* line = static_cast<const char*>(first); line <= end; line += 64) prefetch_to_write(line);
+}
+
 }  // namespace fabric

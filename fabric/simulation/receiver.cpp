@@ -6,11 +6,12 @@ void Simulation::received(std::uint32_t number, PacketId id, Time now) {
   Subflow& subflow = subflows_[number];
   Receiver& receiver = subflow.receiver;
   Connection& connection = connections_[subflow.connection];
-  const Segment segment = segments_[id];
+  const Segment& segment = segments_[id];
+  const Answered answered{segment.sent, segment.order};
   const bool marked = network_.pool()[id].ecn == Ecn::ce;
   // What was withheld goes first where marks change, so that the sender can tell which were marked.
   if (receiver.unanswered != 0 && marked != receiver.last_marked) {
-    answer(number, descriptor(), receiver.answer, receiver.last_marked, now);
+    answer(number, descriptor(), receiver.first_unanswered, receiver.last_marked, now);
   }
   const bool is_next = segment.seq == receiver.arrivals.next();
   const bool in_order = is_next && receiver.arrivals.held() == 0;
@@ -24,17 +25,17 @@ void Simulation::received(std::uint32_t number, PacketId id, Time now) {
                     (!options_.ack_gaps || connection.arrivals.held() == 0);
   if (options_.delayed_ack != 0 && calm && receiver.unanswered == 0) {
     receiver.unanswered = 1;
-    receiver.answer = segment;
+    receiver.first_unanswered = answered;
     network_.pool().release(id);
     set(receiver.delayed, Alarm::delayed_ack, number, now + options_.delayed_ack);
     return;
   }
   receiver.last_marked = marked;
-  answer(number, id, receiver.unanswered != 0 ? receiver.answer : segment, marked, now);
+  answer(number, id, receiver.unanswered != 0 ? receiver.first_unanswered : answered, marked, now);
 }
 
 // The descriptor is the acknowledgement's from here on.
-void Simulation::answer(std::uint32_t number, PacketId id, const Segment& of, bool marked, Time now) {
+void Simulation::answer(std::uint32_t number, PacketId id, Answered of, bool marked, Time now) {
   Subflow& subflow = subflows_[number];
   Receiver& receiver = subflow.receiver;
   const Connection& connection = connections_[subflow.connection];

@@ -219,7 +219,7 @@ void Simulation::alarm(PacketId id, Time due) {
     case Alarm::delayed_ack: {
       Receiver& receiver = subflows_[owner].receiver;
       if (is_due(receiver.delayed, what, id, owner, due) && receiver.unanswered != 0) {
-        answer(owner, descriptor(), receiver.answer, receiver.last_marked, due);
+        answer(owner, descriptor(), receiver.first_unanswered, receiver.last_marked, due);
       }
       return;
     }
@@ -228,9 +228,9 @@ void Simulation::alarm(PacketId id, Time due) {
 
 void Simulation::deliver(PacketId id, Time due) {
   const std::uint32_t subflow = network_.pool()[id].owner;
+  if (segments_[id].carries == Carries::data) return received(subflow, id, due);
+  if (segments_[id].carries == Carries::syn) return answer_syn(subflow, id, due);
   const Segment segment = segments_[id];
-  if (segment.carries == Carries::data) return received(subflow, id, due);
-  if (segment.carries == Carries::syn) return answer_syn(subflow, id, due);
   network_.pool().release(id);
   switch (segment.carries) {
     case Carries::syn_acknowledgement:
@@ -246,46 +246,44 @@ void Simulation::deliver(PacketId id, Time due) {
 void Simulation::expect(PacketId id) const {
   const Packet& packet = network_.pool()[id];
   if (packet.kind == Kind::alarm) {
-    if (alarm_of(packet) == Alarm::nic) {
-      network_.ports()[packet.owner].prefetch();
-      fabric::prefetch(&waiting_[packet.owner]);
-    }
+    if (alarm_of(packet) != Alarm::nic) return;
+    network_.ports()[packet.owner].prefetch();
+    prefetch_to_write(&waiting_[packet.owner]);
     return;
   }
-  fabric::prefetch(&segments_[id]);
-  const auto* subflow = reinterpret_cast<const char*>(&subflows_[packet.owner]);
-  for (std::size_t line = 0; line < sizeof(Subflow); line += 64) fabric::prefetch(subflow + line);
+  prefetch_to_write(&segments_[id]);
+  if (packet.owner >= subflows_.size()) return;  // of a constant-rate source
+  if (packet.size_bytes <= options_.ack_bytes + options_.mptcp_ack_bytes) {
+    subflows_[packet.owner].prefetch_sender();
+  } else {
+    subflows_[packet.owner].prefetch_receiver();
+  }
 }
 
-// The subflow itself is there by now: what it leads to.
+// What `expect` has fetched is there by now: what it leads to.
 void Simulation::expect_soon(PacketId id) const {
   const Packet& packet = network_.pool()[id];
   if (packet.kind == Kind::alarm) {
     if (alarm_of(packet) != Alarm::nic) return;
     const std::uint32_t first = waiting_[packet.owner].first;
-    if (first == kNone) return;
-    const auto* subflow = reinterpret_cast<const char*>(&subflows_[first]);
-    for (std::size_t line = 0; line < sizeof(Subflow); line += 64) fabric::prefetch(subflow + line);
+    if (first != kNone) subflows_[first].prefetch_sender();
     return;
   }
-  const std::uint32_t owner = packet.owner;
-  if (owner >= subflows_.size()) return;  // of a constant-rate source
-  const Subflow& subflow = subflows_[owner];
+  if (packet.owner >= subflows_.size()) return;
+  const Subflow& subflow = subflows_[packet.owner];
   const Connection& connection = connections_[subflow.connection];
-  for (const void* line : {static_cast<const void*>(&connection), static_cast<const void*>(&connection.next),
-                           static_cast<const void*>(&connection.arrivals)}) {
-    prefetch_to_write(line);
-  }
-  const bool is_ack = segments_[id].carries == Carries::acknowledgement;
-  network_.ports()[is_ack ? subflow.forward.ports[0] : subflow.back.ports[0]].prefetch();
-  if (!is_ack) {
-    subflow.receiver.arrivals.prefetch(segments_[id].seq);
-    connection.arrivals.prefetch(segments_[id].dsn);
+  prefetch_lines(&connection, &connection.arrivals);
+  const Segment& segment = segments_[id];
+  if (segment.carries != Carries::acknowledgement) {
+    network_.ports()[subflow.back.ports[0]].prefetch();
+    subflow.receiver.arrivals.prefetch(segment.seq);
+    connection.arrivals.prefetch(segment.dsn);
     return;
   }
+  network_.ports()[subflow.forward.ports[0]].prefetch();
   subflow.sender.board.prefetch();
-  const PathState* first = &paths_[owner - subflow.number];
-  for (std::size_t path = 0; path < 8; path += 2) fabric::prefetch(first + path);
+  const PathState* first = &paths_[packet.owner - subflow.number];
+  prefetch_lines(first, first + std::min(connection.count, 8U) - 1);
 }
 
 void Simulation::dropped(PacketId id, PortId /*port*/, Time /*when*/) {

@@ -128,7 +128,7 @@ class Simulation {
 
   // The receiver (receiver.cpp).
   void received(std::uint32_t subflow, PacketId id, Time now);
-  void answer(std::uint32_t subflow, PacketId id, const Segment& segment, bool marked, Time now);
+  void answer(std::uint32_t subflow, PacketId id, Answered of, bool marked, Time now);
   void note_block(Receiver& receiver, Seq seq);
 
   TransportOptions options_;

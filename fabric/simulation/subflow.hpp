@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/packet.hpp"
+#include "core/prefetch.hpp"
 #include "simulation/arrivals.hpp"
 #include "simulation/scoreboard.hpp"
 #include "simulation/seq_queue.hpp"
@@ -54,9 +55,9 @@ struct Reduction {
   std::int64_t quota = 0;  // what may be sent now
 };
 
+// What an acknowledgement may touch stands first.
 struct Sender {
   Scoreboard board;
-  SeqQueue bound;  // data it is to carry, not sent yet
   double ssthresh = 0;
   RttEstimate rtt;
   Time rto = 0;
@@ -67,19 +68,20 @@ struct Sender {
   std::uint32_t dup_acks = 0;
   std::uint32_t dup_threshold = 3;
   std::int32_t inflation = 0;  // without SACK: of the window, by what has left the network
-  Before before_loss;
-  Reduction reduction;
-  double most_held = 0;  // packets; its buffer never shrinks
-  Seq resend_next = 0;  // without SACK, after a timeout: what is to be sent again next
-  std::uint32_t retransmits = 0;
-  std::uint32_t timeouts = 0;
+  Seq resend_next = 0;         // without SACK, after a timeout: what is to be sent again next
   std::uint8_t backoff = 0;
   bool established = false;
   Recovery recovery = Recovery::open;
   bool limited_by_window = false;
   bool waiting_for_nic = false;
-  bool busy = false;          // as its SocketClock counts
+  bool busy = false;  // as its SocketClock counts
   bool rwnd_limited = false;
+  SeqQueue bound;  // data it is to carry, not sent yet
+  Reduction reduction;
+  Before before_loss;
+  double most_held = 0;  // packets; its buffer never shrinks
+  std::uint32_t retransmits = 0;
+  std::uint32_t timeouts = 0;
   std::uint32_t next_waiting = kNone;
   // Shares of marked packets (RFC 8257, section 3.3).
   double alpha = 1.0;
@@ -103,26 +105,37 @@ struct SocketClock {
   }
 };
 
-struct Receiver {
+// What an acknowledgement says of the segment it answers.
+struct Answered {
+  Time sent = 0;
+  std::uint32_t order = 0;
+};
+
+// What every segment touches is the first cache line.
+struct alignas(64) Receiver {
   Arrivals arrivals;
-  std::array<SackBlock, 3> blocks{};
+  LazyAlarm delayed;
   std::uint8_t block_count = 0;
   bool last_marked = false;
   std::uint8_t unanswered = 0;  // segments no acknowledgement was sent for
-  Segment answer;               // of the first of those
-  LazyAlarm delayed;
+  std::array<SackBlock, 3> blocks{};
+  Answered first_unanswered;  // of those
 };
 
+// A segment that arrives touches the lines up to the path back, an acknowledgement those from there on.
 struct Subflow {
+  Receiver receiver;
+  Path back;
   std::uint32_t connection = 0;
   std::uint32_t number = 0;  // within it
   NicId source = kNone;
   NicId destination = kNone;
   bool owns_first_port = true;  // false where hosts forward: others' packets pass it too
   Path forward;
-  Path back;
   Sender sender;
-  Receiver receiver;
+
+  void prefetch_receiver() const { prefetch_lines(&receiver, &connection); }
+  void prefetch_sender() const { prefetch_lines(&connection, &sender.before_loss); }
 };
 
 }  // namespace fabric
