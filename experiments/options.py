@@ -175,6 +175,11 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
     check_engine_options(chosen, real, given.stack or tuple(f"{k}={v}" for k, v in defaults.stack.items()))
     pinned_mbps = _first(defaults.rate_mbps, profile.rate_mbps)
     rate_mbps = parse_rate(given.rate) if given.rate else pinned_mbps
+    if given.dataplane == OVS and rate_mbps is None:
+        raise UsageError(
+            f"--dataplane {OVS}: --rate auto is what the fabric carries here, and {OVS} carries far less: "
+            "give --rate MBPS, e.g. --rate 1"
+        )
     usual_warmup_s, usual_seconds = profile.durations_s(rate_mbps or SIMULATED_MBPS, virtual_time)
     queue_pkts = _first(given.queue, defaults.queue_pkts, QUEUE_PKTS)
     seconds = _first(given.seconds, defaults.seconds, usual_seconds)

@@ -15,7 +15,8 @@ from engines.emulation.ovs.shaping import Shape, htb_class, leaf, nic_shape, swi
 from engines.emulation.ovs.wires import bridge_ports
 from engines.openflow import CONTROLLERS, openflow_words
 from engines.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec
-from experiments.options import Given, openflow_of
+from experiments.one_to_one import EXPERIMENT
+from experiments.options import Given, openflow_of, resolve
 from fabric.errors import UsageError
 
 _TICK_NS = 64
@@ -113,3 +114,10 @@ def test_openflow_is_asked_of_open_vswitch_alone() -> None:
         openflow_of(Given(mode="proactive"))
     with pytest.raises(UsageError, match=f"choose from: {', '.join(CONTROLLERS)}"):
         openflow_of(Given(dataplane="ovs", controller="ryu"))
+
+
+def test_auto_is_the_fabrics_rate() -> None:
+    (figure,) = EXPERIMENT.figures
+    with pytest.raises(UsageError, match="--dataplane ovs: --rate auto is what the fabric carries here"):
+        resolve(Given(dataplane="ovs"), figure.defaults)
+    assert resolve(Given(dataplane="ovs", rate="1"), figure.defaults).dataplane == "ovs"

@@ -107,7 +107,7 @@ class Controller:
             assert self._process is not None
             self._process.wait(END_S)
             self.check()
-        self._said += [json.loads(line) for line in lines or ()]
+        self._said += [_message(line) for line in lines or ()]
 
     def _told(self) -> str:
         assert self._process is not None
@@ -115,3 +115,14 @@ class Controller:
 
     def _words(self) -> str:
         return last_words(self._log.read_text(errors="replace"), LAST_LINES) or "it said nothing"
+
+
+def _message(line: bytes) -> Mapping[str, Any]:
+    try:
+        message = json.loads(line)
+    except ValueError:
+        message = None
+    if not isinstance(message, dict):
+        told = line.decode(errors="replace")
+        raise RunError(f"the OpenFlow controller said '{told}', which is not of its contract")
+    return message
