@@ -18,5 +18,7 @@ share.py         share of a bottleneck that MPTCP has beside one TCP
 shift.py         where MPTCP sends when one of two bottlenecks is worse
 fill.py  saw.py  wait.py  loss_law.py  conserved.py  what arithmetic and theory say beside what was measured
 by_network.py    several networks under the same traffic: goodput and fairness
+flow_level.py    flow-level models beside packets
+subflows_needed.py  subflows needed for 90 %, by number of hosts
 cpu.py           how busy the machine was, with what, second by second
 """

@@ -191,6 +191,20 @@ CHARTS: dict[str, Chart] = _charts(
         "which place in it.",
     ),
     Chart(
+        "flow_level",
+        "Flow level beside packet level",
+        "Bars are the mean goodput of all flows, packet by packet and by models of steady rates; below, the "
+        "goodput of every flow from the slowest to the fastest, TCP on the left. Where curves coincide a "
+        "model gives what packets give.",
+    ),
+    Chart(
+        "subflows_needed",
+        "Subflows needed for 90 %",
+        "Each mark is a network: the least number of subflows with which its flows reach 90 % on average, "
+        "against its number of hosts. A curve that stays flat needs no more subflows however large the "
+        "network; an open mark is the same packet by packet.",
+    ),
+    Chart(
         "cpu",
         "CPU use",
         "The share of the machine's CPUs that was busy, for every size and number of subflows, then what it "

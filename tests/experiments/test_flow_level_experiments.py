@@ -1,0 +1,66 @@
+"""flow-level and subflows-needed: what they run, and that a small part of it does."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR, make
+from engines.spec import RunSpec
+from experiments.cli import main
+from experiments.options import Given, resolve
+from experiments.registry import find
+from experiments.subflows_needed import ENOUGH_PCT, NETWORKS
+
+
+def points(name: str, **given: str) -> list[RunSpec]:
+    figure = find(name).figures[0]
+    return figure.points(resolve(Given(**given), figure.defaults), lambda _: 100.0)  # type: ignore[arg-type]
+
+
+def test_every_packet_level_point_has_its_models_beside_it() -> None:
+    specs = points("flow-level")
+    of = {
+        e: {(s.topology.k, s.transport.subflows) for s in specs if s.engine == e}
+        for e in (SIMULATOR, FLOW_LEVEL, MAX_MIN)
+    }
+    assert of[SIMULATOR] < of[FLOW_LEVEL] == of[MAX_MIN]
+    assert {(k, n) for k in (4, 8) for n in range(1, 9)} | {(16, 1), (16, 8)} == of[SIMULATOR]
+    assert (32, 8) in of[FLOW_LEVEL]
+
+
+def test_what_is_chosen_by_hand_is_run_whole() -> None:
+    assert {s.engine for s in points("flow-level", k="32", subflows="8")} == {SIMULATOR, FLOW_LEVEL, MAX_MIN}
+    assert {s.transport.subflows for s in points("subflows-needed", subflows="20")} == {20}
+
+
+def test_three_kinds_of_network_grow_from_a_hundred_hosts_on() -> None:
+    specs = points("subflows-needed")
+    assert {spec.topology.kind for spec in specs} == {"fat_tree", "vl2", "bcube"}
+    assert {spec.stack.acks for spec in specs} == {"at_once"}
+    small = [network for network in NETWORKS if network.packets]
+    assert {s.topology.kind for s in specs if s.engine == SIMULATOR} == {n.topology.kind for n in small}
+
+
+@pytest.mark.parametrize("place", [n for n, network in enumerate(NETWORKS) if network.packets])
+def test_engines_take_what_the_experiment_asks(place: int) -> None:
+    kind = NETWORKS[place].topology.kind
+    asked = {s.engine: s for s in points("subflows-needed") if s.topology == NETWORKS[place].topology}
+    assert set(asked) == {FLOW_LEVEL, SIMULATOR}, kind
+    for spec in asked.values():
+        make(spec.engine).check(spec)
+
+
+def test_a_tree_of_128_hosts_is_used_to_ninety_percent_with_at_most_eight_subflows(tmp_path: Path) -> None:
+    arguments = ["run", "flow-level", "--k", "8", "--subflows", "1,8", "--engine", "flow-level,max-min"]
+    done = CliRunner().invoke(main, [*arguments, "--stack", "acks=at_once", "--results", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    with (tmp_path / "flow-level" / "summary.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["workload"] == "one_to_one"]
+    means = {(row["engine"], row["subflows"]): float(row["goodput_pct_mean"]) for row in rows}
+    assert means["flow-level", "8"] >= ENOUGH_PCT > 50 > means["flow-level", "1"]
+    assert {row["retransmits"] for row in rows} == {row["drops"] for row in rows} == {""}
+    assert list((tmp_path / "flow-level" / "charts").glob("flow_level-*.png"))

@@ -1,0 +1,80 @@
+"""Charts of flow-level models: beside packets, and subflows needed by hosts."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from plots import flow_level, saving, subflows_needed
+from plots.data import Level, PointSummary
+from tests.plots.points_lab import SIGCOMM11_LEVELS, point
+from tests.plots.svg import words_of
+
+
+@pytest.fixture(autouse=True)
+def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+
+
+def by(
+    engine: str, subflows: int, more: float = 0.0, hosts: int = 16, kind: str = "fat_tree"
+) -> PointSummary:
+    """A point of `points_lab`, whose flows all get so many points more."""
+    usual = point(subflows)
+    flows = tuple(goodput + more for goodput in usual.flows_pct)
+    return dataclasses.replace(
+        usual, engine=engine, flows_pct=flows, hosts=hosts, topology=kind, k=4 if kind == "fat_tree" else 6
+    )
+
+
+BOTH = [by(engine, n, more) for engine, more in (("simulator", 0), ("flow-level", 2)) for n in (1, 2, 8)]
+
+
+def test_the_title_tells_how_far_the_model_is_off(tmp_path: Path) -> None:
+    (path,) = flow_level.draw([*BOTH, by("max-min", 1, -3)], tmp_path, levels=SIGCOMM11_LEVELS)
+    words = words_of(path)
+    for told in ("+2.0 points on average, +2.0 at most", "-3.0 points on average", "packet level", "max-min"):
+        assert told in words, told
+
+
+def test_a_model_alone_tells_what_it_reaches(tmp_path: Path) -> None:
+    (path,) = flow_level.draw([by("flow-level", 8)], tmp_path)
+    assert "MPTCP 8 at equilibrium: 88 % of optimal" in words_of(path)
+    assert "No packet-level points here" in words_of(path)
+
+
+def test_without_numbers_nothing_is_drawn(tmp_path: Path) -> None:
+    empty = dataclasses.replace(by("flow-level", 8), flows_pct=())
+    assert flow_level.draw([empty], tmp_path) == []
+    assert subflows_needed.draw([empty], tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("means", "by_plateau", "count"),
+    [
+        ({1: 50.0, 4: 89.9, 8: 90.0, 9: 95.0}, False, 8),
+        ({1: 50.0, 4: 80.0}, False, None),
+        ({1: 40.0, 3: 73.0, 16: 80.0}, True, 3),
+    ],
+)
+def test_the_least_count_that_reaches_ninety_percent(
+    means: dict[int, float], by_plateau: bool, count: int | None
+) -> None:
+    assert subflows_needed.needed(means, by_plateau) == count
+
+
+def test_every_network_has_its_mark_and_the_published_bound_its_line(tmp_path: Path) -> None:
+    points = [by("flow-level", n, 3, hosts) for n in (1, 4, 8) for hosts in (16, 128)]
+    points += [by("flow-level", n, 0, 216, "bcube") for n in (1, 4, 8)]
+    points += [by("simulator", n) for n in (1, 8)]
+    bound = Level("fat_tree", "one_to_one", "mean", 8, ">=", 90, 32, "SIGCOMM'11", "text")
+    (path,) = subflows_needed.draw(points, tmp_path, levels=(bound,))
+    words = words_of(path)
+    for told in (
+        "Subflows the largest need: FatTree 8, BCube 8",
+        "published, SIGCOMM'11",
+        "Not reached",
+    ):
+        assert told in words, told
