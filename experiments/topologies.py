@@ -96,7 +96,7 @@ EXPERIMENT = Experiment(
     title="TCP and MPTCP on FatTrees, VL2, BCube and leaf-spine: goodput and fairness (SIGCOMM 2011)",
     folder=NAME,
     figures=(
-        _on(NAME, all_networks),
+        _on(f"{NAME}-permutation", all_networks),
         _figure(
             name=f"{NAME}-local",
             title="An oversubscribed FatTree whose hosts talk to their neighbours",
