@@ -56,7 +56,7 @@ def _panels(points: Iterable[PointSummary]) -> list[Panel]:
     for point in points:
         usable = point.flows_pct and point.status is not Status.FAILED and point.engine in ENGINES
         if point.workload != REFERENCE and usable:
-            setting = dataclasses.replace(point.setting, engine="flow and packet level")
+            setting = dataclasses.replace(point.setting, engine=SIMULATOR)
             groups.setdefault(setting, []).append(point)
     return [
         Panel(setting, tuple(sorted({point.subflows for point in groups[setting]})), tuple(groups[setting]))
