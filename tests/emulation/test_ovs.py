@@ -31,6 +31,9 @@ ICMP = 1
 RATE_MBPS = 1.0
 """What Open vSwitch's user-space datapath carries on two cores that others use too."""
 
+QUEUE_PKTS = 50
+"""0.6 s of it: a flow that lost its last packet goes on within the window."""
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _installed() -> None:
@@ -52,7 +55,7 @@ def inside(case: str, request: object = None) -> dict[str, Any]:
 
 def spec(dataplane: str, subflows: int) -> RunSpec:
     return RunSpec(
-        link=LinkSpec(RATE_MBPS),
+        link=LinkSpec(RATE_MBPS, queue_pkts=QUEUE_PKTS),
         topology=TopologySpec("fat_tree", {"k": 4}),
         transport=TransportSpec(subflows),
         dataplane=dataplane,
@@ -90,14 +93,20 @@ def test_a_five_tuple_takes_the_path_that_routing_says() -> None:
 
 @pytest.mark.parametrize("subflows", [1, 4])
 def test_both_data_planes_give_one_result(tmp_path: Path, subflows: int) -> None:
-    """Same paths, and goodput alike at a rate that both carry."""
+    """Same paths, and goodput alike at a rate that both carry.
+
+    Except that with several subflows Open vSwitch's hosts may do better: they feel their own queue, which is
+    theirs, and drop nothing in it, where the fabric's drop half of all that is dropped.
+    """
     fabric, ovs = (run(spec(plane, subflows), tmp_path) for plane in ("fabric", "ovs"))
     for result in (fabric, ovs):
         assert only_cpu_reasons(result), result.reasons
         check_paths(spec("fabric", subflows), result)
     means = [fmean(flow.goodput_mbps for flow in result.flows) for result in (fabric, ovs)]
     if fabric.status is ovs.status is Status.OK:
-        assert means[1] == pytest.approx(means[0], rel=0.15)
+        assert means[1] >= 0.85 * means[0]
+        assert subflows > 1 or means[1] <= 1.15 * means[0]
+    assert not any(port.drops for port in ovs.ports if port.layer == "host-edge")
     assert "late_p99_us" not in ovs.metrics
     assert sum(port.drops for port in ovs.ports) == ovs.metrics["drops"]
     assert all(0 <= port.utilisation_pct <= 101 for port in ovs.ports)
