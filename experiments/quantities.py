@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from engines.completion import completions
 from engines.result import PortRow
 from engines.shares import (
     SHARE_OF_BOTTLENECK,
@@ -72,6 +73,16 @@ def _share_of_links(counts: Callable[[PortRow], bool]) -> OfPoint:
         return 100 * sum(map(counts, links)) / len(links) if links else None
 
     return of
+
+
+def _used_pct(point: Judged) -> float | None:
+    links = _between_switches(point)
+    return statistics.fmean(port.utilisation_pct for port in links) if links else None
+
+
+def _completion_ms(point: Judged) -> float | None:
+    took = completions(point.point.flows).took_ms
+    return statistics.fmean(took) if took else None
 
 
 def _worst_queue(point: Judged) -> float | None:
@@ -174,6 +185,8 @@ QUANTITIES: dict[str, Quantity] = {
         each_lane(lambda p: congested_shares_pct(p.point.ports)),
         "repetition",
     ),
+    "fct_ms_mean": Quantity("ms", "how long sized flows take on average", each(_completion_ms)),
+    "links_used_pct": Quantity("% of capacity", "how much links between switches carry", each(_used_pct)),
     "links_busy_pct": Quantity(
         "% of links",
         f"links between switches more than {BUSY_LINK_PCT:g} % used",

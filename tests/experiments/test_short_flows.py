@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import topos
 from engines.spec import RunSpec
 from experiments.options import Given, resolve
 from experiments.registry import find
@@ -28,3 +29,17 @@ def test_sizes_and_loads_are_options() -> None:
     assert {spec.workload.params["sizes"] for spec in specs} == {"datamining"}
     assert {spec.transport.subflows for spec in specs} == {1, 8}
     assert {spec.topology.k for spec in specs} == {8}
+
+
+def test_short_flows_beside_long_ones_are_those_of_the_paper() -> None:
+    figure = find("short-beside-long").figures[0]
+    specs = figure.points(resolve(Given(), figure.defaults), lambda _: 100.0)
+    assert [(s.transport.cc, s.transport.subflows) for s in specs] == [
+        ("reno", 1),
+        ("lia", 8),
+        ("ewtcp", 8),
+        ("reno", 8),
+    ]
+    assert {len(topos.build(s.topology.kind, s.topology.params).hosts) for s in specs} == {512}
+    assert all(any(row.is_on(s.topology) for s in specs) for row in figure.published)
+    assert {s.stack.min_rto_ms for s in specs} == {1.0}
