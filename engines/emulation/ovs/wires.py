@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -59,6 +60,8 @@ class Wires:
         self._hosts: dict[int, NetlinkSocket] = {}
         """Of each host, by node."""
         self._pairs = 0
+        self._one_asks = threading.Lock()
+        """Samples, readings and link events come from threads of their own, and share the sockets."""
         self._ifindex: dict[int, int] = {}
         """Of each port."""
         self._place: dict[int, dict[int, int]] = {}
@@ -92,8 +95,9 @@ class Wires:
         """Both ends, as a cable that is pulled or plugged in. Raises RunError."""
         ends = {self._bridge_end(link, node) for node in self._topology.links[link].ends} - {""}
         try:
-            for name in ends:
-                rtnl.set_up(self._asked, socket.if_nametoindex(name), up)
+            with self._one_asks:
+                for name in ends:
+                    rtnl.set_up(self._asked, socket.if_nametoindex(name), up)
         except OSError as error:
             raise RunError(f"taking link {link} {'up' if up else 'down'}: {error}") from error
 
@@ -101,7 +105,8 @@ class Wires:
         """From now on the port sends at this share of its rate. Raises RunError."""
         try:
             rate_bps = round(share * self._shape_of(port).rate_bps)
-            set_rate(self._socket_of(port), self._ifindex[port], rate_bps)
+            with self._one_asks:
+                set_rate(self._socket_of(port), self._ifindex[port], rate_bps)
         except OSError as error:
             raise RunError(f"changing the rate of port {port}: {error}") from error
 
@@ -110,7 +115,9 @@ class Wires:
         table = np.zeros((4, 2 * len(self._topology.links)), np.uint64)
         try:
             for node, ports in self._place.items():
-                for seen in read_queues(self._asked if node < 0 else self._hosts[node]):
+                with self._one_asks:
+                    found = list(read_queues(self._asked if node < 0 else self._hosts[node]))
+                for seen in found:
                     column = ports.get(seen.ifindex)
                     if column is not None:
                         table[:, column] = (seen.tx_packets, seen.tx_bytes, seen.drops, seen.queued_pkts)
