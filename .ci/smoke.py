@@ -19,6 +19,21 @@ NATIVE = ("4", "one_to_several", "--profile", "smoke", "--subflows", "1,4", "--t
 SIMULATED = ("4", "one_to_one", "--profile", "smoke", "--engine", "simulator")
 EXPECTED_POINTS = 4  # the reference, TCP, MPTCP with 2 and with 8 subflows
 EXPECTED_NATIVE = 3
+OVS = (
+    "run",
+    "cs244-one-to-one",
+    "--k",
+    "4",
+    "--profile",
+    "smoke",
+    "--dataplane",
+    "ovs",
+    "--rate",
+    "0.5",
+    "--subflows",
+    "1",
+)
+EXPECTED_OVS = 2
 CROSS_CHECK = "cross-check"
 BOTH_ENGINES = (CROSS_CHECK, "--k", "4", "--rate", "20", "--cc", "lia", "--seconds", "6", "--warmup", "4")
 EXPECTED_BOTH = 6  # the reference, TCP and MPTCP with 8 subflows, emulated and simulated
@@ -36,6 +51,7 @@ def main(results: Path) -> int:
     wrong_words = sweep(results / "iperf3", (students, *ARGUMENTS), EXPECTED_POINTS)
     wrong_words += sweep(results / "native", (students, *NATIVE), EXPECTED_NATIVE)
     wrong_words += sweep(results / "simulated", (students, *SIMULATED), EXPECTED_POINTS)
+    wrong_words += sweep(results / "ovs", (str(REFABRIC), *OVS), EXPECTED_OVS)
     wrong_words += sweep(results / "both", (str(REFABRIC), "run", *BOTH_ENGINES), EXPECTED_BOTH, CROSS_CHECK)
     wrong_words += engines_differ(results / "both")
     wrong_words += in_virtual_time(results / "virtual")

@@ -20,6 +20,10 @@ from fabric.errors import UsageError
 MAX_SUBFLOWS = 32
 SCHEMA = 4
 FIFO = "fifo"
+PORT, QDISC = "port", "qdisc"
+HOST_QUEUES = (PORT, QDISC)
+"""A port of the fabric, which takes what the host hands it and drops what it has no room for; a queue
+discipline of the host's kernel, which its TCP feels (engines/emulation/host_queues.py)."""
 _SIZES = ("n", "k", "first", "da", "leaves")
 
 
@@ -47,6 +51,7 @@ class LinkSpec:
     more packets queued (RFC 3168), 0 is never. The last `random_pkts` places of a switch's queue are given by
     chance, so that flows in step do not lose in step (Floyd and Jacobson, 1992). `discipline` says which
     packet a switch's port sends next, by a name of fabric/core/disciplines/registry.hpp; hosts' are FIFOs.
+    `host_queue` is what a real host's own queue is, by a name of HOST_QUEUES.
     """
 
     rate_mbps: float
@@ -58,6 +63,7 @@ class LinkSpec:
     ecn_pkts: int = 0
     random_pkts: int = 0
     discipline: str = FIFO
+    host_queue: str = PORT
 
     def __post_init__(self) -> None:
         _as_floats(self, "rate_mbps", "delay_us", "loss")

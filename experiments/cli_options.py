@@ -17,6 +17,7 @@ from engines.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from engines.emulation.dataplanes import DATAPLANES, FABRIC
 from engines.openflow import CONTROLLERS, DATAPATHS, MODES
 from engines.registry import ENGINES
+from engines.spec import HOST_QUEUES
 from experiments import stack_options
 from experiments.options import ENGINE, USUAL_OPENFLOW, Given
 from experiments.profiles import DEFAULT, PROFILES
@@ -102,6 +103,11 @@ _SWEEP_OPTIONS = (
         "--discipline",
         metavar="NAME",
         help=f"What leaves a switch's port next: {', '.join(disciplines())}; all but the first simulated.",
+    ),
+    click.option(
+        "--host-queue",
+        metavar="WHERE",
+        help=f"A real host's own queue: {HOST_QUEUES[0]} of the fabric, or {HOST_QUEUES[1]} of its kernel.",
     ),
     click.option(
         "--event",

@@ -45,6 +45,7 @@ def fields_of(spec: RunSpec) -> dict[str, Value]:
         "ecn_pkts": link.ecn_pkts,
         "random_pkts": link.random_pkts,
         "discipline": link.discipline,
+        "host_queue": link.host_queue,
         "events": " ".join(map(told_event, spec.events)),
         "write_bytes": transport.write_bytes,
         **{f"sysctl {name}": value for name, value in sorted(transport.sysctls.items())},

@@ -17,7 +17,7 @@ from engines.openflow import openflow_words
 from engines.registry import VIRTUAL_TIME
 from engines.result import Table, under_test
 from engines.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
-from engines.spec import FIFO, RunSpec, StackSpec, stack_words
+from engines.spec import FIFO, QDISC, RunSpec, StackSpec, stack_words
 from experiments import files
 from experiments.across import alike
 from experiments.experiment import Figure
@@ -142,6 +142,7 @@ def variant(spec: RunSpec) -> str:
         (link.loss != 0, f"{100 * link.loss:g} % random loss"),
         (link.random_pkts != 0, f"the last {link.random_pkts} places by chance"),
         (link.discipline != FIFO, f"{link.discipline} queues"),
+        (link.host_queue == QDISC, "hosts' queues in their kernels"),
         (bool(spec.events), f"events {', '.join(map(told, spec.events))}"),
         (transport.write_bytes != 0, f"writes of {transport.write_bytes} bytes"),
         (bool(transport.sysctls), ", ".join(f"{k}={v}" for k, v in sorted(transport.sysctls.items()))),

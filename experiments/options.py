@@ -15,7 +15,10 @@ from engines.openflow import check_openflow
 from engines.registry import ENGINES, VIRTUAL_TIME
 from engines.spec import (
     FIFO,
+    HOST_QUEUES,
     MAX_SUBFLOWS,
+    PORT,
+    QDISC,
     LinkEvent,
     OpenFlowSpec,
     SamplingSpec,
@@ -81,6 +84,7 @@ class Given:
     queue_bytes: int | None = None
     random_drop: int | None = None
     discipline: str | None = None
+    host_queue: str | None = None
     event: tuple[str, ...] = ()
     sysctl: tuple[str, ...] = ()
     write: int | None = None
@@ -150,6 +154,7 @@ class SweepOptions:
     queue_bytes: int
     random_pkts: int
     discipline: str
+    host_queue: str
     events: tuple[LinkEvent, ...]
     sysctls: Mapping[str, str]
     write_bytes: int
@@ -172,6 +177,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
     virtual_time = VIRTUAL_TIME.issuperset(chosen)
     real = {"--sysctl": given.sysctl, "--write": given.write, "--traffic": given.traffic}
     real |= {"--dataplane": given.dataplane if given.dataplane != FABRIC else None}
+    real |= {"--host-queue": given.host_queue}
     check_engine_options(chosen, real, given.stack or tuple(f"{k}={v}" for k, v in defaults.stack.items()))
     pinned_mbps = _first(defaults.rate_mbps, profile.rate_mbps)
     rate_mbps = parse_rate(given.rate) if given.rate else pinned_mbps
@@ -203,6 +209,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         queue_bytes=_queue_bytes(given),
         random_pkts=_random_places(given, queue_pkts or 0),
         discipline=one_of("--discipline", given.discipline or defaults.discipline or FIFO, disciplines()),
+        host_queue=_host_queue(given),
         events=tuple(parse_event(text) for text in given.event),
         sysctls={} if virtual_time else {**defaults.sysctls, **parse_sysctls(given.sysctl)},
         write_bytes=int(at_least("--write", given.write or 0, 0, "bytes", MOST_WRITE_BYTES)),
@@ -393,6 +400,15 @@ def _queue_bytes(given: Given) -> int:
         "--queue-bytes", given.queue_bytes, LEAST_QUEUE_BYTES, "(a full frame)", MOST_QUEUE_BYTES
     )
     return int(limit)
+
+
+def _host_queue(given: Given) -> str:
+    """Open vSwitch leaves hosts' queues to their kernels, and nothing else can be had there."""
+    usual = QDISC if given.dataplane == OVS else PORT
+    chosen = one_of("--host-queue", given.host_queue or usual, HOST_QUEUES)
+    if given.dataplane == OVS and chosen != QDISC:
+        raise UsageError(f"--host-queue {chosen} is the fabric's: leave it out with --dataplane {OVS}")
+    return chosen
 
 
 def _random_places(given: Given, queue_pkts: int) -> int:

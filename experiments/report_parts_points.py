@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from engines.algorithms import USUAL_ROUTING
+from engines.emulation.dataplanes import OVS
 from engines.link_events import told
 from engines.openflow import openflow_words
 from engines.registry import VIRTUAL_TIME, engine_words
 from engines.result import Status
-from engines.spec import FIFO, LinkSpec, RunSpec, TopologySpec, stack_words
+from engines.spec import FIFO, QDISC, LinkSpec, RunSpec, TopologySpec, stack_words
 from experiments import across, labels
 from experiments.experiment import Figure
 from experiments.figures import variant
@@ -295,6 +296,7 @@ def _extras(spec: RunSpec) -> list[str]:
         *(["--ecn", str(link.ecn_pkts)] if link.ecn_pkts else []),
         *(["--random-drop", str(link.random_pkts)] if link.random_pkts else []),
         *(["--discipline", link.discipline] if link.discipline != FIFO else []),
+        *(["--host-queue", QDISC] if link.host_queue == QDISC and spec.dataplane != OVS else []),
         *(part for event in spec.events for part in ("--event", told(event))),
         *(["--write", str(transport.write_bytes)] if transport.write_bytes else []),
         *sysctls,

@@ -93,5 +93,6 @@ def _link(options: SweepOptions, variant: Variant, rate_mbps: float) -> LinkSpec
         queue_bytes=options.queue_bytes,
         random_pkts=options.random_pkts,
         discipline=options.discipline,
+        host_queue=options.host_queue,
         ecn_pkts=options.ecn_pkts if variant.ecn_pkts is None else variant.ecn_pkts,
     )

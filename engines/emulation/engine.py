@@ -26,7 +26,7 @@ from engines.flows import PlannedFlow, check_ports, planned_flows
 from engines.link_events import check_events
 from engines.provenance import machine, revision
 from engines.result import RunResult
-from engines.spec import FIFO, RunSpec, StackSpec, stack_words
+from engines.spec import FIFO, HOST_QUEUES, RunSpec, StackSpec, stack_words
 from fabric.errors import HostUnfitError, RunError, StalledFlowError, UsageError
 from topos import Topology
 
@@ -201,6 +201,8 @@ def _check_network(spec: RunSpec, topology: Topology) -> None:
     check_events(spec, topology)
     if spec.routing == "valiant":
         raise UsageError("routing 'valiant': pings cannot follow its paths; choose --engine simulator")
+    if spec.link.host_queue not in HOST_QUEUES:
+        raise UsageError(f"host queue '{spec.link.host_queue}': choose {' or '.join(HOST_QUEUES)}")
     if spec.link.discipline != FIFO:
         raise UsageError(
             f"queue discipline '{spec.link.discipline}': real hosts send no classes of packets yet; choose "

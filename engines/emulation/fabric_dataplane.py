@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
+
 from engines.emulation.dataplane import Cpus, QueueSamples, Reading, Wiring, all_but, last_cpu
+from engines.emulation.host_queues import HostQueues
 from engines.link_events import ports_of
 from engines.network_plan import downlink, plan_for, uplink
 from engines.scheduling import FiveTupleNumbers
-from engines.spec import LinkEvent, RunSpec
+from engines.spec import QDISC, LinkEvent, RunSpec
 from fabric._core import RealtimeFabric
 from fabric.errors import RunError
 from fabric.plan import FRAME_BITS, NetworkPlan
@@ -54,11 +57,19 @@ class FabricDataPlane:
     answers_arp = False
     foretells_paths = True
 
-    def __init__(self, topology: Topology, plan: NetworkPlan, tuning: Tuning, sample_ms: float = 0.0) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        plan: NetworkPlan,
+        tuning: Tuning,
+        sample_ms: float = 0.0,
+        host_queues: HostQueues | None = None,
+    ) -> None:
         self._topology = topology
         self._plan = plan
         self._tuning = tuning
         self._sample_ms = sample_ms
+        self._host_queues = host_queues
         self._core: RealtimeFabric | None = None
 
     @property
@@ -69,6 +80,8 @@ class FabricDataPlane:
     def start(self, wiring: Wiring) -> None:
         macs = [nic.mac for nic in self._topology.nics]
         tuning = self._tuning
+        if self._host_queues:
+            self._host_queues.make(wiring)
         with _told("starting the fabric core"):
             self._core = RealtimeFabric(
                 self._plan,
@@ -83,6 +96,8 @@ class FabricDataPlane:
             self._core.snapshot()  # its thread answers only once it has its CPU and priority
 
     def stop(self) -> None:
+        if self._host_queues:
+            self._host_queues.close()
         core, self._core = self._core, None
         if core is not None:
             with _told("the fabric core stopped"):
@@ -128,11 +143,12 @@ class FabricDataPlane:
         seen = self.snapshot()
         astray = {place: seen[name] for name, place in _ASTRAY.items()}  # type: ignore[literal-required]
         scalars = {name: value for name, value in seen.items() if isinstance(value, int | float)}
+        at_hosts = self._host_queues.drops() if self._host_queues else np.uint64(0)
         return Reading(
             now_s=seen["now_s"],
             tx_packets=seen["tx_packets"],
             tx_bytes=seen["tx_bytes"],
-            drops=seen["drops"],
+            drops=seen["drops"] + at_hosts,
             losses=seen["losses"],
             marks=seen["marks"],
             max_queue_pkts=seen["max_queue_pkts"],
@@ -179,4 +195,5 @@ def _told(what: str) -> Iterator[None]:
 def make(spec: RunSpec, topology: Topology) -> FabricDataPlane:
     """The core a RunSpec asks for."""
     tuning, sample_ms = default_tuning(spec.link.rate_mbps), float(spec.sampling.queues_ms)
-    return FabricDataPlane(topology, plan_for(spec, topology), tuning, sample_ms)
+    host_queues = HostQueues(topology, spec.link) if spec.link.host_queue == QDISC else None
+    return FabricDataPlane(topology, plan_for(spec, topology), tuning, sample_ms, host_queues)

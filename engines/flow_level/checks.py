@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from controllers.routing import per_packet
 from engines.flow_level.equilibrium import ALGORITHMS
 from engines.flows import PlannedFlow
-from engines.spec import FIFO, RunSpec
+from engines.spec import FIFO, PORT, RunSpec
 from fabric.errors import UsageError
 
 
@@ -20,6 +20,7 @@ def check_steady(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
         "ECN": link.ecn_pkts > 0,
         "places of a queue given by chance": link.random_pkts > 0,
         f"queue discipline {link.discipline}": link.discipline != FIFO,
+        f"host queue {link.host_queue}": link.host_queue != PORT,
         "queues to sample": spec.sampling.queues_ms > 0,
         "packets that choose paths one by one": per_packet(spec.routing),
         "flows of constant rate": any(flow.rate_mbps for flow in flows),

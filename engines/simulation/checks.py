@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engines.congestion import CONGESTION_CONTROLS
-from engines.spec import RunSpec, stack_words
+from engines.spec import PORT, RunSpec, stack_words
 from fabric._core import disciplines
 from fabric.errors import UsageError
 
@@ -34,6 +34,7 @@ def _check_real(spec: RunSpec) -> None:
     given = [
         *([f"--sysctl {sysctls[0]}"] if sysctls else []),
         *([f"--write {transport.write_bytes}"] if transport.write_bytes else []),
+        *([f"--host-queue {spec.link.host_queue}"] if spec.link.host_queue != PORT else []),
     ]
     if given:
         raise UsageError(

@@ -24,6 +24,7 @@ from engines.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec, sub_seed
 
 ICMP = 1
 PINGS = 40
+MENDED_S = 10.0
 FT4 = topos.build("ft", {"k": 4})
 SPEC = RunSpec(LinkSpec(20.0), TopologySpec("fat_tree", {"k": 4}))
 ROUTES = Routes(FT4, SPEC.routing, sub_seed(SPEC.seed, "routing"))
@@ -70,6 +71,13 @@ def carried(net: FabricNet, network: Network) -> set[Hop]:
         for port in network.ports()
         if port.packets - before[port.node, port.peer] >= PINGS * 0.9
     }
+
+
+def await_way(net: FabricNet) -> None:
+    """What is under way when a link is cut is lost: until the controller has found another way."""
+    until = time.monotonic() + MENDED_S
+    while "1 received" not in net.get("p0e0h0").cmd(f"ping -q -c1 -W1 {THERE.dst}"):
+        assert time.monotonic() < until, f"no way within {MENDED_S} s of the cut"
 
 
 def steered(inside: Inside) -> int:
@@ -125,6 +133,7 @@ def mended(inside: Inside) -> int:
         inside.report({"link": usual[1:3]})
         inside.report({"whole": sorted(_between_switches(carried(net, network)))})
         net.configLinkStatus(usual[1], usual[2], "down")
+        await_way(net)
         inside.report({"cut": sorted(_between_switches(carried(net, network)))})
         net.configLinkStatus(usual[1], usual[2], "up")
         if inside.request == "reactive":

@@ -11,10 +11,10 @@ import pytest
 import topos
 from engines.emulation.dataplanes import DATAPLANES
 from engines.emulation.ovs.database import Bridge, configuration
-from engines.emulation.ovs.shaping import Shape, htb_class, leaf, nic_shape, switch_shape
 from engines.emulation.ovs.wires import bridge_ports
+from engines.emulation.shaping import Shape, htb_class, leaf, nic_shape, switch_shape
 from engines.openflow import CONTROLLERS, openflow_words
-from engines.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec
+from engines.spec import PORT, QDISC, LinkSpec, OpenFlowSpec, RunSpec, TopologySpec
 from experiments.one_to_one import EXPERIMENT
 from experiments.options import Given, openflow_of, resolve
 from fabric.errors import UsageError
@@ -121,3 +121,14 @@ def test_auto_is_the_fabrics_rate() -> None:
     with pytest.raises(UsageError, match="--dataplane ovs: --rate auto is what the fabric carries here"):
         resolve(Given(dataplane="ovs"), figure.defaults)
     assert resolve(Given(dataplane="ovs", rate="1"), figure.defaults).dataplane == "ovs"
+
+
+def test_hosts_queues_are_the_fabrics_unless_asked_and_the_kernels_under_open_vswitch() -> None:
+    defaults = EXPERIMENT.figures[0].defaults
+    assert resolve(Given(), defaults).host_queue == PORT
+    assert resolve(Given(host_queue=QDISC), defaults).host_queue == QDISC
+    assert resolve(Given(dataplane="ovs", rate="1"), defaults).host_queue == QDISC
+    with pytest.raises(UsageError, match="--host-queue port is the fabric's: leave it out"):
+        resolve(Given(dataplane="ovs", rate="1", host_queue=PORT), defaults)
+    with pytest.raises(UsageError, match="simulated hosts have no kernel"):
+        resolve(Given(engine="simulator", host_queue=QDISC), defaults)

@@ -6,7 +6,8 @@ import os
 
 from controllers.openflow.riplpox import pox_dir
 from controllers.rules import POLICIES
-from engines.emulation.ovs import daemons, shaping
+from engines.emulation import shaping
+from engines.emulation.ovs import daemons
 from engines.openflow import check_openflow
 from engines.spec import RunSpec
 from fabric.errors import HostUnfitError, UsageError

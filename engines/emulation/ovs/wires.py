@@ -19,8 +19,9 @@ from engines.emulation.dataplane import Counts, Wiring
 from engines.emulation.netlink import NetlinkSocket
 from engines.emulation.netns import call_in_netns
 from engines.emulation.offload import offloads_off
-from engines.emulation.ovs.counters import diag_socket, read_queues, socket_drops
-from engines.emulation.ovs.shaping import UNBOUNDED_PKTS, Shape, add_shape, nic_shape, set_rate, switch_shape
+from engines.emulation.ovs.counters import diag_socket, socket_drops
+from engines.emulation.queue_counters import read_queues
+from engines.emulation.shaping import UNBOUNDED_PKTS, Shape, add_shape, nic_shape, set_rate, switch_shape
 from engines.network_plan import downlink, uplink
 from engines.spec import LinkSpec
 from fabric.errors import RunError
