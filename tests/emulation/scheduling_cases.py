@@ -25,6 +25,8 @@ from engines.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec, sub_seed
 ICMP = 1
 PINGS = 40
 MENDED_S = 10.0
+SETTLED_S = 1.0
+"""Open vSwitch's datapath forgets what a rule told it a moment after the rule has gone."""
 FT4 = topos.build("ft", {"k": 4})
 SPEC = RunSpec(LinkSpec(20.0), TopologySpec("fat_tree", {"k": 4}))
 ROUTES = Routes(FT4, SPEC.routing, sub_seed(SPEC.seed, "routing"))
@@ -90,6 +92,7 @@ def steered(inside: Inside) -> int:
         ]
         for step in steps:
             step()
+            time.sleep(SETTLED_S)
             inside.report([list(hop) for hop in sorted(_between_switches(carried(net, network)))])
     return 0
 
