@@ -7,15 +7,12 @@ its own host has not sent yet, as on a machine with a real NIC. A veth alone tak
 from __future__ import annotations
 
 import dataclasses
-import socket
 
 import numpy as np
 
-from engines.emulation import rtnl
 from engines.emulation.dataplane import Counts, Wiring
 from engines.emulation.netlink import NetlinkSocket
-from engines.emulation.netns import call_in_netns
-from engines.emulation.queue_counters import read_queues
+from engines.emulation.queue_counters import open_nics, read_queues
 from engines.emulation.shaping import add_shape, nic_shape
 from engines.network_plan import uplink
 from engines.spec import LinkSpec
@@ -62,11 +59,7 @@ class HostQueues:
 
     def _shape(self, host: int, pid: int) -> None:
         nics = self._topology.nics_of(host)
-
-        def look() -> tuple[NetlinkSocket, list[int]]:
-            return rtnl.route_socket(), [socket.if_nametoindex(nic.name) for nic in nics]
-
-        sock, found = call_in_netns(pid, look)
+        sock, found = open_nics(pid, nics)
         self._sockets.append(sock)
         self._ports.append({index: uplink(nic.link) for nic, index in zip(nics, found, strict=True)})
         for nic, index in zip(nics, found, strict=True):

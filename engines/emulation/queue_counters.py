@@ -6,11 +6,15 @@ include/uapi/linux/{rtnetlink,pkt_sched,gen_stats}.h.
 
 from __future__ import annotations
 
+import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from engines.emulation import rtnl
 from engines.emulation.netlink import NLM_F_DUMP, NetlinkSocket, parse_attrs
+from engines.emulation.netns import call_in_netns
+from topos.topology import Nic
 
 _GETQDISC = 38
 _HEADER = struct.Struct("=BxHiIII")
@@ -30,6 +34,18 @@ class QueueCount:
     tx_bytes: int
     drops: int
     queued_pkts: int
+
+
+def open_nics(pid: int, nics: Sequence[Nic]) -> tuple[NetlinkSocket, list[int]]:
+    """A route socket in the network namespace of `pid`, and the interface index of each of `nics` there.
+
+    Raises OSError.
+    """
+
+    def look() -> tuple[NetlinkSocket, list[int]]:
+        return rtnl.route_socket(), [socket.if_nametoindex(nic.name) for nic in nics]
+
+    return call_in_netns(pid, look)
 
 
 def read_queues(sock: NetlinkSocket) -> Iterator[QueueCount]:

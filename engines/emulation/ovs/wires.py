@@ -17,10 +17,9 @@ import numpy as np
 from engines.emulation import rtnl
 from engines.emulation.dataplane import Counts, Wiring
 from engines.emulation.netlink import NetlinkSocket
-from engines.emulation.netns import call_in_netns
 from engines.emulation.offload import offloads_off
 from engines.emulation.ovs.counters import diag_socket, socket_drops
-from engines.emulation.queue_counters import read_queues
+from engines.emulation.queue_counters import open_nics, read_queues
 from engines.emulation.shaping import UNBOUNDED_PKTS, Shape, add_shape, nic_shape, set_rate, switch_shape
 from engines.network_plan import downlink, uplink
 from engines.spec import LinkSpec
@@ -185,11 +184,7 @@ class Wires:
 
     def _find_nics(self, host: int, pid: int) -> None:
         nics = self._topology.nics_of(host)
-
-        def look() -> tuple[NetlinkSocket, list[int]]:
-            return rtnl.route_socket(), [socket.if_nametoindex(nic.name) for nic in nics]
-
-        self._hosts[host], found = call_in_netns(pid, look)
+        self._hosts[host], found = open_nics(pid, nics)
         self._place[host] = {index: uplink(nic.link) for nic, index in zip(nics, found, strict=True)}
         self._ifindex.update({port: index for index, port in self._place[host].items()})
 
