@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from controllers.openflow.riplpox import pox_dir
+from controllers import routing
 from controllers.rules import POLICIES
 from engines.emulation import shaping
 from engines.emulation.ovs import daemons
@@ -21,7 +22,8 @@ def check(spec: RunSpec, topology: Topology) -> None:
     """Raises UsageError with what to choose instead."""
     instead = "choose --dataplane fabric"
     if spec.routing not in POLICIES:
-        raise UsageError(f"routing '{spec.routing}' is none of OpenFlow's ({', '.join(POLICIES)}): {instead}")
+        both = ", ".join(name for name in POLICIES if name in routing.POLICIES)
+        raise UsageError(f"routing '{spec.routing}' is none of OpenFlow's ({both}): {instead}")
     link = spec.link
     asked = {
         "random loss on a link (--loss)": link.loss,
