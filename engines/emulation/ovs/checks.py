@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from controllers.openflow.riplpox import pox_dir
 from controllers import routing
+from controllers.openflow.riplpox import pox_dir
 from controllers.rules import POLICIES
 from engines.emulation import shaping
 from engines.emulation.ovs import daemons
