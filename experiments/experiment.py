@@ -21,7 +21,8 @@ class Figure:
     carries, to show what that does: its points are meant to be suspect. With `baselines` it has TCP beside
     MPTCP under several congestion controls, whatever `--cc` and `--subflows` choose among those.
     The networks of one that is not `sized` are what it is about: no --k chooses them. One that is not
-    `relative` says nothing in percent of a reference flow, so no such flow is run for it.
+    `relative` says nothing in percent of a reference flow, so no such flow is run for it. `section` is the
+    paper's that it belongs to, in our words, where the experiment has several.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Figure:
     baselines: bool = False
     sized: bool = True
     relative: bool = True
+    section: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,12 @@ class Experiment:
     """What `refabric run <name>` runs: figures whose points are kept in results/<folder>.
 
     Figures of one folder share the points they have in common, whichever experiment ran them.
+    `shared_options` are the fields of `Given` it takes, where its figures have too little in common for the
+    others; None: all.
     """
 
     name: str
     title: str
     folder: str
     figures: tuple[Figure, ...]
+    shared_options: tuple[str, ...] | None = None

@@ -135,7 +135,8 @@ class SweepOptions:
     """Checked options. Rates in Mb/s (None: what `auto` says), queue and ECN threshold in packets (0:
     unbounded, never), the queue in bytes where that is not 0, how many places of it are given by chance,
     delay in microseconds a link, loss in percent of a switch's link, writes in bytes (0: the driver's
-    choice). `ccs` is empty where neither the user nor the figure chose any; MPTCP then runs `coupled_cc`."""
+    choice). `ccs` is empty where neither the user nor the figure chose any; MPTCP then runs `coupled_cc`.
+    Where `brief`, networks that no k chooses are to be small ones too."""
 
     ks: tuple[int, ...]
     workloads: tuple[WorkloadSpec, ...]
@@ -165,6 +166,7 @@ class SweepOptions:
     stack: StackSpec = USUAL_STACK
     openflow: OpenFlowSpec = USUAL_OPENFLOW
     auto: Auto = AUTO
+    brief: bool = False
 
 
 def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT) -> SweepOptions:
@@ -187,9 +189,11 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
             "give --rate MBPS, e.g. --rate 1"
         )
     usual_warmup_s, usual_seconds = profile.durations_s(rate_mbps or SIMULATED_MBPS, virtual_time)
+    pinned_s = _pinned_s(defaults.seconds, usual_seconds, profile.brief)
+    pinned_warmup_s = _pinned_s(defaults.warmup_s, usual_warmup_s, profile.brief)
     queue_pkts = _first(given.queue, defaults.queue_pkts, QUEUE_PKTS)
-    seconds = _first(given.seconds, defaults.seconds, usual_seconds)
-    warmup_s = _first(given.warmup, defaults.warmup_s, usual_warmup_s)
+    seconds = _first(given.seconds, pinned_s, usual_seconds)
+    warmup_s = _first(given.warmup, pinned_warmup_s, usual_warmup_s)
     sampling = SamplingSpec(QUEUE_SAMPLE_MS if given.qmon else 0, SOCKET_SAMPLE_MS, PING_MS)
     return SweepOptions(
         ks=parse_ks(given.k) if given.k else profile.ks or defaults.ks,
@@ -220,7 +224,13 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         stack=parse_stack(given.stack, defaults.stack),
         openflow=openflow_of(given),
         auto=defaults.auto,
+        brief=profile.brief,
     )
+
+
+def _pinned_s(pinned_s: float | None, usual_s: float, brief: bool) -> float | None:
+    """What a figure pins, if that is not too long for a profile that only wants everything to work."""
+    return min(pinned_s, usual_s) if brief and pinned_s is not None else pinned_s
 
 
 def openflow_of(given: Given) -> OpenFlowSpec:

@@ -18,6 +18,8 @@ class Profile:
     rate_mbps: float | None
     """Link rate in Mb/s; None is `auto`."""
     seeds: int
+    brief: bool = False
+    """Whether no figure's own sizes and seconds hold: all that counts is that everything works."""
 
     def durations_s(self, rate_mbps: float, virtual_time: bool) -> tuple[float, float]:
         """Warm-up and measured seconds. In virtual time flows wait for nothing but the network, and start
@@ -39,6 +41,7 @@ PROFILES: dict[str, Profile] = {
         warmup_s=3.0,
         rate_mbps=10.0,
         seeds=1,
+        brief=True,
     ),
     "quick": Profile(
         "quick",

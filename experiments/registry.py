@@ -14,6 +14,7 @@ from experiments import (
     one_to_one,
     short_beside_long,
     short_flows,
+    sigcomm11,
     subflow_idle,
     subflows_needed,
     topologies,
@@ -27,6 +28,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     for experiment in (
         cs244.EXPERIMENT,
         *cs244.SINGLE,
+        sigcomm11.EXPERIMENT,
+        *sigcomm11.SINGLE,
         one_to_one.EXPERIMENT,
         coupled_sweep.EXPERIMENT,
         beyond.DUAL_HOMED_TREE,

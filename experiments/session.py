@@ -5,6 +5,7 @@ Whatever is wrong is found before anything is started or written, the cheapest c
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -99,6 +100,7 @@ def _plan(
     experiment: Experiment, given: Given, engine: Engine, carried: Callable[[TopologySpec], RateChoice]
 ) -> Plan:
     """The plan, given what this machine carries on a topology, which is asked once for each."""
+    _check_shared(experiment, given)
     known: dict[RateKey, RateChoice] = {}
 
     def once(topology: TopologySpec) -> RateChoice:
@@ -115,6 +117,20 @@ def _plan(
     if not plan.jobs:
         raise UsageError("; ".join(plan.left_out()))
     return plan
+
+
+def _check_shared(experiment: Experiment, given: Given) -> None:
+    """Raises UsageError for an option that is not the same thing to all figures."""
+    if experiment.shared_options is None:
+        return
+    for option in dataclasses.fields(given):
+        value = getattr(given, option.name)
+        if option.name not in experiment.shared_options and value != option.default:
+            name = option.name.replace("_", "-")
+            alone = ", ".join(figure.name for figure in experiment.figures)
+            raise UsageError(
+                f"--{name}: every figure of {experiment.name} has its own; give it to one of them: {alone}"
+            )
 
 
 def _jobs(part: Part, engine: Engine) -> list[Job]:

@@ -67,12 +67,17 @@ DEFAULTS = Defaults(
 )
 
 
-def _topologies(_options: SweepOptions) -> list[TopologySpec]:
-    return [network.topology for network in NETWORKS]
+def _networks(options: SweepOptions) -> list[Network]:
+    """The smallest of each kind will do where it is to be brief."""
+    return [network for network in NETWORKS if network.packets or not options.brief]
+
+
+def _topologies(options: SweepOptions) -> list[TopologySpec]:
+    return [network.topology for network in _networks(options)]
 
 
 def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    return [spec for network in NETWORKS for spec in _of(network, options, rate_of)]
+    return [spec for network in _networks(options) for spec in _of(network, options, rate_of)]
 
 
 def _of(network: Network, options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:

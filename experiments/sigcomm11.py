@@ -1,0 +1,48 @@
+"""sigcomm11: whole, Improving Datacenter Performance and Robustness with Multipath TCP (SIGCOMM 2011).
+
+Its sections in their order, each of figures that experiments of their own have too: a new one is a line of
+SECTIONS. In here figures share the folder `sigcomm11` and are called `sigcomm11-<figure>`, as they are alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from engines.registry import SIMULATOR
+from experiments import coupled_sweep, flow_level, one_to_one, short_beside_long, subflows_needed, topologies
+from experiments.experiment import Experiment, Figure
+
+NAME = "sigcomm11"
+SHARED_OPTIONS = ("engine", "profile", "seed", "seeds")
+"""What means the same to every figure of the paper: sizes, matrices and links are each one's own."""
+
+
+def _simulated(figure: Figure, name: str) -> Figure:
+    """A figure that alone is about real hosts, as the paper's own was: simulated."""
+    return replace(figure, name=name, defaults=replace(figure.defaults, engines=(SIMULATOR,)))
+
+
+SECTIONS: Mapping[str, tuple[Figure, ...]] = {
+    "FatTree, random permutation": (
+        _simulated(one_to_one.EXPERIMENT.figures[0], "throughput"),
+        _simulated(coupled_sweep.EXPERIMENT.figures[0], "congestion-controls"),
+        *flow_level.EXPERIMENT.figures,
+    ),
+    "How many subflows": subflows_needed.EXPERIMENT.figures,
+    "Other networks": topologies.EXPERIMENT.figures,
+    "Short flows": short_beside_long.EXPERIMENT.figures,
+}
+FIGURES = tuple(
+    replace(figure, name=f"{NAME}-{figure.name}", section=section)
+    for section, figures in SECTIONS.items()
+    for figure in figures
+)
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="SIGCOMM 2011 whole: multipath TCP in data centres",
+    folder=NAME,
+    figures=FIGURES,
+    shared_options=SHARED_OPTIONS,
+)
+SINGLE = tuple(Experiment(f.name, f.title, NAME, (f,)) for f in FIGURES)
