@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from engines.engine import Engine, Observer
@@ -31,6 +31,19 @@ class Dispatch:
         """What the most delicate of them bears."""
         return min(engine.parallel for engine in self._engines.values())
 
+    def only(self, names: Collection[str]) -> Dispatch:
+        """As the function."""
+        return Dispatch({name: engine for name, engine in self._engines.items() if name in names})
+
+    def waves(self) -> tuple[Dispatch, ...]:
+        """As the function."""
+        alone = {name for name, engine in self._engines.items() if engine.parallel == 1}
+        waves = (self.only(self._engines.keys() - alone), self.only(alone))
+        return tuple(wave for wave in waves if wave._engines)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._engines
+
     def memory_mb(self, spec: RunSpec) -> float:
         """As the point's own engine does."""
         return self._of(spec).memory_mb(spec)
@@ -45,3 +58,19 @@ class Dispatch:
 
     def _of(self, spec: RunSpec) -> Engine:
         return self._engines[spec.engine]
+
+
+def only(engine: Engine, names: Collection[str]) -> Engine:
+    """What runs points of the engines `names` alone."""
+    return engine.only(names) if isinstance(engine, Dispatch) else engine
+
+
+def waves(engine: Engine) -> tuple[Engine, ...]:
+    """The engines in it in turns: first those that run points side by side, then those whose points want the
+    machine to themselves."""
+    return engine.waves() if isinstance(engine, Dispatch) else (engine,)
+
+
+def runs(engine: Engine, name: str) -> bool:
+    """Whether points of this name are its own."""
+    return name in engine if isinstance(engine, Dispatch) else True

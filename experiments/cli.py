@@ -41,7 +41,7 @@ from experiments.options import (
 )
 from experiments.profiles import PROFILES
 from experiments.progress import PlainProgress, duration, label, point_fields, state, write_json
-from experiments.sweep import Job, pending_jobs
+from experiments.sweep import Job, pending_jobs, wall_s
 from fabric.errors import UsageError
 from plots.registry import CHARTS
 from workloads import matrices
@@ -92,7 +92,7 @@ def plan(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
     chosen = registry.find(experiment)
     asked = given(options)
     made = session.make_plan(chosen, asked, session.engine_for(chosen, asked))
-    stored = store.index(results / chosen.folder) if made.certain else ()
+    stored = store.index(results / chosen.folder)
     to_run = {job.name for job in pending_jobs(made.jobs, stored, force=False)}
     for index, job in enumerate(made.jobs, 1):
         todo = "to run" if job.name in to_run else "finished"
@@ -102,14 +102,14 @@ def plan(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
         else:
             rate = "auto" if job.rate.rate_mbps is None else f"{job.rate.rate_mbps:g} Mb/s"
             click.echo(f"{index:3}  {todo:8}  {duration(job.expected_s):>12}  {rate:>9}  {label(job.spec)}")
-    left = [job.expected_s for job in made.jobs if job.name in to_run]
+    left = [job for job in made.jobs if job.name in to_run]
     advice = cli_advice.on(made.jobs, to_run)
     if as_json:
         cli_advice.tell(advice, as_json)
         write_json(sys.stdout, {"event": "total", "points": len(made.jobs), "to_run": len(left),
-                                "expected_s": sum(left)})  # fmt: skip
+                                "expected_s": wall_s(left)})  # fmt: skip
         return
-    click.echo(f"{len(made.jobs)} points, {len(left)} to run, about {duration(sum(left))}")
+    click.echo(f"{len(made.jobs)} points, {len(left)} to run, about {duration(wall_s(left))}")
     for line in (*made.rate_lines(), *made.left_out()):
         click.echo(line)
     cli_advice.tell(advice, as_json)
@@ -153,14 +153,14 @@ def status(experiment: str, results: Path, as_json: bool, **options: Any) -> Non
     made = session.make_plan(chosen, asked, session.engine_for(chosen, asked))
     found = gather(chosen, results, made)
     judged = {j.point.name: j for j in found.points}
-    planned = [job.name for job in made.jobs] if made.certain else []
+    planned = [job.name for job in made.jobs if job.rate.rate_mbps is not None]
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
     for name in dict.fromkeys((*planned, *judged)):
         _print_state(name, judged.get(name), name in planned, chosen.folder, as_json)
     if not made.certain:
         click.echo(
-            "the plan's own points have no names before the link rate is measured: give --rate", err=True
+            "points at a link rate that is to be measured first have no names yet: give --rate", err=True
         )
     if not as_json:
         done = sum(name in judged and judged[name].point.finished for name in planned)

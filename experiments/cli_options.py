@@ -19,7 +19,7 @@ from engines.openflow import CONTROLLERS, DATAPATHS, MODES
 from engines.registry import ENGINES
 from engines.spec import HOST_QUEUES
 from experiments import stack_options
-from experiments.options import ENGINE, USUAL_OPENFLOW, Given
+from experiments.options import BOTH, ENGINE, USUAL_OPENFLOW, Given
 from experiments.profiles import DEFAULT, PROFILES
 from fabric._core import disciplines
 from fabric.errors import RefabricError
@@ -69,7 +69,8 @@ _SWEEP_OPTIONS = (
     click.option(
         "--engine",
         metavar="NAME,...",
-        help=f"What runs the points: {', '.join(ENGINES)}; {ENGINE} unless a figure compares engines.",
+        help=f"What runs the points: {', '.join(ENGINES)}, {BOTH} (simulated and real hosts); "
+        f"{ENGINE} unless pinned.",
     ),
     *_DATAPLANE_OPTIONS,
     click.option("--traffic", metavar="NAME", help="What makes the traffic: iperf3 unless a figure pins it."),

@@ -62,16 +62,17 @@ def _carry_out(
     table.print_results(human, outcome.points, published_of(experiment))
     stored = gather(experiment, results, ready.plan)
     charts: dict[str, list[Path]] = {}
-    for part, shown in zip(ready.plan.parts, stored.figures, strict=True):
+    for shown in stored.figures:
+        figure, parts = shown.figure, ready.plan.of(shown.figure)
         # Verdicts are on the setting just run; charts show all the figure has: other rates, other durations.
-        ours = [judged for judged in outcome.points if judged.point.name in part.names]
-        found = verdicts.verdicts(part.figure, verdicts.beside(shown.points, ours))
-        table.print_verdicts(human, part.figure, found)
+        names = frozenset().union(*(part.names for part in parts))
+        ours = [judged for judged in outcome.points if judged.point.name in names]
+        found = verdicts.verdicts(figure, verdicts.beside(shown.points, ours))
+        table.print_verdicts(human, figure, found)
         if as_json:
-            emit_verdicts(part.figure, found)
-        charts[part.figure.name] = figures.draw(
-            part.figure, shown.points, shown.folder, part.options.subflows
-        )
+            emit_verdicts(figure, found)
+        subflows = dict.fromkeys(count for part in parts for count in part.options.subflows)
+        charts[figure.name] = figures.draw(figure, shown.points, shown.folder, tuple(subflows))
     drawn = [path for paths in charts.values() for path in paths]
     page = report.write_report(experiment, stored, charts, results)
     for path in (*drawn, directory / store.SUMMARY, page):

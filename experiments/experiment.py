@@ -22,7 +22,8 @@ class Figure:
     MPTCP under several congestion controls, whatever `--cc` and `--subflows` choose among those.
     The networks of one that is not `sized` are what it is about: no --k chooses them. One that is not
     `relative` says nothing in percent of a reference flow, so no such flow is run for it. `section` is the
-    paper's that it belongs to, in our words, where the experiment has several.
+    paper's that it belongs to, in our words, where the experiment has several. `emulated` is what real hosts
+    run of it, if not what simulated ones do; where it is `in_halves` they run that or nothing.
     """
 
     name: str
@@ -38,6 +39,8 @@ class Figure:
     sized: bool = True
     relative: bool = True
     section: str = ""
+    emulated: Defaults | None = None
+    in_halves: bool = False
 
 
 @dataclass(frozen=True)

@@ -54,17 +54,16 @@ def gather(experiment: Experiment, results: Path, plan: Plan) -> Gathered:
     broken = list(found.broken)
     stored = {point.name for point in found.points}
     members: dict[str, set[str]] = {}
-    for part in plan.parts:
-        name = part.figure.name
-        if _alone(experiment, part.figure):
-            members[name] = stored
+    for figure in experiment.figures:
+        if _alone(experiment, figure):
+            members[figure.name] = stored
             continue
         try:
-            noted = ledger.read(directory, name)
+            noted = ledger.read(directory, figure.name)
         except StoreError as error:
             broken.append(error)
             noted = frozenset()
-        members[name] = stored & (noted | (part.names if plan.certain else frozenset()))
+        members[figure.name] = stored & noted.union(*(p.names for p in plan.of(figure) if p.certain))
     meant = _cpu_bound(experiment.figures, members)
     judged = summary.judge(found.points, meant)
     return Gathered(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from controllers.routing import POLICIES
 from engines.congestion import CONGESTION_CONTROLS, COUPLED_DEFAULT
 from engines.emulation.dataplanes import DATAPLANES, FABRIC, OVS
 from engines.openflow import check_openflow
-from engines.registry import ENGINES, VIRTUAL_TIME
+from engines.registry import ENGINES, SIMULATOR, VIRTUAL_TIME
 from engines.spec import (
     FIFO,
     HOST_QUEUES,
@@ -34,6 +35,7 @@ from fabric.errors import UsageError
 from workloads import matrices
 
 ENGINE = "mininet"
+BOTH = "both"
 TRAFFIC = ("iperf3", "native")
 QUEUE_PKTS = 100
 QUEUE_SAMPLE_MS = 100
@@ -128,6 +130,12 @@ class Defaults:
     stack: Mapping[str, int | float | bool | str] = field(default_factory=dict)
     """Fields of a StackSpec: a figure that pins any is the simulator's."""
     sampling: SamplingSpec = NO_SAMPLING
+
+    def emulated(self, **changes: Any) -> Defaults:
+        """The same between real hosts, in real time: at the rate this machine carries, with stacks of their
+        own, for as long as the profile says, unless `changes`, fields of this, say otherwise."""
+        real: dict[str, Any] = {"rate_mbps": None, "stack": {}, "seconds": None, "warmup_s": None}
+        return dataclasses.replace(self, **{**real, "engines": (ENGINE,), **changes})
 
 
 @dataclass(frozen=True)
@@ -309,10 +317,13 @@ def parse_ccs(text: str | None) -> tuple[str, ...]:
 
 
 def parse_engines(text: str | None) -> tuple[str, ...]:
-    """Engines, in order, once each; none for None. Raises UsageError."""
+    """Engines, in order, once each; none for None. `both` are simulated and real hosts. Raises UsageError."""
     if text is None:
         return ()
-    return tuple(dict.fromkeys(one_of("--engine", part.strip(), ENGINES) for part in text.split(",")))
+    known = (*ENGINES, BOTH)
+    names = (one_of("--engine", part.strip(), known) for part in text.split(","))
+    each = (name for part in names for name in ((SIMULATOR, ENGINE) if part == BOTH else (part,)))
+    return tuple(dict.fromkeys(each))
 
 
 def parse_workloads(text: str) -> tuple[WorkloadSpec, ...]:

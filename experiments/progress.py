@@ -24,7 +24,7 @@ from experiments import labels, summary
 from experiments.rate import named
 from experiments.reference import is_reference
 from experiments.store import finite
-from experiments.sweep import Job, Place, Progress
+from experiments.sweep import Job, Place, Progress, wall_s
 from workloads import matrices
 
 
@@ -95,7 +95,7 @@ def opening(jobs: Sequence[Job], pending: Sequence[Job]) -> str:
     already = f", {done} already finished" if done else ""
     if not pending:
         return f"{len(jobs)} points, all finished already: nothing to run (--force repeats them)"
-    return f"{len(jobs)} points{already}; about {duration(sum(job.expected_s for job in pending))} to go"
+    return f"{len(jobs)} points{already}; about {duration(wall_s(pending))} to go"
 
 
 class PlainProgress:
@@ -215,7 +215,7 @@ class JsonProgress:
         write_json(self._stream, {"event": event, **fields})
 
     def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
-        expected_s = sum(job.expected_s for job in pending)
+        expected_s = wall_s(pending)
         self.emit("begin", points=len(jobs), pending=len(pending), expected_s=round(expected_s, 1))
         self._human.begin(jobs, pending)
 

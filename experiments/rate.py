@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from engines.engine import Engine, Observer
-from engines.registry import VIRTUAL_TIME
+from engines.registry import MADE_UP, VIRTUAL_TIME
 from engines.spec import TopologySpec
 from topos import TOPOLOGIES, told
 
@@ -69,11 +69,12 @@ def unmeasured() -> RateChoice:
     return RateChoice(UNMEASURED_MBPS, UNMEASURED)
 
 
-def known_rate(topology: TopologySpec, engine_name: str) -> RateChoice:
-    """What this machine carries, as far as it is known without root and without starting anything."""
-    if engine_name == "fake":
+def known_rate(topology: TopologySpec, engines: Collection[str]) -> RateChoice:
+    """What this machine carries where these engines share a rate, as far as it is known without root and
+    without starting anything."""
+    if MADE_UP in engines:
         return RateChoice(FAKE_MBPS, FAKE)
-    if engine_name in VIRTUAL_TIME:
+    if VIRTUAL_TIME.issuperset(engines):
         return RateChoice(SIMULATED_MBPS, SIMULATED)
     from engines.emulation import calibrate  # noqa: PLC0415
 
@@ -83,12 +84,14 @@ def known_rate(topology: TopologySpec, engine_name: str) -> RateChoice:
     return RateChoice(float(cached), MEASURED)
 
 
-def choose_rate(topology: TopologySpec, engine: Engine, observer: Observer) -> RateChoice:
+def choose_rate(
+    topology: TopologySpec, engines: Collection[str], engine: Engine, observer: Observer
+) -> RateChoice:
     """The rate this machine carries for `topology`, measured now unless it was before.
 
     Raises HostUnfitError where calibration needs what this machine or user lacks.
     """
-    choice = known_rate(topology, engine.name)
+    choice = known_rate(topology, engines)
     if choice.rate_mbps is not None:
         return choice
     from engines.emulation import calibrate  # noqa: PLC0415

@@ -7,24 +7,37 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from engines import registry as engines
+from engines.dispatch import only
 from engines.engine import Engine, Observer
 from engines.registry import VIRTUAL_TIME
 from engines.spec import RunSpec, TopologySpec
 from experiments import ledger, rate, store, sweep
 from experiments.experiment import Experiment, Figure
-from experiments.options import Given, SweepOptions, parse_engines, resolve
+from experiments.halves import (
+    NO_COUNTERPART,
+    Half,
+    halves,
+    lacks_counterpart,
+    with_engines,
+)
+from experiments.options import ENGINE, Given, SweepOptions, parse_engines, resolve
 from experiments.rate import RateChoice
 from experiments.reference import reference_of
 from experiments.store import Entry, Store, point_name
 from experiments.sweep import Job
 from fabric.errors import HostUnfitError, UsageError
 
+NOT_ROOT = (
+    "simulated only, since real hosts need root: `sudo .venv/bin/refabric run {name}` runs both, and "
+    "keeps what is finished"
+)
 PLACEHOLDER_MBPS = 0.999
 """Stands for a rate not yet measured, to plan time and check fitness with; never in a result. No rate that
 a figure names."""
@@ -41,13 +54,19 @@ def rate_key(topology: TopologySpec) -> RateKey:
 
 @dataclass(frozen=True)
 class Part:
-    """A figure with the options it runs under: its points, and the link rate of each topology."""
+    """A figure, or that half of it which real hosts run, with the options it runs under: its points, and the
+    link rate of each topology."""
 
     figure: Figure
     options: SweepOptions
     topologies: tuple[TopologySpec, ...]
     rates: Mapping[RateKey, RateChoice]
     specs: tuple[RunSpec, ...]
+
+    @property
+    def certain(self) -> bool:
+        """Whether every rate is known: if not, names and hashes of its points are not theirs yet."""
+        return all(choice.rate_mbps is not None for choice in self.rates.values())
 
     def rate_of(self, topology: TopologySpec) -> RateChoice:
         return self.rates[rate_key(topology)]
@@ -64,11 +83,17 @@ class Plan:
 
     jobs: list[Job]
     parts: tuple[Part, ...]
+    notes: tuple[str, ...] = ()
+    """Lines for the reader on what real hosts do not run of it."""
 
     @property
     def certain(self) -> bool:
-        """Whether every rate is known: if not, names and hashes of the jobs are not theirs yet."""
-        return all(c.rate_mbps is not None for part in self.parts for c in part.rates.values())
+        """Whether the rates of all parts are known."""
+        return all(part.certain for part in self.parts)
+
+    def of(self, figure: Figure) -> list[Part]:
+        """The parts of a figure."""
+        return [part for part in self.parts if part.figure is figure]
 
     def rate_lines(self) -> list[str]:
         """For the reader: `link rate at k=4: 10 Mb/s (fixed)`, a line for each network and way to a rate."""
@@ -76,9 +101,9 @@ class Plan:
         return list(dict.fromkeys(f"link rate at {rate.named(t)}: {_told(choice)}" for t, choice in choices))
 
     def left_out(self) -> list[str]:
-        """A line on figures that this engine has nothing to say to."""
-        names = [part.figure.name for part in self.parts if not part.specs]
-        return [f"{', '.join(names)}: {NO_CPU_TO_SATURATE}"] if names else []
+        """Lines on figures that an engine has nothing to say to."""
+        idle = [part.figure.name for part in self.parts if not part.specs]
+        return [*([f"{', '.join(idle)}: {NO_CPU_TO_SATURATE}"] if idle else []), *self.notes]
 
 
 def _told(choice: RateChoice) -> str:
@@ -87,36 +112,58 @@ def _told(choice: RateChoice) -> str:
 
 def engine_for(experiment: Experiment, given: Given) -> Engine:
     """The engine asked for, else those that the experiment's figures run in. Raises UsageError."""
-    pinned = (name for figure in experiment.figures for name in figure.defaults.engines)
-    return engines.make(*(parse_engines(given.engine) or dict.fromkeys(pinned)))
+    given = settled(experiment, given)
+    each = (half.engines for figure in experiment.figures for half in halves(figure, given))
+    names = dict.fromkeys(name for names in each for name in names)
+    return engines.make(*(names or parse_engines(given.engine)))
+
+
+def settled(experiment: Experiment, given: Given) -> Given:
+    """`given` with the engines of whoever names none."""
+    return with_engines(experiment.figures, given, os.geteuid() == 0)
 
 
 def make_plan(experiment: Experiment, given: Given, engine: Engine) -> Plan:
     """The plan as far as it is known without root; starts nothing. Raises UsageError."""
-    return _plan(experiment, given, engine, lambda topology: rate.known_rate(topology, engine.name))
+    return _plan(experiment, given, engine, rate.known_rate)
 
 
-def _plan(
-    experiment: Experiment, given: Given, engine: Engine, carried: Callable[[TopologySpec], RateChoice]
-) -> Plan:
+Carried = Callable[[TopologySpec, tuple[str, ...]], RateChoice]
+"""What these engines carry on a topology when they are to have one rate."""
+
+
+def _plan(experiment: Experiment, given: Given, engine: Engine, carried: Carried) -> Plan:
     """The plan, given what this machine carries on a topology, which is asked once for each."""
     _check_shared(experiment, given)
-    known: dict[RateKey, RateChoice] = {}
+    asked = settled(experiment, given)
+    known: dict[tuple[RateKey, tuple[str, ...]], RateChoice] = {}
 
-    def once(topology: TopologySpec) -> RateChoice:
-        key = rate_key(topology)
+    def once(topology: TopologySpec, names: tuple[str, ...]) -> RateChoice:
+        key = rate_key(topology), names
         if key not in known:
-            known[key] = carried(topology)
+            known[key] = carried(topology, names)
         return known[key]
 
-    coupled_cc, _ = engine.coupled_cc()
-    resolved = [(figure, resolve(given, figure.defaults, coupled_cc)) for figure in experiment.figures]
-    parts = tuple(_part(figure, options, given, once) for figure, options in resolved)
-    jobs = [_jobs(part, engine) for part in parts]
-    plan = Plan(sweep.merged(jobs), parts)
+    halved = [(figure, half) for figure in experiment.figures for half in halves(figure, asked)]
+    resolved = [(figure, half.given, _resolved(half, engine)) for figure, half in halved]
+    parts = tuple(_part(figure, options, typed, once) for figure, typed, options in resolved)
+    plan = Plan(sweep.merged(_jobs(part, engine) for part in parts), parts, _notes(experiment, given, asked))
     if not plan.jobs:
         raise UsageError("; ".join(plan.left_out()))
     return plan
+
+
+def _resolved(half: Half, engine: Engine) -> SweepOptions:
+    coupled_cc, _ = only(engine, half.engines).coupled_cc()
+    return resolve(half.given, half.defaults, coupled_cc)
+
+
+def _notes(experiment: Experiment, given: Given, asked: Given) -> tuple[str, ...]:
+    """What real hosts do not run, and why."""
+    if given != asked and ENGINE not in parse_engines(asked.engine):
+        return (NOT_ROOT.format(name=experiment.name),)
+    lacking = [figure.name for figure in experiment.figures if lacks_counterpart(figure, asked)]
+    return (f"{', '.join(lacking)}: {NO_COUNTERPART}",) if lacking else ()
 
 
 def _check_shared(experiment: Experiment, given: Given) -> None:
@@ -137,9 +184,7 @@ def _jobs(part: Part, engine: Engine) -> list[Job]:
     return sweep.plan(part.specs, engine, part.rate_of, part.figure.cpu_bound, part.figure.relative)
 
 
-def _part(
-    figure: Figure, options: SweepOptions, given: Given, carried: Callable[[TopologySpec], RateChoice]
-) -> Part:
+def _part(figure: Figure, options: SweepOptions, given: Given, carried: Carried) -> Part:
     if given.k is not None and not figure.sized:
         raise UsageError(f"--k {given.k}: {figure.name} has one network of its own; leave out --k")
     if figure.cpu_bound and VIRTUAL_TIME.issuperset(options.engines):
@@ -151,12 +196,10 @@ def _part(
     return Part(figure, options, topologies, rates, tuple(specs))
 
 
-def _rate(
-    options: SweepOptions, topology: TopologySpec, carried: Callable[[TopologySpec], RateChoice]
-) -> RateChoice:
+def _rate(options: SweepOptions, topology: TopologySpec, carried: Carried) -> RateChoice:
     if options.rate_mbps is not None:
         return rate.fixed(options.rate_mbps)
-    return options.auto.of(carried(options.auto.basis(topology)), topology)
+    return options.auto.of(carried(options.auto.basis(topology), options.engines), topology)
 
 
 @dataclass(frozen=True)
@@ -203,7 +246,9 @@ def prepare(
     unfit = _unfit(plan, stored, engine, force)
     opened = Store.open(results, experiment.folder)
     if not plan.certain:
-        plan = _plan(experiment, given, engine, lambda t: _rate_here(t, engine, unfit, observer))
+        plan = _plan(
+            experiment, given, engine, lambda t, names: _rate_here(t, names, engine, unfit, observer)
+        )
         unfit = _unfit(plan, stored, engine, force)
     pending = sweep.pending_jobs(plan.jobs, stored, force)
     names = frozenset(job.name for job in pending if job.spec.engine in unfit)
@@ -246,7 +291,12 @@ def _unfit(plan: Plan, stored: tuple[Entry, ...], engine: Engine, force: bool) -
 
 
 def _rate_here(
-    topology: TopologySpec, engine: Engine, unfit: Mapping[str, HostUnfitError], observer: Observer
+    topology: TopologySpec,
+    names: tuple[str, ...],
+    engine: Engine,
+    unfit: Mapping[str, HostUnfitError],
+    observer: Observer,
 ) -> RateChoice:
     """What this machine carries; where the engine that would measure it cannot, any rate will do."""
-    return rate.unmeasured() if unfit else rate.choose_rate(topology, engine, observer)
+    cannot = not unfit.keys().isdisjoint(names)
+    return rate.unmeasured() if cannot else rate.choose_rate(topology, names, engine, observer)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from engines.dispatch import only, runs, waves
 from engines.engine import Engine, Observer
 from engines.provenance import free_memory_mb
 from engines.result import Status
@@ -31,6 +32,8 @@ class Job:
     """How the link rate was come by, kept with the result; the spec's is a placeholder where it has none."""
     cpu_bound: bool = False
     """Whether it asks for more than the machine carries, on purpose (`Figure.cpu_bound`)."""
+    at_once: int = 1
+    """How many such points run side by side."""
 
     @property
     def name(self) -> str:
@@ -100,7 +103,8 @@ def plan(
         key = spec.content_hash()
         if key not in expected_s:
             expected_s[key] = engine.expected_s(spec)
-        return Job(spec, expected_s[key], rate_of(topology), cpu_bound)
+        beside = only(engine, {spec.engine}).parallel
+        return Job(spec, expected_s[key], rate_of(topology), cpu_bound, beside)
 
     references = [job(reference_of(spec), spec.topology) for spec in specs] if relative else []
     return merged([references, [job(spec, spec.topology) for spec in specs]])
@@ -131,9 +135,17 @@ def pending_jobs(jobs: Sequence[Job], stored: Iterable[Entry], force: bool) -> l
     ]
 
 
+def wall_s(jobs: Iterable[Job]) -> float:
+    """Seconds that all of them are expected to take, side by side where they may be."""
+    waves: dict[int, list[float]] = {}
+    for job in jobs:
+        waves.setdefault(job.at_once, []).append(job.expected_s)
+    return sum(max(sum(expected) / at_once, *expected) for at_once, expected in waves.items())
+
+
 def remaining_s(pending: Sequence[Job], observed: Sequence[tuple[float, float]]) -> float:
     """Seconds `pending` will take: expected, corrected by (expected, observed) seconds of finished jobs."""
-    expected = sum(job.expected_s for job in pending)
+    expected = wall_s(pending)
     planned = sum(pair[0] for pair in observed)
     return expected * sum(pair[1] for pair in observed) / planned if planned > 0 else expected
 
@@ -172,6 +184,9 @@ class _Sweep:
         self.cpu_bound = {job.name for job in jobs if job.cpu_bound}
         self.stored: dict[str, StoredPoint] = {}
         self.observed: list[tuple[float, float]] = []
+        self.left: list[Job] = []
+        self.later: list[Job] = []
+        self.begun = self.total = 0
         self.failures: list[str] = []
 
     def run(self) -> Outcome:
@@ -180,11 +195,7 @@ class _Sweep:
         interrupted = False
         self.progress.begin(self.jobs, pending)
         try:
-            count = min(self.engine.parallel, len(pending))
-            if count > 1:
-                self._at_once(pending, count)
-            else:
-                self._in_turn(pending)
+            self._all(pending)
         except KeyboardInterrupt:
             interrupted = True
             self.store.clean_up()
@@ -204,39 +215,58 @@ class _Sweep:
         if self.stored:
             summary.write(self.store, list(self.stored.values()))
 
-    def _in_turn(self, pending: Sequence[Job]) -> None:
-        for index, job in enumerate(pending):
-            place = Place(index + 1, len(pending), remaining_s(pending[index:], self.observed))
-            self.progress.start(job, place)
-            done = carry_out(self._order(job), self.engine, self.store, self.progress)
-            self._finish(job, done, place, pending[index + 1 :])
+    def _all(self, pending: Sequence[Job]) -> None:
+        """What may share the machine first: what wants it to itself then has it."""
+        self.total, self.later = len(pending), list(pending)
+        for engine in waves(self.engine):
+            names = {job.name for job in self.later if runs(engine, job.spec.engine)}
+            self.left = [job for job in self.later if job.name in names]
+            self.later = [job for job in self.later if job.name not in names]
+            self.observed = []
+            count = min(engine.parallel, len(self.left))
+            if count > 1:
+                self._at_once(engine, tuple(self.left), count)
+            else:
+                self._in_turn(engine, tuple(self.left))
 
-    def _at_once(self, pending: Sequence[Job], count: int) -> None:
+    def _in_turn(self, engine: Engine, pending: Sequence[Job]) -> None:
+        for job in pending:
+            place = self._begin(job)
+            done = carry_out(self._order(job), engine, self.store, self.progress)
+            self._finish(job, done, place)
+
+    def _at_once(self, engine: Engine, pending: Sequence[Job], count: int) -> None:
         """Several points at a time, each in a process of its own; started in their order."""
-        left = list(pending)
         jobs = {point_name(job.spec): job for job in pending}
         places: dict[str, Place] = {}
         free_mb = free_memory_mb()
-        if text := too_large_together([self.engine.memory_mb(job.spec) for job in pending], count, free_mb):
+        if text := too_large_together([engine.memory_mb(job.spec) for job in pending], count, free_mb):
             self.progress.note(text)
-        with Workers(count, self.engine, self.store, free_mb) as workers:
+        with Workers(count, engine, self.store, free_mb) as workers:
             for told in workers.run(self._order(job) for job in pending):
                 job = jobs[point_name(told.order.spec)]
                 if isinstance(told, Started):
-                    eta_s = remaining_s(left, self.observed) / count
-                    places[job.name] = Place(len(places) + 1, len(pending), eta_s)
-                    self.progress.start(job, places[job.name])
+                    places[job.name] = self._begin(job)
                 elif isinstance(told, Noted):
                     self.progress.note(f"{job.name}: {told.text}")
                 else:
-                    left.remove(job)
-                    self._finish(job, told.done, places[job.name], left, count)
+                    self._finish(job, told.done, places[job.name])
+
+    def _begin(self, job: Job) -> Place:
+        self.begun += 1
+        place = Place(self.begun, self.total, self._eta_s())
+        self.progress.start(job, place)
+        return place
+
+    def _eta_s(self) -> float:
+        return remaining_s(self.left, self.observed) + wall_s(self.later)
 
     def _order(self, job: Job) -> Order:
         earlier = self.stored.get(job.name)
         return Order(job.spec, job.rate.how, earlier is not None and earlier.finished)
 
-    def _finish(self, job: Job, done: Done, place: Place, left: Sequence[Job], count: int = 1) -> None:
+    def _finish(self, job: Job, done: Done, place: Place) -> None:
+        self.left.remove(job)
         self.observed.append((job.expected_s, done.elapsed_s))
         if done.point is None:
             self.failures.append(job.name)
@@ -246,5 +276,4 @@ class _Sweep:
         summary.write(self.store, list(self.stored.values()))
         now = summary.judge(self.stored.values(), self.cpu_bound)
         judged = next(j for j in now if j.point.name == job.name)
-        eta_s = remaining_s(left, self.observed) / count
-        self.progress.finish(judged, dataclasses.replace(place, eta_s=eta_s))
+        self.progress.finish(judged, dataclasses.replace(place, eta_s=self._eta_s()))

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from engines import registry
+from engines.engine import Observer
+from engines.fake import FakeEngine
 from engines.registry import VIRTUAL_TIME
+from engines.result import RunResult
+from engines.spec import RunSpec
 from experiments import session, sigcomm11
 from experiments.cli import main
+from experiments.halves import NO_COUNTERPART
 from experiments.options import Given
 from experiments.point import hosts_of
 from experiments.registry import EXPERIMENTS
 from experiments.session import Plan
+from experiments.sweep import wall_s
 from fabric.errors import UsageError
 
 PAPER = sigcomm11.EXPERIMENT
@@ -27,6 +35,10 @@ def results(tmp_path: Path) -> Path:
 def plan_of(name: str, **typed: object) -> Plan:
     given = Given(**typed)  # type: ignore[arg-type]
     return session.make_plan(EXPERIMENTS[name], given, session.engine_for(EXPERIMENTS[name], given))
+
+
+def engines_of(plan: Plan) -> set[str]:
+    return {job.spec.engine for job in plan.jobs}
 
 
 def refabric(*arguments: str) -> Result:
@@ -76,3 +88,91 @@ class TestSmoke:
                 assert spec.engine in VIRTUAL_TIME
                 assert spec.seconds * spec.link.rate_mbps <= 80, part.figure.name
             assert max(hosts_of(spec) for spec in part.specs) <= 256, part.figure.name
+
+
+class Logged(FakeEngine):
+    """Says in a file when each of its points began and ended, from whatever process."""
+
+    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+        with (raw.parents[2] / "log").open("a") as log:
+            log.write(f"{self.name} begins\n")
+            log.flush()
+            result = super().run(spec, observer, raw)
+            log.write(f"{self.name} ends\n")
+        return result
+
+
+class TestBothEngines:
+    @pytest.fixture(autouse=True)
+    def machine(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("simulator", "flow-level", "max-min"):
+            make = functools.partial(Logged, name, parallel=2, sleep_s=0.02)
+            monkeypatch.setitem(registry.ENGINES, name, make)
+        monkeypatch.setitem(registry.ENGINES, "mininet", lambda: Logged("mininet", sleep_s=0.02))
+        monkeypatch.setattr("engines.emulation.calibrate.cached", lambda topology: 40.0 / topology.k)
+        monkeypatch.setattr("os.geteuid", lambda: 0)
+
+    def test_each_half_has_its_own_size_rate_and_seconds(self) -> None:
+        parts = plan_of("sigcomm11-throughput").parts
+        simulated, emulated = ({s.engine: s for s in part.specs} for part in parts)
+        assert (simulated["simulator"].link.rate_mbps, simulated["simulator"].seconds) == (100.0, 4.0)
+        assert (emulated["mininet"].link.rate_mbps, emulated["mininet"].seconds) == (5.0, 20.0)
+        sizes = {e: s.topology.k for p in plan_of("sigcomm11-congestion-controls").parts for e, s in
+                 ((s.engine, s) for s in p.specs)}  # fmt: skip
+        assert sizes == {"simulator": 8, "mininet": 4}
+
+    def test_both_is_the_default_of_who_may_and_else_said_how_to_get(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert engines_of(plan_of("sigcomm11")) == {"simulator", "flow-level", "max-min", "mininet"}
+        assert engines_of(plan_of("sigcomm11", engine="both")) == engines_of(plan_of("sigcomm11"))
+        monkeypatch.setattr("os.geteuid", lambda: 1000)
+        unprivileged = plan_of("sigcomm11")
+        assert engines_of(unprivileged) == {"simulator", "flow-level", "max-min"}
+        (line,) = unprivileged.left_out()
+        assert "sudo .venv/bin/refabric run sigcomm11" in line
+
+    def test_figures_without_a_counterpart_are_simulated_only_and_that_is_said(self) -> None:
+        plan = plan_of("sigcomm11", engine="both")
+        (line,) = plan.left_out()
+        assert line.endswith(NO_COUNTERPART)
+        told = line.split(":")[0].split(", ")
+        assert told == [f.name for f in PAPER.figures if f.emulated is None]
+        emulated = plan_of("sigcomm11", engine="mininet")
+        assert engines_of(emulated) == {"mininet"}
+        assert emulated.left_out() == plan.left_out()
+        with pytest.raises(UsageError, match="simulated only"):
+            plan_of("sigcomm11-flow-level", engine="mininet")
+
+    def test_the_simulator_is_all_engines_in_virtual_time_that_a_figure_compares(self) -> None:
+        assert engines_of(plan_of("sigcomm11-flow-level", engine="simulator")) == {
+            "simulator", "flow-level", "max-min",
+        }  # fmt: skip
+
+    def test_each_half_gets_the_options_that_are_its_own(self) -> None:
+        halved = plan_of(
+            "sigcomm11-congestion-controls", engine="both", traffic="native", stack=("sack=off",)
+        )
+        simulated, emulated = (part.specs[0] for part in halved.parts)
+        assert (simulated.stack.sack, emulated.stack.sack) == (False, True)
+        assert (simulated.traffic, emulated.traffic) == ("iperf3", "native")
+
+    def test_simulations_share_the_machine_before_emulations_have_it_one_by_one(self, results: Path) -> None:
+        name = "sigcomm11-congestion-controls"
+        run = ("run", name, "--results", str(results), "--seconds", "1", "--warmup", "0", "--seeds", "2")
+        done = refabric(*run)
+        assert done.exit_code == 0, done.output
+        log = (results / "log").read_text().splitlines()
+        first = log.index("mininet begins")
+        assert {line.split()[0] for line in log[:first]} == {"simulator"}
+        assert log[:first].count("simulator ends") == log[:first].count("simulator begins") > 2
+        assert log[first:] == ["mininet begins", "mininet ends"] * (len(log[first:]) // 2)
+        assert refabric(*run).exit_code == 0
+        assert (results / "log").read_text().splitlines() == log, "nothing runs twice"
+
+    def test_what_is_planned_takes_as_long_as_its_waves(self) -> None:
+        jobs = plan_of("sigcomm11-throughput", engine="both").jobs
+        shared = [job.expected_s for job in jobs if job.spec.engine == "simulator"]
+        alone = [job.expected_s for job in jobs if job.spec.engine == "mininet"]
+        assert wall_s(jobs) == pytest.approx(sum(shared) / 2 + sum(alone))
+        assert wall_s(jobs[:1]) == jobs[0].expected_s

@@ -208,8 +208,7 @@ def test_results_are_the_same_bytes_however_they_were_made(tmp_path: Path) -> No
         )
     ]
     for job in jobs:
-        alone = sweep._Sweep([job], engine, here, Listener(), force=False)
-        alone._in_turn([job])
+        sweep.run([job], engine, here, Listener())
     one, two, three = (files_of(tmp_path / name) for name in "abc")
     assert len(one) >= 4 * 8
     assert one == two
