@@ -136,7 +136,8 @@ def _transport(spec: RunSpec, flow: Flow) -> tuple[int, str]:
         return 0, NO_CC
     if flow.plain:
         return 1, BASELINE
-    return spec.transport.subflows, in_force(spec.transport.cc, spec.transport.subflows)
+    subflows = flow.subflows or spec.transport.subflows
+    return subflows, in_force(spec.transport.cc, subflows)
 
 
 def drawn_flows(spec: RunSpec, topology: Topology) -> tuple[Flow, ...]:

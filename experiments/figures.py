@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import topos
 from engines import tuning
 from engines.algorithms import USUAL_ROUTING
-from engines.link_events import told
+from engines.link_events import outage, words
 from engines.openflow import openflow_words
 from engines.registry import VIRTUAL_TIME
 from engines.result import Table, under_test
@@ -102,6 +102,7 @@ def summarised(judged: Judged) -> PointSummary:
         ecn_pkts=spec.link.ecn_pkts,
         without_loss=variant(dataclasses.replace(spec, link=dataclasses.replace(spec.link, loss=0.0))),
         shape=topos.shape(spec.topology.kind, spec.topology.params),
+        outage_s=outage(spec),
         read_table=lambda name: _table(judged, name),
     )
 
@@ -143,7 +144,7 @@ def variant(spec: RunSpec) -> str:
         (link.random_pkts != 0, f"the last {link.random_pkts} places by chance"),
         (link.discipline != FIFO, f"{link.discipline} queues"),
         (link.host_queue == QDISC, "hosts' queues in their kernels"),
-        (bool(spec.events), f"events {', '.join(map(told, spec.events))}"),
+        (bool(spec.events), words(spec.events)),
         (transport.write_bytes != 0, f"writes of {transport.write_bytes} bytes"),
         (bool(transport.sysctls), ", ".join(f"{k}={v}" for k, v in sorted(transport.sysctls.items()))),
         (bool(openflow_words(spec.openflow)), openflow_words(spec.openflow)),

@@ -35,6 +35,7 @@ from experiments.measures import (
     slope,
     table,
 )
+from experiments.robust_quantities import ROBUSTNESS
 from experiments.summary import Judged
 
 BUSY_LINK_PCT = 50.0
@@ -220,6 +221,7 @@ QUANTITIES: dict[str, Quantity] = {
     "queue_growth": Quantity("x", "packets queued late in the run over early", each(_queue_growth)),
     "queue_variation_pct": Quantity("% of mean", "deviation of queue lengths", each(_queue_variation_pct)),
     **LAWS,
+    **ROBUSTNESS,
     "one_way_s_max": Quantity("s", "the longest way out of a ping", each(_longest_way_s)),
     "rtt_variation_pct": Quantity("% of mean", "deviation of round-trip times", each(_rtt_variation_pct)),
 }

@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from engines import algorithms
+from engines import algorithms, robustness
 from engines.algorithms import COMPARED, SCATTER, TCP
 from engines.congestion import BASELINE, COUPLED_DEFAULT
 from engines.result import Status
@@ -30,8 +30,6 @@ from plots.sheet import Sheet, Text
 from plots.throughput import interval_pct
 
 CHART = "by_congestion_control"
-SEGMENT_BYTES = 1448
-"""Payload of a full TCP segment with time stamps in 1500 bytes of IPv4."""
 _ROW_IN, _RANK_IN = 0.27, 2.5
 _BAR = 0.72
 _MARKERS = 8
@@ -138,8 +136,7 @@ def _place(name: str) -> tuple[int, int]:
 
 def resent_pct(point: PointSummary) -> float | None:
     """Segments sent again for each 100 full ones delivered; None without flows or without data."""
-    segments = sum(flow.bytes_received for flow in point.flows) / SEGMENT_BYTES
-    return 100 * sum(flow.retransmits for flow in point.flows) / segments if segments else None
+    return robustness.resent_pct(point.flows)
 
 
 def finding(comparison: Comparison) -> str:

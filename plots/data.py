@@ -74,6 +74,8 @@ class PointSummary:
     """As `variant`, of the same without random loss: points of many loss rates have it in common."""
     shape: tuple[tuple[str, int], ...] = ()
     """What sets its topology apart from the usual one of that kind and size, as `topos.shape`."""
+    outage_s: tuple[float, float] | None = None
+    """When links fail and are back, in s from the opening of the window, as `engines.link_events.outage`."""
     read_table: Callable[[str], Table | None] = field(default=_no_table, compare=False)
     """The point's sample table of this name (engines/result.py says which there are); None where it was
     not sampled or cannot be read. Read anew at every call: a sweep's samples do not fit into memory."""

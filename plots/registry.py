@@ -205,6 +205,20 @@ CHARTS: dict[str, Chart] = _charts(
         "network; an open mark is the same packet by packet.",
     ),
     Chart(
+        "loss_and_cost",
+        "What subflows cost",
+        "Each small chart is one cost against the number of subflows, a curve for each congestion control, "
+        "TCP on its left. A curve that stays low sends many subflows without filling queues; one that rises "
+        "pays for its goodput with losses, packets sent again, or CPU time.",
+    ),
+    Chart(
+        "failure",
+        "Goodput while links fail",
+        "Above, what all flows deliver together over time, in percent of what they did before; in the grey "
+        "interval links are down. Below, every flow's goodput in that interval, from the slowest to the "
+        "fastest: those at zero on the left stand still.",
+    ),
+    Chart(
         "cpu",
         "CPU use",
         "The share of the machine's CPUs that was busy, for every size and number of subflows, then what it "

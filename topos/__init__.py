@@ -2,6 +2,7 @@
 
     topology.py               Topology, its parts, shortest paths
     fat_tree.py  dual_homed_fat_tree.py  vl2.py  leaf_spine.py  bcube.py
+    cloud.py                  several tenants, racks joined by different numbers of paths
     star.py  dumbbell.py  two_bottlenecks.py
     ports.py                  datapath ids and port numbers towards OpenFlow
     mininet_topos.py          the same for stock Mininet: mn --custom topos/mininet_topos.py --topo ft,4
@@ -15,7 +16,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fabric.errors import UsageError
-from topos import bcube, dual_homed_fat_tree, dumbbell, fat_tree, leaf_spine, star, two_bottlenecks, vl2
+from topos import (
+    bcube,
+    cloud,
+    dual_homed_fat_tree,
+    dumbbell,
+    fat_tree,
+    leaf_spine,
+    star,
+    two_bottlenecks,
+    vl2,
+)
 from topos.topology import Kind, Layer, Link, Nic, Node, Topology
 
 __all__ = [
@@ -125,6 +136,16 @@ TOPOLOGIES: dict[str, Family] = {
         (Parameter("n", 2, bcube.MAX_N), Parameter("k", 0, bcube.MAX_K, default=1)),
         bcube.bcube,
         "BCube",
+    ),
+    cloud.KIND: Family(
+        "cloud",
+        (
+            Parameter("n", 2, cloud.MAX_HOSTS),
+            Parameter("racks", 1, cloud.MAX_RACKS, default=8),
+            Parameter("tenants", 0, cloud.MAX_TENANTS, default=10, words="{value} other hosts a rack"),
+        ),
+        cloud.cloud,
+        "cloud",
     ),
     star.KIND: Family("star", (Parameter("n", 2, star.MAX_N),), star.star, "star"),
     dumbbell.KIND: Family(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from fabric.errors import UsageError
 from topos.topology import Topology
-from workloads import generated
+from workloads import generated, turns
 from workloads.flow import Flow, Traffic
 from workloads.permutation import permuted
 
@@ -245,6 +245,12 @@ MATRICES: dict[str, Matrix] = {
     ),
     "beside_constant_rate": Matrix(
         beside_constant_rate, "another workload, and packets at a constant rate beside it", generated=True
+    ),
+    "in_turn": Matrix(
+        turns.in_turn,
+        "one transfer at a time between our hosts, TCP, MPTCP 2, MPTCP 4, among other tenants' (cloud)",
+        everywhere=False,
+        generated=True,
     ),
     "reference": Matrix(reference, "one uncongested flow across the network"),
 }

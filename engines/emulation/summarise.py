@@ -17,6 +17,7 @@ from engines.emulation.verdict import Evidence, judge, only_stalled
 from engines.flows import PlannedFlow
 from engines.network_plan import port_names, port_rates_bps
 from engines.result import FlowRow, PortRow, RunResult
+from engines.robustness import CPU_S_PER_GB
 from engines.spec import RunSpec
 from fabric._core import LATENESS_EDGES_NS
 from fabric.errors import RunError
@@ -167,8 +168,17 @@ def _metrics(
         "cc_repairs": readings.congestion.repairs,
         "startup_s": max(row.up_s for row in rows),
         "subflow_idle_pct": float(np.mean(readings.after.idle_pct_since(readings.before))),
+        **_cpu_s_per_gb(readings, rows, evidence),
         **timings,
     }
+
+
+def _cpu_s_per_gb(readings: Readings, rows: Sequence[FlowRow], evidence: Evidence) -> dict[str, float]:
+    """Of the whole machine: hosts' kernels, traffic's processes and the data plane."""
+    delivered_gb = sum(row.bytes_received for row in rows) / 1e9
+    cpus = len(readings.window[-1].cpu.cpus)
+    busy_s = float(np.mean(evidence.busy_pct)) / 100 * cpus * readings.core_seconds
+    return {CPU_S_PER_GB: busy_s / delivered_gb} if delivered_gb else {}
 
 
 def _lateness(opened: Reading, closed: Reading) -> dict[str, float]:

@@ -1,0 +1,80 @@
+"""What statements on robustness are about (statements_robustness.py), as numbers read off stored points."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from engines import robustness
+from engines.algorithms import algorithm
+from engines.congestion import BASELINE, COUPLED_DEFAULT
+from engines.link_events import outage
+from engines.result import Table
+from engines.spec import RunSpec
+from experiments.measures import OfPoint, Quantity, each, over_tcp, ratio, table, together
+from experiments.summary import Judged
+
+
+def _any_cc(spec: RunSpec) -> RunSpec:
+    return dataclasses.replace(spec, transport=dataclasses.replace(spec.transport, cc=BASELINE))
+
+
+def _while_down(value_of: Callable[[Table, tuple[float, float]], float | None]) -> OfPoint:
+    """`value_of` a point's goodput over time and its outage; None without either."""
+
+    def of(point: Judged) -> float | None:
+        goodput, down = table(point, "goodput"), outage(point.spec)
+        return value_of(goodput, down) if goodput is not None and down else None
+
+    return of
+
+
+def _stalled_pct(point: Judged) -> float | None:
+    rate_mbps = point.spec.link.rate_mbps
+    return _while_down(lambda goodput, down: robustness.stalled_pct(goodput, down, rate_mbps))(point)
+
+
+def _resent_over_uncoupled(points: Sequence[Judged]) -> float | None:
+    resent = {_algorithm(p.spec): robustness.resent_pct(p.point.flows) for p in points}
+    return ratio(resent.get(COUPLED_DEFAULT), resent.get(BASELINE))
+
+
+def _algorithm(spec: RunSpec) -> str:
+    return algorithm(spec.transport.cc, spec.transport.subflows, spec.routing)
+
+
+_kept = _while_down(robustness.kept_pct)
+
+ROBUSTNESS: dict[str, Quantity] = {
+    robustness.CORE: Quantity(
+        "% of packets",
+        "packets lost between switches",
+        each(lambda p: robustness.core_lost_pct(p.point.ports)),
+    ),
+    robustness.ACCESS: Quantity(
+        "% of packets",
+        "packets lost on the last link",
+        each(lambda p: robustness.access_lost_pct(p.point.ports)),
+    ),
+    "core_lost_over_tcp": Quantity(
+        "x TCP",
+        "packets lost between switches over TCP's",
+        over_tcp(lambda p: robustness.core_lost_pct(p.point.ports)),
+    ),
+    "access_lost_over_tcp": Quantity(
+        "x TCP",
+        "packets lost on the last link over TCP's",
+        over_tcp(lambda p: robustness.access_lost_pct(p.point.ports)),
+    ),
+    "resent_over_uncoupled": Quantity(
+        "x uncoupled",
+        "segments sent again for each delivered over uncoupled subflows'",
+        together(_resent_over_uncoupled),
+        setting=_any_cc,
+    ),
+    "kept_pct": Quantity("% of before", "goodput of all flows while links are down", each(_kept)),
+    "kept_over_tcp": Quantity("x TCP", "what is kept while links are down over TCP's", over_tcp(_kept)),
+    "stalled_over_tcp": Quantity(
+        "x TCP", "flows that stand still while links are down over TCP's", over_tcp(_stalled_pct)
+    ),
+}
