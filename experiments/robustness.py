@@ -52,21 +52,32 @@ def _failing(point: RunSpec) -> RunSpec:
     return dataclasses.replace(point, events=events)
 
 
+COST_DEFAULTS = Defaults(
+    ks=(8,),
+    workloads=("one_to_one",),
+    subflows=(1, 2, 4, 8),
+    cc="lia,reno",
+    engines=(SIMULATOR,),
+)
+FAILURE_DEFAULTS = Defaults(
+    ks=(8,),
+    workloads=("one_to_one",),
+    subflows=(1, 2, 8),
+    cc="lia",
+    seconds=12.0,
+    warmup_s=2.0,
+    engines=(SIMULATOR,),
+)
 LOSS_AND_COST = Figure(
     name=f"{NAME}-cost",
     title="Loss, retransmissions, fairness and CPU by subflows",
     about=(
-        "A random permutation over TCP, coupled and uncoupled MPTCP. More subflows fill the core, so more "
-        "packets meet a full queue; coupling takes most of that back. Fairness rises with subflows. Between "
-        "real hosts, what a delivered gigabyte costs the machine stands beside it."
+        "A random permutation over TCP, coupled and uncoupled MPTCP. Uncoupled subflows lose more the "
+        "more they are, coupled ones fewer than TCP, and both share evenly. Between real hosts, what a "
+        "delivered gigabyte costs the machine stands beside it."
     ),
-    defaults=Defaults(
-        ks=(8,),
-        workloads=("one_to_one",),
-        subflows=(1, 2, 4, 8),
-        cc="lia,reno",
-        engines=(SIMULATOR,),
-    ),
+    defaults=COST_DEFAULTS,
+    emulated=COST_DEFAULTS.emulated(ks=(4,), subflows=(1, 8), warmup_s=8.0, seconds=10.0),
     topologies=fat_trees,
     points=each_transport,
     charts=("loss_and_cost",),
@@ -81,15 +92,8 @@ LINK_FAILURE = Figure(
         "goes on as if they were not. TCP flows whose path is cut stand still until long after it is back; "
         "MPTCP flows go on over the subflows that are left."
     ),
-    defaults=Defaults(
-        ks=(8,),
-        workloads=("one_to_one",),
-        subflows=(1, 2, 8),
-        cc="lia",
-        seconds=12.0,
-        warmup_s=2.0,
-        engines=(SIMULATOR,),
-    ),
+    defaults=FAILURE_DEFAULTS,
+    emulated=FAILURE_DEFAULTS.emulated(ks=(4,), subflows=(1, 8), warmup_s=6.0, seconds=24.0),
     topologies=fat_trees,
     points=failing,
     charts=("failure",),

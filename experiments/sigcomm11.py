@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from engines.registry import SIMULATOR
-from experiments import coupled_sweep, flow_level, one_to_one, short_beside_long, subflows_needed, topologies
+from experiments import (
+    coupled_sweep,
+    flow_level,
+    one_to_one,
+    robustness,
+    short_beside_long,
+    subflows_needed,
+    topologies,
+)
 from experiments.experiment import Experiment, Figure
 from experiments.options import Defaults
 
@@ -41,6 +49,7 @@ SECTIONS: Mapping[str, tuple[Figure, ...]] = {
     "How many subflows": subflows_needed.EXPERIMENT.figures,
     "Other networks": topologies.EXPERIMENT.figures,
     "Short flows": short_beside_long.EXPERIMENT.figures,
+    "Losses, fairness, cost, failing links": robustness.EXPERIMENT.figures,
 }
 FIGURES = tuple(
     replace(figure, name=f"{NAME}-{figure.name}", section=section, in_halves=True)
