@@ -61,18 +61,19 @@ class Application(Protocol):
 
 
 class FlowRates:
-    """Rates of flows, from two looks at their bytes."""
+    """Rates of flows, from two looks at their bytes. At `begun_s`, where that is told, nothing had been sent:
+    the first look is then the second."""
 
-    def __init__(self) -> None:
+    def __init__(self, begun_s: float | None = None) -> None:
         self._before: Mapping[FiveTuple, int] = {}
-        self._then_s = 0.0
+        self._then_s = begun_s
 
     def update(self, flows: Sequence[FlowCount], now_s: float) -> dict[FiveTuple, float]:
-        """Mb/s of each flow since the look before, or since it began if it is new. Empty the first time,
-        and when no time has passed."""
-        before, elapsed_s = self._before, now_s - self._then_s
-        first = not before
+        """Mb/s of each flow since the look before, new ones from nothing. Empty the first time, and when no
+        time has passed."""
+        before, then_s = self._before, self._then_s
         self._before, self._then_s = {each.flow: each.octets for each in flows}, now_s
-        if first or elapsed_s <= 0:
+        if then_s is None or now_s <= then_s:
             return {}
+        elapsed_s = now_s - then_s
         return {each.flow: (each.octets - before.get(each.flow, 0)) * 8e-6 / elapsed_s for each in flows}

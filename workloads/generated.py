@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
+from fabric.draws import exponential
 from fabric.errors import UsageError
 from workloads import sizes as distributions
 from workloads.flow import Flow, Traffic
@@ -19,23 +20,6 @@ MOST_DSCP = 63
 FULL_FRAME_BITS = 1514 * 8
 MOST_KB = 10**9
 PAIRS = ("random", "fixed")
-
-
-def exponential(rng: random.Random) -> float:
-    """A value of the exponential distribution of mean 1, by comparisons alone.
-
-    Source: von Neumann, Various techniques used in connection with random digits, 1951: a run of falling
-    uniform numbers that begins at x has odd length with probability exp(-x).
-    """
-    whole = 0.0
-    while True:
-        first = last = rng.random()
-        odd = True
-        while (drawn := rng.random()) < last:
-            last, odd = drawn, not odd
-        if odd:
-            return whole + first
-        whole += 1.0
 
 
 def arrivals(rng: random.Random, per_s: float, until_s: float) -> Iterator[float]:

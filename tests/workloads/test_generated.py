@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 
+from fabric.draws import exponential
 from fabric.errors import UsageError
 from topos import build as build_topology
 from workloads.flow import Flow, Traffic
@@ -17,7 +18,6 @@ from workloads.generated import (
     arrivals,
     closed_loop,
     constant_rate,
-    exponential,
     poisson,
     short_and_long,
 )

@@ -1,0 +1,153 @@
+"""Hedera's schedulers on made-up networks: who is moved where, and who is left alone."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import topos
+from controllers import schedulers
+from controllers.hedera.annealing import Load, Search
+from controllers.hedera.candidates import Candidates
+from fabric.errors import UsageError
+from tests.controllers.hedera.made_up import MadeUpNetwork, fat_tree, permutation
+
+FT4, FT8 = fat_tree(4), fat_tree(8)
+STRIDE = [(host, (host + 4) % 16) for host in range(16)]
+
+
+def test_candidates_are_the_shortest_paths_between_edge_switches() -> None:
+    network = MadeUpNetwork(FT4, [(0, 15), (0, 2), (0, 1)])
+    candidates = Candidates(FT4)
+    far, near, same = (candidates.of(flow) for flow in network.flows())
+    paths = FT4.shortest_paths(FT4.hosts[0], FT4.hosts[15])
+    assert far.names == tuple(tuple(FT4.nodes[n].name for n in path[1:-1]) for path in paths)
+    assert (len(far), len(near), len(same)) == (4, 2, 1)
+    assert far.links.shape == (4, 4) and same.links.shape == (1, 0)
+    assert candidates.most == 4
+
+
+@pytest.mark.parametrize("name", list(schedulers.SCHEDULERS))
+def test_an_ideal_scheduler_takes_flows_of_a_stride_apart(name: str) -> None:
+    """Under stride(4) each flow can have links of its own (Hedera, section 5)."""
+    network = MadeUpNetwork(FT4, STRIDE)
+    assert network.most_on_a_link() > 1
+    schedulers.make(name, FT4, 100.0, 1, ideal=True).tick(network, 0.0)
+    assert network.most_on_a_link() == 1
+
+
+def test_first_fit_leaves_alone_what_fits_and_takes_freed_links() -> None:
+    network = MadeUpNetwork(FT4, STRIDE)
+    first_fit = schedulers.make("first_fit", FT4, 100.0, 1, ideal=True)
+    first_fit.tick(network, 0.0)
+    moves = network.moves
+    first_fit.tick(network, 1.0)
+    assert network.moves == moves
+    gone = next(iter(network.octets))
+    path = network.path(gone)
+    network.end(gone)
+    again = network.begin(0, 4, sport=9)
+    first_fit.tick(network, 2.0)
+    assert network.path(again) == path and network.most_on_a_link() == 1
+
+
+def test_a_flow_that_fits_nowhere_stays_where_it_is() -> None:
+    """Two hosts of one edge switch have two ways up in k=4; of three flows from there only two fit whole. On
+    an oversubscribed tree the third is left on its path."""
+    topology = topos.build("fat_tree", {"k": 4, "oversubscription": 2})
+    pairs = [(0, 31), (1, 30), (2, 29), (3, 28)]
+    network = MadeUpNetwork(topology, pairs)
+    usual = {flow: network.path(flow) for flow in network.octets}
+    schedulers.make("first_fit", topology, 100.0, 1, ideal=True).tick(network, 0.0)
+    moved = [flow for flow in network.octets if network.path(flow) != usual[flow]]
+    assert len(moved) <= 2
+
+
+def test_small_flows_are_not_scheduled_and_a_flow_once_large_stays_so() -> None:
+    """10 % of 100 Mb/s for 0.1 s are 125 kB."""
+    network = MadeUpNetwork(FT4, STRIDE)
+    first_fit = schedulers.make("first_fit", FT4, 100.0, 1)
+    for flow in network.octets:
+        network.octets[flow] = 120_000
+    first_fit.tick(network, 0.1)
+    assert network.moves == 0
+    for flow in network.octets:
+        network.octets[flow] += 130_000
+    first_fit.tick(network, 0.2)
+    assert network.most_on_a_link() == 1
+    moves = network.moves
+    first_fit.tick(network, 0.3)  # nobody has sent anything
+    assert network.moves == moves and network.most_on_a_link() == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", list(schedulers.SCHEDULERS))
+def test_a_permutation_of_128_hosts_fits_far_better_than_hashed(name: str, seed: int) -> None:
+    network = MadeUpNetwork(FT8, permutation(128, seed))
+    hashed = crowding(network)
+    schedulers.make(name, FT8, 100.0, seed, ideal=True).tick(network, 0.0)
+    assert crowding(network) < 0.5 * hashed
+
+
+def crowding(network: MadeUpNetwork) -> float:
+    """Flows less 1, summed over the links between switches that have any."""
+    candidates = Candidates(network.topology)
+    counts = [0] * len(candidates.capacity)
+    for flow in network.flows():
+        choices = candidates.of(flow)
+        for link in choices.links[choices.names.index(flow.path[1:-1])]:
+            counts[int(link)] += 1
+    return sum(max(0, count - 1) for count in counts)
+
+
+def test_annealing_keeps_count_of_energy_and_never_ends_above_where_it_began() -> None:
+    """Loads that were changed step by step are those of some state: each flow still loads three links."""
+    rng = random.Random(7)
+    loads = {
+        receiver: [
+            Load(rng.random(), [rng.sample(range(12), 3) for _ in range(4)])
+            for _ in range(rng.randrange(1, 4))
+        ]
+        for receiver in range(10)
+    }
+    below = {receiver: receiver // 3 for receiver in loads}
+    search = Search(loads, below, [3.5] * 12, 4, rng)
+    began = dict.fromkeys(loads, 0)
+    before = search.energy(began)
+    best = search.best(began)
+    kept = list(search._loads)  # of the state it ended in, which need not be the best
+    assert search.energy(best) < before
+    assert sum(kept) == pytest.approx(sum(search._loads))
+    assert set(best) == set(began) and all(0 <= number < 4 for number in best.values())
+
+
+def test_the_same_seed_anneals_alike_and_another_otherwise() -> None:
+    def paths(seed: int) -> list[tuple[str, ...]]:
+        network = MadeUpNetwork(FT8, permutation(128, 1))
+        schedulers.make("annealing", FT8, 100.0, seed, ideal=True).tick(network, 0.0)
+        return [flow.path for flow in network.flows()]
+
+    assert paths(1) == paths(1) != paths(2)
+
+
+def test_all_flows_to_a_receiver_pass_one_core_switch() -> None:
+    network = MadeUpNetwork(FT4, [(0, 15), (4, 15), (8, 15), (1, 14)])
+    schedulers.make("annealing", FT4, 100.0, 1, ideal=True).tick(network, 0.0)
+    cores = {path[3] for path in (flow.path for flow in network.flows()) if path[-1] == "p3e1h1"}
+    assert len(cores) == 1
+
+
+def test_networks_whose_hosts_forward_are_refused() -> None:
+    with pytest.raises(UsageError, match="its hosts forward"):
+        schedulers.make("first_fit", topos.build("bcube", {"n": 4}), 100.0, 1)
+
+
+def test_vl2_and_two_speeds_of_links() -> None:
+    """Any network with a path set will do."""
+    topology = topos.build("vl2", {"da": 4, "di": 6})
+    hosts = len(topology.hosts)
+    network = MadeUpNetwork(topology, permutation(hosts, 1))
+    for name in schedulers.SCHEDULERS:
+        schedulers.make(name, topology, 100.0, 1, ideal=True).tick(network, 0.0)
+    assert len(network.flows()) == hosts
