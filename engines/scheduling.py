@@ -8,12 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Protocol
 
+import numpy as np
+
 from controllers.hashing import FiveTuple
 from controllers.rules import Routes
 from controllers.scheduler import FlowCount, PortCount
 from engines.flows import PlannedFlow, subflow_pairs
 from engines.network_plan import port_names, ports_along
-from engines.simulation.stack import TCP
+from engines.simulation.stack import NEVER_PS, TCP
 from engines.spec import RunSpec, sub_seed
 from fabric._core import Simulation
 from fabric.readings import SimulatedCounters
@@ -47,12 +49,18 @@ class FabricNetwork:
         self._octets = octets
         self._counters = counters
         self._chosen: dict[FiveTuple, tuple[int, ...]] = {}
+        self._hashed: dict[FiveTuple, tuple[int, ...]] = {}
 
     def flows(self) -> Sequence[FlowCount]:
         return [
-            FlowCount(flow, octets, _names(self._topology, self._chosen.get(flow) or self._routes.path(flow)))
+            FlowCount(flow, octets, _names(self._topology, self._chosen.get(flow) or self._usual(flow)))
             for flow, octets in self._octets().items()
         ]
+
+    def _usual(self, flow: FiveTuple) -> tuple[int, ...]:
+        if flow not in self._hashed:
+            self._hashed[flow] = self._routes.path(flow)
+        return self._hashed[flow]
 
     def ports(self) -> Sequence[PortCount]:
         return port_counts(self._topology, self._counters())
@@ -68,8 +76,9 @@ class FabricNetwork:
 
 
 class SimulatedNetwork:
-    """The flows of a simulation, subflow by subflow, by the packets their senders know to have arrived. The
-    acknowledgements of one are a flow too, whose path can be set; it is not listed."""
+    """The flows of a simulation that have begun and not ended, subflow by subflow, by the packets their
+    senders know to have arrived. The acknowledgements of one are a flow too, whose path can be set; it is not
+    listed."""
 
     def __init__(
         self, spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], simulation: Simulation
@@ -80,6 +89,8 @@ class SimulatedNetwork:
         self._simulation = simulation
         self._payload_bytes = spec.stack.payload_bytes
         self._usual: dict[FiveTuple, list[int]] = {}
+        self._paths: dict[FiveTuple, tuple[str, ...]] = {}
+        self._flow_of = np.repeat(np.arange(len(flows)), [flow.subflows for flow in flows])
         pairs = [pair for flow in flows for pair in subflow_pairs(topology, flow)]
         self._there = [FiveTuple(p.laddr, p.raddr, TCP, p.lport, p.rport) for p in pairs]
         back = [FiveTuple(p.raddr, p.laddr, TCP, p.rport, p.lport) for p in pairs]
@@ -90,9 +101,20 @@ class SimulatedNetwork:
     def flows(self) -> Sequence[FlowCount]:
         acked = self._simulation.subflows()["acked_pkts"]
         return [
-            FlowCount(flow, int(acked[i]) * self._payload_bytes, self._path(self._simulation.path(i)))
-            for i, flow in enumerate(self._there)
+            FlowCount(self._there[i], int(acked[i]) * self._payload_bytes, self._path_of(i))
+            for i in self._running()
         ]
+
+    def running(self) -> frozenset[FiveTuple]:
+        """The flows that `flows` would list."""
+        return frozenset(self._there[i] for i in self._running())
+
+    def _running(self) -> list[int]:
+        """Subflows."""
+        seen = self._simulation.flows()
+        runs = (seen["started_ps"] < NEVER_PS) & (seen["completed_ps"] == NEVER_PS)
+        found: list[int] = np.flatnonzero(runs[self._flow_of]).tolist()
+        return found
 
     def ports(self) -> Sequence[PortCount]:
         return port_counts(self._topology, self._simulation.ports())
@@ -111,10 +133,17 @@ class SimulatedNetwork:
         subflow, way = self._number[flow]
         both = self._both(subflow)
         both[way] = ports
+        self._paths.pop(flow, None)
         self._simulation.set_path(subflow, *both)
 
     def _both(self, subflow: int) -> list[list[int]]:
         return [self._simulation.path(subflow), self._simulation.back_path(subflow)]
+
+    def _path_of(self, subflow: int) -> tuple[str, ...]:
+        flow = self._there[subflow]
+        if flow not in self._paths:
+            self._paths[flow] = self._path(self._simulation.path(subflow))
+        return self._paths[flow]
 
     def _path(self, ports: Sequence[int]) -> tuple[str, ...]:
         links = [self._topology.links[port // 2] for port in ports]

@@ -20,6 +20,7 @@ from fabric.errors import UsageError
 MAX_SUBFLOWS = 32
 SCHEMA = 4
 FIFO = "fifo"
+NO_SCHEDULER = "none"
 PORT, QDISC = "port", "qdisc"
 HOST_QUEUES = (PORT, QDISC)
 """A port of the fabric, which takes what the host hands it and drops what it has no room for; a queue
@@ -171,6 +172,23 @@ class OpenFlowSpec:
 
 
 @dataclass(frozen=True)
+class SchedulerSpec:
+    """A central scheduler of flows, by its name in controllers/schedulers.py or NO_SCHEDULER, and how often
+    it looks at the network; 0 is an ideal one, which looks whenever a flow has begun or ended, and takes all
+    flows for large (engines/simulation/scheduled.py)."""
+
+    name: str = NO_SCHEDULER
+    interval_ms: float = 0.0
+
+    def __post_init__(self) -> None:
+        _as_floats(self, "interval_ms")
+
+    @property
+    def ideal(self) -> bool:
+        return self.interval_ms == 0
+
+
+@dataclass(frozen=True)
 class WorkloadSpec:
     """A traffic matrix by registry name, and its parameters, integers or texts. `reference` is one
     uncongested flow across the network."""
@@ -221,6 +239,7 @@ class RunSpec:
     stack: StackSpec = field(default_factory=StackSpec)
     events: tuple[LinkEvent, ...] = ()
     openflow: OpenFlowSpec = field(default_factory=OpenFlowSpec)
+    scheduler: SchedulerSpec = field(default_factory=SchedulerSpec)
 
     def __post_init__(self) -> None:
         _as_floats(self, "warmup_s", "seconds")
@@ -246,6 +265,7 @@ class RunSpec:
             "sampling": SamplingSpec,
             "stack": StackSpec,
             "openflow": OpenFlowSpec,
+            "scheduler": SchedulerSpec,
         }
         try:
             return cls(**{k: nested[k](**v) if k in nested else v for k, v in data.items()})
@@ -255,9 +275,11 @@ class RunSpec:
     def canonical(self) -> str:
         """The one JSON text of what decides the outcome: specs equal but for sampling, equal text.
 
-        Usual OpenFlow is left out, so that points from before there was any are found again.
+        Usual OpenFlow and no scheduler are left out, so that points from before there were any are found
+        again.
         """
-        left_out = {"sampling", *(["openflow"] if self.openflow == OpenFlowSpec() else [])}
+        usual = {"openflow": OpenFlowSpec(), "scheduler": SchedulerSpec()}
+        left_out = {"sampling", *(name for name, value in usual.items() if getattr(self, name) == value)}
         decisive = {name: value for name, value in self.to_json().items() if name not in left_out}
         return json.dumps(
             {"schema": SCHEMA, **decisive}, sort_keys=True, separators=(",", ":"), default=float

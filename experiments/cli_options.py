@@ -17,6 +17,7 @@ from engines.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from engines.emulation.dataplanes import DATAPLANES, FABRIC
 from engines.openflow import CONTROLLERS, DATAPATHS, MODES
 from engines.registry import ENGINES
+from engines.schedulers import NAMES as SCHEDULERS
 from engines.spec import HOST_QUEUES
 from experiments import stack_options
 from experiments.options import BOTH, ENGINE, USUAL_OPENFLOW, Given
@@ -115,6 +116,11 @@ _SWEEP_OPTIONS = (
         multiple=True,
         metavar="S:NODE-NODE[:SHARE]",
         help="Cut a link S seconds after the start of traffic, or leave it a share of its rate; repeat.",
+    ),
+    click.option(
+        "--scheduler",
+        metavar="NAME[:MS|:ideal]",
+        help=f"Who leads large flows, looking every so many ms: {', '.join(SCHEDULERS)}; none unless pinned.",
     ),
     click.option(
         "--sysctl", multiple=True, metavar="NAME=VALUE", help="Set a sysctl of net.* in every host; repeat."

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import topos
 from engines.link_events import told as told_event
 from engines.openflow import openflow_words
+from engines.schedulers import scheduler_words
 from engines.spec import RunSpec, TopologySpec
 from experiments.summary import Judged
 
@@ -52,6 +53,7 @@ def fields_of(spec: RunSpec) -> dict[str, Value]:
         "engine": spec.engine,
         "dataplane": spec.dataplane,
         "openflow": openflow_words(spec.openflow),
+        "scheduler": scheduler_words(spec.scheduler),
         "routing": spec.routing,
         "traffic": spec.traffic,
         "warmup_s": spec.warmup_s,

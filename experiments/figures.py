@@ -16,8 +16,9 @@ from engines.link_events import outage, words
 from engines.openflow import openflow_words
 from engines.registry import VIRTUAL_TIME
 from engines.result import Table, under_test
+from engines.schedulers import scheduled, scheduler_title
 from engines.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
-from engines.spec import FIFO, QDISC, RunSpec, StackSpec, stack_words
+from engines.spec import FIFO, QDISC, RunSpec, SchedulerSpec, StackSpec, stack_words
 from experiments import files
 from experiments.across import alike
 from experiments.experiment import Figure
@@ -93,6 +94,8 @@ def summarised(judged: Judged) -> PointSummary:
         variant=variant(spec),
         routing=spec.routing,
         common=variant(dataclasses.replace(spec, routing=USUAL_ROUTING)),
+        scheduler=spec.scheduler,
+        unscheduled=variant(dataclasses.replace(spec, scheduler=SchedulerSpec())),
         tuning=tuning.words_of(spec),
         untuned=variant(_untuned(spec)),
         across=variant(alike(spec)),
@@ -148,6 +151,7 @@ def variant(spec: RunSpec) -> str:
         (transport.write_bytes != 0, f"writes of {transport.write_bytes} bytes"),
         (bool(transport.sysctls), ", ".join(f"{k}={v}" for k, v in sorted(transport.sysctls.items()))),
         (bool(openflow_words(spec.openflow)), openflow_words(spec.openflow)),
+        (scheduled(spec), scheduler_title(spec.scheduler)),
         (spec.stack != StackSpec(), f"stack {stack_words(spec.stack)}"),
         (lanes > 1, f"{topos.LANES}={lanes}"),
         (bool(workload.params), ", ".join(f"{k}={v}" for k, v in sorted(workload.params.items()))),

@@ -7,14 +7,17 @@ from collections.abc import Iterable, Sequence
 
 from engines import algorithms
 from engines.congestion import BASELINE, described
-from engines.spec import RunSpec
+from engines.schedulers import scheduler_title
+from engines.spec import RunSpec, SchedulerSpec
 
 
 def family(spec: RunSpec) -> str:
-    """The same for points that differ in subflows, congestion control, routing and seed alone: those share
-    a table."""
+    """The same for points that differ in subflows, congestion control, routing, scheduler and seed alone:
+    those share a table."""
     transport = dataclasses.replace(spec.transport, subflows=1, cc=BASELINE)
-    alike = dataclasses.replace(spec, transport=transport, routing=algorithms.USUAL_ROUTING, seed=0)
+    alike = dataclasses.replace(
+        spec, transport=transport, routing=algorithms.USUAL_ROUTING, scheduler=SchedulerSpec(), seed=0
+    )
     return alike.canonical()
 
 
@@ -24,8 +27,9 @@ def short(subflows: int) -> str:
 
 
 def transport(spec: RunSpec) -> str:
-    """`TCP`, `PacketScatter`, `MPTCP 8 LIA`."""
-    return algorithms.transport(spec.transport.cc, spec.transport.subflows, spec.routing)
+    """`TCP`, `PacketScatter`, `MPTCP 8 LIA`, `TCP, first fit every 100 ms`."""
+    told = algorithms.transport(spec.transport.cc, spec.transport.subflows, spec.routing)
+    return ", ".join(filter(None, (told, scheduler_title(spec.scheduler))))
 
 
 def names(specs: Sequence[RunSpec]) -> list[str]:
@@ -44,8 +48,8 @@ def names(specs: Sequence[RunSpec]) -> list[str]:
 
 
 def mixed(specs: Iterable[RunSpec]) -> bool:
-    """Whether they differ in congestion control or routing."""
-    return len({(spec.transport.cc, spec.routing) for spec in specs}) > 1
+    """Whether they differ in congestion control, routing or scheduler."""
+    return len({(spec.transport.cc, spec.routing, spec.scheduler) for spec in specs}) > 1
 
 
 def congestion(specs: Sequence[RunSpec]) -> str:

@@ -14,6 +14,7 @@ from engines.congestion import CONGESTION_CONTROLS, COUPLED_DEFAULT
 from engines.emulation.dataplanes import DATAPLANES, FABRIC, OVS
 from engines.openflow import check_openflow
 from engines.registry import ENGINES, SIMULATOR, VIRTUAL_TIME
+from engines.schedulers import parse_scheduler
 from engines.spec import (
     FIFO,
     HOST_QUEUES,
@@ -23,6 +24,7 @@ from engines.spec import (
     LinkEvent,
     OpenFlowSpec,
     SamplingSpec,
+    SchedulerSpec,
     StackSpec,
     WorkloadSpec,
 )
@@ -46,6 +48,7 @@ _SYSCTL = re.compile(r"net(\.[a-z0-9_]+)+")
 NO_SAMPLING = SamplingSpec()
 USUAL_STACK = StackSpec()
 USUAL_OPENFLOW = OpenFlowSpec()
+UNSCHEDULED = SchedulerSpec()
 MAX_SEEDS = 1000
 MAX_K = 48
 """27 648 hosts: planning still takes a moment only; topologies themselves go further."""
@@ -88,6 +91,7 @@ class Given:
     discipline: str | None = None
     host_queue: str | None = None
     event: tuple[str, ...] = ()
+    scheduler: str | None = None
     sysctl: tuple[str, ...] = ()
     write: int | None = None
     stack: tuple[str, ...] = ()
@@ -173,6 +177,7 @@ class SweepOptions:
     sampling: SamplingSpec
     stack: StackSpec = USUAL_STACK
     openflow: OpenFlowSpec = USUAL_OPENFLOW
+    scheduler: SchedulerSpec = UNSCHEDULED
     auto: Auto = AUTO
     brief: bool = False
 
@@ -231,6 +236,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         sampling=sampling.joined(defaults.sampling),
         stack=parse_stack(given.stack, defaults.stack),
         openflow=openflow_of(given),
+        scheduler=parse_scheduler(given.scheduler) if given.scheduler else UNSCHEDULED,
         auto=defaults.auto,
         brief=profile.brief,
     )

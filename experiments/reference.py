@@ -10,7 +10,7 @@ import dataclasses
 
 from engines.algorithms import USUAL_ROUTING
 from engines.congestion import in_force
-from engines.spec import FIFO, RunSpec, SamplingSpec, WorkloadSpec
+from engines.spec import FIFO, RunSpec, SamplingSpec, SchedulerSpec, WorkloadSpec
 from topos import LANES
 
 MATRIX = "reference"
@@ -29,7 +29,7 @@ def reference_of(spec: RunSpec) -> RunSpec:
     One flow on an idle network settles at once and depends on no permutation and no choice of path, so seed
     and routing are fixed and long sweeps share a reference of at most 20 s; of disjoint lanes one is enough.
     Nothing marks its packets: they would be marked in its own host's queue, where nobody contends. Nothing
-    goes before them either, and no link fails on it. Idempotent.
+    goes before them either, no link fails on it, and there is nothing to schedule. Idempotent.
     """
     params = {name: 1 if name == LANES else size for name, size in spec.topology.params.items()}
     return dataclasses.replace(
@@ -44,4 +44,5 @@ def reference_of(spec: RunSpec) -> RunSpec:
         seed=1,
         sampling=SamplingSpec(),
         events=(),
+        scheduler=SchedulerSpec(),
     )

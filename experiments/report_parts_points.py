@@ -13,7 +13,8 @@ from engines.link_events import told
 from engines.openflow import openflow_words
 from engines.registry import VIRTUAL_TIME, engine_words
 from engines.result import Status
-from engines.spec import FIFO, QDISC, LinkSpec, RunSpec, TopologySpec, stack_words
+from engines.schedulers import scheduled, scheduler_words
+from engines.spec import FIFO, QDISC, LinkSpec, RunSpec, SchedulerSpec, TopologySpec, stack_words
 from experiments import across, labels
 from experiments.experiment import Figure
 from experiments.figures import variant
@@ -152,9 +153,14 @@ def setting_title(specs: Sequence[RunSpec]) -> str:
         f"{queue_label(spec)} queues",
         labels.congestion(specs),
         f"{spec.seconds:g} s measured",
-        variant(dataclasses.replace(spec, routing=USUAL_ROUTING) if several else spec),
+        variant(_of_all(spec) if several else spec),
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _of_all(spec: RunSpec) -> RunSpec:
+    """Without what rows of one table name themselves."""
+    return dataclasses.replace(spec, routing=USUAL_ROUTING, scheduler=SchedulerSpec())
 
 
 @dataclass(frozen=True)
@@ -302,6 +308,7 @@ def _extras(spec: RunSpec) -> list[str]:
         *sysctls,
         *(part for told in stack_words(spec.stack).split() for part in ("--stack", told)),
         *openflow_words(spec.openflow).split(),
+        *(["--scheduler", scheduler_words(spec.scheduler)] if scheduled(spec) else []),
     ]
 
 

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 
 from engines.emulation.dataplanes import FABRIC
 from engines.registry import VIRTUAL_TIME
-from engines.spec import LinkSpec, OpenFlowSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
+from engines.spec import (
+    LinkSpec,
+    OpenFlowSpec,
+    RunSpec,
+    SchedulerSpec,
+    StackSpec,
+    TopologySpec,
+    TransportSpec,
+)
 from experiments.experiment import RateOf
 from experiments.options import TRAFFIC, SweepOptions
 
@@ -35,6 +43,7 @@ class Variant:
     sysctls: Mapping[str, str] = field(default_factory=dict)
     write_bytes: int | None = None
     simulated: StackSpec | None = None
+    scheduler: SchedulerSpec | None = None
 
 
 def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)) -> Points:
@@ -64,6 +73,7 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
                 events=options.events,
                 openflow=OpenFlowSpec() if engine in VIRTUAL_TIME else options.openflow,
                 stack=_stack(options, variant) if engine in VIRTUAL_TIME else StackSpec(),
+                scheduler=options.scheduler if variant.scheduler is None else variant.scheduler,
             )
             for topology in topologies(options)
             for workload in options.workloads

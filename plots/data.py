@@ -15,9 +15,11 @@ from typing import Generic, TypeVar
 
 from engines.algorithms import algorithm
 from engines.result import FlowRow, PortRow, Status, Table
+from engines.spec import SchedulerSpec
 from fabric.plan import FRAME_BITS
 from topos import told
 
+NOBODY = SchedulerSpec()
 REFERENCE = "reference"
 """The workload that measures what 100 % means; it is no point of a chart."""
 
@@ -72,6 +74,9 @@ class PointSummary:
     ecn_pkts: int = 0
     without_loss: str = ""
     """As `variant`, of the same without random loss: points of many loss rates have it in common."""
+    scheduler: SchedulerSpec = NOBODY
+    unscheduled: str = ""
+    """As `variant`, of the same without a scheduler."""
     shape: tuple[tuple[str, int], ...] = ()
     """What sets its topology apart from the usual one of that kind and size, as `topos.shape`."""
     outage_s: tuple[float, float] | None = None

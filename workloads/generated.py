@@ -20,6 +20,8 @@ MOST_DSCP = 63
 FULL_FRAME_BITS = 1514 * 8
 MOST_KB = 10**9
 PAIRS = ("random", "fixed")
+PERMUTED_SIZES = "uniform-1000000-20000000"
+"""About a second each at 100 Mb/s."""
 
 
 def arrivals(rng: random.Random, per_s: float, until_s: float) -> Iterator[float]:
@@ -96,13 +98,40 @@ def closed_loop(
         "closed_loop", len(hosts) * at_once * (traffic.seconds / each_s + 1), "think longer or take less time"
     )
     rng = random.Random(seed)
+    senders = [host for host in hosts for _ in range(at_once)]
+    return _chains(senders, rng, traffic, of_size, think_s, lambda src: _anybody_else(rng, hosts, src))
+
+
+def permuted_loop(
+    hosts: Sequence[str], seed: int, traffic: Traffic, *, sizes: str = PERMUTED_SIZES, think_ms: int = 0
+) -> tuple[Flow, ...]:
+    """As `closed_loop` with one flow at once, but a host's receiver is always the same, its partner of a
+    permutation: flows come and go, and no two ever meet at a host's link. Raises UsageError as that, and for
+    an odd number of hosts."""
+    _within("permuted_loop", "think_ms", think_ms, 0, 1_000_000)
+    of_size = distributions.parse(sizes)
+    each_s = of_size.mean_bytes / traffic.host_bytes_per_s + think_ms / 1000
+    _not_too_many("permuted_loop", len(hosts) * (traffic.seconds / each_s + 1), "make flows larger")
+    rng = random.Random(seed)
+    receiver = permuted("permuted_loop", hosts, rng)
+    return _chains(hosts, rng, traffic, of_size, think_ms / 1000, receiver.__getitem__)
+
+
+def _chains(
+    senders: Sequence[str],
+    rng: random.Random,
+    traffic: Traffic,
+    of_size: distributions.Sizes,
+    think_s: float,
+    receiver: Callable[[str], str],
+) -> tuple[Flow, ...]:
+    """For each of `senders` as many flows, one after the other, as the host's links to itself would carry."""
     flows: list[Flow] = []
-    for src in [host for host in hosts for _ in range(at_once)]:
+    for src in senders:
         spent_s, before = 0.0, None
         while spent_s < traffic.seconds:
             size, pause_s = of_size.draw(rng), think_s * exponential(rng)
-            dst = _anybody_else(rng, hosts, src)
-            flows.append(Flow(src, dst, size, pause_s, after=before))
+            flows.append(Flow(src, receiver(src), size, pause_s, after=before))
             before = len(flows) - 1
             spent_s += pause_s + size / traffic.host_bytes_per_s
     return tuple(flows)

@@ -233,6 +233,9 @@ MATRICES: dict[str, Matrix] = {
     "closed_loop": Matrix(
         generated.closed_loop, "every host starts its next sized flow when the last is done", generated=True
     ),
+    "permuted_loop": Matrix(
+        generated.permuted_loop, "the same, always to the partner of a permutation", generated=True
+    ),
     "short_and_long": Matrix(
         generated.short_and_long,
         "percent of the hosts send long flows, the others short ones over plain TCP now and then",

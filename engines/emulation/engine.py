@@ -26,6 +26,7 @@ from engines.flows import PlannedFlow, check_ports, planned_flows
 from engines.link_events import check_events
 from engines.provenance import machine, revision
 from engines.result import RunResult
+from engines.schedulers import scheduled, scheduler_words
 from engines.spec import FIFO, HOST_QUEUES, RunSpec, StackSpec, stack_words
 from fabric.errors import HostUnfitError, RunError, StalledFlowError, UsageError
 from topos import Topology
@@ -199,6 +200,11 @@ def check_hosts(topology: Topology) -> None:
 def _check_network(spec: RunSpec, topology: Topology) -> None:
     check_hosts(topology)
     check_events(spec, topology)
+    if scheduled(spec):
+        raise UsageError(
+            f"--scheduler {scheduler_words(spec.scheduler)}: real hosts' flows are not scheduled yet; choose "
+            "--engine simulator"
+        )
     if spec.routing == "valiant":
         raise UsageError("routing 'valiant': pings cannot follow its paths; choose --engine simulator")
     if spec.link.host_queue not in HOST_QUEUES:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from controllers.routing import per_packet
 from engines.flow_level.equilibrium import ALGORITHMS
 from engines.flows import PlannedFlow
+from engines.schedulers import scheduled
 from engines.spec import FIFO, PORT, RunSpec
 from fabric.errors import UsageError
 
@@ -16,6 +17,7 @@ def check_steady(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
     link = spec.link
     asked = {
         "link events": bool(spec.events),
+        "central scheduler": scheduled(spec),
         "random loss": link.loss > 0,
         "ECN": link.ecn_pkts > 0,
         "places of a queue given by chance": link.random_pkts > 0,

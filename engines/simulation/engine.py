@@ -21,11 +21,13 @@ from engines.link_events import check_events
 from engines.network_plan import network_plan
 from engines.provenance import free_memory_mb, machine, revision
 from engines.result import NO_VALUE, RunResult
+from engines.schedulers import check_scheduler, ticking_s
 from engines.simulation.checks import check_spec
 from engines.simulation.completion import ideal_s
 from engines.simulation.memory import check_memory, estimated_mb
 from engines.simulation.paths import check_paths, choose_paths
 from engines.simulation.readings import Recording, record
+from engines.simulation.scheduled import Scheduling, check_paths_are_the_schedulers
 from engines.simulation.stack import Stack, check_stack, datagram_tuples, flow_tuples, stack_of
 from engines.simulation.summarise import summarise
 from engines.spec import RunSpec, sub_seed
@@ -61,6 +63,8 @@ class SimulatorEngine:
         check_memory(spec, topology, flows, free_memory_mb())
         check_paths(spec, topology)
         check_events(spec, topology)
+        check_scheduler(spec, topology)
+        check_paths_are_the_schedulers(spec)
 
     def memory_mb(self, spec: RunSpec) -> float:
         """By what is counted before anything is built (memory.py)."""
@@ -73,7 +77,8 @@ class SimulatorEngine:
 
     def expected_s(self, spec: RunSpec) -> float:
         """By the packet-hops it asks for."""
-        return STARTING_S + demand(spec).hops_per_s * (spec.warmup_s + spec.seconds) / HOPS_PER_CPU_S
+        seconds = spec.warmup_s + spec.seconds
+        return STARTING_S + demand(spec).hops_per_s * seconds / HOPS_PER_CPU_S + ticking_s(spec)
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         """As `Engine.run`; signals are heard between slices of virtual time, many times a second."""
@@ -84,14 +89,21 @@ class SimulatorEngine:
         plan, stack = plan_of(spec, topology), stack_of(spec)
         simulation = _simulation(spec, topology, flows, plan, stack)
         ideal = _ideal_s(simulation, flows, plan, stack)
-        recording = _record(simulation, spec, topology, flows, observer)
+        scheduling = Scheduling(spec, topology, flows, simulation)
+        recording = _record(simulation, spec, topology, flows, observer, scheduling)
         result = summarise(spec, topology, flows, ideal, recording)
         cpu_s = time.process_time() - began
+        hops_per_cpu_s = recording.closed.ports["hops"] / cpu_s
         return dataclasses.replace(
             result,
+            metrics={**result.metrics, **scheduling.counts},
             reproducible=True,
             provenance=origin(),
-            cost={"simulation_cpu_s": cpu_s, "packet_hops_per_cpu_s": recording.closed.ports["hops"] / cpu_s},
+            cost={
+                "simulation_cpu_s": cpu_s,
+                "packet_hops_per_cpu_s": hops_per_cpu_s,
+                **scheduling.times,
+            },
         )
 
 
@@ -119,10 +131,12 @@ def _record(
     topology: Topology,
     flows: Sequence[PlannedFlow],
     observer: Observer,
+    scheduling: Scheduling,
 ) -> Recording:
     """Raises RunError for what the core cannot hold."""
+    subflows = sum(flow.subflows for flow in flows)
     try:
-        return record(simulation, spec, topology, sum(flow.subflows for flow in flows), observer)
+        return record(simulation, spec, topology, subflows, observer, scheduling.clock)
     except (ValueError, MemoryError) as error:
         raise RunError(f"simulating: {error or 'out of memory'}") from error
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from controllers.routing import per_packet
 from engines.engine import Observer
 from engines.simulation.link_events import Network, Timeline
+from engines.simulation.scheduled import Clock
 from engines.simulation.stack import PS_PER_MS, PS_PER_S
 from engines.spec import RunSpec
 from fabric.readings import DatagramReadings, FlowReadings, SimulatedCounters, SubflowReadings
@@ -86,10 +87,17 @@ class Recording:
 
 
 def record(
-    simulation: Simulated, spec: RunSpec, topology: Topology, subflows: int, observer: Observer
+    simulation: Simulated,
+    spec: RunSpec,
+    topology: Topology,
+    subflows: int,
+    observer: Observer,
+    scheduled: Callable[[Clock], Clock],
 ) -> Recording:
-    """Run the whole point, from the start of traffic to the end of the window."""
-    recording, run_until = Recording(), _sliced(simulation, Timeline(simulation, spec, topology))
+    """Run the whole point, from the start of traffic to the end of the window. `scheduled` gives the clock a
+    scheduler's ticks."""
+    clock = scheduled(Timeline(simulation, spec, topology))
+    recording, run_until = Recording(), _sliced(simulation, clock)
     opens, ends = _ps(spec.warmup_s), _ps(spec.warmup_s + spec.seconds)
     looks = _looks(simulation, spec, len(topology.links) * 2, subflows, recording, observer)
     instants = {t_ps for times, _ in looks for t_ps in times}
@@ -177,7 +185,7 @@ def _every(
     return frozenset(opens + n * step_ps for n in range(first, _ps(last_s) // step_ps + 1))
 
 
-def _sliced(simulation: Simulated, timeline: Timeline) -> Callable[[int], None]:
+def _sliced(simulation: Simulated, clock: Clock) -> Callable[[int], None]:
     """`run_until` in slices of about SLICE_HOPS, between which Python hears signals. How long they are
     follows from the simulation alone, and changes nothing in it."""
     now_ps, slice_ps = 0, FIRST_SLICE_PS
@@ -187,7 +195,7 @@ def _sliced(simulation: Simulated, timeline: Timeline) -> Callable[[int], None]:
         while now_ps < limit_ps:
             before = simulation.hops()
             now_ps = min(limit_ps, now_ps + slice_ps)
-            timeline.run_until(now_ps)
+            clock.run_until(now_ps)
             hops = simulation.hops() - before
             if hops > SLICE_HOPS:
                 slice_ps = max(LEAST_SLICE_PS, slice_ps // 2)

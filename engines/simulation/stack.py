@@ -20,6 +20,7 @@ NO_WAITING = 2**32 - 1
 """In packets: a host's queue that its senders never find full; it drops by itself."""
 PS_PER_MS = 1000 * PS_PER_US
 PS_PER_S = 1000 * PS_PER_MS
+NEVER_PS = 2**63 - 1
 TCP, UDP = 6, 17
 CHOICES = {"acks": ("routed", "at_once"), "scheduler": tuple(schedulers()), "recovery": ("rfc", "linux")}
 """The words that fields of a StackSpec may have."""

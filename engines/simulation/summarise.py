@@ -12,13 +12,12 @@ from engines.network_plan import port_names, port_rates_bps
 from engines.result import NO_VALUE, FlowRow, PortRow, RunResult, Status, Table
 from engines.simulation.readings import Recording
 from engines.simulation.sample_tables import sample_tables, utilisation_pct
-from engines.simulation.stack import PS_PER_S
+from engines.simulation.stack import NEVER_PS, PS_PER_S
 from engines.spec import RunSpec
 from engines.spread import spread
 from fabric.errors import RunError
 from topos.topology import Topology
 
-NEVER_PS = 2**63 - 1
 NO_SPREAD = (NO_VALUE, NO_VALUE)
 
 

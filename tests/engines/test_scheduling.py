@@ -82,6 +82,8 @@ def test_an_application_that_takes_flows_apart_fills_a_fat_tree() -> None:
 
 def test_a_simulated_flow_returns_to_its_path() -> None:
     simulation, network = _simulation()
+    assert network.flows() == [], "nothing has begun"
+    simulation.run_until(0)
     first = network.flows()[0]
     paths = FT4.shortest_paths(FT4.index(first.path[0]), FT4.index(first.path[-1]))
     named = [tuple(FT4.nodes[node].name for node in nodes) for nodes in paths]

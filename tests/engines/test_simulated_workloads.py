@@ -18,7 +18,7 @@ from engines.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSp
 from workloads.matrices import MATRICES
 
 ARRIVING = ("poisson", "closed_loop", "short_and_long")
-SIZED = ("transfers", *ARRIVING)
+SIZED = ("transfers", "permuted_loop", *ARRIVING)
 SIZES = {"transfers": {"kb": 20_000}}
 """So that they last into the window."""
 

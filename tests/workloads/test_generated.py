@@ -18,6 +18,7 @@ from workloads.generated import (
     arrivals,
     closed_loop,
     constant_rate,
+    permuted_loop,
     poisson,
     short_and_long,
 )
@@ -103,6 +104,15 @@ def test_closed_loop_is_chains_that_outlast_the_run() -> None:
     assert statistics.fmean(pauses) == pytest.approx(0.05, rel=5 / math.sqrt(len(pauses)))
 
 
+def test_a_permuted_loop_is_a_chain_a_host_to_a_partner_of_its_own() -> None:
+    flows = permuted_loop(HOSTS, 4, TRAFFIC, sizes="fixed-6000000")
+    receivers = {(flow.src, flow.dst) for flow in flows}
+    assert len(receivers) == 16 == len({dst for _, dst in receivers})
+    for number, flow in enumerate(flows):
+        assert flow.after is None or (flow.after == number - 1 and flows[flow.after].src == flow.src)
+    assert len(flows) == 16 * 42, "0.48 s each"
+
+
 def test_short_flows_come_at_their_mean_gap_beside_long_ones() -> None:
     hosts = [f"h{n}" for n in range(96)]
     flows = short_and_long(hosts, 2, TRAFFIC)
@@ -155,6 +165,7 @@ def test_build_tells_generated_workloads_of_the_traffic() -> None:
         (poisson, {"sizes": "tiny"}, "choose one of websearch"),
         (poisson, {"pairs": "any"}, "random or fixed"),
         (closed_loop, {"sizes": "fixed-10"}, "think longer"),
+        (permuted_loop, {"sizes": "fixed-10"}, "make flows larger"),
         (closed_loop, {"think_ms": -1}, "think_ms must be"),
         (short_and_long, {"gap_ms": 0}, "gap_ms must be"),
         (short_and_long, {"long": 101}, "from 0 to 100"),
