@@ -49,6 +49,12 @@ class DataPlane(Protocol):
     def answers_arp(self) -> bool:
         """Whether hosts ask for each other's MACs; else they send everything to one gateway's."""
 
+    @property
+    def queues_at_hosts(self) -> bool:
+        """Whether frames wait in the hosts' own kernels. TCP then hands down single segments: with offloads
+        off it still makes up to 64 kB at a time (net/core/sock.c, sk_setup_caps), which a queue counts as one
+        packet and lets go at once."""
+
     def start(self, wiring: Wiring) -> None:
         """Begin to carry frames."""
 
@@ -65,11 +71,13 @@ class DataPlane(Protocol):
 @dataclass(frozen=True)
 class Reading:
     """What a data plane has counted since its start, at its own second `now_s`; arrays have an entry a port
-    (engines/network_plan.py). `astray` are frames lost elsewhere than in a queue, by place; `cpu_s` CPU time
-    by who used it, of whom `alone` does all the forwarding in one thread; `scalars` whatever else it counts,
-    for the record; `lateness` its histogram of late frames (fabric/readings.py), where it knows."""
+    (engines/network_plan.py), whose counters were read at `read_s`: where that takes its time, not at once.
+    `astray` are frames lost elsewhere than in a queue, by place; `cpu_s` CPU time by who used it, of whom
+    `alone` does all the forwarding in one thread; `scalars` whatever else it counts, for the record;
+    `lateness` its histogram of late frames (fabric/readings.py), where it knows."""
 
     now_s: float
+    read_s: npt.NDArray[np.float64]
     tx_packets: Counts
     tx_bytes: Counts
     drops: Counts
@@ -118,6 +126,7 @@ class NoDataPlane:
 
     partial_checksums = True
     answers_arp = False
+    queues_at_hosts = False
 
     def start(self, wiring: Wiring) -> None:
         del wiring

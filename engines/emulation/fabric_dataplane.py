@@ -73,6 +73,10 @@ class FabricDataPlane:
         self._core: RealtimeFabric | None = None
 
     @property
+    def queues_at_hosts(self) -> bool:
+        return self._host_queues is not None
+
+    @property
     def cpus(self) -> Cpus:
         """Everything but the core's own CPU."""
         return all_but(self._tuning.cpu)
@@ -146,6 +150,7 @@ class FabricDataPlane:
         at_hosts = self._host_queues.drops() if self._host_queues else np.uint64(0)
         return Reading(
             now_s=seen["now_s"],
+            read_s=np.full(len(seen["tx_packets"]), seen["now_s"]),
             tx_packets=seen["tx_packets"],
             tx_bytes=seen["tx_bytes"],
             drops=seen["drops"] + at_hosts,

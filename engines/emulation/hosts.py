@@ -49,14 +49,12 @@ class HostOptions:
 
     `sysctls`: name with dots -> value, written in every host's namespace before it has an interface
     (so `net.core.rps_default_mask` takes effect). `tx_checksum_offload` off makes the hosts' kernels
-    compute checksums, for data planes that do not carry virtio headers. `gso_max_segs` 1 makes TCP
-    hand single segments down the stack instead of bursts that GSO cuts up later; 0 is the kernel's choice.
+    compute checksums, for data planes that do not carry virtio headers.
     """
 
     sysctls: Mapping[str, str] = field(default_factory=dict)
     tx_checksum_offload: bool = True
     mtu: int = 1500
-    gso_max_segs: int = 0
 
 
 def start_namespaces(names: Sequence[str], sysctls: Mapping[str, str]) -> list[int]:

@@ -195,10 +195,11 @@ class FabricNet(Mininet):  # type: ignore[misc]
         return dict(zip(self.topology.hosts, self._holders, strict=True))
 
     def _add_veths(self, pids: dict[int, int], checksums: bool) -> None:
+        segments = 1 if self.dataplane.queues_at_hosts else 0
         with rtnl.route_socket() as route, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
             for nic in self.topology.nics:
                 ends = (self._run_end(nic), nic.name, pids[nic.host], nic.mac)
-                veth = rtnl.Veth(*ends, VETH_GROUP, self.options.mtu, self.options.gso_max_segs)
+                veth = rtnl.Veth(*ends, VETH_GROUP, self.options.mtu, segments)
                 try:
                     rtnl.add_veth(route, veth)
                     offloads_off(control, veth.name, checksums)

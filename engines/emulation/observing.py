@@ -29,12 +29,12 @@ SUBFLOWS_A_SECOND = 8192
 @dataclass(frozen=True)
 class Sample:
     """At monotonic second `t_s`: payload bytes each flow has delivered so far, CPU use since the last; bytes
-    each port has sent by the data plane's own time `core_s`."""
+    each port has sent by the data plane's own time `read_s`."""
 
     t_s: float
     received: Sequence[int | None]
     cpu: CpuSample
-    core_s: float
+    read_s: npt.NDArray[np.float64]
     tx_bytes: npt.NDArray[np.uint64]
 
 
@@ -59,7 +59,7 @@ class Observing:
     def _look(self) -> Sample:
         reading = self._dataplane.reading()
         received = self._traffic.received()
-        return Sample(time.monotonic(), received, self._cpu.sample(), reading.now_s, reading.tx_bytes)
+        return Sample(time.monotonic(), received, self._cpu.sample(), reading.read_s, reading.tx_bytes)
 
     def reopen(self) -> int:
         """A sample from which a window counts, in place of one just taken; its index."""

@@ -33,9 +33,9 @@ def sample_tables(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> dict[
 
 def utilisation_pct(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Of every port in every interval between samples (intervals x ports), percent of its rate."""
-    times = np.array([sample.core_s for sample in readings.samples])
+    times = np.array([sample.read_s for sample in readings.samples])
     sent = np.array([sample.tx_bytes for sample in readings.samples]).astype(np.int64)
-    share: npt.NDArray[np.float64] = np.diff(sent, axis=0) * 8 / (np.diff(times)[:, None] * rates_bps)
+    share: npt.NDArray[np.float64] = np.diff(sent, axis=0) * 8 / (np.diff(times, axis=0) * rates_bps)
     return 100 * share
 
 

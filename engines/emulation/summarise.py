@@ -59,8 +59,8 @@ def summarise(
 def port_rows(spec: RunSpec, topology: Topology, readings: Readings) -> list[PortRow]:
     """What each port carried between the data plane's two readings."""
     rates_bps = port_rates_bps(topology, spec.link)
-    capacity_bytes = rates_bps / 8 * readings.core_seconds
     opened, closed = readings.opened, readings.closed
+    capacity_bytes = rates_bps / 8 * (closed.read_s - opened.read_s)
     packets = closed.tx_packets - opened.tx_packets
     bytes_ = closed.tx_bytes - opened.tx_bytes
     drops = closed.drops - opened.drops

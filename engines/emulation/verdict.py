@@ -28,7 +28,7 @@ about a round trip of too large a window."""
 MOST_REPAIRS_A_FLOW_S = 0.05
 """Repairs a second and flow: a burst may have gone out before each, whose queue is felt for a second."""
 LEAST_REPAIRS = 5
-"""Fewer say nothing about a share."""
+"""Fewer say nothing about a share of reductions."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,8 @@ def _repairs(evidence: Evidence) -> list[str]:
     repairs, losses = evidence.cc_repairs, evidence.cc_losses
     ours = sum(cc in CONGESTION_CONTROLS and CONGESTION_CONTROLS[cc].bpf for cc in evidence.cc_asked)
     flow_s = ours * len(evidence.busy_pct)
-    many = repairs > min(MOST_REPAIRED * (repairs + losses), MOST_REPAIRS_A_FLOW_S * flow_s)
-    if repairs < LEAST_REPAIRS or not many:
+    often = repairs > MOST_REPAIRS_A_FLOW_S * flow_s
+    if not often and (repairs < LEAST_REPAIRS or repairs <= MOST_REPAIRED * (repairs + losses)):
         return []
     return [
         f"congestion control: the kernel left out {repairs} of {repairs + losses} window reductions, more "

@@ -26,6 +26,7 @@ class StandIn:
 
     partial_checksums = True
     answers_arp = False
+    queues_at_hosts = False
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology

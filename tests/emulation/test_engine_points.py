@@ -21,6 +21,7 @@ from engines.flows import STRIDE
 from engines.idleness import idleness
 from engines.result import RunResult, Status
 from engines.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec, sub_seed
+from tests.emulation.noise import only_noise
 
 pytestmark = pytest.mark.emulation
 
@@ -53,13 +54,8 @@ def run(engine: MininetEngine, wanted: RunSpec, raw: Path) -> RunResult:
     return engine.run(wanted, Silent(), raw)
 
 
-def only_cpu_reasons(result: RunResult) -> bool:
-    """A noisy machine may make any run suspect; nothing else may."""
-    return result.status is Status.OK or all(reason.startswith("CPU:") for reason in result.reasons)
-
-
 def check_physics(result: RunResult, flows: int) -> None:
-    assert only_cpu_reasons(result), result.reasons
+    assert only_noise(result), result.reasons
     assert len(result.flows) == flows
     assert all(flow.goodput_mbps > 0 for flow in result.flows)
     assert result.provenance["kernel"] == platform.release(), "no counter may take its place"
@@ -197,7 +193,7 @@ def test_unbounded_queues_drop_nothing(engine: MininetEngine, tmp_path: Path) ->
     link = LinkSpec(RATE_MBPS / 4, queue_pkts=0, nic_queue_pkts=0)
     wanted = dataclasses.replace(spec(1), link=link, sampling=SamplingSpec(queues_ms=100, sockets_ms=250))
     result = run(engine, wanted, tmp_path)
-    assert only_cpu_reasons(result), result.reasons
+    assert only_noise(result), result.reasons
     assert sum(port.drops for port in result.ports) == 0
     assert max(port.max_queue_pkts for port in result.ports) > 100, "TCP fills what never drops"
 

@@ -14,7 +14,10 @@ LINK = LinkSpec(10.0)
 
 
 def samples(*received: tuple[int | None, int | None]) -> list[Sample]:
-    return [Sample(float(t), pair, IDLE, float(t), np.zeros(1, np.uint64)) for t, pair in enumerate(received)]
+    return [
+        Sample(float(t), pair, IDLE, np.full(1, float(t)), np.zeros(1, np.uint64))
+        for t, pair in enumerate(received)
+    ]
 
 
 def test_a_flow_that_stands_still_is_named() -> None:

@@ -100,6 +100,7 @@ class OvsDataPlane:
         return self._datapath is Datapath.KERNEL
 
     answers_arp = True
+    queues_at_hosts = True
 
     @property
     def foretells_paths(self) -> bool:
@@ -179,6 +180,7 @@ class OvsDataPlane:
         nothing = np.zeros(len(self._rates_bps), np.uint64)
         return Reading(
             now_s=now_s,
+            read_s=counts.read_s,
             tx_packets=counts.tx_packets,
             tx_bytes=counts.tx_bytes,
             drops=counts.drops,
