@@ -10,7 +10,8 @@ from experiments.statements import DUAL_HOMED, FULL, SPARSE, STAR
 from experiments.sweeps import points_on
 
 
-def _dual_homed(topology: TopologySpec) -> TopologySpec:
+def dual_homed(topology: TopologySpec) -> TopologySpec:
+    """The dual-homed tree of the same k: both run at the rate that it is carried at."""
     return TopologySpec("dual_homed_fat_tree", topology.params)
 
 
@@ -39,7 +40,7 @@ DUAL_HOMED_TREE = _alone(
             "and nothing when all do and fill the dual-homed tree's thinner core."
         ),
         defaults=Defaults(
-            ks=(4,), workloads=(SPARSE, FULL), subflows=(1, 2, 4, 8), auto=Auto(basis=_dual_homed)
+            ks=(4,), workloads=(SPARSE, FULL), subflows=(1, 2, 4, 8), auto=Auto(basis=dual_homed)
         ),
         topologies=both_trees,
         points=points_on(both_trees),

@@ -18,10 +18,11 @@ from engines.registry import VIRTUAL_TIME
 from engines.result import Table, under_test
 from engines.schedulers import scheduled, scheduler_title
 from engines.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
-from engines.spec import FIFO, QDISC, RunSpec, SchedulerSpec, StackSpec, stack_words
+from engines.spec import FIFO, QDISC, RunSpec, SchedulerSpec, StackSpec, WorkloadSpec, stack_words
 from experiments import files
 from experiments.across import alike
 from experiments.experiment import Figure
+from experiments.progress import workload_label
 from experiments.published import Published, Relation
 from experiments.summary import Judged
 from fabric.errors import StoreError
@@ -104,6 +105,8 @@ def summarised(judged: Judged) -> PointSummary:
         metrics=judged.point.metrics,
         ecn_pkts=spec.link.ecn_pkts,
         without_loss=variant(dataclasses.replace(spec, link=dataclasses.replace(spec.link, loss=0.0))),
+        matrix=workload_label(spec),
+        under_any_matrix=variant(dataclasses.replace(spec, workload=WorkloadSpec(spec.workload.matrix))),
         shape=topos.shape(spec.topology.kind, spec.topology.params),
         outage_s=outage(spec),
         read_table=lambda name: _table(judged, name),

@@ -12,8 +12,10 @@ from dataclasses import replace
 from engines.registry import SIMULATOR
 from experiments import (
     coupled_sweep,
+    dual_homed_load,
     flow_level,
     one_to_one,
+    oversubscribed,
     robustness,
     short_beside_long,
     subflows_needed,
@@ -48,6 +50,8 @@ SECTIONS: Mapping[str, tuple[Figure, ...]] = {
     ),
     "How many subflows": subflows_needed.EXPERIMENT.figures,
     "Other networks": topologies.EXPERIMENT.figures,
+    "Oversubscribed FatTree": oversubscribed.FIGURES,
+    "Dual-homed FatTree": dual_homed_load.FIGURES,
     "Short flows": short_beside_long.EXPERIMENT.figures,
     "Losses, fairness, cost, failing links": robustness.EXPERIMENT.figures,
 }

@@ -77,6 +77,10 @@ class PointSummary:
     scheduler: SchedulerSpec = NOBODY
     unscheduled: str = ""
     """As `variant`, of the same without a scheduler."""
+    matrix: str = ""
+    """Its traffic matrix with parameters, as on command lines."""
+    under_any_matrix: str = ""
+    """As `variant`, of the same under any traffic matrix."""
     shape: tuple[tuple[str, int], ...] = ()
     """What sets its topology apart from the usual one of that kind and size, as `topos.shape`."""
     outage_s: tuple[float, float] | None = None

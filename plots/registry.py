@@ -150,6 +150,19 @@ CHARTS: dict[str, Chart] = _charts(
         "several paths are good for there; where hosts have several links a flow may have more than 100 %.",
     ),
     Chart(
+        "by_load",
+        "Throughput and gain by load",
+        "Above, what a host gets on average against how many connections it has; below, the same over what "
+        "TCP gives on the first network. Where a curve lies above 1 several paths or NICs are good for "
+        "something at that load.",
+    ),
+    Chart(
+        "by_matrix",
+        "Throughput and gain by traffic matrix",
+        "Each row is one traffic matrix, each marker one transport on one network: above what a sending host "
+        "gets, below the same over what TCP gives on the first network. At 1 there is nothing to gain.",
+    ),
+    Chart(
         "fill",
         "What a flow alone has of its link",
         "Each square is one link rate, with the payload that arrived and what is missing of what arithmetic "

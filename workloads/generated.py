@@ -66,7 +66,7 @@ def poisson(
 
 def transfers(hosts: Sequence[str], seed: int, traffic: Traffic, *, kb: int = 1000) -> tuple[Flow, ...]:
     """A random permutation: every host sends `kb` thousand bytes, all at once, and is done. `traffic` is not
-    used. In the order of `hosts`. Raises UsageError for a size below 1, or an odd number of hosts."""
+    used. In the order of `hosts`. Raises UsageError for a size below 1, or fewer than two hosts."""
     del traffic
     _within("transfers", "kb", kb, 1, MOST_KB)
     receiver = permuted("transfers", hosts, random.Random(seed))
@@ -152,7 +152,7 @@ def short_and_long(
     `dscp` is the short flows' class of service.
 
     Source: Raiciu et al., SIGCOMM 2011, on short flows in an oversubscribed FatTree. The long flows come
-    first. Raises UsageError for an odd number of hosts or percentages that are none.
+    first. Raises UsageError for fewer than two hosts or percentages that are none.
     """
     _within("short_and_long", "long", long, 0, 100)
     _within("short_and_long", "size", size, 1, 10**12)
@@ -186,7 +186,7 @@ def constant_rate(
     (headers included), to partners of a permutation, whatever becomes of them; of class `dscp`.
 
     Each begins at a random instant of its first interval between packets. In the order of `hosts`. Raises
-    UsageError for numbers out of bounds or an odd number of hosts.
+    UsageError for numbers out of bounds or fewer than two hosts.
     """
     _within("constant_rate", "percent", percent, 1, 1000)
     _within("constant_rate", "senders", senders, 1, 100)

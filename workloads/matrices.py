@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from fabric.errors import UsageError
 from topos.topology import Topology
-from workloads import generated, turns
+from workloads import generated, placed, turns
 from workloads.flow import Flow, Traffic
 from workloads.permutation import permuted
 
@@ -54,7 +54,7 @@ def one_to_one(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
 
     As the CS244 2013 reproduction draws it (source: code): hosts are shuffled and split into two halves;
     each half is matched at random to the other. In order of the senders in `hosts`, so that flow numbers
-    do not depend on the seed. Raises UsageError for an odd number of hosts, or fewer than two.
+    do not depend on the seed. An odd number of hosts makes one ring. Raises UsageError for fewer than two.
     """
     receiver = permuted("one_to_one", hosts, random.Random(seed))
     return tuple(Flow(host, receiver[host]) for host in hosts)
@@ -143,6 +143,19 @@ def random_pairs(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
     return tuple(Flow(src, _anybody_else(rng, hosts, src)) for src in sources)
 
 
+def connections(hosts: Sequence[str], seed: int, *, percent: int = 100) -> tuple[Flow, ...]:
+    """`percent` connections for every 100 hosts, source and destination drawn independently, but for never
+    being the same host: `random` at any load.
+
+    More connections of a seed are the fewer ones and some. Raises UsageError for fewer than two hosts.
+    """
+    _others("connections", "at least", 1, len(hosts))
+    _at_least("connections", "percent", percent, 1)
+    rng = random.Random(seed)
+    sources = (rng.choice(hosts) for _ in range(max(1, round(len(hosts) * percent / 100))))
+    return tuple(Flow(src, _anybody_else(rng, hosts, src)) for src in sources)
+
+
 def against_tcp(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
     """Every host on the left sends to the one opposite; of each lane the first has the transport under test,
     the others are plain TCP.
@@ -217,6 +230,15 @@ MATRICES: dict[str, Matrix] = {
     "stride": Matrix(stride, "host x sends to host x + i; i=0 stands for half of the hosts"),
     "hotspot": Matrix(hotspot, "percent of the hosts send to a few hot spots, the others to anybody"),
     "random": Matrix(random_pairs, "as many flows as hosts, source and destination drawn independently"),
+    "connections": Matrix(connections, "percent connections for every 100 hosts, both ends drawn at random"),
+    "local": Matrix(
+        placed.local,
+        "percent connections for every 100 hosts, part of them within racks, part within pods (FatTrees)",
+        everywhere=False,
+    ),
+    "neighbours": Matrix(
+        placed.neighbours, "every server of a BCube sends to all it shares a switch with", everywhere=False
+    ),
     "against_tcp": Matrix(
         against_tcp,
         "the first pair of each lane against plain TCP on the others (dumbbell, two_bottlenecks)",

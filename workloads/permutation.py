@@ -1,4 +1,4 @@
-"""A random permutation of the hosts, as the CS244 2013 reproduction draws it."""
+"""A random permutation of the hosts, as the CS244 2013 reproduction draws it where their number is even."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from fabric.errors import UsageError
 
 def permuted(matrix: str, hosts: Sequence[str], rng: random.Random) -> dict[str, str]:
     """The receiver of each host: hosts are shuffled and split into two halves, and each half is matched at
-    random to the other (source: code). Raises UsageError for an odd number of hosts, or fewer than two."""
-    if len(hosts) < 2 or len(hosts) % 2:
-        raise UsageError(
-            f"workload {matrix} pairs two halves of the hosts and needs an even number of them, "
-            f"not {len(hosts)}: change k or n"
-        )
+    random to the other (source: code). Of an odd number, which has no halves, each sends to the next of the
+    shuffled ones and the last to the first. Raises UsageError for fewer than two hosts."""
+    if len(hosts) < 2:
+        raise UsageError(f"workload {matrix} needs two hosts, not {len(hosts)}: change k or n")
     shuffled = rng.sample(hosts, len(hosts))
+    if len(hosts) % 2:
+        return dict(zip(shuffled, [*shuffled[1:], shuffled[0]], strict=True))
     half = len(hosts) // 2
     first, second = shuffled[:half], shuffled[half:]
     receiver = dict(zip(first, rng.sample(second, half), strict=True))

@@ -87,7 +87,9 @@ def test_build_names_hosts_of_the_topology(kind: str) -> None:
     ("matrix", "n", "params", "complaint"),
     [
         ("all_to_none", 4, {}, "unknown workload 'all_to_none': choose one of one_to_one, one_to_several"),
-        ("one_to_one", 5, {}, "even number"),
+        ("connections", 4, {"percent": 0}, "percent must be at least 1, not 0"),
+        ("local", 4, {}, "needs hosts whose names tell rack and pod, and s1h0|h0 does not: choose topology"),
+        ("neighbours", 4, {}, "needs addresses of BCube, and .* is none: choose topology bcube"),
         ("one_to_one", 4, {"clients": 2}, "no parameter 'clients': it takes none"),
         ("stride", 4, {"j": 2}, "no parameter 'j': it takes i"),
         ("one_to_several", 4, {}, "more than 4 hosts .clients 4., not 4: change k or n"),

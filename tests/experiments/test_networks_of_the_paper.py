@@ -1,0 +1,96 @@
+"""Oversubscribed and dual-homed trees and BCube: size, cost, what is run, and that a small part runs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import topos
+from engines.registry import make
+from experiments import dual_homed_load, oversubscribed, topologies
+from experiments.cli import main
+from experiments.experiment import Figure
+from experiments.options import Given, resolve
+from experiments.progress import workload_label
+from experiments.verdicts import AGREES
+from plots import saving
+
+BCUBE = next(f for f in topologies.EXPERIMENT.figures if f.name == "topologies-bcube")
+FIGURES = (*oversubscribed.FIGURES, *dual_homed_load.FIGURES, BCUBE)
+
+
+def ports_and_switches(kind: str, k: int) -> tuple[int, int, int]:
+    """Switch ports in use, switches, hosts."""
+    topology = topos.build(kind, {"k": k})
+    ends = [node for link in topology.links for node in (link.a, link.b)]
+    ports = Counter(node for node in ends if node not in topology.hosts)
+    assert max(ports.values()) <= k
+    return sum(ports.values()), len(ports), len(topology.hosts)
+
+
+@pytest.mark.parametrize(("k", "single", "dual"), [(6, (45, 54), (63, 72)), (12, (180, 432), (252, 576))])
+def test_a_host_takes_five_switch_ports_in_either_tree(
+    k: int, single: tuple[int, int], dual: tuple[int, int]
+) -> None:
+    for kind, expected in (("fat_tree", single), ("dual_homed_fat_tree", dual)):
+        ports, switches, hosts = ports_and_switches(kind, k)
+        assert (switches, hosts) == expected
+        assert ports == 5 * hosts
+
+
+def test_the_oversubscribed_tree_is_the_papers() -> None:
+    (network,) = oversubscribed.trees(resolve(Given(), oversubscribed.FIGURES[0].defaults))
+    topology = topos.build(network.kind, network.params)
+    below = Counter(link.b for link in topology.links if link.a in topology.hosts)
+    assert len(topology.hosts) == 512 and set(below.values()) == {16}, "16 hosts share 4 uplinks"
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
+def test_every_statement_is_about_a_point_that_is_run(figure: Figure) -> None:
+    specs = figure.points(resolve(Given(), figure.defaults), lambda _: 100.0)
+    for spec in specs:
+        make(spec.engine).check(spec)
+    for row in figure.published:
+        run = [s for s in specs if row.is_on(s.topology) and workload_label(s) == row.workload]
+        assert {1, row.subflows} <= {spec.transport.subflows for spec in run}, row.words
+
+
+@pytest.mark.parametrize(
+    ("name", "charts"),
+    [
+        ("oversubscribed-load", ["by_load-k4-connections.svg"]),
+        ("dual-homed-load-matrices", ["by_matrix-k4.svg"]),
+    ],
+)
+def test_a_small_one_runs_and_is_drawn(
+    name: str, charts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+    short = ("--k", "4", "--warmup", "0.1", "--seconds", "0.1", "--results", str(tmp_path))
+    done = CliRunner().invoke(main, ["run", name, *short])
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in tmp_path.rglob("charts/*/*.svg")) == charts
+
+
+def test_sparse_traffic_fills_several_nics_and_neighbours_fill_them_anyway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+    short = (
+        "--subflows",
+        "1,3",
+        "--workload",
+        "connections:30,neighbours",
+        "--warmup",
+        "0.2",
+        "--seconds",
+        "0.2",
+    )
+    done = CliRunner().invoke(main, ["run", BCUBE.name, *short, "--results", str(tmp_path), "--json"])
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    told = {e["workload"]: e["verdict"] for e in events if e["event"] == "verdict" and e["measured"]}
+    assert told == {"connections:30": AGREES, "neighbours": AGREES}

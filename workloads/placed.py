@@ -1,0 +1,108 @@
+"""Matrices that follow where hosts are, which their names tell: in one rack, in one pod, at one switch."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+
+from fabric.errors import UsageError
+from workloads.flow import Flow
+
+_IN_POD = re.compile(r"(p\d+)e\d+(?=h\d+$)")
+RACK, POD = 0, 1
+"""Groups of that expression."""
+_DIGITS = re.compile(r"h(\d+)$")
+
+
+def local(
+    hosts: Sequence[str], seed: int, *, rack: int = 50, pod: int = 30, percent: int = 100
+) -> tuple[Flow, ...]:
+    """`percent` connections for every 100 hosts: `rack` percent of them stay in the sender's rack, `pod`
+    percent leave it and stay in its pod, the others go to other pods; everything else is drawn at random.
+
+    Each sender is drawn anew, so that more connections are the fewer ones and some. In FatTrees alone, whose
+    names tell racks (of a dual-homed one: the hosts below one pair of switches) and pods. Raises UsageError
+    elsewhere, and for percentages that are none.
+    """
+    if not (rack >= 0 <= pod and rack + pod <= 100 and percent >= 1):
+        raise UsageError(
+            f"workload local: rack={rack} and pod={pod} must be percentages of at most 100 together, and "
+            f"percent={percent} at least 1"
+        )
+    racks, pods = (_together(hosts, level) for level in (RACK, POD))
+    rng = random.Random(seed)
+    flows = []
+    for _ in range(max(1, round(len(hosts) * percent / 100))):
+        src, where = rng.choice(hosts), 100 * rng.random()
+        if where < rack:
+            inside, outside = racks[src], {src}
+        elif where < rack + pod:
+            inside, outside = pods[src], set(racks[src])
+        else:
+            inside, outside = hosts, set(pods[src])
+        flows.append(Flow(src, _other_than(rng, inside, outside)))
+    return tuple(flows)
+
+
+def neighbours(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
+    """Every server of a BCube sends to each that it shares a switch with: (k+1)(n-1) flows a server.
+
+    Those are the servers whose address differs in one digit (topos/bcube.py). `seed` is not used. Raises
+    UsageError where names are no such addresses.
+    """
+    del seed
+    addresses = _addresses(hosts)
+    named = {address: host for host, address in addresses.items()}
+    base = 1 + max(max(address) for address in named)
+    return tuple(
+        Flow(host, named[(*address[:place], digit, *address[place + 1 :])])
+        for host, address in addresses.items()
+        for place in range(len(address))
+        for digit in range(base)
+        if digit != address[place]
+    )
+
+
+def _together(hosts: Sequence[str], level: int) -> dict[str, Sequence[str]]:
+    """Everybody in each host's rack or pod, itself among them."""
+    groups: dict[str, list[str]] = {}
+    for host in hosts:
+        groups.setdefault(_place(host, level), []).append(host)
+    return {host: groups[_place(host, level)] for host in hosts}
+
+
+def _place(host: str, level: int) -> str:
+    found = _IN_POD.match(host)
+    if not found:
+        raise UsageError(
+            f"workload local needs hosts whose names tell rack and pod, and {host} does not: choose topology "
+            "fat_tree or dual_homed_fat_tree"
+        )
+    return found[level]
+
+
+def _other_than(rng: random.Random, inside: Sequence[str], outside: set[str]) -> str:
+    """Drawn uniformly from `inside` without `outside`, by drawing again."""
+    while (drawn := rng.choice(inside)) in outside:
+        pass
+    return drawn
+
+
+def _addresses(hosts: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Digits take one place of a name, or two where there are more than ten: only one of the two readings has
+    as many addresses as there are hosts."""
+    for width in (1, 2):
+        read = {host: _digits(host, width) for host in hosts}
+        base = 1 + max((digit for address in read.values() for digit in address), default=0)
+        if all(base ** len(address) == len(hosts) for address in read.values()):
+            return read
+    raise UsageError(
+        f"workload neighbours needs addresses of BCube, and {hosts[0]} is none: choose topology bcube"
+    )
+
+
+def _digits(host: str, width: int) -> tuple[int, ...]:
+    found = _DIGITS.match(host)
+    text = found[1] if found else ""
+    return tuple(int(text[at : at + width]) for at in range(0, len(text), width))
