@@ -11,10 +11,11 @@ import random
 from collections.abc import Sequence
 from itertools import permutations
 
+from fabric.draws import exponential
 from fabric.errors import UsageError
 from topos.cloud import is_ours
 from workloads.flow import Flow, Traffic
-from workloads.generated import MOST_FLOWS, exponential
+from workloads.generated import MOST_FLOWS
 
 TRANSPORTS = (1, 2, 4)
 """Subflows of the transfers of each pair, in this order; 1 is plain TCP."""
