@@ -58,7 +58,7 @@ def compare(before: Snapshot, after: Snapshot) -> list[str]:
     ]
 
 
-def wait_until_gone(before: Snapshot, seconds: float = 10.0) -> list[str]:
+def wait_until_gone(before: Snapshot, seconds: float = 30.0) -> list[str]:
     """What is left of a run once the kernel has had `seconds` to take its namespaces apart."""
     deadline = time.monotonic() + seconds
     while (left := compare(before, snapshot())) and time.monotonic() < deadline:
