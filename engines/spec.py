@@ -26,6 +26,8 @@ HOST_QUEUES = (PORT, QDISC)
 """A port of the fabric, which takes what the host hands it and drops what it has no room for; a queue
 discipline of the host's kernel, which its TCP feels (engines/emulation/host_queues.py)."""
 _SIZES = ("n", "k", "first", "da", "leaves")
+_ADDED = {"transport": {"join_after_ms", "join_after_bytes"}, "stack": {"dup_threshold"}}
+"""Fields that came later and are 0 unless used."""
 
 
 @dataclass(frozen=True)
@@ -76,17 +78,29 @@ class TransportSpec:
 
     `cc` is a name of engines/congestion.py; plain TCP runs reno where that is a coupled one. `sysctls`
     (name with dots -> value) are written in every host's namespace, after what the run itself needs.
-    Senders write `write_bytes` at a time; 0 is the traffic driver's own choice.
+    Senders write `write_bytes` at a time; 0 is the traffic driver's own choice. MPTCP's further subflows join
+    when the first has been up for `join_after_ms` or has had `join_after_bytes` acknowledged, whichever comes
+    first; 0 says nothing about it, and where both are 0 they join at once.
     """
 
     subflows: int = 1
     cc: str = "reno"
     sysctls: Mapping[str, str] = field(default_factory=dict)
     write_bytes: int = 0
+    join_after_ms: float = 0.0
+    join_after_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        _as_floats(self, "join_after_ms")
 
     @property
     def name(self) -> str:
         return "tcp" if self.subflows == 1 else "mptcp"
+
+    @property
+    def joins_late(self) -> bool:
+        """Whether MPTCP starts as one subflow, and may end so."""
+        return self.subflows > 1 and bool(self.join_after_ms or self.join_after_bytes)
 
 
 @dataclass(frozen=True)
@@ -113,9 +127,11 @@ class StackSpec:
     that take a path) or `at_once` (no path, no time). MPTCP's options take `mptcp_bytes` of a segment's
     payload and add `mptcp_ack_bytes` to an acknowledgement; with `ack_gaps` data beyond a gap of
     the connection's is acknowledged without delay. Senders wait for room in their host's queue
-    (`nic_waits`), or it drops. `replacement` is whether a connection's subflows may be given the same path.
-    `recovery` is `rfc` (RFC 6675, or 6582 without SACK; 6298) or `linux` (with proportional rate reduction,
-    early retransmit, timeouts taken back, and Linux's least timeout); `handshake` sends a SYN before data.
+    (`nic_waits`), or it drops. `dup_threshold` duplicates mean a loss, however packets overtake each other;
+    0: three to begin with, and more where they do. `replacement` is whether a connection's subflows may be
+    given the same path. `recovery` is `rfc` (RFC 6675, or 6582 without SACK; 6298) or `linux` (with
+    proportional rate reduction, early retransmit, timeouts taken back, and Linux's least timeout);
+    `handshake` sends a SYN before data.
     Flows start within `start_spread_ms` of each other, at random.
     The defaults are Linux's, on Ethernet.
     """
@@ -132,6 +148,7 @@ class StackSpec:
     min_rto_ms: float = 200.0
     delayed_ack_ms: float = 40.0
     sack: bool = True
+    dup_threshold: int = 0
     acks: str = "routed"
     scheduler: str = "min_rtt"
     reinject: bool = True
@@ -275,12 +292,15 @@ class RunSpec:
     def canonical(self) -> str:
         """The one JSON text of what decides the outcome: specs equal but for sampling, equal text.
 
-        Usual OpenFlow and no scheduler are left out, so that points from before there were any are found
-        again.
+        What came later is left out where it is as usual, so that points from before are found again.
         """
         usual = {"openflow": OpenFlowSpec(), "scheduler": SchedulerSpec()}
         left_out = {"sampling", *(name for name, value in usual.items() if getattr(self, name) == value)}
         decisive = {name: value for name, value in self.to_json().items() if name not in left_out}
+        for part, added in _ADDED.items():
+            decisive[part] = {
+                name: value for name, value in decisive[part].items() if value or name not in added
+            }
         return json.dumps(
             {"schema": SCHEMA, **decisive}, sort_keys=True, separators=(",", ":"), default=float
         )

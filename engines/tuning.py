@@ -19,6 +19,7 @@ WMEM = "net.ipv4.tcp_wmem"
 NOTSENT_LOWAT = "net.ipv4.tcp_notsent_lowat"
 UNTOUCHED = "kernel's own"
 DEFAULT = "default"
+AT_ONCE = "at once"
 KERNELS_OWN: Mapping[str, str] = {WMEM: "4096 16384 4194304"}
 """What Linux itself sets on machines of 4 GB and more (tcp_init in net/ipv4/tcp.c)."""
 RESERVE: Mapping[str, str] = {WMEM: "4194304 16384 4194304"}
@@ -57,6 +58,25 @@ def words(transport: TransportSpec) -> str:
     if transport.write_bytes:
         parts.append(f"writes of {_short(str(transport.write_bytes))}")
     return ", ".join(parts) or (UNTOUCHED if transport.sysctls else DEFAULT)
+
+
+def joins(transport: TransportSpec) -> str:
+    """When MPTCP's further subflows join: `at once`, `after 10 ms`, `after 100 kB`; empty for plain TCP."""
+    parts = [
+        *([f"{transport.join_after_ms:g} ms"] if transport.join_after_ms else []),
+        *([_decimal(transport.join_after_bytes)] if transport.join_after_bytes else []),
+    ]
+    if transport.subflows == 1:
+        return ""
+    return f"after {' or '.join(parts)}" if parts else AT_ONCE
+
+
+def _decimal(size: int) -> str:
+    """`100 kB`, `1 MB`, `1500 bytes`."""
+    for factor, unit in ((10**6, "MB"), (1000, "kB")):
+        if size % factor == 0:
+            return f"{size // factor} {unit}"
+    return f"{size} bytes"
 
 
 def words_of(spec: RunSpec) -> str:

@@ -37,6 +37,8 @@ _QUANTITIES = {
     "links_busy_pct": "links_busy_pct",
     "links_unused_pct": "links_unused_pct",
     "link_pct_mean": "link_pct_mean",
+    "fct_ms_mean": "fct_ms_mean",
+    "links_used_pct": "links_used_pct",
     "jain": "jain",
     "window_top_pkts": "window_top_pkts",
     "empty_way_ms": "empty_way_ms",
@@ -94,10 +96,11 @@ def summarised(judged: Judged) -> PointSummary:
         kernel="" if spec.engine in VIRTUAL_TIME else _text(judged, "kernel"),
         variant=variant(spec),
         routing=spec.routing,
-        common=variant(dataclasses.replace(spec, routing=USUAL_ROUTING)),
+        common=variant(_common(spec)),
         scheduler=spec.scheduler,
         unscheduled=variant(dataclasses.replace(spec, scheduler=SchedulerSpec())),
         tuning=tuning.words_of(spec),
+        joins=tuning.joins(spec.transport),
         untuned=variant(_untuned(spec)),
         across=variant(alike(spec)),
         flows=tuple(flows),
@@ -152,6 +155,7 @@ def variant(spec: RunSpec) -> str:
         (link.host_queue == QDISC, "hosts' queues in their kernels"),
         (bool(spec.events), words(spec.events)),
         (transport.write_bytes != 0, f"writes of {transport.write_bytes} bytes"),
+        (transport.joins_late, f"further subflows join {tuning.joins(transport)}"),
         (bool(transport.sysctls), ", ".join(f"{k}={v}" for k, v in sorted(transport.sysctls.items()))),
         (bool(openflow_words(spec.openflow)), openflow_words(spec.openflow)),
         (scheduled(spec), scheduler_title(spec.scheduler)),
@@ -160,6 +164,12 @@ def variant(spec: RunSpec) -> str:
         (bool(workload.params), ", ".join(f"{k}={v}" for k, v in sorted(workload.params.items()))),
     )
     return ", ".join(text for applies, text in parts if applies)
+
+
+def _common(spec: RunSpec) -> RunSpec:
+    stack = dataclasses.replace(spec.stack, dup_threshold=0)
+    transport = dataclasses.replace(spec.transport, join_after_ms=0.0, join_after_bytes=0)
+    return dataclasses.replace(spec, routing=USUAL_ROUTING, stack=stack, transport=transport)
 
 
 def _untuned(spec: RunSpec) -> RunSpec:

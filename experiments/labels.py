@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from engines import algorithms
+from engines import algorithms, tuning
 from engines.congestion import BASELINE, described
 from engines.schedulers import scheduler_title
 from engines.spec import RunSpec, SchedulerSpec
@@ -27,9 +27,10 @@ def short(subflows: int) -> str:
 
 
 def transport(spec: RunSpec) -> str:
-    """`TCP`, `PacketScatter`, `MPTCP 8 LIA`, `TCP, first fit every 100 ms`."""
+    """`TCP`, `PacketScatter`, `MPTCP 8 LIA, joining after 100 kB`, `TCP, first fit every 100 ms`."""
     told = algorithms.transport(spec.transport.cc, spec.transport.subflows, spec.routing)
-    return ", ".join(filter(None, (told, scheduler_title(spec.scheduler))))
+    late = f"joining {tuning.joins(spec.transport)}" if spec.transport.joins_late else ""
+    return ", ".join(filter(None, (told, late, scheduler_title(spec.scheduler))))
 
 
 def names(specs: Sequence[RunSpec]) -> list[str]:
@@ -48,8 +49,13 @@ def names(specs: Sequence[RunSpec]) -> list[str]:
 
 
 def mixed(specs: Iterable[RunSpec]) -> bool:
-    """Whether they differ in congestion control, routing or scheduler."""
-    return len({(spec.transport.cc, spec.routing, spec.scheduler) for spec in specs}) > 1
+    """Whether they differ in congestion control, routing, scheduler or when subflows join."""
+    return len({(*_how(spec), spec.scheduler) for spec in specs}) > 1
+
+
+def _how(spec: RunSpec) -> tuple[str, str, str]:
+    """Congestion control, routing, and when subflows join where there are any to join."""
+    return spec.transport.cc, spec.routing, tuning.joins(spec.transport) or tuning.AT_ONCE
 
 
 def congestion(specs: Sequence[RunSpec]) -> str:

@@ -86,6 +86,11 @@ def _completion_ms(point: Judged) -> float | None:
     return statistics.fmean(took) if took else None
 
 
+def _completion_variation_pct(point: Judged) -> float | None:
+    took = completions(point.point.flows).took_ms
+    return 100 * statistics.pstdev(took) / statistics.fmean(took) if took else None
+
+
 def _worst_queue(point: Judged) -> float | None:
     return max((float(port.max_queue_pkts) for port in _of_switches(point)), default=None)
 
@@ -187,6 +192,9 @@ QUANTITIES: dict[str, Quantity] = {
         "repetition",
     ),
     "fct_ms_mean": Quantity("ms", "how long sized flows take on average", each(_completion_ms)),
+    "fct_variation_pct": Quantity(
+        "% of mean", "the deviation of sized flows' completion times", each(_completion_variation_pct)
+    ),
     "links_used_pct": Quantity("% of capacity", "how much links between switches carry", each(_used_pct)),
     "links_busy_pct": Quantity(
         "% of links",

@@ -44,6 +44,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         htsim_reference.EXPERIMENT,
         short_flows.EXPERIMENT,
         short_beside_long.EXPERIMENT,
+        short_beside_long.ALIKE,
         subflow_idle.EXPERIMENT,
         flow_level.EXPERIMENT,
         subflows_needed.EXPERIMENT,

@@ -52,7 +52,7 @@ SECTIONS: Mapping[str, tuple[Figure, ...]] = {
     "Other networks": topologies.EXPERIMENT.figures,
     "Oversubscribed FatTree": oversubscribed.FIGURES,
     "Dual-homed FatTree": dual_homed_load.FIGURES,
-    "Short flows": short_beside_long.EXPERIMENT.figures,
+    "Short flows": short_beside_long.FIGURES,
     "Losses, fairness, cost, failing links": robustness.EXPERIMENT.figures,
 }
 FIGURES = tuple(

@@ -44,6 +44,8 @@ class Variant:
     write_bytes: int | None = None
     simulated: StackSpec | None = None
     scheduler: SchedulerSpec | None = None
+    join_after_ms: float = 0.0
+    join_after_bytes: int = 0
 
 
 def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)) -> Points:
@@ -60,6 +62,8 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
                     cc,
                     {**options.sysctls, **variant.sysctls},
                     options.write_bytes if variant.write_bytes is None else variant.write_bytes,
+                    variant.join_after_ms,
+                    variant.join_after_bytes,
                 ),
                 workload=workload,
                 engine=engine,

@@ -99,7 +99,7 @@ class DatagramReadings(TypedDict):
 class SubflowReadings(TypedDict):
     """Of each simulated subflow, connection by connection, at its sender. Payload in its socket that was not
     sent yet; how long it has had anything unsent or unacknowledged, and how long of that the receiver's
-    window was in the way."""
+    window was in the way; 1 where it was ever established, else 0."""
 
     window_pkts: npt.NDArray[np.float64]
     srtt_ps: npt.NDArray[np.int64]
@@ -111,3 +111,4 @@ class SubflowReadings(TypedDict):
     notsent_bytes: npt.NDArray[np.uint64]
     busy_ps: npt.NDArray[np.int64]
     rwnd_limited_ps: npt.NDArray[np.int64]
+    established: npt.NDArray[np.uint8]

@@ -39,7 +39,8 @@ class PointSummary:
     `goodput_pct_mean` and `flows_pct` are percentages of the reference, None and () where there is no
     number. `rate_choice` says how the rate was chosen, `kernel` what ran, `variant` whatever else
     tells this point's setting from others (free text, shown as it is), `common` as much of it as algorithms
-    compared have in common: all but routing. `untuned` is the same but for how the end hosts are tuned, which
+    compared have in common: all but routing, what counts as reordering there, and when
+    subflows join. `untuned` is the same but for how the end hosts are tuned, which
     `tuning` names; `across` the same in every engine.
     """
 
@@ -66,6 +67,8 @@ class PointSummary:
     routing: str = "hashed"
     common: str = ""
     tuning: str = ""
+    joins: str = ""
+    """When further subflows join, as `engines.tuning.joins`."""
     untuned: str = ""
     across: str = ""
     flows: tuple[FlowRow, ...] = ()

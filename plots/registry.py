@@ -115,6 +115,13 @@ CHARTS: dict[str, Chart] = _charts(
         "hundred. A good transport keeps short flows near 1 without making long ones wait.",
     ),
     Chart(
+        "short_and_long",
+        "Short flows beside long ones",
+        "Above, a curve tells what share of the short flows were done within the time the axis says. Below, "
+        "each row is one choice: how long short flows took, with the deviation as a line, and how much of "
+        "the network was used; dashed is what was published.",
+    ),
+    Chart(
         "cwnd",
         "Congestion windows over time",
         "Each small chart is one flow, each line in it one subflow's congestion window; rows go from the "

@@ -16,15 +16,17 @@ from plots.data import Panel, PointSummary, file_stems, panels
 
 
 def joined(of: Sequence[Panel]) -> list[Panel]:
-    """Panels that differ in congestion control and marking, made one."""
+    """Panels that differ in congestion control, routing and marking, made one."""
     groups: dict[object, list[Panel]] = {}
     for panel in of:
-        groups.setdefault(dataclasses.replace(panel.setting, cc="", ecn_pkts=0), []).append(panel)
+        own = dataclasses.replace(panel.setting, cc="", ecn_pkts=0, variant=panel.points[0].common)
+        groups.setdefault(own, []).append(panel)
     made = []
     for group in groups.values():
         ccs = "+".join(sorted({panel.setting.cc for panel in group}, key=algorithms.rank))
         marks = max(panel.setting.ecn_pkts for panel in group)
-        setting = dataclasses.replace(group[0].setting, cc=ccs, ecn_pkts=marks)
+        common = group[0].points[0].common
+        setting = dataclasses.replace(group[0].setting, cc=ccs, ecn_pkts=marks, variant=common)
         points = tuple(point for panel in group for point in panel.points)
         made.append(Panel(setting, group[0].subflows, points))
     return made
@@ -51,7 +53,7 @@ def by_transport(panel: Panel) -> list[list[PointSummary]]:
     """The points of each transport, the best first; drop-tail before marks."""
     groups: dict[tuple[int, int, int, str], list[PointSummary]] = {}
     for point in panel.points:
-        rank = algorithms.rank(algorithms.algorithm(point.cc, point.subflows))
+        rank = algorithms.rank(point.algorithm)
         groups.setdefault((rank, point.subflows, point.ecn_pkts, point.cc), []).append(point)
     order = (Status.OK, Status.SUSPECT, Status.FAILED)
     return [
@@ -62,13 +64,13 @@ def by_transport(panel: Panel) -> list[list[PointSummary]]:
 
 def label(point: PointSummary) -> str:
     """`TCP, drop-tail`, `TCP DCTCP, ECN`."""
-    name = algorithms.transport(point.cc, point.subflows)
+    name = algorithms.transport(point.cc, point.subflows, point.routing)
     return f"{name}, {'ECN' if point.ecn_pkts else 'drop-tail'}{' (suspect)' if style.suspect(point) else ''}"
 
 
 def colour(point: PointSummary) -> str:
     """The algorithm's; half as strong where plain TCP heeds marks, to stand beside plain TCP without."""
-    name = algorithms.algorithm(point.cc, point.subflows)
+    name = point.algorithm
     own = style.algorithm_colour(name)
     red, green, blue = ((1 + part) / 2 for part in to_rgb(own))
     return to_hex((red, green, blue)) if point.ecn_pkts and name == algorithms.TCP else own

@@ -6,6 +6,7 @@ from the seed, by comparisons and plain arithmetic, so that any machine draws th
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable, Iterator, Sequence
 
@@ -171,6 +172,20 @@ def short_and_long(
     return endless + tuple(
         Flow(src, receiver[src], size, start_s, plain=True, dscp=dscp) for src, start_s in starts
     )
+
+
+def short_and_long_alike(
+    hosts: Sequence[str],
+    seed: int,
+    traffic: Traffic,
+    *,
+    long: int = 33,
+    size: int = 70_000,
+    gap_ms: int = 200,
+) -> tuple[Flow, ...]:
+    """The very flows of `short_and_long`, the short ones over the transport under test too."""
+    drawn = short_and_long(hosts, seed, traffic, long=long, size=size, gap_ms=gap_ms)
+    return tuple(dataclasses.replace(flow, plain=False) for flow in drawn)
 
 
 def constant_rate(

@@ -263,6 +263,11 @@ MATRICES: dict[str, Matrix] = {
         "percent of the hosts send long flows, the others short ones over plain TCP now and then",
         generated=True,
     ),
+    "short_and_long_alike": Matrix(
+        generated.short_and_long_alike,
+        "the same, the short flows over the transport under test too",
+        generated=True,
+    ),
     "constant_rate": Matrix(
         generated.constant_rate,
         "packets at percent of a host's rate, whatever becomes of them",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import topos
+from engines import tuning
 from engines.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from engines.emulation import mptcp_genl, wire
 from engines.emulation.congestion import support as bpf
@@ -77,6 +78,7 @@ class MininetEngine:
             )
         flows = planned_flows(spec, topology)
         _check_flows(spec, flows)
+        _check_joins(spec)
         _check_emulated({flow.cc for flow in flows})
         check_sysctls(spec.transport.sysctls)
         require_root("refabric run ... (or ./run_mptcp.sh ...)")
@@ -236,6 +238,14 @@ def _check_flows(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
         )
     if any(flow.size_bytes or flow.start_s for flow in flows):
         raise UsageError("iperf3 does not do flows of given size or start: choose --traffic native")
+
+
+def _check_joins(spec: RunSpec) -> None:
+    if spec.transport.joins_late:
+        raise UsageError(
+            f"subflows that join {tuning.joins(spec.transport)}: real hosts' join at once; choose --engine "
+            "simulator"
+        )
 
 
 def _check_mptcp(spec: RunSpec) -> None:

@@ -26,6 +26,7 @@ def check_steady(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
         "queues to sample": spec.sampling.queues_ms > 0,
         "packets that choose paths one by one": per_packet(spec.routing),
         "flows of constant rate": any(flow.rate_mbps for flow in flows),
+        "subflows that join later": spec.transport.joins_late,
         "flows that begin or end": any(f.size_bytes or f.start_s or f.after is not None for f in flows),
     }
     for what, given in asked.items():

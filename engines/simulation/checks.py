@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engines.congestion import CONGESTION_CONTROLS
-from engines.spec import PORT, RunSpec, stack_words
+from engines.spec import PORT, RunSpec, TransportSpec, stack_words
 from fabric._core import disciplines
 from fabric.errors import UsageError
 
@@ -11,8 +11,15 @@ from fabric.errors import UsageError
 def check_spec(spec: RunSpec) -> None:
     """Raises UsageError, one line."""
     _check_links(spec)
+    check_joins(spec.transport)
     _check_real(spec)
     _check_stack(spec)
+
+
+def check_joins(transport: TransportSpec) -> None:
+    """Raises UsageError for subflows that would join before there is a connection."""
+    if transport.join_after_ms < 0 or transport.join_after_bytes < 0:
+        raise UsageError("further subflows join after 0 ms and 0 bytes at the earliest, not before")
 
 
 def _check_links(spec: RunSpec) -> None:
@@ -53,6 +60,7 @@ def _check_stack(spec: RunSpec) -> None:
         "send_buffer",
         "receive_buffer",
         "subflow_buffer",
+        "dup_threshold",
     ):
         if not getattr(stack, name) >= 0:
             raise UsageError(f"stack {stack_words(stack)}: {name} cannot be negative")

@@ -26,6 +26,8 @@ CHOICES = {"acks": ("routed", "at_once"), "scheduler": tuple(schedulers()), "rec
 """The words that fields of a StackSpec may have."""
 INITIAL_RTO_PS = PS_PER_S
 MAX_RTO_PS = 120 * PS_PER_S
+DUPLICATES = 3
+"""RFC 5681, section 3.2."""
 
 SubflowTuple = tuple[int, int, int, int]
 """Source NIC, destination NIC, hash of the 5-tuple, hash of its reverse."""
@@ -58,6 +60,9 @@ class Stack:
     ack_at_once: bool
     reinject: bool
     dup_threshold: int
+    adapts_to_reordering: bool
+    join_after_ps: int
+    join_after_bytes: int
     nic_queue_pkts: int
     send_buffer_pkts: int
     receive_buffer_pkts: int
@@ -97,7 +102,10 @@ def stack_of(spec: RunSpec) -> Stack:
         ecn=bool(spec.link.ecn_pkts) or _asks_for_ecn(spec.transport.cc),
         ack_at_once=wanted.acks == "at_once",
         reinject=wanted.reinject,
-        dup_threshold=3,
+        dup_threshold=wanted.dup_threshold or DUPLICATES,
+        adapts_to_reordering=not wanted.dup_threshold,
+        join_after_ps=round(spec.transport.join_after_ms * PS_PER_MS),
+        join_after_bytes=spec.transport.join_after_bytes,
         nic_queue_pkts=(spec.link.nic_queue_pkts if wanted.nic_waits else 0) or NO_WAITING,
         send_buffer_pkts=wanted.send_buffer,
         receive_buffer_pkts=wanted.receive_buffer,

@@ -90,17 +90,19 @@ def _flow_rows(
     srtts = _spreads(samples.get("sockets"), "srtt_ms", len(flows))
     pings = _spreads(samples.get("pings"), "rtt_ms", len(flows))
     sent, lost = _datagrams(recording, len(flows))
+    joined = closed.subflows["established"].tolist() if spec.transport.joins_late else None
     rows, first = [], 0
     for number, flow in enumerate(flows):
         start_ps, done_ps = started[number], completed[number]
+        last = first + flow.subflows
         rows.append(
             FlowRow(
                 **flow.columns(),
-                subflows_joined=flow.subflows,
+                subflows_joined=flow.subflows if joined is None else sum(joined[first:last]),
                 cc=flow.cc,
                 goodput_mbps=received[number] * 8 / spec.seconds / 1e6,
                 bytes_received=received[number],
-                retransmits=sum(resent[first : first + flow.subflows]),
+                retransmits=sum(resent[first:last]),
                 up_s=0.0,
                 srtt_ms_mean=srtts[number][0],
                 srtt_ms_std=srtts[number][1],
@@ -114,7 +116,7 @@ def _flow_rows(
                 lost_pkts=lost[number],
             )
         )
-        first += flow.subflows
+        first = last
     return rows
 
 

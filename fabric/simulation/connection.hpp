@@ -29,6 +29,7 @@ struct Connection {
   std::uint32_t then = kNone;  // the connection that waits for this one
   std::uint16_t payload_bytes = 0;  // of a full segment
   bool open = false;
+  bool alone = false;  // further subflows have yet to join
   std::uint8_t dscp = 0;
   // The sender.
   Seq next = 0;                  // the first segment given to no subflow yet

@@ -54,8 +54,7 @@ void Simulation::connected(std::uint32_t number, Time sent, Time now) {
   sample_rtt(number, now - sent);
   hand_out(subflows_[number].connection, now);
   keep_time(number, now);
-  if (number != connection.first) return;
-  for (std::uint32_t i = 1; i < connection.count; ++i) connect(connection.first + i, now);
+  if (number == connection.first) let_join(subflows_[number].connection, now);
 }
 
 }  // namespace fabric

@@ -31,6 +31,10 @@ struct TransportOptions {
   bool handshake = false;       // a SYN is answered before data is sent
   const Scheduler* scheduler = &kMinRtt;
   std::uint32_t dup_threshold = 3;
+  bool adapts_to_reordering = true;  // the duplicate threshold rises where packets overtake each other
+  // Further subflows wait until the first has had this long, or this much acknowledged; both 0: they do not wait.
+  Time join_after = 0;
+  std::uint64_t join_after_bytes = 0;
   std::uint32_t nic_queue_pkts = 100;     // of a host: senders wait for room, acknowledgements do not
   std::uint32_t send_buffer_pkts = 0;     // of a connection; 0: no limit
   std::uint32_t receive_buffer_pkts = 0;  // of a connection; 0: no limit

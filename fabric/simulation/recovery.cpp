@@ -105,7 +105,8 @@ std::uint32_t Simulation::threshold(std::uint32_t number) {
   return may_send_new(number, connections_[subflows_[number].connection]) ? sender.dup_threshold : outstanding - 1;
 }
 
-void Simulation::tolerate(Sender& sender, std::uint32_t reordering) {
+void Simulation::tolerate(Sender& sender, std::uint32_t reordering) const {
+  if (!options_.adapts_to_reordering) return;
   sender.dup_threshold = std::max(sender.dup_threshold, std::min(reordering, kMostReordering));
 }
 
@@ -148,7 +149,7 @@ void Simulation::remember(std::uint32_t number) {
 // What was thought lost is acknowledged before anything sent again can have been.
 bool Simulation::proves_haste(const Sender& sender, const Segment& ack) const {
   const bool may = sender.recovery == Recovery::fast || (options_.linux_recovery && sender.recovery == Recovery::timeout);
-  return may && sender.before_loss.known &&
+  return may && options_.adapts_to_reordering && sender.before_loss.known &&
          !before(sender.before_loss.transmissions, ack.order);
 }
 

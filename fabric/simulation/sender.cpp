@@ -160,6 +160,10 @@ void Simulation::acknowledged(std::uint32_t number, const Segment& ack, Time now
   if (before(connection.una, ack.dsn)) connection.una = ack.dsn;
   if (options_.receive_buffer_pkts != 0) connection.window_end = std::max(connection.window_end, ack.window_end);
   if (connection.una == connection.segments) return close(subflow.connection, now);
+  if (connection.alone && options_.join_after_bytes != 0 && moved &&
+      std::uint64_t{connection.una} * connection.payload_bytes >= options_.join_after_bytes) {
+    join(subflow.connection, now);
+  }
   sample_rtt(number, now - ack.sent);
   if (before(sender.delivered_order, ack.order)) sender.delivered_order = ack.order;
   const bool forward = before(sender.board.una(), ack.seq);

@@ -130,9 +130,35 @@ void Simulation::start(std::uint32_t number, Time now) {
   connection.open = true;
   connection.started = now;
   if (options_.handshake) return connect(connection.first, now);
-  for (std::uint32_t i = 0; i < connection.count; ++i) subflows_[connection.first + i].sender.established = true;
+  subflows_[connection.first].sender.established = true;
+  let_join(number, now);
+  if (connection.alone) {
+    hand_out(number, now);
+    keep_time(connection.first, now);
+  }
+}
+
+// The first subflow is established: the others join, now or when it is time to.
+void Simulation::let_join(std::uint32_t number, Time now) {
+  Connection& connection = connections_[number];
+  connection.alone = true;
+  const bool waits = options_.join_after != 0 || options_.join_after_bytes != 0;
+  if (!connection.multipath() || !waits) return join(number, now);
+  if (options_.join_after != 0) ring(Alarm::join, number, now + options_.join_after);
+}
+
+void Simulation::join(std::uint32_t number, Time now) {
+  Connection& connection = connections_[number];
+  if (!connection.open || !connection.alone) return;
+  connection.alone = false;
+  const std::uint32_t end = connection.first + connection.count;
+  if (options_.handshake) {
+    for (std::uint32_t i = connection.first + 1; i < end; ++i) connect(i, now);
+    return;
+  }
+  for (std::uint32_t i = connection.first + 1; i < end; ++i) subflows_[i].sender.established = true;
   hand_out(number, now);
-  for (std::uint32_t i = 0; i < connection.count; ++i) keep_time(connection.first + i, now);
+  for (std::uint32_t i = connection.first; i < end; ++i) keep_time(i, now);
 }
 
 // The sender knows that all has arrived. What is left of the connection is what readings tell.
@@ -209,6 +235,8 @@ void Simulation::alarm(PacketId id, Time due) {
       return start_due(due);
     case Alarm::follow:
       return start(owner, due);
+    case Alarm::join:
+      return join(owner, due);
     case Alarm::datagram:
       return emit(owner, due);
     case Alarm::nic:

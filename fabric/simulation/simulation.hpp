@@ -43,7 +43,7 @@ class Simulation {
  private:
   friend class Network;
 
-  enum class Alarm : std::uint16_t { start, follow, nic, retransmission, delayed_ack, datagram };
+  enum class Alarm : std::uint16_t { start, follow, join, nic, retransmission, delayed_ack, datagram };
   struct Waiting {  // subflows with something to send and a full queue before them
     std::uint32_t first = kNone;
     std::uint32_t last = kNone;
@@ -65,6 +65,8 @@ class Simulation {
   void start_due(Time now);
   void start(std::uint32_t connection, Time now);
   void close(std::uint32_t connection, Time now);
+  void let_join(std::uint32_t connection, Time now);
+  void join(std::uint32_t connection, Time now);
   [[nodiscard]] PacketId descriptor();
   void lead(Packet& packet, const Path& path, NicId from, NicId to);
   [[nodiscard]] bool is_full(PortId nic, Time now);
@@ -100,7 +102,7 @@ class Simulation {
   void duplicate(std::uint32_t subflow, const Segment& ack, Time now);
   void resend_first(std::uint32_t subflow, Time now);
   [[nodiscard]] std::uint32_t threshold(std::uint32_t subflow);
-  static void tolerate(Sender& sender, std::uint32_t reordering);
+  void tolerate(Sender& sender, std::uint32_t reordering) const;
   void recover(std::uint32_t subflow, Time now);
   [[nodiscard]] bool in_proportion() const;
   static void share_out(Sender& sender, std::uint32_t fresh);

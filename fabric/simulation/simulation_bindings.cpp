@@ -71,6 +71,9 @@ TransportOptions options_of(const nb::object& options) {
   read_if_there("linux_recovery", out.linux_recovery);
   read_if_there("handshake", out.handshake);
   read_if_there("subflow_buffer_pkts", out.subflow_buffer_pkts);
+  read_if_there("adapts_to_reordering", out.adapts_to_reordering);
+  read_if_there("join_after_ps", out.join_after);
+  read_if_there("join_after_bytes", out.join_after_bytes);
   if (nb::hasattr(options, "scheduler")) out.scheduler = &scheduler(nb::cast<std::string>(options.attr("scheduler")));
   return out;
 }
@@ -166,6 +169,7 @@ nb::dict subflow_readings(const Simulation& self) {
   std::vector<std::uint64_t> unsent;
   std::vector<Time> busy;
   std::vector<Time> rwnd_limited;
+  std::vector<std::uint8_t> established;
   for (std::uint32_t i = 0; i < self.subflows().size(); ++i) {
     const Sender& sender = self.subflows()[i].sender;
     window.push_back(self.path(i).window);
@@ -178,6 +182,7 @@ nb::dict subflow_readings(const Simulation& self) {
     unsent.push_back(self.unsent_bytes(i));
     busy.push_back(self.busy(i));
     rwnd_limited.push_back(self.rwnd_limited(i));
+    established.push_back(sender.established ? 1 : 0);
   }
   nb::dict out;
   out["window_pkts"] = to_array(std::move(window));
@@ -190,6 +195,7 @@ nb::dict subflow_readings(const Simulation& self) {
   out["notsent_bytes"] = to_array(std::move(unsent));
   out["busy_ps"] = to_array(std::move(busy));
   out["rwnd_limited_ps"] = to_array(std::move(rwnd_limited));
+  out["established"] = to_array(std::move(established));
   return out;
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import pytest
 
@@ -67,3 +68,17 @@ def test_a_spec_with_texts_survives_json_and_has_a_hash_of_its_own() -> None:
     here, other = spec("poisson", sizes="websearch"), spec("poisson", sizes="datamining")
     assert RunSpec.from_json(json.loads(json.dumps(here.to_json()))) == here
     assert here.content_hash() != other.content_hash()
+
+
+def test_what_came_later_is_no_part_of_a_name_unless_it_is_used() -> None:
+    of = spec("one_to_one")
+    assert not {"join_after_ms", "join_after_bytes", "dup_threshold"} & set(
+        re.findall(r"\w+", of.canonical())
+    )
+    used = [
+        dataclasses.replace(of, transport=dataclasses.replace(of.transport, join_after_ms=1)),
+        dataclasses.replace(of, transport=dataclasses.replace(of.transport, join_after_bytes=1)),
+        dataclasses.replace(of, stack=dataclasses.replace(of.stack, dup_threshold=19)),
+    ]
+    assert len({one.content_hash() for one in (of, *used)}) == 4
+    assert all(RunSpec.from_json(json.loads(json.dumps(one.to_json()))) == one for one in used)

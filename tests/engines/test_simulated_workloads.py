@@ -17,7 +17,7 @@ from engines.simulation.engine import SimulatorEngine
 from engines.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
 from workloads.matrices import MATRICES
 
-ARRIVING = ("poisson", "closed_loop", "short_and_long")
+ARRIVING = ("poisson", "closed_loop", "short_and_long", "short_and_long_alike")
 SIZED = ("transfers", "permuted_loop", *ARRIVING)
 SIZES = {"transfers": {"kb": 20_000}}
 """So that they last into the window."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import topos
+from engines import tuning
 from engines.spec import RunSpec
 from experiments.options import Given, resolve
 from experiments.registry import find
@@ -36,6 +37,7 @@ def test_short_flows_beside_long_ones_are_those_of_the_paper() -> None:
     specs = figure.points(resolve(Given(), figure.defaults), lambda _: 100.0)
     assert [(s.transport.cc, s.transport.subflows) for s in specs] == [
         ("reno", 1),
+        ("reno", 1),
         ("lia", 8),
         ("ewtcp", 8),
         ("reno", 8),
@@ -43,3 +45,13 @@ def test_short_flows_beside_long_ones_are_those_of_the_paper() -> None:
     assert {len(topos.build(s.topology.kind, s.topology.params).hosts) for s in specs} == {512}
     assert all(any(row.is_on(s.topology) for s in specs) for row in figure.published)
     assert {s.stack.min_rto_ms for s in specs} == {1.0}
+    assert {(s.routing, s.stack.dup_threshold) for s in specs} == {("hashed", 0), ("scatter", 19)}
+
+
+def test_when_further_subflows_join_is_all_that_differs() -> None:
+    figure = find("short-joins").figures[0]
+    specs = figure.points(resolve(Given(), figure.defaults), lambda _: 100.0)
+    told = [tuning.joins(s.transport) for s in specs]
+    assert told == ["", "after 1 MB", "after 100 kB", "after 100 ms", "after 10 ms", "at once"]
+    assert len({s.content_hash() for s in specs}) == len(specs)
+    assert len({(s.workload.matrix, s.stack, s.link) for s in specs}) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 import statistics
@@ -21,6 +22,7 @@ from workloads.generated import (
     permuted_loop,
     poisson,
     short_and_long,
+    short_and_long_alike,
 )
 from workloads.matrices import build, label, parse
 
@@ -125,6 +127,13 @@ def test_short_flows_come_at_their_mean_gap_beside_long_ones() -> None:
     assert len(short) == pytest.approx(64 * 20 / 0.2, rel=5 / math.sqrt(6400))
     receivers = {flow.src: flow.dst for flow in flows}
     assert len(set(receivers.values())) == len(receivers)
+
+
+def test_alike_they_are_the_same_flows_over_one_transport() -> None:
+    hosts = [f"h{n}" for n in range(12)]
+    beside, alike = short_and_long(hosts, 2, TRAFFIC), short_and_long_alike(hosts, 2, TRAFFIC)
+    assert alike == tuple(dataclasses.replace(flow, plain=False) for flow in beside)
+    assert any(flow.plain for flow in beside)
 
 
 def test_seeds_decide() -> None:

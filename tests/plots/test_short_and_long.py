@@ -1,0 +1,75 @@
+"""The chart of short flows beside long ones."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from engines.result import NO_VALUE
+from plots import saving, short_and_long
+from plots.data import Level, Panel, PointSummary
+from tests.plots.points_lab import flow_row, point, port_row
+from tests.plots.svg import words_of
+
+LEVEL = Level(
+    "fat_tree", "short_and_long", "fct_ms_mean", 1, "about", 79, 8, "SIGCOMM'11", "text", algorithm="tcp"
+)
+
+
+@pytest.fixture(autouse=True)
+def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+
+
+def under(cc: str, subflows: int, ms: float, **fields: object) -> PointSummary:
+    """A long flow, ten short ones around `ms`, one that was not done; links half used."""
+    short = [
+        dataclasses.replace(
+            flow_row(n), size_bytes=70_000, start_s=0.1, completed_s=(ms + n - 4.5) / 1000, subflows_joined=2
+        )
+        for n in range(10)
+    ]
+    late = dataclasses.replace(short[0], flow=10, completed_s=NO_VALUE)
+    made = dataclasses.replace(
+        point(subflows), workload="short_and_long", cc=cc, flows=(flow_row(11), *short, late),
+        ports=(port_row(0, "a", "b", "edge-agg"), port_row(1, "h", "a", "host-edge", 1.0)),
+    )  # fmt: skip
+    return dataclasses.replace(made, **fields)  # type: ignore[arg-type]
+
+
+def test_transports_stand_in_their_order_with_what_was_published(tmp_path: Path) -> None:
+    points = [
+        under("lia", 8, 100),
+        under("reno", 1, 60, routing="scatter", variant="x"),
+        under("reno", 1, 74),
+    ]
+    (path,) = short_and_long.draw(points, tmp_path, levels=[LEVEL])
+    told = words_of(path).replace("\n", " ")
+    assert "Short flows take TCP 74, PacketScatter 60, LIA 100 ms" in told
+    assert "TCP 10 of 11; PacketScatter 10 of 11; LIA 10 of 11" in told
+    assert "published, SIGCOMM'11 (k=8)" in told
+
+
+def test_a_row_counts_links_between_switches_and_flows_of_all_good_seeds() -> None:
+    of = Panel(point(1).setting, (1,), (under("reno", 1, 74), under("reno", 1, 80, seed=2)))
+    (row,) = short_and_long.rows(of)
+    assert (len(row.sized.completed), row.used_pct, row.long_mbps, row.opened) == (20, 50.0, 2.0, 2.0)
+
+
+def test_late_joins_are_rows_of_their_own(tmp_path: Path) -> None:
+    points = [
+        under("reno", 1, 74),
+        under("lia", 8, 50, joins="at once"),
+        under("lia", 8, 60, joins="after 100 kB", variant="later"),
+    ]
+    (path,) = short_and_long.draw(points, tmp_path)
+    told = words_of(path).replace("\n", " ")
+    assert "never: TCP 74" in told
+    assert "join after 100 kB 60" in told
+    assert "subflows, short flow" in told
+
+
+def test_without_short_flows_there_is_no_chart(tmp_path: Path) -> None:
+    assert short_and_long.draw([point(1)], tmp_path) == []
