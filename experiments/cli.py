@@ -27,7 +27,7 @@ from experiments.cli_options import (
     sweep_options,
 )
 from experiments.cli_report import compare, report
-from experiments.cli_run import emit_verdicts, published_of, run_experiment
+from experiments.cli_run import emit_verdicts, published_of, run_experiment, show_claims
 from experiments.gather import gather
 from experiments.options import (
     Given,
@@ -204,10 +204,13 @@ def plot(experiment: str, subflows: str | None, results: Path, as_json: bool) ->
     if not as_json:
         table.print_results(sys.stdout, found.points, published_of(chosen))
     for shown in found.figures:
+        if shown.claims:
+            continue
         if as_json:
             emit_verdicts(shown.figure, shown.verdicts)
         else:
             table.print_verdicts(sys.stdout, shown.figure, shown.verdicts)
+    show_claims(sys.stderr if as_json else sys.stdout, found, as_json)
     if as_json:
         write_json(sys.stdout, {"event": "charts", "charts": [str(path) for path in charts]})
     else:

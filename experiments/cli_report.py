@@ -11,6 +11,7 @@ from experiments import compare as comparing
 from experiments import compare_show, registry, session
 from experiments import report as reporting
 from experiments.cli_options import json_option, results_option
+from experiments.cli_run import show_claims
 from experiments.gather import gather
 from experiments.options import Given
 from experiments.progress import write_json
@@ -36,6 +37,7 @@ def report(experiment: str, results: Path, output: Path | None, as_json: bool) -
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
     path = reporting.write_report(chosen, found, reporting.draw_charts(found), results, output)
+    show_claims(sys.stderr if as_json else sys.stdout, found, as_json)
     if as_json:
         write_json(sys.stdout, {"event": "report", "report": str(path)})
     else:

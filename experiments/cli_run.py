@@ -9,9 +9,21 @@ from pathlib import Path
 from typing import IO, Any
 
 from engines.result import Status
-from experiments import cli_advice, figures, report, session, store, sweep, table, verdicts
+from experiments import (
+    claims,
+    cli_advice,
+    figures,
+    report,
+    report_parts_claims,
+    session,
+    store,
+    sweep,
+    table,
+    verdicts,
+)
+from experiments.claims import once
 from experiments.experiment import Experiment, Figure
-from experiments.gather import gather
+from experiments.gather import Gathered, gather
 from experiments.options import Given
 from experiments.progress import JsonProgress, for_stream, write_json
 from experiments.published import Published
@@ -68,11 +80,13 @@ def _carry_out(
         names = frozenset().union(*(part.names for part in parts))
         ours = [judged for judged in outcome.points if judged.point.name in names]
         found = verdicts.verdicts(figure, verdicts.beside(shown.points, ours))
-        table.print_verdicts(human, figure, found)
-        if as_json:
-            emit_verdicts(figure, found)
+        if not shown.claims:
+            table.print_verdicts(human, figure, found)
+            if as_json:
+                emit_verdicts(figure, found)
         subflows = dict.fromkeys(count for part in parts for count in part.options.subflows)
         charts[figure.name] = figures.draw(figure, shown.points, shown.folder, tuple(subflows))
+    show_claims(human, stored, as_json)
     drawn = [path for paths in charts.values() for path in paths]
     page = report.write_report(experiment, stored, charts, results)
     for path in (*drawn, directory / store.SUMMARY, page):
@@ -91,6 +105,14 @@ def emit_verdicts(figure: Figure, found: Sequence[verdicts.Verdict]) -> None:
     """Verdicts for machines: one object each."""
     for verdict in found:
         write_json(sys.stdout, {"event": "verdict", **verdicts.fields(figure, verdict)})
+
+
+def show_claims(human: IO[str], stored: Gathered, as_json: bool) -> None:
+    """A paper's contents: every claim once; for machines an object each on stdout."""
+    found = once(claim for shown in stored.figures for claim in shown.claims)
+    table.print_claims(human, report_parts_claims.rows(found))
+    for claim in found if as_json else ():
+        write_json(sys.stdout, {"event": "claim", **claims.fields(claim)})
 
 
 def _how_to_continue(outcome: Outcome, directory: Path) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments import ledger, store, summary
+from experiments.claims import Claim, claims
 from experiments.experiment import Experiment, Figure
 from experiments.session import Plan
 from experiments.summary import Judged
@@ -27,6 +28,11 @@ class Shown:
     def verdicts(self) -> list[Verdict]:
         """On everything stored; some take reading samples, so once."""
         return verdicts(self.figure, self.points)
+
+    @functools.cached_property
+    def claims(self) -> list[Claim]:
+        """Of a figure of two halves: each statement beside either."""
+        return claims(self.figure, self.points)
 
 
 @dataclass(frozen=True)

@@ -48,13 +48,15 @@ def itself(spec: RunSpec) -> RunSpec:
 class Quantity:
     """A measurable thing: `unit` (empty for ratios), what it is, and how it is read off a figure's points;
     `repeats` is what its repetitions are. Points with the same `setting` are looked at together: those of two
-    engines for some quantities, of several link rates or loss rates for others."""
+    engines for some quantities, of several link rates or loss rates for others. `on_any_size`: its sign, or
+    which side of 1 it is on, does not go by the network's size."""
 
     unit: str
     about: str
     measure: Measure
     repeats: str = "seed"
     setting: Callable[[RunSpec], RunSpec] = itself
+    on_any_size: bool = False
 
 
 def _workload(point: Judged) -> str:

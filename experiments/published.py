@@ -82,6 +82,10 @@ class Published:
     shape: tuple[tuple[str, int], ...] = ()
     engine: str = ""
     """The one whose points it is about alone; empty: any."""
+    differs: str = ""
+    """Why ours differs, for when it does: said beside such a verdict only."""
+    emulated_differs: str = ""
+    """The same of real hosts, where their reason is another."""
 
     @property
     def network(self) -> TopologySpec:
@@ -101,6 +105,11 @@ class Published:
     def within(self, tolerance: float, because: str) -> Published:
         """The same with a tolerance."""
         return dataclasses.replace(self, tolerance=tolerance, because=because)
+
+    def explained(self, simulated: str = "", emulated: str = "") -> Published:
+        """The same with why ours differs, should it: simulated, and between real hosts if that is another
+        reason."""
+        return dataclasses.replace(self, differs=simulated, emulated_differs=emulated)
 
     def of_saturated(self) -> Published:
         """The same as a claim about a saturated machine."""

@@ -170,14 +170,21 @@ QUANTITIES: dict[str, Quantity] = {
     "goodput_pct_median": Quantity("% of optimal", "the median flow's goodput", each(_goodput("median"))),
     "link_pct_mean": Quantity("% of the link rate", "the mean goodput of the flows", each(_of_link_pct)),
     "jain": Quantity("", "Jain's index of the flows' goodputs", each(lambda p: p.jain)),
-    "jain_over_tcp": Quantity("x TCP", "Jain's index over TCP's", over_tcp(lambda p: p.jain)),
-    "goodput_over_tcp": Quantity("x TCP", "mean goodput over TCP's", over_tcp(_goodput_mbps)),
+    "jain_over_tcp": Quantity(
+        "x TCP", "Jain's index over TCP's", over_tcp(lambda p: p.jain), on_any_size=True
+    ),
+    "goodput_over_tcp": Quantity(
+        "x TCP", "mean goodput over TCP's", over_tcp(_goodput_mbps), on_any_size=True
+    ),
     "goodput_slope": Quantity(
-        "% of a link a subflow", "how goodput grows with subflows", slope(_of_link_pct)
+        "% of a link a subflow", "how goodput grows with subflows", slope(_of_link_pct), on_any_size=True
     ),
     "goodput_dip": Quantity("% of a link", "goodput less that of its neighbours", dip(_of_link_pct)),
     "goodput_over_single_homed": Quantity(
-        "x FatTree", "mean goodput over the FatTree's", over_topology("fat_tree", _goodput_mbps)
+        "x FatTree",
+        "mean goodput over the FatTree's",
+        over_topology("fat_tree", _goodput_mbps),
+        on_any_size=True,
     ),
     SHARE_OF_BOTTLENECK: Quantity(
         "% of the link",

@@ -15,8 +15,10 @@ import jinja2
 from markupsafe import Markup
 
 from experiments import figures, files
+from experiments import report_parts_claims as claimed
 from experiments import report_parts_points as parts
 from experiments import report_parts_words as words
+from experiments.claims import once
 from experiments.experiment import Experiment
 from experiments.gather import Gathered, Shown
 from experiments.published import known_as
@@ -48,6 +50,7 @@ class Part:
 
     shown: Shown
     verdicts: tuple[Verdict, ...]
+    claims: tuple[claimed.Row, ...]
     charts: tuple[Drawn, ...]
     notes: tuple[str, ...]
     asked: tuple[parts.Asked, ...]
@@ -104,12 +107,15 @@ def page(experiment: Experiment, gathered: Gathered, charts: Charts, written: st
     shown_parts = _parts(gathered, charts)
     points = gathered.points
     known = [verdict.published for part in shown_parts for verdict in part.verdicts]
+    contents = claimed.rows(once(claim for shown in gathered.figures for claim in shown.claims))
     return _template().render(
         experiment=experiment,
         parts=shown_parts,
         warning=words.warning(points),
-        summary=words.summary(gathered),
-        findings=words.findings(gathered),
+        summary=[*([claimed.score(contents)] if contents else []), *words.summary(gathered)],
+        findings=[] if contents else words.findings(gathered),
+        contents=contents,
+        colours=claimed.COLOURS,
         doubts=words.doubts(parts.measured_points(points)),
         failures=parts.failures(points),
         broken=[str(error) for error in gathered.broken],
@@ -161,6 +167,7 @@ def _part(shown: Shown, charts: Sequence[Path], same_as: str) -> Part:
     return Part(
         shown,
         tuple(shown.verdicts),
+        tuple(claimed.rows(shown.claims)),
         tuple(_drawn(path, name, shown.figure.name) for name, found in drawn.items() for path in found),
         (*parts.missing(shown), *empty),
         tuple(parts.asked(shown.points)),

@@ -157,11 +157,12 @@ def warning(points: Sequence[Judged]) -> str:
 
 
 def summary(gathered: Gathered) -> list[str]:
-    """Plain sentences on all figures together."""
+    """Plain sentences on all figures together; what became of claims is told by those who show them."""
     points = [judged for judged in gathered.points if not is_reference(judged.spec)]
     verdicts = list(dict.fromkeys(v for shown in gathered.figures for v in shown.verdicts))
+    score = [] if any(shown.claims for shown in gathered.figures) else [_score(verdicts)]
     empty = [shown.figure.name for shown in gathered.figures if not shown.points]
-    sentences = [_score(verdicts), _basis(points), *_states(points)]
+    sentences = [*score, _basis(points), *_states(points)]
     if empty:
         sentences.append(f"Nothing was run yet for {_and(empty)}.")
     if gathered.broken:
@@ -196,7 +197,7 @@ def sources(rows: Iterable[Published]) -> dict[Source, str]:
 def published(verdict: Verdict) -> str:
     """`about 95 % of optimal`, as bound or level."""
     bound = verdict.published.short().replace(">=", "\N{GREATER-THAN OR EQUAL TO}")
-    return _with_unit(bound, verdict.unit)
+    return with_unit(bound, verdict.unit)
 
 
 def measured(verdict: Verdict) -> str:
@@ -207,18 +208,18 @@ def measured(verdict: Verdict) -> str:
         return "-"
     digits = ".1f" if verdict.unit.startswith("%") else ".3g"
     spread = "" if value.spread is None else f" \N{PLUS-MINUS SIGN} {value.spread:.2g}"
-    repeats = _count(value.n, QUANTITIES[verdict.published.quantity].repeats)
-    return f"{_with_unit(f'{value.value:{digits}}{spread}', verdict.unit)} ({repeats})"
+    repeats = counted(value.n, QUANTITIES[verdict.published.quantity].repeats)
+    return f"{with_unit(f'{value.value:{digits}}{spread}', verdict.unit)} ({repeats})"
 
 
 def tolerance(verdict: Verdict) -> str:
     """What still counts as agreeing, and why."""
     row = verdict.published
-    amount = _with_unit(f"{row.tolerance:g}", verdict.unit) if row.tolerance else "none"
+    amount = with_unit(f"{row.tolerance:g}", verdict.unit) if row.tolerance else "none"
     return f"{amount}: {row.because}" if row.because else amount
 
 
-def _with_unit(number: str, unit: str) -> str:
+def with_unit(number: str, unit: str) -> str:
     """A number that a line break does not part from its unit."""
     return f"{number}\N{NO-BREAK SPACE}{unit}" if unit else number
 
@@ -236,7 +237,7 @@ def _score(verdicts: Sequence[Verdict]) -> str:
             else []
         ),
     ]
-    of = f"Of {_count(len(verdicts), f'{kind} statement')},"
+    of = f"Of {counted(len(verdicts), f'{kind} statement')},"
     if not (count[AGREES] or count[DIFFERS]):
         return f"{of} none could be judged: {_and(unjudged)}."
     judged = [
@@ -306,9 +307,9 @@ def _are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _count(count: int, what: str) -> str:
+def counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _points(count: int) -> str:
-    return _count(count, "point")
+    return counted(count, "point")

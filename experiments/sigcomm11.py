@@ -6,10 +6,10 @@ SECTIONS. In here figures share the folder `sigcomm11` and are called `sigcomm11
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from engines.registry import SIMULATOR
+from engines.registry import FLOW_LEVEL, SIMULATOR
 from experiments import (
     coupled_sweep,
     dual_homed_load,
@@ -23,6 +23,7 @@ from experiments import (
 )
 from experiments.experiment import Experiment, Figure
 from experiments.options import Defaults
+from experiments.published import Published
 
 NAME = "sigcomm11"
 SHARED_OPTIONS = ("engine", "profile", "seed", "seeds")
@@ -42,11 +43,17 @@ _AT_K8 = _PERMUTATION.defaults.emulated(subflows=(1, 2, 4, 8), warmup_s=20.0, se
 _AT_K4 = _BY_CC.defaults.emulated(ks=(4,), warmup_s=8.0, seconds=10.0)
 
 
+def _of_models(known: Sequence[Published]) -> tuple[Published, ...]:
+    """What the paper says of packets' means, asked of flow-level models, which it drew beside them."""
+    means = [row for row in known if row.quantity == "goodput_pct_mean"]
+    return tuple(replace(row, engine=FLOW_LEVEL, words=f"flow level: {row.words}") for row in means)
+
+
 SECTIONS: Mapping[str, tuple[Figure, ...]] = {
     "FatTree, random permutation": (
         _simulated(_PERMUTATION, "throughput", _AT_K8),
         _simulated(_BY_CC, "congestion-controls", _AT_K4),
-        *flow_level.EXPERIMENT.figures,
+        *(replace(f, published=_of_models(f.published)) for f in flow_level.EXPERIMENT.figures),
     ),
     "How many subflows": subflows_needed.EXPERIMENT.figures,
     "Other networks": topologies.EXPERIMENT.figures,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import IO
 
@@ -17,14 +18,17 @@ from engines.congestion import in_force
 from engines.result import Status
 from engines.spec import RunSpec
 from experiments import labels, published
+from experiments.claims import Colour
 from experiments.experiment import Figure
 from experiments.progress import queue_label, state, tuned, workload_label
 from experiments.rate import named, network
 from experiments.reference import is_reference
+from experiments.report_parts_claims import Row, score
 from experiments.summary import Judged
 from experiments.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
 
 COLOURS = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}
+CLAIM_COLOURS = {Colour.GREEN: "green", Colour.AMBER: "yellow", Colour.RED: "red"}
 VERDICT_COLOURS = {AGREES: "green", DIFFERS: "red", SUSPECT: "yellow", NOT_MEASURED: "dim"}
 PIPE_WIDTH = 110
 
@@ -70,6 +74,29 @@ def print_verdicts(stream: IO[str], figure: Figure, verdicts: Sequence[Verdict])
             Text(verdict.why),
         )
     console.print(table, highlight=False)
+
+
+def print_claims(stream: IO[str], found: Sequence[Row]) -> None:
+    """Every claim of a paper: what was published, simulated and emulated, by section."""
+    if not found:
+        return
+    console = console_for(stream)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for head in ("claim", "published", "simulated", "emulated", "verdict"):
+        table.add_column(head, ratio=None if head != "claim" else 1)
+    for section, rows in itertools.groupby(found, key=lambda row: row.section):
+        if section:
+            table.add_row(Text(section, style="bold"))
+        for row in rows:
+            cells = (
+                f"{row.published.value} ({row.published.note})",
+                row.simulated.short(),
+                row.emulated.short(),
+            )
+            verdict = Text(row.verdict, style=CLAIM_COLOURS[row.colour])
+            table.add_row(Text(row.statement), *map(Text, cells), verdict)
+    console.print(table, highlight=False)
+    console.print(score(found), highlight=False)
 
 
 def _measured(verdict: Verdict) -> str:

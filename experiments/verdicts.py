@@ -50,9 +50,17 @@ def verdicts(figure: Figure, points: Sequence[Judged]) -> list[Verdict]:
     longer runs), the one that can say most speaks: a verdict before a doubt, then more seeds, then more
     points, then longer ones.
     """
-    usable = [p for p in points if p.status is not Status.FAILED and not is_reference(p.spec)]
-    ran = {p.spec.engine for p in usable} or set(figure.defaults.engines)
-    return [_best(row, usable) for row in figure.published if not row.engine or row.engine in ran]
+    ran = {p.spec.engine for p in _usable(points)} or set(figure.defaults.engines)
+    return [judged(row, points) for row in figure.published if not row.engine or row.engine in ran]
+
+
+def judged(row: Published, points: Sequence[Judged]) -> Verdict:
+    """The verdict on one statement, from points of its figure."""
+    return _best(row, _usable(points))
+
+
+def _usable(points: Sequence[Judged]) -> list[Judged]:
+    return [p for p in points if p.status is not Status.FAILED and not is_reference(p.spec)]
 
 
 def beside(points: Sequence[Judged], ours: Sequence[Judged]) -> list[Judged]:
