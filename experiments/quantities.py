@@ -36,6 +36,7 @@ from experiments.measures import (
     table,
 )
 from experiments.robust_quantities import ROBUSTNESS
+from experiments.scheduling_quantities import SCHEDULING
 from experiments.summary import Judged
 
 BUSY_LINK_PCT = 50.0
@@ -236,6 +237,7 @@ QUANTITIES: dict[str, Quantity] = {
     "queue_growth": Quantity("x", "packets queued late in the run over early", each(_queue_growth)),
     "queue_variation_pct": Quantity("% of mean", "deviation of queue lengths", each(_queue_variation_pct)),
     **LAWS,
+    **SCHEDULING,
     **ROBUSTNESS,
     "one_way_s_max": Quantity("s", "the longest way out of a ping", each(_longest_way_s)),
     "rtt_variation_pct": Quantity("% of mean", "deviation of round-trip times", each(_rtt_variation_pct)),

@@ -14,6 +14,7 @@ from experiments import (
     coupled_sweep,
     dual_homed_load,
     flow_level,
+    hedera,
     one_to_one,
     oversubscribed,
     robustness,
@@ -60,6 +61,7 @@ SECTIONS: Mapping[str, tuple[Figure, ...]] = {
     "Oversubscribed FatTree": oversubscribed.FIGURES,
     "Dual-homed FatTree": dual_homed_load.FIGURES,
     "Short flows": short_beside_long.FIGURES,
+    "Central scheduling": hedera.EXPERIMENT.figures,
     "Losses, fairness, cost, failing links": robustness.EXPERIMENT.figures,
 }
 FIGURES = tuple(

@@ -239,6 +239,13 @@ CHARTS: dict[str, Chart] = _charts(
         "fastest: those at zero on the left stand still.",
     ),
     Chart(
+        "scheduling",
+        "Central scheduling by interval",
+        "Each curve is one scheduler of TCP's large flows, by how often it looks at the network; the level "
+        "lines are TCP and MPTCP without one. Where a curve falls below MPTCP's line the scheduler comes too "
+        "late for flows that come and go.",
+    ),
+    Chart(
         "cpu",
         "CPU use",
         "The share of the machine's CPUs that was busy, for every size and number of subflows, then what it "

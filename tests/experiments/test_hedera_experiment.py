@@ -1,0 +1,51 @@
+"""The points of `hedera`, and what its statements are measured from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from engines.schedulers import scheduler_words
+from experiments.cli import main
+from experiments.hedera import EXPERIMENT, INTERVALS_MS
+from experiments.options import Given, resolve
+from experiments.progress import workload_label
+from experiments.quantities import QUANTITIES
+from plots import saving
+
+(FIGURE,) = EXPERIMENT.figures
+
+
+def test_every_scheduler_runs_at_every_interval_beside_tcp_and_mptcp() -> None:
+    specs = FIGURE.points(resolve(Given(), FIGURE.defaults), lambda _: 100.0)
+    for workload in {workload_label(spec) for spec in specs}:
+        here = [spec for spec in specs if workload_label(spec) == workload]
+        led = [scheduler_words(spec.scheduler) for spec in here]
+        assert len(here) == 2 + 2 * len(INTERVALS_MS)
+        assert {"first_fit:ideal", "first_fit:10", "annealing:1000"} < set(led) and led.count("") == 2
+        assert {spec.transport.subflows for spec in here if not scheduler_words(spec.scheduler)} == {1, 8}
+    assert {row.workload for row in FIGURE.published} <= {workload_label(spec) for spec in specs}
+    assert {row.quantity for row in FIGURE.published} <= set(QUANTITIES)
+
+
+def test_a_small_tree_gives_every_statement_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the paper's size there are verdicts; here it is only that the quantity finds its points."""
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+    short = ("--k", "4", "--warmup", "0.1", "--seconds", "0.4", "--results", str(tmp_path))
+    done = CliRunner().invoke(main, ["run", "hedera", *short, "--json"])
+    assert done.exit_code == 0, done.output
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sum(event["event"] == "point" for event in events) == 25
+    (chart,) = (tmp_path / "hedera" / "charts").rglob("scheduling*.svg")
+    assert "first fit" in chart.read_text().lower()
+
+
+def test_a_scheduler_is_an_option_of_any_sweep(tmp_path: Path) -> None:
+    options = ("--k", "4", "--engine", "simulator", "--subflows", "1", "--scheduler", "first_fit:50")
+    planned = CliRunner().invoke(main, ["plan", "cs244-one-to-one", *options, "--results", str(tmp_path)])
+    assert planned.exit_code == 0 and "first fit every 50 ms" in planned.output
+    wrong = CliRunner().invoke(main, ["plan", "cs244-one-to-one", "--scheduler", "best_fit"])
+    assert wrong.exit_code == 2 and "choose from: none, first_fit, annealing" in wrong.stderr

@@ -1,0 +1,69 @@
+"""Schedulers by interval beside TCP and MPTCP: what is drawn, and what the title tells."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from engines.result import Status
+from engines.spec import SchedulerSpec
+from plots import saving
+from plots.data import NOBODY, PointSummary
+from plots.registry import CHARTS
+from plots.scheduling import carried_pct, finding, rows
+from tests.plots.points_lab import flow_row, point
+from tests.plots.svg import words_of
+
+
+@pytest.fixture(autouse=True)
+def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+
+
+def led(mbps: float, scheduler: SchedulerSpec = NOBODY, subflows: int = 1, size: int = 0) -> PointSummary:
+    """16 hosts, eight flows of `mbps`, of which one alone would get 10."""
+    flows = tuple(dataclasses.replace(flow_row(n), goodput_mbps=mbps, size_bytes=size) for n in range(8))
+    return dataclasses.replace(
+        point(subflows), flows=flows, hosts=16, reference_mbps=10.0, scheduler=scheduler,
+        variant=f"{scheduler.name} {scheduler.interval_ms}",
+    )  # fmt: skip
+
+
+def sweep(size: int = 0) -> list[PointSummary]:
+    return [
+        led(8, size=size),
+        led(16, SchedulerSpec("first_fit"), size=size),
+        led(10, SchedulerSpec("first_fit", 500), size=size),
+        led(15, SchedulerSpec("annealing", 500), size=size),
+        led(20, subflows=8, size=size),
+    ]
+
+
+def test_what_a_host_gets_is_all_payload_over_the_hosts() -> None:
+    assert carried_pct(led(8)) == pytest.approx(100 * 8 * 8 / 16 / 10)
+    assert carried_pct(dataclasses.replace(led(8), reference_mbps=None)) is None
+    assert carried_pct(dataclasses.replace(led(8), status=Status.FAILED)) is None
+
+
+def test_the_title_tells_how_much_of_mptcps_a_scheduler_carries() -> None:
+    (row,) = rows(sweep())
+    assert finding(row) == "First fit carries 80 % (ideal), 50 % (every 500 ms) of what MPTCP does"
+    assert {name: list(by) for name, by in row.scheduled.items()} == {
+        "first_fit": [0.0, 500.0],
+        "annealing": [500.0],
+    }
+
+
+def test_flows_that_come_and_go_and_flows_that_stay_share_a_sheet(tmp_path: Path) -> None:
+    looping = [dataclasses.replace(each, workload="permuted_loop") for each in sweep(size=1000)]
+    (path,) = CHARTS["scheduling"].draw([*sweep(), *looping], tmp_path)
+    words = words_of(path)
+    assert "permuted loop: flows that come and go" in words
+    assert "one to one: flows that stay" in words
+    assert "TCP, annealing" in words
+
+
+def test_without_a_scheduler_there_is_no_chart(tmp_path: Path) -> None:
+    assert CHARTS["scheduling"].draw([led(8), led(20, subflows=8)], tmp_path) == []
