@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from engines.dispatch import Dispatch
 from engines.engine import Engine
@@ -63,6 +63,13 @@ STEADY_STATE = frozenset({FLOW_LEVEL, MAX_MIN})
 VIRTUAL_TIME = frozenset({SIMULATOR, *STEADY_STATE})
 """Engines whose clock, if any, waits for the machine: its speed is no limit, and says nothing of the
 results."""
+
+
+def real_time(names: Collection[str]) -> bool:
+    """Whether one of these engines depends on its machine's speed."""
+    return not VIRTUAL_TIME.union({MADE_UP}).issuperset(names)
+
+
 WORDS = {
     SIMULATOR: "simulated, refabric",
     FLOW_LEVEL: "flow-level equilibrium, refabric",

@@ -133,12 +133,17 @@ def _job_fields(job: Job) -> dict[str, Any]:
 @sweep_options
 @results_option
 @click.option("--force", is_flag=True, help="Run finished points again.")
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Have the points carried out by the workers of the Dask scheduler at tcp://HOST:PORT.",
+)
 @json_option
-def run(experiment: str, results: Path, force: bool, as_json: bool, **options: Any) -> int:
+def run(experiment: str, results: Path, force: bool, dask: str | None, as_json: bool, **options: Any) -> int:
     """Run an experiment, or what is still missing of it, then show and draw the results."""
     chosen = registry.find(experiment)
     with interruptible():
-        return run_experiment(chosen, given(options), results, force, as_json)
+        return run_experiment(chosen, given(options), results, force, as_json, dask)
 
 
 @main.command()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from engines.engine import Engine
 from engines.result import Status
 from experiments import (
     claims,
@@ -27,13 +29,17 @@ from experiments.gather import Gathered, gather
 from experiments.options import Given
 from experiments.progress import JsonProgress, for_stream, write_json
 from experiments.published import Published
+from experiments.site import Here, Site
 from experiments.sweep import Outcome, Progress
 from fabric.errors import RefabricError
 
 
-def run_experiment(experiment: Experiment, given: Given, results: Path, force: bool, as_json: bool) -> int:
+def run_experiment(
+    experiment: Experiment, given: Given, results: Path, force: bool, as_json: bool, dask: str | None = None
+) -> int:
     """Run, show and draw; the exit code. Raises RefabricError for what keeps it from starting or going on.
 
+    `dask` is the address of a cluster's scheduler, whose workers carry out the points then.
     With `as_json` stdout gets one object a line and nothing else; people read stderr.
     """
     human: IO[str] = sys.stderr if as_json else sys.stdout
@@ -41,7 +47,7 @@ def run_experiment(experiment: Experiment, given: Given, results: Path, force: b
     if as_json:
         progress = JsonProgress(sys.stdout, progress, experiment.folder)
     try:
-        outcome, closing = _carry_out(experiment, given, results, force, progress, as_json)
+        outcome, closing = _carry_out(experiment, given, results, force, progress, as_json, dask)
     except RefabricError as error:
         if as_json:
             write_json(sys.stdout, {"event": "error", "message": str(error), "exit_code": error.exit_code})
@@ -58,13 +64,15 @@ def _carry_out(
     force: bool,
     progress: Progress,
     as_json: bool,
+    dask: str | None,
 ) -> tuple[Outcome, dict[str, Any]]:
     human: IO[str] = sys.stderr if as_json else sys.stdout
     engine = session.engine_for(experiment, given)
-    ready = session.prepare(experiment, given, engine, results, force, progress)
-    for line in cli_advice.before(ready, force):
-        progress.note(line)
-    outcome = sweep.run(ready.jobs, engine, ready.store, progress, force)
+    with _site(engine, dask) as site:
+        ready = session.prepare(experiment, given, site, results, force, progress)
+        for line in cli_advice.before(ready, force) if dask is None else ():
+            progress.note(line)
+        outcome = sweep.run(ready.jobs, site.crew, ready.store, progress, force)
     outcome = dataclasses.replace(outcome, planned=len(ready.plan.jobs))
     directory = ready.store.directory
     closing: dict[str, Any] = {"interrupted": outcome.interrupted, "summary": str(directory / store.SUMMARY)}
@@ -94,6 +102,18 @@ def _carry_out(
     for line in ready.lacking:
         print(line, file=human)
     return outcome, {**closing, "charts": [str(path) for path in drawn], "report": str(page)}
+
+
+@contextlib.contextmanager
+def _site(engine: Engine, dask: str | None) -> Iterator[Site]:
+    """This machine, or the cluster. Raises UsageError, HostUnfitError."""
+    if dask is None:
+        yield Here(engine)
+        return
+    from experiments.cluster import connected  # noqa: PLC0415
+
+    with connected(dask, engine) as cluster:
+        yield cluster
 
 
 def published_of(experiment: Experiment) -> tuple[Published, ...]:

@@ -111,7 +111,9 @@ class PlainProgress:
         self._say(opening(jobs, pending))
 
     def start(self, job: Job, place: Place) -> None:
-        self._say(f"[{place.index}/{place.total}] {label(job.spec)} ... ({duration(place.eta_s)} left)")
+        where = f" on {place.worker}" if place.worker else ""
+        left = duration(place.eta_s)
+        self._say(f"[{place.index}/{place.total}] {label(job.spec)}{where} ... ({left} left)")
 
     def phase(self, name: str, seconds: float) -> None:
         """Phases would only make a log longer."""
@@ -251,8 +253,9 @@ def write_json(stream: IO[str], fields: Mapping[str, Any]) -> None:
     stream.flush()
 
 
-def _where(place: Place) -> dict[str, float]:
-    return {"index": place.index, "total": place.total, "eta_s": round(place.eta_s, 1)}
+def _where(place: Place) -> dict[str, Any]:
+    worker = {"worker": place.worker} if place.worker else {}
+    return {"index": place.index, "total": place.total, "eta_s": round(place.eta_s, 1), **worker}
 
 
 def for_stream(stream: IO[str]) -> Progress:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engines import registry as engines
-from engines.dispatch import only
 from engines.engine import Engine, Observer
 from engines.registry import VIRTUAL_TIME
 from engines.spec import RunSpec, TopologySpec
@@ -30,6 +29,7 @@ from experiments.halves import (
 from experiments.options import ENGINE, Given, SweepOptions, parse_engines, resolve
 from experiments.rate import RateChoice
 from experiments.reference import reference_of
+from experiments.site import Here, Site
 from experiments.store import Entry, Store, point_name
 from experiments.sweep import Job
 from fabric.errors import HostUnfitError, UsageError
@@ -125,15 +125,16 @@ def settled(experiment: Experiment, given: Given) -> Given:
 
 def make_plan(experiment: Experiment, given: Given, engine: Engine) -> Plan:
     """The plan as far as it is known without root; starts nothing. Raises UsageError."""
-    return _plan(experiment, given, engine, rate.known_rate)
+    here = Here(engine)
+    return _plan(experiment, given, here, here.known_rate)
 
 
 Carried = Callable[[TopologySpec, tuple[str, ...]], RateChoice]
 """What these engines carry on a topology when they are to have one rate."""
 
 
-def _plan(experiment: Experiment, given: Given, engine: Engine, carried: Carried) -> Plan:
-    """The plan, given what this machine carries on a topology, which is asked once for each."""
+def _plan(experiment: Experiment, given: Given, site: Site, carried: Carried) -> Plan:
+    """The plan, given what the site's machines carry on a topology, which is asked once for each."""
     _check_shared(experiment, given)
     asked = settled(experiment, given)
     known: dict[tuple[RateKey, tuple[str, ...]], RateChoice] = {}
@@ -145,16 +146,16 @@ def _plan(experiment: Experiment, given: Given, engine: Engine, carried: Carried
         return known[key]
 
     halved = [(figure, half) for figure in experiment.figures for half in halves(figure, asked)]
-    resolved = [(figure, half.given, _resolved(half, engine)) for figure, half in halved]
+    resolved = [(figure, half.given, _resolved(half, site)) for figure, half in halved]
     parts = tuple(_part(figure, options, typed, once) for figure, typed, options in resolved)
-    plan = Plan(sweep.merged(_jobs(part, engine) for part in parts), parts, _notes(experiment, given, asked))
+    plan = Plan(sweep.merged(_jobs(part, site) for part in parts), parts, _notes(experiment, given, asked))
     if not plan.jobs:
         raise UsageError("; ".join(plan.left_out()))
     return plan
 
 
-def _resolved(half: Half, engine: Engine) -> SweepOptions:
-    coupled_cc, _ = only(engine, half.engines).coupled_cc()
+def _resolved(half: Half, site: Site) -> SweepOptions:
+    coupled_cc, _ = site.coupled_cc(half.engines)
     return resolve(half.given, half.defaults, coupled_cc)
 
 
@@ -180,8 +181,10 @@ def _check_shared(experiment: Experiment, given: Given) -> None:
             )
 
 
-def _jobs(part: Part, engine: Engine) -> list[Job]:
-    return sweep.plan(part.specs, engine, part.rate_of, part.figure.cpu_bound, part.figure.relative)
+def _jobs(part: Part, site: Site) -> list[Job]:
+    figure = part.figure
+    jobs = sweep.plan(part.specs, site.engine, part.rate_of, figure.cpu_bound, figure.relative)
+    return [dataclasses.replace(job, at_once=site.at_once(job.spec)) for job in jobs]
 
 
 def _part(figure: Figure, options: SweepOptions, given: Given, carried: Carried) -> Part:
@@ -231,7 +234,7 @@ class Session:
 def prepare(
     experiment: Experiment,
     given: Given,
-    engine: Engine,
+    site: Site,
     results: Path,
     force: bool,
     observer: Observer,
@@ -241,19 +244,17 @@ def prepare(
     Raises UsageError and HostUnfitError, in which case no point was started. A sweep that is finished
     already asks nothing of the machine.
     """
-    plan = make_plan(experiment, given, engine)
+    plan = _plan(experiment, given, site, site.known_rate)
     stored = store.index(results / experiment.folder)
-    unfit = _unfit(plan, stored, engine, force)
+    unfit = _unfit(plan, stored, site, force)
     opened = Store.open(results, experiment.folder)
     if not plan.certain:
-        plan = _plan(
-            experiment, given, engine, lambda t, names: _rate_here(t, names, engine, unfit, observer)
-        )
-        unfit = _unfit(plan, stored, engine, force)
+        plan = _plan(experiment, given, site, lambda t, names: _rate_of(t, names, site, unfit, observer))
+        unfit = _unfit(plan, stored, site, force)
     pending = sweep.pending_jobs(plan.jobs, stored, force)
     names = frozenset(job.name for job in pending if job.spec.engine in unfit)
     session = Session(plan, opened, unfit, names)
-    for line in (*plan.rate_lines(), *plan.left_out(), *_uncoupled(plan, engine), *session.lacking):
+    for line in (*plan.rate_lines(), *plan.left_out(), *_uncoupled(plan, site), *session.lacking):
         observer.note(line)
     for part in plan.parts:
         if part.figure.name != experiment.folder:
@@ -261,9 +262,9 @@ def prepare(
     return session
 
 
-def _uncoupled(plan: Plan, engine: Engine) -> list[str]:
-    """A line where MPTCP runs uncoupled because this machine cannot do otherwise."""
-    name, why = engine.coupled_cc()
+def _uncoupled(plan: Plan, site: Site) -> list[str]:
+    """A line where MPTCP runs uncoupled because the machine cannot do otherwise."""
+    name, why = site.coupled_cc(tuple(dict.fromkeys(job.spec.engine for job in plan.jobs)))
     unsaid = [part for part in plan.parts if not part.options.ccs]
     fell_back = any(_runs_only(name, part.specs) for part in unsaid)
     if not why or not fell_back:
@@ -276,27 +277,22 @@ def _runs_only(cc: str, specs: Sequence[RunSpec]) -> bool:
     return {spec.transport.cc for spec in specs if spec.transport.subflows > 1} == {cc}
 
 
-def _unfit(plan: Plan, stored: tuple[Entry, ...], engine: Engine, force: bool) -> dict[str, HostUnfitError]:
-    """Engines that cannot run here what is left to run of theirs. Raises UsageError, and HostUnfitError where
-    that leaves none of the plan's engines."""
-    unfit: dict[str, HostUnfitError] = {}
-    for job in sweep.pending_jobs(plan.jobs, stored, force):
-        try:
-            engine.check(job.spec)
-        except HostUnfitError as error:
-            unfit.setdefault(job.spec.engine, error)
+def _unfit(plan: Plan, stored: tuple[Entry, ...], site: Site, force: bool) -> dict[str, HostUnfitError]:
+    """Engines that cannot run at the site what is left to run of theirs. Raises UsageError, and
+    HostUnfitError where that leaves none of the plan's engines."""
+    unfit = site.unfit(job.spec for job in sweep.pending_jobs(plan.jobs, stored, force))
     if unfit and unfit.keys() == {job.spec.engine for job in plan.jobs}:
         raise next(iter(unfit.values()))
     return unfit
 
 
-def _rate_here(
+def _rate_of(
     topology: TopologySpec,
     names: tuple[str, ...],
-    engine: Engine,
+    site: Site,
     unfit: Mapping[str, HostUnfitError],
     observer: Observer,
 ) -> RateChoice:
-    """What this machine carries; where the engine that would measure it cannot, any rate will do."""
+    """What the site carries; where the engine that would measure it cannot, any rate will do."""
     cannot = not unfit.keys().isdisjoint(names)
-    return rate.unmeasured() if cannot else rate.choose_rate(topology, names, engine, observer)
+    return rate.unmeasured() if cannot else site.rate(topology, names, observer)

@@ -370,6 +370,27 @@ class PointWriter:
             files.publish(self.aside, self.target)
         return load_point(self.target)
 
+    def adopt(self, packed: Mapping[str, bytes]) -> StoredPoint:
+        """Store a point that was carried out elsewhere; `packed` is its folder. Raises StoreError."""
+        folder = self.aside.path
+        with files.storing(f"writing {self.target}"):
+            (folder / SAMPLES).mkdir()
+            for name, data in packed.items():
+                path = folder / name
+                if folder.resolve() not in path.resolve().parents:
+                    raise StoreError(f"writing {self.target}: the point has a file called {name}, outside it")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                files.write_bytes(path, data)
+            files.publish(self.aside, self.target)
+        return load_point(self.target)
+
+
+def pack(point: Path) -> dict[str, bytes]:
+    """Every file of a point's folder by its path there. Raises StoreError."""
+    with files.storing(f"reading {point}"):
+        found = sorted(path for path in point.rglob("*") if path.is_file() and not path.is_symlink())
+        return {str(path.relative_to(point)): path.read_bytes() for path in found}
+
 
 def _run(spec: RunSpec, result: RunResult, hosts: int) -> dict[str, Any]:
     return {

@@ -1,4 +1,4 @@
-"""The sweep: which points, in which order, for how long; as many at a time as the engine bears; what is
+"""The sweep: which points, in which order, for how long; as many at a time as the crew carries out; what is
 finished stays finished."""
 
 from __future__ import annotations
@@ -9,17 +9,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from engines.dispatch import only, runs, waves
+from engines.dispatch import only
 from engines.engine import Engine, Observer
-from engines.provenance import free_memory_mb
 from engines.result import Status
 from engines.spec import RunSpec, TopologySpec
 from experiments import store, summary
-from experiments.point import Done, Order, carry_out
+from experiments.crew import Crew, Noted, Started
+from experiments.point import Done, Order
 from experiments.rate import UNTOLD, RateChoice
 from experiments.reference import reference_of
 from experiments.store import Entry, Store, StoredPoint, point_name
-from experiments.workers import Noted, Started, Workers
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,17 @@ class Job:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the sweep is: job `index` (from 1) of `total` still to run; `eta_s` until all are done."""
+    """Where the sweep is: job `index` (from 1) of `total` still to run; `eta_s` until all are done. `worker`
+    is who has the job, if not this machine."""
 
     index: int
     total: int
     eta_s: float
+    worker: str = ""
+
+
+MakeCrew = Callable[[Store, Observer], Crew]
+"""A crew whose results go into that store; it may tell the observer what to expect."""
 
 
 class Progress(Observer, Protocol):
@@ -137,10 +142,16 @@ def pending_jobs(jobs: Sequence[Job], stored: Iterable[Entry], force: bool) -> l
 
 def wall_s(jobs: Iterable[Job]) -> float:
     """Seconds that all of them are expected to take, side by side where they may be."""
-    waves: dict[int, list[float]] = {}
+    waves = ((at_once, [job.expected_s for job in wave]) for at_once, wave in _waves(jobs))
+    return sum(max(sum(expected) / at_once, *expected) for at_once, expected in waves)
+
+
+def _waves(jobs: Iterable[Job]) -> Iterable[tuple[int, list[Job]]]:
+    """The jobs by how many run side by side."""
+    waves: dict[int, list[Job]] = {}
     for job in jobs:
-        waves.setdefault(job.at_once, []).append(job.expected_s)
-    return sum(max(sum(expected) / at_once, *expected) for at_once, expected in waves.items())
+        waves.setdefault(job.at_once, []).append(job)
+    return waves.items()
 
 
 def remaining_s(pending: Sequence[Job], observed: Sequence[tuple[float, float]]) -> float:
@@ -150,42 +161,31 @@ def remaining_s(pending: Sequence[Job], observed: Sequence[tuple[float, float]])
     return expected * sum(pair[1] for pair in observed) / planned if planned > 0 else expected
 
 
-def too_large_together(needs_mb: Sequence[float], at_once: int, free_mb: float) -> str:
-    """What to say where the largest `at_once` points do not fit into memory together; empty where they do."""
-    largest = sorted(needs_mb, reverse=True)[:at_once]
-    if sum(largest) <= free_mb:
-        return ""
-    fit = sum(total <= free_mb for total in itertools.accumulate(largest))
-    return (
-        f"points take up to {largest[0]:.0f} MB and {free_mb:.0f} MB are free: no more than "
-        f"{max(1, fit)} of the largest run at once, instead of {at_once}"
-    )
-
-
 def run(
-    jobs: Sequence[Job], engine: Engine, where: Store, progress: Progress, force: bool = False
+    jobs: Sequence[Job], crew: MakeCrew, where: Store, progress: Progress, force: bool = False
 ) -> Outcome:
     """Run what is pending and keep every finished point; Ctrl-C ends it in order.
 
     A point that fails is stored as failed and the sweep goes on. Raises StoreError when results
-    cannot be kept and HostUnfitError when the machine turns out unfit: going on would be in vain.
+    cannot be kept, HostUnfitError when the machine turns out unfit, RunError when nobody is left to run
+    points: going on would be in vain.
     """
-    return _Sweep(list(jobs), engine, where, progress, force).run()
+    return _Sweep(list(jobs), crew, where, progress, force).run()
 
 
 class _Sweep:
     """State of one sweep: what is stored, how long points took, what failed beside a kept result."""
 
     def __init__(
-        self, jobs: list[Job], engine: Engine, where: Store, progress: Progress, force: bool
+        self, jobs: list[Job], crew: MakeCrew, where: Store, progress: Progress, force: bool
     ) -> None:
-        self.jobs, self.engine, self.store, self.progress = jobs, engine, where, progress
+        self.jobs, self.crew, self.store, self.progress = jobs, crew, where, progress
         self.force = force
         self.cpu_bound = {job.name for job in jobs if job.cpu_bound}
         self.stored: dict[str, StoredPoint] = {}
-        self.observed: list[tuple[float, float]] = []
+        self.observed: dict[int, list[tuple[float, float]]] = {}
+        """(expected, observed) seconds of finished jobs, by how many ran side by side."""
         self.left: list[Job] = []
-        self.later: list[Job] = []
         self.begun = self.total = 0
         self.failures: list[str] = []
 
@@ -195,7 +195,8 @@ class _Sweep:
         interrupted = False
         self.progress.begin(self.jobs, pending)
         try:
-            self._all(pending)
+            if pending:
+                self._carry_out(pending)
         except KeyboardInterrupt:
             interrupted = True
             self.store.clean_up()
@@ -215,51 +216,24 @@ class _Sweep:
         if self.stored:
             summary.write(self.store, list(self.stored.values()))
 
-    def _all(self, pending: Sequence[Job]) -> None:
-        """What may share the machine first: what wants it to itself then has it."""
-        self.total, self.later = len(pending), list(pending)
-        for engine in waves(self.engine):
-            names = {job.name for job in self.later if runs(engine, job.spec.engine)}
-            self.left = [job for job in self.later if job.name in names]
-            self.later = [job for job in self.later if job.name not in names]
-            self.observed = []
-            count = min(engine.parallel, len(self.left))
-            if count > 1:
-                self._at_once(engine, tuple(self.left), count)
-            else:
-                self._in_turn(engine, tuple(self.left))
-
-    def _in_turn(self, engine: Engine, pending: Sequence[Job]) -> None:
-        for job in pending:
-            place = self._begin(job)
-            done = carry_out(self._order(job), engine, self.store, self.progress)
-            self._finish(job, done, place)
-
-    def _at_once(self, engine: Engine, pending: Sequence[Job], count: int) -> None:
-        """Several points at a time, each in a process of its own; started in their order."""
-        jobs = {point_name(job.spec): job for job in pending}
+    def _carry_out(self, pending: Sequence[Job]) -> None:
+        self.total, self.left = len(pending), list(pending)
+        jobs = {job.name: job for job in pending}
         places: dict[str, Place] = {}
-        free_mb = free_memory_mb()
-        if text := too_large_together([engine.memory_mb(job.spec) for job in pending], count, free_mb):
-            self.progress.note(text)
-        with Workers(count, engine, self.store, free_mb) as workers:
-            for told in workers.run(self._order(job) for job in pending):
+        with self.crew(self.store, self.progress) as crew:
+            for told in crew.run(self._order(job) for job in pending):
                 job = jobs[point_name(told.order.spec)]
                 if isinstance(told, Started):
-                    places[job.name] = self._begin(job)
+                    self.begun += 1
+                    places[job.name] = Place(self.begun, self.total, self._eta_s(), told.worker)
+                    self.progress.start(job, places[job.name])
                 elif isinstance(told, Noted):
                     self.progress.note(f"{job.name}: {told.text}")
                 else:
                     self._finish(job, told.done, places[job.name])
 
-    def _begin(self, job: Job) -> Place:
-        self.begun += 1
-        place = Place(self.begun, self.total, self._eta_s())
-        self.progress.start(job, place)
-        return place
-
     def _eta_s(self) -> float:
-        return remaining_s(self.left, self.observed) + wall_s(self.later)
+        return sum(remaining_s(jobs, self.observed.get(at_once, ())) for at_once, jobs in _waves(self.left))
 
     def _order(self, job: Job) -> Order:
         earlier = self.stored.get(job.name)
@@ -267,7 +241,7 @@ class _Sweep:
 
     def _finish(self, job: Job, done: Done, place: Place) -> None:
         self.left.remove(job)
-        self.observed.append((job.expected_s, done.elapsed_s))
+        self.observed.setdefault(job.at_once, []).append((job.expected_s, done.elapsed_s))
         if done.point is None:
             self.failures.append(job.name)
             self.progress.note(f"{job.name} failed ({'; '.join(done.reasons)}); its earlier result is kept")

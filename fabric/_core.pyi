@@ -25,6 +25,8 @@ DatagramTuple = tuple[int, int, int, tuple[int, int, int, int], int]
 """Bits per second with headers, packets (0: no end), start in ps, path (as a subflow's), DSCP."""
 
 COMPILER: str
+SOURCES: str
+"""SHA-256 of what the core was built from."""
 LATENESS_EDGES_NS: npt.NDArray[np.uint64]
 SOCKET_RECORD: np.dtype[np.void]
 

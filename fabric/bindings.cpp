@@ -287,6 +287,7 @@ void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::
 }  // namespace fabric
 
 NB_MODULE(_core, module) {
+  module.attr("SOURCES") = FABRIC_SOURCES;
   module.def("flow_hash", [](std::uint32_t src, std::uint32_t dst, std::uint8_t proto, std::uint16_t sport,
                              std::uint16_t dport) { return fabric::flow_hash({src, dst, proto, sport, dport}); });
   module.def("mix", &fabric::mix, "hash"_a, "seed"_a);

@@ -25,6 +25,7 @@ from experiments.options import Given, SweepOptions, resolve
 from experiments.progress import PlainProgress
 from experiments.registry import EXPERIMENTS
 from experiments.session import Plan
+from experiments.site import Here
 from plots.registry import CHARTS
 
 POST = EXPERIMENTS["cs244"]
@@ -204,7 +205,7 @@ def test_a_network_is_measured_once_for_all_figures(results: Path, monkeypatch: 
     monkeypatch.setattr(calibrate, "calibrate", measure)
     monkeypatch.setitem(engines.ENGINES, "mininet", lambda: FakeEngine(name="mininet"))
     ready = session.prepare(
-        POST, Given(), FakeEngine(name="mininet"), results, False, PlainProgress(StringIO())
+        POST, Given(), Here(FakeEngine(name="mininet")), results, False, PlainProgress(StringIO())
     )
     assert sorted(measured) == [4, 6, 8]
     assert {part.rate_of(t).rate_mbps for part in ready.plan.parts for t in part.topologies} == {

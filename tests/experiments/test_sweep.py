@@ -16,6 +16,7 @@ from engines.result import RunResult, Status
 from engines.spec import LinkSpec, RunSpec
 from experiments import files, summary, sweep
 from experiments.reference import is_reference
+from experiments.site import Here
 from experiments.store import Store, StoredPoint, load, point_name
 from experiments.summary import Judged
 from experiments.sweep import Job, Outcome, Place
@@ -78,7 +79,7 @@ def store(tmp_path: Path) -> Store:
 
 def run(store: Store, engine: FakeEngine, *, force: bool = False) -> tuple[Outcome, Recorder]:
     recorder = Recorder()
-    outcome = sweep.run(sweep.plan(SPECS, engine), engine, store, recorder, force)
+    outcome = sweep.run(sweep.plan(SPECS, engine), Here(engine).crew, store, recorder, force)
     assert recorder.ended == 1
     assert leftovers(store.directory) == []
     return outcome, recorder

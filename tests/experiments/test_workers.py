@@ -20,8 +20,9 @@ from engines.fake import FakeEngine
 from engines.registry import make
 from engines.result import RunResult, Status
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
-from experiments import sweep
+from experiments import sweep, workers
 from experiments.reference import is_reference
+from experiments.site import Here
 from experiments.store import ORIGIN, Store
 from experiments.summary import Judged
 from experiments.sweep import Job, Outcome, Place
@@ -75,7 +76,7 @@ def specs(engine: str = "fake") -> list[RunSpec]:
 
 def run(results: Path, engine: FakeEngine, listener: Listener, force: bool = False) -> Outcome:
     where = Store.open(results, "test")
-    return sweep.run(sweep.plan(specs(), engine), engine, where, listener, force)
+    return sweep.run(sweep.plan(specs(), engine), Here(engine).crew, where, listener, force)
 
 
 def with_four(spec: RunSpec) -> bool:
@@ -121,7 +122,7 @@ def test_points_run_at_once_and_are_told_in_the_plans_order(tmp_path: Path) -> N
 def test_no_more_points_at_once_than_fit_into_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free_mb: float, together: int
 ) -> None:
-    monkeypatch.setattr(sweep, "free_memory_mb", lambda: free_mb)
+    monkeypatch.setattr(workers, "free_memory_mb", lambda: free_mb)
     listener = Listener()
     outcome = run(tmp_path, FakeEngine(sleep_s=0.1, parallel=4, each_mb=400.0), listener)
     assert outcome.exit_code == 0
@@ -135,7 +136,7 @@ def test_no_more_points_at_once_than_fit_into_memory(
 
 
 def test_small_points_run_beside_a_large_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "free_memory_mb", lambda: 400.0)
+    monkeypatch.setattr(workers, "free_memory_mb", lambda: 400.0)
     listener = Listener()
     assert run(tmp_path, Uneven(sleep_s=0.1, parallel=5), listener).exit_code == 0
     assert [what for what, _ in listener.told[:3]] == ["start"] * 3
@@ -208,7 +209,7 @@ def test_results_are_the_same_bytes_however_they_were_made(tmp_path: Path) -> No
         )
     ]
     for job in jobs:
-        sweep.run([job], engine, here, Listener())
+        assert sweep.run([job], Here(engine).crew, here, Listener()).exit_code == 0
     one, two, three = (files_of(tmp_path / name) for name in "abc")
     assert len(one) >= 4 * 8
     assert one == two

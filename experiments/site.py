@@ -1,0 +1,83 @@
+"""Where a sweep is carried out, as a session sees it: this machine, or a cluster's workers (cluster.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from engines.dispatch import only
+from engines.engine import Engine, Observer
+from engines.spec import RunSpec, TopologySpec
+from experiments import rate
+from experiments.crew import Crew
+from experiments.rate import RateChoice
+from experiments.store import Store
+from experiments.workers import CrewHere
+from fabric.errors import HostUnfitError
+
+
+class Site(Protocol):
+    """Knows what the machines that carry out points can do."""
+
+    engine: Engine
+    """The engine of the points, to plan with."""
+
+    def at_once(self, spec: RunSpec) -> int:
+        """How many points of this one's engine are carried out side by side."""
+
+    def coupled_cc(self, names: tuple[str, ...]) -> tuple[str, str]:
+        """As `Engine.coupled_cc`, of these engines on the machines that run their points."""
+
+    def known_rate(self, topology: TopologySpec, names: tuple[str, ...]) -> RateChoice:
+        """The link rate that these engines carry there, as far as it is known."""
+
+    def rate(self, topology: TopologySpec, names: tuple[str, ...], observer: Observer) -> RateChoice:
+        """The link rate that they carry, measured if need be. Raises HostUnfitError."""
+
+    def unfit(self, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
+        """Engines that cannot run these points of theirs, and why. Raises UsageError for impossible ones."""
+
+    def crew(self, where: Store, observer: Observer) -> Crew:
+        """Who carries out the points."""
+
+
+class Here:
+    """This machine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def at_once(self, spec: RunSpec) -> int:
+        """As many as its engine bears."""
+        return only(self.engine, {spec.engine}).parallel
+
+    def coupled_cc(self, names: tuple[str, ...]) -> tuple[str, str]:
+        """As the engines say."""
+        return only(self.engine, names).coupled_cc()
+
+    def known_rate(self, topology: TopologySpec, names: tuple[str, ...]) -> RateChoice:
+        """As calibrated before."""
+        return rate.known_rate(topology, names)
+
+    def rate(self, topology: TopologySpec, names: tuple[str, ...], observer: Observer) -> RateChoice:
+        """Calibrated now, unless it was before."""
+        return rate.choose_rate(topology, names, self.engine, observer)
+
+    def unfit(self, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
+        """By the engines' own checks."""
+        return unfit_here(self.engine, specs)
+
+    def crew(self, where: Store, observer: Observer) -> Crew:
+        """As many processes as the engine bears."""
+        return CrewHere(self.engine, where, observer)
+
+
+def unfit_here(engine: Engine, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
+    """Engines that cannot run these points on this machine, and why. Raises UsageError."""
+    unfit: dict[str, HostUnfitError] = {}
+    for spec in specs:
+        try:
+            engine.check(spec)
+        except HostUnfitError as error:
+            unfit.setdefault(spec.engine, error)
+    return unfit
