@@ -60,24 +60,30 @@ def ranks_pct(points: Sequence[PointSummary]) -> list[float]:
     )
 
 
-def kept_pct(points: Sequence[PointSummary]) -> float | None:
-    """What is left of all flows' goodput while links are down, in % of before, averaged over the points."""
-    kept = [
+def stalled_pct(points: Sequence[PointSummary]) -> float | None:
+    """Flows that stand still while links are down, in percent, averaged over the points."""
+    stalled = [
         value
         for point in points
         if point.outage_s
         and (goodput := point.read_table("goodput"))
-        and (value := robustness.kept_pct(goodput, point.outage_s)) is not None
+        and (value := robustness.stalled_pct(goodput, point.outage_s, point.rate_mbps)) is not None
     ]
-    return statistics.fmean(kept) if kept else None
+    return statistics.fmean(stalled) if stalled else None
 
 
-def finding(kept: Mapping[int, float]) -> str:
-    """The title: what TCP and the largest number of subflows keep."""
-    if not kept:
+def finding(stalled: Mapping[int, float]) -> str:
+    """The title: how many flows of TCP and of the largest number of subflows stand still."""
+    if not stalled:
         return "Goodput while links fail"
-    told = [f"{style.transport(n)} keeps {kept[n]:.0f} %" for n in dict.fromkeys((max(kept), min(kept)))]
-    return f"While links are down {', '.join(told)}"
+    least, most = min(stalled), max(stalled)
+    told = f"{_share(stalled[least])} of the {style.transport(least)} flows"
+    besides = f", {_share(stalled[most])} of {style.transport(most)}'s" if most != least else ""
+    return f"While links are down {told} stand still{besides}"
+
+
+def _share(pct: float) -> str:
+    return f"{pct:.0f} %" if round(pct) else "none"
 
 
 def _chart(panel: Panel) -> Figure | None:
@@ -95,10 +101,10 @@ def _chart(panel: Panel) -> Figure | None:
     below.set_ylabel("goodput (% of a link)")
     below.set_xlabel(f"rank of {flows} flows while links are down, slowest first")
     shade = Patch(facecolor=_SHADE, label="links are down")
-    kept = {n: value for n, of in points.items() if (value := kept_pct(of)) is not None}
+    stalled = {n: value for n, of in points.items() if (value := stalled_pct(of)) is not None}
     gaps = {n: panel.absence(n) or "no goodput" for n in panel.subflows if n not in points}
     text = Text(
-        finding(kept), style.subtitle(panel, "while links fail"), _caption(panel), style.absences(gaps)
+        finding(stalled), style.subtitle(panel, "while links fail"), _caption(panel), style.absences(gaps)
     )
     return sheet.finish(text, [*handles, shade])
 

@@ -96,7 +96,8 @@ class Sheet:
         left_in, right_in = max(row[0].left for row in rooms), max(row[-1].right for row in rooms)
         for row, needed, (above, height, _) in zip(self.axes, rooms, rows_in, strict=True):
             bottom = next(tops) - above - height
-            for axes, (left, width) in zip(row, _columns(needed, left_in, right_in), strict=True):
+            alike = [other for other in rooms if len(other) == len(needed)]
+            for axes, (left, width) in zip(row, _columns(alike, left_in, right_in), strict=True):
                 axes.set_position((left / WIDTH_IN, bottom / height_in, width / WIDTH_IN, height / height_in))
         self._put(foot, next(tops), height_in)
         self._figure.set_size_inches(WIDTH_IN, height_in)
@@ -177,13 +178,17 @@ class Sheet:
             part.set_position(where)
 
 
-def _columns(row: Sequence[_Room], left_in: float, right_in: float) -> Iterator[tuple[float, float]]:
-    """Left edge and width in inches of each of a row's axes, all equally wide; `left_in` and `right_in` are
-    what any row needs at its ends, so that all begin and end alike."""
-    lefts = [left_in, *(room.left for room in row[1:])]
-    rights = [*(room.right for room in row[:-1]), right_in]
-    spent = 2 * _MARGIN + sum(lefts) + sum(rights) + _GAP * (len(row) - 1)
-    width = (WIDTH_IN - spent) / len(row)
+def _columns(
+    alike: Sequence[Sequence[_Room]], left_in: float, right_in: float
+) -> Iterator[tuple[float, float]]:
+    """Left edge and width in inches of each of a row's axes, all equally wide, and at the same places in
+    `alike`, all rows of as many; `left_in` and `right_in` are what any row needs at its ends, so that all
+    begin and end alike."""
+    columns = list(zip(*alike, strict=True))
+    lefts = [left_in, *(max(room.left for room in column) for column in columns[1:])]
+    rights = [*(max(room.right for room in column) for column in columns[:-1]), right_in]
+    spent = 2 * _MARGIN + sum(lefts) + sum(rights) + _GAP * (len(columns) - 1)
+    width = (WIDTH_IN - spent) / len(columns)
     x = _MARGIN
     for left, right in zip(lefts, rights, strict=True):
         yield x + left, width

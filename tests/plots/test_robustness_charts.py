@@ -11,7 +11,7 @@ from engines.result import Status, Table
 from plots import saving
 from plots.data import PointSummary, panels
 from plots.failure import finding as failure_finding
-from plots.failure import kept_pct, over_time, ranks_pct
+from plots.failure import over_time, ranks_pct, stalled_pct
 from plots.loss_and_cost import cells_of, finding
 from plots.registry import CHARTS
 from tests.plots.points_lab import flow_row, point, port_row
@@ -76,11 +76,12 @@ def test_the_failure_is_drawn_over_time_and_by_rank(tmp_path: Path) -> None:
     made = [failing(1, 40), failing(8, 75)]
     (path,) = CHARTS["failure"].draw(made, tmp_path)
     words = words_of(path)
-    assert "While links are down MPTCP 8 keeps 75 %, TCP keeps 40 %" in words
+    assert "While links are down 50 % of the TCP flows stand still, 50 % of MPTCP 8's" in words
     assert "links are down" in words
     assert over_time(made[1:])[1] == [[100, 100, 75, 75, 100]]
     assert ranks_pct(made[:1]) == pytest.approx([0, 40])
-    assert kept_pct([failing(8, 70), failing(8, 80, seed=2)]) == pytest.approx(75)
+    assert stalled_pct([failing(8, 70), failing(8, 0, seed=2)]) == pytest.approx(75)
+    assert failure_finding({1: 47.0, 8: 0.0}).endswith("47 % of the TCP flows stand still, none of MPTCP 8's")
 
 
 def test_without_a_failure_there_is_no_chart(tmp_path: Path) -> None:
