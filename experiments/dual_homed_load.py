@@ -38,7 +38,7 @@ _BY_LOAD = _defaults(tuple(f"connections:{load}" for load in LOADS))
 
 FIGURES = (
     Figure(
-        name=NAME,
+        name=f"{NAME}-random",
         title="Two NICs a host, by load",
         about=(
             "Connections between random hosts, on a FatTree and on a dual-homed one of as many switch ports "
@@ -80,4 +80,4 @@ EXPERIMENT = Experiment(
     folder=NAME,
     figures=FIGURES,
 )
-SINGLE = (Experiment(FIGURES[1].name, FIGURES[1].title, NAME, FIGURES[1:]),)
+SINGLE = tuple(Experiment(figure.name, figure.title, NAME, (figure,)) for figure in FIGURES)

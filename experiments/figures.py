@@ -27,6 +27,7 @@ from experiments.published import Published, Relation
 from experiments.summary import Judged
 from fabric.errors import StoreError
 from plots.registry import CHARTS
+from workloads import matrices
 
 if TYPE_CHECKING:
     from plots.data import Level, PointSummary
@@ -109,6 +110,7 @@ def summarised(judged: Judged) -> PointSummary:
         ecn_pkts=spec.link.ecn_pkts,
         without_loss=variant(dataclasses.replace(spec, link=dataclasses.replace(spec.link, loss=0.0))),
         matrix=workload_label(spec),
+        matrix_words=matrices.words(spec.workload.matrix, spec.workload.params),
         under_any_matrix=variant(dataclasses.replace(spec, workload=WorkloadSpec(spec.workload.matrix))),
         shape=topos.shape(spec.topology.kind, spec.topology.params),
         outage_s=outage(spec),

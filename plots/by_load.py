@@ -29,9 +29,10 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is signs, which verdicts tell
 ) -> list[Path]:
-    """One chart a size and matrix that ran at more than one load, as `registry.Chart.draw`."""
+    """One chart a size and matrix that ran at several loads and differs in nothing else, as
+    `registry.Chart.draw`."""
     del expected
-    of = [study for study in studies(points, lambda point: point.workload) if len(_loads(study)) > 1]
+    of = [study for study in studies(points, lambda point: point.workload) if _is_by_load(study)]
     stems = file_stems(CHART, [Panel(study.setting, (), study.points) for study in of])
     paths: list[Path] = []
     for study, stem in zip(of, stems, strict=True):
@@ -51,6 +52,11 @@ def _loads(study: Study) -> dict[str, float]:
     for point in study.points:
         found.setdefault(point.matrix, load(point))
     return dict(sorted(found.items(), key=lambda pair: pair[1]))
+
+
+def _is_by_load(study: Study) -> bool:
+    loads = list(_loads(study).values())
+    return len(set(loads)) == len(loads) > 1
 
 
 def finding(study: Study) -> str:

@@ -54,12 +54,9 @@ def finding(study: Study) -> str:
         return "Throughput by traffic matrix"
     most, *_, least = [*gains, *gains]
     who = study.label(study.curves[-1])
-    rest = f", {gains[least]:.2f} under {_words(least)}" if most != least else ""
-    return f"{who}: {gains[most]:.2f} times {study.baseline} under {_words(most)}{rest}"
-
-
-def _words(matrix: str) -> str:
-    return matrix.replace("_", " ")
+    words = study.words
+    rest = f"; {words[least]}: {gains[least]:.2f}" if most != least else ""
+    return f"{who}, times {study.baseline}: {words[most]}: {gains[most]:.2f}{rest}"
 
 
 def _chart(study: Study) -> Figure:
@@ -76,7 +73,7 @@ def _chart(study: Study) -> Figure:
     for axes in (throughput, gain):
         axes.grid(axis="y", visible=False)
         axes.grid(axis="x", color=style.GRID, linewidth=0.8)
-        axes.set_yticks(range(len(rows)), [_words(matrix) for matrix in rows], fontsize=8)
+        axes.set_yticks(range(len(rows)), [study.words[matrix] for matrix in rows], fontsize=8)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(left=0)
     throughput.set_xlabel("goodput of a sending host (% of one NIC)")

@@ -82,6 +82,8 @@ class PointSummary:
     """As `variant`, of the same without a scheduler."""
     matrix: str = ""
     """Its traffic matrix with parameters, as on command lines."""
+    matrix_words: str = ""
+    """The same for readers."""
     under_any_matrix: str = ""
     """As `variant`, of the same under any traffic matrix."""
     shape: tuple[tuple[str, int], ...] = ()

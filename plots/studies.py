@@ -73,6 +73,13 @@ class Study:
         return list(dict.fromkeys(point.matrix for point in self.points))
 
     @property
+    def words(self) -> dict[str, str]:
+        """What to call each matrix: in words, where no two have the same."""
+        told = {point.matrix: point.matrix_words for point in self.points}
+        names = list(told.values())
+        return {m: name if name and names.count(name) == 1 else m for m, name in told.items()}
+
+    @property
     def panels(self) -> list[Panel]:
         """One a network, for captions."""
         return [

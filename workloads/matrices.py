@@ -36,6 +36,8 @@ class Matrix:
     title: str
     everywhere: bool = True
     generated: bool = False
+    words: str = ""
+    """What charts call it, with its parameters in braces; empty: its label."""
 
     @property
     def in_all(self) -> bool:
@@ -222,22 +224,38 @@ def beside_constant_rate(
 
 
 MATRICES: dict[str, Matrix] = {
-    "one_to_one": Matrix(one_to_one, "random permutation, every host sends one flow and receives one"),
+    "one_to_one": Matrix(
+        one_to_one, "random permutation, every host sends one flow and receives one", words="permutation"
+    ),
     "one_to_several": Matrix(
         one_to_several, "every host (or percent of them) receives a flow from each of 4 random clients"
     ),
     "all_to_all": Matrix(all_to_all, "every host sends a flow to every other: n (n - 1) flows"),
-    "stride": Matrix(stride, "host x sends to host x + i; i=0 stands for half of the hosts"),
-    "hotspot": Matrix(hotspot, "percent of the hosts send to a few hot spots, the others to anybody"),
+    "stride": Matrix(
+        stride, "host x sends to host x + i; i=0 stands for half of the hosts", words="stride {i}"
+    ),
+    "hotspot": Matrix(
+        hotspot,
+        "percent of the hosts send to a few hot spots, the others to anybody",
+        words="{percent} % of hosts to {spots} spots",
+    ),
     "random": Matrix(random_pairs, "as many flows as hosts, source and destination drawn independently"),
-    "connections": Matrix(connections, "percent connections for every 100 hosts, both ends drawn at random"),
+    "connections": Matrix(
+        connections,
+        "percent connections for every 100 hosts, both ends drawn at random",
+        words="{percent} per 100 hosts",
+    ),
     "local": Matrix(
         placed.local,
         "percent connections for every 100 hosts, part of them within racks, part within pods (FatTrees)",
         everywhere=False,
+        words="{rack} % in rack, {pod} % in pod",
     ),
     "neighbours": Matrix(
-        placed.neighbours, "every server of a BCube sends to all it shares a switch with", everywhere=False
+        placed.neighbours,
+        "every server of a BCube sends to all it shares a switch with",
+        everywhere=False,
+        words="all neighbours",
     ),
     "against_tcp": Matrix(
         against_tcp,
@@ -347,6 +365,12 @@ def label(matrix: str, params: Mapping[str, Value]) -> str:
         f"{name}={params[name]}" for name, default in defaults[1:] if params.get(name, default) != default
     ]
     return ":".join(told)
+
+
+def words(matrix: str, params: Mapping[str, Value]) -> str:
+    """For readers: `10 % of hosts to 8 hot spots`, or the label where it has no words of its own."""
+    known = _known(matrix)
+    return known.words.format(**{**known.defaults, **params}) or label(matrix, params)
 
 
 def _known(matrix: str) -> Matrix:

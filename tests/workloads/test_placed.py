@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import topos
 from fabric.errors import UsageError
-from workloads.matrices import build
+from workloads.matrices import build, words
 
 SEEDS = st.integers(0, 2**32 - 1)
 TREE = topos.build("fat_tree", {"k": 4, "oversubscription": 4})
@@ -67,3 +67,15 @@ def test_an_odd_number_of_hosts_is_permuted_too(count: int, seed: int) -> None:
     flows = build("one_to_one", star, {}, seed)
     assert Counter(f.src for f in flows) == Counter(f.dst for f in flows)
     assert len(flows) == count and all(f.src != f.dst for f in flows)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "told"),
+    [
+        ("hotspot", {"spots": 8}, "50 % of hosts to 8 spots"),
+        ("local", {"rack": 80, "pod": 15}, "80 % in rack, 15 % in pod"),
+        ("one_to_several", {"clients": 4}, "one_to_several:4"),
+    ],
+)
+def test_readers_are_told_in_words(name: str, params: dict[str, int], told: str) -> None:
+    assert words(name, params) == told
