@@ -55,8 +55,8 @@ def finding(study: Study) -> str:
     most, *_, least = [*gains, *gains]
     who = study.label(study.curves[-1])
     words = study.words
-    rest = f"; {words[least]}: {gains[least]:.2f}" if most != least else ""
-    return f"{who}, times {study.baseline}: {words[most]}: {gains[most]:.2f}{rest}"
+    rest = f", {gains[least]:.2f} with {words[least]}" if most != least else ""
+    return f"{who}: {gains[most]:.2f} times {study.baseline} with {words[most]}{rest}"
 
 
 def _chart(study: Study) -> Figure:

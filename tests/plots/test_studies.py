@@ -87,7 +87,7 @@ def test_a_chart_by_matrix_has_its_rows_by_gain(tmp_path: Path) -> None:
     assert list(by_matrix.by_gain(study)) == ["connections:4", "connections:16", "local:80"]
     (path,) = CHARTS["by_matrix"].draw(points, tmp_path)
     assert path.name == "by_matrix-k4.svg"
-    assert by_matrix.finding(study) == "MPTCP 8, times TCP: connections:4: 1.50; local:80: 1.00"
+    assert by_matrix.finding(study) == "MPTCP 8: 1.50 times TCP with connections:4, 1.00 with local:80"
     assert "times TCP" in words_of(path)
 
 
