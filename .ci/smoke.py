@@ -104,6 +104,7 @@ def in_virtual_time(results: Path) -> int:
         ("run", "validation"),
         ("run", "short-beside-long"),
         ("run", "topologies", "--k", "4", "--warmup", "0.5", "--seconds", "1"),
+        ("run", "sigcomm11", "--engine", "simulator", "--profile", "smoke"),
     )
     failed = [command for command in commands if refabric(*command, "--results", str(results))]
     for command in failed:
@@ -122,6 +123,7 @@ def read_again(results: Path) -> int:
         ("status", EXPERIMENT, "--profile", "smoke", "--k", "4", "--results", first),
         ("plot", EXPERIMENT, "--results", first),
         ("report", EXPERIMENT, "--results", first),
+        ("plan", "sigcomm11", "--engine", "both"),
         ("compare", first, second),
         ("compare", f"{first}/{EXPERIMENT}", f"{second}/{EXPERIMENT}"),
     )

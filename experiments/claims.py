@@ -25,6 +25,7 @@ from experiments.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
 
 OTHER_SIZE = "another size"
 """Measured on a network of another size, of which the statement says nothing."""
+UNEXPLAINED = "Why is not known."
 
 
 class Colour(StrEnum):
@@ -87,6 +88,8 @@ class Claim:
         told = [row.differs if differing[0] else "", row.emulated_differs if differing[1] else ""]
         if differing == [False, True] and not row.emulated_differs:
             told = [row.differs]
+        if any(differing) and not any(told):
+            return [UNEXPLAINED]
         return [reason for reason in dict.fromkeys(told) if reason]
 
 

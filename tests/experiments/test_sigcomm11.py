@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -21,10 +24,13 @@ from experiments.options import Given
 from experiments.point import hosts_of
 from experiments.registry import EXPERIMENTS
 from experiments.session import Plan
+from experiments.store import load
 from experiments.sweep import wall_s
 from fabric.errors import UsageError
 
 PAPER = sigcomm11.EXPERIMENT
+SMOKE = ("--profile", "smoke")
+BOTH = (*SMOKE, "--engine", "both", "--results")
 
 
 @pytest.fixture
@@ -176,3 +182,82 @@ class TestBothEngines:
         alone = [job.expected_s for job in jobs if job.spec.engine == "mininet"]
         assert wall_s(jobs) == pytest.approx(sum(shared) / 2 + sum(alone))
         assert wall_s(jobs[:1]) == jobs[0].expected_s
+
+
+class TestRunning:
+    @pytest.fixture(autouse=True)
+    def short_paper(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Two of its figures, both of two halves, on made-up machines."""
+        some = dataclasses.replace(PAPER, figures=PAPER.figures[:2])
+        monkeypatch.setitem(EXPERIMENTS, PAPER.name, some)
+        self.use(monkeypatch)
+        monkeypatch.setattr("experiments.figures.draw", lambda *_what: [])
+
+    @staticmethod
+    def use(monkeypatch: pytest.MonkeyPatch, **emulated: Any) -> None:
+        monkeypatch.setitem(registry.ENGINES, "simulator", lambda: FakeEngine("simulator"))
+        monkeypatch.setitem(registry.ENGINES, "mininet", lambda: FakeEngine("mininet", **emulated))
+
+    def test_ends_with_every_claim_and_one_page(self, results: Path) -> None:
+        done = refabric("run", "sigcomm11", *BOTH, str(results))
+        assert done.exit_code == 0, done.output
+        assert "FatTree, random permutation" in " ".join(done.output.split())
+        assert "Of 5 claims, " in done.output
+        page = (results / "sigcomm11" / "report.html").read_text()
+        assert page.index("Contents: every claim") < page.index('<section class="figure"')
+        assert 'href="#sigcomm11-throughput"' in page
+        assert "Published, simulated, emulated" in page
+        assert page.count("at k=4, 10 Mb/s links") == 5 + 2 * 5, "in the contents and at both figures"
+
+    def test_machines_get_an_object_a_claim(self, results: Path) -> None:
+        events = [
+            json.loads(line)
+            for line in refabric("run", "sigcomm11", *BOTH, str(results), "--json").stdout.splitlines()
+        ]
+        claims = [event for event in events if event["event"] == "claim"]
+        assert len(claims) == 5
+        assert {claim["section"] for claim in claims} == {"FatTree, random permutation"}
+        assert all(claim["simulated"] and claim["emulated"] for claim in claims)
+        report = refabric("report", "sigcomm11", "--results", str(results), "--json").stdout.splitlines()
+        assert [json.loads(line) for line in report][:-1] == claims
+
+    def test_an_interrupted_run_loses_nothing(self, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        run = ("run", "sigcomm11", *BOTH, str(results))
+        self.use(monkeypatch, interrupt=with_eight_subflows)
+        first = refabric(*run)
+        assert first.exit_code == 130
+        kept = {point.name for point in load(results / "sigcomm11")}
+        assert {point.spec.engine for point in load(results / "sigcomm11")} == {"simulator", "mininet"}
+        assert f"interrupted: {len(kept)} of " in first.output
+        self.use(monkeypatch)
+        second = refabric(*run)
+        assert second.exit_code == 0, second.output
+        all_of_it = {point.name for point in load(results / "sigcomm11")}
+        assert kept < all_of_it
+        assert f"[{len(all_of_it - kept)}/{len(all_of_it - kept)}]" in second.output
+        assert "nothing to run" in refabric(*run).output
+
+    def test_the_page_survives_what_is_suspect_failed_or_missing(
+        self, results: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.use(monkeypatch, suspect=with_eight_subflows, fail=is_tcp)
+        done = refabric("run", "sigcomm11", *BOTH, str(results))
+        assert done.exit_code == 1
+        page = (results / "sigcomm11" / "report.html").read_text()
+        assert "told to be suspect" in page
+        assert "Failed points" in page
+        assert refabric("report", "sigcomm11", "--results", str(results)).exit_code == 0
+
+    def test_emulated_results_stay_in_the_page_of_a_simulated_run(self, results: Path) -> None:
+        refabric("run", "sigcomm11", *SMOKE, "--engine", "mininet", "--results", str(results))
+        done = refabric("run", "sigcomm11", *SMOKE, "--engine", "simulator", "--results", str(results))
+        assert done.exit_code == 0
+        assert "k=4, 10 Mb/s links" in " ".join(done.output.split())
+
+
+def with_eight_subflows(spec: RunSpec) -> bool:
+    return spec.transport.subflows == 8
+
+
+def is_tcp(spec: RunSpec) -> bool:
+    return spec.transport.subflows == 1 and spec.workload.matrix != "reference"
