@@ -35,10 +35,10 @@ def _paper(quantity: str, subflows: int, bound: Bound, words: str) -> Published:
 
 
 SAME_PATH_TWICE = (
-    "It is a few flows whose subflows draw the same path more than once: 1, 4 and 4 of 128 are below 70 % (seeds "
-    "1 to 3, simulated; the slowest has 59, 61 and 50 %). With distinct paths for a connection's subflows the "
-    "slowest has 75, 66 and 71 %, and the mean is 94 instead of 91 %. Acknowledgements that load no link do not "
-    "change it (63, 57 and 49 %)."
+    "It is a few flows whose subflows draw the same path more than once: 1, 4 and 4 of 128 are below 70 % "
+    "(simulated, seeds 1 to 3; the slowest has 59, 61 and 50 %). With distinct paths for a connection's "
+    "subflows the slowest has 75, 66 and 71 %, and the mean is 94 instead of 91 %. Acknowledgements that "
+    "load no link do not change it (63, 57 and 49 %)."
 )
 KERNEL_LEVEL = (
     "Acknowledgements share the links, and the kernel's MPTCP acknowledges nearly every packet; its packet "
