@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from controllers import schedulers
 from controllers.hashing import FiveTuple
+from controllers.routing import per_packet
 from controllers.scheduler import Application, FlowCount, Network, PortCount
 from engines.spec import NO_SCHEDULER, RunSpec, SchedulerSpec, sub_seed
 from fabric.errors import UsageError
@@ -68,6 +69,11 @@ def check_scheduler(spec: RunSpec, topology: Topology) -> None:
         raise UsageError(f"scheduler '{spec.scheduler.name}': choose one of {', '.join(NAMES)}")
     if spec.events:
         raise UsageError(f"--scheduler {words}: it is not told of links that fail: leave out --event")
+    if per_packet(spec.routing):
+        raise UsageError(
+            f"--scheduler {words} with routing '{spec.routing}': there every packet chooses a path of its "
+            "own; choose --routing hashed"
+        )
     application_of(spec, topology)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engines.congestion import BASELINE
-from engines.registry import SIMULATOR
+from engines.registry import SIMULATOR, VIRTUAL_TIME
 from engines.spec import RunSpec, SchedulerSpec
 from experiments.experiment import Experiment, Figure, RateOf
 from experiments.options import UNSCHEDULED, Defaults, SweepOptions
@@ -23,17 +23,23 @@ INTERVALS_MS = (0.0, 10.0, 100.0, 500.0, 1000.0)
 ALONE = Variant(cc=BASELINE, subflows=(1,), scheduler=UNSCHEDULED)
 
 
-def schedulers(intervals_ms: tuple[float, ...]) -> tuple[Variant, ...]:
+def schedulers(names: tuple[str, ...], intervals_ms: tuple[float, ...]) -> tuple[Variant, ...]:
     """TCP under each scheduler at each interval."""
-    chosen = (SchedulerSpec(name, each) for name in ("first_fit", "annealing") for each in intervals_ms)
+    chosen = (SchedulerSpec(name, each) for name in names for each in intervals_ms)
     return tuple(replace(ALONE, scheduler=each) for each in chosen)
+
+
+EMULATED = schedulers(("first_fit",), (100.0, 500.0, 1000.0))
+"""Between real hosts nobody is told when flows begin, and every look takes time."""
 
 
 def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """TCP alone and scheduled, and MPTCP with the numbers of subflows asked for."""
     several = tuple(count for count in options.subflows if count > 1)
     mptcp = (Variant(subflows=several, scheduler=UNSCHEDULED),) if several else ()
-    return points_on(fat_trees, (ALONE, *schedulers(INTERVALS_MS), *mptcp))(options, rate_of)
+    simulated = VIRTUAL_TIME.issuperset(options.engines)
+    led = schedulers(("first_fit", "annealing"), INTERVALS_MS) if simulated else EMULATED
+    return points_on(fat_trees, (ALONE, *led, *mptcp))(options, rate_of)
 
 
 DEFAULTS = Defaults(
@@ -46,6 +52,12 @@ DEFAULTS = Defaults(
     warmup_s=1.0,
     engines=(SIMULATOR,),
 )
+ARRIVING = "poisson:80:sizes=uniform-200000-4000000:pairs=fixed"
+"""Real hosts do not start a flow when another ends; these, too, last about a second, at 20 Mb/s."""
+AT_K4 = DEFAULTS.emulated(
+    ks=(4,), workloads=(ARRIVING, "one_to_one"), rate_mbps=20.0, delay_us=None, traffic="native",
+    warmup_s=5.0, seconds=8.0,
+)  # fmt: skip
 EXPERIMENT = Experiment(
     name=NAME,
     title="A central scheduler (Hedera) by its interval, beside ECMP and MPTCP (SIGCOMM 2011)",
@@ -64,6 +76,7 @@ EXPERIMENT = Experiment(
             points=points,
             charts=("scheduling",),
             published=HEDERA,
+            emulated=AT_K4,
         ),
     ),
 )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from engines.spec import LinkEvent
+from controllers.hashing import FiveTuple
+from controllers.scheduler import Network
+from engines.spec import LinkEvent, RunSpec
 
 Counts = npt.NDArray[np.uint64]
+Octets = Callable[[], Mapping[FiveTuple, int]]
 QueueSamples = tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]
 """Times, by the clock of `Reading.now_s`, and, a row a time, each port's queue length in packets."""
 
@@ -101,6 +105,10 @@ class MeasuredDataPlane(DataPlane, Protocol):
     @property
     def foretells_paths(self) -> bool:
         """Whether flows take the paths that controllers/routing.py says."""
+
+    def network(self, spec: RunSpec, octets: Octets) -> AbstractContextManager[Network]:
+        """Itself, as an application that schedules flows sees it. `octets` reads the bytes that each flow's
+        host has sent, for data planes that do not count them."""
 
     def check(self) -> None:
         """Raises RunError with the reason when something it needs has died. Cheap."""

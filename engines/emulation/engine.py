@@ -27,7 +27,7 @@ from engines.flows import PlannedFlow, check_ports, planned_flows
 from engines.link_events import check_events
 from engines.provenance import machine, revision
 from engines.result import RunResult
-from engines.schedulers import scheduled, scheduler_words
+from engines.schedulers import check_scheduler, scheduled, scheduler_words
 from engines.spec import FIFO, HOST_QUEUES, RunSpec, StackSpec, stack_words
 from fabric.errors import HostUnfitError, RunError, StalledFlowError, UsageError
 from topos import Topology
@@ -202,10 +202,11 @@ def check_hosts(topology: Topology) -> None:
 def _check_network(spec: RunSpec, topology: Topology) -> None:
     check_hosts(topology)
     check_events(spec, topology)
-    if scheduled(spec):
+    check_scheduler(spec, topology)
+    if scheduled(spec) and spec.scheduler.ideal:
         raise UsageError(
-            f"--scheduler {scheduler_words(spec.scheduler)}: real hosts' flows are not scheduled yet; choose "
-            "--engine simulator"
+            f"--scheduler {scheduler_words(spec.scheduler)}: nobody tells it when a real host's flow "
+            f"begins; give an interval, e.g. {spec.scheduler.name}:100, or choose --engine simulator"
         )
     if spec.routing == "valiant":
         raise UsageError("routing 'valiant': pings cannot follow its paths; choose --engine simulator")

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engines.emulation.dataplane import Cpus, QueueSamples, Reading, Wiring, all_but, last_cpu
+from controllers.rules import Routes
+from controllers.scheduler import Network
+from engines.emulation.dataplane import Cpus, Octets, QueueSamples, Reading, Wiring, all_but, last_cpu
 from engines.emulation.host_queues import HostQueues
 from engines.link_events import ports_of
 from engines.network_plan import downlink, plan_for, uplink
-from engines.scheduling import FiveTupleNumbers
-from engines.spec import QDISC, LinkEvent, RunSpec
+from engines.scheduling import FabricNetwork, FiveTupleNumbers
+from engines.spec import QDISC, LinkEvent, RunSpec, sub_seed
 from fabric._core import RealtimeFabric
 from fabric.errors import RunError
 from fabric.plan import FRAME_BITS, NetworkPlan
@@ -136,6 +138,12 @@ class FabricDataPlane:
         """Routing chooses this flow's path again."""
         with _told("the fabric core stopped"):
             self._running.clear_path(flow)
+
+    @contextmanager
+    def network(self, spec: RunSpec, octets: Octets) -> Iterator[Network]:
+        """As MeasuredDataPlane says; flows are those of `octets`."""
+        routes = Routes(self._topology, spec.routing, sub_seed(spec.seed, "routing"))
+        yield FabricNetwork(self._topology, routes, self, octets, self.snapshot)
 
     def snapshot(self) -> Snapshot:
         """Counters since the start. Raises RunError when the core has died, with its reason."""

@@ -29,6 +29,7 @@ from engines.emulation.path_manager import PathManager
 from engines.emulation.path_manager_inkernel import SignalPathManager
 from engines.emulation.path_pings import PathPinger, PingReadings, decided, probes_for
 from engines.emulation.readings import Readings
+from engines.emulation.scheduled import Ticking, bytes_sent, ticking
 from engines.emulation.socket_table import SocketTable
 from engines.emulation.stalls import stall_error, stalled_flows
 from engines.emulation.summarise import summarise
@@ -36,6 +37,7 @@ from engines.emulation.traffic import connect_s, default_cc, is_data, subflow_pa
 from engines.emulation.verdict import saturated
 from engines.flows import PlannedFlow, planned_flows
 from engines.result import RunResult
+from engines.schedulers import Driver, application_of, scheduled
 from engines.spec import RunSpec
 from fabric.errors import RefabricError
 
@@ -97,8 +99,9 @@ class Point:
                 started_s, up_s = self._connect(traffic, watcher)
                 running = self._look(stack, hosts, traffic, congestion)
             connections = watcher.reports() if watcher else ()
-            with carried_out(self._spec.events, self._dataplane):
-                readings = self._measure(running, _last_up(self._flows, up_s, connections, started_s))
+            last_up_s = _last_up(self._flows, up_s, connections, started_s)
+            with carried_out(self._spec.events, self._dataplane), self._scheduled(hosts) as scheduler:
+                readings = self._measure(running, last_up_s, scheduler)
             with self._phase("collect", 2.0, "collect_s"):
                 delivered = traffic.stop()
         provenance = self._provenance(net.sysctls, connections)
@@ -166,7 +169,20 @@ class Point:
             pinger.start()
         return Running(refs, traffic, table, pinger, watch, congestion)
 
-    def _measure(self, running: Running, up_s: Sequence[float]) -> Readings:
+    @contextmanager
+    def _scheduled(self, hosts: dict[str, HostRef]) -> Iterator[Ticking | None]:
+        """The spec's scheduler looks, if there is one, from the beginning of the warm-up on."""
+        if not scheduled(self._spec):
+            yield None
+            return
+        with SocketTable(list(hosts.values()), self._flows) as table:
+            octets = bytes_sent(table, self._flows)
+            with self._dataplane.network(self._spec, octets) as network:
+                driver = Driver(application_of(self._spec, self._topology), network)
+                with ticking(driver, self._spec.scheduler.interval_ms) as clock:
+                    yield clock
+
+    def _measure(self, running: Running, up_s: Sequence[float], scheduler: Ticking | None) -> Readings:
         """Warm-up, then the window between two readings of everything that only counts up."""
         watch = running.observing
         with self._phase("warm-up", self._spec.warmup_s, "warmup_s"):
@@ -202,6 +218,7 @@ class Point:
             up_s=up_s,
             completed_s=running.traffic.completed_s(),
             stalled=self._stalled(watch.samples[first:], seconds),
+            scheduler=scheduler.metrics if scheduler else {},
         )
 
     def _stalled(self, samples: Sequence[Sample], seconds: float) -> list[int]:

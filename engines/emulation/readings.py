@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engines.emulation.congestion.registration import Counts
 from engines.emulation.dataplane import QueueSamples, Reading
@@ -37,6 +37,8 @@ class Readings:
     completed_s: Sequence[float]
     stalled: Sequence[int]
     """Flows that delivered nothing in the window although they should have."""
+    scheduler: Mapping[str, float] = field(default_factory=dict)
+    """What a central scheduler did, and how long it took (scheduled.py); empty without one."""
 
     @property
     def window(self) -> Sequence[Sample]:

@@ -135,6 +135,8 @@ def _evidence(
         stalled=len(readings.stalled),
         cc_losses=readings.congestion.losses,
         cc_repairs=readings.congestion.repairs,
+        looks=int(readings.scheduler.get("scheduler_looks", 0)),
+        late_looks=int(readings.scheduler.get("scheduler_late", 0)),
     )
 
 
@@ -169,6 +171,7 @@ def _metrics(
         "startup_s": max(row.up_s for row in rows),
         "subflow_idle_pct": float(np.mean(readings.after.idle_pct_since(readings.before))),
         **_cpu_s_per_gb(readings, rows, evidence),
+        **readings.scheduler,
         **timings,
     }
 

@@ -31,6 +31,10 @@ LEAST_REPAIRS = 5
 """Fewer say nothing about a share of reductions."""
 
 
+MOST_LATE_LOOKS = 0.5
+"""Share of a central scheduler's looks: with more, its interval is not the one that was asked for."""
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What is known at the end of the measured window. `lost` maps a place to frames lost there that no
@@ -53,6 +57,9 @@ class Evidence:
     cc_losses: int = 0
     cc_repairs: int = 0
     """Windows that congestion controls of our own reduced, and impossible ones that they put right."""
+    looks: int = 0
+    late_looks: int = 0
+    """How often a central scheduler should have looked, and how often it did not or took too long."""
 
 
 def judge(evidence: Evidence) -> tuple[Status, tuple[str, ...]]:
@@ -73,7 +80,19 @@ def only_stalled(evidence: Evidence) -> bool:
 
 
 def _machine(evidence: Evidence) -> list[str]:
-    return [*_lateness(evidence), *_thread(evidence), *_losses(evidence), *_saturation(evidence)]
+    return [
+        *_lateness(evidence),
+        *_thread(evidence),
+        *_losses(evidence),
+        *_saturation(evidence),
+        *_looks(evidence),
+    ]
+
+
+def _looks(evidence: Evidence) -> list[str]:
+    if evidence.late_looks <= MOST_LATE_LOOKS * evidence.looks:
+        return []
+    return [f"CPU: {evidence.late_looks} of the scheduler's {evidence.looks} looks came late or not at all"]
 
 
 def _stalls(evidence: Evidence) -> list[str]:

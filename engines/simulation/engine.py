@@ -27,7 +27,7 @@ from engines.simulation.completion import ideal_s
 from engines.simulation.memory import check_memory, estimated_mb
 from engines.simulation.paths import check_paths, choose_paths
 from engines.simulation.readings import Recording, record
-from engines.simulation.scheduled import Scheduling, check_paths_are_the_schedulers
+from engines.simulation.scheduled import Scheduling
 from engines.simulation.stack import Stack, check_stack, datagram_tuples, flow_tuples, stack_of
 from engines.simulation.summarise import summarise
 from engines.spec import RunSpec, sub_seed
@@ -64,7 +64,6 @@ class SimulatorEngine:
         check_paths(spec, topology)
         check_events(spec, topology)
         check_scheduler(spec, topology)
-        check_paths_are_the_schedulers(spec)
 
     def memory_mb(self, spec: RunSpec) -> float:
         """By what is counted before anything is built (memory.py)."""

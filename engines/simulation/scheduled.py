@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from controllers.hashing import FiveTuple
-from controllers.routing import per_packet
 from engines.flows import PlannedFlow
-from engines.schedulers import Driver, application_of, scheduled, scheduler_words
+from engines.schedulers import Driver, application_of, scheduled
 from engines.scheduling import SimulatedNetwork
 from engines.simulation.stack import PS_PER_MS, PS_PER_S
 from engines.spec import RunSpec, SchedulerSpec
 from fabric._core import Simulation
-from fabric.errors import UsageError
 from topos.topology import Topology
 
 IDEAL_LOOK_PS = PS_PER_MS
@@ -52,15 +50,6 @@ class Scheduling:
     def times(self) -> Mapping[str, float]:
         """What ticks took on this one."""
         return self._driver.account.times if self._driver else {}
-
-
-def check_paths_are_the_schedulers(spec: RunSpec) -> None:
-    """Raises UsageError where flows have no path that could be set."""
-    if scheduled(spec) and per_packet(spec.routing):
-        raise UsageError(
-            f"--scheduler {scheduler_words(spec.scheduler)} with routing '{spec.routing}': there every "
-            "packet chooses a path of its own; choose --routing hashed"
-        )
 
 
 class Scheduled:

@@ -14,12 +14,10 @@ from controllers.openflow.control import ControlClient
 from controllers.rules import Routes
 from controllers.scheduler import Network
 from engines.emulation.dataplanes import DATAPLANES
-from engines.emulation.fabric_dataplane import FabricDataPlane
 from engines.emulation.inside import Inside
 from engines.emulation.network import FabricNet
-from engines.emulation.ovs.daemons import RUN, command
+from engines.emulation.ovs.daemons import command
 from engines.network_plan import port_names
-from engines.scheduling import FabricNetwork
 from engines.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec, sub_seed
 
 ICMP = 1
@@ -39,15 +37,8 @@ Hop = tuple[str, str]
 def lab(dataplane: str, mode: str) -> Iterator[tuple[FabricNet, Network]]:
     spec = RunSpec(SPEC.link, SPEC.topology, dataplane=dataplane, openflow=OpenFlowSpec(mode=mode))
     plane = DATAPLANES[dataplane].make(spec, FT4, Path("/tmp"))
-    with FabricNet(FT4, plane) as net:
-        if isinstance(plane, FabricDataPlane):
-            yield net, FabricNetwork(FT4, ROUTES, plane, dict, plane.snapshot)
-        else:
-            client = ControlClient(RUN / "control.sock")
-            try:
-                yield net, client
-            finally:
-                client.close()
+    with FabricNet(FT4, plane) as net, plane.network(spec, dict) as network:
+        yield net, network
 
 
 def names(nodes: Sequence[int]) -> list[str]:

@@ -31,6 +31,14 @@ def test_every_scheduler_runs_at_every_interval_beside_tcp_and_mptcp() -> None:
     assert {row.quantity for row in FIGURE.published} <= set(QUANTITIES)
 
 
+def test_real_hosts_run_what_they_can() -> None:
+    assert FIGURE.emulated is not None
+    specs = FIGURE.points(resolve(Given(), FIGURE.emulated), lambda _: 20.0)
+    led = [spec.scheduler for spec in specs if scheduler_words(spec.scheduler)]
+    assert len(specs) == 10 and len(led) == 6 and not any(each.ideal for each in led)
+    assert {spec.engine for spec in specs} == {"mininet"} and {spec.topology.k for spec in specs} == {4}
+
+
 def test_a_small_tree_gives_every_statement_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the paper's size there are verdicts; here it is only that the quantity finds its points."""
     monkeypatch.setattr(saving, "FORMATS", ("svg",))

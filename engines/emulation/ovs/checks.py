@@ -10,6 +10,7 @@ from controllers.rules import POLICIES
 from engines.emulation import shaping
 from engines.emulation.ovs import daemons
 from engines.openflow import check_openflow
+from engines.schedulers import scheduled, scheduler_words
 from engines.spec import RunSpec
 from fabric.errors import HostUnfitError, UsageError
 from topos.topology import Topology
@@ -34,9 +35,22 @@ def check(spec: RunSpec, topology: Topology) -> None:
         if value:
             raise UsageError(f"{what} is not to be had of the kernel's queues under Open vSwitch: {instead}")
     check_openflow(spec.openflow)
+    _check_scheduler(spec)
     longest = max((f"{topology.nodes[s].name}-eth{len(topology.links)}" for s in topology.switches), key=len)
     if len(longest) > _LONGEST_NAME:
         raise UsageError(f"topology {topology.kind} is too large for Open vSwitch's port names: {instead}")
+
+
+def _check_scheduler(spec: RunSpec) -> None:
+    """It needs the controller's control socket, and rules that count flows one by one."""
+    wanted = {"controller": "osken", "mode": "reactive or hybrid"}
+    for name, words in wanted.items() if scheduled(spec) else ():
+        chosen = getattr(spec.openflow, name)
+        if chosen not in words.split(" or "):
+            raise UsageError(
+                f"--scheduler {scheduler_words(spec.scheduler)} with --{name} {chosen}, which does not tell "
+                f"flows apart for it: choose --{name} {words}"
+            )
 
 
 def check_machine(spec: RunSpec) -> None:

@@ -10,14 +10,17 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from engines.emulation.dataplane import Cpus, QueueSamples, Reading, Wiring, all_but, last_cpu
+from controllers.openflow.control import ControlClient
+from controllers.scheduler import Network
+from engines.emulation.dataplane import Cpus, Octets, QueueSamples, Reading, Wiring, all_but, last_cpu
 from engines.emulation.ovs.controller import Controller
 from engines.emulation.ovs.daemons import RUN, Daemons, command
 from engines.emulation.ovs.database import Bridge
@@ -32,6 +35,7 @@ from topos.ports import dpid
 from topos.topology import Topology
 
 TARGET = "tcp:127.0.0.1:6653"
+CONTROL = RUN / "control.sock"
 CONTROLLERS: Mapping[str, Sequence[str]] = {
     "osken": (sys.executable, "-m", "controllers.openflow.osken_app"),
     "pox": (sys.executable, "-m", "controllers.openflow.pox_app"),
@@ -167,6 +171,14 @@ class OvsDataPlane:
         for port in (up, down) if event.share else ():
             self._wires.set_share(port, event.share)
 
+    @contextmanager
+    def network(self, spec: RunSpec, octets: Octets) -> Iterator[Network]:
+        """As MeasuredDataPlane says; flows are those of the controller, by its rules' counters. Raises
+        RefabricError where no controller answers."""
+        del spec, octets
+        with closing(ControlClient(CONTROL)) as client:
+            yield client
+
     def dpctl(self, switch: str, *arguments: str) -> str:
         """`ovs-ofctl`, the command first and the bridge after it. Raises CommandError with its last words."""
         first, *rest = arguments or ("show",)
@@ -275,7 +287,7 @@ def make(spec: RunSpec, topology: Topology, raw: Path) -> OvsDataPlane:
         "seed": sub_seed(spec.seed, "routing"),
         "mode": spec.openflow.mode,
         "listen": TARGET,
-        "control": str(RUN / "control.sock"),
+        "control": str(CONTROL),
         "connect_s": READY_S + READY_S_A_SWITCH * len(topology.switches),
     }
     RUN.mkdir(mode=0o755, exist_ok=True)
