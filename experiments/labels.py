@@ -67,5 +67,8 @@ def congestion(specs: Sequence[RunSpec]) -> str:
 
 
 def routing(specs: Iterable[RunSpec]) -> str:
-    """`hashed routing`; `hashed and scatter routing` of both."""
-    return f"{' and '.join(sorted({spec.routing for spec in specs}))} routing"
+    """`hashed routing`; `hashed and scatter routing` of both; with a scheduler that all have, its title."""
+    of = list(specs)
+    led = {scheduler_title(spec.scheduler) for spec in of}
+    told = f"{' and '.join(sorted({spec.routing for spec in of}))} routing"
+    return ", ".join(filter(None, (told, *(led if len(led) == 1 else ()))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 from engines.schedulers import scheduler_words
 from experiments.cli import main
 from experiments.hedera import EXPERIMENT, INTERVALS_MS
+from experiments.labels import names, routing
 from experiments.options import Given, resolve
 from experiments.progress import workload_label
 from experiments.quantities import QUANTITIES
@@ -57,3 +59,12 @@ def test_a_scheduler_is_an_option_of_any_sweep(tmp_path: Path) -> None:
     assert planned.exit_code == 0 and "first fit every 50 ms" in planned.output
     wrong = CliRunner().invoke(main, ["plan", "cs244-one-to-one", "--scheduler", "best_fit"])
     assert wrong.exit_code == 2 and "choose from: none, first_fit, annealing" in wrong.stderr
+
+
+def test_a_scheduler_that_all_points_have_is_told_once() -> None:
+    options = resolve(Given(scheduler="first_fit:50", engine="simulator"), FIGURE.defaults)
+    first, *_ = FIGURE.points(options, lambda _: 100.0)
+    led = replace(first, scheduler=options.scheduler)
+    assert routing([led, led]) == "hashed routing, first fit every 50 ms"
+    assert routing([first, led]) == "hashed routing"
+    assert names([first, led]) == ["TCP", "TCP, first fit every 50 ms"]
