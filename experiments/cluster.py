@@ -20,7 +20,15 @@ from engines.registry import real_time
 from engines.spec import RunSpec, TopologySpec
 from experiments import rate
 from experiments.build import build
-from experiments.cluster_crew import RESOURCE, DaskCrew, answered, identity, offers, wants_machine
+from experiments.cluster_crew import (
+    RESOURCE,
+    DaskCrew,
+    answered,
+    identity,
+    limit_losses,
+    offers,
+    wants_machine,
+)
 from experiments.cluster_worker import afresh
 from experiments.crew import Crew
 from experiments.point import one_line
@@ -176,6 +184,7 @@ class Cluster:
             raise HostUnfitError(
                 _stranger(f"the scheduler at {self._address}", "scheduler", error)
             ) from error
+        answered(self._client, self._client.run_on_scheduler, limit_losses)
         if unlike := self._build.unlike(there):
             raise HostUnfitError(
                 f"the scheduler at {self._address} runs another refabric: {unlike}. Start it from a checkout "
@@ -219,15 +228,15 @@ class Cluster:
             return (
                 f"no worker of {self._address} offers {RESOURCE}: start one on each machine fit for it, {how}"
             )
+        several = next((worker for worker in offering if worker.threads > 1), None)
+        if several is not None:
+            return (
+                f"worker {several.address} offers {RESOURCE} with {several.threads} threads, which would run "
+                f"points beside an emulated one: start it with {how}"
+            )
         for worker in offering:
-            if worker.threads > 1:
-                return (
-                    f"worker {worker.address} offers {RESOURCE} with {worker.threads} threads, which "
-                    f"would run points beside an emulated one: start it with {how}"
-                )
-            others = [
-                w for w in self._workers if w is not worker and w.survey.machine == worker.survey.machine
-            ]
+            here = worker.survey.machine
+            others = [w for w in self._workers if w is not worker and w.survey.machine == here]
             if others:
                 return (
                     f"worker {worker.address} offers {RESOURCE} and shares its machine with worker "

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from distributed import Client, Future, KilledWorker
+from distributed import Client, Future, KilledWorker, Scheduler
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 
@@ -37,7 +37,7 @@ LOOK_EVERY_S = 2.0
 UNMANNED_S = 60.0
 """How long points wait for a worker to come back."""
 MOST_LOST = 3
-"""So many workers may be lost to one point."""
+"""A point to which so many workers were lost fails."""
 
 
 def offers(known: Mapping[str, Any]) -> bool:
@@ -62,6 +62,12 @@ def answered(client: Client, function: Callable[..., Any], *args: Any, **more: A
         return await function(*args, **more)
 
     return client.sync(asked, callback_timeout=ANSWER_S + 10.0)
+
+
+def limit_losses(dask_scheduler: Scheduler) -> None:
+    """Have the scheduler give up a point to which `MOST_LOST` workers were lost; unless told it takes one
+    more."""
+    dask_scheduler.allowed_failures = MOST_LOST - 1
 
 
 def gone(address: str) -> RunError:
@@ -171,17 +177,8 @@ class DaskCrew:
         before, point.begun = point.begun, [*point.begun, event.worker]
         if not before:
             yield Started(point.order, event.worker)
-        elif len(before) < MOST_LOST:
-            yield Noted(point.order, f"begun again on {event.worker}: {before[-1]} was lost")
         else:
-            yield from self._deadly(point, event.key, before)
-
-    def _deadly(self, point: _Point, key: str, workers: Sequence[str]) -> Iterator[Told]:
-        reason = (
-            f"{len(workers)} workers died while they ran it ({', '.join(workers)}): it is not tried again"
-        )
-        self._client.cancel([point.future])
-        yield from self._over(point, key, self._failed(point, reason))
+            yield Noted(point.order, f"begun again on {event.worker}: {before[-1]} was lost")
 
     def _failed(self, point: _Point, reason: str) -> Done:
         return fail(point.order, one_line(reason), self._store, time.monotonic() - point.since)
@@ -208,11 +205,11 @@ class DaskCrew:
     def _erred(self, point: _Point, key: str) -> Iterator[Told]:
         error = point.future.exception(timeout=ANSWER_S)
         if isinstance(error, KilledWorker):
-            yield from self._deadly(point, key, point.begun)
-            return
-        if isinstance(error, RefabricError):
+            what = f"{MOST_LOST} workers were lost while they ran it, the last {error.last_worker.address}"
+        elif isinstance(error, RefabricError):
             raise error
-        what = f"a bug on {', '.join(point.begun[-1:]) or 'a worker'}: {type(error).__name__}: {error}"
+        else:
+            what = f"a bug on {', '.join(point.begun[-1:]) or 'a worker'}: {type(error).__name__}: {error}"
         yield from self._over(point, key, self._failed(point, what))
 
     def _stored(self, point: _Point, reply: Reply) -> Done:

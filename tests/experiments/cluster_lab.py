@@ -12,12 +12,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engines.engine import Observer
+from engines.fake import FakeEngine
+from engines.result import RunResult
+from engines.spec import RunSpec
+
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 60.0
 _QUIET = {
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__GIL__ENABLED": "False",
 }
+
+
+class Deadly(FakeEngine):
+    """Kills the worker that runs the point with 4 subflows."""
+
+    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+        if spec.transport.subflows == 4:
+            os.kill(os.getppid(), signal.SIGKILL)
+        return super().run(spec, observer, raw)
 
 
 @dataclass
@@ -38,11 +52,11 @@ class Lab:
         self.address = text.partition('"address": "')[2].partition('"')[0]
         return process
 
-    def start_worker(self, *options: str, checkout: Path = ROOT) -> subprocess.Popen[bytes]:
+    def start_worker(self, *options: str) -> subprocess.Popen[bytes]:
         """One without a nanny: killed, it stays dead. Registers soon; see `wait_for_workers`."""
         return self._start(
             "worker", self.address, "--no-nanny", "--host", "127.0.0.1", "--no-dashboard",
-            "--local-directory", str(self.scratch), *options, checkout=checkout,
+            "--local-directory", str(self.scratch), *options,
         )  # fmt: skip
 
     @property
@@ -54,21 +68,20 @@ class Lab:
         """Points' folders that workers still have."""
         return list(self.scratch.rglob("refabric-*"))
 
-    def wait_for_workers(self, count: int) -> None:
-        """Returns once so many have registered."""
-        code = (
-            "import sys; from distributed import Client; "
-            "Client(sys.argv[1], timeout=30).wait_for_workers(int(sys.argv[2]), timeout=60)"
-        )
-        argv = [sys.executable, "-c", code, self.address, str(count)]
-        subprocess.run(argv, check=True, timeout=DEADLINE_S, stderr=subprocess.DEVNULL)
+    def wait_for_workers(self) -> None:
+        """Returns once all that were started have registered."""
+        deadline = time.monotonic() + DEADLINE_S
+        logs = list(self.folder.glob("worker*.log"))
+        while not all("Registered to" in log.read_text() for log in logs):
+            assert time.monotonic() < deadline, self.logs()
+            time.sleep(0.05)
 
-    def _start(self, what: str, *options: str, checkout: Path = ROOT) -> subprocess.Popen[bytes]:
+    def _start(self, what: str, *options: str) -> subprocess.Popen[bytes]:
         log = (self.folder / f"{what}{len(self.processes)}.log").open("wb")
         process = subprocess.Popen(
             [sys.executable, "-m", "dask", what, *options],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=checkout,
-            env={**os.environ, **_QUIET, "PYTHONPATH": str(checkout)},
+            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT,
+            env={**os.environ, **_QUIET, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
         log.close()
         self.processes.append(process)
@@ -106,8 +119,7 @@ def cluster(folder: Path, *workers: tuple[str, ...]) -> Iterator[Lab]:
         lab.start_scheduler()
         for options in workers:
             lab.start_worker(*options)
-        if workers:
-            lab.wait_for_workers(len(workers))
+        lab.wait_for_workers()
         yield lab
     finally:
         lab.stop()

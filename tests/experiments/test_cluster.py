@@ -2,46 +2,114 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from engines.engine import Engine
+from engines.fake import FakeEngine
+from engines.registry import make
 from engines.result import Status
-from experiments.store import ORIGIN, load
-from tests.experiments.cluster_lab import DEADLINE_S, ROOT, Lab, cluster
+from engines.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec
+from experiments import sweep
+from experiments.build import build
+from experiments.reference import is_reference
+from experiments.site import Here, Site
+from experiments.store import ORIGIN, Store, load
+from experiments.summary import Judged
+from experiments.sweep import Job, Outcome, Place
+from fabric.errors import HostUnfitError
+from tests.experiments.cluster_lab import DEADLINE_S, ROOT, Deadly, Lab, cluster
 from tests.experiments.store_lab import leftovers
 
 pytest.importorskip("distributed", reason="this .venv is older than requirements.txt: run setup/install.sh")
 
+from experiments.cluster import connected
+
 POST = "cs244-one-to-one"
 SIMULATE = ("--engine", "simulator", "--k", "4", "--rate", "20", "--warmup", "0.2")
-FAKE = ("--engine", "fake", "--k", "4", "--subflows", "1,2", "--warmup", "0.2", "--seconds", "0.5")
-LONG = ("--subflows", "1,2", "--seconds", "3000")
+OFFER = ("--nthreads", "1", "--resources", "emulation=1")
+ONE = ("--nthreads", "1")
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A cluster that no test changes: two workers of one thread each, neither of them for emulation."""
-    with cluster(tmp_path_factory.mktemp("two"), ("--nthreads", "1"), ("--nthreads", "1")) as lab:
+    with cluster(tmp_path_factory.mktemp("two"), ONE, ONE) as lab:
         yield lab
+
+
+class Listener:
+    """What a sweep told; `at_start` is called with the number of each point that begins."""
+
+    def __init__(self, at_start: Callable[[int], None] = lambda _: None) -> None:
+        self.at_start = at_start
+        self.workers: list[str] = []
+        self.notes: list[str] = []
+
+    def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
+        del jobs, pending
+
+    def start(self, job: Job, place: Place) -> None:
+        assert job.expected_s > 0
+        self.workers.append(place.worker)
+        self.at_start(place.index)
+
+    def phase(self, name: str, seconds: float) -> None:
+        del name, seconds
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def finish(self, judged: Judged, place: Place) -> None:
+        assert judged.point.finished or judged.reasons
+        assert place.eta_s >= 0
+
+    def end(self) -> None:
+        """Nothing is open."""
+
+
+def specs(engine: str, *subflows: int) -> list[RunSpec]:
+    return [
+        RunSpec(
+            LinkSpec(20.0), TopologySpec("fat_tree", {"k": 4}), TransportSpec(count, "lia"), engine=engine,
+            warmup_s=0.2, seconds=0.5, sampling=SamplingSpec(queues_ms=50),
+        )
+        for count in subflows
+    ]  # fmt: skip
+
+
+def carry_out(site: Site, results: Path, points: Sequence[RunSpec], listener: Listener) -> Outcome:
+    where = Store.open(results, POST)
+    assert site.unfit(points) == {}
+    return sweep.run(sweep.plan(points, site.engine), site.crew, where, listener)
+
+
+def on(lab: Lab, engine: Engine, results: Path, points: Sequence[RunSpec], listener: Listener) -> Outcome:
+    with connected(lab.address, engine) as site:
+        return carry_out(site, results, points, listener)
 
 
 def command(results: Path, *options: str) -> list[str]:
     return [sys.executable, "-m", "experiments.cli", "run", POST, "--results", str(results), *options]
 
 
-def run(results: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(results, *options),
-        capture_output=True, text=True, check=False, timeout=2 * DEADLINE_S, cwd=ROOT,
-    )  # fmt: skip
+def refused(results: Path, *options: str) -> str:
+    """The one line that a refusal is."""
+    done = subprocess.run(
+        command(results, *options), capture_output=True, text=True, check=False, timeout=DEADLINE_S, cwd=ROOT
+    )
+    assert done.returncode in {2, 3}, done.stdout + done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    return done.stderr
 
 
 def files_of(results: Path) -> dict[str, bytes]:
@@ -53,93 +121,6 @@ def files_of(results: Path) -> dict[str, bytes]:
     }
 
 
-def refused(done: subprocess.CompletedProcess[str]) -> str:
-    """The one line that a refusal is."""
-    assert done.returncode in {2, 3}, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.splitlines()) == 1, done.stderr
-    return done.stderr
-
-
-def test_the_same_bytes_as_on_this_machine_and_who_made_them(two: Lab, tmp_path: Path) -> None:
-    options = (*SIMULATE, "--subflows", "1,2,8", "--seconds", "0.5", "--qmon")
-    far = run(tmp_path / "far", *options, "--dask", two.address)
-    assert far.returncode == 0, far.stdout + far.stderr + two.logs()
-    assert run(tmp_path / "near", *options).returncode == 0
-    assert len(files_of(tmp_path / "far")) >= 4 * 8
-    assert files_of(tmp_path / "far") == files_of(tmp_path / "near")
-    assert far.stdout.count(" on tcp://127.0.0.1:") == 4, "each start says where"
-    assert leftovers(tmp_path / "far" / POST) == []
-    assert two.left() == []
-    points = load(tmp_path / "far" / POST)
-    assert {point.provenance["cpus"] for point in points} == {len(os.sched_getaffinity(0))}
-    assert all(point.provenance["revision"] and point.elapsed_s > 0 for point in points)
-    again = run(tmp_path / "far", *options, "--dask", two.address)
-    assert "4 points, all finished already" in again.stdout
-
-
-def test_a_killed_worker_has_its_point_redone_elsewhere(tmp_path: Path) -> None:
-    """Of two workers one is killed while it runs a point, and a third comes; each point is there once."""
-    options = (*SIMULATE, "--subflows", "1-6", "--seconds", "40")
-    with cluster(tmp_path, ("--nthreads", "1", "--name", "doomed"), ("--nthreads", "1")) as lab:
-        process = subprocess.Popen(
-            command(tmp_path / "results", *options, "--dask", lab.address),
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
-        )  # fmt: skip
-        assert process.stdout is not None
-        said = watch(process, "[3/")
-        lab.processes[1].kill()
-        lab.start_worker("--nthreads", "1")
-        said += process.stdout.read()
-        assert process.wait(timeout=DEADLINE_S) == 0, said + lab.logs()
-        assert " was lost" in said
-        points = load(tmp_path / "results" / POST)
-        assert [point.status for point in points] == [Status.OK] * 7
-        assert leftovers(tmp_path / "results" / POST) == []
-        assert lab.left() == [] or all("doomed" not in str(path) for path in lab.left())
-
-
-def watch(process: subprocess.Popen[str], until: str) -> str:
-    """What the process says up to a line that begins so; it is ended after the deadline."""
-    assert process.stdout is not None
-    late = threading.Timer(DEADLINE_S, process.kill)
-    late.start()
-    said = ""
-    try:
-        for line in process.stdout:
-            said += line
-            if line.startswith(until):
-                return said
-    finally:
-        late.cancel()
-    raise AssertionError(f"no line '{until}': {said}")
-
-
-@pytest.mark.parametrize("lost", ["the user's patience", "the scheduler"])
-def test_a_sweep_that_ends_early_leaves_nothing_on_the_workers(tmp_path: Path, lost: str) -> None:
-    # What is started in the background ignores SIGINT, and whatever it starts in turn.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    with cluster(tmp_path, ("--nthreads", "2")) as lab:
-        process = subprocess.Popen(
-            command(tmp_path / "results", *SIMULATE, *LONG, "--dask", lab.address),
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
-        )  # fmt: skip
-        assert process.stdout is not None
-        watch(process, "[2/")
-        until(lambda: len(lab.left()) >= 1)
-        if lost == "the scheduler":
-            lab.processes[0].kill()
-        else:
-            process.send_signal(signal.SIGINT)
-        said = process.stdout.read()
-        assert process.wait(timeout=DEADLINE_S) == (1 if lost == "the scheduler" else 130), said
-        assert "Traceback" not in said
-        wanted = "is gone: finished points are kept" if lost == "the scheduler" else "interrupted: "
-        assert wanted in said
-        assert leftovers(tmp_path / "results" / POST) == []
-        until(lambda: lab.left() == [])
-
-
 def until(true: Callable[[], bool]) -> None:
     """Wait for it."""
     deadline = time.monotonic() + DEADLINE_S
@@ -148,40 +129,146 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
+def test_the_same_bytes_as_on_this_machine_and_who_made_them(two: Lab, tmp_path: Path) -> None:
+    engine, points = make("simulator"), specs("simulator", 1, 2, 8)
+    listener = Listener()
+    assert on(two, engine, tmp_path / "far", points, listener).exit_code == 0
+    assert carry_out(Here(engine), tmp_path / "near", points, Listener()).exit_code == 0
+    assert len(files_of(tmp_path / "far")) >= 4 * 7
+    assert files_of(tmp_path / "far") == files_of(tmp_path / "near")
+    assert all(worker.startswith("tcp://127.0.0.1:") for worker in listener.workers)
+    assert leftovers(tmp_path / "far" / POST) == []
+    assert two.left() == []
+    made = load(tmp_path / "far" / POST)
+    assert {point.provenance["cpus"] for point in made} == {len(os.sched_getaffinity(0))}
+    assert all(point.provenance["revision"] and point.elapsed_s > 0 for point in made)
+    again = Listener()
+    assert on(two, engine, tmp_path / "far", points, again).exit_code == 0
+    assert again.workers == [], "all are finished"
+
+
+def test_a_killed_worker_has_its_point_redone_elsewhere(tmp_path: Path) -> None:
+    """Of two workers one is killed while it runs a point, and a third comes; each point is there once."""
+
+    def kill_one(index: int) -> None:
+        if index == 3:
+            lab.processes[1].kill()
+            lab.start_worker(*ONE)
+
+    listener = Listener(kill_one)
+    with cluster(tmp_path, ONE, ONE) as lab:
+        engine = FakeEngine(sleep_s=1.0, parallel=2)
+        outcome = on(lab, engine, tmp_path / "results", specs("fake", 1, 2, 3, 5, 6), listener)
+    assert [point.status for point in outcome.points] == [Status.OK] * 6, lab.logs()
+    assert [note.endswith(" was lost") for note in listener.notes if "begun again" in note] == [True]
+    assert len(listener.workers) == 6, "no point was told to begin twice"
+    assert len(load(tmp_path / "results" / POST)) == 6
+    assert leftovers(tmp_path / "results" / POST) == []
+
+
+def test_a_point_that_three_workers_were_lost_to_fails_and_the_others_do_not(tmp_path: Path) -> None:
+    listener = Listener()
+    with cluster(tmp_path, ONE, ONE, ONE, ONE) as lab:
+        points = specs("fake", 1, 4, 6)
+        outcome = on(lab, Deadly(parallel=2, sleep_s=0.5), tmp_path / "results", points, listener)
+    states = {p.spec.transport.subflows: p for p in outcome.points if not is_reference(p.spec)}
+    assert [states[n].status for n in (1, 4, 6)] == [Status.OK, Status.FAILED, Status.OK], lab.logs()
+    assert states[4].reasons[0].startswith("3 workers were lost while they ran it, the last tcp://127.0.0.1:")
+    assert outcome.exit_code == 1
+
+
+def test_a_sweep_that_ends_early_leaves_nothing_on_the_workers(tmp_path: Path) -> None:
+    """By Ctrl-C, by SIGKILL, or because the scheduler was killed, during points of 3000 simulated seconds."""
+    # What is started in the background ignores SIGINT, and whatever it starts in turn.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with cluster(tmp_path, ("--nthreads", "2")) as lab:
+        code, said = ended(lab, tmp_path / "a", lambda sweeping: sweeping.send_signal(signal.SIGINT))
+        assert code == 130, said
+        assert "interrupted: " in said
+        code, said = ended(lab, tmp_path / "b", lambda sweeping: sweeping.kill())
+        assert code == -signal.SIGKILL
+        code, said = ended(lab, tmp_path / "c", lambda _: lab.processes[0].kill())
+        assert code == 1, said
+        assert "is gone: finished points are kept" in said
+    assert leftovers(tmp_path / "a" / POST) == leftovers(tmp_path / "c" / POST) == []
+
+
+def ended(lab: Lab, results: Path, end: Callable[[subprocess.Popen[str]], None]) -> tuple[int, str]:
+    """The exit code and last words of a sweep that `end` puts an end to once it is under way."""
+    options = (*SIMULATE, "--subflows", "1,2", "--seconds", "3000", "--dask", lab.address)
+    sweeping = subprocess.Popen(
+        command(results, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
+    )
+    late = threading.Timer(2 * DEADLINE_S, sweeping.kill)
+    late.start()
+    assert sweeping.stdout is not None
+    for line in sweeping.stdout:
+        if line.startswith("[2/"):
+            break
+    until(lambda: lab.left() != [])
+    end(sweeping)
+    said = sweeping.stdout.read()
+    late.cancel()
+    code = sweeping.wait(timeout=DEADLINE_S)
+    until(lambda: lab.left() == [])
+    assert "Traceback" not in said
+    return code, said
+
+
 def test_what_is_no_cluster_is_refused_at_once(tmp_path: Path) -> None:
     began = time.monotonic()
-    nobody = refused(run(tmp_path, *SIMULATE, "--dask", "tcp://127.0.0.1:9"))
+    nobody = refused(tmp_path, *SIMULATE, "--dask", "tcp://127.0.0.1:9")
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in nobody
-    assert "10.0.0.1:8786" in refused(run(tmp_path, *SIMULATE, "--dask", "127.0.0.1"))
+    assert time.monotonic() - began < DEADLINE_S
+    assert "10.0.0.1:8786" in refused(tmp_path, *SIMULATE, "--dask", "127.0.0.1")
     with cluster(tmp_path) as lab:
-        alone = refused(run(tmp_path, *SIMULATE, "--dask", lab.address))
+        alone = refused(tmp_path, *SIMULATE, "--dask", lab.address)
     assert f"has no workers: start one on each machine with `.venv/bin/dask worker {lab.address}`" in alone
-    assert time.monotonic() - began < 2 * DEADLINE_S
     assert not (tmp_path / POST).exists()
+
+
+def test_another_refabric_is_refused(two: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the sweep; and when a point begins, on a worker that came later or was edited meanwhile."""
+    edited = dataclasses.replace(build(), code="of an edited file", revision="0123456789ab+")
+    engine = FakeEngine(parallel=2)
+    with connected(two.address, engine) as site:
+        monkeypatch.setattr(site, "_build", edited)
+        with pytest.raises(HostUnfitError, match=r"the scheduler at .* 0123.* its Python files differ"):
+            site._compare_scheduler()
+        with pytest.raises(HostUnfitError, match=r"worker tcp://127.* it runs another refabric by now"):
+            carry_out(site, tmp_path, specs("fake", 1), Listener())
+        monkeypatch.setattr(site, "_compare_scheduler", lambda: None)
+        with pytest.raises(HostUnfitError, match=r"worker tcp:.* another refabric: .* Python files differ"):
+            site._surveyed()
+    assert load(tmp_path / POST) == []
+
+
+def test_what_makes_another_refabric() -> None:
+    here = build()
+    assert here.unlike(dataclasses.replace(here, revision="docs were changed")) == ""
+    assert here.unlike(dataclasses.replace(here, python="3.9")) == f"Python {here.python} here, 3.9 there"
+    assert "C++ core" in here.unlike(dataclasses.replace(here, core=""))
 
 
 def test_emulation_needs_a_machine_that_offers_it(two: Lab, tmp_path: Path) -> None:
     """The fake engine, too, asks for machines of its own."""
-    text = refused(run(tmp_path, *FAKE, "--dask", two.address))
+    text = refused(tmp_path, "--engine", "fake", "--k", "4", "--dask", two.address)
     assert f"no worker of {two.address} offers emulation" in text
     assert "--resources emulation=1" in text
 
 
-@pytest.mark.parametrize(
-    ("offer", "beside", "why"),
-    [
-        (("--nthreads", "2", "--resources", "emulation=1"), None, "with 2 threads"),
-        (("--nthreads", "1", "--resources", "emulation=1"), ("--nthreads", "1"), "shares its machine"),
-        (("--nthreads", "1", "--resources", "emulation=1"), None, ""),
-    ],
-)  # fmt: skip
-def test_an_emulated_point_has_its_machine_for_itself(
-    tmp_path: Path, offer: tuple[str, ...], beside: tuple[str, ...] | None, why: str
-) -> None:
-    with cluster(tmp_path, offer, *([beside] if beside else [])) as lab:
-        done = run(tmp_path / "results", *FAKE, "--dask", lab.address)
-        if why:
-            assert why in refused(done)
-            return
-    assert done.returncode == 0, done.stderr + lab.logs()
-    assert len(load(tmp_path / "results" / POST)) == 3
+def test_a_point_must_fit_into_a_threads_memory(two: Lab) -> None:
+    with connected(two.address, FakeEngine(parallel=2, each_mb=1e7)) as site:
+        assert "a thread of worker tcp://" in str(site.unfit(specs("fake", 1))["fake"])
+
+
+def test_an_emulated_point_has_its_machine_for_itself(tmp_path: Path) -> None:
+    engine, points = FakeEngine(), specs("fake", 1, 2)
+    with cluster(tmp_path, OFFER) as lab:
+        assert on(lab, engine, tmp_path / "results", points, Listener()).exit_code == 0
+        assert len(load(tmp_path / "results" / POST)) == 3
+        for worker, why in ((ONE, "shares its machine"), (("--nthreads", "2", *OFFER[2:]), "with 2 threads")):
+            lab.start_worker(*worker)
+            lab.wait_for_workers()
+            with connected(lab.address, engine) as site:
+                assert why in str(site.unfit(points)["fake"])
