@@ -50,7 +50,7 @@ FIGURES = (
             ks=(4,),
             workloads=("connections:25", "connections:200"),
             auto=Auto(basis=dual_homed),
-            warmup_s=6.0,
+            warmup_s=8.0,
             seconds=8.0,
         ),
         topologies=both_trees,

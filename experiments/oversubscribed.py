@@ -7,14 +7,13 @@ matrix; there is none where hosts' own links or nothing at all is the bottleneck
 from __future__ import annotations
 
 from engines.registry import SIMULATOR
-from engines.spec import TopologySpec
 from experiments.experiment import Experiment, Figure
-from experiments.options import Defaults, SweepOptions
+from experiments.options import Defaults
+from experiments.short_beside_long import oversubscribed
 from experiments.statements_networks import OVERLOADED, OVERSUBSCRIBED_BY_LOAD, OVERSUBSCRIBED_BY_MATRIX
 from experiments.sweeps import points_on
 
 NAME = "oversubscribed"
-OVERSUBSCRIPTION = 4
 LOADS = (1, 5, 10, 25, 50, 100, 200, 400)
 """Connections for every 100 hosts."""
 MATRICES = (
@@ -26,11 +25,6 @@ MATRICES = (
     "hotspot:8:percent=10",
     "hotspot:32:percent=100",
 )
-
-
-def trees(options: SweepOptions) -> list[TopologySpec]:
-    """For each k a FatTree with four times the hosts."""
-    return [TopologySpec("fat_tree", {"k": k, "oversubscription": OVERSUBSCRIPTION}) for k in options.ks]
 
 
 def _defaults(workloads: tuple[str, ...], subflows: tuple[int, ...]) -> Defaults:
@@ -53,7 +47,7 @@ _FAIRNESS = _defaults(("one_to_one",), (1, 2, 4, 8))
 
 def _emulated(defaults: Defaults, *workloads: str) -> Defaults:
     """64 real hosts, for less than two minutes a figure."""
-    return defaults.emulated(ks=(4,), workloads=workloads, subflows=(1, 8), warmup_s=6.0, seconds=8.0)
+    return defaults.emulated(ks=(4,), workloads=workloads, subflows=(1, 8), warmup_s=8.0, seconds=8.0)
 
 
 FIGURES = (
@@ -67,8 +61,8 @@ FIGURES = (
         ),
         defaults=_BY_LOAD,
         emulated=_emulated(_BY_LOAD, "connections:25", "connections:200"),
-        topologies=trees,
-        points=points_on(trees),
+        topologies=oversubscribed,
+        points=points_on(oversubscribed),
         charts=("by_load",),
         published=OVERSUBSCRIBED_BY_LOAD,
         relative=False,
@@ -83,8 +77,8 @@ FIGURES = (
         ),
         defaults=_BY_MATRIX,
         emulated=_emulated(_BY_MATRIX, "one_to_one", "local:100:pod=0"),
-        topologies=trees,
-        points=points_on(trees),
+        topologies=oversubscribed,
+        points=points_on(oversubscribed),
         charts=("by_matrix",),
         published=OVERSUBSCRIBED_BY_MATRIX,
         relative=False,
@@ -98,8 +92,8 @@ FIGURES = (
         ),
         defaults=_FAIRNESS,
         emulated=_emulated(_FAIRNESS, "one_to_one"),
-        topologies=trees,
-        points=points_on(trees),
+        topologies=oversubscribed,
+        points=points_on(oversubscribed),
         charts=("rank", "link_utilisation"),
         published=OVERLOADED,
     ),

@@ -60,10 +60,13 @@ def _is_by_load(study: Study) -> bool:
 
 
 def finding(study: Study) -> str:
-    """The title: which curve gains most over TCP on the first network, and at what load."""
+    """The title: which curve gains most over TCP on the first network, and at what load; curves of doubt
+    where there are no others."""
+    others = [curve for curve in study.curves if curve.subflows > 1 or curve.place]
+    good = [curve for curve in others if not study.dubious(curve)]
     gains = {
         (curve, matrix): gain
-        for curve in study.curves
+        for curve in good or others
         for matrix in study.matrices
         if (gain := study.mean_gain(curve, matrix, per_host_pct)) is not None
     }
@@ -71,7 +74,8 @@ def finding(study: Study) -> str:
         return "Throughput by load"
     curve, matrix = max(gains, key=gains.__getitem__)
     at = f"at {_loads(study)[matrix]:.2g} connections a host"
-    return f"{study.label(curve)}: up to {gains[curve, matrix]:.2f} times {study.baseline}, {at}"
+    doubt = " (suspect)" if study.dubious(curve) else ""
+    return f"{study.label(curve)}{doubt}: up to {gains[curve, matrix]:.2f} times {study.baseline}, {at}"
 
 
 def _chart(study: Study) -> Figure:

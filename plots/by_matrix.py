@@ -53,7 +53,7 @@ def finding(study: Study) -> str:
     if not gains or study.curves[-1].subflows == 1:
         return "Throughput by traffic matrix"
     most, *_, least = [*gains, *gains]
-    who = study.label(study.curves[-1])
+    who = study.label(study.curves[-1]) + (" (suspect)" if study.dubious(study.curves[-1]) else "")
     words = study.words
     rest = f", {gains[least]:.2f} with {words[least]}" if most != least else ""
     return f"{who}: {gains[most]:.2f} times {study.baseline} with {words[most]}{rest}"

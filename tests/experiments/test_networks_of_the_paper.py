@@ -43,7 +43,8 @@ def test_a_host_takes_five_switch_ports_in_either_tree(
 
 
 def test_the_oversubscribed_tree_is_the_papers() -> None:
-    (network,) = oversubscribed.trees(resolve(Given(), oversubscribed.FIGURES[0].defaults))
+    figure = oversubscribed.FIGURES[0]
+    (network,) = figure.topologies(resolve(Given(), figure.defaults))
     topology = topos.build(network.kind, network.params)
     below = Counter(link.b for link in topology.links if link.a in topology.hosts)
     assert len(topology.hosts) == 512 and set(below.values()) == {16}, "16 hosts share 4 uplinks"

@@ -67,6 +67,13 @@ def test_suspect_points_stand_in_only_where_there_is_no_good_one() -> None:
     assert dubious.dubious(Curve(0, "FatTree k=4", 8)) and not dubious.dubious(Curve(0, "FatTree k=4", 1))
 
 
+def test_a_title_of_doubts_says_so() -> None:
+    doubts = [dataclasses.replace(p, status=Status.SUSPECT) for p in LOADS if p.topology == "fat_tree"]
+    (study,) = studies(doubts, lambda p: p.workload)
+    assert by_load.finding(study).startswith("MPTCP 8 (suspect): up to 1.50 times TCP")
+    assert by_matrix.finding(study).startswith("MPTCP 8 (suspect): 1.50 times TCP with")
+
+
 def test_a_chart_by_load_tells_the_largest_gain(tmp_path: Path) -> None:
     (path,) = CHARTS["by_load"].draw(LOADS, tmp_path)
     words = words_of(path)
