@@ -87,8 +87,8 @@ FIGURES = (
         name=f"{NAME}-fairness",
         title="An overloaded core, shared",
         about=(
-            "All hosts send across the oversubscribed core. It is full with TCP as with MPTCP, so goodput "
-            "hardly differs; what differs is how evenly flows share it."
+            "All hosts send across the oversubscribed core. TCP fills most of it already, so there is little "
+            "goodput to gain; what differs more is how evenly flows share it."
         ),
         defaults=_FAIRNESS,
         emulated=_emulated(_FAIRNESS, "one_to_one"),
