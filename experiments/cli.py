@@ -6,6 +6,7 @@ Exit codes: 0 all ok; 1 some points failed or suspect (results kept); 2 usage; 3
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +110,19 @@ def plan(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
         write_json(sys.stdout, {"event": "total", "points": len(made.jobs), "to_run": len(left),
                                 "expected_s": wall_s(left)})  # fmt: skip
         return
-    click.echo(f"{len(made.jobs)} points, {len(left)} to run, about {duration(wall_s(left))}")
+    click.echo(f"{len(made.jobs)} points, {len(left)} to run, about {duration(wall_s(left))}{_turns(left)}")
     for line in (*made.rate_lines(), *made.left_out()):
         click.echo(line)
     cli_advice.tell(advice, as_json)
+
+
+def _turns(left: Sequence[Job]) -> str:
+    """How long what shares the machine takes, and what has it to itself, where there is both."""
+    alone = [job for job in left if job.at_once == 1]
+    if not alone or len(alone) == len(left):
+        return ""
+    shared = [job for job in left if job.at_once > 1]
+    return f": {duration(wall_s(shared))} side by side, then {duration(wall_s(alone))} one by one"
 
 
 def _job_fields(job: Job) -> dict[str, Any]:

@@ -96,9 +96,12 @@ class Plan:
         return [part for part in self.parts if part.figure is figure]
 
     def rate_lines(self) -> list[str]:
-        """For the reader: `link rate at k=4: 10 Mb/s (fixed)`, a line for each network and way to a rate."""
+        """For the reader: `link rate at k=4; k=8: 10 Mb/s (fixed)`, a line for each rate and way to it."""
         choices = [(topology, part.rate_of(topology)) for part in self.parts for topology in part.topologies]
-        return list(dict.fromkeys(f"link rate at {rate.named(t)}: {_told(choice)}" for t, choice in choices))
+        alike: dict[str, list[str]] = {}
+        for topology, choice in choices:
+            alike.setdefault(_told(choice), []).append(rate.named(topology))
+        return [f"link rate at {'; '.join(dict.fromkeys(nets))}: {told}" for told, nets in alike.items()]
 
     def left_out(self) -> list[str]:
         """Lines on figures that an engine has nothing to say to."""
