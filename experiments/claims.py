@@ -25,6 +25,8 @@ from experiments.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
 
 OTHER_SIZE = "another size"
 """Measured on a network of another size, of which the statement says nothing."""
+RECALLED = {AGREES: "agrees with what is recalled", DIFFERS: "differs from what is recalled"}
+"""Digits that nobody checked again make neither a proof nor a failure."""
 UNEXPLAINED = "Why is not known."
 
 
@@ -102,13 +104,13 @@ def _at_size(row: Published, here: dict[str, str], there: Sequence[Side]) -> tup
     if len(set(here.values())) > 1:
         return Colour.AMBER, ", ".join(f"{word} {name}" for name, word in here.items())
     (word,) = set(here.values())
+    if row.source is Source.RECALLED:
+        return Colour.AMBER, RECALLED[word]
     if word == DIFFERS:
         return Colour.RED, DIFFERS
     against = [side for side in there if side.word == DIFFERS]
     if against:
         return Colour.AMBER, f"{AGREES}, {DIFFERS} at {against[0].elsewhere}"
-    if row.source is Source.RECALLED:
-        return Colour.AMBER, f"{AGREES} with what is recalled"
     return Colour.GREEN, AGREES
 
 

@@ -19,7 +19,7 @@ LEAST_REPEATS = 6
 """Repetitions from which on an interval says anything."""
 COLOURS = {
     Colour.GREEN: "agrees with what was published",
-    Colour.AMBER: "open: suspect, not measured, judged on a smaller network alone, agreeing with what is "
+    Colour.AMBER: "open: suspect, not measured, judged on a smaller network alone, beside what is only "
     "recalled of the printed paper, or one of simulated and emulated differs",
     Colour.RED: "differs from what was published",
 }

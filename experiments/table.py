@@ -94,7 +94,8 @@ def print_claims(stream: IO[str], found: Sequence[Row]) -> None:
                 row.emulated.short(),
             )
             verdict = Text(row.verdict, style=CLAIM_COLOURS[row.colour])
-            table.add_row(Text(row.statement), *map(Text, cells), verdict)
+            about = Text.assemble(row.statement, (f" ({row.about})", "dim"))
+            table.add_row(about, *map(Text, cells), verdict)
     console.print(table, highlight=False)
     console.print(score(found), highlight=False)
 
