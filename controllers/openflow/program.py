@@ -53,7 +53,7 @@ Tell = Callable[[int, Message], None]
 
 @dataclass
 class Counts:
-    """What came in and what became of it."""
+    """What came in and what became of it; `astray` are packets off their flow's path, put out at its end."""
 
     packets_in: int = 0
     flows_set_up: int = 0
@@ -264,6 +264,7 @@ class Controller:
             return
         if not self._on_path(dpid, nodes):
             self.counts.astray += 1
+            self._deliver(nodes, frame)
         elif known == nodes and dpid == dpid_of(nodes[1]):  # sent in before its rule was there
             self._put_out(dpid, nodes, frame)
         elif self._all_connected(nodes):
@@ -309,6 +310,8 @@ class Controller:
         for dpid, frame in setup.held:
             if self._on_path(dpid, setup.nodes):
                 self._put_out(dpid, setup.nodes, frame)
+            else:
+                self._deliver(setup.nodes, frame)
         for dpid, message in setup.obsolete:
             self._tell_connected(dpid, message)
         chosen, is_chosen = self._chosen.get(setup.flow), setup.priority == CHOSEN_PRIORITY
@@ -327,6 +330,13 @@ class Controller:
         switch = self.routes.ports.switch(dpid)
         onward = nodes[nodes.index(switch) + 1]
         self._tell(dpid, Send(self.routes.ports.towards(switch, onward), frame))
+
+    def _deliver(self, nodes: tuple[int, ...], frame: bytes) -> None:
+        """Of a packet that is on no switch of its flow's path: it went by rules of before, which a switch's
+        datapath may follow a moment longer than the next one has its own."""
+        last = dpid_of(nodes[-2])
+        if last in self._connected:
+            self._put_out(last, nodes, frame)
 
     def _priority(self, flow: FiveTuple) -> int:
         return CHOSEN_PRIORITY if flow in self._chosen else EXACT_PRIORITY

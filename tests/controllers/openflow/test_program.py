@@ -44,6 +44,11 @@ def _set_up(switches: FakeSwitches, flow: FiveTuple) -> tuple[int, ...]:
     return nodes
 
 
+def _off(nodes: tuple[int, ...]) -> int:
+    """A switch that is not on this path."""
+    return dpid(next(switch for switch in FT4.switches if switch not in nodes))
+
+
 def test_the_first_packet_makes_rules_along_the_hashed_path_and_arrives() -> None:
     switches = _switches()
     for sport in range(40000, 40020):
@@ -108,11 +113,31 @@ def test_answers_take_the_path_of_the_reversed_five_tuple() -> None:
     assert _set_up(switches, back) == HASHED.path(back)
 
 
-def test_a_packet_off_its_flows_path_is_dropped() -> None:
+def test_a_packet_off_its_flows_path_is_put_out_at_the_end_of_it() -> None:
     switches = _switches()
-    off = next(s for s in FT4.switches if s not in HASHED.path(tcp()))
-    switches.controller.packet_in(dpid(off), 1, frame(tcp()))
+    nodes = _set_up(switches, tcp())
+    switches.arrived.clear()
+    switches.controller.packet_in(_off(nodes), 1, frame(tcp()))
+    assert switches.arrived == [(frame(tcp()), nodes[-2:])]
     assert switches.controller.counts.astray == 1
+
+
+def test_one_that_comes_in_while_its_flows_rules_are_being_made_follows_in_order() -> None:
+    switches = _switches()
+    assert switches.offer(tcp()) is None
+    nodes = HASHED.path(tcp())
+    switches.controller.packet_in(_off(nodes), 1, frame(tcp()))
+    switches.confirm_all()
+    assert [hop for _, hop in switches.arrived] == [nodes[1:3], nodes[-2:]]
+
+
+def test_where_the_last_switch_is_away_a_packet_off_its_path_is_dropped() -> None:
+    switches = _switches()
+    nodes = _set_up(switches, tcp())
+    switches.controller.switch_gone(dpid(nodes[-2]))
+    switches.told.clear()
+    switches.controller.packet_in(_off(nodes), 1, frame(tcp()))
+    assert switches.told == [] and switches.controller.counts.astray == 1
     assert not switches.told
 
 
