@@ -6,6 +6,7 @@ request, fallback. Anything found makes the point `suspect`; what leaves no numb
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -135,7 +136,8 @@ def _saturation(evidence: Evidence) -> list[str]:
 
 def _subflows(evidence: Evidence) -> list[str]:
     reasons = []
-    short = [flow for flow in evidence.flows if flow.subflows_joined < flow.subflows_asked]
+    left = [flow for flow in evidence.flows if math.isnan(flow.completed_s)]  # others' sockets are gone
+    short = [flow for flow in left if flow.subflows_joined < flow.subflows_asked]
     if short:
         worst = min(flow.subflows_joined for flow in short)
         reasons.append(

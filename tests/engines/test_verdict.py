@@ -92,3 +92,8 @@ def test_repairs_are_told_when_they_are_many(losses: int, repairs: int, flow_s: 
     status, reasons = judge(found)
     assert (status is Status.SUSPECT) == suspect
     assert not suspect or f"left out {repairs} of {losses + repairs} window reductions" in reasons[0]
+
+
+def test_sockets_of_flows_that_are_done_are_gone_for_no_fault() -> None:
+    done = dataclasses.replace(flow(joined=0), completed_s=1.5)
+    assert judge(dataclasses.replace(GOOD, flows=[done]))[0] is Status.OK
