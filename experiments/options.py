@@ -134,6 +134,8 @@ class Defaults:
     stack: Mapping[str, int | float | bool | str] = field(default_factory=dict)
     """Fields of a StackSpec: a figure that pins any is the simulator's."""
     sampling: SamplingSpec = NO_SAMPLING
+    whole_s: float | None = None
+    """Seconds in the profile `paper`, where that is to be longer than `seconds`."""
 
     def emulated(self, **changes: Any) -> Defaults:
         """The same between real hosts, in real time: at the rate this machine carries, with stacks of their
@@ -202,7 +204,8 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
             "give --rate MBPS, e.g. --rate 1"
         )
     usual_warmup_s, usual_seconds = profile.durations_s(rate_mbps or SIMULATED_MBPS, virtual_time)
-    pinned_s = _pinned_s(defaults.seconds, usual_seconds, profile.brief)
+    figures_own_s = defaults.whole_s if profile.whole and defaults.whole_s else defaults.seconds
+    pinned_s = _pinned_s(figures_own_s, usual_seconds, profile.brief)
     pinned_warmup_s = _pinned_s(defaults.warmup_s, usual_warmup_s, profile.brief)
     queue_pkts = _first(given.queue, defaults.queue_pkts, QUEUE_PKTS)
     seconds = _first(given.seconds, pinned_s, usual_seconds)

@@ -18,6 +18,8 @@ class Profile:
     rate_mbps: float | None
     """Link rate in Mb/s; None is `auto`."""
     seeds: int
+    whole: bool = False
+    """Whether figures that have a longer version of themselves run that (`Defaults.whole_s`)."""
     brief: bool = False
     """Whether no figure's own sizes and seconds hold: all that counts is that everything works."""
 
@@ -63,6 +65,7 @@ PROFILES: dict[str, Profile] = {
         warmup_s=20.0,
         rate_mbps=None,
         seeds=6,
+        whole=True,
     ),
 }
 

@@ -37,6 +37,7 @@ from experiments.measures import (
 )
 from experiments.robust_quantities import ROBUSTNESS
 from experiments.scheduling_quantities import SCHEDULING
+from experiments.statements_ec2 import TURNS
 from experiments.summary import Judged
 
 BUSY_LINK_PCT = 50.0
@@ -239,6 +240,7 @@ QUANTITIES: dict[str, Quantity] = {
     **LAWS,
     **SCHEDULING,
     **ROBUSTNESS,
+    **TURNS,
     "one_way_s_max": Quantity("s", "the longest way out of a ping", each(_longest_way_s)),
     "rtt_variation_pct": Quantity("% of mean", "deviation of round-trip times", each(_rtt_variation_pct)),
 }

@@ -13,6 +13,7 @@ from engines.registry import FLOW_LEVEL, SIMULATOR
 from experiments import (
     coupled_sweep,
     dual_homed_load,
+    ec2,
     flow_level,
     hedera,
     one_to_one,
@@ -63,6 +64,7 @@ SECTIONS: Mapping[str, tuple[Figure, ...]] = {
     "Short flows": short_beside_long.FIGURES,
     "Central scheduling": hedera.EXPERIMENT.figures,
     "Losses, fairness, cost, failing links": robustness.EXPERIMENT.figures,
+    "A cloud of several tenants": ec2.EXPERIMENT.figures,
 }
 FIGURES = tuple(
     replace(figure, name=f"{NAME}-{figure.name}", section=section, in_halves=True)

@@ -246,6 +246,13 @@ CHARTS: dict[str, Chart] = _charts(
         "late for flows that come and go.",
     ),
     Chart(
+        "in_turn",
+        "Transfers in turn, TCP and MPTCP",
+        "Above, every transfer between racks from the slowest to the fastest, a curve for each transport; "
+        "below, means by the number of paths that join the two hosts. Where curves lie apart MPTCP finds "
+        "capacity that one path does not have; with one path there is none to be found.",
+    ),
+    Chart(
         "cpu",
         "CPU use",
         "The share of the machine's CPUs that was busy, for every size and number of subflows, then what it "

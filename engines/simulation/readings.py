@@ -155,7 +155,8 @@ def _looks(
     every = functools.partial(_every, spec, observer)
     sampling = spec.sampling
     ping_ms = 0 if per_packet(spec.routing) else sampling.pings_ms
-    second = every("links", min(SAMPLE_S, spec.seconds) * 1000, ports, *whole)
+    rows = max(ports, len(simulation.flows()["delivered_bytes"]))
+    second = every("goodput and links", min(SAMPLE_S, spec.seconds) * 1000, rows, *whole)
     return [
         ({0, *second, _ps(spec.warmup_s + spec.seconds)}, traffic),
         (every("queues", sampling.queues_ms, ports, *window), queues),

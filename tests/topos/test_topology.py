@@ -24,6 +24,9 @@ ANY_TOPOLOGY = st.one_of(
     st.tuples(st.integers(2, 4), st.integers(0, 2)).map(lambda p: build("bcube", {"n": p[0], "k": p[1]})),
     st.integers(1, 5).map(lambda times: build("ft", {"k": 4, "oversubscription": times})),
     st.tuples(st.integers(1, 5), st.integers(1, 4)).map(lambda p: build("db", {"n": p[0], "lanes": p[1]})),
+    st.tuples(st.integers(2, 9), st.integers(1, 5), st.integers(0, 3)).map(
+        lambda p: build("cloud", dict(zip(("n", "racks", "tenants"), p, strict=True)))
+    ),
     st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 3)).map(
         lambda p: build("two", dict(zip(("first", "second", "lanes"), p, strict=True)))
     ),

@@ -1,0 +1,64 @@
+"""What SIGCOMM 2011 says of EC2, and quantities of transfers made in turn."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+from engines import turns
+from engines.turns import Turn
+from experiments.measures import Quantity, each
+from experiments.published import Published, Relation, Source
+from experiments.statements import SIGCOMM11
+from experiments.summary import Judged
+
+WORKLOAD = "in_turn:2000"
+EMULATED_CLOUD: Mapping[str, int] = {"n": 12, "racks": 4, "tenants": 3}
+"""What a machine of two cores carries."""
+
+
+def _between(relation: Relation, value: float, tolerance: float, because: str, words: str) -> Published:
+    return Published(
+        "gain_between_racks", "cloud", 40, WORKLOAD, 4, relation, value, Source.TEXT, words, "SIGCOMM'11",
+        SIGCOMM11, tolerance, because,
+    )  # fmt: skip
+
+
+_THREE_TIMES = _between(
+    Relation.ABOUT, 3, 1.0, "a third: what neighbours did on EC2 is not known",
+    "MPTCP three times TCP where there is path diversity",
+)  # fmt: skip
+_MORE = _between(Relation.ABOVE, 1, 0.0, "the sign alone", "MPTCP gains where there is path diversity")
+_NO_DIVERSITY = dataclasses.replace(
+    _MORE, quantity="gain_in_a_rack", relation=Relation.ABOUT, tolerance=0.1, source=Source.RECALLED,
+    because="a tenth: more acknowledgements and their scheduling cost something",
+    words="no gain where there is one path",
+)  # fmt: skip
+
+
+def _emulated(row: Published) -> Published:
+    shape = {name: value for name, value in EMULATED_CLOUD.items() if name != "n"}
+    return dataclasses.replace(row, k=EMULATED_CLOUD["n"], engine="mininet").on(**shape)
+
+
+EC2 = (
+    *(dataclasses.replace(row, engine="simulator") for row in (_THREE_TIMES, _MORE, _NO_DIVERSITY)),
+    _emulated(_MORE),
+)
+
+
+def _gain(among: Callable[[Sequence[Turn]], list[Turn]]) -> Callable[[Judged], float | None]:
+    def of(point: Judged) -> float | None:
+        return turns.gain(among(turns.turns(point.point.flows)), point.spec.transport.subflows)
+
+    return of
+
+
+TURNS: dict[str, Quantity] = {
+    "gain_between_racks": Quantity(
+        "x TCP", "mean throughput between racks over TCP's", each(_gain(turns.between_racks))
+    ),
+    "gain_in_a_rack": Quantity(
+        "x TCP", "mean throughput inside a rack over TCP's", each(_gain(turns.in_one_rack))
+    ),
+}
