@@ -31,9 +31,10 @@ def clouds(options: SweepOptions) -> list[TopologySpec]:
 
 
 def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """The workload has the transports, whatever --subflows says. Transfers tell what is to be known: nothing
-    else of thousands of flows is sampled."""
-    made = points_on(clouds, (Variant(subflows=(MOST,)),))(options, rate_of)
+    """The workload has the transports: once is enough where all is to be brief. Transfers tell what is to be
+    known: nothing else of thousands of flows is sampled."""
+    once = Variant(subflows=(MOST,) if options.brief else None)
+    made = points_on(clouds, (once,))(options, rate_of)
     return [dataclasses.replace(point, sampling=SamplingSpec()) for point in made]
 
 

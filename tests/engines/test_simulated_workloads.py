@@ -21,13 +21,16 @@ ARRIVING = ("poisson", "closed_loop", "short_and_long", "short_and_long_alike")
 SIZED = ("transfers", "permuted_loop", *ARRIVING)
 SIZES = {"transfers": {"kb": 20_000}}
 """So that they last into the window."""
+MADE_FOR = {
+    "against_tcp": TopologySpec("dumbbell", {"n": 2, "lanes": 1}),
+    "in_turn": TopologySpec("cloud", {"n": 4, "racks": 2, "tenants": 1}),
+}
 
 
 def spec(matrix: str, **params: int | str) -> RunSpec:
-    dumbbell = TopologySpec("dumbbell", {"n": 2, "lanes": 1})
     return RunSpec(
         LinkSpec(100.0, 10.0),
-        dumbbell if matrix == "against_tcp" else TopologySpec("fat_tree", {"k": 4}),
+        MADE_FOR.get(matrix, TopologySpec("fat_tree", {"k": 4})),
         TransportSpec(2, "lia"),
         WorkloadSpec(matrix, params or SIZES.get(matrix, {})),
         engine="simulator",
@@ -48,7 +51,7 @@ def test_every_matrix_runs(matrix: str) -> None:
     result = run(spec(matrix))
     assert result.flows
     assert any(flow.bytes_received or math.isfinite(flow.completed_s) for flow in result.flows)
-    assert any(flow.size_bytes for flow in result.flows) == (matrix in {*SIZED, "transfers"})
+    assert any(flow.size_bytes for flow in result.flows) == (matrix in {*SIZED, "transfers", "in_turn"})
 
 
 def test_all_to_all_of_128_hosts_is_set_up_and_runs() -> None:
