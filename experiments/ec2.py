@@ -63,7 +63,9 @@ EXPERIMENT = Experiment(
                 "there are 2 to 8 paths, and MPTCP finds those that are not busy; inside a rack there is one."
             ),
             defaults=DEFAULTS,
-            emulated=DEFAULTS.emulated(traffic="native", seconds=60.0, warmup_s=5.0, whole_s=None),
+            emulated=DEFAULTS.emulated(
+                traffic="native", rate_mbps=20.0, seconds=60.0, warmup_s=5.0, whole_s=None
+            ),
             topologies=clouds,
             points=points,
             charts=("in_turn",),

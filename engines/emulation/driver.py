@@ -41,6 +41,9 @@ class TrafficDriver(Protocol):
     def received(self) -> list[int | None]:
         """Payload bytes each flow's receiver has got so far; None where its socket is gone."""
 
+    def started_s(self) -> list[float]:
+        """Seconds from the release until each flow began to send; nan for those that did not yet."""
+
     def completed_s(self) -> list[float]:
         """Seconds each sized flow took, from its own start; nan for unlimited or unfinished ones."""
 

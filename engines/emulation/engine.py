@@ -88,7 +88,7 @@ class MininetEngine:
         if spec.traffic == "iperf3":
             iperf3_program()
         if spec.transport.subflows > 1:
-            _check_mptcp(spec)
+            _check_mptcp(spec, flows)
         self._take_machine()
 
     def memory_mb(self, spec: RunSpec) -> float:
@@ -221,8 +221,6 @@ def _check_network(spec: RunSpec, topology: Topology) -> None:
 
 def _check_flows(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
     check_ports(flows)
-    if any(flow.after is not None for flow in flows):
-        raise UsageError(f"workload {spec.workload.matrix} is for simulated hosts: choose --engine simulator")
     if any(flow.rate_mbps for flow in flows):
         raise UsageError(
             f"workload {spec.workload.matrix}: real hosts have no senders of constant rate yet; choose "
@@ -249,12 +247,14 @@ def _check_joins(spec: RunSpec) -> None:
         )
 
 
-def _check_mptcp(spec: RunSpec) -> None:
+def _check_mptcp(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
     subflows = spec.transport.subflows
     if spec.traffic == "iperf3":
         mptcp_library()
     support = mptcp_genl.support()
     if support.level is mptcp_genl.PathManagement.NONE:
         raise HostUnfitError(support.advice)
-    if support.level is mptcp_genl.PathManagement.IN_KERNEL and subflows > MAX_EXTRA_SUBFLOWS + 1:
+    mixed = len({flow.subflows for flow in flows if flow.mptcp}) > 1
+    in_kernel = support.level is mptcp_genl.PathManagement.IN_KERNEL
+    if in_kernel and (mixed or subflows > MAX_EXTRA_SUBFLOWS + 1):
         raise HostUnfitError(support.advice)

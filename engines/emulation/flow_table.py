@@ -17,14 +17,17 @@ from fabric.errors import RunError
 
 
 def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float) -> list[FlowRow]:
-    """Goodput over the window at the receiver, retransmits over it at the sender, RTTs in between.
+    """Goodput over the window at the receiver, retransmits over it at the sender, RTTs in between. Subflows
+    are those of both ends of the window, of a flow that was done by the second those of the first.
 
     Raises RunError naming a flow that lost its connection.
     """
     first, last = readings.window[0], readings.window[-1]
     seconds = last.t_s - first.t_s
     count = len(flows)
-    joined = np.minimum(readings.before.counts(count), readings.after.counts(count))
+    before = readings.before.counts(count)
+    finished = ~np.isnan(np.array(readings.completed_s, float))
+    joined = np.where(finished, before, np.minimum(before, readings.after.counts(count)))
     resent = readings.after.retransmits_since(readings.before, count)
     cc = _congestion_controls(readings.after, count)
     srtt_mean, srtt_std = spread(*_srtts(readings), count)
@@ -32,8 +35,7 @@ def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float)
     rows = []
     for i, flow in enumerate(flows):
         start, end = first.received[i], last.received[i]
-        finished = not np.isnan(readings.completed_s[i])
-        if start is None or end is None or (not joined[i] and not finished):
+        if start is None or end is None or (not joined[i] and not finished[i]):
             raise RunError(f"flow {flow.flow} ({flow.src} to {flow.dst}) lost its connection while measured")
         rows.append(
             FlowRow(
@@ -51,7 +53,7 @@ def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float)
                 pings_sent=int(sent[i]),
                 pings_lost=int(lost[i]),
                 completed_s=readings.completed_s[i],
-                start_s=flow.start_s - warmup_s,
+                start_s=readings.started_s[i] - warmup_s,
             )
         )
     return rows

@@ -88,6 +88,10 @@ class Iperf3Traffic:
     def received(self) -> list[int | None]:
         return self._meter.sample()
 
+    def started_s(self) -> list[float]:
+        """All with the release, or before."""
+        return [0.0] * len(self._flows)
+
     def completed_s(self) -> list[float]:
         """iperf3's flows have no size."""
         return [NO_VALUE] * len(self._flows)

@@ -120,6 +120,9 @@ class NativeDriver:
         counts: list[int] = readings["received_bytes"].tolist()
         return [count if is_alive else None for count, is_alive in zip(counts, alive, strict=True)]
 
+    def started_s(self) -> list[float]:
+        return _floats(self.readings()["started_s"])
+
     def completed_s(self) -> list[float]:
         return _floats(self.readings()["completed_s"])
 
@@ -196,7 +199,8 @@ def _checked(flow: PlannedFlow, number: Mapping[str, int]) -> TrafficFlow:
     source, destination = (int(ipaddress.IPv4Address(ip)) for ip in (flow.src_ip, flow.dst_ip))
     ends = (source, flow.cport, destination, flow.port)
     transport = (kernel_name(flow.cc), flow.mptcp)
-    return (number[flow.src], number[flow.dst], *ends, flow.size_bytes, flow.start_s, *transport)
+    after = -1 if flow.after is None else flow.after
+    return (number[flow.src], number[flow.dst], *ends, flow.size_bytes, flow.start_s, *transport, after)
 
 
 def _name(flow: PlannedFlow) -> str:

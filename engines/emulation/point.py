@@ -33,7 +33,7 @@ from engines.emulation.scheduled import Ticking, bytes_sent, ticking
 from engines.emulation.socket_table import SocketTable
 from engines.emulation.stalls import stall_error, stalled_flows
 from engines.emulation.summarise import summarise
-from engines.emulation.traffic import connect_s, default_cc, is_data, subflow_paths
+from engines.emulation.traffic import connect_s, default_cc, is_data, paths_of_each
 from engines.emulation.verdict import saturated
 from engines.flows import PlannedFlow, planned_flows
 from engines.result import RunResult
@@ -126,7 +126,7 @@ class Point:
             return None
         refs = list(hosts.values())
         if mptcp_genl.support().level is mptcp_genl.PathManagement.USERSPACE:
-            paths = subflow_paths(self._topology, subflows)
+            paths = paths_of_each(self._topology, self._flows)
             retry_s = self._connect_s / 2
             return stack.enter_context(PathManager(refs, subflows, is_data, paths, retry_s=retry_s))
         self._report({"note": "in-kernel MPTCP path manager only: subflows' paths vary from run to run"})
@@ -216,6 +216,7 @@ class Point:
             queues=self._dataplane.queue_samples() if self._spec.sampling.queues_ms else None,
             pings=_pings(running.pinger),
             up_s=up_s,
+            started_s=running.traffic.started_s(),
             completed_s=running.traffic.completed_s(),
             stalled=self._stalled(watch.samples[first:], seconds),
             scheduler=scheduler.metrics if scheduler else {},

@@ -34,6 +34,8 @@ class Readings:
     pings: PingReadings | None
     up_s: Sequence[float]
     """Seconds from the start of traffic until each flow's last subflow was up."""
+    started_s: Sequence[float]
+    """Seconds from the start of traffic until each flow began to send; nan for one that did not."""
     completed_s: Sequence[float]
     stalled: Sequence[int]
     """Flows that delivered nothing in the window although they should have."""

@@ -117,7 +117,8 @@ def _lost(readings: Readings) -> dict[str, int]:
 def _evidence(
     spec: RunSpec, flows: Sequence[PlannedFlow], readings: Readings, rows: Sequence[FlowRow]
 ) -> Evidence:
-    mptcp = readings.after.mptcp_counts(len(rows))
+    looks = (readings.before, readings.after)
+    mptcp = np.maximum(*(look.mptcp_counts(len(rows)) for look in looks))
     fallen_back = [
         row.flow
         for flow, row in zip(flows, rows, strict=True)

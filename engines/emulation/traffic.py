@@ -50,3 +50,14 @@ def subflow_paths(topology: Topology, subflows: int) -> PathPolicy:
         ]
 
     return pairs
+
+
+def paths_of_each(topology: Topology, flows: Iterable[PlannedFlow]) -> PathPolicy:
+    """The same, for flows that differ in their number of subflows."""
+    asked = {flow.seen_by_sender: flow.subflows for flow in flows}
+    policies = {subflows: subflow_paths(topology, subflows) for subflows in set(asked.values())}
+
+    def pairs(event: Event) -> Sequence[AddressPair]:
+        return policies[asked[event.path]](event)
+
+    return pairs

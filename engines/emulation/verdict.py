@@ -136,8 +136,8 @@ def _saturation(evidence: Evidence) -> list[str]:
 
 def _subflows(evidence: Evidence) -> list[str]:
     reasons = []
-    left = [flow for flow in evidence.flows if math.isnan(flow.completed_s)]  # others' sockets are gone
-    short = [flow for flow in left if flow.subflows_joined < flow.subflows_asked]
+    seen = [flow for flow in evidence.flows if flow.subflows_joined or not math.isfinite(flow.completed_s)]
+    short = [flow for flow in seen if flow.subflows_joined < flow.subflows_asked]
     if short:
         worst = min(flow.subflows_joined for flow in short)
         reasons.append(

@@ -57,6 +57,11 @@ FlowDriver::FlowDriver(std::vector<FlowSpec> flows, std::vector<int> pids, Traff
   for (unsigned i = 0; i < options_.loops; ++i) workers_.push_back(std::make_unique<Worker>());
   for (FlowId id = 0; id < flows.size(); ++id) {
     check_flow(flows[id], pids_.size());
+    if (flows[id].after != kNoFlow) {
+      if (flows[id].after >= id) throw std::invalid_argument("a flow waits for one that comes later");
+      if (flows[flows[id].after].size_bytes == 0) throw std::invalid_argument("a flow waits for one without end");
+      if (options_.loops > 1) throw std::invalid_argument("flows that wait for others need a single loop");
+    }
     board_.records[id].spec = flows[id];
     workers_[loop_of(flows[id], workers_.size())]->flows.push_back(id);
   }

@@ -66,14 +66,19 @@ void FlowLoop::plan(const std::vector<FlowId>& flows) {
     flow_of_peer_[{at->second, spec.source}] = static_cast<Index>(flows_.size());
     flows_.push_back({&record, std::nullopt, std::nullopt});
   }
+  for (Index index = 0; index < flows_.size(); ++index) {
+    const FlowSpec& spec = flows_[index].record->spec;
+    if (spec.after == kNoFlow) {
+      starts_.push({spec.start_ns, index});
+    } else {
+      const auto awaited = std::find(flows.begin(), flows.end(), spec.after);
+      flows_[static_cast<std::size_t>(awaited - flows.begin())].followers.push_back(index);
+    }
+  }
   connect_order_.resize(flows_.size());
   std::iota(connect_order_.begin(), connect_order_.end(), Index{0});
-  start_order_ = connect_order_;
   // Neighbours in the list share a host; in random order no host gets a burst of SYNs.
   std::shuffle(connect_order_.begin(), connect_order_.end(), std::mt19937(1));
-  std::stable_sort(start_order_.begin(), start_order_.end(), [this](Index a, Index b) {
-    return flows_[a].record->spec.start_ns < flows_[b].record->spec.start_ns;
-  });
 }
 
 void FlowLoop::open_sockets(const std::vector<int>& pids) {
@@ -168,8 +173,8 @@ void FlowLoop::set_timer(std::int64_t now) {
   const std::int64_t released = board_.release_ns;
   if (next_connect_ < connect_order_.size()) {
     due = next_batch_ns_;
-  } else if (released != kNotYet && next_start_ < start_order_.size()) {
-    due = released + flows_[start_order_[next_start_]].record->spec.start_ns;
+  } else if (released != kNotYet && !starts_.empty()) {
+    due = released + starts_.top().due_ns;
   }
   if (due <= 0 || due == timer_ns_) return;
   timer_ns_ = due;
@@ -265,10 +270,10 @@ void FlowLoop::ready_if_so(Flow& flow) {
 void FlowLoop::start_due(std::int64_t now) {
   const std::int64_t released = board_.release_ns;
   if (released == kNotYet) return;
-  for (; next_start_ < start_order_.size(); ++next_start_) {
-    const Index index = start_order_[next_start_];
+  while (!starts_.empty() && released + starts_.top().due_ns <= now) {
+    const Index index = starts_.top().flow;
+    starts_.pop();
     Flow& flow = flows_[index];
-    if (released + flow.record->spec.start_ns > now) return;
     if (flow.record->state != FlowState::ready) {
       if (flow.record->state != FlowState::failed) fail(flow, Attempt::connect, ETIMEDOUT);
       continue;
@@ -316,7 +321,7 @@ void FlowLoop::receive_some(Index index, bool to_the_end) {
   while (flow.server) {
     const ssize_t got = recv(flow.server->get(), discarded_.data(), kReadChunk, MSG_DONTWAIT | MSG_TRUNC);
     if (got > 0) {
-      count_received(*flow.record, static_cast<std::uint64_t>(got));
+      count_received(flow, static_cast<std::uint64_t>(got));
       if (to_the_end) continue;
       if (static_cast<std::size_t>(got) == kReadChunk) take_turn_later(index, Kind::server);
       return;  // what comes later is a new edge
@@ -328,12 +333,15 @@ void FlowLoop::receive_some(Index index, bool to_the_end) {
   }
 }
 
-void FlowLoop::count_received(FlowRecord& record, std::uint64_t bytes) const {
+void FlowLoop::count_received(Flow& flow, std::uint64_t bytes) {
+  FlowRecord& record = *flow.record;
   add(record.received, bytes);
   const std::uint64_t size = record.spec.size_bytes;
   if (size == 0 || record.received.load(kRelaxed) < size || record.state != FlowState::running) return;
-  record.completed_ns.store(monotonic_ns() - board_.release_ns - record.started_ns.load(kRelaxed), kRelaxed);
+  const std::int64_t now = monotonic_ns() - board_.release_ns;
+  record.completed_ns.store(now - record.started_ns.load(kRelaxed), kRelaxed);
   record.state.store(FlowState::done, std::memory_order_release);
+  for (const Index follower : flow.followers) starts_.push({now + flows_[follower].record->spec.start_ns, follower});
 }
 
 void FlowLoop::fail(Flow& flow, Attempt attempt, int error) {

@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <queue>
 #include <tuple>
 #include <vector>
 
@@ -20,6 +21,7 @@ namespace fabric {
 
 using FlowId = std::uint32_t;
 
+inline constexpr FlowId kNoFlow = 0xFFFFFFFF;
 inline constexpr std::size_t kSendTurn = 128 * 1024;  // most that one flow sends in one turn
 
 struct FlowSpec {
@@ -28,7 +30,8 @@ struct FlowSpec {
   Address source;
   Address destination;
   std::uint64_t size_bytes = 0;  // 0: until stopped
-  std::int64_t start_ns = 0;     // after the release
+  std::int64_t start_ns = 0;     // after the release, or after the last byte of `after` was received
+  FlowId after = kNoFlow;
   SocketOptions sockets;
 };
 
@@ -86,6 +89,14 @@ class FlowLoop {
     bool greeted = false;
     bool client_waits = false;  // in turns_
     bool server_waits = false;
+    std::vector<Index> followers{};  // that start when this is done
+  };
+
+  struct Start {
+    std::int64_t due_ns;  // after the release
+    Index flow;
+    // The earliest first, in the order of the flows.
+    bool operator<(const Start& other) const { return std::tie(other.due_ns, other.flow) < std::tie(due_ns, flow); }
   };
 
   struct Listener {
@@ -118,7 +129,7 @@ class FlowLoop {
   void send_some(Index index);
   bool send_once(Flow& flow, std::size_t bytes);
   void receive_some(Index index, bool to_the_end);
-  void count_received(FlowRecord& record, std::uint64_t bytes) const;
+  void count_received(Flow& flow, std::uint64_t bytes);
   void fail(Flow& flow, Attempt attempt, int error);
 
   FlowBoard& board_;
@@ -127,9 +138,8 @@ class FlowLoop {
   std::vector<Listener> listeners_;
   std::map<std::tuple<std::uint32_t, Address>, Index> flow_of_peer_;  // by listener and client
   std::vector<Index> connect_order_;
-  std::vector<Index> start_order_;
+  std::priority_queue<Start> starts_;
   std::size_t next_connect_ = 0;
-  std::size_t next_start_ = 0;
   std::size_t unconnected_ = 0;  // of those begun
   std::int64_t next_batch_ns_ = 0;
   std::int64_t timer_ns_ = 0;  // what it is set to

@@ -9,11 +9,12 @@ namespace fabric {
 namespace {
 
 using FlowTuple = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint16_t, std::uint32_t, std::uint16_t,
-                             std::uint64_t, double, std::string, bool>;
+                             std::uint64_t, double, std::string, bool, std::int64_t>;
 
 FlowSpec flow_spec(const FlowTuple& flow) {
-  const auto& [src_host, dst_host, src_ip, src_port, dst_ip, dst_port, size_bytes, start_s, cc, mptcp] = flow;
-  return {src_host, dst_host, {src_ip, src_port}, {dst_ip, dst_port}, size_bytes, std::llround(start_s * 1e9), {cc, mptcp}};
+  const auto& [src_host, dst_host, src_ip, src_port, dst_ip, dst_port, size_bytes, start_s, cc, mptcp, after] = flow;
+  const FlowId awaited = after < 0 ? kNoFlow : static_cast<FlowId>(after);
+  return {src_host, dst_host, {src_ip, src_port}, {dst_ip, dst_port}, size_bytes, std::llround(start_s * 1e9), awaited, {cc, mptcp}};
 }
 
 // What the kernel refused reaches Python as OSError with its errno.

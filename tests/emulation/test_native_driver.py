@@ -214,6 +214,21 @@ def scenario_sizes_and_starts() -> None:
             assert [d.received_bytes for d in delivered if sizes[d.flow]] == [s for s in sizes if s]
 
 
+def scenario_one_after_the_other() -> None:
+    """A flow that waits for another starts so long after the last byte of that, and not before."""
+    made = pairs(3, RATE_MBIT)
+    first, second, third = (replace(flow, size_bytes=500_000) for flow in planned(made))
+    flows = [replace(first, start_s=0.1), replace(second, after=0, start_s=0.2), replace(third, after=1)]
+    with connected(flows, hosts_of(made)) as driver:
+        driver.release()
+        eventually(lambda: driver.completed_s()[2] >= 0, "the last flow ends")
+        began, took = driver.started_s(), driver.completed_s()
+        for gap, before, after in ((0.2, 0, 1), (0.0, 1, 2)):
+            assert began[before] + took[before] + gap <= began[after] + 1e-6
+            assert began[after] < began[before] + took[before] + gap + 0.2
+        assert [d.received_bytes for d in driver.stop()] == [500_000] * 3
+
+
 def scenario_failures() -> None:
     """Refused, unreachable, taken, unknown, dead: each is told, by name."""
     made = pairs(3)
@@ -338,6 +353,7 @@ def _ip_link(host: HostRef, state: str) -> None:
         scenario_mptcp_joins_while_silent,
         scenario_mixed_transports,
         scenario_sizes_and_starts,
+        scenario_one_after_the_other,
         scenario_failures,
         scenario_death,
         scenario_strangers,

@@ -72,7 +72,8 @@ def test_a_host_that_is_gone() -> None:
 
 def test_readings_have_an_entry_a_flow() -> None:
     core = FlowDriver(
-        [(0, 1, 1, 1100, 2, 5201, 0, 0.0, "reno", False), (1, 0, 2, 1100, 1, 5201, 9, 0.5, "", True)], [1, 1]
+        [(0, 1, 1, 1100, 2, 5201, 0, 0.0, "reno", False, -1), (1, 0, 2, 1100, 1, 5201, 9, 0.5, "", True, -1)],
+        [1, 1],
     )
     readings = core.readings()
     assert {len(readings[name]) for name in ("state", "received_bytes", "errno")} == {2}
@@ -80,6 +81,18 @@ def test_readings_have_an_entry_a_flow() -> None:
         assert np.isnan(readings[name]).all()
     with pytest.raises(IndexError):
         core.describe_failure(2)
+
+
+@pytest.mark.parametrize(
+    ("flows", "words"),
+    [
+        ([replace(FLOW, after=0)], "waits for one that comes later"),
+        ([FLOW, replace(FLOW, cport=FLOW.cport + 1, after=0)], "waits for one without end"),
+    ],
+)
+def test_a_flow_waits_for_one_before_it_that_ends(flows: list[PlannedFlow], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        NativeDriver(flows, HOSTS)
 
 
 @pytest.mark.parametrize("hard", [16, 256, 1024, 20_000, 2**20, resource.RLIM_INFINITY])

@@ -47,14 +47,10 @@ def test_real_hosts_have_no_more_ports() -> None:
     check_ports(planned(spec("poisson", load=1, sizes="fixed-100000")))
 
 
-def test_real_hosts_do_not_wait_for_flows() -> None:
-    with pytest.raises(UsageError, match="closed_loop is for simulated hosts"):
-        MininetEngine().check(spec("closed_loop", think_ms=100))
-
-
-def test_iperf3_has_no_sizes() -> None:
+@pytest.mark.parametrize(("matrix", "params"), [("poisson", {"load": 1}), ("closed_loop", {"think_ms": 100})])
+def test_iperf3_has_no_sizes(matrix: str, params: dict[str, int]) -> None:
     with pytest.raises(UsageError, match="--traffic native"):
-        MininetEngine().check(dataclasses.replace(spec("poisson", load=1), traffic="iperf3"))
+        MininetEngine().check(dataclasses.replace(spec(matrix, **params), traffic="iperf3"))
 
 
 def test_short_flows_are_plain_whatever_the_long_ones_are() -> None:

@@ -23,6 +23,7 @@ SIZES = {"transfers": {"kb": 20_000}}
 """So that they last into the window."""
 MADE_FOR = {
     "against_tcp": TopologySpec("dumbbell", {"n": 2, "lanes": 1}),
+    "neighbours": TopologySpec("bcube", {"n": 4, "k": 1}),
     "in_turn": TopologySpec("cloud", {"n": 4, "racks": 2, "tenants": 1}),
 }
 

@@ -7,7 +7,7 @@ import pytest
 
 import topos
 from engines.emulation.mptcp_genl import Event, EventKind
-from engines.emulation.traffic import default_cc, is_data, subflow_paths
+from engines.emulation.traffic import default_cc, is_data, paths_of_each, subflow_paths
 from engines.flows import STRIDE, AddressPair, PlannedFlow, planned_flows
 from engines.spec import MAX_SUBFLOWS, LinkSpec, RunSpec, TopologySpec, TransportSpec
 
@@ -55,6 +55,18 @@ def test_subflows_have_ports_of_their_own_below_the_ephemeral_ones() -> None:
     assert len(set(ports)) == len(ports) == MAX_SUBFLOWS - 1
     assert max(ports) + STRIDE <= EPHEMERAL
     assert {(pair.laddr, pair.raddr, pair.rport) for pair in pairs} == {("10.0.0.2", "10.1.0.2", 5201)}
+
+
+def test_each_flow_has_as_many_subflows_as_it_asked_for() -> None:
+    topology = topos.build("fat_tree", {"k": 4})
+    one = PlannedFlow(0, "p0e0h0", "p1e0h0", "10.0.0.2", "10.1.0.2", 5201, 1100, subflows=4)
+    other = dataclasses.replace(one, flow=1, cport=1101, subflows=2)
+    policy = paths_of_each(topology, [one, other])
+    for flow in (one, other):
+        event = Event(EventKind.ESTABLISHED, 1, flow.seen_by_sender, False, 0, 0)
+        assert [pair.lport for pair in policy(event)] == [
+            flow.cport + i * STRIDE for i in range(1, flow.subflows)
+        ]
 
 
 def test_dual_homed_hosts_use_both_nics_plane_by_plane() -> None:

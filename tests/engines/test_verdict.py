@@ -64,6 +64,13 @@ def test_each_departure_is_named(change: dict[str, object], word: str) -> None:
     assert word in reasons[0]
 
 
+def test_a_flow_that_was_done_before_the_window_has_no_subflows_left_to_count() -> None:
+    done = dataclasses.replace(flow(joined=0), completed_s=1.0)
+    assert judge(dataclasses.replace(GOOD, flows=[done])) == (Status.OK, ())
+    short = dataclasses.replace(flow(joined=5), completed_s=1.0)
+    assert judge(dataclasses.replace(GOOD, flows=[short]))[0] is Status.SUSPECT
+
+
 def test_one_busy_second_in_forty_is_put_down_to_others() -> None:
     assert judge(dataclasses.replace(GOOD, busy_pct=[100.0] + [50.0] * 39))[0] is Status.OK
 
