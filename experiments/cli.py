@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 import topos
+from controllers.schedulers import SCHEDULERS
 from engines import registry as engines
 from engines.congestion import CONGESTION_CONTROLS
 from engines.emulation.dataplanes import DATAPLANES
@@ -61,7 +62,7 @@ def main() -> None:
 @main.command("list")
 @json_option
 def list_(as_json: bool) -> None:
-    """What there is: experiments, figures, charts, topologies, workloads, engines, data planes, profiles."""
+    """What there is, by name and in a line each: experiments, topologies, workloads, engines and so on."""
     known = {
         "experiments": {e.name: e.title for e in registry.EXPERIMENTS.values()},
         "charts": {chart.name: chart.title for chart in CHARTS.values()},
@@ -70,6 +71,7 @@ def list_(as_json: bool) -> None:
             matrices.label(name, MATRICES[name].defaults): MATRICES[name].title for name in sweep_workloads()
         },
         "congestion controls": {name: cc.title for name, cc in CONGESTION_CONTROLS.items()},
+        "schedulers": {name: scheduler.about for name, scheduler in SCHEDULERS.items()},
         "data planes": {name: plane.about for name, plane in DATAPLANES.items()},
         "engines": {name: engines.ABOUT.get(name, "") for name in engines.ENGINES},
         "profiles": {p.name: p.about for p in PROFILES.values()},

@@ -11,7 +11,7 @@ import topos
 from controllers.groups import ecmp_groups
 from controllers.hashing import FiveTuple
 from controllers.rules import Routes
-from controllers.scheduler import Application, FlowRates, Network
+from controllers.scheduler import Application, FlowCount, FlowRates, Network
 from engines.flows import planned_flows
 from engines.network_plan import network_plan, ports_along
 from engines.scheduling import FabricNetwork, SimulatedNetwork, numbers
@@ -126,6 +126,12 @@ def test_on_the_core_flows_counters_and_paths_are_those_of_the_network() -> None
         network.set_path(FLOW, ["nowhere"])
     with pytest.raises(UsageError, match="begins"):
         network.set_path(FLOW, before.path[1:])
+
+
+def test_rates_from_a_known_beginning_need_one_look() -> None:
+    rates = FlowRates(begun_s=0.0)
+    assert rates.update([FlowCount(FLOW, 250_000, ())], 2.0) == {FLOW: 1.0}
+    assert rates.update([FlowCount(FLOW, 250_000, ())], 3.0) == {FLOW: 0.0}
 
 
 def test_rates_need_two_looks_and_a_new_flow_counts_from_nothing() -> None:

@@ -266,7 +266,8 @@ def test_a_damaged_sample_costs_its_chart_is_named_once_and_says_how_to_mend_it(
 def test_list_names_everything_and_version_is_one_line() -> None:
     done = refabric("list")
     assert all(
-        name in done.stdout for name in (EXPERIMENT, "fat_tree", "one_to_one", "reno", "mininet", "paper")
+        name in done.stdout
+        for name in (EXPERIMENT, "fat_tree", "one_to_one", "reno", "first_fit", "mininet", "paper")
     )
     assert set(objects(refabric("list", "--json"))[0]) >= {"experiments", "topologies", "workloads"}
     assert refabric("--version").stdout.startswith("refabric")
