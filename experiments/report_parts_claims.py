@@ -91,7 +91,8 @@ def _row(claim: Claim) -> Row:
 
 
 def _cell(side: Side | None, real: bool = False) -> Cell:
-    """The rate of real hosts' links is told always: it is the machine's choice."""
+    """The rate of real hosts' links is told always: it is the machine's choice; and what nobody should
+    believe."""
     if side is None:
         return Cell(NOTHING)
     verdict = side.verdict
@@ -103,7 +104,7 @@ def _cell(side: Side | None, real: bool = False) -> Cell:
     return Cell(
         value(verdict.measured, verdict.published),
         "; ".join(filter(None, (judged, why, verdict.setting))),
-        ", ".join(filter(None, (side.elsewhere, links))),
+        ", ".join(filter(None, (side.elsewhere, links, SUSPECT if side.word == SUSPECT else ""))),
     )
 
 

@@ -131,6 +131,12 @@ class TestShown:
         assert "100-packet queues" in row.emulated.note
         assert row.published.value == "about 95\N{NO-BREAK SPACE}% of optimal"
 
+    def test_a_suspect_value_is_never_shown_as_if_it_were_not(self) -> None:
+        doubtful = point(ENGINE, LOW, k=4, status=Status.SUSPECT)
+        (row,) = shown.rows([claim_on(LEVEL, simulated(HIGH), doubtful)])
+        assert row.verdict == AGREES
+        assert row.emulated.short().endswith("at k=4, 5 Mb/s links, suspect")
+
     def test_intervals_need_six_seeds(self) -> None:
         assert shown.interval(Measured(90.0, 3.0, 5, suspect=False)) is None
         six = Measured(90.0, 3.0, 6, suspect=False)
