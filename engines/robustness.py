@@ -10,7 +10,6 @@ import numpy.typing as npt
 from engines.laws import SEGMENT_BYTES
 from engines.result import FlowRow, PortRow, Table
 
-CORE, ACCESS = "core_lost_pct", "access_lost_pct"
 CPU_S_PER_GB = "cpu_s_per_gb"
 """A metric of emulated points: the whole machine's CPU time for each 10^9 bytes that flows delivered."""
 Series = npt.NDArray[np.float64]

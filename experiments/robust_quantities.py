@@ -11,7 +11,7 @@ from engines.congestion import BASELINE, COUPLED_DEFAULT
 from engines.link_events import outage
 from engines.result import Table
 from engines.spec import RunSpec
-from experiments.measures import OfPoint, Quantity, each, over_tcp, ratio, table, together
+from experiments.measures import OfPoint, Quantity, over_tcp, ratio, table, together
 from experiments.summary import Judged
 
 
@@ -46,33 +46,12 @@ def _algorithm(spec: RunSpec) -> str:
 _kept = _while_down(robustness.kept_pct)
 
 ROBUSTNESS: dict[str, Quantity] = {
-    robustness.CORE: Quantity(
-        "% of packets",
-        "packets lost between switches",
-        each(lambda p: robustness.core_lost_pct(p.point.ports)),
-    ),
-    robustness.ACCESS: Quantity(
-        "% of packets",
-        "packets lost on the last link",
-        each(lambda p: robustness.access_lost_pct(p.point.ports)),
-    ),
-    "core_lost_over_tcp": Quantity(
-        "x TCP",
-        "packets lost between switches over TCP's",
-        over_tcp(lambda p: robustness.core_lost_pct(p.point.ports)),
-    ),
-    "access_lost_over_tcp": Quantity(
-        "x TCP",
-        "packets lost on the last link over TCP's",
-        over_tcp(lambda p: robustness.access_lost_pct(p.point.ports)),
-    ),
     "resent_over_uncoupled": Quantity(
         "x uncoupled",
         "segments sent again for each delivered over uncoupled subflows'",
         together(_resent_over_uncoupled),
         setting=_any_cc,
     ),
-    "kept_pct": Quantity("% of before", "goodput of all flows while links are down", each(_kept)),
     "kept_over_tcp": Quantity("x TCP", "what is kept while links are down over TCP's", over_tcp(_kept)),
     "stalled_over_tcp": Quantity(
         "x TCP", "flows that stand still while links are down over TCP's", over_tcp(_stalled_pct)
