@@ -16,6 +16,7 @@ from engines.congestion import BASELINE, COUPLED_DEFAULT
 from engines.registry import SIMULATOR
 from engines.spec import RunSpec, StackSpec, TopologySpec
 from experiments.experiment import Experiment, Figure, RateOf
+from experiments.options import ENGINE as MININET
 from experiments.options import Defaults, SweepOptions
 from experiments.statements import SHORT_BESIDE_LONG, SHORT_WORKLOAD
 from experiments.sweeps import Variant, points_on
@@ -42,6 +43,8 @@ JOIN_VARIANTS = (
     Variant(simulated=OPENING),
 )
 DUPLICATES = 3
+GAP_MS = 2000
+ALIKE_WORKLOAD = SHORT_WORKLOAD.replace("long", "long_alike", 1)
 
 
 def oversubscribed(options: SweepOptions) -> list[TopologySpec]:
@@ -51,6 +54,12 @@ def oversubscribed(options: SweepOptions) -> list[TopologySpec]:
 
 def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     return [_heedless(spec) for spec in points_on(oversubscribed, VARIANTS)(options, rate_of)]
+
+
+def _joining(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    """Real hosts' subflows join by the clock alone."""
+    specs = points_on(oversubscribed, JOIN_VARIANTS)(options, rate_of)
+    return [s for s in specs if s.engine != MININET or not s.transport.join_after_bytes]
 
 
 def _heedless(spec: RunSpec) -> RunSpec:
@@ -73,6 +82,15 @@ _DEFAULTS = Defaults(
     warmup_s=0.5,
     engines=(SIMULATOR,),
 )
+EMULATED = _DEFAULTS.emulated(
+    ks=(4,),
+    workloads=(f"{SHORT_WORKLOAD}:gap_ms={GAP_MS}",),
+    rate_mbps=10.0,
+    traffic="native",
+    warmup_s=6.0,
+    seconds=12.0,
+)
+"""64 hosts at a tenth of the rate, whose short ones send at a tenth of the pace: as much of their links."""
 EXPERIMENT = Experiment(
     name=NAME,
     title="Short flows over TCP beside long ones over TCP or MPTCP, on a 4:1 FatTree (SIGCOMM 2011)",
@@ -87,6 +105,7 @@ EXPERIMENT = Experiment(
                 "queues; coupling keeps most of that use for a small part of that price."
             ),
             defaults=_DEFAULTS,
+            emulated=EMULATED,
             topologies=oversubscribed,
             points=_points,
             charts=("short_and_long", "fct"),
@@ -108,11 +127,12 @@ ALIKE = Experiment(
                 "short flow's last byte are opened by long flows alone, which lose little by waiting; those "
                 "that join at once cost their handshakes, and bring short flows as many initial windows."
             ),
-            defaults=dataclasses.replace(
-                _DEFAULTS, workloads=(SHORT_WORKLOAD.replace("long", "long_alike", 1),), cc=COUPLED_DEFAULT
+            defaults=dataclasses.replace(_DEFAULTS, workloads=(ALIKE_WORKLOAD,), cc=COUPLED_DEFAULT),
+            emulated=dataclasses.replace(
+                EMULATED, workloads=(f"{ALIKE_WORKLOAD}:gap_ms={GAP_MS}",), cc=COUPLED_DEFAULT
             ),
             topologies=oversubscribed,
-            points=points_on(oversubscribed, JOIN_VARIANTS),
+            points=_joining,
             charts=("short_and_long",),
             relative=False,
         ),

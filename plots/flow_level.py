@@ -160,14 +160,12 @@ def _legend(here: Sequence[str]) -> list[Artist]:
 
 def _caption(panel: Panel, beside: Sequence[Level]) -> list[str]:
     off = difference(panel, MAX_MIN)
+    packets = any(point.engine == SIMULATOR for point in panel.points)
     return [
         style.parameters(panel),
         style.definition(panel),
-        *(
-            [f"Max-min less packets: {off[0]:+.1f} points on average, {off[1]:+.1f} at most."]
-            if off
-            else ["No packet-level points here."]
-        ),
+        *([f"Max-min less packets: {off[0]:+.1f} points on average, {off[1]:+.1f} at most."] if off else []),
+        *([] if packets else ["No packet-level points here."]),
         "Bars are grey and black; curves of every flow in the colours of their rims.",
         *style.sources(beside),
     ]

@@ -80,7 +80,8 @@ def draw(
     levels: Sequence[Level] = (),
 ) -> list[Path]:
     """One chart for all points that differ in transport alone, as `registry.Chart.draw`; levels of the
-    quantities `fct_ms_mean` and `links_used_pct` are drawn."""
+    quantities `fct_ms_mean` and `links_used_pct` are drawn on the paper's own network, for times are of its
+    size and rate."""
     groups: dict[Setting, list[PointSummary]] = {}
     for point in points:
         if point.workload != REFERENCE and point.status is not Status.FAILED:
@@ -138,7 +139,9 @@ def _chart(panel: Panel, found: Sequence[Row], levels: Sequence[Level]) -> Figur
     beside = [
         level
         for level in levels
-        if level.is_on(panel.setting) and level.quantity in {"fct_ms_mean", "links_used_pct"}
+        if level.is_on(panel.setting)
+        and level.k == panel.setting.k
+        and level.quantity in {"fct_ms_mean", "links_used_pct"}
     ]
     _completion(sheet.axes[1][0], found, [lv for lv in beside if lv.quantity == "fct_ms_mean"])
     _bars(

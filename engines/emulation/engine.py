@@ -240,10 +240,18 @@ def _check_flows(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
 
 
 def _check_joins(spec: RunSpec) -> None:
-    if spec.transport.joins_late:
+    transport = spec.transport
+    if not transport.joins_late:
+        return
+    if transport.join_after_bytes:
         raise UsageError(
-            f"subflows that join {tuning.joins(spec.transport)}: real hosts' join at once; choose --engine "
-            "simulator"
+            f"subflows that join {tuning.joins(transport)}: no event of the kernel's tells how much was "
+            "acknowledged; choose a time instead, or --engine simulator"
+        )
+    if transport.join_after_ms >= 1000 * spec.warmup_s:
+        raise UsageError(
+            f"subflows that join {tuning.joins(transport)}, and {spec.warmup_s:g} s of warm-up: flows "
+            "without end are measured with all their subflows; warm up for longer (--warmup)"
         )
 
 
@@ -256,5 +264,7 @@ def _check_mptcp(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
         raise HostUnfitError(support.advice)
     mixed = len({flow.subflows for flow in flows if flow.mptcp}) > 1
     in_kernel = support.level is mptcp_genl.PathManagement.IN_KERNEL
+    if in_kernel and spec.transport.joins_late:
+        raise HostUnfitError(f"subflows that join late need a path manager of ours; {support.advice}")
     if in_kernel and (mixed or subflows > MAX_EXTRA_SUBFLOWS + 1):
         raise HostUnfitError(support.advice)

@@ -17,17 +17,15 @@ from fabric.errors import RunError
 
 
 def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float) -> list[FlowRow]:
-    """Goodput over the window at the receiver, retransmits over it at the sender, RTTs in between. Subflows
-    are those of both ends of the window, of a flow that was done by the second those of the first.
+    """Goodput over the window at the receiver, retransmits over it at the sender, RTTs in between.
 
     Raises RunError naming a flow that lost its connection.
     """
     first, last = readings.window[0], readings.window[-1]
     seconds = last.t_s - first.t_s
     count = len(flows)
-    before = readings.before.counts(count)
     finished = ~np.isnan(np.array(readings.completed_s, float))
-    joined = np.where(finished, before, np.minimum(before, readings.after.counts(count)))
+    joined = _joined(readings, finished)
     resent = readings.after.retransmits_since(readings.before, count)
     cc = _congestion_controls(readings.after, count)
     srtt_mean, srtt_std = spread(*_srtts(readings), count)
@@ -57,6 +55,16 @@ def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float)
             )
         )
     return rows
+
+
+def _joined(readings: Readings, finished: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Subflows a flow had when the window opened and when it closed. Those of one that is done have gone with
+    its last byte: it had as many as were seen at any time, one at least."""
+    count = len(finished)
+    within = np.minimum(readings.before.counts(count), readings.after.counts(count))
+    looks = [look.counts(count) for look in (*readings.sockets, readings.before, readings.after)]
+    ever = np.max([np.array(readings.opened_subflows), finished, *looks], axis=0)
+    return np.where(finished, ever, within)
 
 
 def _congestion_controls(sockets: SubflowReadings, count: int) -> list[str]:

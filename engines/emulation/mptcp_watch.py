@@ -171,7 +171,9 @@ class MptcpWatcher:
                     poll.register(fd, select.EPOLLIN)
                 while not self._stopping:
                     for fd, _ in poll.poll(self._tick()):
-                        if fd != self._wake:
+                        if fd == self._wake:
+                            os.eventfd_read(self._wake)
+                        else:
                             self._drain(*self._sockets[fd])
         except Exception as error:  # told to whoever waits, by _check
             with self._changed:

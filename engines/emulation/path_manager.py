@@ -12,7 +12,7 @@ import errno
 import heapq
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engines.emulation import mptcp_genl, netlink
@@ -45,6 +45,7 @@ class _Attempt:
     connection: Connection
     sock: netlink.NetlinkSocket
     path: AddressPair
+    until_s: float
     tries: int = 0
     local_id: int = 0
 
@@ -56,7 +57,7 @@ class PathManager(MptcpWatcher):
     event thread and must be quick. Construct it before any MPTCP socket of the hosts exists:
     a connection keeps the path manager it was born with. A subflow that is refused, reset or
     later dies is tried again, from another port, until `retry_s` seconds after the
-    connection was established.
+    connection was established. With `late` they join when `join_at` says.
 
     Raises HostUnfitError on a kernel without userspace path management.
     """
@@ -68,6 +69,7 @@ class PathManager(MptcpWatcher):
         accept: Accept,
         pairs: PathPolicy | None = None,
         retry_s: float = 10.0,
+        late: bool = False,
     ) -> None:
         available = mptcp_genl.support()
         if available.level is not PathManagement.USERSPACE or available.sysctl is None:
@@ -76,6 +78,8 @@ class PathManager(MptcpWatcher):
         set_sysctls(hosts, {name: value, **mptcp_genl.resilience_sysctls()})
         self._pairs = pairs or ndiffports(subflows)
         self._retry_s = retry_s
+        self._late = late
+        self._held: dict[tuple[str, int], list[_Attempt]] = {}
         self._next_id: dict[int, int] = {}
         self._commands: dict[tuple[int, int], _Attempt] = {}
         self._pending: dict[tuple[int, int], _Attempt] = {}
@@ -83,12 +87,30 @@ class PathManager(MptcpWatcher):
         self._retry_count = 0
         super().__init__(hosts, subflows, accept)
 
+    def join_at(self, due_s: Mapping[tuple[str, int], float]) -> None:
+        """When the further subflows of the connections from these addresses and ports join, in monotonic
+        seconds; not those of a connection that has ended by then."""
+        with self._changed:
+            for client, due in due_s.items():
+                for attempt in self._held.pop(client, []):
+                    self._plan(due, replace(attempt, until_s=due + self._retry_s))
+        os.eventfd_write(self._wake, 1)
+
+    def _plan(self, due_s: float, attempt: _Attempt) -> None:
+        self._retry_count += 1
+        heapq.heappush(self._retries, (due_s, self._retry_count, attempt))
+
     def _established(self, connection: Connection, sock: netlink.NetlinkSocket, event: Event) -> None:
-        paths = self._pairs(event)
-        connection.requested = 1 + len(paths)
+        until_s = connection.established_s + self._retry_s
+        attempts = [_Attempt(connection, sock, path, until_s) for path in self._pairs(event)]
         self._next_id[connection.token] = 1
-        for path in paths:
-            self._create(_Attempt(connection, sock, path))
+        if self._late:
+            connection.requested = 1
+            self._held[event.path.laddr, event.path.lport] = attempts
+            return
+        connection.requested = 1 + len(attempts)
+        for attempt in attempts:
+            self._create(attempt)
 
     def _create(self, planned: _Attempt) -> None:
         connection = planned.connection
@@ -121,12 +143,11 @@ class PathManager(MptcpWatcher):
         self._pending.pop((connection.token, attempt.local_id), None)
         connection.errors.append(f"subflow from port {attempt.path.lport}: {reason}")
         due = time.monotonic() + RETRY_FIRST_S * attempt.tries
-        if connection.ended or due > connection.established_s + self._retry_s:
+        if connection.ended or due > attempt.until_s:
             return
         if code != errno.ENOTCONN:
             attempt = replace(attempt, path=replace(attempt.path, lport=_other_port(attempt.path.lport)))
-        self._retry_count += 1
-        heapq.heappush(self._retries, (due, self._retry_count, attempt))
+        self._plan(due, attempt)
 
     def _tick(self) -> float:
         with self._changed:

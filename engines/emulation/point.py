@@ -61,6 +61,7 @@ class Running:
 
     hosts: Sequence[HostRef]
     traffic: TrafficDriver
+    watcher: MptcpWatcher | None
     table: SocketTable
     pinger: PathPinger | None
     observing: Observing
@@ -97,7 +98,7 @@ class Point:
                 prefer_congestion_control({hosts[name]: cc for name, cc in default_cc(self._flows).items()})
                 traffic = stack.enter_context(self._traffic(hosts))
                 started_s, up_s = self._connect(traffic, watcher)
-                running = self._look(stack, hosts, traffic, congestion)
+                running = self._look(stack, hosts, traffic, watcher, congestion)
             connections = watcher.reports() if watcher else ()
             last_up_s = _last_up(self._flows, up_s, connections, started_s)
             with carried_out(self._spec.events, self._dataplane), self._scheduled(hosts) as scheduler:
@@ -128,7 +129,8 @@ class Point:
         if mptcp_genl.support().level is mptcp_genl.PathManagement.USERSPACE:
             paths = paths_of_each(self._topology, self._flows)
             retry_s = self._connect_s / 2
-            return stack.enter_context(PathManager(refs, subflows, is_data, paths, retry_s=retry_s))
+            late = self._spec.transport.joins_late
+            return stack.enter_context(PathManager(refs, subflows, is_data, paths, retry_s, late))
         self._report({"note": "in-kernel MPTCP path manager only: subflows' paths vary from run to run"})
         servers = {hosts[flow.dst]: flow.dst_ip for flow in self._flows}
         return stack.enter_context(SignalPathManager(refs, subflows, is_data, servers))
@@ -152,10 +154,18 @@ class Point:
             mptcp = sum(flow.mptcp for flow in self._flows)
             watcher.wait_all(mptcp, max(0.0, started_s + self._connect_s - time.monotonic()))
         traffic.release()
+        if isinstance(watcher, PathManager) and self._spec.transport.joins_late:
+            zero_s = time.monotonic() + self._spec.transport.join_after_ms / 1000
+            watcher.join_at({(f.src_ip, f.cport): zero_s + f.start_s for f in self._flows if f.mptcp})
         return started_s, traffic.up_s()
 
     def _look(
-        self, stack: ExitStack, hosts: dict[str, HostRef], traffic: TrafficDriver, congestion: Registered
+        self,
+        stack: ExitStack,
+        hosts: dict[str, HostRef],
+        traffic: TrafficDriver,
+        watcher: MptcpWatcher | None,
+        congestion: Registered,
     ) -> Running:
         """Everything that samples, as asked."""
         refs = list(hosts.values())
@@ -167,7 +177,7 @@ class Point:
             probes = probes_for(self._spec, self._topology, self._flows, table.read())
             pinger = stack.enter_context(PathPinger(probes, hosts, sampling.pings_ms, cpu=self._cpus.helper))
             pinger.start()
-        return Running(refs, traffic, table, pinger, watch, congestion)
+        return Running(refs, traffic, watcher, table, pinger, watch, congestion)
 
     @contextmanager
     def _scheduled(self, hosts: dict[str, HostRef]) -> Iterator[Ticking | None]:
@@ -218,6 +228,7 @@ class Point:
             up_s=up_s,
             started_s=running.traffic.started_s(),
             completed_s=running.traffic.completed_s(),
+            opened_subflows=_opened(self._flows, running.watcher.reports() if running.watcher else ()),
             stalled=self._stalled(watch.samples[first:], seconds),
             scheduler=scheduler.metrics if scheduler else {},
         )
@@ -277,6 +288,12 @@ def _give_hosts_small_tcp_tables() -> None:
     entries = sysctl_path("net.ipv4.tcp_child_ehash_entries")
     if entries.exists():
         entries.write_text("1024")
+
+
+def _opened(flows: Sequence[PlannedFlow], connections: Sequence[ConnectionReport]) -> list[int]:
+    """Of each flow, the subflows that ever came up."""
+    opened = {(c.path.laddr, c.path.lport): len(c.subflows) for c in connections}
+    return [opened.get((flow.src_ip, flow.cport), 0) for flow in flows]
 
 
 def _last_up(

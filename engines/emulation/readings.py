@@ -37,6 +37,8 @@ class Readings:
     started_s: Sequence[float]
     """Seconds from the start of traffic until each flow began to send; nan for one that did not."""
     completed_s: Sequence[float]
+    opened_subflows: Sequence[int]
+    """Of each flow, all that ever came up, by the kernel's events; 0 where nobody listened."""
     stalled: Sequence[int]
     """Flows that delivered nothing in the window although they should have."""
     scheduler: Mapping[str, float] = field(default_factory=dict)

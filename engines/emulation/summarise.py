@@ -118,11 +118,12 @@ def _evidence(
     spec: RunSpec, flows: Sequence[PlannedFlow], readings: Readings, rows: Sequence[FlowRow]
 ) -> Evidence:
     looks = (readings.before, readings.after)
+    present = np.maximum(*(look.counts(len(rows)) for look in looks))
     mptcp = np.maximum(*(look.mptcp_counts(len(rows)) for look in looks))
     fallen_back = [
         row.flow
         for flow, row in zip(flows, rows, strict=True)
-        if flow.mptcp and row.subflows_joined > 0 and not mptcp[row.flow]
+        if flow.mptcp and present[row.flow] > 0 and not mptcp[row.flow]
     ]
     return Evidence(
         rate_mbps=spec.link.rate_mbps,
@@ -134,6 +135,7 @@ def _evidence(
         fallbacks=len(fallen_back),
         cc_asked=[flow.cc for flow in flows],
         stalled=len(readings.stalled),
+        joins_late=spec.transport.joins_late,
         cc_losses=readings.congestion.losses,
         cc_repairs=readings.congestion.repairs,
         looks=int(readings.scheduler.get("scheduler_looks", 0)),

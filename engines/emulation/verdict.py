@@ -55,6 +55,8 @@ class Evidence:
     known; 0 where it is."""
     stalled: int = 0
     """Flows that delivered nothing although they should have (stalls.py)."""
+    joins_late: bool = False
+    """Whether a sized flow may well be done before its further subflows join."""
     cc_losses: int = 0
     cc_repairs: int = 0
     """Windows that congestion controls of our own reduced, and impossible ones that they put right."""
@@ -136,12 +138,13 @@ def _saturation(evidence: Evidence) -> list[str]:
 
 def _subflows(evidence: Evidence) -> list[str]:
     reasons = []
-    seen = [flow for flow in evidence.flows if flow.subflows_joined or not math.isfinite(flow.completed_s)]
+    due = [f for f in evidence.flows if not (evidence.joins_late and f.size_bytes)]
+    seen = [flow for flow in due if flow.subflows_joined or not math.isfinite(flow.completed_s)]
     short = [flow for flow in seen if flow.subflows_joined < flow.subflows_asked]
     if short:
         worst = min(flow.subflows_joined for flow in short)
         reasons.append(
-            f"subflows: {len(short)} of {len(evidence.flows)} flows had fewer than "
+            f"subflows: {len(short)} of {len(due)} flows had fewer than "
             f"{short[0].subflows_asked}, the worst {worst}"
         )
     if evidence.fallbacks:

@@ -42,6 +42,8 @@ STARTING_S = 0.3
 ALARMS_A_SUBFLOW = 8
 """Descriptors: a timer of each kind and what stale ones may lie in the calendar."""
 LEAST_PACKETS = 1 << 20
+PACKETS_A_SUBFLOW = 32
+"""Beside those: what 65 536 subflows in slow start have under way. Memory is taken as it is used."""
 
 
 class SimulatorEngine:
@@ -155,7 +157,7 @@ def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
     if spec.stack.nic_waits and not topology.hosts_forward:
         queue_pkts[plan.nic_uplink] = 0
     subflows = sum(flow.subflows for flow in planned_flows(spec, topology))
-    most = max(plan.max_packets, LEAST_PACKETS) + ALARMS_A_SUBFLOW * subflows
+    most = max(plan.max_packets, LEAST_PACKETS) + (ALARMS_A_SUBFLOW + PACKETS_A_SUBFLOW) * subflows
     return dataclasses.replace(plan, queue_pkts=queue_pkts, max_packets=most)
 
 

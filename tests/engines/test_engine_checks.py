@@ -8,7 +8,7 @@ import pytest
 
 from engines.emulation import shell
 from engines.emulation.engine import MininetEngine, check_sysctls
-from engines.spec import LinkEvent, LinkSpec, RunSpec, TopologySpec
+from engines.spec import LinkEvent, LinkSpec, RunSpec, TopologySpec, TransportSpec
 from fabric.errors import UsageError
 
 
@@ -39,3 +39,16 @@ def test_the_emulator_leaves_to_the_simulator_what_it_cannot_do(
 def test_no_shell_opens_where_hosts_forward() -> None:
     with pytest.raises(UsageError, match="do not forward packets"):
         shell.main("bcube,4", 10.0, 100)
+
+
+@pytest.mark.parametrize(
+    ("late", "words"),
+    [
+        ({"join_after_bytes": 100_000}, "after 100 kB: no event of the kernel"),
+        ({"join_after_ms": 20_000.0}, "warm up for longer"),
+    ],
+)
+def test_late_joins_that_no_kernel_can_are_refused(late: dict[str, Any], words: str) -> None:
+    spec = RunSpec(LinkSpec(5.0), transport=TransportSpec(8, "reno", **late), warmup_s=6.0)
+    with pytest.raises(UsageError, match=words):
+        MininetEngine().check(spec)

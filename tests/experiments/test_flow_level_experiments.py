@@ -64,3 +64,16 @@ def test_a_tree_of_128_hosts_is_used_to_ninety_percent_with_at_most_eight_subflo
     assert means["flow-level", "8"] >= ENOUGH_PCT > 50 > means["flow-level", "1"]
     assert {row["retransmits"] for row in rows} == {row["drops"] for row in rows} == {""}
     assert list((tmp_path / "flow-level" / "charts").glob("flow_level-*.png"))
+
+
+def test_larger_trees_are_run_with_fewer_subflows_for_less_time_unless_there_is_time() -> None:
+    quick, many = points("fat-tree-sizes"), points("fat-tree-sizes", profile="paper")
+    packets = {(s.topology.k, s.transport.subflows): s for s in quick if s.engine == SIMULATOR}
+    assert set(packets) == {*((8, n) for n in range(1, 9)), (16, 1), (16, 4), (16, 8), (32, 1), (32, 8)}
+    assert packets[8, 8].seconds > packets[16, 8].seconds > packets[32, 8].seconds
+    models = {(s.topology.k, s.transport.subflows) for s in quick if s.engine == FLOW_LEVEL}
+    assert models == set(packets)
+    assert {(s.topology.k, s.transport.subflows) for s in many} == {
+        (k, n) for k in (8, 16, 32) for n in range(1, 9)
+    }
+    assert {s.seconds for s in points("fat-tree-sizes", seconds=0.5)} == {0.5}  # type: ignore[arg-type]
