@@ -87,6 +87,22 @@ def scenario_counts() -> None:
             print(subflows, f"up after {report.up_s * 1000:.1f} ms")
 
 
+def scenario_late() -> None:
+    """They wait until they are told when, and a connection that has ended gets none."""
+    pair, other = pairs(2)
+    hosts = [host for each in (pair, other) for host in (each.client, each.server)]
+    with PathManager(hosts, 4, data_ports, late=True) as manager, listening(pair) as listener:
+        with listening(other) as there, conversation(other, there):
+            assert manager.wait_all(1, 5)
+        with conversation(pair, listener):
+            assert manager.wait_all(2, 5)
+            assert [report.established for report in manager.reports()] == [1, 1]
+            now = time.monotonic()
+            manager.join_at({(each.client_ip, CPORT): now for each in (pair, other)})
+            eventually(lambda: manager.reports()[1].established == 4, "all have joined")
+            assert manager.reports()[0].created == 0
+
+
 def scenario_filter() -> None:
     (pair,) = pairs(1)
     with (
@@ -179,6 +195,7 @@ def scenario_sixteen_pairs() -> None:
     "scenario",
     [
         scenario_counts,
+        scenario_late,
         scenario_filter,
         scenario_retry,
         scenario_fallback,

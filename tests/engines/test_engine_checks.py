@@ -49,6 +49,7 @@ def test_no_shell_opens_where_hosts_forward() -> None:
     ],
 )
 def test_late_joins_that_no_kernel_can_are_refused(late: dict[str, Any], words: str) -> None:
-    spec = RunSpec(LinkSpec(5.0), transport=TransportSpec(8, "reno", **late), warmup_s=6.0)
+    tree, transport = TopologySpec("fat_tree", {"k": 4}), TransportSpec(8, "reno", **late)
+    spec = RunSpec(LinkSpec(5.0), tree, transport, warmup_s=6.0)
     with pytest.raises(UsageError, match=words):
         MininetEngine().check(spec)

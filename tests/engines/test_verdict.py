@@ -45,7 +45,7 @@ def test_a_run_the_machine_carried_is_ok() -> None:
 
 def test_a_short_flow_may_be_done_before_subflows_join() -> None:
     short = dataclasses.replace(flow(joined=1), size_bytes=70_000)
-    late = dataclasses.replace(GOOD, flows=[flow(), short], joins_late=True)
+    late = dataclasses.replace(GOOD, flows=[flow(), short], cc_asked=["reno"] * 2, joins_late=True)
     assert judge(late) == (Status.OK, ())
     assert judge(dataclasses.replace(late, joins_late=False))[0] is Status.SUSPECT
 
