@@ -132,7 +132,7 @@ class Cluster:
         missing = next(worker for worker in self._concerned(names) if worker.rate(topology) is None)
         raise HostUnfitError(
             f"worker {missing.address} never measured which link rate its machine carries at "
-            f"{named(topology)}: run `sudo .venv/bin/refabric calibrate` there, or give --rate"
+            f"{named(topology)}: {_how_to_measure(topology)}"
         )
 
     def unfit(self, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
@@ -152,7 +152,7 @@ class Cluster:
     def crew(self, where: Store, observer: Observer) -> Crew:
         """As many as have room at a time."""
         threads = sum(worker.threads for worker in self._workers)
-        observer.note(f"{len(self._workers)} workers of {self._address} carry out {threads} points at a time")
+        observer.note(f"points go to {self._address} (workers: {len(self._workers)}, threads: {threads})")
         return DaskCrew(self._client, self._address, self.engine, where, self._build)
 
     def _concerned(self, names: Collection[str]) -> list[_Worker]:
@@ -256,6 +256,12 @@ def _stranger(who: str, what: str, error: BaseException) -> str:
         f"{who} cannot run refabric ({told}): start it as `.venv/bin/dask {what}` in a checkout like this "
         "one, after setup/install.sh"
     )
+
+
+def _how_to_measure(topology: TopologySpec) -> str:
+    if topology != TopologySpec("fat_tree", {"k": topology.k}):
+        return "give --rate"
+    return f"run `sudo .venv/bin/refabric calibrate --k {topology.k}` there, or give --rate"
 
 
 def _too_small(worker: _Worker, needs_mb: float) -> str:

@@ -111,9 +111,8 @@ class PlainProgress:
         self._say(opening(jobs, pending))
 
     def start(self, job: Job, place: Place) -> None:
-        where = f" on {place.worker}" if place.worker else ""
         left = duration(place.eta_s)
-        self._say(f"[{place.index}/{place.total}] {label(job.spec)}{where} ... ({left} left)")
+        self._say(f"[{place.index}/{place.total}] {label(job.spec)}{_on(place)} ... ({left} left)")
 
     def phase(self, name: str, seconds: float) -> None:
         """Phases would only make a log longer."""
@@ -170,7 +169,7 @@ class RichProgress:
         )
         colour = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}[judged.status]
         self._console.print(
-            f"[{place.index}/{place.total}] {label(judged.spec)}: {verdict(judged)}",
+            f"[{place.index}/{place.total}] {label(judged.spec)}{_on(place)}: {verdict(judged)}",
             style=colour,
             highlight=False,
             markup=False,
@@ -197,6 +196,10 @@ class RichProgress:
         left = duration(self._place.eta_s - (now - self._told))
         line.add_row(bar, f"[{self._place.index}/{self._place.total}]", what, phase, f"{left} left")
         return line
+
+
+def _on(place: Place) -> str:
+    return f" on {place.worker}" if place.worker else ""
 
 
 def _live_label(spec: RunSpec) -> str:

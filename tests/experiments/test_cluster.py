@@ -272,3 +272,20 @@ def test_an_emulated_point_has_its_machine_for_itself(tmp_path: Path) -> None:
             lab.wait_for_workers()
             with connected(lab.address, engine) as site:
                 assert why in str(site.unfit(points)["fake"])
+
+
+def test_auto_is_what_every_machine_carries(two: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = (TopologySpec("fat_tree", {"k": k}) for k in (4, 6))
+    with connected(two.address, FakeEngine(name="mininet", parallel=2)) as site:
+        rates = (((small, 20.0), (large, 5.0)), ((small, 10.0),))
+        known = [
+            dataclasses.replace(worker, survey=dataclasses.replace(worker.survey, rates=measured))
+            for worker, measured in zip(site._workers, rates, strict=True)
+        ]
+        monkeypatch.setattr(site, "_workers", known)
+        choice = site.known_rate(small, ("mininet",))
+        assert (choice.rate_mbps, choice.how) == (10.0, "auto, the least of what 2 machines measured")
+        assert site.known_rate(large, ("mininet",)).rate_mbps is None
+        with pytest.raises(HostUnfitError, match=rf"worker {known[1].address} never .* calibrate --k 6"):
+            site.rate(large, ("mininet",), Listener())
+        assert site.rate(large, ("simulator",), Listener()).rate_mbps == 100.0
