@@ -173,11 +173,19 @@ def _crowd(
         some = [Flow(names[0], names[n * (hosts - 1) // 24]) for n in range(1, 25)]
         return _Crowd(hosts, hosts * (hosts - 1), float(hosts), _mean_hops(topology, some))
     flows = matrices.build(matrix, topology, dict(arguments), sub_seed(seed, "workload"), traffic)
-    if matrices.MATRICES[matrix].generated:  # at most
-        return _Crowd(hosts, len(flows), float(hosts), _mean_hops(topology, flows))
+    if matrices.MATRICES[matrix].generated:
+        return _Crowd(hosts, len(flows), _offered(flows, traffic, hosts), _mean_hops(topology, flows))
     sent, received = (Counter(getattr(flow, end) for flow in flows) for end in ("src", "dst"))
     filled = sum(1 / max(sent[flow.src], received[flow.dst]) for flow in flows)
     return _Crowd(hosts, len(flows), filled, _mean_hops(topology, flows))
+
+
+def _offered(flows: Sequence[Flow], traffic: Traffic, hosts: int) -> float:
+    """At most, in hosts' links: flows without end fill one, of others what their sizes and rates come to."""
+    sized = sum(flow.size_bytes for flow in flows) * 8e-6 / (traffic.seconds * traffic.host_mbps)
+    constant = sum(flow.rate_mbps for flow in flows) / traffic.host_mbps
+    endless = sum(not flow.size_bytes and not flow.rate_mbps for flow in flows)
+    return min(float(hosts), endless + sized + constant)
 
 
 def _mean_hops(topology: Topology, flows: Sequence[Flow]) -> float:
