@@ -52,11 +52,12 @@ DEFAULTS = Defaults(
     warmup_s=1.0,
     engines=(SIMULATOR,),
 )
+AT_20_MBPS = "permuted_loop:uniform-200000-4000000"
+"""At that rate these last about a second, too."""
 AT_K4 = DEFAULTS.emulated(
-    ks=(4,), workloads=("one_to_one",), rate_mbps=20.0, delay_us=None, traffic="native",
+    ks=(4,), workloads=(AT_20_MBPS, "one_to_one"), rate_mbps=20.0, delay_us=None, traffic="native",
     warmup_s=8.0, seconds=10.0,
 )  # fmt: skip
-"""Real hosts start no flow when another ends: of theirs, all stay."""
 EXPERIMENT = Experiment(
     name=NAME,
     title="A central scheduler (Hedera) by its interval, beside ECMP and MPTCP (SIGCOMM 2011)",

@@ -37,7 +37,7 @@ def test_real_hosts_run_what_they_can() -> None:
     assert FIGURE.emulated is not None
     specs = FIGURE.points(resolve(Given(), FIGURE.emulated), lambda _: 20.0)
     led = [spec.scheduler for spec in specs if scheduler_words(spec.scheduler)]
-    assert len(specs) == 5 and len(led) == 3 and not any(each.ideal for each in led)
+    assert len(specs) == 10 and len(led) == 6 and not any(each.ideal for each in led)
     assert {spec.engine for spec in specs} == {"mininet"} and {spec.topology.k for spec in specs} == {4}
 
 
