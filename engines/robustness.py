@@ -47,7 +47,7 @@ def in_all(goodput: Table) -> tuple[Series, Series]:
 def of_before_pct(goodput: Table, outage_s: tuple[float, float]) -> tuple[Series, Series] | None:
     """The same in percent of the mean before links fail; None where nothing was delivered or seen by then."""
     times, mbps = in_all(goodput)
-    before = mbps[times <= outage_s[0]]
+    before = mbps[_middles(times) < outage_s[0]]
     if not len(before) or not before.mean():
         return None
     return times, 100 * mbps / before.mean()
@@ -59,13 +59,13 @@ def kept_pct(goodput: Table, outage_s: tuple[float, float]) -> float | None:
     if series is None:
         return None
     times, pct = series
-    down = (times > outage_s[0]) & (times <= outage_s[1])
+    down = _within(times, outage_s)
     return float(pct[down].mean()) if down.any() else None
 
 
 def while_down_mbps(goodput: Table, outage_s: tuple[float, float]) -> list[float]:
     """Every flow's goodput while links are down, in the order of the flows; [] where nothing was sampled."""
-    down = (goodput["t_s"] > outage_s[0]) & (goodput["t_s"] <= outage_s[1])
+    down = _within(goodput["t_s"], outage_s)
     instants = len(np.unique(goodput["t_s"][down]))
     if not instants:
         return []
@@ -73,6 +73,18 @@ def while_down_mbps(goodput: Table, outage_s: tuple[float, float]) -> list[float
     sums = np.bincount(flows[down], weights=goodput["mbps"][down], minlength=int(flows.max()) + 1)
     means: list[float] = (sums / instants).tolist()
     return means
+
+
+def _within(times: Series, outage_s: tuple[float, float]) -> npt.NDArray[np.bool_]:
+    """Which of the intervals that ended at these times were while links are down: real clocks are late by
+    milliseconds, so the middle of an interval decides."""
+    middles = _middles(times)
+    return (middles > outage_s[0]) & (middles < outage_s[1])
+
+
+def _middles(times: Series) -> Series:
+    steps = np.diff(np.unique(times))
+    return times - (np.median(steps) / 2 if len(steps) else 0.0)
 
 
 def stalled_pct(goodput: Table, outage_s: tuple[float, float], link_mbps: float) -> float | None:

@@ -93,7 +93,7 @@ LINK_FAILURE = Figure(
         "MPTCP flows go on over the subflows that are left."
     ),
     defaults=FAILURE_DEFAULTS,
-    emulated=FAILURE_DEFAULTS.emulated(ks=(4,), subflows=(1, 8), warmup_s=6.0, seconds=24.0),
+    emulated=FAILURE_DEFAULTS.emulated(ks=(4,), subflows=(1, 8), warmup_s=12.0, seconds=24.0),
     topologies=fat_trees,
     points=failing,
     charts=("failure",),

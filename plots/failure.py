@@ -142,7 +142,7 @@ def _ranks(axes: Axes, panel: Panel, points: Mapping[int, Sequence[PointSummary]
         if curve := ranks_pct(of):
             flows = max(flows, len(curve))
             style.line(axes, range(1, len(curve) + 1), curve, n, max(panel.subflows), panel.dubious(n))
-    axes.set_ylim(0, 100)
+    axes.set_ylim(0, max(100.0, axes.get_ylim()[1]))
     axes.set_xticks(style.rank_ticks(max(flows, 1)))
     return flows
 

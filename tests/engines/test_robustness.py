@@ -65,6 +65,13 @@ def test_what_is_kept_is_told_in_percent_of_before() -> None:
     assert robustness.while_down_mbps(goodput, (7.0, 8.0)) == []
 
 
+def test_clocks_that_are_late_by_milliseconds_change_nothing() -> None:
+    goodput = two_flows()
+    late = Table({**goodput.columns, "t_s": goodput["t_s"] + 0.004})
+    assert robustness.kept_pct(late, DOWN) == pytest.approx(80)
+    assert robustness.while_down_mbps(late, DOWN) == [0, 8]
+
+
 def test_an_outage_lasts_from_the_first_cut_until_all_is_as_before() -> None:
     spec = RunSpec(LinkSpec(10.0), warmup_s=2.0, events=core_failure(TREE, 6.0, 8.0))
     assert outage(spec) == (4.0, 6.0)
