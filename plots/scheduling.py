@@ -26,6 +26,7 @@ LOOKS: Mapping[str, tuple[str, str]] = {"first_fit": ("#0072B2", "o"), "annealin
 _HEIGHT_IN = 1.9
 _IDEAL_AT = 1 / 3
 """Of the least interval: where the ideal scheduler stands on a logarithmic axis."""
+SUSPECT = " (suspect)"
 Values = list[float]
 
 
@@ -36,6 +37,8 @@ class Row:
 
     panel: Panel
     scheduled: Mapping[str, Mapping[float, Values]]
+    doubtful: frozenset[tuple[str, float]]
+    """Of `scheduled`, those all of whose points are suspect."""
     alone: Mapping[tuple[int, str], Values]
 
 
@@ -69,8 +72,7 @@ def carried_pct(point: PointSummary) -> float | None:
 
 
 def rows(points: Iterable[PointSummary]) -> list[Row]:
-    """Workloads that a scheduler was run on, those that generate flows first; good points only, but where all
-    are suspect."""
+    """Workloads that a scheduler was run on, those that generate flows first."""
     groups: dict[tuple[object, ...], list[PointSummary]] = {}
     for point in points:
         if point.workload != REFERENCE and carried_pct(point) is not None:
@@ -83,7 +85,7 @@ def rows(points: Iterable[PointSummary]) -> list[Row]:
 
 
 def _row(points: Sequence[PointSummary]) -> Row:
-    good = [point for point in points if point.status is Status.OK] or list(points)
+    good = _believed(points)
     scheduled: dict[str, dict[float, Values]] = {}
     alone: dict[tuple[int, str], Values] = {}
     for point in sorted(good, key=lambda p: (p.scheduler.interval_ms, p.subflows, p.seed)):
@@ -91,25 +93,45 @@ def _row(points: Sequence[PointSummary]) -> Row:
         if value is None:
             continue
         if point.scheduler == NOBODY:
-            who = point.subflows, algorithms.transport(point.cc, point.subflows)
+            doubt = SUSPECT if style.suspect(point) else ""
+            who = point.subflows, algorithms.transport(point.cc, point.subflows) + doubt
             alone.setdefault(who, []).append(value)
         else:
             by_interval = scheduled.setdefault(point.scheduler.name, {})
             by_interval.setdefault(point.scheduler.interval_ms, []).append(value)
     setting = dataclasses.replace(good[0].setting, variant=good[0].unscheduled)
-    return Row(Panel(setting, (), tuple(good)), scheduled, alone)
+    doubtful = {
+        (p.scheduler.name, p.scheduler.interval_ms)
+        for p in good
+        if style.suspect(p) and p.scheduler != NOBODY
+    }
+    return Row(Panel(setting, (), tuple(good)), scheduled, frozenset(doubtful), alone)
+
+
+def _believed(points: Sequence[PointSummary]) -> list[PointSummary]:
+    """Of each scheduler and transport the good points; the suspect ones where none is good."""
+    kinds: dict[tuple[object, ...], list[PointSummary]] = {}
+    for point in points:
+        kinds.setdefault((point.scheduler, point.subflows, point.cc), []).append(point)
+    good = ([p for p in of if p.status is Status.OK] or of for of in kinds.values())
+    return [point for of in good for point in of]
 
 
 def finding(row: Row) -> str:
-    """The title: what a scheduler carries of what MPTCP does, when it looks most and least often."""
+    """The title: what a scheduler carries of what MPTCP does, when it looks most and least often, by good
+    points alone."""
     name = next((name for name in LOOKS if name in row.scheduled), next(iter(row.scheduled)))
-    means = {ms: statistics.fmean(values) for ms, values in row.scheduled[name].items()}
-    mptcp = [statistics.fmean(values) for (count, _), values in row.alone.items() if count > 1]
+    sure = {ms: v for ms, v in row.scheduled[name].items() if (name, ms) not in row.doubtful}
+    means = {ms: statistics.fmean(values) for ms, values in sure.items()}
+    mptcp = [
+        statistics.fmean(values)
+        for (count, who), values in row.alone.items()
+        if count > 1 and not who.endswith(SUSPECT)
+    ]
     title = SCHEDULERS[name].title.capitalize()
     parts = [
         f"{100 * means[ms] / max(mptcp):.0f} % {_often(ms)}"
-        for ms in dict.fromkeys((min(means), max(means)))
-        if mptcp
+        for ms in (dict.fromkeys((min(means), max(means))) if means and mptcp else ())
     ]
     return f"{title} carries {', '.join(parts)} of what MPTCP does" if parts else f"{title} by its interval"
 
@@ -149,7 +171,6 @@ def _at(interval_ms: float, intervals: Sequence[float]) -> float:
 
 
 def _draw_row(axes: Axes, row: Row, intervals: Sequence[float]) -> None:
-    doubt = any(style.suspect(point) for point in row.panel.points)
     for name, by_interval in row.scheduled.items():
         colour, marker = LOOKS.get(name, style.OTHER)
         axes.errorbar(
@@ -157,7 +178,11 @@ def _draw_row(axes: Axes, row: Row, intervals: Sequence[float]) -> None:
             [statistics.fmean(values) for values in by_interval.values()],
             yerr=[interval_pct(values) or 0.0 for values in by_interval.values()],
             color=colour, marker=marker, ms=5, lw=1.5, capsize=2.5, zorder=4,
-            markerfacecolor="white" if doubt else colour,
+        )  # fmt: skip
+        hollow = [ms for ms in by_interval if (name, ms) in row.doubtful]
+        axes.plot(
+            [_at(ms, intervals) for ms in hollow], [statistics.fmean(by_interval[ms]) for ms in hollow],
+            ls="", marker=marker, ms=5, color=colour, markerfacecolor="white", zorder=5,
         )  # fmt: skip
     for (count, _), values in row.alone.items():
         axes.axhline(statistics.fmean(values), color=style.colour(count), lw=1.8, ls=_dash(count), zorder=3)

@@ -65,5 +65,21 @@ def test_flows_that_come_and_go_and_flows_that_stay_share_a_sheet(tmp_path: Path
     assert "TCP, annealing" in words
 
 
+def test_what_is_suspect_is_shown_hollow_and_in_no_mean_with_what_is_good(tmp_path: Path) -> None:
+    bad = dataclasses.replace(led(2, SchedulerSpec("first_fit", 500)), status=Status.SUSPECT, seed=2)
+    alone = dataclasses.replace(led(3, SchedulerSpec("first_fit", 1000)), status=Status.SUSPECT)
+    slow = dataclasses.replace(led(9, subflows=4), status=Status.SUSPECT)
+    (row,) = rows([*sweep(), bad, alone, slow])
+    assert row.doubtful == {("first_fit", 1000.0)}
+    assert row.scheduled["first_fit"][500.0] == [carried_pct(led(10))]
+    assert any(who.endswith("(suspect)") for _, who in row.alone)
+    (path,) = CHARTS["scheduling"].draw([*sweep(), bad, alone, slow], tmp_path)
+    assert "Suspect" in words_of(path)
+    doubted = [
+        dataclasses.replace(each, status=Status.SUSPECT) if each.subflows > 1 else each for each in sweep()
+    ]
+    assert finding(rows(doubted)[0]) == "First fit by its interval"
+
+
 def test_without_a_scheduler_there_is_no_chart(tmp_path: Path) -> None:
     assert CHARTS["scheduling"].draw([led(8), led(20, subflows=8)], tmp_path) == []
