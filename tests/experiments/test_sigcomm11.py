@@ -86,6 +86,14 @@ class TestTheWholePaper:
         assert [(s.topology.k, s.transport.subflows, s.seconds) for s in specs] == [(4, 2, 1.0)]
 
 
+def test_quick_takes_half_an_hour_on_two_cores() -> None:
+    jobs = plan_of("sigcomm11", engine="both").jobs
+    emulated = sum(job.expected_s for job in jobs if job.spec.engine == "mininet")
+    simulated = sum(job.expected_s for job in jobs if job.spec.engine != "mininet")
+    assert emulated < 18 * 60
+    assert simulated / 2 + emulated < 30 * 60
+
+
 class TestSmoke:
     def test_every_figure_is_small_and_short(self) -> None:
         for part in plan_of("sigcomm11", profile="smoke", engine="simulator").parts:
