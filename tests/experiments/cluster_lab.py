@@ -59,6 +59,11 @@ class Lab:
             "--local-directory", str(self.scratch), *options,
         )  # fmt: skip
 
+    def worker_at(self, address: str) -> subprocess.Popen[bytes]:
+        """The worker that has this address."""
+        (log,) = (log for log in self.folder.glob("worker*.log") if address in log.read_text())
+        return self.processes[int(log.stem.removeprefix("worker"))]
+
     @property
     def scratch(self) -> Path:
         """Where workers keep what is temporary."""

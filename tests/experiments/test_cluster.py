@@ -48,9 +48,9 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 class Listener:
-    """What a sweep told; `at_start` is called with the number of each point that begins."""
+    """What a sweep told; `at_start` is called with the place of each point that begins."""
 
-    def __init__(self, at_start: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, at_start: Callable[[Place], None] = lambda _: None) -> None:
         self.at_start = at_start
         self.workers: list[str] = []
         self.notes: list[str] = []
@@ -61,7 +61,7 @@ class Listener:
     def start(self, job: Job, place: Place) -> None:
         assert job.expected_s > 0
         self.workers.append(place.worker)
-        self.at_start(place.index)
+        self.at_start(place)
 
     def phase(self, name: str, seconds: float) -> None:
         del name, seconds
@@ -148,21 +148,22 @@ def test_the_same_bytes_as_on_this_machine_and_who_made_them(two: Lab, tmp_path:
 
 
 def test_a_killed_worker_has_its_point_redone_elsewhere(tmp_path: Path) -> None:
-    """Of two workers one is killed while it runs a point, and a third comes; each point is there once."""
+    """Of two workers the one that begins the third point is killed, and another comes; each point is there
+    once."""
 
-    def kill_one(index: int) -> None:
-        if index == 3:
-            lab.processes[1].kill()
+    def kill_one(place: Place) -> None:
+        if place.index == 3:
+            lab.worker_at(place.worker).kill()
             lab.start_worker(*ONE)
 
     listener = Listener(kill_one)
     with cluster(tmp_path, ONE, ONE) as lab:
-        engine = FakeEngine(sleep_s=1.0, parallel=2)
-        outcome = on(lab, engine, tmp_path / "results", specs("fake", 1, 2, 3, 5, 6), listener)
-    assert [point.status for point in outcome.points] == [Status.OK] * 6, lab.logs()
+        engine = FakeEngine(sleep_s=2.0, parallel=2)
+        outcome = on(lab, engine, tmp_path / "results", specs("fake", 1, 2, 3, 5), listener)
+    assert [point.status for point in outcome.points] == [Status.OK] * 5, lab.logs()
     assert [note.endswith(" was lost") for note in listener.notes if "begun again" in note] == [True]
-    assert len(listener.workers) == 6, "no point was told to begin twice"
-    assert len(load(tmp_path / "results" / POST)) == 6
+    assert len(listener.workers) == 5, "no point was told to begin twice"
+    assert len(load(tmp_path / "results" / POST)) == 5
     assert leftovers(tmp_path / "results" / POST) == []
 
 
