@@ -91,13 +91,19 @@ def _of(network: Network, options: SweepOptions, rate_of: RateOf) -> list[RunSpe
 WITHIN = (1.0, "as far as the model's mean is off packets' (docs/flow-level.md)")
 
 
+LARGE = (
+    "It is not the model: packet by packet 8 subflows bring 87.9 % on 8192 hosts. Larger trees need a few more "
+    "(docs/flow-level.md)."
+)
+
+
 def needed(k: int, engine: str = FLOW_LEVEL) -> Published:
     """That so many subflows will do, as a statement about this engine's points."""
     tolerance = WITHIN if engine == FLOW_LEVEL else LEVEL
     return Published(
         "goodput_pct_mean", "fat_tree", k, "one_to_one", AT_MOST, Relation.AT_LEAST, ENOUGH_PCT, Source.TEXT,
         f"{k**3 // 4} hosts: 90 % with at most {AT_MOST} subflows", "SIGCOMM'11", SIGCOMM11,
-        *tolerance, engine=engine,
+        *tolerance, engine=engine, differs=LARGE,
     )  # fmt: skip
 
 
