@@ -92,8 +92,8 @@ WITHIN = (1.0, "as far as the model's mean is off packets' (docs/flow-level.md)"
 
 
 LARGE = (
-    "It is not the model: packet by packet 8 subflows bring 87.9 % on 8192 hosts. Larger trees need a few more "
-    "(docs/flow-level.md)."
+    "It is not the model: packet by packet 8 subflows bring 87.9 % on 8192 hosts. Larger trees need a few "
+    "more (docs/flow-level.md)."
 )
 
 
