@@ -235,8 +235,10 @@ def _names(axes: Axes, found: Sequence[Row], count: int) -> None:
 
 
 def _finding(found: Sequence[Row]) -> str:
-    told = [f"{row.name} {statistics.fmean(row.took_ms):.0f}" for row in found]
-    return f"Short flows take {', '.join(told)} ms"
+    """The title: under what short flows take longest, and shortest."""
+    by_time = sorted(found, key=lambda row: statistics.fmean(row.took_ms))
+    told = [f"{statistics.fmean(row.took_ms):.0f} ms ({row.name})" for row in by_time]
+    return f"Short flows take {' to '.join(dict.fromkeys((told[0], told[-1])))}"
 
 
 def _caption(panel: Panel, found: Sequence[Row], beside: Sequence[Level]) -> list[str]:

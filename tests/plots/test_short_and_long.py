@@ -47,7 +47,7 @@ def test_transports_stand_in_their_order_with_what_was_published(tmp_path: Path)
     ]
     (path,) = short_and_long.draw(points, tmp_path, levels=[LEVEL])
     told = words_of(path).replace("\n", " ")
-    assert "Short flows take TCP 74, PacketScatter 60, LIA 100 ms" in told
+    assert "Short flows take 60 ms (PacketScatter) to 100 ms (LIA)" in told
     assert "TCP 10 of 11; PacketScatter 10 of 11; LIA 10 of 11" in told
     assert "published" not in told
     at_k8 = [dataclasses.replace(point, k=8) for point in points]
@@ -68,8 +68,8 @@ def test_late_joins_are_rows_of_their_own(tmp_path: Path) -> None:
     ]
     (path,) = short_and_long.draw(points, tmp_path)
     told = words_of(path).replace("\n", " ")
-    assert "never: TCP 74" in told
-    assert "join after 100 kB 60" in told
+    assert "Short flows take 50 ms (join at once) to 74 ms (never: TCP)" in told
+    assert "join after 100 kB" in told
     assert "subflows, short flow" in told
 
 
