@@ -12,6 +12,9 @@ from engines.result import FlowRow
 from topos.cloud import is_ours, paths_between
 from workloads.turns import TRANSPORTS
 
+LEAST_TURNS = 6
+"""Neighbours come and go between the transfers of a turn: the mean of fewer is chance."""
+
 
 @dataclass(frozen=True)
 class Turn:
@@ -50,8 +53,8 @@ def in_one_rack(of: Iterable[Turn]) -> list[Turn]:
 
 
 def gain(of: Sequence[Turn], subflows: int) -> float | None:
-    """Mean throughput with so many subflows over TCP's; None without transfers."""
-    if not of:
+    """Mean throughput with so many subflows over TCP's; None of fewer than LEAST_TURNS turns."""
+    if len(of) < LEAST_TURNS:
         return None
     mptcp, tcp = (statistics.fmean(turn.mbps[n] for turn in of) for n in (subflows, 1))
     return mptcp / tcp

@@ -12,7 +12,7 @@ from engines.registry import SIMULATOR, VIRTUAL_TIME
 from engines.spec import RunSpec, SamplingSpec, TopologySpec
 from experiments.experiment import Experiment, Figure, RateOf
 from experiments.options import Defaults, SweepOptions
-from experiments.statements_ec2 import EC2, EMULATED_CLOUD, WORKLOAD
+from experiments.statements_ec2 import EC2, EMULATED_CLOUD, EMULATED_WORKLOAD, WORKLOAD
 from experiments.sweeps import Variant, points_on
 from workloads.turns import TRANSPORTS
 
@@ -64,7 +64,12 @@ EXPERIMENT = Experiment(
             ),
             defaults=DEFAULTS,
             emulated=DEFAULTS.emulated(
-                traffic="native", rate_mbps=20.0, seconds=60.0, warmup_s=5.0, whole_s=None
+                workloads=(EMULATED_WORKLOAD,),
+                traffic="native",
+                rate_mbps=20.0,
+                seconds=60.0,
+                warmup_s=5.0,
+                whole_s=None,
             ),
             topologies=clouds,
             points=points,

@@ -42,6 +42,8 @@ def finding(of: Sequence[Turn]) -> str:
         for where, some in (("between racks", between_racks(of)), ("inside one", in_one_rack(of)))
         if (value := gain(some, most)) is not None
     ]
+    if not told:
+        return "Transfers in turn, of too few pairs for a mean"
     return f"{style.transport(most)}: {', '.join(told)}"
 
 

@@ -12,7 +12,7 @@ import topos
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
-from engines.turns import between_racks, gain, in_one_rack, turns
+from engines.turns import Turn, between_racks, gain, in_one_rack, turns
 from experiments.options import Defaults, Given, resolve
 from experiments.registry import find
 
@@ -66,3 +66,9 @@ def test_transfers_are_paired_and_gain_where_there_are_paths() -> None:
     running = [flow for flow in ours if flow.start_s == flow.start_s]
     for before, after in itertools.pairwise(running):
         assert after.start_s >= before.start_s + before.completed_s, "one at a time"
+
+
+def test_a_gain_needs_six_pairs() -> None:
+    made = [Turn("r0h0", "r1h0", 6, {1: 10.0, 2: 15.0, 4: 20.0})] * 6
+    assert gain(made, 4) == pytest.approx(2)
+    assert gain(made[:5], 4) is None

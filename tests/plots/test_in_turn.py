@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engines.result import FlowRow
-from engines.turns import turns
+from engines.turns import LEAST_TURNS, turns
 from plots import saving
 from plots.data import PointSummary
 from plots.in_turn import finding
@@ -56,7 +56,9 @@ def test_only_whole_turns_of_ours_count() -> None:
 
 def test_the_title_tells_what_is_gained_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
-    assert finding(turns(FLOWS)) == "MPTCP 4: between racks 4.00 times TCP, inside one 1.00 times TCP"
+    told = finding(turns(LEAST_TURNS * FLOWS))
+    assert told == "MPTCP 4: between racks 4.00 times TCP, inside one 1.00 times TCP"
+    assert finding(turns(FLOWS)) == "Transfers in turn, of too few pairs for a mean"
     (path,) = CHARTS["in_turn"].draw([in_turn()], tmp_path)
     assert "(in a rack)" in words_of(path) and "n = 1" in words_of(path)
 
