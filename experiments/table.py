@@ -49,9 +49,9 @@ def print_results(stream: IO[str], points: Sequence[Judged], known: tuple[publis
         console.print(_title(group), soft_wrap=True)
         console.print(_results(group, known), highlight=False)
         _print_notes(console, group, known)
-    references = [judged for judged in points if is_reference(judged.spec)]
-    for judged in references:
-        console.print(_reference_line(judged), highlight=False, soft_wrap=True)
+    references = (_reference_line(judged) for judged in points if is_reference(judged.spec))
+    for line in dict.fromkeys(references):
+        console.print(Text(line), highlight=False, soft_wrap=True)
 
 
 def print_verdicts(stream: IO[str], figure: Figure, verdicts: Sequence[Verdict]) -> None:
@@ -193,12 +193,12 @@ def _print_notes(console: Console, group: Sequence[Judged], known: tuple[publish
         console.print(Text(f"published: {', '.join(numbers)}: {citation}"), soft_wrap=True)
 
 
-def _reference_line(judged: Judged) -> Text:
+def _reference_line(judged: Judged) -> str:
     spec, reached = judged.spec, judged.reference_mbps
     queue = "" if spec.link.queue_pkts else ", unbounded queues"
     what = f"{named(spec.topology)}, {spec.link.rate_mbps:g} Mb/s{queue}, {in_force(spec.transport.cc, 1)}"
     if reached is None:
-        return Text(
+        return (
             f"reference ({what}): {judged.status}, so there are no percentages: {'; '.join(judged.reasons)}"
         )
-    return Text(f"100 % is {reached:.3g} Mb/s, one uncongested TCP flow ({what})")
+    return f"100 % is {reached:.3g} Mb/s, one uncongested TCP flow ({what})"

@@ -7,6 +7,7 @@ from the good ones, so that no chart can average it in by accident.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,6 +26,8 @@ REFERENCE = "reference"
 
 Made = TypeVar("Made")
 MIN_SEEDS_FOR_INTERVAL = 6
+MOST_STEM = 160
+"""Characters of a chart's file name without its ending; file systems take 255 bytes."""
 _LAYERS = ("host", "edge", "agg", "core")
 
 
@@ -360,7 +363,17 @@ def file_stems(chart: str, of: Sequence[Panel]) -> list[str]:
     )
     settings = [panel.setting for panel in of]
     stems = (f"{chart}-{s.topology}-k{s.k}-{s.workload}" for s in settings)
-    return ["-".join([stem, *apart]) for stem, apart in zip(stems, _apart(settings, parts), strict=True)]
+    return [
+        _storable("-".join([stem, *apart]))
+        for stem, apart in zip(stems, _apart(settings, parts), strict=True)
+    ]
+
+
+def _storable(stem: str) -> str:
+    """Short enough for any file system, with an ending and what else is put before it, and no other's."""
+    if len(stem) <= MOST_STEM:
+        return stem
+    return f"{stem[: MOST_STEM - 9]}-{hashlib.sha256(stem.encode()).hexdigest()[:8]}"
 
 
 def setting_names(settings: Sequence[Setting]) -> list[str]:

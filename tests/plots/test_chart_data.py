@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from engines.result import FlowRow, PortRow, Status
-from plots.data import PointSummary, chosen, file_stems, panels, setting_names
+from plots.data import MOST_STEM, PointSummary, chosen, file_stems, panels, setting_names
 from tests.plots.points_lab import MEANS, SIGCOMM11_LEVELS, flow_row, point, port_row
 
 
@@ -44,6 +44,13 @@ def test_settings_are_never_mixed_and_files_never_share_a_name() -> None:
     stems = file_stems("rank", of)
     assert len(set(stems)) == 5
     assert all(stem.replace("-", "").replace("_", "").isalnum() for stem in stems)
+
+
+def test_no_file_name_is_too_long_for_a_file_system() -> None:
+    points = [dataclasses.replace(point(1), variant="least timeout " * 30 + end) for end in ("a", "b")]
+    one, other = file_stems("rank", panels(points))
+    assert one != other and len(one) == len(other) == MOST_STEM
+    assert one.startswith("rank-fat_tree-k4-one_to_one-")
 
 
 def test_one_setting_has_a_short_file_name() -> None:
