@@ -139,6 +139,7 @@ Carried = Callable[[TopologySpec, tuple[str, ...]], RateChoice]
 def _plan(experiment: Experiment, given: Given, site: Site, carried: Carried) -> Plan:
     """The plan, given what the site's machines carry on a topology, which is asked once for each."""
     _check_shared(experiment, given)
+    _check_sized(experiment, given)
     asked = settled(experiment, given)
     known: dict[tuple[RateKey, tuple[str, ...]], RateChoice] = {}
 
@@ -149,8 +150,7 @@ def _plan(experiment: Experiment, given: Given, site: Site, carried: Carried) ->
         return known[key]
 
     halved = [(figure, half) for figure in experiment.figures for half in halves(figure, asked)]
-    resolved = [(figure, half.given, _resolved(half, site)) for figure, half in halved]
-    parts = tuple(_part(figure, options, typed, once) for figure, typed, options in resolved)
+    parts = tuple(_part(figure, _resolved(half, site), once) for figure, half in halved)
     plan = Plan(sweep.merged(_jobs(part, site) for part in parts), parts, _notes(experiment, given, asked))
     if not plan.jobs:
         raise UsageError("; ".join(plan.left_out()))
@@ -190,9 +190,16 @@ def _jobs(part: Part, site: Site) -> list[Job]:
     return [dataclasses.replace(job, at_once=site.at_once(job.spec)) for job in jobs]
 
 
-def _part(figure: Figure, options: SweepOptions, given: Given, carried: Carried) -> Part:
-    if given.k is not None and not figure.sized:
-        raise UsageError(f"--k {given.k}: {figure.name} has one network of its own; leave out --k")
+def _check_sized(experiment: Experiment, given: Given) -> None:
+    """Raises UsageError for --k where there is nothing that it chooses; a figure among others that has one
+    network of its own keeps that."""
+    if given.k is not None and not any(figure.sized for figure in experiment.figures):
+        raise UsageError(
+            f"--k {given.k}: {experiment.figures[0].name} has one network of its own; leave out --k"
+        )
+
+
+def _part(figure: Figure, options: SweepOptions, carried: Carried) -> Part:
     if figure.cpu_bound and VIRTUAL_TIME.issuperset(options.engines):
         return Part(figure, options, (), {}, ())
     topologies = tuple(figure.topologies(options))

@@ -26,6 +26,7 @@ from experiments.progress import PlainProgress
 from experiments.registry import EXPERIMENTS
 from experiments.session import Plan
 from experiments.site import Here
+from fabric.errors import UsageError
 from plots.registry import CHARTS
 
 POST = EXPERIMENTS["cs244"]
@@ -358,3 +359,11 @@ def test_unbounded_queues_are_simulated_with_a_receivers_buffer() -> None:
         for engine, segments in (("simulator", 2172), ("mininet", 0)):
             points = figure.points(options_of(name, engine=engine), lambda _: 1.0)
             assert {spec.stack.receive_buffer for spec in points} == {segments}
+
+
+def test_a_size_is_for_the_figures_that_have_a_choice() -> None:
+    """BCube's figure is about one network, and does not keep the others of its experiment from theirs."""
+    sizes = {spec.topology.k for part in plan_of("topologies", k="4").parts for spec in part.specs}
+    assert 4 in sizes and 8 not in sizes
+    with pytest.raises(UsageError, match="leave out --k"):
+        plan_of("topologies-bcube", k="4")
