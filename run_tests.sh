@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Sets up and passes every test. Arguments go to pytest: ./run_tests.sh tests/fabric -k calendar
 #
-# As root, real networks are started too (in private namespaces, nothing is left behind); otherwise
-# those tests are left out and a line says so.
+# Tests without real hosts share all cores. As root, real networks are started after them, one at a time (in
+# private namespaces, nothing is left behind); otherwise those tests are left out and a line says so.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -15,9 +15,9 @@ fi
 .venv/bin/ruff check .
 .venv/bin/ruff format --check --quiet .
 .venv/bin/mypy
+.venv/bin/python -m pytest -m 'not emulation' --numprocesses auto --dist loadfile
 if [ "$(id -u)" = 0 ]; then
-    .venv/bin/python -m pytest
+    .venv/bin/python -m pytest -m emulation
 else
     echo "not root: tests that start real hosts are left out; run: sudo ./run_tests.sh"
-    .venv/bin/python -m pytest -m 'not emulation'
 fi

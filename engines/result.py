@@ -28,7 +28,7 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FlowRow:
     """One flow (one line of flows.csv). Goodput is payload delivered to the receiving application's
     socket inside the measured window, in Mb/s; `bytes_received` is the same window's bytes.
@@ -82,7 +82,7 @@ def under_test(flows: Sequence[FlowRow]) -> Sequence[FlowRow]:
     return [flow for flow in flows if flow.transport != UDP] or flows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PortRow:
     """One direction of one link (one line of ports.csv); counts cover the measured window.
 

@@ -9,6 +9,7 @@ generator from it by name (`sub_seed`).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -307,6 +308,10 @@ class RunSpec:
 
     def content_hash(self) -> str:
         """12 hex digits of SHA-256 over `canonical()`."""
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> str:
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:12]
 
 

@@ -10,6 +10,8 @@ to know and by the content hash of its spec: other parameters are another point.
 from __future__ import annotations
 
 import contextlib
+import functools
+import gc
 import json
 import math
 import re
@@ -20,10 +22,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from engines.algorithms import USUAL_ROUTING
+from engines.completion import Completions, completions
 from engines.congestion import in_force
-from engines.result import SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
+from engines.result import SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table, under_test
 from engines.spec import RunSpec, SamplingSpec
-from experiments import files, tables
+from experiments import files, stats, tables
+from experiments.reference import reference_of
 from experiments.tables import UnreadableError
 from fabric.errors import HostUnfitError, RefabricError, StoreError, UsageError
 from workloads import matrices
@@ -99,6 +103,38 @@ class StoredPoint:
     def entry(self) -> Entry:
         return Entry(self.name, self.finished, self.spec.sampling)
 
+    @functools.cached_property
+    def reference_hash(self) -> str:
+        """Of the spec that its percentages refer to."""
+        return reference_of(self.spec).content_hash()
+
+    @functools.cached_property
+    def goodputs_mbps(self) -> tuple[float, ...]:
+        """Of the flows whose transport the point is about."""
+        return tuple(flow.goodput_mbps for flow in under_test(self.flows))
+
+    @functools.cached_property
+    def goodput_mbps(self) -> stats.Spread | None:
+        """How they spread, in Mb/s; None without flows."""
+        return stats.spread(self.goodputs_mbps) if self.goodputs_mbps else None
+
+    @functools.cached_property
+    def jain(self) -> float | None:
+        return stats.jain(self.goodputs_mbps) if self.goodputs_mbps else None
+
+    @functools.cached_property
+    def retransmits(self) -> int:
+        return sum(flow.retransmits for flow in self.flows)
+
+    @functools.cached_property
+    def drops(self) -> int:
+        """Packets dropped by all ports."""
+        return sum(port.drops for port in self.ports)
+
+    @functools.cached_property
+    def completions(self) -> Completions:
+        return completions(self.flows)
+
     def sample(self, name: str) -> Table:
         """The sample table called `name`. Raises StoreError when there is none or it is damaged."""
         if name not in self.sample_rows:
@@ -134,16 +170,29 @@ def scan(experiment_dir: Path) -> Scan:
     """
     points: list[StoredPoint] = []
     broken: list[UnreadableError] = []
-    for entry in _point_folders(experiment_dir):
-        try:
-            point = load_point(entry)
-            _check_name(point)
-        except UnreadableError as error:
-            broken.append(error)
-            continue
-        points.append(point)
-        broken += (UnreadableError(sample_path(entry, name), "No such file") for name in point.lost)
+    with _collector_at_rest():
+        for entry in _point_folders(experiment_dir):
+            try:
+                point = load_point(entry)
+                _check_name(point)
+            except UnreadableError as error:
+                broken.append(error)
+                continue
+            points.append(point)
+            broken += (UnreadableError(sample_path(entry, name), "No such file") for name in point.lost)
     return Scan(tuple(points), tuple(_gathered(experiment_dir, broken)))
+
+
+@contextlib.contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Rows are in no cycles, and looking for cycles among millions of them takes as long as reading them."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def index(experiment_dir: Path) -> tuple[Entry, ...]:

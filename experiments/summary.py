@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import topos
 from engines import algorithms
-from engines.completion import Completions, completions, percentile
+from engines.completion import Completions, percentile
 from engines.congestion import in_force
 from engines.registry import STEADY_STATE
-from engines.result import Status, under_test
+from engines.result import Status
 from engines.spec import RunSpec
 from experiments import files, stats
-from experiments.reference import is_reference, reference_of
+from experiments.reference import is_reference
 from experiments.store import SUMMARY, Store, StoredPoint
 from experiments.tables import Cell, csv_bytes
 from workloads import matrices
@@ -68,14 +68,14 @@ class Judged:
         """Segments sent again by all flows; None without flows or segments."""
         if self.spec.engine in STEADY_STATE:
             return None
-        return sum(flow.retransmits for flow in self.point.flows) if self.point.flows else None
+        return self.point.retransmits if self.point.flows else None
 
     @property
     def drops(self) -> float | None:
         """Packets dropped by all ports; the engine's own count where there is no port table."""
         if self.spec.engine in STEADY_STATE:
             return None
-        return sum(port.drops for port in self.point.ports) if self.point.ports else self.metric("drops")
+        return self.point.drops if self.point.ports else self.metric("drops")
 
 
 def judge(points: Iterable[StoredPoint], cpu_bound: Collection[str] = ()) -> list[Judged]:
@@ -102,16 +102,14 @@ def order(spec: RunSpec) -> tuple[object, ...]:
 
 
 def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: bool) -> Judged:
-    reference = known.get(reference_of(point.spec).content_hash())
+    reference = known.get(point.reference_hash)
     reference_mbps = _reference_mbps(reference)
     status, reasons = point.status, point.reasons
     if status is not Status.FAILED and _is_suspect(reference) and reference is not point:
         status = Status.SUSPECT
         reasons = (*reasons, REFERENCE_SUSPECT)
-    goodputs = (
-        [] if point.status is Status.FAILED else [flow.goodput_mbps for flow in under_test(point.flows)]
-    )
-    goodput = stats.spread(goodputs) if goodputs else None
+    failed = point.status is Status.FAILED
+    goodput = None if failed else point.goodput_mbps
     return Judged(
         point,
         status,
@@ -119,7 +117,7 @@ def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: boo
         reference_mbps,
         goodput,
         goodput.scaled(100.0 / reference_mbps) if goodput and reference_mbps else None,
-        stats.jain(goodputs) if goodputs else None,
+        None if failed else point.jain,
         status is Status.SUSPECT and cpu_bound and all(_wants_cpu(reason) for reason in reasons),
     )
 
@@ -135,9 +133,9 @@ def _is_suspect(reference: StoredPoint | None) -> bool:
 
 def _reference_mbps(reference: StoredPoint | None) -> float | None:
     """Goodput of the reference flow in Mb/s; None when there is none to divide by."""
-    if reference is None or reference.status is Status.FAILED or not reference.flows:
+    if reference is None or reference.status is Status.FAILED or reference.goodput_mbps is None:
         return None
-    return stats.spread([flow.goodput_mbps for flow in reference.flows]).mean or None
+    return reference.goodput_mbps.mean or None
 
 
 def record(experiment: str, judged: Judged) -> dict[str, Cell | None]:
@@ -153,7 +151,7 @@ def record(experiment: str, judged: Judged) -> dict[str, Cell | None]:
         judged.metric("cpu_busy_pct"), judged.metric("late_p99_us"), judged.retransmits, judged.drops,
         spec.routing, 100 * spec.link.loss, spec.link.ecn_pkts, spec.transport.write_bytes,
         " ".join(f"{name}={value}" for name, value in sorted(spec.transport.sysctls.items())),
-        *_completion(completions(judged.point.flows)),
+        *_completion(judged.point.completions),
         " ".join(f"{n}={value}" for n, value in topos.shape(spec.topology.kind, spec.topology.params)),
     )  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True))

@@ -154,6 +154,11 @@ def _waves(jobs: Iterable[Job]) -> Iterable[tuple[int, list[Job]]]:
     return waves.items()
 
 
+def _longest_first(jobs: Sequence[Job]) -> list[Job]:
+    """Of those that run side by side: a long one begun last has the machine's other cores wait for it."""
+    return sorted(jobs, key=lambda job: -job.expected_s if job.at_once > 1 else 0.0)
+
+
 def remaining_s(pending: Sequence[Job], observed: Sequence[tuple[float, float]]) -> float:
     """Seconds `pending` will take: expected, corrected by (expected, observed) seconds of finished jobs."""
     expected = wall_s(pending)
@@ -221,7 +226,7 @@ class _Sweep:
         jobs = {job.name: job for job in pending}
         places: dict[str, Place] = {}
         with self.crew(self.store, self.progress) as crew:
-            for told in crew.run(self._order(job) for job in pending):
+            for told in crew.run(self._order(job) for job in _longest_first(pending)):
                 job = jobs[point_name(told.order.spec)]
                 if isinstance(told, Started):
                     self.begun += 1

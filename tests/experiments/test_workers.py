@@ -101,6 +101,30 @@ class Uneven(FakeEngine):
         return 300.0 if with_four(spec) else 100.0
 
 
+class Long(FakeEngine):
+    """More subflows, more time."""
+
+    def expected_s(self, spec: RunSpec) -> float:
+        return float(spec.transport.subflows)
+
+
+@pytest.mark.parametrize(("at_once", "first"), [(2, 8), (1, 1)])
+def test_the_longest_begin_first_where_others_run_beside_them(
+    tmp_path: Path, at_once: int, first: int
+) -> None:
+    engine = Long(parallel=at_once)
+    begun: list[int] = []
+
+    class Order(Listener):
+        def start(self, job: Job, place: Place) -> None:
+            begun.append(job.spec.transport.subflows)
+            super().start(job, place)
+
+    assert run(tmp_path, engine, Order()).exit_code == 0
+    assert begun[0] == first
+    assert begun == sorted(begun, reverse=at_once > 1)
+
+
 def test_points_run_at_once_and_are_told_in_the_plans_order(tmp_path: Path) -> None:
     listener = Listener()
     began = time.monotonic()
