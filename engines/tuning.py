@@ -4,7 +4,9 @@ The send buffer of an MPTCP connection is the sum of its subflows' and the first
 net.ipv4.tcp_wmem (__mptcp_sync_sndbuf in net/mptcp/protocol.h, Linux >= 6.7). What an application writes
 goes to a subflow as soon as any has room, so with the kernel's own 4 kB there is never anything that is not
 yet bound to a subflow; and when the slowest holds up the data in front, the buffer is full and the others run
-dry. With a reserve beyond the subflows' own buffers they go on. docs/subflow-idle.md has what was measured.
+dry. With a reserve beyond the subflows' own buffers they go on. At the other end data that came by one path
+waits for what is still on another, in a receive buffer that starts small and grows with what is read
+(mptcp_rcv_space_adjust): too slowly for a transfer of seconds. docs/subflow-idle.md has what was measured.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from collections.abc import Mapping
 
 from engines.spec import RunSpec, StackSpec, TransportSpec
 from fabric.plan import FRAME_BITS
+from workloads import matrices
 
-WMEM = "net.ipv4.tcp_wmem"
+WMEM, RMEM = "net.ipv4.tcp_wmem", "net.ipv4.tcp_rmem"
 NOTSENT_LOWAT = "net.ipv4.tcp_notsent_lowat"
 UNTOUCHED = "kernel's own"
 DEFAULT = "default"
@@ -30,6 +33,8 @@ CAPPED_RESERVE: Mapping[str, str] = {WMEM: "4194304 16384 262144"}
 CAPPED_PATH_BYTES = 200_000
 """A queue of 100 full packets and a third more on the way: for such paths the cap was measured to cost
 nothing, with 2 and with 8 subflows. What holds more gets no cap."""
+ROOM_FROM_THE_START: Mapping[str, str] = {RMEM: "4096 4194304 8388608"}
+"""A connection's receive buffer begins with 4 MB in place of 128 kB."""
 _BUFFERS = {"send_buffer": "send buffer", "receive_buffer": "receive buffer"}
 """Of simulated connections, in segments; 0: none."""
 MOST_LINKS = 12
@@ -38,14 +43,16 @@ MOST_LINKS = 12
 
 def default(spec: RunSpec) -> Mapping[str, str]:
     """How MPTCP's hosts are set up unless the spec says otherwise: with the reserve, capped where a path and
-    one queue hold little. Nothing for plain TCP."""
+    one queue hold little, and with room at the receiver where flows have an end. Nothing for plain TCP."""
     if spec.transport.subflows == 1:
         return {}
+    room = ROOM_FROM_THE_START if matrices.transfers(spec.workload.matrix) else {}
     link = spec.link
     queue_bytes = link.queue_bytes or link.queue_pkts * FRAME_BITS // 8
     path_bytes = link.rate_mbps * link.delay_us * MOST_LINKS / 8
     bounded = link.queue_bytes or link.queue_pkts
-    return CAPPED_RESERVE if bounded and queue_bytes + path_bytes <= CAPPED_PATH_BYTES else RESERVE
+    capped = bounded and queue_bytes + path_bytes <= CAPPED_PATH_BYTES
+    return {**(CAPPED_RESERVE if capped else RESERVE), **room}
 
 
 def words(transport: TransportSpec) -> str:

@@ -27,7 +27,7 @@ Value = int | str
 class Matrix:
     """A registered matrix: `draw(host names in node order, seed, parameters...)`, and what it is in a
     sentence. `everywhere`: on any topology, not only on one made for it. A `generated` one's `draw` takes
-    the run's `Traffic` after the seed.
+    the run's `Traffic` after the seed; `transfers`: flows of the transport under test have an end.
 
     Its parameters are the integers and texts `draw` takes by keyword.
     """
@@ -36,6 +36,7 @@ class Matrix:
     title: str
     everywhere: bool = True
     generated: bool = False
+    transfers: bool = False
     words: str = ""
     """What charts call it, with its parameters in braces; empty: its label."""
 
@@ -266,15 +267,25 @@ MATRICES: dict[str, Matrix] = {
         generated.poisson,
         "sized flows arrive at random (Poisson) and offer `load` percent of the hosts' links",
         generated=True,
+        transfers=True,
     ),
     "transfers": Matrix(
-        generated.transfers, "random permutation of transfers of `kb` thousand bytes", generated=True
+        generated.transfers,
+        "random permutation of transfers of `kb` thousand bytes",
+        generated=True,
+        transfers=True,
     ),
     "closed_loop": Matrix(
-        generated.closed_loop, "every host starts its next sized flow when the last is done", generated=True
+        generated.closed_loop,
+        "every host starts its next sized flow when the last is done",
+        generated=True,
+        transfers=True,
     ),
     "permuted_loop": Matrix(
-        generated.permuted_loop, "the same, always to the partner of a permutation", generated=True
+        generated.permuted_loop,
+        "the same, always to the partner of a permutation",
+        generated=True,
+        transfers=True,
     ),
     "short_and_long": Matrix(
         generated.short_and_long,
@@ -285,6 +296,7 @@ MATRICES: dict[str, Matrix] = {
         generated.short_and_long_alike,
         "the same, the short flows over the transport under test too",
         generated=True,
+        transfers=True,
     ),
     "constant_rate": Matrix(
         generated.constant_rate,
@@ -299,6 +311,7 @@ MATRICES: dict[str, Matrix] = {
         "one transfer at a time between our hosts, TCP, MPTCP 2, MPTCP 4, among other tenants' (cloud)",
         everywhere=False,
         generated=True,
+        transfers=True,
     ),
     "reference": Matrix(reference, "one uncongested flow across the network"),
 }
@@ -365,6 +378,11 @@ def label(matrix: str, params: Mapping[str, Value]) -> str:
         f"{name}={params[name]}" for name, default in defaults[1:] if params.get(name, default) != default
     ]
     return ":".join(told)
+
+
+def transfers(matrix: str) -> bool:
+    """Whether flows of the transport under test have an end. Raises UsageError for an unknown matrix."""
+    return _known(matrix).transfers
 
 
 def words(matrix: str, params: Mapping[str, Value]) -> str:

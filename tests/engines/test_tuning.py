@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engines.spec import LinkSpec, RunSpec, TransportSpec
-from engines.tuning import CAPPED_RESERVE, KERNELS_OWN, RESERVE, default, words
+from engines.spec import LinkSpec, RunSpec, TransportSpec, WorkloadSpec
+from engines.tuning import CAPPED_RESERVE, KERNELS_OWN, RESERVE, ROOM_FROM_THE_START, default, words
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,15 @@ def test_mptcp_has_the_reserve_and_its_cap_where_that_holds_a_path(
     spec: RunSpec, expected: dict[str, str]
 ) -> None:
     assert default(spec) == expected
+
+
+@pytest.mark.parametrize(
+    ("matrix", "room"),
+    [("permuted_loop", True), ("in_turn", True), ("one_to_one", False), ("short_and_long", False)],
+)
+def test_a_receiver_has_room_from_the_start_where_mptcps_flows_end(matrix: str, room: bool) -> None:
+    """Long flows outlast the kernel's autotuning; plain TCP's short ones are to be the same beside any."""
+    link, workload = LinkSpec(20.0), WorkloadSpec(matrix)
+    expected = {**CAPPED_RESERVE, **(ROOM_FROM_THE_START if room else {})}
+    assert default(RunSpec(link, transport=MPTCP, workload=workload)) == expected
+    assert default(RunSpec(link, workload=workload)) == {}
