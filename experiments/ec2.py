@@ -67,7 +67,7 @@ EXPERIMENT = Experiment(
                 workloads=(EMULATED_WORKLOAD,),
                 traffic="native",
                 rate_mbps=20.0,
-                seconds=60.0,
+                seconds=150.0,
                 warmup_s=5.0,
                 whole_s=None,
             ),

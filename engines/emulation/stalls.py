@@ -47,5 +47,5 @@ def stall_error(flows: Sequence[PlannedFlow], stalled: Sequence[int], seconds: f
     return StalledFlowError(
         f"{len(stalled)} of {len(flows)} flows delivered nothing for {seconds:.0f} s although connected, "
         f"the first flow {first.flow} from {first.src} to {first.dst}: "
-        "run the point again (docs/kernel.md, stalled connections)"
+        "run the point again (docs/fidelity.md, stalled connections)"
     )
