@@ -1,0 +1,74 @@
+"""What MPTCP's transfers lose to a receiver's buffer and to Linux's scheduler, between simulated hosts.
+
+The cloud that real hosts make up (docs/ec2.md), with one property of the hosts changed at a time: mean
+throughput between racks by TCP, MPTCP 2 and MPTCP 4, and the last over the first. The tables of
+docs/subflow-idle.md and docs/ec2.md are made by it; a run takes seconds and is the same everywhere.
+
+    python -m benchmarks.transfers --minutes 10
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from engines.engine import Silent
+from engines.registry import SIMULATOR, make
+from engines.simulation.linux import LINUX
+from engines.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
+from engines.turns import between_racks, turns
+from experiments.statements_ec2 import EMULATED_CLOUD, EMULATED_WORKLOAD
+from workloads import matrices
+from workloads.turns import TRANSPORTS
+
+RECEIVE_BUFFERS = (45, 90, 180, 360, 720)
+"""Segments; Linux begins with 128 kB, half of it window: 45 of them."""
+
+
+def stacks() -> Iterator[tuple[str, StackSpec]]:
+    yield "our defaults", StackSpec()
+    yield "as Linux", LINUX
+    yield (
+        "as Linux, min_rtt",
+        dataclasses.replace(LINUX, scheduler="min_rtt", send_buffer=0, subflow_buffer=0),
+    )
+    for segments in RECEIVE_BUFFERS:
+        yield f"as Linux, {segments} segments", dataclasses.replace(LINUX, receive_buffer=segments)
+
+
+def between(stack: StackSpec, minutes: float) -> tuple[int, list[float]]:
+    """Pairs between racks, and the mean Mb/s of their transfers by each of TRANSPORTS."""
+    matrix, params = matrices.parse(EMULATED_WORKLOAD)
+    spec = RunSpec(
+        LinkSpec(20.0),
+        TopologySpec("cloud", EMULATED_CLOUD),
+        TransportSpec(TRANSPORTS[-1], "lia"),
+        WorkloadSpec(matrix, params),
+        engine=SIMULATOR,
+        warmup_s=5.0,
+        seconds=60 * minutes,
+        stack=stack,
+    )
+    with tempfile.TemporaryDirectory() as raw:
+        result = make(SIMULATOR).run(spec, Silent(), Path(raw))
+    pairs = between_racks(turns(result.flows))
+    return len(pairs), [statistics.fmean(pair.mbps[n] for pair in pairs) for n in TRANSPORTS]
+
+
+@click.command()
+@click.option("--minutes", default=10.0, show_default=True, type=click.FloatRange(min=1))
+def main(minutes: float) -> None:
+    """Mean Mb/s between racks by TCP, MPTCP 2 and 4, and MPTCP 4 over TCP."""
+    for name, stack in stacks():
+        pairs, mbps = between(stack, minutes)
+        told = " ".join(f"{value:5.1f}" for value in mbps)
+        click.echo(f"{name:24s} {pairs:4d} pairs  {told}  gain {mbps[-1] / mbps[0]:.2f}")
+
+
+if __name__ == "__main__":
+    main()
