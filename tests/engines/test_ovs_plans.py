@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import socket
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import topos
 from engines.emulation.dataplanes import DATAPLANES
-from engines.emulation.ovs.database import Bridge, configuration
+from engines.emulation.ovs.database import Bridge, configuration, listens
 from engines.emulation.ovs.wires import bridge_ports
 from engines.emulation.shaping import Shape, htb_class, leaf, nic_shape, switch_shape
 from engines.openflow import CONTROLLERS, openflow_words
 from engines.spec import PORT, QDISC, LinkSpec, OpenFlowSpec, RunSpec, TopologySpec
 from experiments.one_to_one import EXPERIMENT
 from experiments.options import Given, openflow_of, resolve
-from fabric.errors import UsageError
+from fabric.errors import RunError, UsageError
 
 _TICK_NS = 64
 _FRAME_BYTES = 1514
@@ -132,3 +134,21 @@ def test_hosts_queues_are_the_fabrics_unless_asked_and_the_kernels_under_open_vs
         resolve(Given(dataplane="ovs", rate="1", host_queue=PORT), defaults)
     with pytest.raises(UsageError, match="simulated hosts have no kernel"):
         resolve(Given(engine="simulator", host_queue=QDISC), defaults)
+
+
+def test_a_socket_that_is_bound_and_does_not_listen_yet_is_not_an_answer(tmp_path: Path) -> None:
+    path = tmp_path / "db.sock"
+    assert not listens(path)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        assert path.is_socket()
+        assert not listens(path)
+        server.listen()
+        assert listens(path)
+
+
+def test_what_keeps_the_database_from_answering_is_told(tmp_path: Path) -> None:
+    beside = tmp_path / "file"
+    beside.touch()
+    with pytest.raises(RunError, match="Not a directory"):
+        listens(beside / "db.sock")

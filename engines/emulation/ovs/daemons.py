@@ -15,7 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engines.emulation.ovs.database import Bridge, configuration, configured, interface_errors, transact
+from engines.emulation.ovs.database import (
+    Bridge,
+    configuration,
+    configured,
+    interface_errors,
+    listens,
+    transact,
+)
 from fabric.errors import CommandError, DeadlineError, HostUnfitError, RunError
 
 RUN = Path("/run/openvswitch")
@@ -106,7 +113,7 @@ class Daemons:
         RUN.mkdir(mode=0o755, exist_ok=True)
         command("ovsdb-tool", "create", str(RUN / "conf.db"), str(SCHEMA))
         self._spawn("ovsdb-server", str(RUN / "conf.db"), f"--remote=punix:{SOCKET}")
-        self._await(SOCKET.exists, START_S, f"ovsdb-server did not listen at {SOCKET}")
+        self._await(lambda: listens(SOCKET), START_S, f"ovsdb-server did not listen at {SOCKET}")
         transact(SOCKET, configuration(self._bridges, self._datapath, self._controller, options))
         self._spawn(SWITCH, f"unix:{SOCKET}")
         deadline_s = START_S + START_S_A_BRIDGE * len(self._bridges)

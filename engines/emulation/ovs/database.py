@@ -20,6 +20,8 @@ DATABASE = "Open_vSwitch"
 _CONFIGURED = 1
 """`next_cfg` of our only transaction, which ovs-vswitchd copies to `cur_cfg` once it is carried out."""
 
+_CONNECT_S = 1.0
+
 
 @dataclass(frozen=True)
 class Bridge:
@@ -77,6 +79,20 @@ def _map(values: Mapping[str, str]) -> list[Any]:
     return ["map", [[key, value] for key, value in values.items()]]
 
 
+def listens(path: Path) -> bool:
+    """Whether ovsdb-server answers at `path`. The socket's file alone does not tell: it is there from
+    bind(2) on, and a connection is refused until listen(2). Raises RunError for any other refusal."""
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_CONNECT_S)
+            connection.connect(str(path))
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False
+    except OSError as error:
+        raise _unreachable(path, error) from error
+    return True
+
+
 def transact(path: Path, operations: Sequence[Row], deadline_s: float = 20.0) -> list[Row]:
     """Carry out `operations` together, by ovsdb-server's socket; their results.
 
@@ -115,7 +131,11 @@ def _ask(path: Path, request: Row, deadline_s: float) -> Any:
     except TimeoutError as error:
         raise DeadlineError(f"ovsdb-server did not answer within {deadline_s:g} s") from error
     except OSError as error:
-        raise RunError(f"asking ovsdb-server at {path}: {error.strerror}") from error
+        raise _unreachable(path, error) from error
+
+
+def _unreachable(path: Path, error: OSError) -> RunError:
+    return RunError(f"asking ovsdb-server at {path}: {error.strerror}")
 
 
 def _answer(connection: socket.socket) -> Any:
