@@ -31,7 +31,7 @@ from engines.emulation.path_pings import PathPinger, PingReadings, decided, prob
 from engines.emulation.readings import Readings
 from engines.emulation.scheduled import Ticking, bytes_sent, ticking
 from engines.emulation.socket_table import SocketTable
-from engines.emulation.stalls import stall_error, stalled_flows
+from engines.emulation.stalls import silent_flows, stall_error, told_apart
 from engines.emulation.summarise import summarise
 from engines.emulation.traffic import connect_s, default_cc, is_data, paths_of_each
 from engines.emulation.verdict import saturated
@@ -211,6 +211,8 @@ class Point:
             congestion = running.congestion.counts() - congestion
             after, counted = running.table.read(), netstat.read(running.hosts)
         seconds = watch.samples[-1].t_s - watch.samples[first].t_s
+        silent = self._silent(watch.samples[first:], seconds)
+        stalled, waiting = told_apart(silent, after.acked_since(before, len(self._flows)).tolist())
         return Readings(
             samples=watch.samples,
             opened_at=first,
@@ -229,17 +231,24 @@ class Point:
             started_s=running.traffic.started_s(),
             completed_s=running.traffic.completed_s(),
             opened_subflows=_opened(self._flows, running.watcher.reports() if running.watcher else ()),
-            stalled=self._stalled(watch.samples[first:], seconds),
+            stalled=stalled,
+            waiting=waiting,
             scheduler=scheduler.metrics if scheduler else {},
         )
 
-    def _stalled(self, samples: Sequence[Sample], seconds: float) -> list[int]:
-        """None where links fail: flows then stand still for a reason."""
-        return [] if self._spec.events else stalled_flows(self._flows, samples, seconds, self._spec.link)
+    def _silent(self, samples: Sequence[Sample], seconds: float) -> list[int]:
+        """None where links fail: flows then deliver nothing for a reason."""
+        return [] if self._spec.events else silent_flows(self._flows, samples, seconds, self._spec.link)
 
     def _check_warm(self, watch: Observing) -> None:
-        """A flow that stands still on an idle machine will not move again: no need to wait for the end."""
-        stalled = self._stalled(watch.samples, STALL_S)
+        """A flow that stands still on an idle machine will not move again: no need to wait for the end. Where
+        subflows are not sampled nobody knows yet whether it does."""
+        silent = self._silent(watch.samples, STALL_S)
+        earlier = [look for look in watch.sockets if look.t_s <= watch.samples[-1].t_s - STALL_S]
+        if not silent or not earlier:
+            return
+        acked = watch.sockets[-1].acked_since(earlier[-1], len(self._flows))
+        stalled, _ = told_apart(silent, acked.tolist())
         if stalled and not saturated([sample.cpu.machine.busy_pct for sample in watch.samples[1:]]):
             raise stall_error(self._flows, stalled, STALL_S)
 

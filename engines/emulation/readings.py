@@ -40,7 +40,9 @@ class Readings:
     opened_subflows: Sequence[int]
     """Of each flow, all that ever came up, by the kernel's events; 0 where nobody listened."""
     stalled: Sequence[int]
-    """Flows that delivered nothing in the window although they should have."""
+    """Flows that stood still in the window although frames were due to them (stalls.py)."""
+    waiting: Sequence[int]
+    """Flows that delivered nothing in it although their subflows got data across."""
     scheduler: Mapping[str, float] = field(default_factory=dict)
     """What a central scheduler did, and how long it took (scheduled.py); empty without one."""
 

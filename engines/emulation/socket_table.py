@@ -94,10 +94,18 @@ class SubflowReadings:
     def retransmits_since(self, earlier: SubflowReadings, flows: int) -> Ints:
         """Segments each flow sent again between two readings: of the subflows found now, those that are
         new counted from 0; what a subflow that has gone meanwhile still sent again is not known."""
-        known = dict(zip(_identities(earlier), earlier.retransmits.tolist(), strict=True))
+        return self._counted_since(earlier, "retransmits", flows)
+
+    def acked_since(self, earlier: SubflowReadings, flows: int) -> Ints:
+        """Bytes of each flow that its subflows were acknowledged between two readings, counted alike."""
+        return self._counted_since(earlier, "bytes_acked", flows)
+
+    def _counted_since(self, earlier: SubflowReadings, name: str, flows: int) -> Ints:
+        now, then = getattr(self, name), getattr(earlier, name)
+        known = dict(zip(_identities(earlier), then.tolist(), strict=True))
         before = np.array([known.get(who, 0) for who in _identities(self)], np.int64)
-        sent_again = np.maximum(self.retransmits - before, 0)
-        return np.bincount(self.flow, weights=sent_again, minlength=flows).astype(np.int64)
+        counted = np.maximum(now - before, 0)
+        return np.bincount(self.flow, weights=counted, minlength=flows).astype(np.int64)
 
     def idle_pct_since(self, earlier: SubflowReadings) -> npt.NDArray[np.float64]:
         """Of every subflow found by both readings, the share of the time between them in which it had

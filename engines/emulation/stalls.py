@@ -1,4 +1,9 @@
-"""Flows that deliver nothing although they should: congestion slows a flow, it does not stop it. Pure."""
+"""Flows that deliver nothing although they should: congestion slows a flow, it does not stop it. Pure.
+
+Two things look alike from outside. A *stalled* flow stands still: none of its subflows gets anything across.
+A *waiting* one has subflows that do, behind a gap: MPTCP delivers in order, and what is in front was given to
+a subflow that takes seconds for it (docs/subflow-idle.md). The first is no result, the second is one.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ DUE_FRAMES = 200
 in a row, and TCP's timer alone waits for most of a minute."""
 
 
-def stalled_flows(
+def silent_flows(
     flows: Sequence[PlannedFlow], samples: Sequence[Sample], seconds: float, link: LinkSpec
 ) -> list[int]:
     """Those that delivered nothing in the last `seconds`, if so much was sampled and frames were due to
@@ -32,6 +37,13 @@ def stalled_flows(
         for flow, before, after, due in pairs
         if before is not None and before == after and due >= DUE_FRAMES and not flow.size_bytes
     ]
+
+
+def told_apart(silent: Sequence[int], acked_bytes: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Of silent flows the stalled and the waiting ones; `acked_bytes` is what the subflows of each flow,
+    silent or not, were acknowledged meanwhile."""
+    stalled = [flow for flow in silent if not acked_bytes[flow]]
+    return stalled, [flow for flow in silent if acked_bytes[flow]]
 
 
 def due_frames(flows: Sequence[PlannedFlow], seconds: float, link: LinkSpec) -> list[float]:

@@ -135,6 +135,7 @@ def _evidence(
         fallbacks=len(fallen_back),
         cc_asked=[flow.cc for flow in flows],
         stalled=len(readings.stalled),
+        waiting=len(readings.waiting),
         joins_late=spec.transport.joins_late,
         cc_losses=readings.congestion.losses,
         cc_repairs=readings.congestion.repairs,

@@ -54,7 +54,9 @@ class Evidence:
     """How busy the one thread was through which every frame goes, where the data plane's own lateness is not
     known; 0 where it is."""
     stalled: int = 0
-    """Flows that delivered nothing although they should have (stalls.py)."""
+    """Flows that stood still although they should not have (stalls.py)."""
+    waiting: int = 0
+    """Flows whose subflows carried data that waited in front of the application all the while."""
     joins_late: bool = False
     """Whether a sized flow may well be done before its further subflows join."""
     cc_losses: int = 0
@@ -99,9 +101,12 @@ def _looks(evidence: Evidence) -> list[str]:
 
 
 def _stalls(evidence: Evidence) -> list[str]:
-    if not evidence.stalled:
-        return []
-    return [f"flows: {evidence.stalled} of {len(evidence.flows)} delivered nothing in the whole window"]
+    of = f"of {len(evidence.flows)} delivered nothing in the whole window"
+    stalled = [f"flows: {evidence.stalled} {of}"] if evidence.stalled else []
+    if not evidence.waiting:
+        return stalled
+    why = "although their subflows did: data that comes first was on a slow one; measure longer (--seconds)"
+    return [*stalled, f"flows: {evidence.waiting} {of} {why}"]
 
 
 def _lateness(evidence: Evidence) -> list[str]:

@@ -4,7 +4,7 @@ import numpy as np
 
 from engines.emulation.cpu import CpuSample, CpuUse
 from engines.emulation.observing import Sample
-from engines.emulation.stalls import due_frames, stall_error, stalled_flows
+from engines.emulation.stalls import due_frames, silent_flows, stall_error, told_apart
 from engines.flows import PlannedFlow
 from engines.spec import LinkSpec
 
@@ -20,21 +20,26 @@ def samples(*received: tuple[int | None, int | None]) -> list[Sample]:
     ]
 
 
-def test_a_flow_that_stands_still_is_named() -> None:
-    assert stalled_flows(FLOWS, samples((0, 5), (10, 7), (20, 7), (30, 7)), 2.0, LINK) == [1]
+def test_a_flow_that_delivers_nothing_is_named() -> None:
+    assert silent_flows(FLOWS, samples((0, 5), (10, 7), (20, 7), (30, 7)), 2.0, LINK) == [1]
     assert "flow 1 from h1 to h2" in str(stall_error(FLOWS, [1], 2.0))
 
 
 def test_slow_flows_are_not_stalled() -> None:
-    assert stalled_flows(FLOWS, samples((0, 5), (10, 7), (20, 7), (30, 8)), 2.0, LINK) == []
+    assert silent_flows(FLOWS, samples((0, 5), (10, 7), (20, 7), (30, 8)), 2.0, LINK) == []
 
 
 def test_too_short_a_time_says_nothing() -> None:
-    assert stalled_flows(FLOWS, samples((0, 5), (10, 5)), 2.0, LINK) == []
+    assert silent_flows(FLOWS, samples((0, 5), (10, 5)), 2.0, LINK) == []
 
 
 def test_a_flow_to_which_hardly_a_frame_is_due_may_wait_for_its_timer() -> None:
     still = samples((0, 5), (10, 7), (20, 7), (30, 7))
-    assert stalled_flows(FLOWS, still, 2.0, LinkSpec(1.0)) == []
+    assert silent_flows(FLOWS, still, 2.0, LinkSpec(1.0)) == []
     many = [PlannedFlow(i, "h0", f"h{i + 1}", "10.0.0.2", f"10.0.1.{i}", 5201, 1100 + i) for i in range(100)]
     assert due_frames(many, 2.0, LINK)[0] == due_frames(FLOWS, 2.0, LINK)[0] / 100
+
+
+def test_a_flow_whose_subflows_get_data_across_waits_and_does_not_stand_still() -> None:
+    assert told_apart([0, 3], [0, 900, 0, 1448]) == ([0], [3])
+    assert told_apart([], [0, 0]) == ([], [])

@@ -216,6 +216,9 @@ def test_sums_by_flow() -> None:
     assert after.retransmits_since(before, 4).tolist() == [2 + 4, 0, 3, 0]
     assert replace(after, cc=np.array([0, 1, 0, 0])).cc_of(0) == "cubic/reno"
     assert after.retransmits_since(readings(), 3).tolist() == [11, 0, 4]
+    acked = replace(after, bytes_acked=np.array([900, 50, 70, 10]))
+    earlier = replace(before, bytes_acked=np.array([100, 5, 70]))
+    assert acked.acked_since(earlier, 3).tolist() == [800 + 50, 0, 10]
 
 
 def test_a_flow_from_an_unknown_host_is_refused() -> None:

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from engines.emulation.verdict import Evidence, judge
+from engines.emulation.verdict import Evidence, judge, only_stalled
 from engines.result import FlowRow, Status
 
 
@@ -61,6 +61,8 @@ def test_a_short_flow_may_be_done_before_subflows_join() -> None:
             "1 of 2 flows had fewer than 8, the worst 5",
         ),
         ({"fallbacks": 2}, "2 flows fell back"),
+        ({"stalled": 1}, "1 of 1 delivered nothing in the whole window"),
+        ({"waiting": 1}, "1 of 1 delivered nothing in the whole window although their subflows did"),
         ({"flows": [flow(cc="bbr/reno")]}, "reno was asked, bbr was in force"),
     ],
 )
@@ -76,6 +78,12 @@ def test_a_flow_that_was_done_before_the_window_has_no_subflows_left_to_count() 
     assert judge(dataclasses.replace(GOOD, flows=[done])) == (Status.OK, ())
     short = dataclasses.replace(flow(joined=5), completed_s=1.0)
     assert judge(dataclasses.replace(GOOD, flows=[short]))[0] is Status.SUSPECT
+
+
+def test_only_a_flow_that_stands_still_on_a_machine_that_kept_up_is_no_result_at_all() -> None:
+    assert only_stalled(dataclasses.replace(GOOD, stalled=1))
+    assert not only_stalled(dataclasses.replace(GOOD, stalled=1, lost={"the ring": 3}))
+    assert not only_stalled(dataclasses.replace(GOOD, waiting=1))
 
 
 def test_one_busy_second_in_forty_is_put_down_to_others() -> None:
