@@ -18,7 +18,8 @@ from engines import registry as engines
 from engines.congestion import CONGESTION_CONTROLS
 from engines.emulation.dataplanes import DATAPLANES
 from engines.spec import TopologySpec
-from experiments import cli_advice, figures, registry, session, store, summary, table
+from experiments import cli_advice, registry, session, store, summary, table
+from experiments import report as reporting
 from experiments.cli_options import (
     OneLineErrors,
     dataplane_options,
@@ -213,11 +214,8 @@ def plot(experiment: str, subflows: str | None, results: Path, as_json: bool) ->
         raise UsageError(
             f"nothing to draw in {where}: run `refabric run {chosen.name}` first, or give --results"
         )
-    charts = [
-        path
-        for shown in found.figures
-        for path in figures.draw(shown.figure, shown.points, shown.folder, expected)
-    ]
+    drawn = reporting.draw_charts(found, expected)
+    charts = [path for paths in drawn.values() for path in paths]
     if not as_json:
         table.print_results(sys.stdout, found.points, published_of(chosen))
     for shown in found.figures:

@@ -81,7 +81,7 @@ def _carry_out(
         return outcome, closing
     table.print_results(human, outcome.points, published_of(experiment))
     stored = gather(experiment, results, ready.plan)
-    charts: dict[str, list[Path]] = {}
+    wanted: list[figures.Wanted] = []
     for shown in stored.figures:
         figure, parts = shown.figure, ready.plan.of(shown.figure)
         # Verdicts are on the setting just run; charts show all the figure has: other rates, other durations.
@@ -93,8 +93,9 @@ def _carry_out(
             if as_json:
                 emit_verdicts(figure, found)
         subflows = dict.fromkeys(count for part in parts for count in part.options.subflows)
-        charts[figure.name] = figures.draw(figure, shown.points, shown.folder, tuple(subflows))
+        wanted.append(figures.Wanted(figure, shown.points, shown.folder, tuple(subflows)))
     show_claims(human, stored, as_json)
+    charts = figures.draw(wanted)
     drawn = [path for paths in charts.values() for path in paths]
     page = report.write_report(experiment, stored, charts, results)
     for path in (*drawn, directory / store.SUMMARY, page):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from experiments.across import alike
 from experiments.experiment import Figure
 from experiments.progress import workload_label
 from experiments.published import Published, Relation
+from experiments.side_by_side import side_by_side
 from experiments.summary import Judged
 from fabric.errors import StoreError
 from plots.registry import CHARTS
@@ -48,23 +50,44 @@ _QUANTITIES = {
 }
 
 
-def draw(figure: Figure, points: Sequence[Judged], out: Path, expected: Sequence[int] = ()) -> list[Path]:
-    """Draw the figure's charts of `points` into the folder `out`; the files written.
+@dataclass(frozen=True)
+class Wanted:
+    """The charts of `figure` with these points, into folder `out`. `expected` are subflow counts that belong
+    on the axes, measured or not."""
 
-    `expected` are subflow counts that belong on the axes, measured or not. Raises StoreError.
-    """
-    if not points:
-        return []
-    with files.storing(f"creating {out}"):
-        files.make_folder(out)
-    summaries = [summarised(judged) for judged in points]
-    levels = published_levels(figure.published)
-    drawn: list[Path] = []
-    for name in figure.charts:
-        drawn += CHARTS[name].draw(summaries, out, expected=expected, levels=levels)
-    with files.storing(f"giving back {out}"):
-        files.give_back(out)
+    figure: Figure
+    points: Sequence[Judged]
+    out: Path
+    expected: Sequence[int] = ()
+
+
+def draw(wanted: Sequence[Wanted]) -> dict[str, list[Path]]:
+    """Draw all charts, as many at once as there are CPUs; the files of each figure, by its name. Raises
+    StoreError."""
+    drawn: dict[str, list[Path]] = {each.figure.name: [] for each in wanted}
+    tasks: list[tuple[str, Callable[[], list[Path]]]] = []
+    for each in wanted:
+        tasks += [(each.figure.name, task) for task in _charts(each)]
+    for (name, _), paths in zip(tasks, side_by_side([task for _, task in tasks]), strict=True):
+        drawn[name] += paths
+    for out in dict.fromkeys(each.out for each in wanted if each.points):
+        with files.storing(f"giving back {out}"):
+            files.give_back(out)
     return drawn
+
+
+def _charts(wanted: Wanted) -> list[Callable[[], list[Path]]]:
+    if not wanted.points:
+        return []
+    with files.storing(f"creating {wanted.out}"):
+        files.make_folder(wanted.out)
+    summaries = [summarised(judged) for judged in wanted.points]
+    levels = published_levels(wanted.figure.published)
+    charts = (CHARTS[name] for name in wanted.figure.charts)
+    return [
+        functools.partial(chart.draw, summaries, wanted.out, expected=wanted.expected, levels=levels)
+        for chart in charts
+    ]
 
 
 def summarised(judged: Judged) -> PointSummary:

@@ -61,10 +61,8 @@ class Part:
 
 def draw_charts(gathered: Gathered, expected: Sequence[int] = ()) -> Charts:
     """Draw every figure's charts into its folder; the files of each. Raises StoreError."""
-    return {
-        shown.figure.name: figures.draw(shown.figure, shown.points, shown.folder, expected)
-        for shown in gathered.figures
-    }
+    shown = gathered.figures
+    return figures.draw([figures.Wanted(each.figure, each.points, each.folder, expected) for each in shown])
 
 
 def write_report(

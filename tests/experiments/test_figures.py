@@ -61,7 +61,7 @@ def use(monkeypatch: pytest.MonkeyPatch, engine: Callable[[], Engine]) -> None:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of points and words: drawing takes most of a short run's time."""
-    monkeypatch.setattr(figures, "draw", lambda *_arguments: [])
+    monkeypatch.setattr(figures, "draw", lambda wanted: {each.figure.name: [] for each in wanted})
 
 
 def refabric(*arguments: str) -> Result:

@@ -199,7 +199,9 @@ class TestRunning:
         some = dataclasses.replace(PAPER, figures=PAPER.figures[:2])
         monkeypatch.setitem(EXPERIMENTS, PAPER.name, some)
         self.use(monkeypatch)
-        monkeypatch.setattr("experiments.figures.draw", lambda *_what: [])
+        monkeypatch.setattr(
+            "experiments.figures.draw", lambda wanted: {each.figure.name: [] for each in wanted}
+        )
 
     @staticmethod
     def use(monkeypatch: pytest.MonkeyPatch, **emulated: Any) -> None:
