@@ -12,10 +12,13 @@ waits for what is still on another, in a receive buffer that starts small and gr
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
+from engines.flows import PlannedFlow
 from engines.spec import RunSpec, StackSpec, TransportSpec
 from fabric.plan import FRAME_BITS
+from topos.topology import Topology
 from workloads import matrices
 
 WMEM, RMEM = "net.ipv4.tcp_wmem", "net.ipv4.tcp_rmem"
@@ -30,6 +33,11 @@ RESERVE: Mapping[str, str] = {WMEM: "4194304 16384 4194304"}
 burst of 64 kB. The other numbers are the kernel's own."""
 CAPPED_RESERVE: Mapping[str, str] = {WMEM: "4194304 16384 262144"}
 """The reserve, and no more than 256 kB for each subflow: what one that has fallen back can hold up."""
+SHARED_BYTES = 2 << 20
+LEAST_CAP_BYTES = 32 << 10
+"""What the subflows that share a link's worth of network may hold together, where that is less than 256 kB
+each: with 64 of them a subflow has a window of two packets, and 256 kB would take it a quarter of a minute.
+32 kB are 20 packets."""
 CAPPED_PATH_BYTES = 200_000
 """A queue of 100 full packets and a third more on the way: for such paths the cap was measured to cost
 nothing, with 2 and with 8 subflows. What holds more gets no cap."""
@@ -41,7 +49,7 @@ MOST_LINKS = 12
 """There and back, in a network of three layers."""
 
 
-def default(spec: RunSpec) -> Mapping[str, str]:
+def default(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> Mapping[str, str]:
     """How MPTCP's hosts are set up unless the spec says otherwise: with the reserve, capped where a path and
     one queue hold little, and with room at the receiver where flows have an end. Nothing for plain TCP."""
     if spec.transport.subflows == 1:
@@ -51,8 +59,25 @@ def default(spec: RunSpec) -> Mapping[str, str]:
     queue_bytes = link.queue_bytes or link.queue_pkts * FRAME_BITS // 8
     path_bytes = link.rate_mbps * link.delay_us * MOST_LINKS / 8
     bounded = link.queue_bytes or link.queue_pkts
-    capped = bounded and queue_bytes + path_bytes <= CAPPED_PATH_BYTES
-    return {**(CAPPED_RESERVE if capped else RESERVE), **room}
+    if not bounded or queue_bytes + path_bytes > CAPPED_PATH_BYTES:
+        return {**RESERVE, **room}
+    return {**_capped(sharing(topology, flows)), **room}
+
+
+def _capped(subflows: float) -> Mapping[str, str]:
+    """The reserve, with a cap for so many subflows that share a link's worth."""
+    reserve, initial, cap = CAPPED_RESERVE[WMEM].split()
+    fair = max(LEAST_CAP_BYTES, int(SHARED_BYTES / max(1.0, subflows)))
+    return {WMEM: f"{reserve} {initial} {min(int(cap), fair)}"}
+
+
+def sharing(topology: Topology, flows: Sequence[PlannedFlow]) -> float:
+    """How many subflows of flows without an end share a link's worth of the narrowest layer, were all spread
+    evenly: 8 of one flow a host with 8 on a FatTree, 64 of two on a 4:1 FatTree."""
+    layers: Counter[tuple[int, int]] = Counter()
+    for link in topology.links:
+        layers[topology.nodes[link.a].layer, topology.nodes[link.b].layer] += link.speed
+    return sum(flow.subflows for flow in flows if not flow.size_bytes) / min(layers.values())
 
 
 def words(transport: TransportSpec) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from controllers.routing import per_packet
 from engines import tuning
+from engines.flows import PlannedFlow
 from engines.spec import RunSpec
+from topos.topology import Topology
 
 _ALWAYS = {"net.ipv4.tcp_no_metrics_save": "1"}
 """Nothing one connection learns may help the next."""
@@ -18,8 +22,8 @@ minimum is 0 s, instead of an empty network's. 5 is RACK without the threshold o
 Source: net/ipv4/tcp_recovery.c, Documentation/networking/ip-sysctl.rst; tcp_reordering alone does little."""
 
 
-def needed(spec: RunSpec) -> dict[str, str]:
+def needed(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> dict[str, str]:
     """Sysctls (name with dots -> value) for every host. What the spec itself names goes before them."""
     ecn = _ECN if spec.link.ecn_pkts else {}
     reordering = _REORDERING if per_packet(spec.routing) else {}
-    return {**_ALWAYS, **ecn, **reordering, **tuning.default(spec)}
+    return {**_ALWAYS, **ecn, **reordering, **tuning.default(spec, topology, flows)}

@@ -111,7 +111,8 @@ class Point:
         )
 
     def _sysctls(self) -> dict[str, str]:
-        ours = {**host_sysctls.needed(self._spec), **steering.sysctls(self._cpus.receive_mask)}
+        needed = host_sysctls.needed(self._spec, self._topology, self._flows)
+        ours = {**needed, **steering.sysctls(self._cpus.receive_mask)}
         return {**ours, **self._spec.transport.sysctls}
 
     def _steer(self, hosts: dict[str, HostRef]) -> None:

@@ -1,7 +1,14 @@
 from __future__ import annotations
 
-from engines.emulation.host_sysctls import needed
+import topos
+from engines.emulation import host_sysctls
+from engines.flows import planned_flows
 from engines.spec import LinkSpec, RunSpec
+
+
+def needed(spec: RunSpec) -> dict[str, str]:
+    topology = topos.build("fat_tree", {"k": 4})
+    return host_sysctls.needed(spec, topology, planned_flows(spec, topology))
 
 
 def test_links_that_mark_want_hosts_that_ask_for_it() -> None:

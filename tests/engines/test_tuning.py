@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import pytest
 
-from engines.spec import LinkSpec, RunSpec, TransportSpec, WorkloadSpec
-from engines.tuning import CAPPED_RESERVE, KERNELS_OWN, RESERVE, ROOM_FROM_THE_START, default, words
+import topos
+from engines import tuning
+from engines.flows import planned_flows
+from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from engines.tuning import CAPPED_RESERVE, KERNELS_OWN, RESERVE, ROOM_FROM_THE_START, WMEM, words
+
+
+def default(spec: RunSpec) -> Mapping[str, str]:
+    if not spec.topology.params:
+        spec = replace(spec, topology=TopologySpec("fat_tree", {"k": 4}))
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    return tuning.default(spec, topology, planned_flows(spec, topology))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +65,7 @@ def test_mptcp_has_the_reserve_and_its_cap_where_that_holds_a_path(
 
 @pytest.mark.parametrize(
     ("matrix", "room"),
-    [("permuted_loop", True), ("in_turn", True), ("one_to_one", False), ("short_and_long", False)],
+    [("permuted_loop", True), ("transfers", True), ("one_to_one", False), ("short_and_long", False)],
 )
 def test_a_receiver_has_room_from_the_start_where_mptcps_flows_end(matrix: str, room: bool) -> None:
     """Long flows outlast the kernel's autotuning; plain TCP's short ones are to be the same beside any."""
@@ -60,3 +73,22 @@ def test_a_receiver_has_room_from_the_start_where_mptcps_flows_end(matrix: str, 
     expected = {**CAPPED_RESERVE, **(ROOM_FROM_THE_START if room else {})}
     assert default(RunSpec(link, transport=MPTCP, workload=workload)) == expected
     assert default(RunSpec(link, workload=workload)) == {}
+
+
+@pytest.mark.parametrize(
+    ("params", "workload", "subflows", "sharing", "cap"),
+    [
+        ({"k": 4}, WorkloadSpec("one_to_one"), 8, 8, 262144),
+        ({"k": 4}, WorkloadSpec("one_to_several", {"clients": 4}), 8, 32, 65536),
+        ({"k": 4, "oversubscription": 4}, WorkloadSpec("connections", {"percent": 25}), 8, 8, 262144),
+        ({"k": 4, "oversubscription": 4}, WorkloadSpec("connections", {"percent": 200}), 8, 64, 32768),
+        ({"k": 4, "oversubscription": 4}, WorkloadSpec("connections", {"percent": 400}), 8, 128, 32768),
+    ],
+)
+def test_the_more_subflows_share_a_link_the_less_each_may_hold(
+    params: dict[str, int], workload: WorkloadSpec, subflows: int, sharing: float, cap: int
+) -> None:
+    spec = RunSpec(LinkSpec(10.0), TopologySpec("fat_tree", params), TransportSpec(subflows), workload)
+    topology = topos.build("fat_tree", params)
+    assert tuning.sharing(topology, planned_flows(spec, topology)) == sharing
+    assert default(spec) == {WMEM: f"4194304 16384 {cap}"}
