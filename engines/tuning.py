@@ -6,7 +6,10 @@ goes to a subflow as soon as any has room, so with the kernel's own 4 kB there i
 yet bound to a subflow; and when the slowest holds up the data in front, the buffer is full and the others run
 dry. With a reserve beyond the subflows' own buffers they go on. At the other end data that came by one path
 waits for what is still on another, in a receive buffer that starts small and grows with what is read
-(mptcp_rcv_space_adjust): too slowly for a transfer of seconds. docs/subflow-idle.md has what was measured.
+(mptcp_rcv_space_adjust): too slowly for a transfer of seconds. Where its window runs out, a receiver drops
+what its subflows have acknowledged already (mptcp_data_queue_ofo, counted as NoDSSInWindow), which is sent
+again only when some subflow has nothing else to do (mptcp_subflow_get_retrans): a window that holds whatever
+the sender may have under way never runs out. docs/subflow-idle.md has what was measured.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from engines.flows import PlannedFlow
-from engines.spec import RunSpec, StackSpec, TransportSpec
+from engines.spec import LinkSpec, RunSpec, StackSpec, TransportSpec
 from fabric.plan import FRAME_BITS
 from topos.topology import Topology
 from workloads import matrices
@@ -33,16 +36,20 @@ RESERVE: Mapping[str, str] = {WMEM: "4194304 16384 4194304"}
 burst of 64 kB. The other numbers are the kernel's own."""
 CAPPED_RESERVE: Mapping[str, str] = {WMEM: "4194304 16384 262144"}
 """The reserve, and no more than 256 kB for each subflow: what one that has fallen back can hold up."""
-SHARED_BYTES = 2 << 20
-LEAST_CAP_BYTES = 32 << 10
-"""What the subflows that share a link's worth of network may hold together, where that is less than 256 kB
-each: with 64 of them a subflow has a window of two packets, and 256 kB would take it a quarter of a minute.
-32 kB are 20 packets."""
+MOST_CAP_BYTES, LEAST_CAP_BYTES, SHARED_BYTES = 256 << 10, 32 << 10, 2 << 20
+"""The cap is a share of 2 MB for all subflows that share a link's worth of network. Eight have 256 kB each;
+64 have windows of two packets, and 256 kB would take one a quarter of a minute. 32 kB are 20 packets."""
+RESERVE_IN_CAPS = 16
+"""What fast paths deliver while the slowest works off what it holds: 4 MB beside 256 kB."""
+BUFFER_A_BYTE = 4
+"""A receive buffer advertises half of itself, or less: packets take more memory than their payload."""
 CAPPED_PATH_BYTES = 200_000
 """A queue of 100 full packets and a third more on the way: for such paths the cap was measured to cost
 nothing, with 2 and with 8 subflows. What holds more gets no cap."""
 ROOM_FROM_THE_START: Mapping[str, str] = {RMEM: "4096 4194304 8388608"}
 """A connection's receive buffer begins with 4 MB in place of 128 kB."""
+_LEAST_BYTES, _INITIAL_BYTES, _MOST_ROOM_BYTES = 4096, 16384, 32 << 20
+"""Linux's own."""
 _BUFFERS = {"send_buffer": "send buffer", "receive_buffer": "receive buffer"}
 """Of simulated connections, in segments; 0: none."""
 MOST_LINKS = 12
@@ -50,25 +57,30 @@ MOST_LINKS = 12
 
 
 def default(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> Mapping[str, str]:
-    """How MPTCP's hosts are set up unless the spec says otherwise: with the reserve, capped where a path and
-    one queue hold little, and with room at the receiver where flows have an end. Nothing for plain TCP."""
+    """How MPTCP's hosts are set up unless the spec says otherwise. Nothing for plain TCP.
+
+    They have the reserve. Where a path and one queue hold little each subflow has a cap, and the receiver
+    room for all that a sender may then have under way, unless plain TCP runs beside, which is to be the same
+    beside any. Elsewhere there is some room where flows have an end."""
     if spec.transport.subflows == 1:
         return {}
-    room = ROOM_FROM_THE_START if matrices.transfers(spec.workload.matrix) else {}
-    link = spec.link
+    transfers = matrices.transfers(spec.workload.matrix)
+    if not _holds_little(spec.link):
+        return {**RESERVE, **(ROOM_FROM_THE_START if transfers else {})}
+    fair_bytes = int(SHARED_BYTES / max(1.0, sharing(topology, flows)))
+    cap = min(MOST_CAP_BYTES, max(LEAST_CAP_BYTES, fair_bytes))
+    reserve = RESERVE_IN_CAPS * cap
+    room = BUFFER_A_BYTE * (reserve + spec.transport.subflows * cap)
+    sender = {WMEM: f"{reserve} {_INITIAL_BYTES} {cap}"}
+    receiver = {RMEM: f"{_LEAST_BYTES} {room} {max(room, _MOST_ROOM_BYTES)}"}
+    return {**sender, **receiver} if transfers or all(flow.mptcp for flow in flows) else sender
+
+
+def _holds_little(link: LinkSpec) -> bool:
+    """Whether a path and one queue, which has a limit, hold so little that the cap never binds."""
     queue_bytes = link.queue_bytes or link.queue_pkts * FRAME_BITS // 8
     path_bytes = link.rate_mbps * link.delay_us * MOST_LINKS / 8
-    bounded = link.queue_bytes or link.queue_pkts
-    if not bounded or queue_bytes + path_bytes > CAPPED_PATH_BYTES:
-        return {**RESERVE, **room}
-    return {**_capped(sharing(topology, flows)), **room}
-
-
-def _capped(subflows: float) -> Mapping[str, str]:
-    """The reserve, with a cap for so many subflows that share a link's worth."""
-    reserve, initial, cap = CAPPED_RESERVE[WMEM].split()
-    fair = max(LEAST_CAP_BYTES, int(SHARED_BYTES / max(1.0, subflows)))
-    return {WMEM: f"{reserve} {initial} {min(int(cap), fair)}"}
+    return queue_bytes > 0 and queue_bytes + path_bytes <= CAPPED_PATH_BYTES
 
 
 def sharing(topology: Topology, flows: Sequence[PlannedFlow]) -> float:
