@@ -159,7 +159,8 @@ SAMPLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
 class RunResult:
     """`metrics` holds per-point numbers: cpu_busy_pct, cpu_busy_max_pct, late_p99_us, drops,
     retransmits, astray (frames lost outside queues), packet_hops, setup_s, startup_s ...; `subflow_idle_pct`
-    is the mean share of the window in which a subflow had nothing unsent and nothing unacknowledged.
+    is the mean share of the window in which a subflow had nothing unsent and nothing unacknowledged;
+    `delivered_over_carried_pct` as engines/steadiness.py says.
 
     `samples` always has `goodput` (t_s, flow, mbps), `cpu` (t_s, busy_pct, user_pct, system_pct,
     softirq_pct, steal_pct) and `links` (t_s, port, utilisation_pct, 0 left out), each over the interval that

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engines.steadiness import unsteady
 from experiments import origin
 from experiments.origin import NOT_RECORDED, Fact
 from experiments.report_parts_points import point_label
@@ -66,6 +67,7 @@ def _notes(points: Sequence[Judged], values: Mapping[Fact, Sequence[str]]) -> li
             f"{_count(tries, 'attempt')} at {_count(len(stalled), 'point')} {was} given up and made again "
             f"because connections stood still ({_named(stalled)})."
         )
+    notes += [f"{point_label(j.spec)}: {told}." for j in points if (told := unsteady(j.point.metrics))]
     errors = [judged for judged in points if judged.point.provenance.get("path_manager_errors")]
     if errors:
         first = errors[0].point.provenance["path_manager_errors"][0]

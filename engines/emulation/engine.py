@@ -29,6 +29,7 @@ from engines.provenance import machine, revision
 from engines.result import RunResult
 from engines.schedulers import check_scheduler, scheduled, scheduler_words
 from engines.spec import FIFO, HOST_QUEUES, RunSpec, StackSpec, stack_words
+from engines.steadiness import unsteady
 from fabric.errors import HostUnfitError, RunError, StalledFlowError, UsageError
 from topos import Topology
 
@@ -119,6 +120,8 @@ class MininetEngine:
                     raise
                 observer.note(f"{error}; trying again")
                 continue
+            if told := unsteady(result.metrics):
+                observer.note(told)
             where = {**_origin(), **result.provenance, "stalled_attempts": stalled}
             return dataclasses.replace(result, provenance=where)
 

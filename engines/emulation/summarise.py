@@ -19,6 +19,7 @@ from engines.network_plan import port_names, port_rates_bps
 from engines.result import FlowRow, PortRow, RunResult
 from engines.robustness import CPU_S_PER_GB
 from engines.spec import RunSpec
+from engines.steadiness import OVER_CARRIED_PCT
 from fabric._core import LATENESS_EDGES_NS
 from fabric.errors import RunError
 from topos.topology import Topology
@@ -175,9 +176,21 @@ def _metrics(
         "startup_s": max(row.up_s for row in rows),
         "subflow_idle_pct": float(np.mean(readings.after.idle_pct_since(readings.before))),
         **_cpu_s_per_gb(readings, rows, evidence),
+        **_over_carried(readings, rows),
         **readings.scheduler,
         **timings,
     }
+
+
+def _over_carried(readings: Readings, rows: Sequence[FlowRow]) -> dict[str, float]:
+    """Of MPTCP's flows without end that kept their subflows; nothing where there are none."""
+    before, after, count = readings.before, readings.after, len(rows)
+    kept = after.counts(count) >= before.counts(count)
+    carried = after.acked_since(before, count)
+    judged = [row for row in rows if row.transport == "mptcp" and not row.size_bytes and kept[row.flow]]
+    carried_bytes = int(sum(carried[row.flow] for row in judged))
+    delivered_bytes = sum(row.bytes_received for row in judged)
+    return {OVER_CARRIED_PCT: 100 * delivered_bytes / carried_bytes} if carried_bytes else {}
 
 
 def _cpu_s_per_gb(readings: Readings, rows: Sequence[FlowRow], evidence: Evidence) -> dict[str, float]:

@@ -21,6 +21,7 @@ from engines.flows import STRIDE
 from engines.idleness import idleness
 from engines.result import RunResult, Status
 from engines.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec, sub_seed
+from engines.steadiness import OVER_CARRIED_PCT
 from tests.emulation.noise import only_noise
 
 pytestmark = pytest.mark.emulation
@@ -110,6 +111,7 @@ def test_mptcp_takes_the_paths_that_routing_foretells(engine: MininetEngine, tmp
     assert {(flow.subflows_asked, flow.subflows_joined) for flow in result.flows} == {(4, 4)}
     assert {flow.cc for flow in result.flows} == {"cubic"}
     assert not result.provenance["path_manager_errors"]
+    assert 50 < result.metrics[OVER_CARRIED_PCT] < 150
     check_paths(wanted, result)
 
 

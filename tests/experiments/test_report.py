@@ -20,6 +20,7 @@ from engines.emulation.verdict import Evidence, judge
 from engines.fake import FakeEngine
 from engines.result import Status
 from engines.spec import LinkSpec
+from engines.steadiness import OVER_CARRIED_PCT
 from experiments import report, summary
 from experiments import report_parts_words as words
 from experiments.cli import main
@@ -316,6 +317,13 @@ def test_origin_tells_what_differs_and_what_is_dirty() -> None:
     assert any("abc+" in note for note in found.notes)
     assert any("1 attempt at 1 point was given up" in note for note in found.notes)
     assert [section.rows for section in found.counted] == [(("dropped", "3"),), (("Tcp.RetransSegs", "7"),)]
+
+
+def test_a_window_that_is_off_is_told() -> None:
+    even, off = (dataclasses.replace(stored(spec_of(8), [1.0]), metrics={OVER_CARRIED_PCT: pct})
+                 for pct in (101.0, 108.0))  # fmt: skip
+    assert not any("subflows carried" in note for note in collect(judged([even])).notes)
+    assert any("MPTCP 8" in note and "8 % more" in note for note in collect(judged([off])).notes)
 
 
 def test_points_of_before_the_kernel_was_recorded_say_so() -> None:
