@@ -90,7 +90,7 @@ def test_quick_takes_half_an_hour_on_two_cores() -> None:
     jobs = plan_of("sigcomm11", engine="both").jobs
     emulated = sum(job.expected_s for job in jobs if job.spec.engine == "mininet")
     simulated = sum(job.expected_s for job in jobs if job.spec.engine != "mininet")
-    assert emulated < 18 * 60
+    assert emulated < 19 * 60
     assert simulated / 2 + emulated < 30 * 60
 
 
@@ -130,7 +130,7 @@ class TestBothEngines:
         parts = plan_of("sigcomm11-throughput").parts
         simulated, emulated = ({s.engine: s for s in part.specs} for part in parts)
         assert (simulated["simulator"].link.rate_mbps, simulated["simulator"].seconds) == (100.0, 4.0)
-        assert (emulated["mininet"].link.rate_mbps, emulated["mininet"].seconds) == (5.0, 20.0)
+        assert (emulated["mininet"].link.rate_mbps, emulated["mininet"].seconds) == (5.0, 60.0)
         sizes = {e: s.topology.k for p in plan_of("sigcomm11-congestion-controls").parts for e, s in
                  ((s.engine, s) for s in p.specs)}  # fmt: skip
         assert sizes == {"simulator": 8, "mininet": 4}
