@@ -58,12 +58,13 @@ MOST_LINKS = 12
 
 
 def default(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> Mapping[str, str]:
-    """How MPTCP's hosts are set up unless the spec says otherwise. Nothing for plain TCP.
+    """How MPTCP's hosts are set up unless the spec says otherwise. Nothing for plain TCP, nor where the spec
+    sets send buffers of its own: room at the receiver is made for ours, and `kernel's own` is to be that.
 
     They have the reserve. Where a path and one queue hold little each subflow has a cap, and the receiver
     room for all that a sender may then have under way, unless plain TCP runs beside, which is to be the same
     beside any. Elsewhere there is some room where flows have an end."""
-    if spec.transport.subflows == 1:
+    if spec.transport.subflows == 1 or WMEM in spec.transport.sysctls:
         return {}
     transfers = matrices.transfers(spec.workload.matrix)
     if not _holds_little(spec.link):

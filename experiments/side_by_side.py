@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 from fabric.errors import RefabricError, RunError
 
 T = TypeVar("T")
-PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG = 1
 END_S = 2.0
 _FORK = multiprocessing.get_context("fork")
 
@@ -59,6 +59,13 @@ def side_by_side(tasks: Sequence[Callable[[], T]]) -> list[T]:
     return [done[number].result for number in range(len(tasks))]  # type: ignore[misc]
 
 
+def follow_parent() -> None:
+    """For a process that works for the one that started it: Ctrl-C is the parent's alone to hear, and its
+    end, whatever that is, is this one's too."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 @contextlib.contextmanager
 def _process(tasks: Sequence[Callable[[], Any]], following: Any) -> Iterator[Connection]:
     here, there = _FORK.Pipe(duplex=False)
@@ -78,9 +85,8 @@ def _process(tasks: Sequence[Callable[[], Any]], following: Any) -> Iterator[Con
 
 def _serve(tasks: Sequence[Callable[[], Any]], following: Any, here: Connection, pipe: Connection) -> None:
     here.close()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    follow_parent()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     while (number := _next(following)) < len(tasks):
         pipe.send(_carried_out(number, tasks[number]))
 

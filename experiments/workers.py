@@ -8,7 +8,6 @@ it alone hears Ctrl-C. They are programs started afresh: nothing of the parent's
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import itertools
 import json
 import math
@@ -31,6 +30,7 @@ from engines.provenance import free_memory_mb
 from experiments import files
 from experiments.crew import Crew, Finished, InTurn, Noted, Started, Told
 from experiments.point import Order, carry_out, fail
+from experiments.side_by_side import follow_parent
 from experiments.store import Store
 from fabric.errors import HostUnfitError, RefabricError, StoreError
 
@@ -38,7 +38,6 @@ _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
     "from experiments.workers import serve; serve(int(sys.argv[1]))"
 )
-_PR_SET_PDEATHSIG = 1
 GRACE_S = 2.0
 """A worker told to end has nothing to tidy up: what it was writing is removed for it."""
 ASK_EVERY_S = 0.2
@@ -186,8 +185,7 @@ def _how(exit_code: int) -> str:
 
 def serve(handle: int) -> None:
     """A worker's life on its end of the pipe: orders until there are no more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    follow_parent()
     os.set_inheritable(handle, False)
     pipe = Connection(handle)
     with contextlib.suppress(EOFError):

@@ -213,7 +213,8 @@ class Point:
             after, counted = running.table.read(), netstat.read(running.hosts)
         seconds = watch.samples[-1].t_s - watch.samples[first].t_s
         silent = self._silent(watch.samples[first:], seconds)
-        stalled, waiting = told_apart(silent, after.acked_since(before, len(self._flows)).tolist())
+        acked_bytes = after.acked_since(before, len(self._flows))
+        stalled, waiting = told_apart(silent, acked_bytes.tolist())
         return Readings(
             samples=watch.samples,
             opened_at=first,
@@ -232,6 +233,7 @@ class Point:
             started_s=running.traffic.started_s(),
             completed_s=running.traffic.completed_s(),
             opened_subflows=_opened(self._flows, running.watcher.reports() if running.watcher else ()),
+            acked_bytes=acked_bytes,
             stalled=stalled,
             waiting=waiting,
             scheduler=scheduler.metrics if scheduler else {},

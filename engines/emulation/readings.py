@@ -9,7 +9,7 @@ from engines.emulation.congestion.registration import Counts
 from engines.emulation.dataplane import QueueSamples, Reading
 from engines.emulation.observing import Sample
 from engines.emulation.path_pings import PingReadings
-from engines.emulation.socket_table import SubflowReadings
+from engines.emulation.socket_table import Ints, SubflowReadings
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class Readings:
     completed_s: Sequence[float]
     opened_subflows: Sequence[int]
     """Of each flow, all that ever came up, by the kernel's events; 0 where nobody listened."""
+    acked_bytes: Ints
+    """Of each flow, what its subflows were acknowledged in the window."""
     stalled: Sequence[int]
     """Flows that stood still in the window although frames were due to them (stalls.py)."""
     waiting: Sequence[int]

@@ -184,11 +184,9 @@ def _metrics(
 
 def _over_carried(readings: Readings, rows: Sequence[FlowRow]) -> dict[str, float]:
     """Of MPTCP's flows without end that kept their subflows; nothing where there are none."""
-    before, after, count = readings.before, readings.after, len(rows)
-    kept = after.counts(count) >= before.counts(count)
-    carried = after.acked_since(before, count)
+    kept = readings.after.counts(len(rows)) >= readings.before.counts(len(rows))
     judged = [row for row in rows if row.transport == "mptcp" and not row.size_bytes and kept[row.flow]]
-    carried_bytes = int(sum(carried[row.flow] for row in judged))
+    carried_bytes = sum(int(readings.acked_bytes[row.flow]) for row in judged)
     delivered_bytes = sum(row.bytes_received for row in judged)
     return {OVER_CARRIED_PCT: 100 * delivered_bytes / carried_bytes} if carried_bytes else {}
 

@@ -77,6 +77,14 @@ def test_without_a_cap_there_is_room_where_mptcps_flows_end(matrix: str, room: b
     assert default(RunSpec(link, workload=workload)) == {}
 
 
+@pytest.mark.parametrize("sysctls", [KERNELS_OWN, RESERVE])
+def test_whoever_sets_send_buffers_has_the_kernels_own_receivers(sysctls: Mapping[str, str]) -> None:
+    """Else `kernel's own` in a chart would be the kernel's senders beside our receivers."""
+    assert default(RunSpec(LinkSpec(20.0), transport=TransportSpec(8, sysctls=sysctls))) == {}
+    receiver = {RMEM: "4096 131072 33554432"}
+    assert default(RunSpec(LinkSpec(20.0), transport=TransportSpec(8, sysctls=receiver))) == CAPPED
+
+
 def test_plain_tcp_receives_beside_mptcp_as_it_does_alone() -> None:
     beside = RunSpec(LinkSpec(20.0), transport=MPTCP, workload=WorkloadSpec("short_and_long"))
     assert default(beside).keys() == {WMEM}
