@@ -35,6 +35,7 @@ from engines.emulation.isolation import spawn_inside
 from engines.emulation.lock import emulation_lock
 from engines.engine import Silent
 from engines.provenance import machine
+from engines.reasons import texts
 from engines.result import RunResult, Status
 from engines.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec, TransportSpec
 from fabric.errors import RefabricError, RunError
@@ -114,7 +115,7 @@ def _run(engine: MininetEngine, spec: RunSpec, seen: Seen) -> None:
 def _judge(seen: Seen, rate: float) -> None:
     results = seen.results.get(rate, [])
     if not seen.why_out and not mostly_ok(results):
-        seen.why_out = "; ".join(dict.fromkeys(reason for result in results for reason in result.reasons))
+        seen.why_out = texts(dict.fromkeys(reason for result in results for reason in result.reasons))
 
 
 def row(plane: Plane, seen: Seen) -> dict[str, Any]:

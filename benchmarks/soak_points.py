@@ -89,7 +89,7 @@ def _one(
         result = attempt(engine, spec, Silent(), writer.raw)
         stored = writer.commit(result, 16, time.monotonic() - began)
     took_s = time.monotonic() - began
-    status, reasons = stored.status.value, list(stored.reasons)
+    status, reasons = stored.status.value, [reason.text for reason in stored.reasons]
     del result, stored
     gc.collect()
     left = wait_until_gone(before, seconds=5.0)

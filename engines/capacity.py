@@ -30,7 +30,12 @@ ALONE = 0.96
 ACKS_TCP, ACKS_MPTCP = 0.54, 0.97
 """Packets sent back for each data packet."""
 FIT_PCT, FULL_PCT = 70.0, 95.0
-"""Machines busier than the first have no reserve (calibrate.py); beyond the second nobody is on time."""
+"""The one record of how busy a machine may be. At 70 % work waits 2.3 times as long for a CPU as it takes
+(load / (1 - load), M/M/1), 3.5 times where noise takes a tenth of the CPU time; at 85 % that would be 6 and
+17 times. Beyond the second nobody is on time."""
+MIN_RATE_MBPS = 2.0
+"""Slower links between real hosts measure bursts and queues: at 1 Mb/s the 64 kB that MPTCP hands to a
+subflow at a time take half a second, and a queue of 100 packets 1.2 s."""
 ESTIMATED_HOPS_PER_CPU, ESTIMATED_MOST_HOPS = 300_000.0, 1_000_000.0
 """At 70 % busy, where nothing was measured: 2 cores of a cloud VM; one thread carries all packets, so more
 than four CPUs help little."""

@@ -20,6 +20,7 @@ from engines import algorithms
 from engines.congestion import BASELINE, COUPLED_DEFAULT, in_force
 from engines.engine import Observer
 from engines.flows import drawn_flows
+from engines.reasons import of_text
 from engines.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
 from engines.spec import RunSpec, sub_seed
 from fabric.errors import RunError, UsageError
@@ -111,7 +112,7 @@ class FakeEngine:
         suspect = self.suspect(spec)
         return RunResult(
             Status.SUSPECT if suspect else Status.OK,
-            ("told to be suspect",) if suspect else (),
+            (of_text("told to be suspect"),) if suspect else (),
             rows,
             ports,
             _samples(spec, random.Random(sub_seed(spec.seed, "fake samples")), rows, ports),

@@ -2,7 +2,7 @@
 
 `ok` is a result. `suspect` is a number that says more about the CPU (or about a subflow that
 never came up) than about the transport. `failed` has no number. Every status but `ok` carries
-at least one reason in plain words.
+at least one reason (engines/reasons.py).
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from engines.reasons import Reason
 
 NO_VALUE = float("nan")
 """In a row of numbers: not measured. Empty in the CSV files."""
@@ -175,7 +177,7 @@ class RunResult:
     * `pings` (t_s of sending, flow, subflow, rtt_ms, out_ms: the way out alone; nan where none came back)."""
 
     status: Status
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
     flows: tuple[FlowRow, ...] = ()
     ports: tuple[PortRow, ...] = ()
     samples: Mapping[str, Table] = field(default_factory=dict)
@@ -185,3 +187,5 @@ class RunResult:
     """Whether the same spec gives the same on any machine, all but `provenance` and `cost`."""
     cost: Mapping[str, float] = field(default_factory=dict)
     """Per-point numbers on the machine, of a reproducible result: CPU time, memory."""
+    cautions: tuple[Reason, ...] = ()
+    """What doubts some metrics of a point whose status stands: goodput holds, RTT may not."""

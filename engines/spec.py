@@ -26,6 +26,11 @@ PORT, QDISC = "port", "qdisc"
 HOST_QUEUES = (PORT, QDISC)
 """A port of the fabric, which takes what the host hands it and drops what it has no room for; a queue
 discipline of the host's kernel, which its TCP feels (engines/emulation/host_queues.py)."""
+NOWHERE, OF_FABRIC, OF_HOSTS, OF_ALL = "", "fabric", "hosts", "all"
+STALLED = (NOWHERE, OF_FABRIC, OF_HOSTS, OF_ALL)
+ELASTIC, STRICT = "elastic", "strict"
+CLOCKS = (ELASTIC, STRICT)
+"""The fabric's time stands still while the machine does, or it is real time whatever the machine does."""
 _SIZES = ("n", "k", "first", "da", "leaves")
 _ADDED = {"transport": {"join_after_ms", "join_after_bytes"}, "stack": {"dup_threshold"}}
 """Fields that came later and are 0 unless used."""
@@ -207,6 +212,24 @@ class SchedulerSpec:
 
 
 @dataclass(frozen=True)
+class NoiseSpec:
+    """Stalls of CPUs, made on purpose (engines/noise.py).
+
+    `where` is a name of STALLED: nowhere, the CPU of the fabric's core, the hosts' CPUs, or all CPUs at once.
+    Stalls begin every `every_ms` on average, after an exponential time without one, and last from `least_ms`
+    to `most_ms`, uniformly.
+    """
+
+    where: str = NOWHERE
+    every_ms: float = 0.0
+    least_ms: float = 0.0
+    most_ms: float = 0.0
+
+    def __post_init__(self) -> None:
+        _as_floats(self, "every_ms", "least_ms", "most_ms")
+
+
+@dataclass(frozen=True)
 class WorkloadSpec:
     """A traffic matrix by registry name, and its parameters, integers or texts. `reference` is one
     uncongested flow across the network."""
@@ -258,6 +281,8 @@ class RunSpec:
     events: tuple[LinkEvent, ...] = ()
     openflow: OpenFlowSpec = field(default_factory=OpenFlowSpec)
     scheduler: SchedulerSpec = field(default_factory=SchedulerSpec)
+    noise: NoiseSpec = field(default_factory=NoiseSpec)
+    clock: str = ELASTIC
 
     def __post_init__(self) -> None:
         _as_floats(self, "warmup_s", "seconds")
@@ -284,6 +309,7 @@ class RunSpec:
             "stack": StackSpec,
             "openflow": OpenFlowSpec,
             "scheduler": SchedulerSpec,
+            "noise": NoiseSpec,
         }
         try:
             return cls(**{k: nested[k](**v) if k in nested else v for k, v in data.items()})
@@ -295,7 +321,12 @@ class RunSpec:
 
         What came later is left out where it is as usual, so that points from before are found again.
         """
-        usual = {"openflow": OpenFlowSpec(), "scheduler": SchedulerSpec()}
+        usual = {
+            "openflow": OpenFlowSpec(),
+            "scheduler": SchedulerSpec(),
+            "noise": NoiseSpec(),
+            "clock": ELASTIC,
+        }
         left_out = {"sampling", *(name for name, value in usual.items() if getattr(self, name) == value)}
         decisive = {name: value for name, value in self.to_json().items() if name not in left_out}
         for part, added in _ADDED.items():

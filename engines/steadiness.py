@@ -12,8 +12,13 @@ TOLERANCE_PCT = 5.0
 
 
 def unsteady(metrics: Mapping[str, float]) -> str:
+    """As `unsteady_words`, of a point's metrics."""
+    return unsteady_words(metrics.get(OVER_CARRIED_PCT, 100.0))
+
+
+def unsteady_words(over_carried_pct: float) -> str:
     """What a reader must know of a window that is off by more than the tolerance; empty where it is not."""
-    off_pct = metrics.get(OVER_CARRIED_PCT, 100.0) - 100
+    off_pct = over_carried_pct - 100
     if abs(off_pct) <= TOLERANCE_PCT:
         return ""
     told = f"{abs(off_pct):.0f} % {'more' if off_pct > 0 else 'less'} was delivered than subflows carried"

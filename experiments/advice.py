@@ -14,20 +14,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engines.capacity import FIT_PCT, FULL_PCT, Capacity, Demand, demand, rounded_down
+from engines.capacity import FIT_PCT, FULL_PCT, MIN_RATE_MBPS, Capacity, Demand, demand, rounded_down
 from engines.spec import LinkSpec, RunSpec
 from experiments import labels
 from experiments.rate import named
 from experiments.reference import is_reference
 from experiments.sweep import Job
+from experiments.windows import SETTLING_MBIT
 from fabric.plan import FRAME_BITS
 
 MIN_RTO_MS = 200.0
 """Linux's TCP_RTO_MIN (include/net/tcp.h)."""
 LONG_QUEUE_MS = 500.0
 """Delay of one full queue from which on it rules the round-trip time of a whole path."""
-SETTLING_MBIT = 100.0
-"""What a flow's link carries while its MPTCP settles: 20 s at 5 Mb/s (docs/fidelity.md)."""
 BURST_KB = 64
 """What MPTCP's scheduler hands to one subflow at a time."""
 BASE_MB, HOST_MB, IPERF_FLOW_MB, NATIVE_FLOW_MB = 60.0, 0.6, 1.5, 0.1
@@ -94,7 +93,8 @@ def _fits(asked: Sequence[Job], plain: Sequence[RunSpec], capacity: Capacity) ->
     unknown = [job.spec.topology for job in asked if job.rate.rate_mbps is None and not job.cpu_bound]
     if unknown:
         names = ", ".join(dict.fromkeys(named(topology) for topology in unknown))
-        text = f"the link rate of {names} is measured first: the highest that leaves this machine 30 % idle"
+        idle = f"leaves this machine {100 - FIT_PCT:.0f} % idle"
+        text = f"the link rate of {names} is measured first: the highest that {idle}"
         yield Advice(Lesson.RATE, Severity.FITS, text)
 
 
@@ -142,9 +142,10 @@ def _carried(capacity: Capacity, needs: Demand) -> str:
 
 
 def _remedy(spec: RunSpec, needs: Demand, capacity: Capacity) -> str:
-    """A smaller tree, or a lower rate, that would fit."""
+    """A smaller tree, or a lower rate, that would fit; simulated hosts where that rate would be too low."""
     part = capacity.hops_per_s / needs.hops_per_s
-    ways = [f"--rate {rounded_down(spec.link.rate_mbps * part):g}"]
+    rate_mbps = rounded_down(spec.link.rate_mbps * part)
+    ways = [f"--rate {rate_mbps:g}" if rate_mbps >= MIN_RATE_MBPS else "--engine simulator"]
     k = spec.topology.params.get("k", 0)
     fitting = [size for size in range(SMALLEST_K, k, 2) if (size / k) ** 3 <= part]  # hosts grow as k^3
     if fitting:

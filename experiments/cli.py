@@ -17,8 +17,9 @@ from controllers.schedulers import SCHEDULERS
 from engines import registry as engines
 from engines.congestion import CONGESTION_CONTROLS
 from engines.emulation.dataplanes import DATAPLANES
+from engines.reasons import texts
 from engines.spec import TopologySpec
-from experiments import cli_advice, registry, session, store, summary, table
+from experiments import cli_advice, registry, session, store, summary, sweep, table
 from experiments import report as reporting
 from experiments.cli_options import (
     OneLineErrors,
@@ -30,7 +31,7 @@ from experiments.cli_options import (
     sweep_options,
 )
 from experiments.cli_report import compare, report
-from experiments.cli_run import emit_verdicts, published_of, run_experiment, show_claims
+from experiments.cli_run import Request, emit_verdicts, published_of, run_experiment, show_claims
 from experiments.gather import gather
 from experiments.options import (
     Given,
@@ -40,6 +41,7 @@ from experiments.options import (
     openflow_of,
     parse_ks,
     parse_subflows,
+    retries_of,
     sweep_workloads,
 )
 from experiments.profiles import PROFILES
@@ -52,6 +54,7 @@ from workloads.matrices import MATRICES
 
 VERSION = "0.1.0"
 LIST_WIDTH = 28
+MAX_RETRIES = 100
 
 
 @click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
@@ -95,11 +98,12 @@ def plan(experiment: str, results: Path, as_json: bool, **options: Any) -> None:
     """Show points, order, expected time and link rate. Needs no root, starts nothing."""
     chosen = registry.find(experiment)
     asked = given(options)
-    made = session.make_plan(chosen, asked, session.engine_for(chosen, asked))
     stored = store.index(results / chosen.folder)
-    to_run = {job.name for job in pending_jobs(made.jobs, stored, force=False)}
+    made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored)
+    pending = {job.name for job in pending_jobs(made.jobs, stored, force=False)}
+    to_run = {job.name for job in sweep.to_run(made.jobs, stored, force=False, retries=retries_of(asked))}
     for index, job in enumerate(made.jobs, 1):
-        todo = "to run" if job.name in to_run else "finished"
+        todo = "to run" if job.name in pending else "to retry" if job.name in to_run else "finished"
         if as_json:
             fields = _job_fields(job)
             write_json(sys.stdout, {"event": "job", "index": index, "state": todo, **fields})
@@ -147,16 +151,34 @@ def _job_fields(job: Job) -> dict[str, Any]:
 @results_option
 @click.option("--force", is_flag=True, help="Run finished points again.")
 @click.option(
+    "--retry-suspect",
+    "retries",
+    type=click.IntRange(0, MAX_RETRIES),
+    metavar="N",
+    help="Run points that only the machine makes suspect up to N more times: "
+    + ", ".join(f"{p.retries} in profile {p.name}" for p in PROFILES.values())
+    + ". Baselines are tried three times in all, unless N is 0.",
+)
+@click.option(
     "--dask",
     metavar="ADDRESS",
     help="Have the points carried out by the workers of the Dask scheduler at tcp://HOST:PORT.",
 )
 @json_option
-def run(experiment: str, results: Path, force: bool, dask: str | None, as_json: bool, **options: Any) -> int:
+def run(
+    experiment: str,
+    results: Path,
+    force: bool,
+    retries: int | None,
+    dask: str | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
     """Run an experiment, or what is still missing of it, then show and draw the results."""
-    chosen = registry.find(experiment)
+    chosen, asked = registry.find(experiment), given(options)
+    tries = retries_of(asked, retries)
     with interruptible():
-        return run_experiment(chosen, given(options), results, force, as_json, dask)
+        return run_experiment(Request(chosen, asked, results, as_json, force, tries, dask))
 
 
 @main.command()
@@ -168,7 +190,8 @@ def status(experiment: str, results: Path, as_json: bool, **options: Any) -> Non
     """Show which points are ok, suspect, failed or missing."""
     chosen = registry.find(experiment)
     asked = given(options)
-    made = session.make_plan(chosen, asked, session.engine_for(chosen, asked))
+    stored = store.index(results / chosen.folder)
+    made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored)
     found = gather(chosen, results, made)
     judged = {j.point.name: j for j in found.points}
     planned = [job.name for job in made.jobs if job.rate.rate_mbps is not None]
@@ -192,7 +215,7 @@ def _print_state(
         fields = point_fields(experiment, judged) if judged else {"point": name, "status": "missing"}
         write_json(sys.stdout, {"event": "status", "planned": planned, **fields})
         return
-    reasons = f"  ({'; '.join(judged.reasons)})" if judged and judged.reasons else ""
+    reasons = f"  ({texts(judged.reasons)})" if judged and judged.reasons else ""
     told = state(judged) if judged else "missing"
     click.echo(f"{told:8} {name}{'' if planned else '  (not of this plan)'}{reasons}")
 
@@ -225,7 +248,10 @@ def plot(experiment: str, subflows: str | None, results: Path, as_json: bool) ->
             emit_verdicts(shown.figure, shown.verdicts)
         else:
             table.print_verdicts(sys.stdout, shown.figure, shown.verdicts)
-    show_claims(sys.stderr if as_json else sys.stdout, found, as_json)
+    human = sys.stderr if as_json else sys.stdout
+    show_claims(human, found, as_json)
+    judged = [verdict for shown in found.figures if not shown.claims for verdict in shown.verdicts]
+    table.print_in_short(human, found.points, published_of(chosen), judged)
     if as_json:
         write_json(sys.stdout, {"event": "charts", "charts": [str(path) for path in charts]})
     else:

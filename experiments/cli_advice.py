@@ -12,7 +12,7 @@ from experiments import store
 from experiments.advice import Advice, Machine, advise
 from experiments.progress import write_json
 from experiments.session import Session
-from experiments.sweep import Job, pending_jobs
+from experiments.sweep import Job, to_run
 
 MACHINE_BOUND = ("mininet",)
 """Engines that move real packets in real time."""
@@ -40,6 +40,6 @@ def tell(found: Sequence[Advice], as_json: bool) -> None:
 
 def before(ready: Session, force: bool) -> list[str]:
     """What a run says before it starts: what will be suspect, or does not fit, of what is still to run."""
-    pending = pending_jobs(ready.jobs, store.index(ready.store.directory), force)
+    pending = to_run(ready.jobs, store.index(ready.store.directory), force, ready.retries)
     found = on(pending, {job.name for job in pending})
     return [str(advice) for advice in found if advice.urgent]

@@ -18,7 +18,7 @@ from engines.emulation.dataplanes import DATAPLANES, FABRIC
 from engines.openflow import CONTROLLERS, DATAPATHS, MODES
 from engines.registry import ENGINES
 from engines.schedulers import NAMES as SCHEDULERS
-from engines.spec import HOST_QUEUES
+from engines.spec import CLOCKS, HOST_QUEUES
 from experiments import stack_options
 from experiments.options import BOTH, ENGINE, USUAL_OPENFLOW, Given
 from experiments.profiles import DEFAULT, PROFILES
@@ -74,7 +74,11 @@ _SWEEP_OPTIONS = (
         f"{ENGINE} unless pinned.",
     ),
     *_DATAPLANE_OPTIONS,
-    click.option("--traffic", metavar="NAME", help="What makes the traffic: iperf3 unless a figure pins it."),
+    click.option(
+        "--traffic",
+        metavar="NAME",
+        help="What makes the traffic: native (one process for all hosts) unless a figure pins it, or iperf3.",
+    ),
     click.option(
         "--routing",
         metavar="NAME",
@@ -121,6 +125,16 @@ _SWEEP_OPTIONS = (
         "--scheduler",
         metavar="NAME[:MS|:ideal]",
         help=f"Who leads large flows, looking every so many ms: {', '.join(SCHEDULERS)}; none unless pinned.",
+    ),
+    click.option(
+        "--stalls",
+        metavar="WHERE:EVERY:LEAST-MOST",
+        help="Stall the CPUs of the fabric, the hosts or all every so many ms, for LEAST to MOST ms.",
+    ),
+    click.option(
+        "--clock",
+        metavar="NAME",
+        help=f"The fabric's clock where the machine stalls: {CLOCKS[0]} (stands still too) or {CLOCKS[1]}.",
     ),
     click.option(
         "--sysctl", multiple=True, metavar="NAME=VALUE", help="Set a sysctl of net.* in every host; repeat."

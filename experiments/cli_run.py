@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,86 +24,104 @@ from experiments import (
     table,
     verdicts,
 )
+from experiments.attempts import NO_RETRIES, Retries
 from experiments.claims import once
 from experiments.experiment import Experiment, Figure
 from experiments.gather import Gathered, gather
 from experiments.options import Given
 from experiments.progress import JsonProgress, for_stream, write_json
 from experiments.published import Published
+from experiments.session import Session
 from experiments.site import Here, Site
 from experiments.sweep import Outcome, Progress
+from experiments.verdicts import Verdict
 from fabric.errors import RefabricError
 
 
-def run_experiment(
-    experiment: Experiment, given: Given, results: Path, force: bool, as_json: bool, dask: str | None = None
-) -> int:
-    """Run, show and draw; the exit code. Raises RefabricError for what keeps it from starting or going on.
+@dataclass(frozen=True)
+class Request:
+    """What `refabric run` was asked for. `retries` says how often a suspect point is tried again; `dask` is
+    the address of a cluster's scheduler, whose workers carry out the points then. With `as_json` stdout
+    gets one object per line and nothing else; people read stderr."""
 
-    `dask` is the address of a cluster's scheduler, whose workers carry out the points then.
-    With `as_json` stdout gets one object a line and nothing else; people read stderr.
-    """
-    human: IO[str] = sys.stderr if as_json else sys.stdout
-    progress = for_stream(human)
-    if as_json:
-        progress = JsonProgress(sys.stdout, progress, experiment.folder)
+    experiment: Experiment
+    given: Given
+    results: Path
+    as_json: bool = False
+    force: bool = False
+    retries: Retries = NO_RETRIES
+    dask: str | None = None
+
+    @property
+    def human(self) -> IO[str]:
+        """The stream people read."""
+        return sys.stderr if self.as_json else sys.stdout
+
+
+def run_experiment(asked: Request) -> int:
+    """Run, show and draw; the exit code. Raises RefabricError for what keeps it from starting or going on."""
+    progress = for_stream(asked.human)
+    if asked.as_json:
+        progress = JsonProgress(sys.stdout, progress, asked.experiment.folder)
     try:
-        outcome, closing = _carry_out(experiment, given, results, force, progress, as_json, dask)
+        outcome, closing = _carry_out(asked, progress)
     except RefabricError as error:
-        if as_json:
+        if asked.as_json:
             write_json(sys.stdout, {"event": "error", "message": str(error), "exit_code": error.exit_code})
         raise
-    if as_json:
+    if asked.as_json:
         write_json(sys.stdout, {"event": "done", "exit_code": outcome.exit_code, **closing})
     return outcome.exit_code
 
 
-def _carry_out(
-    experiment: Experiment,
-    given: Given,
-    results: Path,
-    force: bool,
-    progress: Progress,
-    as_json: bool,
-    dask: str | None,
-) -> tuple[Outcome, dict[str, Any]]:
-    human: IO[str] = sys.stderr if as_json else sys.stdout
-    engine = session.engine_for(experiment, given)
-    with _site(engine, dask) as site:
-        ready = session.prepare(experiment, given, site, results, force, progress)
-        for line in cli_advice.before(ready, force) if dask is None else ():
+def _carry_out(asked: Request, progress: Progress) -> tuple[Outcome, dict[str, Any]]:
+    experiment, force = asked.experiment, asked.force
+    engine = session.engine_for(experiment, asked.given)
+    with _site(engine, asked.dask) as site:
+        ready = session.prepare(experiment, asked.given, site, asked.results, force, progress, asked.retries)
+        for line in cli_advice.before(ready, force) if asked.dask is None else ():
             progress.note(line)
-        outcome = sweep.run(ready.jobs, site.crew, ready.store, progress, force)
+        outcome = sweep.run(ready.jobs, site.crew, ready.store, progress, force, ready.retries)
     outcome = dataclasses.replace(outcome, planned=len(ready.plan.jobs))
-    directory = ready.store.directory
-    closing: dict[str, Any] = {"interrupted": outcome.interrupted, "summary": str(directory / store.SUMMARY)}
     if outcome.interrupted:
-        print(_how_to_continue(outcome, directory), file=human)
-        return outcome, closing
-    table.print_results(human, outcome.points, published_of(experiment))
-    stored = gather(experiment, results, ready.plan)
+        if _all_finished(outcome):
+            table.print_results(asked.human, outcome.points, published_of(experiment))
+        print(_how_to_continue(outcome, ready.store.directory), file=asked.human)
+        closing = {"summary": str(ready.store.directory / store.SUMMARY)}
+    else:
+        closing = _show(asked, ready, outcome)
+    return outcome, {"interrupted": outcome.interrupted, **closing}
+
+
+def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
+    """Tables, verdicts, charts and the report; where they are, for machines."""
+    human, directory = asked.human, ready.store.directory
+    table.print_results(human, outcome.points, published_of(asked.experiment))
+    stored = gather(asked.experiment, asked.results, ready.plan)
     wanted: list[figures.Wanted] = []
+    judged: list[Verdict] = []
     for shown in stored.figures:
         figure, parts = shown.figure, ready.plan.of(shown.figure)
         # Verdicts are on the setting just run; charts show all the figure has: other rates, other durations.
         names = frozenset().union(*(part.names for part in parts))
-        ours = [judged for judged in outcome.points if judged.point.name in names]
+        ours = [point for point in outcome.points if point.point.name in names]
         found = verdicts.verdicts(figure, verdicts.beside(shown.points, ours))
         if not shown.claims:
+            judged += found
             table.print_verdicts(human, figure, found)
-            if as_json:
+            if asked.as_json:
                 emit_verdicts(figure, found)
         subflows = dict.fromkeys(count for part in parts for count in part.options.subflows)
         wanted.append(figures.Wanted(figure, shown.points, shown.folder, tuple(subflows)))
-    show_claims(human, stored, as_json)
+    show_claims(human, stored, asked.as_json)
+    table.print_in_short(human, outcome.points, published_of(asked.experiment), judged)
     charts = figures.draw(wanted)
     drawn = [path for paths in charts.values() for path in paths]
-    page = report.write_report(experiment, stored, charts, results)
-    for path in (*drawn, directory / store.SUMMARY, page):
-        print(path, file=human)
-    for line in ready.lacking:
+    page = report.write_report(asked.experiment, stored, charts, asked.results)
+    for line in (*drawn, directory / store.SUMMARY, page, *ready.lacking):
         print(line, file=human)
-    return outcome, {**closing, "charts": [str(path) for path in drawn], "report": str(page)}
+    summary = str(directory / store.SUMMARY)
+    return {"summary": summary, "charts": [str(path) for path in drawn], "report": str(page)}
 
 
 @contextlib.contextmanager
@@ -136,7 +155,17 @@ def show_claims(human: IO[str], stored: Gathered, as_json: bool) -> None:
         write_json(sys.stdout, {"event": "claim", **claims.fields(claim)})
 
 
+def _all_finished(outcome: Outcome) -> bool:
+    """Whether only retries were left when it was interrupted."""
+    return len(outcome.points) == outcome.planned and all(j.point.finished for j in outcome.points)
+
+
 def _how_to_continue(outcome: Outcome, directory: Path) -> str:
+    if _all_finished(outcome):
+        return (
+            f"interrupted: all {outcome.planned} points are finished and kept in {directory}; run the same "
+            "command again to try the suspect ones again"
+        )
     finished = sum(judged.point.status is not Status.FAILED for judged in outcome.points)
     return (
         f"interrupted: {finished} of {outcome.planned} points are finished and kept in {directory}; "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -113,7 +114,9 @@ class Cluster:
         told = [worker.survey.coupled_cc[name] for worker in self._concerned(names) for name in names]
         return next((answer for answer in told if answer[1]), told[0])
 
-    def known_rate(self, topology: TopologySpec, names: tuple[str, ...]) -> RateChoice:
+    def known_rate(
+        self, topology: TopologySpec, names: tuple[str, ...], highest_mbps: float = math.inf
+    ) -> RateChoice:
         """In real time the least of what machines carry by their own calibrations."""
         if not real_time(names):
             return rate.known_rate(topology, names)
@@ -121,12 +124,20 @@ class Cluster:
         known = [mbps for mbps in rates if mbps is not None]
         if len(known) < len(rates):
             return RateChoice(None, rate.TO_BE_MEASURED)
-        return RateChoice(min(known), f"auto, the least of what {len(known)} machines measured")
+        return RateChoice(
+            min(*known, highest_mbps), f"auto, the least of what {len(known)} machines measured"
+        )
 
-    def rate(self, topology: TopologySpec, names: tuple[str, ...], observer: Observer) -> RateChoice:
+    def rate(
+        self,
+        topology: TopologySpec,
+        names: tuple[str, ...],
+        observer: Observer,
+        highest_mbps: float = math.inf,
+    ) -> RateChoice:
         """As known. Raises HostUnfitError naming a machine that never measured it."""
         del observer
-        choice = self.known_rate(topology, names)
+        choice = self.known_rate(topology, names, highest_mbps)
         if choice.rate_mbps is not None:
             return choice
         missing = next(worker for worker in self._concerned(names) if worker.rate(topology) is None)

@@ -214,9 +214,9 @@ class DaskCrew:
 
     def _stored(self, point: _Point, reply: Reply) -> Done:
         if reply.packed is None:
-            return Done(None, reply.reasons, reply.elapsed_s)
+            return Done(None, reply.attempt)
         with self._store.writing(point.order.spec) as writer:
-            return Done(writer.adopt(reply.packed), reply.reasons, reply.elapsed_s)
+            return Done(writer.adopt(reply.packed), reply.attempt)
 
     def _over(self, point: _Point, key: str, done: Done) -> Iterator[Told]:
         del self._points[key]

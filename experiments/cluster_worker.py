@@ -19,6 +19,7 @@ from typing import Any
 from distributed import Reschedule, Worker, get_worker
 
 from engines.engine import Engine
+from experiments.attempts import Attempt
 from experiments.build import Build, build
 from experiments.crew import Finished, Noted
 from experiments.point import Done, Order
@@ -62,8 +63,7 @@ class Reply:
     """What came of an order: as `Done`, with the files of the point's folder in its stead."""
 
     packed: Mapping[str, bytes] | None
-    reasons: tuple[str, ...]
-    elapsed_s: float
+    attempt: Attempt
 
 
 def carry(order: Order, engine: Engine, expected: Build, topic: str) -> Reply:
@@ -86,7 +86,7 @@ def carry(order: Order, engine: Engine, expected: Build, topic: str) -> Reply:
             packed = None if done.point is None else pack(done.point.path)
     except RefabricError as error:
         raise type(error)(f"worker {worker.address}: {error}") from error
-    return Reply(packed, done.reasons, done.elapsed_s)
+    return Reply(packed, done.attempt)
 
 
 def _carry_out(

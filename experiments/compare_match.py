@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import topos
 from engines.link_events import told as told_event
+from engines.noise import stalls_words
 from engines.openflow import openflow_words
 from engines.schedulers import scheduler_words
 from engines.spec import RunSpec, TopologySpec
@@ -54,6 +55,8 @@ def fields_of(spec: RunSpec) -> dict[str, Value]:
         "dataplane": spec.dataplane,
         "openflow": openflow_words(spec.openflow),
         "scheduler": scheduler_words(spec.scheduler),
+        "stalls": stalls_words(spec.noise),
+        "clock": spec.clock,
         "routing": spec.routing,
         "traffic": spec.traffic,
         "warmup_s": spec.warmup_s,

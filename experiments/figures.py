@@ -14,15 +14,18 @@ import topos
 from engines import tuning
 from engines.algorithms import USUAL_ROUTING
 from engines.link_events import outage, words
+from engines.noise import QUIET, noisy, stalls_words
+from engines.noise_effects import delay_share, queue_share
 from engines.openflow import openflow_words
 from engines.registry import VIRTUAL_TIME
 from engines.result import Table, under_test
 from engines.schedulers import scheduled, scheduler_title
 from engines.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
-from engines.spec import FIFO, QDISC, RunSpec, SchedulerSpec, StackSpec, WorkloadSpec, stack_words
+from engines.spec import ELASTIC, FIFO, QDISC, RunSpec, SchedulerSpec, StackSpec, WorkloadSpec, stack_words
 from experiments import files
 from experiments.across import alike
 from experiments.experiment import Figure
+from experiments.options import SIMULATED_TRAFFIC, USUAL_TRAFFIC
 from experiments.progress import workload_label
 from experiments.published import Published, Relation
 from experiments.side_by_side import side_by_side
@@ -112,7 +115,7 @@ def summarised(judged: Judged) -> PointSummary:
         seconds=spec.seconds,
         seed=spec.seed,
         status=judged.status,
-        reasons=judged.reasons,
+        reasons=tuple(reason.text for reason in judged.reasons),
         goodput_pct_mean=pct.mean if pct else None,
         reference_mbps=reference_mbps,
         flows_pct=tuple(100 * flow.goodput_mbps / reference_mbps for flow in compared if reference_mbps),
@@ -136,6 +139,11 @@ def summarised(judged: Judged) -> PointSummary:
         matrix_words=matrices.words(spec.workload.matrix, spec.workload.params),
         under_any_matrix=variant(dataclasses.replace(spec, workload=WorkloadSpec(spec.workload.matrix))),
         shape=topos.shape(spec.topology.kind, spec.topology.params),
+        noise=spec.noise,
+        clock=spec.clock,
+        quiet=variant(dataclasses.replace(spec, noise=QUIET)),
+        late_share=delay_share(spec),
+        late_queue_share=queue_share(spec),
         outage_s=outage(spec),
         read_table=lambda name: _table(judged, name),
     )
@@ -167,13 +175,14 @@ def variant(spec: RunSpec) -> str:
     """Whatever else tells this setting from others: points that differ in it must not share a curve."""
     link, workload, transport = spec.link, spec.workload, spec.transport
     lanes = spec.topology.params.get(topos.LANES, 1)
+    usual = {SIMULATED_TRAFFIC} if spec.engine in VIRTUAL_TIME else {USUAL_TRAFFIC}
     parts: Iterable[tuple[bool, str]] = (
         (True, f"{spec.warmup_s:g} s warm-up"),
         (spec.routing != USUAL_ROUTING, f"{spec.routing} routing"),
         (link.delay_us != 0, f"{link.delay_us:g} us a link"),
         (link.queue_bytes != 0, f"queues of {link.queue_bytes} bytes"),
         (link.nic_queue_pkts != link.queue_pkts, f"host queues of {link.nic_queue_pkts} packets"),
-        (spec.traffic != "iperf3", f"{spec.traffic} traffic"),
+        (spec.traffic not in usual, f"{spec.traffic} traffic"),
         (link.loss != 0, f"{100 * link.loss:g} % random loss"),
         (link.random_pkts != 0, f"the last {link.random_pkts} places by chance"),
         (link.discipline != FIFO, f"{link.discipline} queues"),
@@ -184,6 +193,8 @@ def variant(spec: RunSpec) -> str:
         (bool(transport.sysctls), ", ".join(f"{k}={v}" for k, v in sorted(transport.sysctls.items()))),
         (bool(openflow_words(spec.openflow)), openflow_words(spec.openflow)),
         (scheduled(spec), scheduler_title(spec.scheduler)),
+        (noisy(spec), f"stalls {stalls_words(spec.noise)}"),
+        (spec.clock != ELASTIC, f"{spec.clock} clock"),
         (spec.stack != StackSpec(), f"stack {stack_words(spec.stack)}"),
         (lanes > 1, f"{topos.LANES}={lanes}"),
         (bool(workload.params), ", ".join(f"{k}={v}" for k, v in sorted(workload.params.items()))),

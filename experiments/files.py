@@ -107,15 +107,17 @@ def make_folder(path: Path) -> None:
         give_back(folder)
 
 
-def replace_file(path: Path, data: bytes, tag: str = "") -> None:
+def replace_file(path: Path, data: bytes, tag: str = "", beside: Path | None = None) -> None:
     """Atomically give `path` this content: readers see the old or the new, never a part.
 
-    `tag` marks the temporary file for `remove_tagged`.
+    `tag` marks the temporary file for `remove_tagged`; it is made in the folder `beside`, the file's own
+    unless given, of the same file system.
 
     Raises StoreError, with no temporary file left.
     """
-    with storing(f"writing {path}"), _alone_in(path.parent):
-        handle, name = tempfile.mkstemp(prefix=f"{TMP_PREFIX}{path.name}-{tag}", dir=path.parent)
+    folder = beside or path.parent
+    with storing(f"writing {path}"), _alone_in(folder):
+        handle, name = tempfile.mkstemp(prefix=f"{TMP_PREFIX}{path.name}-{tag}", dir=folder)
         os.close(handle)
         aside = Path(name)
         try:

@@ -12,26 +12,32 @@ from typing import Any, TypeVar
 from controllers.routing import POLICIES
 from engines.congestion import CONGESTION_CONTROLS, COUPLED_DEFAULT
 from engines.emulation.dataplanes import DATAPLANES, FABRIC, OVS
+from engines.noise import QUIET, parse_stalls
 from engines.openflow import check_openflow
 from engines.registry import ENGINES, SIMULATOR, VIRTUAL_TIME
 from engines.schedulers import parse_scheduler
 from engines.spec import (
+    CLOCKS,
+    ELASTIC,
     FIFO,
     HOST_QUEUES,
     MAX_SUBFLOWS,
     PORT,
     QDISC,
     LinkEvent,
+    NoiseSpec,
     OpenFlowSpec,
     SamplingSpec,
     SchedulerSpec,
     StackSpec,
     WorkloadSpec,
 )
-from experiments.profiles import DEFAULT, PROFILES
+from experiments.attempts import Retries
+from experiments.profiles import DEFAULT, PROFILES, Profile
 from experiments.rate import AUTO, SIMULATED_MBPS, Auto
 from experiments.reference import MATRIX
 from experiments.stack_options import check_engine_options, parse_stack
+from experiments.windows import AS_CHOSEN, Window
 from fabric._core import disciplines
 from fabric.errors import UsageError
 from workloads import matrices
@@ -39,6 +45,10 @@ from workloads import matrices
 ENGINE = "mininet"
 BOTH = "both"
 TRAFFIC = ("iperf3", "native")
+USUAL_TRAFFIC = "native"
+"""Of real hosts: one process that sends and reads for all takes less CPU time than two for each flow."""
+SIMULATED_TRAFFIC = "iperf3"
+"""What specs in virtual time say, where hosts make their own."""
 QUEUE_PKTS = 100
 QUEUE_SAMPLE_MS = 100
 SOCKET_SAMPLE_MS = 1000
@@ -92,6 +102,8 @@ class Given:
     host_queue: str | None = None
     event: tuple[str, ...] = ()
     scheduler: str | None = None
+    stalls: str | None = None
+    clock: str | None = None
     sysctl: tuple[str, ...] = ()
     write: int | None = None
     stack: tuple[str, ...] = ()
@@ -180,8 +192,14 @@ class SweepOptions:
     stack: StackSpec = USUAL_STACK
     openflow: OpenFlowSpec = USUAL_OPENFLOW
     scheduler: SchedulerSpec = UNSCHEDULED
+    noise: NoiseSpec = QUIET
+    clock: str = ELASTIC
     auto: Auto = AUTO
     brief: bool = False
+    window: Window = AS_CHOSEN
+    """Which of `warmup_s` and `seconds` are longer where links need it."""
+    highest_mbps: float = math.inf
+    """The highest rate that `auto` tries."""
 
 
 def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT) -> SweepOptions:
@@ -196,7 +214,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
     real |= {"--dataplane": given.dataplane if given.dataplane != FABRIC else None}
     real |= {"--host-queue": given.host_queue}
     check_engine_options(chosen, real, given.stack or tuple(f"{k}={v}" for k, v in defaults.stack.items()))
-    pinned_mbps = _first(defaults.rate_mbps, profile.rate_mbps)
+    pinned_mbps = _first(defaults.rate_mbps, profile.rate_mbps(virtual_time))
     rate_mbps = parse_rate(given.rate) if given.rate else pinned_mbps
     if given.dataplane == OVS and rate_mbps is None:
         raise UsageError(
@@ -219,7 +237,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         coupled_cc=coupled_cc,
         engines=chosen,
         dataplane=one_of("--dataplane", given.dataplane, DATAPLANES),
-        traffic=TRAFFIC[0] if virtual_time else _traffic(given, defaults),
+        traffic=SIMULATED_TRAFFIC if virtual_time else _traffic(given, defaults),
         routing=one_of("--routing", given.routing or defaults.routing or "hashed", POLICIES),
         rate_mbps=rate_mbps,
         queue_pkts=int(at_least("--queue", queue_pkts or 0, 0, "packets (0: unbounded)", MOST_QUEUE_PKTS)),
@@ -240,9 +258,28 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         stack=parse_stack(given.stack, defaults.stack),
         openflow=openflow_of(given),
         scheduler=parse_scheduler(given.scheduler) if given.scheduler else UNSCHEDULED,
+        noise=parse_stalls(given.stalls) if given.stalls else QUIET,
+        clock=_clock(given),
         auto=defaults.auto,
         brief=profile.brief,
+        window=AS_CHOSEN if virtual_time else _window(given, defaults, profile),
+        highest_mbps=profile.highest_mbps,
     )
+
+
+def retries_of(given: Given, typed: int | None = None) -> Retries:
+    """How often suspect points are tried again: as typed, else as its profile says. Raises UsageError for an
+    unknown profile."""
+    usual = PROFILES[one_of("--profile", given.profile, PROFILES)].retries
+    return Retries.of_profile(usual) if typed is None else Retries.typed(typed)
+
+
+def _window(given: Given, defaults: Defaults, profile: Profile) -> Window:
+    """Seconds that a figure pins are part of what it shows; the briefest profile has no time."""
+    pinned_s = any(seconds is not None for seconds in (defaults.seconds, defaults.warmup_s, defaults.whole_s))
+    if profile.brief or pinned_s:
+        return AS_CHOSEN
+    return Window(warmup=given.warmup is None, seconds=given.seconds is None)
 
 
 def _pinned_s(pinned_s: float | None, usual_s: float, brief: bool) -> float | None:
@@ -264,7 +301,7 @@ def openflow_of(given: Given) -> OpenFlowSpec:
 
 def _traffic(given: Given, defaults: Defaults) -> str:
     """What makes it between real hosts; simulated ones make their own, and their specs all say the same."""
-    return one_of("--traffic", given.traffic or defaults.traffic or TRAFFIC[0], TRAFFIC)
+    return one_of("--traffic", given.traffic or defaults.traffic or USUAL_TRAFFIC, TRAFFIC)
 
 
 Value = TypeVar("Value")
@@ -439,6 +476,13 @@ def _host_queue(given: Given) -> str:
     if given.dataplane == OVS and chosen != QDISC:
         raise UsageError(f"--host-queue {chosen} is the fabric's: leave it out with --dataplane {OVS}")
     return chosen
+
+
+def _clock(given: Given) -> str:
+    """Open vSwitch has none of its own."""
+    if given.clock is not None and given.dataplane == OVS:
+        raise UsageError(f"--clock {given.clock} is the fabric's: leave it out with --dataplane {OVS}")
+    return one_of("--clock", given.clock or ELASTIC, CLOCKS)
 
 
 def _random_places(given: Given, queue_pkts: int) -> int:

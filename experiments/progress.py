@@ -17,10 +17,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from engines import tuning
+from engines.reasons import texts
 from engines.registry import SIMULATOR, STEADY_STATE
 from engines.result import Status
 from engines.spec import RunSpec
-from experiments import labels, summary
+from experiments import attempts, labels, summary
 from experiments.rate import named
 from experiments.reference import is_reference
 from experiments.store import finite
@@ -41,7 +42,7 @@ def duration(seconds: float) -> str:
 def label(spec: RunSpec) -> str:
     """A point in a reader's words: `k=8 one_to_one, MPTCP 4 LIA, seed 1`, and how its hosts are tuned."""
     if is_reference(spec):
-        return f"{named(spec.topology)} reference, one uncongested TCP flow{_engine(spec)}"
+        return f"{named(spec.topology)} baseline, one uncongested TCP flow{_engine(spec)}"
     what = f"{named(spec.topology)} {workload_label(spec)}, {labels.transport(spec)}, seed {spec.seed}"
     return what + tuned(spec) + _engine(spec)
 
@@ -76,17 +77,34 @@ def state(judged: summary.Judged) -> str:
     return f"{judged.status}, as intended" if judged.as_intended else str(judged.status)
 
 
-def verdict(judged: summary.Judged) -> str:
-    """What came of a point, on one line."""
+def verdict(judged: summary.Judged, place: Place) -> str:
+    """What came of a run of a point, on one line."""
+    runs = judged.point.attempts
+    again = "; will be tried again at the end" if place.again else ""
+    if place.attempt > 1 and attempts.counting(runs) < len(runs):
+        kept = f"attempt {attempts.counting(runs)} of {len(runs)} stays"
+        return f"attempt {place.attempt}: {runs[-1].status}: {texts(runs[-1].reasons)}; {kept}{again}"
+    retried = f", {attempts.words(runs)}" if place.attempt > 1 else ""
+    off = texts(runs[-1].reasons) if runs and runs[-1].status is Status.OK else ""
+    told = ", ".join(filter(None, (_number(judged), _told(judged))))
+    return f"{told}{f', but {off}' if off else ''}{again}{retried}"
+
+
+def _number(judged: summary.Judged) -> str:
     goodput, pct = judged.goodput_mbps, judged.goodput_pct
     if goodput is None:
-        number = ""
-    elif pct is None or is_reference(judged.spec):
-        number = f" {goodput.mean:.3g} Mb/s"
-    else:
-        number = f" {pct.mean:.1f} % of the reference (min {pct.minimum:.1f})"
-    reasons = f" ({'; '.join(judged.reasons)})" if judged.reasons else ""
-    return f"{state(judged)}{number}{reasons}"
+        return ""
+    if pct is None or is_reference(judged.spec):
+        return f"{goodput.mean:.3g} Mb/s"
+    return f"{pct.mean:.1f} % of optimal (slowest flow {pct.minimum:.1f})"
+
+
+def _told(judged: summary.Judged) -> str:
+    """`ok`, or what is wrong: `suspect: frames were late`; with the metrics that a caution doubts."""
+    if judged.reasons:
+        return f"{state(judged)}: {texts(judged.reasons)}"
+    doubts = list(dict.fromkeys(name for caution in judged.cautions for name in caution.doubts))
+    return f"{state(judged)}, but {', '.join(doubts)} may be off" if doubts else state(judged)
 
 
 def opening(jobs: Sequence[Job], pending: Sequence[Job]) -> str:
@@ -121,8 +139,10 @@ class PlainProgress:
         self._say(f"  note: {text}")
 
     def finish(self, judged: summary.Judged, place: Place) -> None:
-        took = duration(judged.point.elapsed_s)
-        self._say(f"[{place.index}/{place.total}] {label(judged.spec)}: {verdict(judged)}, took {took}")
+        took = duration(judged.point.runs[-1].elapsed_s)
+        self._say(
+            f"[{place.index}/{place.total}] {label(judged.spec)}: {verdict(judged, place)}, took {took}"
+        )
 
     def end(self) -> None:
         """Nothing is open."""
@@ -163,13 +183,14 @@ class RichProgress:
     def finish(self, judged: summary.Judged, place: Place) -> None:
         job, _ = self._running.pop(judged.point.name, (None, 0.0))
         self._done_s += job.expected_s if job else 0.0
+        self._total_s += job.expected_s if job and place.again else 0.0
         self._place, self._told = (
             dataclasses.replace(place, index=max(place.index, self._place.index)),
             time.monotonic(),
         )
         colour = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}[judged.status]
         self._console.print(
-            f"[{place.index}/{place.total}] {label(judged.spec)}{_on(place)}: {verdict(judged)}",
+            f"[{place.index}/{place.total}] {label(judged.spec)}{_on(place)}: {verdict(judged, place)}",
             style=colour,
             highlight=False,
             markup=False,
@@ -205,7 +226,7 @@ def _on(place: Place) -> str:
 def _live_label(spec: RunSpec) -> str:
     """Short: with bar, phase and time left it shares a line of 80 columns."""
     if is_reference(spec):
-        return f"{named(spec.topology)} reference"
+        return f"{named(spec.topology)} baseline"
     return f"{named(spec.topology)} {labels.transport(spec)} seed {spec.seed}"
 
 
@@ -238,7 +259,8 @@ class JsonProgress:
 
     def finish(self, judged: summary.Judged, place: Place) -> None:
         fields = point_fields(self._experiment, judged)
-        self.emit("point", **_where(place), elapsed_s=judged.point.elapsed_s, **fields)
+        run = {"attempt": place.attempt, "again": place.again, "elapsed_s": judged.point.runs[-1].elapsed_s}
+        self.emit("point", **_where(place), **run, **fields)
         self._human.finish(judged, place)
 
     def end(self) -> None:
@@ -246,8 +268,14 @@ class JsonProgress:
 
 
 def point_fields(experiment: str, judged: summary.Judged) -> dict[str, Any]:
-    """A point for machines: its name, and the columns of summary.csv under their names."""
-    return {"point": judged.point.name, **summary.record(experiment, judged)}
+    """A point for machines: its name, the columns of summary.csv under their names, and what those put into
+    words as records."""
+    records = {
+        "reason_records": [reason.to_json() for reason in judged.reasons],
+        "caution_records": [caution.to_json() for caution in judged.cautions],
+        "attempt_records": [attempt.to_json() for attempt in judged.point.runs],
+    }
+    return {"point": judged.point.name, **summary.record(experiment, judged), **records}
 
 
 def write_json(stream: IO[str], fields: Mapping[str, Any]) -> None:

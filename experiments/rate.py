@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -19,6 +20,15 @@ SIMULATED = "auto, the paper's: any will do in virtual time"
 FIXED = "fixed"
 MEASURED = "auto, measured on this machine"
 TO_BE_MEASURED = "auto: will be measured first"
+BEGUN = "auto, as at the points that are finished"
+NOT_CARRIED = "auto, this machine carries none now"
+
+RateKey = tuple[str, tuple[tuple[str, int], ...]]
+
+
+def rate_key(topology: TopologySpec) -> RateKey:
+    """A topology as a dictionary key."""
+    return topology.kind, tuple(sorted(topology.params.items()))
 
 
 def itself(topology: TopologySpec) -> TopologySpec:
@@ -44,15 +54,17 @@ class Auto:
         told = "" if basis == topology else f" of {named(basis)}"
         times = "" if self.overload == 1.0 else f" x {self.overload:g}"
         rate = None if carried.rate_mbps is None else self.overload * carried.rate_mbps
-        return RateChoice(rate, f"auto{told}{times}{carried.how.removeprefix('auto')}")
+        return RateChoice(rate, f"auto{told}{times}{carried.how.removeprefix('auto')}", carried.begun)
 
 
 @dataclass(frozen=True)
 class RateChoice:
-    """A link rate in Mb/s and how it was come by; `rate_mbps` None: not known before it is measured."""
+    """A link rate in Mb/s and how it was come by; `rate_mbps` None: not known before it is measured. `begun`
+    says that finished points have it, so that it is not measured again."""
 
     rate_mbps: float | None
     how: str
+    begun: bool = False
 
 
 AUTO = Auto()
@@ -64,40 +76,56 @@ def fixed(rate_mbps: float) -> RateChoice:
     return RateChoice(rate_mbps, FIXED)
 
 
+def begun(rate_mbps: float) -> RateChoice:
+    """The rate that finished points of a sweep have."""
+    return RateChoice(rate_mbps, BEGUN, begun=True)
+
+
 def unmeasured() -> RateChoice:
     """Where nothing that runs depends on what the machine carries."""
     return RateChoice(UNMEASURED_MBPS, UNMEASURED)
 
 
-def known_rate(topology: TopologySpec, engines: Collection[str]) -> RateChoice:
+def known_rate(
+    topology: TopologySpec, engines: Collection[str], highest_mbps: float = math.inf
+) -> RateChoice:
     """What this machine carries where these engines share a rate, as far as it is known without root and
-    without starting anything."""
+    without starting anything; `highest_mbps` bounds what is measured."""
     if MADE_UP in engines:
         return RateChoice(FAKE_MBPS, FAKE)
     if VIRTUAL_TIME.issuperset(engines):
         return RateChoice(SIMULATED_MBPS, SIMULATED)
     from engines.emulation import calibrate  # noqa: PLC0415
 
-    cached = calibrate.cached(topology)
+    cached = calibrate.cached(topology, highest_mbps)
     if cached is None:
         return RateChoice(None, TO_BE_MEASURED)
     return RateChoice(float(cached), MEASURED)
 
 
 def choose_rate(
-    topology: TopologySpec, engines: Collection[str], engine: Engine, observer: Observer
+    topology: TopologySpec,
+    engines: Collection[str],
+    engine: Engine,
+    observer: Observer,
+    highest_mbps: float = math.inf,
 ) -> RateChoice:
-    """The rate this machine carries for `topology`, measured now unless it was before.
+    """The rate this machine carries for `topology`: measured now, unless it was within the last day and in
+    noise like today's.
 
     Raises HostUnfitError where calibration needs what this machine or user lacks.
     """
-    choice = known_rate(topology, engines)
-    if choice.rate_mbps is not None:
+    choice = known_rate(topology, engines, highest_mbps)
+    if choice.rate_mbps is not None and choice.how != MEASURED:
         return choice
     from engines.emulation import calibrate  # noqa: PLC0415
 
-    observer.note(f"measuring which link rate this machine carries at {named(topology)}")
-    return RateChoice(float(calibrate.calibrate(topology, observer, engine)), MEASURED)
+    why = calibrate.outdated(topology, highest_mbps)
+    if choice.rate_mbps is not None and not why:
+        return choice
+    again = f" again: {why}" if why else ""
+    observer.note(f"measuring which link rate this machine carries at {named(topology)}{again}")
+    return RateChoice(float(calibrate.calibrate(topology, observer, engine, highest_mbps)), MEASURED)
 
 
 def named(topology: TopologySpec) -> str:

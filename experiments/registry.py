@@ -15,6 +15,7 @@ from experiments import (
     flow_level,
     hedera,
     htsim_reference,
+    noise,
     one_to_one,
     oversubscribed,
     robustness,
@@ -65,6 +66,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         *dual_homed_load.SINGLE,
         validation.EXPERIMENT,
         *validation.SINGLE,
+        noise.EXPERIMENT,
+        noise.COMPLETIONS,
     )
 }
 

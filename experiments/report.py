@@ -22,6 +22,7 @@ from experiments.claims import once
 from experiments.experiment import Experiment
 from experiments.gather import Gathered, Shown
 from experiments.published import known_as
+from experiments.registry import EXPERIMENTS
 from experiments.report_parts_origin import collect
 from experiments.report_parts_svg import inline
 from experiments.verdicts import Verdict, place
@@ -114,7 +115,9 @@ def page(experiment: Experiment, gathered: Gathered, charts: Charts, written: st
         findings=[] if contents else words.findings(gathered),
         contents=contents,
         colours=claimed.COLOURS,
-        doubts=words.doubts(parts.measured_points(points)),
+        doubts=words.doubts(points),
+        cautions=words.cautions(points),
+        retried=words.retried(points),
         failures=parts.failures(points),
         broken=[str(error) for error in gathered.broken],
         origin=collect(points),
@@ -169,10 +172,16 @@ def _part(shown: Shown, charts: Sequence[Path], same_as: str) -> Part:
         tuple(_drawn(path, name, shown.figure.name) for name, found in drawn.items() for path in found),
         (*parts.missing(shown), *empty),
         tuple(parts.asked(shown.points)),
-        tuple(parts.commands(shown.figure, shown.points)),
+        tuple(parts.commands(shown.figure, shown.points, _taken(shown.figure.name))),
         () if same_as else (*parts.agreement_tables(shown.points), *parts.point_tables(shown.points)),
         same_as,
     )
+
+
+def _taken(figure: str) -> tuple[str, ...] | None:
+    """The options that the figure's own experiment takes; None for all."""
+    own = EXPERIMENTS.get(figure)
+    return own.shared_options if own else None
 
 
 def _chart_of(path: Path) -> str:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from experiments.claims import OTHER_SIZE, Claim, Colour, Side
+from experiments.grammar import counted
 from experiments.measures import Measured
 from experiments.published import Published
 from experiments.quantities import QUANTITIES
 from experiments.report_parts_points import NOTHING
-from experiments.report_parts_words import counted, with_unit
+from experiments.report_parts_words import with_unit
 from experiments.stats import t_quantile
 from experiments.verdicts import NOT_MEASURED, SUSPECT, place
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from engines.algorithms import USUAL_ROUTING
 from engines.emulation.dataplanes import OVS
 from engines.link_events import told
+from engines.noise import noisy, stalls_words
 from engines.openflow import openflow_words
+from engines.reasons import texts
 from engines.registry import VIRTUAL_TIME, engine_words
 from engines.result import Status
 from engines.schedulers import scheduled, scheduler_words
-from engines.spec import FIFO, QDISC, LinkSpec, RunSpec, SchedulerSpec, TopologySpec, stack_words
-from experiments import across, labels
+from engines.spec import ELASTIC, FIFO, QDISC, LinkSpec, RunSpec, SchedulerSpec, TopologySpec, stack_words
+from experiments import across, attempts, labels
 from experiments.experiment import Figure
 from experiments.figures import variant
 from experiments.gather import Shown
@@ -29,7 +31,7 @@ NOTHING = "\N{EN DASH}"
 
 
 def measured_points(points: Iterable[Judged]) -> list[Judged]:
-    """All but the references."""
+    """All but the baselines."""
     return [judged for judged in points if not is_reference(judged.spec)]
 
 
@@ -88,7 +90,7 @@ def _agreement(group: Sequence[across.Pair]) -> Points:
         f"Flow by flow, emulated and simulated: {setting_title(specs)}",
         ("transport", "seed", *_AGREEMENT, "status"),
         tuple(Row(_agreeing(pair, name), pair.emulated.status.value) for pair, name in named),
-        "percentages are of each engine's own reference",
+        "percentages are of each engine's own baseline",
     )
 
 
@@ -113,15 +115,16 @@ def _table(group: Sequence[Judged]) -> Points:
     told = "; ".join(f"100 % is {mbps:.4g} Mb/s" for mbps in sorted(references))
     specs = [judged.spec for judged in group]
     named = zip(group, labels.names(specs), strict=True)
+    again = any(len(judged.point.attempts) > 1 for judged in group)
     return Points(
         setting_title(specs),
-        ("transport", "seed", *_HEADS, "status"),
-        tuple(Row(_cells(judged, name), judged.status.value) for judged, name in named),
-        told or "there is no usable reference point, so there are no percentages",
+        ("transport", "seed", *_HEADS, *(["attempt"] if again else []), "status"),
+        tuple(Row(_cells(judged, name, again), judged.status.value) for judged, name in named),
+        told or "there is no usable baseline, so there are no percentages",
     )
 
 
-def _cells(judged: Judged, name: str) -> tuple[str, ...]:
+def _cells(judged: Judged, name: str, again: bool) -> tuple[str, ...]:
     pct = judged.goodput_pct
     return (
         name,
@@ -134,6 +137,7 @@ def _cells(judged: Judged, name: str) -> tuple[str, ...]:
         _cell(judged.drops, "{:.0f}".format),
         _cell(judged.metric("cpu_busy_pct"), "{:.0f}".format),
         _cell(judged.metric("late_p99_us"), "{:.0f}".format),
+        *([attempts.words(judged.point.attempts).removeprefix("attempt ") or "1 of 1"] if again else []),
         state(judged),
     )
 
@@ -208,14 +212,41 @@ def _each(texts: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(texts))
 
 
-def commands(figure: Figure, points: Sequence[Judged]) -> list[str]:
-    """Commands that run exactly these points, rates as they were chosen then."""
+def commands(figure: Figure, points: Sequence[Judged], taken: Collection[str] | None = None) -> list[str]:
+    """Commands that run exactly these points, rates as they were chosen then. `taken` are the options of an
+    experiment that fixes all others itself; None where it takes all."""
     blocks: dict[_Block, list[int]] = {}
-    for (options, k), specs in _by_size(figure, measured_points(points)).items():
+    specs_asked = [judged.spec for judged in measured_points(points)]
+    if taken is not None:
+        specs_asked = _longest(specs_asked)
+    for (options, k), specs in _by_size(figure, specs_asked).items():
         for block in _blocks(figure, options, specs):
-            blocks.setdefault(block, []).append(k)
+            ks = blocks.setdefault(_only(block, taken), [])
+            ks += [k] if k not in ks else []
     qmon = not figure.defaults.sampling.queues_ms and any(p.spec.sampling.queues_ms for p in points)
+    qmon = qmon and (taken is None or "qmon" in taken)
     return [_command(figure.name, block, ks if figure.sized else (), qmon) for block, ks in blocks.items()]
+
+
+def _longest(specs: Sequence[RunSpec]) -> list[RunSpec]:
+    """All of an engine with the durations of its longest: others are fixed parts of it."""
+    return [
+        dataclasses.replace(
+            spec,
+            seconds=max(other.seconds for other in specs if other.engine == spec.engine),
+            warmup_s=max(other.warmup_s for other in specs if other.engine == spec.engine),
+        )
+        for spec in specs
+    ]
+
+
+def _only(block: _Block, taken: Collection[str] | None) -> _Block:
+    """Without options that the experiment does not take."""
+    if taken is None:
+        return block
+    pairs = zip(block.options[::2], block.options[1::2], strict=True)
+    kept = (pair for pair in pairs if pair[0].removeprefix("--").replace("-", "_") in taken)
+    return dataclasses.replace(block, options=tuple(part for pair in kept for part in pair))
 
 
 @dataclass(frozen=True)
@@ -236,10 +267,9 @@ def _asked_k(figure: Figure, topology: TopologySpec) -> int:
     return topology.k
 
 
-def _by_size(figure: Figure, points: Iterable[Judged]) -> dict[tuple[tuple[str, ...], int], list[RunSpec]]:
+def _by_size(figure: Figure, specs: Iterable[RunSpec]) -> dict[tuple[tuple[str, ...], int], list[RunSpec]]:
     found: dict[tuple[tuple[str, ...], int], list[RunSpec]] = {}
-    for judged in points:
-        spec = judged.spec
+    for spec in specs:
         key = ("--workload", workload_label(spec), *_options(spec))
         found.setdefault((key, _asked_k(figure, spec.topology)), []).append(spec)
     return found
@@ -309,6 +339,8 @@ def _extras(spec: RunSpec) -> list[str]:
         *(part for told in stack_words(spec.stack).split() for part in ("--stack", told)),
         *openflow_words(spec.openflow).split(),
         *(["--scheduler", scheduler_words(spec.scheduler)] if scheduled(spec) else []),
+        *(["--stalls", stalls_words(spec.noise)] if noisy(spec) else []),
+        *(["--clock", spec.clock] if spec.clock != ELASTIC else []),
     ]
 
 
@@ -385,4 +417,4 @@ def _holes(points: Sequence[Judged]) -> list[str]:
 
 def failures(points: Iterable[Judged]) -> list[str]:
     """Failed points, each with its reasons."""
-    return [f"{point_label(j.spec)}: {'; '.join(j.reasons)}" for j in points if j.status is Status.FAILED]
+    return [f"{point_label(j.spec)}: {texts(j.reasons)}" for j in points if j.status is Status.FAILED]

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from engines import registry as engines
 from engines.engine import Engine, Observer
 from engines.registry import VIRTUAL_TIME
 from engines.spec import RunSpec, TopologySpec
-from experiments import ledger, rate, store, sweep
+from experiments import begun, grammar, ledger, rate, store, sweep
+from experiments.attempts import NO_RETRIES, Retries
 from experiments.experiment import Experiment, Figure
 from experiments.halves import (
     NO_COUNTERPART,
@@ -27,12 +28,12 @@ from experiments.halves import (
     with_engines,
 )
 from experiments.options import ENGINE, Given, SweepOptions, parse_engines, resolve
-from experiments.rate import RateChoice
+from experiments.rate import RateChoice, RateKey, rate_key
 from experiments.reference import reference_of
 from experiments.site import Here, Site
 from experiments.store import Entry, Store, point_name
 from experiments.sweep import Job
-from fabric.errors import HostUnfitError, UsageError
+from fabric.errors import HostUnfitError, RunError, UsageError
 
 NOT_ROOT = (
     "simulated only, since real hosts need root: `sudo .venv/bin/refabric run {name}` runs both, and "
@@ -43,13 +44,6 @@ PLACEHOLDER_MBPS = 0.999
 a figure names."""
 
 NO_CPU_TO_SATURATE = "what too much work for a machine does shows in real time alone (--engine mininet)"
-
-RateKey = tuple[str, tuple[tuple[str, int], ...]]
-
-
-def rate_key(topology: TopologySpec) -> RateKey:
-    """A topology as a dictionary key."""
-    return topology.kind, tuple(sorted(topology.params.items()))
 
 
 @dataclass(frozen=True)
@@ -67,6 +61,11 @@ class Part:
     def certain(self) -> bool:
         """Whether every rate is known: if not, names and hashes of its points are not theirs yet."""
         return all(choice.rate_mbps is not None for choice in self.rates.values())
+
+    @property
+    def known(self) -> tuple[RunSpec, ...]:
+        """Its points whose link rate is known."""
+        return tuple(spec for spec in self.specs if self.rate_of(spec.topology).rate_mbps is not None)
 
     def rate_of(self, topology: TopologySpec) -> RateChoice:
         return self.rates[rate_key(topology)]
@@ -104,9 +103,10 @@ class Plan:
         return [f"link rate at {'; '.join(dict.fromkeys(nets))}: {told}" for told, nets in alike.items()]
 
     def left_out(self) -> list[str]:
-        """Lines on figures that an engine has nothing to say to."""
+        """Lines on figures that an engine has nothing to say to, and on windows that were cut."""
         idle = [part.figure.name for part in self.parts if not part.specs]
-        return [*([f"{', '.join(idle)}: {NO_CPU_TO_SATURATE}"] if idle else []), *self.notes]
+        capped = [line for part in self.parts for line in part.options.window.capped(part.known)]
+        return [*([f"{', '.join(idle)}: {NO_CPU_TO_SATURATE}"] if idle else []), *self.notes, *capped]
 
 
 def _told(choice: RateChoice) -> str:
@@ -126,31 +126,37 @@ def settled(experiment: Experiment, given: Given) -> Given:
     return with_engines(experiment.figures, given, os.geteuid() == 0)
 
 
-def make_plan(experiment: Experiment, given: Given, engine: Engine) -> Plan:
-    """The plan as far as it is known without root; starts nothing. Raises UsageError."""
+def make_plan(experiment: Experiment, given: Given, engine: Engine, stored: Iterable[Entry] = ()) -> Plan:
+    """The plan as far as it is known without root; starts nothing. `stored` are the points that a run would
+    find. Raises UsageError."""
     here = Here(engine)
-    return _plan(experiment, given, here, here.known_rate)
+    return _plan(experiment, given, here, here.known_rate, stored)
 
 
-Carried = Callable[[TopologySpec, tuple[str, ...]], RateChoice]
-"""What these engines carry on a topology when they are to have one rate."""
+Carried = Callable[[TopologySpec, tuple[str, ...], float], RateChoice]
+"""What these engines carry on a topology when they are to have one rate, up to a highest in Mb/s."""
 
 
-def _plan(experiment: Experiment, given: Given, site: Site, carried: Carried) -> Plan:
-    """The plan, given what the site's machines carry on a topology, which is asked once for each."""
+def _plan(
+    experiment: Experiment, given: Given, site: Site, carried: Carried, stored: Iterable[Entry]
+) -> Plan:
+    """The plan, given what the site's machines carry on a topology, which is asked once for each that no
+    finished point tells the rate of."""
     _check_shared(experiment, given)
     _check_sized(experiment, given)
     asked = settled(experiment, given)
-    known: dict[tuple[RateKey, tuple[str, ...]], RateChoice] = {}
+    halved = [
+        (figure, _resolved(half, site)) for figure in experiment.figures for half in halves(figure, asked)
+    ]
+    known = begun.rates(halved, stored)
 
-    def once(topology: TopologySpec, names: tuple[str, ...]) -> RateChoice:
+    def once(topology: TopologySpec, names: tuple[str, ...], highest_mbps: float) -> RateChoice:
         key = rate_key(topology), names
         if key not in known:
-            known[key] = carried(topology, names)
+            known[key] = carried(topology, names, highest_mbps)
         return known[key]
 
-    halved = [(figure, half) for figure in experiment.figures for half in halves(figure, asked)]
-    parts = tuple(_part(figure, _resolved(half, site), once) for figure, half in halved)
+    parts = tuple(_part(figure, options, once) for figure, options in halved)
     plan = Plan(sweep.merged(_jobs(part, site) for part in parts), parts, _notes(experiment, given, asked))
     if not plan.jobs:
         raise UsageError("; ".join(plan.left_out()))
@@ -178,6 +184,8 @@ def _check_shared(experiment: Experiment, given: Given) -> None:
         value = getattr(given, option.name)
         if option.name not in experiment.shared_options and value != option.default:
             name = option.name.replace("_", "-")
+            if [figure.name for figure in experiment.figures] == [experiment.name]:
+                raise UsageError(f"{experiment.name} fixes its own {name}: leave out --{name}")
             alone = ", ".join(figure.name for figure in experiment.figures)
             raise UsageError(
                 f"--{name}: every figure of {experiment.name} has its own; give it to one of them: {alone}"
@@ -206,29 +214,37 @@ def _part(figure: Figure, options: SweepOptions, carried: Carried) -> Part:
     rates = {rate_key(t): _rate(options, t, carried) for t in topologies}
     placeholder = PLACEHOLDER_MBPS * options.auto.overload
     specs = figure.points(options, lambda t: rates[rate_key(t)].rate_mbps or placeholder)
-    return Part(figure, options, topologies, rates, tuple(specs))
+    unknown = {key for key, choice in rates.items() if choice.rate_mbps is None}
+    fitted = (s if rate_key(s.topology) in unknown else options.window.of(s) for s in specs)
+    return Part(figure, options, topologies, rates, tuple(fitted))
 
 
 def _rate(options: SweepOptions, topology: TopologySpec, carried: Carried) -> RateChoice:
     if options.rate_mbps is not None:
         return rate.fixed(options.rate_mbps)
-    return options.auto.of(carried(options.auto.basis(topology), options.engines), topology)
+    choice = carried(options.auto.basis(topology), options.engines, options.highest_mbps)
+    return options.auto.of(choice, topology)
 
 
 @dataclass(frozen=True)
 class Session:
     """Everything a sweep needs, checked. `unfit` are engines that cannot run here what is left to run of
-    theirs, and why: where others can, the sweep goes without."""
+    theirs, and why: where others can, the sweep goes without. So it does without the networks in `refused`,
+    of which the machine carries not even the lowest rate."""
 
     plan: Plan
     store: Store
     unfit: Mapping[str, HostUnfitError]
     unfit_names: frozenset[str]
+    retries: Retries = NO_RETRIES
+    """How often a suspect point may be tried again."""
+    refused: Mapping[RateKey, HostUnfitError] = dataclasses.field(default_factory=dict)
 
     @property
     def jobs(self) -> list[Job]:
-        """The plan's, without those that no engine here can run."""
-        return [job for job in self.plan.jobs if job.name not in self.unfit_names]
+        """The plan's, without those that no engine here can run, or at no rate."""
+        able = [job for job in self.plan.jobs if job.name not in self.unfit_names]
+        return [job for job in able if not (job.rate.rate_mbps is None and self.refused)]
 
     @property
     def lacking(self) -> list[str]:
@@ -238,7 +254,20 @@ class Session:
             f"not run: {counts[name]} points of engine {name}, because {error}. Once that is done the same "
             "command runs them; what is finished stays"
             for name, error in self.unfit.items()
+        ] + [
+            f"not run: {grammar.points(len(self._refused_names(basis)))}, because {error}"
+            for basis, error in self.refused.items()
         ]
+
+    def _refused_names(self, basis: RateKey) -> set[str]:
+        """Points that have no rate because this network's was refused."""
+        return {
+            point_name(spec)
+            for part in self.plan.parts
+            for spec in part.specs
+            if part.rate_of(spec.topology).rate_mbps is None
+            if rate_key(part.options.auto.basis(spec.topology)) == basis
+        }
 
 
 def prepare(
@@ -248,28 +277,47 @@ def prepare(
     results: Path,
     force: bool,
     observer: Observer,
+    retries: Retries = NO_RETRIES,
 ) -> Session:
     """Check what is still to run, open the results folder, settle the link rates.
 
-    Raises UsageError and HostUnfitError, in which case no point was started. A sweep that is finished
-    already asks nothing of the machine.
+    Raises UsageError and HostUnfitError, in which case no point was started. A sweep that has finished
+    points goes on at their rate, and one that is finished asks nothing of the machine.
     """
-    plan = _plan(experiment, given, site, site.known_rate)
     stored = store.index(results / experiment.folder)
+    kept = () if force else stored
+    plan = _plan(experiment, given, site, site.known_rate, kept)
     unfit = _unfit(plan, stored, site, force)
     opened = Store.open(results, experiment.folder)
-    if not plan.certain:
-        plan = _plan(experiment, given, site, lambda t, names: _rate_of(t, names, site, unfit, observer))
+    refused: dict[RateKey, HostUnfitError] = {}
+    if _unsettled(plan):
+        plan = _plan(experiment, given, site, _settling(site, unfit, observer, refused), kept)
         unfit = _unfit(plan, stored, site, force)
     pending = sweep.pending_jobs(plan.jobs, stored, force)
     names = frozenset(job.name for job in pending if job.spec.engine in unfit)
-    session = Session(plan, opened, unfit, names)
-    for line in (*plan.rate_lines(), *plan.left_out(), *_uncoupled(plan, site), *session.lacking):
+    left, why = _retries(plan, stored, site, retries)
+    session = Session(plan, opened, unfit, names, left, refused)
+    _check_rates(session)
+    for line in (*plan.rate_lines(), *plan.left_out(), *_uncoupled(plan, site), *session.lacking, *why):
         observer.note(line)
     for part in plan.parts:
         if part.figure.name != experiment.folder:
             ledger.note(opened.directory, part.figure.name, part.names, opened.tag)
     return session
+
+
+def _retries(
+    plan: Plan, stored: tuple[Entry, ...], site: Site, retries: Retries
+) -> tuple[Retries, list[str]]:
+    """How often suspect points may be tried again: not at all where the site cannot run those it has."""
+    again = sweep.retry_jobs(plan.jobs, stored, retries)
+    unfit = site.unfit(job.spec for job in again)
+    count = len(again)
+    lines = [
+        f"{grammar.counted(count, 'suspect point')} {grammar.are(count)} not tried again: {error}"
+        for error in unfit.values()
+    ]
+    return NO_RETRIES if unfit else retries, lines
 
 
 def _uncoupled(plan: Plan, site: Site) -> list[str]:
@@ -296,13 +344,46 @@ def _unfit(plan: Plan, stored: tuple[Entry, ...], site: Site, force: bool) -> di
     return unfit
 
 
-def _rate_of(
-    topology: TopologySpec,
-    names: tuple[str, ...],
+def _unsettled(plan: Plan) -> bool:
+    """Whether a rate is still to be measured, or to be looked at again."""
+    return any(
+        not choice.begun
+        for part in plan.parts
+        if part.options.rate_mbps is None and engines.real_time(part.options.engines)
+        for choice in part.rates.values()
+    )
+
+
+def _settling(
     site: Site,
     unfit: Mapping[str, HostUnfitError],
     observer: Observer,
-) -> RateChoice:
-    """What the site carries; where the engine that would measure it cannot, any rate will do."""
-    cannot = not unfit.keys().isdisjoint(names)
-    return rate.unmeasured() if cannot else site.rate(topology, names, observer)
+    refused: dict[RateKey, HostUnfitError],
+) -> Carried:
+    """What the site carries. What is known where the engine that would measure it cannot: without a rate any
+    will do there. A network of which it carries nothing goes into `refused`, and has no rate."""
+
+    def carried(topology: TopologySpec, names: tuple[str, ...], highest_mbps: float) -> RateChoice:
+        if not unfit.keys().isdisjoint(names):
+            known = site.known_rate(topology, names, highest_mbps)
+            return rate.unmeasured() if known.rate_mbps is None else known
+        try:
+            return site.rate(topology, names, observer, highest_mbps)
+        except HostUnfitError as error:
+            refused[rate_key(topology)] = error
+            return RateChoice(None, rate.NOT_CARRIED)
+
+    return carried
+
+
+def _check_rates(session: Session) -> None:
+    """Raises HostUnfitError where the machine carries nothing of the plan, and RunError for a point that has
+    the placeholder for its rate: no result may."""
+    jobs = session.jobs
+    if not jobs and session.refused:
+        raise next(iter(session.refused.values()))
+    for job in jobs:
+        if job.rate.rate_mbps is None:
+            raise RunError(
+                f"planning {job.name}: its link rate is not known, a bug of refabric; give --rate MBPS"
+            )

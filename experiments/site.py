@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -28,10 +29,18 @@ class Site(Protocol):
     def coupled_cc(self, names: tuple[str, ...]) -> tuple[str, str]:
         """As `Engine.coupled_cc`, of these engines on the machines that run their points."""
 
-    def known_rate(self, topology: TopologySpec, names: tuple[str, ...]) -> RateChoice:
-        """The link rate that these engines carry there, as far as it is known."""
+    def known_rate(
+        self, topology: TopologySpec, names: tuple[str, ...], highest_mbps: float = math.inf
+    ) -> RateChoice:
+        """The link rate that these engines carry there, as far as it is known; at most `highest_mbps`."""
 
-    def rate(self, topology: TopologySpec, names: tuple[str, ...], observer: Observer) -> RateChoice:
+    def rate(
+        self,
+        topology: TopologySpec,
+        names: tuple[str, ...],
+        observer: Observer,
+        highest_mbps: float = math.inf,
+    ) -> RateChoice:
         """The link rate that they carry, measured if need be. Raises HostUnfitError."""
 
     def unfit(self, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
@@ -55,13 +64,21 @@ class Here:
         """As the engines say."""
         return only(self.engine, names).coupled_cc()
 
-    def known_rate(self, topology: TopologySpec, names: tuple[str, ...]) -> RateChoice:
+    def known_rate(
+        self, topology: TopologySpec, names: tuple[str, ...], highest_mbps: float = math.inf
+    ) -> RateChoice:
         """As calibrated before."""
-        return rate.known_rate(topology, names)
+        return rate.known_rate(topology, names, highest_mbps)
 
-    def rate(self, topology: TopologySpec, names: tuple[str, ...], observer: Observer) -> RateChoice:
-        """Calibrated now, unless it was before."""
-        return rate.choose_rate(topology, names, self.engine, observer)
+    def rate(
+        self,
+        topology: TopologySpec,
+        names: tuple[str, ...],
+        observer: Observer,
+        highest_mbps: float = math.inf,
+    ) -> RateChoice:
+        """Calibrated now, unless it was before and still holds."""
+        return rate.choose_rate(topology, names, self.engine, observer, highest_mbps)
 
     def unfit(self, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
         """By the engines' own checks."""

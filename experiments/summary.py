@@ -1,11 +1,13 @@
-"""summary.csv: one row a point, recomputed from the stored points, percentages of their references.
+"""summary.csv: one row per point, recomputed from the stored points, percentages of their baselines.
 
-A point whose reference is suspect is suspect itself: its percentage rests on a number nobody
-should believe. A point without a usable reference keeps its raw Mb/s and empty percentages.
+A baseline is arithmetic: within half a percent of the computed value it is right, whatever the machine did.
+A point whose baseline is suspect and off that value is suspect itself. A point without a usable baseline
+keeps its raw Mb/s and empty percentages.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ import topos
 from engines import algorithms
 from engines.completion import Completions, percentile
 from engines.congestion import in_force
+from engines.reasons import BASELINE, COMPLETION, RTT, Reason, blames_machine, texts
 from engines.registry import STEADY_STATE
 from engines.result import Status
 from engines.spec import RunSpec
@@ -29,13 +32,11 @@ COLUMNS = (
     "goodput_pct_mean", "goodput_pct_min", "goodput_pct_median", "goodput_pct_max", "jain", "cpu_busy_pct",
     "late_p99_us", "retransmits", "drops", "routing", "loss_pct", "ecn_pkts", "write_bytes", "sysctls",
     "flows_started", "flows_completed", "fct_ms_mean", "fct_ms_median", "fct_ms_p99", "slowdown_mean",
-    "slowdown_p99", "topology_params",
+    "slowdown_p99", "topology_params", "faults", "cautions", "attempts", "kinds",
 )  # fmt: skip
 
 
-REFERENCE_SUSPECT = "its reference is suspect"
-CPU_REASON = "CPU:"
-"""How engines begin a reason that blames the machine (engines/emulation/verdict.py)."""
+BASELINE_SUSPECT = Reason(BASELINE, "its baseline is suspect")
 
 
 @dataclass(frozen=True)
@@ -48,13 +49,15 @@ class Judged:
 
     point: StoredPoint
     status: Status
-    reasons: tuple[str, ...]
+    reasons: tuple[Reason, ...]
     reference_mbps: float | None
     goodput_mbps: stats.Spread | None
     goodput_pct: stats.Spread | None
     jain: float | None
     as_intended: bool = False
     """Suspect for want of CPU alone, in a figure whose point that is."""
+    cautions: tuple[Reason, ...] = ()
+    """What doubts some of its metrics, although its status stands."""
 
     @property
     def spec(self) -> RunSpec:
@@ -104,10 +107,14 @@ def order(spec: RunSpec) -> tuple[object, ...]:
 def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: bool) -> Judged:
     reference = known.get(point.reference_hash)
     reference_mbps = _reference_mbps(reference)
-    status, reasons = point.status, point.reasons
-    if status is not Status.FAILED and _is_suspect(reference) and reference is not point:
+    status, reasons, cautions = point.status, point.reasons, point.cautions
+    if _is_right_baseline(point):
+        doubts = (RTT, COMPLETION)
+        doubted = tuple(dataclasses.replace(reason, doubts=doubts) for reason in reasons)
+        status, reasons, cautions = Status.OK, (), (*cautions, *doubted)
+    elif status is not Status.FAILED and _is_suspect(reference) and reference is not point:
         status = Status.SUSPECT
-        reasons = (*reasons, REFERENCE_SUSPECT)
+        reasons = (*reasons, BASELINE_SUSPECT)
     failed = point.status is Status.FAILED
     goodput = None if failed else point.goodput_mbps
     return Judged(
@@ -118,17 +125,21 @@ def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: boo
         goodput,
         goodput.scaled(100.0 / reference_mbps) if goodput and reference_mbps else None,
         None if failed else point.jain,
-        status is Status.SUSPECT and cpu_bound and all(_wants_cpu(reason) for reason in reasons),
+        status is Status.SUSPECT and cpu_bound and blames_machine(reasons),
+        cautions,
     )
 
 
-def _wants_cpu(reason: str) -> bool:
-    """Whether the machine alone is to blame; a suspect reference is judged by reasons of its own."""
-    return reason.startswith(CPU_REASON) or reason == REFERENCE_SUSPECT
+def _is_right_baseline(point: StoredPoint) -> bool:
+    """Whether only the machine casts doubt on a baseline, which has the computed goodput all the same."""
+    suspect = point.status is Status.SUSPECT and blames_machine(point.reasons)
+    return suspect and is_reference(point.spec) and point.is_arithmetic
 
 
 def _is_suspect(reference: StoredPoint | None) -> bool:
-    return reference is not None and reference.status is Status.SUSPECT
+    if reference is None or reference.status is not Status.SUSPECT:
+        return False
+    return not reference.is_arithmetic
 
 
 def _reference_mbps(reference: StoredPoint | None) -> float | None:
@@ -146,13 +157,16 @@ def record(experiment: str, judged: Judged) -> dict[str, Cell | None]:
         matrices.label(spec.workload.matrix, spec.workload.params), spec.transport.name,
         spec.transport.subflows, in_force(spec.transport.cc, spec.transport.subflows),
         spec.link.rate_mbps, spec.link.queue_pkts, spec.seconds, spec.seed, judged.status.value,
-        "; ".join(judged.reasons), goodput.mean if goodput else None, judged.reference_mbps,
+        texts(judged.reasons), goodput.mean if goodput else None, judged.reference_mbps,
         *((pct.mean, pct.minimum, pct.median, pct.maximum) if pct else (None,) * 4), judged.jain,
         judged.metric("cpu_busy_pct"), judged.metric("late_p99_us"), judged.retransmits, judged.drops,
         spec.routing, 100 * spec.link.loss, spec.link.ecn_pkts, spec.transport.write_bytes,
         " ".join(f"{name}={value}" for name, value in sorted(spec.transport.sysctls.items())),
         *_completion(judged.point.completions),
         " ".join(f"{n}={value}" for n, value in topos.shape(spec.topology.kind, spec.topology.params)),
+        ", ".join(dict.fromkeys(r.fault.value for r in judged.reasons if r.fault.value)),
+        texts(judged.cautions), max(1, len(judged.point.attempts)),
+        ", ".join(dict.fromkeys(reason.kind for reason in judged.reasons)),
     )  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True))
 

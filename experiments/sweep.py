@@ -1,23 +1,30 @@
 """The sweep: which points, in which order, for how long; as many at a time as the crew carries out; what is
-finished stays finished."""
+finished stays finished.
+
+Points that only the machine makes suspect are run again after all others, a limited number of times
+(attempts.py)."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from engines.dispatch import only
 from engines.engine import Engine, Observer
+from engines.reasons import texts
 from engines.result import Status
 from engines.spec import RunSpec, TopologySpec
 from experiments import store, summary
+from experiments.attempts import NO_RETRIES, Retries
 from experiments.crew import Crew, Noted, Started
+from experiments.grammar import are, points
 from experiments.point import Done, Order
 from experiments.rate import UNTOLD, RateChoice
-from experiments.reference import reference_of
+from experiments.reference import is_reference, reference_of
 from experiments.store import Entry, Store, StoredPoint, point_name
 
 
@@ -41,13 +48,16 @@ class Job:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the sweep is: job `index` (from 1) of `total` still to run; `eta_s` until all are done. `worker`
-    is who has the job, if not this machine."""
+    """Where the sweep is: run `index` (from 1) of `total` still to do, retries included; `eta_s` until all
+    are done. `worker` is who has the job, if not this machine. `attempt` counts the runs of this point;
+    `again` says that another one follows."""
 
     index: int
     total: int
     eta_s: float
     worker: str = ""
+    attempt: int = 1
+    again: bool = False
 
 
 MakeCrew = Callable[[Store, Observer], Crew]
@@ -140,6 +150,42 @@ def pending_jobs(jobs: Sequence[Job], stored: Iterable[Entry], force: bool) -> l
     ]
 
 
+def retry_jobs(jobs: Sequence[Job], stored: Iterable[Entry], retries: Retries) -> list[Job]:
+    """The finished jobs of which another attempt is of use, and that were not retried so often yet.
+
+    Points that overload the machine on purpose are suspect as intended, and not among them; their baselines
+    are.
+    """
+    attempts = {entry.name: entry.machine_attempts for entry in stored if entry.finished}
+
+    def allowed(job: Job) -> int:
+        if is_reference(job.spec):
+            return retries.baselines
+        return 0 if job.cpu_bound else retries.points
+
+    return [job for job in jobs if 0 < attempts.get(job.name, 0) <= allowed(job)]
+
+
+def to_run(jobs: Sequence[Job], stored: Iterable[Entry], force: bool, retries: Retries) -> list[Job]:
+    """The jobs still to run, in plan order: those pending and those to retry."""
+    stored = list(stored)
+    wanted = [*pending_jobs(jobs, stored, force), *retry_jobs(jobs, stored, retries)]
+    names = {job.name for job in wanted}
+    return [job for job in jobs if job.name in names]
+
+
+def _suspects(jobs: Sequence[Job], stored: Sequence[Entry]) -> str:
+    """What would run finished points once more that the machine made suspect; empty without any."""
+    names = {job.name for job in retry_jobs(jobs, stored, Retries(sys.maxsize, sys.maxsize))}
+    if not names:
+        return ""
+    tries = max(entry.machine_attempts for entry in stored if entry.name in names)
+    return (
+        f"{points(len(names))} {are(len(names))} suspect: --retry-suspect {tries} runs "
+        f"{'it' if len(names) == 1 else 'them'} once more"
+    )
+
+
 def wall_s(jobs: Iterable[Job]) -> float:
     """Seconds that all of them are expected to take, side by side where they may be."""
     waves = ((at_once, [job.expected_s for job in wave]) for at_once, wave in _waves(jobs))
@@ -155,8 +201,13 @@ def _waves(jobs: Iterable[Job]) -> Iterable[tuple[int, list[Job]]]:
 
 
 def _longest_first(jobs: Sequence[Job]) -> list[Job]:
-    """Of those that run side by side: a long one begun last has the machine's other cores wait for it."""
-    return sorted(jobs, key=lambda job: -job.expected_s if job.at_once > 1 else 0.0)
+    """Of those that run side by side, baselines, which all percentages wait for, then long ones: a long one
+    begun last has the machine's other cores wait for it."""
+
+    def order(job: Job) -> tuple[bool, float]:
+        return not is_reference(job.spec), -job.expected_s
+
+    return sorted(jobs, key=lambda job: order(job) if job.at_once > 1 else (False, 0.0))
 
 
 def remaining_s(pending: Sequence[Job], observed: Sequence[tuple[float, float]]) -> float:
@@ -167,41 +218,59 @@ def remaining_s(pending: Sequence[Job], observed: Sequence[tuple[float, float]])
 
 
 def run(
-    jobs: Sequence[Job], crew: MakeCrew, where: Store, progress: Progress, force: bool = False
+    jobs: Sequence[Job],
+    crew: MakeCrew,
+    where: Store,
+    progress: Progress,
+    force: bool = False,
+    retries: Retries = NO_RETRIES,
 ) -> Outcome:
-    """Run what is pending and keep every finished point; Ctrl-C ends it in order.
+    """Run what is pending and keep every finished point; Ctrl-C ends it in order. Points that only the
+    machine makes suspect are retried as often as `retries` says, those stored earlier included.
 
     A point that fails is stored as failed and the sweep goes on. Raises StoreError when results
     cannot be kept, HostUnfitError when the machine turns out unfit, RunError when nobody is left to run
     points: going on would be in vain.
     """
-    return _Sweep(list(jobs), crew, where, progress, force).run()
+    return _Sweep(list(jobs), crew, where, progress, force, retries).run()
 
 
 class _Sweep:
     """State of one sweep: what is stored, how long points took, what failed beside a kept result."""
 
     def __init__(
-        self, jobs: list[Job], crew: MakeCrew, where: Store, progress: Progress, force: bool
+        self,
+        jobs: list[Job],
+        crew: MakeCrew,
+        where: Store,
+        progress: Progress,
+        force: bool,
+        retries: Retries,
     ) -> None:
         self.jobs, self.crew, self.store, self.progress = jobs, crew, where, progress
-        self.force = force
+        self.force, self.retries = force, retries
         self.cpu_bound = {job.name for job in jobs if job.cpu_bound}
         self.stored: dict[str, StoredPoint] = {}
         self.observed: dict[int, list[tuple[float, float]]] = {}
         """(expected, observed) seconds of finished jobs, by how many ran side by side."""
         self.left: list[Job] = []
         self.begun = self.total = 0
+        self.places: dict[str, Place] = {}
+        """Of the points that are running, by name."""
         self.failures: list[str] = []
 
     def run(self) -> Outcome:
         self._rescan(tell=True)
-        pending = pending_jobs(self.jobs, (point.entry for point in self.stored.values()), self.force)
+        entries = [point.entry for point in self.stored.values()]
+        pending = pending_jobs(self.jobs, entries, self.force)
+        again = [job for job in retry_jobs(self.jobs, entries, self.retries) if job not in pending]
         interrupted = False
-        self.progress.begin(self.jobs, pending)
+        self.progress.begin(self.jobs, [*pending, *again])
+        if not pending and not again and (line := _suspects(self.jobs, entries)):
+            self.progress.note(line)
         try:
-            if pending:
-                self._carry_out(pending)
+            if pending or again:
+                self._carry_out(pending, again)
         except KeyboardInterrupt:
             interrupted = True
             self.store.clean_up()
@@ -221,21 +290,35 @@ class _Sweep:
         if self.stored:
             summary.write(self.store, list(self.stored.values()))
 
-    def _carry_out(self, pending: Sequence[Job]) -> None:
-        self.total, self.left = len(pending), list(pending)
-        jobs = {job.name: job for job in pending}
-        places: dict[str, Place] = {}
+    def _carry_out(self, pending: Sequence[Job], again: list[Job]) -> None:
+        """Run what is pending, then what is to be retried, round by round, until no retry is left."""
+        self.left = [*pending, *again]
+        self.total = len(self.left)
         with self.crew(self.store, self.progress) as crew:
-            for told in crew.run(self._order(job) for job in _longest_first(pending)):
-                job = jobs[point_name(told.order.spec)]
-                if isinstance(told, Started):
-                    self.begun += 1
-                    places[job.name] = Place(self.begun, self.total, self._eta_s(), told.worker)
-                    self.progress.start(job, places[job.name])
-                elif isinstance(told, Noted):
-                    self.progress.note(f"{job.name}: {told.text}")
-                else:
-                    self._finish(job, told.done, places[job.name])
+            again += self._round(crew, [self._order(job) for job in _longest_first(pending)])
+            while again:
+                again = self._round(crew, [self._retry(job) for job in _longest_first(again)])
+
+    def _round(self, crew: Crew, orders: Sequence[Order]) -> list[Job]:
+        """Carry out these orders; the jobs that are to be retried after them."""
+        jobs = {job.name: job for job in self.jobs}
+        again: list[Job] = []
+        for told in crew.run(orders):
+            job = jobs[point_name(told.order.spec)]
+            if isinstance(told, Started):
+                self._start(job, told)
+            elif isinstance(told, Noted):
+                self.progress.note(f"{job.name}: {told.text}")
+            elif self._finish(job, told.order, told.done):
+                again.append(job)
+        return again
+
+    def _start(self, job: Job, told: Started) -> None:
+        self.begun += 1
+        attempt = len(told.order.attempts) + 1
+        place = Place(self.begun, self.total, self._eta_s(), told.worker, attempt)
+        self.places[job.name] = place
+        self.progress.start(job, place)
 
     def _eta_s(self) -> float:
         return sum(remaining_s(jobs, self.observed.get(at_once, ())) for at_once, jobs in _waves(self.left))
@@ -244,15 +327,37 @@ class _Sweep:
         earlier = self.stored.get(job.name)
         return Order(job.spec, job.rate.how, earlier is not None and earlier.finished)
 
-    def _finish(self, job: Job, done: Done, place: Place) -> None:
+    def _retry(self, job: Job) -> Order:
+        """An order for another attempt at a stored point; its earlier ones go with it."""
+        point = self.stored[job.name]
+        sampling = job.spec.sampling.joined(point.spec.sampling)
+        spec = dataclasses.replace(job.spec, sampling=sampling)
+        return Order(spec, job.rate.how, True, point.runs)
+
+    def _finish(self, job: Job, order: Order, done: Done) -> bool:
+        """Keep what came of the order; whether the point is to be retried."""
         self.left.remove(job)
         self.observed.setdefault(job.at_once, []).append((job.expected_s, done.elapsed_s))
-        if done.point is None:
-            self.failures.append(job.name)
-            self.progress.note(f"{job.name} failed ({'; '.join(done.reasons)}); its earlier result is kept")
-        else:
-            self.stored[job.name] = done.point
+        self._keep(job, order, done)
+        again = bool(retry_jobs([job], [self.stored[job.name].entry], self.retries))
+        if again:
+            self.left.append(job)
+            self.total += 1
         summary.write(self.store, list(self.stored.values()))
         now = summary.judge(self.stored.values(), self.cpu_bound)
         judged = next(j for j in now if j.point.name == job.name)
-        self.progress.finish(judged, dataclasses.replace(place, eta_s=self._eta_s()))
+        place = self.places.pop(job.name)
+        told = dataclasses.replace(place, total=self.total, eta_s=self._eta_s(), again=again)
+        self.progress.finish(judged, told)
+        return again
+
+    def _keep(self, job: Job, order: Order, done: Done) -> None:
+        if done.point is not None:
+            self.stored[job.name] = done.point
+            if job.name in self.failures:
+                self.failures.remove(job.name)
+        elif order.attempts:
+            self.stored[job.name] = self.store.note_attempt(self.stored[job.name], done.attempt)
+        else:
+            self.failures.append(job.name)
+            self.progress.note(f"{job.name} failed ({texts(done.reasons)}); its earlier result is kept")

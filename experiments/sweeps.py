@@ -20,7 +20,7 @@ from engines.spec import (
     TransportSpec,
 )
 from experiments.experiment import RateOf
-from experiments.options import TRAFFIC, SweepOptions
+from experiments.options import SIMULATED_TRAFFIC, SweepOptions
 
 Topologies = Callable[[SweepOptions], list[TopologySpec]]
 Points = Callable[[SweepOptions, RateOf], list[RunSpec]]
@@ -69,7 +69,7 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
                 engine=engine,
                 dataplane=FABRIC if engine in VIRTUAL_TIME else options.dataplane,
                 routing=variant.routing or options.routing,
-                traffic=TRAFFIC[0] if engine in VIRTUAL_TIME else options.traffic,
+                traffic=SIMULATED_TRAFFIC if engine in VIRTUAL_TIME else options.traffic,
                 warmup_s=float(options.warmup_s),
                 seconds=float(options.seconds),
                 seed=seed,
@@ -78,6 +78,8 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
                 openflow=OpenFlowSpec() if engine in VIRTUAL_TIME else options.openflow,
                 stack=_stack(options, variant) if engine in VIRTUAL_TIME else StackSpec(),
                 scheduler=options.scheduler if variant.scheduler is None else variant.scheduler,
+                noise=options.noise,
+                clock=options.clock,
             )
             for topology in topologies(options)
             for workload in options.workloads

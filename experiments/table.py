@@ -15,14 +15,15 @@ from engines import constant_rate
 from engines.algorithms import algorithm
 from engines.completion import completions, told
 from engines.congestion import in_force
+from engines.reasons import texts
 from engines.result import Status
 from engines.spec import RunSpec
-from experiments import labels, published
+from experiments import attempts, in_short, labels, published
 from experiments.claims import Colour
 from experiments.experiment import Figure
 from experiments.progress import queue_label, state, tuned, workload_label
 from experiments.rate import named, network
-from experiments.reference import is_reference
+from experiments.reference import is_reference, off_by_arithmetic
 from experiments.report_parts_claims import Row, score
 from experiments.summary import Judged
 from experiments.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
@@ -55,16 +56,22 @@ def print_results(stream: IO[str], points: Sequence[Judged], known: tuple[publis
 
 
 def print_verdicts(stream: IO[str], figure: Figure, verdicts: Sequence[Verdict]) -> None:
-    """What was published, what was measured, and whether they agree."""
-    if not verdicts:
+    """What was published, what was measured, and whether they agree. Statements about what was not run are
+    counted in print_in_short."""
+    here = [verdict for verdict in verdicts if not verdict.elsewhere]
+    if not here:
         return
     console = console_for(stream)
     console.print(Text(f"{figure.name}: {figure.title}", style="bold"), soft_wrap=True)
+    console.print(_verdicts(here), highlight=False)
+
+
+def _verdicts(found: Sequence[Verdict]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for head in (published.known_as(v.published for v in verdicts), "", "measured", "verdict", "why"):
+    for head in (published.known_as(v.published for v in found), "", "measured", "verdict", "why"):
         right = head in {"", "measured"}
         table.add_column(head, justify="right" if right else "left", no_wrap=right or head == "verdict")
-    for verdict in verdicts:
+    for verdict in found:
         row = verdict.published
         table.add_row(
             Text(f"{row.words} ({row.paper}, {row.source})"),
@@ -73,7 +80,24 @@ def print_verdicts(stream: IO[str], figure: Figure, verdicts: Sequence[Verdict])
             Text(verdict.word, style=VERDICT_COLOURS[verdict.word]),
             Text(verdict.why),
         )
-    console.print(table, highlight=False)
+    return table
+
+
+def print_in_short(
+    stream: IO[str],
+    points: Sequence[Judged],
+    known: Sequence[published.Published],
+    verdicts: Sequence[Verdict],
+) -> None:
+    """What was found, what it rests on and what the machine did, in sentences."""
+    judged = in_short.score(list(dict.fromkeys(verdicts)), "refabric report") if verdicts else []
+    sentences = [*in_short.sentences(points, known), *judged]
+    if not sentences:
+        return
+    console = console_for(stream)
+    console.print(Text("In short", style="bold"))
+    for sentence in sentences:
+        console.print(Text(f"  {sentence}"), soft_wrap=True)
 
 
 def print_claims(stream: IO[str], found: Sequence[Row]) -> None:
@@ -171,10 +195,15 @@ def _published(spec: RunSpec, known: tuple[published.Published, ...]) -> publish
 
 def _print_notes(console: Console, group: Sequence[Judged], known: tuple[published.Published, ...]) -> None:
     for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
+        what = f"{name}, seed {judged.spec.seed}"
         if judged.reasons:
-            what = f"{name}, seed {judged.spec.seed}"
-            text = f"{state(judged)}: {what}: {'; '.join(judged.reasons)}"
+            text = f"{state(judged)}: {what}: {texts(judged.reasons)}"
             console.print(Text(text), style=COLOURS[judged.status], soft_wrap=True)
+        if counts := attempts.words(judged.point.attempts):
+            text = f"{counts}: {what} ({attempts.brief(judged.point.attempts)})"
+            console.print(Text(text), soft_wrap=True)
+    for line in in_short.cautions(group):
+        console.print(Text(line), style=COLOURS[Status.SUSPECT], soft_wrap=True)
     for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
         sized = completions(judged.point.flows)
         if sized.started:
@@ -198,7 +227,9 @@ def _reference_line(judged: Judged) -> str:
     queue = "" if spec.link.queue_pkts else ", unbounded queues"
     what = f"{named(spec.topology)}, {spec.link.rate_mbps:g} Mb/s{queue}, {in_force(spec.transport.cc, 1)}"
     if reached is None:
-        return (
-            f"reference ({what}): {judged.status}, so there are no percentages: {'; '.join(judged.reasons)}"
-        )
-    return f"100 % is {reached:.3g} Mb/s, one uncongested TCP flow ({what})"
+        return f"baseline ({what}): {judged.status}, so there are no percentages: {texts(judged.reasons)}"
+    doubt = off_by_arithmetic(spec, reached)
+    if judged.status is not Status.OK:
+        doubt = f"this baseline is {state(judged)}: {texts(judged.reasons)}"
+    doubt = f"; {doubt}" if doubt else ""
+    return f"100 % is {reached:.3g} Mb/s, one uncongested TCP flow ({what}){doubt}"

@@ -38,6 +38,11 @@ class Verdict:
     setting: str = ""
 
     @property
+    def elsewhere(self) -> bool:
+        """Whether it is about a size, workload or transport that was not run."""
+        return self.word == NOT_MEASURED and not self.setting
+
+    @property
     def unit(self) -> str:
         return QUANTITIES[self.published.quantity].unit
 
@@ -160,7 +165,8 @@ def _reason(row: Published, group: Sequence[Judged]) -> str:
     """Why a statement's points are suspect, its own number of subflows first."""
     suspect = [p for p in group if p.status is Status.SUSPECT and _is_about(row, p.spec)]
     suspect.sort(key=lambda p: p.spec.transport.subflows != row.subflows)
-    return next((reason for p in suspect for reason in p.reasons), "a point behind it is suspect")
+    reasons = (reason.text for p in suspect for reason in p.reasons)
+    return next(reasons, "a point behind it is suspect")
 
 
 def _explained(row: Published, value: float, agrees: bool) -> str:

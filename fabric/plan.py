@@ -10,6 +10,8 @@ import numpy.typing as npt
 PS_PER_US = 1_000_000
 FRAME_BITS = 1514 * 8
 """A full Ethernet frame as the core counts it: 1500 bytes of IP and 14 of header."""
+PAYLOAD_SHARE = 1448 / 1514
+"""TCP payload in a full frame: 1500 - 20 (IPv4) - 20 (TCP) - 12 (timestamps) of 1500 + 14 (Ethernet)."""
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,10 @@ class Snapshot(Counters):
     `lateness` is a histogram over `LATENESS_EDGES_NS`: for every frame, how long after its due time
     its destination had it. `cpu_s` is the CPU time of the fabric's thread, the receivers' softirq
     work that runs inside its system calls included; `sampling_s` the part that read counters and queues.
+    `now_s` is the fabric's own time, which stood still for `paused_s` in `pauses` pauses, `longest_pause_s`
+    in the longest since `restart_maxima`; for `unheld_s` it went on although a CPU had had no idle time for
+    longer than it is waited for. `wakeups` are (CPU, longest lateness in ns, histogram) of each
+    probed CPU, since the start.
     """
 
     now_s: float
@@ -54,6 +58,11 @@ class Snapshot(Counters):
     cpu_s: float
     sampling_s: float
     lateness: npt.NDArray[np.uint64]
+    pauses: int
+    paused_s: float
+    longest_pause_s: float
+    unheld_s: float
+    wakeups: list[tuple[int, int, npt.NDArray[np.uint64]]]
 
 
 class TrafficReadings(TypedDict):
@@ -94,6 +103,14 @@ class DatagramReadings(TypedDict):
     refused_pkts: npt.NDArray[np.uint32]
     lost_pkts: npt.NDArray[np.uint32]
     received_pkts: npt.NDArray[np.uint32]
+
+
+class NoiseReadings(TypedDict):
+    """Of a simulated machine that stalls: a histogram over `LATENESS_EDGES_NS` of the deliveries that were
+    late, and for how long it has stalled in all."""
+
+    lateness: npt.NDArray[np.uint64]
+    stalled_ps: int
 
 
 class SubflowReadings(TypedDict):

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from engines.algorithms import algorithm
+from engines.noise import QUIET
 from engines.result import FlowRow, PortRow, Status, Table
-from engines.spec import SchedulerSpec
+from engines.spec import ELASTIC, NoiseSpec, SchedulerSpec
 from fabric.plan import FRAME_BITS
 from topos import told
 
@@ -91,6 +92,14 @@ class PointSummary:
     """As `variant`, of the same under any traffic matrix."""
     shape: tuple[tuple[str, int], ...] = ()
     """What sets its topology apart from the usual one of that kind and size, as `topos.shape`."""
+    noise: NoiseSpec = QUIET
+    clock: str = ELASTIC
+    quiet: str = ""
+    """As `variant`, of the same without stalls made on purpose."""
+    late_share: float = 0.0
+    """Of a path's delay, how late its stalls make packets, as `engines.noise_effects.delay_share`."""
+    late_queue_share: float = 0.0
+    """The same of a full queue's time alone, as `engines.noise_effects.queue_share`."""
     outage_s: tuple[float, float] | None = None
     """When links fail and are back, in s from the opening of the window, as `engines.link_events.outage`."""
     read_table: Callable[[str], Table | None] = field(default=_no_table, compare=False)

@@ -101,6 +101,13 @@ CHARTS: dict[str, Chart] = _charts(
         "tell in which layer and direction they do.",
     ),
     Chart(
+        "noise",
+        "What stalls change",
+        "Each mark is the mean change that stalls made, against quiet points of the same settings and seeds, "
+        "at one share of the time that a full queue takes. Inside the grey band the number may be used "
+        "as it is; where marks leave it, the machine shows in the number.",
+    ),
+    Chart(
         "bottleneck",
         "The queue of the bottleneck",
         "Each curve is one transport's queue at the port that sends most: above over time, below the share "

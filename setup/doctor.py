@@ -1,8 +1,8 @@
 """`refabric doctor`: proves by doing that this machine can run experiments.
 
-Every check that fails says which command mends it. The last three start a small network in private
-namespaces and move real data for three seconds each: two through the fabric, one, where it is installed,
-through Open vSwitch.
+Every check that fails says which command mends it. The last four start a small network in private
+namespaces and move real data for two or three seconds each: three through the fabric, one, where it is
+installed, through Open vSwitch. The first of them measures the idle machine as well: its noise.
 """
 
 from __future__ import annotations
@@ -14,29 +14,42 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from engines.capacity import FIT_PCT, rate_carried, rounded_down
+from engines.capacity import (
+    FIT_PCT,
+    MIN_RATE_MBPS,
+    Capacity,
+    Measured,
+    demand,
+    rate_carried,
+    rounded_down,
+)
 from engines.congestion import CONGESTION_CONTROLS
 from engines.emulation import calibrate, here, mptcp_genl
 from engines.emulation.congestion import support as bpf
+from engines.emulation.cpu import CpuSampler
 from engines.emulation.dataplanes import OVS
 from engines.emulation.engine import UNKEPT, MininetEngine
+from engines.emulation.idle_probe import measure
 from engines.emulation.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.netns import sysctl_path
 from engines.emulation.ovs.daemons import check_installed
 from engines.engine import Engine, Silent
+from engines.frame_cost import frame_us, rate_by_noise
+from engines.machine_noise import MachineNoise
 from engines.result import RunResult
 from engines.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
 from fabric.errors import BusyError, HostUnfitError, RefabricError
-from fabric.plan import FRAME_BITS
+from fabric.plan import FRAME_BITS, PAYLOAD_SHARE
 
 RATE_MBPS = 20.0
 TOLERANCE = 0.02
-PAYLOAD_SHARE = 1448 / 1514
-"""Payload in a full frame: 1500 - 20 (IPv4) - 20 (TCP) - 12 (timestamps) of 1500 + 14 (Ethernet)."""
 SUBFLOWS = 4
 OVS_MBPS, OVS_QUEUE_PKTS = 5.0, 30
 LEAST_FREE_MB = 500
 TREES = (4, 6, 8, 10, 12)
+NOISE_S = 2.0
+LOAD_MBPS, LOAD_SUBFLOWS = 20.0, 8
+"""What k=4 is loaded with: frames of few flows, or through fewer ports, would be cheaper."""
 INSTALL = "sudo setup/install.sh"
 
 
@@ -83,6 +96,7 @@ def checks() -> Iterator[Check]:
         return
     engine = MininetEngine()
     try:
+        yield _noise(engine)
         yield _transfer(engine)
         yield _shaping(engine)
         yield _open_vswitch(engine)
@@ -144,8 +158,52 @@ def carried() -> Check:
     if capacity.estimated:
         source = f"never measured (sudo refabric calibrate --k 8); from {capacity.cpus} CPUs, an estimate"
     else:
-        source = f"measured {known}; from that"
+        source = f"measured {known or 'trials only'}; from that"
     return Check("capacity", True, f"{source}: {what}, which is {follows} Mb/s with 8 subflows")
+
+
+def _noise(engine: Engine) -> Check:
+    """Idle jitter and stolen time of each CPU for two seconds, then what a frame costs for as long."""
+    name = "noise"
+    spec = RunSpec(
+        link=LinkSpec(LOAD_MBPS),
+        topology=TopologySpec("fat_tree", {"k": TREES[0]}),
+        transport=TransportSpec(LOAD_SUBFLOWS),
+        traffic="native",
+        warmup_s=1.0,
+        seconds=2.0,
+    )
+    use = CpuSampler()
+    noise = measure(NOISE_S)
+    idle_pct = use.sample().machine.busy_pct
+    cpus = len(os.sched_getaffinity(0))
+
+    def judge(result: RunResult) -> Check:
+        metrics = result.metrics
+        cost_us = frame_us(metrics, cpus, idle_pct, demand(spec).hops)
+        seen = Measured(metrics["packet_hops_per_s"], metrics["cpu_busy_pct"])
+        return noise_check(noise, cost_us, Capacity((seen,), cpus))
+
+    return replace(_judged(name, engine, spec, judge), needed=False)
+
+
+def noise_check(noise: MachineNoise, cost_us: float, capacity: Capacity) -> Check:
+    """Return what the machine carries now, by its CPUs and by its noise, and what would help. Never unfit."""
+    allowed = rate_by_noise(noise)
+    trees = {k: TopologySpec("fat_tree", {"k": k}) for k in TREES}
+    rates = {k: min(allowed, rate_carried(capacity, tree)) for k, tree in trees.items()}
+    fits = ", ".join(f"k={k} {rounded_down(rate):g}" for k, rate in rates.items() if rate >= MIN_RATE_MBPS)
+    what = f"about {fits} Mb/s with {LOAD_SUBFLOWS} subflows" if fits else "no FatTree at 2 Mb/s"
+    noisy = "" if noise.quiet else f"; whatever the CPUs, the noise allows {rounded_down(allowed):g} Mb/s"
+    return Check(
+        "noise",
+        noise.quiet,
+        f"{noise}. A frame takes {cost_us:.0f} us of CPU from host to host: {capacity.cpus} CPUs carry "
+        f"{what} now{noisy}",
+        "what would help: a machine type whose CPUs are not shared, or more of them; simulated hosts "
+        "(--engine simulator) need neither. --rate auto chooses what this machine carries",
+        needed=False,
+    )
 
 
 def _named(topology: TopologySpec) -> str:

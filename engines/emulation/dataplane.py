@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -33,10 +33,13 @@ class Wiring:
 @dataclass(frozen=True)
 class Cpus:
     """Where a data plane wants hosts' work done: the mask for receive packet steering (empty: as it comes), a
-    CPU for threads that talk to hosts (-1: any)."""
+    CPU for threads that talk to hosts (-1: any). What hosts send is received on the CPUs of `core_mask`; they
+    do the work of `core_share` of the hosts too."""
 
     receive_mask: str = ""
     helper: int = -1
+    core_mask: str = ""
+    core_share: float = 0.0
 
 
 class DataPlane(Protocol):
@@ -94,6 +97,13 @@ class Reading:
     scalars: Mapping[str, float] = field(default_factory=dict)
     lateness: Counts | None = None
     alone: str = ""
+    paused_s: float = 0.0
+    """How long its clock has stood still since the start, and in the longest pause since `restart_maxima`."""
+    longest_pause_s: float = 0.0
+    unheld_s: float = 0.0
+    """How long it has gone on although a CPU had no time left for hosts."""
+    wakeups: Mapping[int, Counts] = field(default_factory=dict)
+    """Of each probed CPU, the histogram of late wake-ups (as `lateness`)."""
 
 
 class MeasuredDataPlane(DataPlane, Protocol):
@@ -119,8 +129,8 @@ class MeasuredDataPlane(DataPlane, Protocol):
     def reading(self) -> Reading:
         """Counters since the start. Raises RunError when it has died, with its reason."""
 
-    def restart_max_queues(self) -> None:
-        """From now on `max_queue_pkts` counts anew."""
+    def restart_maxima(self) -> None:
+        """From now on `max_queue_pkts` and `longest_pause_s` count anew."""
 
     def queue_samples(self) -> QueueSamples:
         """Those not taken yet; where none were asked for, none."""
@@ -165,7 +175,22 @@ def last_cpu() -> int:
     return cpus[-1] if len(cpus) > 1 else -1
 
 
+CORE_SHARES = {1: 0.15}
+"""By number of CPUs beside the core's: with one, it is full while the core's has a third of its time left
+(k=8, 10 Mb/s, 8 subflows), and so much of the hosts' work balances them. More CPUs are enough."""
+
+
 def all_but(cpu: int) -> Cpus:
     """Everything off `cpu`; as it comes where that is -1 or the only one."""
     others = sorted(os.sched_getaffinity(0) - {cpu})
     return Cpus(cpu_mask(others), others[0]) if cpu >= 0 and others else Cpus()
+
+
+def balanced(cpu: int) -> Cpus:
+    """As `all_but`; but what hosts send is received on `cpu`, where its reader runs, and it does the work of
+    so many hosts that no other CPU is full while it has time left."""
+    rest = all_but(cpu)
+    others = len(os.sched_getaffinity(0)) - 1
+    if not rest.receive_mask:
+        return rest
+    return replace(rest, core_mask=cpu_mask([cpu]), core_share=CORE_SHARES.get(others, 0.0))

@@ -12,7 +12,7 @@ from typing import Any
 import topos
 from engines import tuning
 from engines.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
-from engines.emulation import mptcp_genl, wire
+from engines.emulation import mptcp_genl, purposeful_stalls, wire
 from engines.emulation.congestion import support as bpf
 from engines.emulation.dataplanes import DATAPLANES
 from engines.emulation.iperf3 import iperf3_program, mptcp_library
@@ -29,7 +29,6 @@ from engines.provenance import machine, revision
 from engines.result import RunResult
 from engines.schedulers import check_scheduler, scheduled, scheduler_words
 from engines.spec import FIFO, HOST_QUEUES, RunSpec, StackSpec, stack_words
-from engines.steadiness import unsteady
 from fabric.errors import HostUnfitError, RunError, StalledFlowError, UsageError
 from topos import Topology
 
@@ -80,6 +79,7 @@ class MininetEngine:
         flows = planned_flows(spec, topology)
         _check_flows(spec, flows)
         _check_joins(spec)
+        purposeful_stalls.check(spec)
         _check_emulated({flow.cc for flow in flows})
         check_sysctls(spec.transport.sysctls)
         require_root("refabric run ... (or ./run_mptcp.sh ...)")
@@ -120,8 +120,6 @@ class MininetEngine:
                     raise
                 observer.note(f"{error}; trying again")
                 continue
-            if told := unsteady(result.metrics):
-                observer.note(told)
             where = {**_origin(), **result.provenance, "stalled_attempts": stalled}
             return dataclasses.replace(result, provenance=where)
 

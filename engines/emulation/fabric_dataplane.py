@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,12 +11,12 @@ import numpy as np
 
 from controllers.rules import Routes
 from controllers.scheduler import Network
-from engines.emulation.dataplane import Cpus, Octets, QueueSamples, Reading, Wiring, all_but, last_cpu
+from engines.emulation.dataplane import Cpus, Octets, QueueSamples, Reading, Wiring, balanced, last_cpu
 from engines.emulation.host_queues import HostQueues
 from engines.link_events import ports_of
 from engines.network_plan import downlink, plan_for, uplink
 from engines.scheduling import FabricNetwork, FiveTupleNumbers
-from engines.spec import QDISC, LinkEvent, RunSpec, sub_seed
+from engines.spec import ELASTIC, QDISC, LinkEvent, RunSpec, sub_seed
 from fabric._core import RealtimeFabric
 from fabric.errors import RunError
 from fabric.plan import FRAME_BITS, NetworkPlan
@@ -32,16 +33,34 @@ _ASTRAY = {
 LEAST_QUANTUM_US, MOST_QUANTUM_US = 20.0, 150.0
 
 
+PRIORITY, PROBE_PRIORITY = 10, 20
+"""SCHED_FIFO's, of the core and of the probes: a probe behind the core would find the core."""
+PROBE_US = 1000.0
+MIN_TOLERANCE_US, TOLERANCE_QUANTA = 300.0, 2.0
+"""A timer of an idle virtual machine is late by up to 0.2 ms: that alone must not pause the clock."""
+HOLD_US = 1000.0
+MAX_PROBED = 16
+"""CPUs, the core's first: each costs two threads that wake up every millisecond, and a look in every turn."""
+MIN_IDLE_HOLD_US, MAX_IDLE_HOLD_US, IDLE_HOLD_FRAMES = 2000.0, 10000.0, 6.0
+"""A busy CPU delays what hosts answer by so much at most; a full queue is a hundred frames."""
+
+
 @dataclass(frozen=True)
 class Tuning:
-    """How the core's thread is run. `cpu` -1 lets it float; `priority` is SCHED_FIFO's, 0 for none."""
+    """How the core's thread is run. `cpu` -1 lets it float; `priority` is SCHED_FIFO's, 0 for none. The clock
+    pauses when the thread is late by more than `tolerance_us` (0: it never pauses)."""
 
     quantum_us: float
     cpu: int
     priority: int
+    tolerance_us: float = 0.0
+    idle_hold_us: float = 0.0
+    """A CPU that has had no idle time for so long has work of hosts left over, and holds the clock; 0: it
+    does not."""
+    probed_cpus: tuple[int, ...] = ()
 
 
-def default_tuning(rate_mbps: float) -> Tuning:
+def default_tuning(rate_mbps: float, elastic: bool = True) -> Tuning:
     """An 8th of a full frame's time as quantum, the last CPU, a modest real-time priority.
 
     Without the priority the thread waits behind the hosts' processes: 24 ms at the 99th percentile
@@ -49,7 +68,10 @@ def default_tuning(rate_mbps: float) -> Tuning:
     """
     frame_us = FRAME_BITS / rate_mbps
     quantum_us = min(MOST_QUANTUM_US, max(LEAST_QUANTUM_US, frame_us / 8))
-    return Tuning(quantum_us, last_cpu(), 10)
+    tolerance_us = max(MIN_TOLERANCE_US, TOLERANCE_QUANTA * quantum_us) if elastic else 0.0
+    idle_hold_us = min(MAX_IDLE_HOLD_US, max(MIN_IDLE_HOLD_US, IDLE_HOLD_FRAMES * frame_us))
+    cpus = tuple(sorted(os.sched_getaffinity(0), reverse=True)[:MAX_PROBED])
+    return Tuning(quantum_us, last_cpu(), PRIORITY, tolerance_us, idle_hold_us if elastic else 0.0, cpus)
 
 
 class FabricDataPlane:
@@ -80,8 +102,8 @@ class FabricDataPlane:
 
     @property
     def cpus(self) -> Cpus:
-        """Everything but the core's own CPU."""
-        return all_but(self._tuning.cpu)
+        """The core's own CPU reads what hosts send, and does as little else as balances the machine."""
+        return balanced(self._tuning.cpu)
 
     def start(self, wiring: Wiring) -> None:
         macs = [nic.mac for nic in self._topology.nics]
@@ -97,6 +119,12 @@ class FabricDataPlane:
                 cpu=tuning.cpu,
                 priority=tuning.priority,
                 sample_ms=self._sample_ms,
+                tolerance_us=tuning.tolerance_us,
+                hold_us=HOLD_US,
+                idle_hold_us=tuning.idle_hold_us,
+                probed_cpus=tuning.probed_cpus,
+                probe_priority=PROBE_PRIORITY,
+                probe_us=PROBE_US,
             )
             self._core.start()
             self._core.snapshot()  # its thread answers only once it has its CPU and priority
@@ -170,15 +198,32 @@ class FabricDataPlane:
             cpu_s={"fabric": seen["cpu_s"]},
             scalars=scalars,
             lateness=seen["lateness"],
+            paused_s=seen["paused_s"],
+            longest_pause_s=seen["longest_pause_s"],
+            unheld_s=seen["unheld_s"],
+            wakeups={cpu: counts for cpu, _, counts in seen["wakeups"]},
         )
 
     def provenance(self) -> Mapping[str, object]:
         tuning = self._tuning
-        told = {"quantum_us": tuning.quantum_us, "cpu": tuning.cpu, "priority": tuning.priority}
-        return {"fabric": {**told, "receive_cpus": self.cpus.receive_mask}}
+        told = {
+            "quantum_us": tuning.quantum_us,
+            "cpu": tuning.cpu,
+            "priority": tuning.priority,
+            "tolerance_us": tuning.tolerance_us,
+            "idle_hold_us": tuning.idle_hold_us,
+            "probed_cpus": list(tuning.probed_cpus),
+        }
+        cpus = self.cpus
+        steered = {
+            "receive_cpus": cpus.receive_mask,
+            "core_cpus": cpus.core_mask,
+            "core_share": cpus.core_share,
+        }
+        return {"fabric": {**told, **steered}}
 
-    def restart_max_queues(self) -> None:
-        self._running.restart_max_queues()
+    def restart_maxima(self) -> None:
+        self._running.restart_maxima()
 
     def sample_queues_every(self, interval_ms: float) -> None:
         """From now on; 0 for no more."""
@@ -207,6 +252,7 @@ def _told(what: str) -> Iterator[None]:
 
 def make(spec: RunSpec, topology: Topology) -> FabricDataPlane:
     """The core a RunSpec asks for."""
-    tuning, sample_ms = default_tuning(spec.link.rate_mbps), float(spec.sampling.queues_ms)
+    tuning = default_tuning(spec.link.rate_mbps, spec.clock == ELASTIC)
+    sample_ms = float(spec.sampling.queues_ms)
     host_queues = HostQueues(topology, spec.link) if spec.link.host_queue == QDISC else None
     return FabricDataPlane(topology, plan_for(spec, topology), tuning, sample_ms, host_queues)

@@ -22,7 +22,7 @@ def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float)
     Raises RunError naming a flow that lost its connection.
     """
     first, last = readings.window[0], readings.window[-1]
-    seconds = last.t_s - first.t_s
+    seconds = last.seconds_since(first)
     count = len(flows)
     finished = ~np.isnan(np.array(readings.completed_s, float))
     joined = _joined(readings, finished)

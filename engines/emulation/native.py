@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fabric._core import TrafficFlow
 
 POLL_S = 0.01
+MAX_READ_BYTES, READ_S = 16 << 10, 0.02
 FDS_A_FLOW = 3
 SPARE_FDS = 64
 """In each table, for the loop itself and for shares of flows that are not quite even."""
@@ -51,7 +52,8 @@ class NativeDriver:
     """TrafficDriver over the core's FlowDriver.
 
     Each flow has its own transport and congestion control, and is written `write_bytes` at a time, 0 for as
-    much as it may send in one turn. `cpu` is where its thread runs, -1 leaves it to
+    much as it may send in one turn. Flows without end are read when `read_bytes` wait: waking up for every
+    packet costs more than the packet. `cpu` is where its thread runs, -1 leaves it to
     the kernel; keep it off the fabric core's. MPTCP connections have the path manager that their hosts have
     when `open` is called. Raises UsageError for flows that cannot be.
     """
@@ -63,6 +65,7 @@ class NativeDriver:
         *,
         cpu: int = -1,
         write_bytes: int = 0,
+        read_bytes: int = 1,
     ) -> None:
         self._flows = tuple(flows)
         number = {name: position for position, name in enumerate(hosts)}
@@ -70,7 +73,9 @@ class NativeDriver:
         wanted = [_checked(flow, number) for flow in self._flows]
         loops, self._fds = _tables(len(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         try:
-            self._core = FlowDriver(wanted, pids, cpu=cpu, loops=loops, write_bytes=write_bytes)
+            self._core = FlowDriver(
+                wanted, pids, cpu=cpu, loops=loops, write_bytes=write_bytes, read_bytes=read_bytes
+            )
         except ValueError as error:
             raise UsageError(f"traffic: {error}") from error
 
@@ -179,6 +184,11 @@ class NativeDriver:
         if error.errno in (errno.EPROTONOSUPPORT, errno.ENOPROTOOPT) and "MPTCP" in text:
             return HostUnfitError(f"{text}; is MPTCP on? run `sysctl net.mptcp.enabled`")
         return RunError(text)
+
+
+def worth_reading(rate_mbps: float) -> int:
+    """Bytes worth a wake-up at this link rate: what the link carries in 20 ms, 16 kB at most."""
+    return max(1, min(MAX_READ_BYTES, int(rate_mbps * 1e6 / 8 * READ_S)))
 
 
 def _tables(flows: int, hard: int) -> tuple[int, int]:

@@ -29,13 +29,18 @@ SUBFLOWS_A_SECOND = 8192
 @dataclass(frozen=True)
 class Sample:
     """At monotonic second `t_s`: payload bytes each flow has delivered so far, CPU use since the last; bytes
-    each port has sent by the data plane's own time `read_s`."""
+    each port has sent by the data plane's own time `read_s`, and that time when they were read."""
 
     t_s: float
     received: Sequence[int | None]
     cpu: CpuSample
     read_s: npt.NDArray[np.float64]
     tx_bytes: npt.NDArray[np.uint64]
+    now_s: float
+
+    def seconds_since(self, earlier: Sample) -> float:
+        """Of the data plane's time: that in which flows can get anything across."""
+        return self.now_s - earlier.now_s
 
 
 class Observing:
@@ -59,7 +64,8 @@ class Observing:
     def _look(self) -> Sample:
         reading = self._dataplane.reading()
         received = self._traffic.received()
-        return Sample(time.monotonic(), received, self._cpu.sample(), reading.read_s, reading.tx_bytes)
+        cpu = self._cpu.sample()
+        return Sample(time.monotonic(), received, cpu, reading.read_s, reading.tx_bytes, reading.now_s)
 
     def reopen(self) -> int:
         """A sample from which a window counts, in place of one just taken; its index."""

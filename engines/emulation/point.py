@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import topos
 from engines.congestion import CONGESTION_CONTROLS
-from engines.emulation import host_sysctls, mptcp_genl, netstat, observing, steering, wire
+from engines.emulation import company, host_sysctls, mptcp_genl, netstat, observing, steering, wire
+from engines.emulation.blame import saturated
 from engines.emulation.congestion.registration import Registered, registered
 from engines.emulation.cpu import read_softnet
 from engines.emulation.dataplanes import DATAPLANES
@@ -21,20 +23,20 @@ from engines.emulation.iperf3 import prefer_congestion_control
 from engines.emulation.iperf3_traffic import Iperf3Traffic
 from engines.emulation.link_events import carried_out
 from engines.emulation.mptcp_watch import ConnectionReport, MptcpWatcher
-from engines.emulation.native import NativeDriver
+from engines.emulation.native import NativeDriver, worth_reading
 from engines.emulation.netns import HostRef, sysctl_path
 from engines.emulation.network import FabricNet
 from engines.emulation.observing import Observing, Sample
 from engines.emulation.path_manager import PathManager
 from engines.emulation.path_manager_inkernel import SignalPathManager
 from engines.emulation.path_pings import PathPinger, PingReadings, decided, probes_for
+from engines.emulation.purposeful_stalls import stalling
 from engines.emulation.readings import Readings
 from engines.emulation.scheduled import Ticking, bytes_sent, ticking
 from engines.emulation.socket_table import SocketTable
 from engines.emulation.stalls import silent_flows, stall_error, told_apart
 from engines.emulation.summarise import summarise
 from engines.emulation.traffic import connect_s, default_cc, is_data, paths_of_each
-from engines.emulation.verdict import saturated
 from engines.flows import PlannedFlow, planned_flows
 from engines.result import RunResult
 from engines.schedulers import Driver, application_of, scheduled
@@ -92,7 +94,8 @@ class Point:
                 net = stack.enter_context(FabricNet(self._topology, self._dataplane, options))
                 stack.enter_context(self._told_why())
                 hosts = {host.name: host for host in net.host_refs()}
-                self._steer(hosts)
+                steering.steer_hosts([host.pid for host in hosts.values()], self._cpus)
+                steering.steer_ends(self._cpus.core_mask)
             with self._phase("connect", 3.0, "connect_s"):
                 watcher = self._watcher(stack, hosts)
                 prefer_congestion_control({hosts[name]: cc for name, cc in default_cc(self._flows).items()})
@@ -101,25 +104,21 @@ class Point:
                 running = self._look(stack, hosts, traffic, watcher, congestion)
             connections = watcher.reports() if watcher else ()
             last_up_s = _last_up(self._flows, up_s, connections, started_s)
-            with carried_out(self._spec.events, self._dataplane), self._scheduled(hosts) as scheduler:
+            events = carried_out(self._spec.events, self._dataplane)
+            with events, self._scheduled(hosts) as scheduler, stalling(self._spec) as stalls:
                 readings = self._measure(running, last_up_s, scheduler)
             with self._phase("collect", 2.0, "collect_s"):
                 delivered = traffic.stop()
         provenance = self._provenance(net.sysctls, connections)
-        return summarise(
+        result = summarise(
             self._spec, self._topology, self._flows, readings, delivered, self._timings, provenance
         )
+        return dataclasses.replace(result, metrics={**result.metrics, **stalls.metrics})
 
     def _sysctls(self) -> dict[str, str]:
         needed = host_sysctls.needed(self._spec, self._topology, self._flows)
         ours = {**needed, **steering.sysctls(self._cpus.receive_mask)}
         return {**ours, **self._spec.transport.sysctls}
-
-    def _steer(self, hosts: dict[str, HostRef]) -> None:
-        """On kernels without a default mask the NICs must exist first."""
-        mask = self._cpus.receive_mask
-        if mask and not steering.sysctls(mask):
-            steering.steer([host.pid for host in hosts.values()], mask)
 
     def _watcher(self, stack: ExitStack, hosts: dict[str, HostRef]) -> MptcpWatcher | None:
         """The path manager this kernel allows, before any MPTCP socket exists; none for plain TCP."""
@@ -139,7 +138,9 @@ class Point:
     def _traffic(self, hosts: dict[str, HostRef]) -> TrafficDriver:
         write_bytes = self._spec.transport.write_bytes
         if self._spec.traffic == "native":
-            return NativeDriver(self._flows, hosts, cpu=self._cpus.helper, write_bytes=write_bytes)
+            read_bytes = worth_reading(self._spec.link.rate_mbps)
+            cpu = self._cpus.helper
+            return NativeDriver(self._flows, hosts, cpu=cpu, write_bytes=write_bytes, read_bytes=read_bytes)
         seconds = self._connect_s + self._spec.warmup_s + self._spec.seconds + SLACK_S
         return Iperf3Traffic(self._flows, hosts, self._raw, seconds=seconds, write_bytes=write_bytes)
 
@@ -203,11 +204,13 @@ class Point:
         with self._phase("measure", self._spec.seconds, "measure_s"):
             before, kernel = running.table.read(), netstat.read(running.hosts)
             softnet, congestion = read_softnet(), running.congestion.counts()
-            self._dataplane.restart_max_queues()
+            users = company.read()
+            self._dataplane.restart_maxima()
             opened, opened_s = self._dataplane.reading(), time.monotonic()
             first = watch.reopen()
             watch.observe_for(self._spec.seconds)
             closed, closed_s = self._dataplane.reading(), time.monotonic()
+            others_pct = company.others_pct(users, company.read())
             dropped = (read_softnet() - softnet).dropped
             congestion = running.congestion.counts() - congestion
             after, counted = running.table.read(), netstat.read(running.hosts)
@@ -236,6 +239,7 @@ class Point:
             acked_bytes=acked_bytes,
             stalled=stalled,
             waiting=waiting,
+            others_pct=others_pct,
             scheduler=scheduler.metrics if scheduler else {},
         )
 

@@ -45,6 +45,8 @@ class Readings:
     """Flows that stood still in the window although frames were due to them (stalls.py)."""
     waiting: Sequence[int]
     """Flows that delivered nothing in it although their subflows got data across."""
+    others_pct: float = 0.0
+    """Of all CPU time, what processes outside the run used in user mode."""
     scheduler: Mapping[str, float] = field(default_factory=dict)
     """What a central scheduler did, and how long it took (scheduled.py); empty without one."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from engines.emulation.dataplane import QueueSamples
 from engines.emulation.path_pings import PingReadings
 from engines.emulation.readings import Readings
 from engines.result import Table
 
+STANDSTILL_S = 0.001
+"""An interval in which the data plane's clock moved less says nothing of goodput."""
 CPU_PARTS = ("busy_pct", "user_pct", "system_pct", "softirq_pct", "steal_pct")
 
 
@@ -23,7 +24,7 @@ def sample_tables(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> dict[
         "links": _links(readings, rates_bps),
     }
     if readings.queues is not None:
-        tables |= _queues(readings.queues, readings.opened.now_s)
+        tables |= _queues(readings)
     if readings.sockets:
         tables["sockets"] = _sockets(readings)
     if readings.pings is not None:
@@ -35,14 +36,17 @@ def utilisation_pct(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> npt
     """Of every port in every interval between samples (intervals x ports), percent of its rate."""
     times = np.array([sample.read_s for sample in readings.samples])
     sent = np.array([sample.tx_bytes for sample in readings.samples]).astype(np.int64)
-    share: npt.NDArray[np.float64] = np.diff(sent, axis=0) * 8 / (np.diff(times, axis=0) * rates_bps)
+    bits, room = np.diff(sent, axis=0) * 8.0, np.diff(times, axis=0) * rates_bps
+    share: npt.NDArray[np.float64] = np.divide(bits, room, out=np.zeros_like(bits), where=room > 0)
     return 100 * share
 
 
 def _goodput(readings: Readings) -> Table:
     rows: list[tuple[float, int, float]] = []
     for before, after in zip(readings.samples, readings.samples[1:], strict=False):
-        seconds, t_s = after.t_s - before.t_s, round(after.t_s - readings.zero_s, 3)
+        seconds, t_s = after.seconds_since(before), round(after.t_s - readings.zero_s, 3)
+        if seconds < STANDSTILL_S:
+            continue
         for flow, (start, end) in enumerate(zip(before.received, after.received, strict=True)):
             if start is not None and end is not None:
                 rows.append((t_s, flow, round((end - start) * 8 / seconds / 1e6, 5)))
@@ -64,9 +68,13 @@ def _links(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> Table:
     return Table({"t_s": t_s[interval], "port": port, "utilisation_pct": np.round(used[interval, port], 2)})
 
 
-def _queues(queues: QueueSamples, zero_s: float) -> dict[str, Table]:
-    times, lengths = queues
-    t_s = np.round(times - zero_s, 4)
+def _queues(readings: Readings) -> dict[str, Table]:
+    """Taken by the data plane's clock, told by the machine's like all else."""
+    times, lengths = readings.queues or (np.empty(0), np.empty((0, 0), np.uint32))
+    now_s = np.array([sample.now_s for sample in readings.samples])
+    machine_s = np.array([sample.t_s for sample in readings.samples])
+    ahead_s = np.interp(times, now_s, machine_s - now_s)
+    t_s = np.round(times + ahead_s - readings.zero_s, 4)
     when, port = np.nonzero(lengths)
     return {
         "queues": Table({"t_s": t_s[when], "port": port, "pkts": lengths[when, port].astype(np.int64)}),

@@ -6,10 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from engines.effects import queue_delay_us
+from engines.emulation.blame import Load
 from engines.emulation.dataplane import Reading
+from engines.emulation.dataplanes import FABRIC
 from engines.emulation.driver import Delivered
 from engines.emulation.flow_table import flow_rows
+from engines.emulation.observing import Sample
 from engines.emulation.readings import Readings
 from engines.emulation.sample_tables import sample_tables, utilisation_pct
 from engines.emulation.stalls import stall_error
@@ -18,7 +23,7 @@ from engines.flows import PlannedFlow
 from engines.network_plan import port_names, port_rates_bps
 from engines.result import FlowRow, PortRow, RunResult
 from engines.robustness import CPU_S_PER_GB
-from engines.spec import RunSpec
+from engines.spec import ELASTIC, RunSpec
 from engines.steadiness import OVER_CARRIED_PCT
 from fabric._core import LATENESS_EDGES_NS
 from fabric.errors import RunError
@@ -27,6 +32,8 @@ from topos.topology import Topology
 LATENESS = {"late_p50_us": 50.0, "late_p99_us": 99.0, "late_p999_us": 99.9}
 UNREAD_BYTES = 8 << 20
 CLOSING_S = 3.0
+MIN_HALVED = 9
+"""Looks, one a second, from which on a window has halves to compare."""
 
 
 def summarise(
@@ -45,10 +52,11 @@ def summarise(
     evidence = _evidence(spec, flows, readings, rows)
     if only_stalled(evidence):
         raise stall_error(flows, readings.stalled, spec.seconds)
-    status, reasons = judge(evidence)
+    verdict = judge(evidence)
     return RunResult(
-        status=status,
-        reasons=reasons,
+        status=verdict.status,
+        reasons=verdict.reasons,
+        cautions=verdict.cautions,
         flows=tuple(rows),
         ports=tuple(port_rows(spec, topology, readings)),
         samples=sample_tables(readings, port_rates_bps(topology, spec.link)),
@@ -126,12 +134,19 @@ def _evidence(
         for flow, row in zip(flows, rows, strict=True)
         if flow.mptcp and present[row.flow] > 0 and not mptcp[row.flow]
     ]
+    clock = _clock(readings)
     return Evidence(
-        rate_mbps=spec.link.rate_mbps,
         late_p99_us=lateness_us(readings.opened, readings.closed, 99),
+        queue_us=queue_delay_us(spec.link),
         lost=_lost(readings),
+        load=_load(readings, clock, by_cpu=spec.dataplane == FABRIC),
+        elastic=spec.clock == ELASTIC and spec.dataplane == FABRIC,
+        stretch_pct=clock["clock_stretch_pct"],
+        stretch_longest_ms=clock["clock_stretch_longest_ms"],
+        unheld_pct=clock["clock_unheld_pct"],
+        over_carried_pct=100.0 if spec.events else _over_carried(readings, rows).get(OVER_CARRIED_PCT, 100.0),
+        halves_pct=_halves_pct(spec, flows, readings),
         thread_pct=_thread_pct(readings),
-        busy_pct=[sample.cpu.machine.busy_pct for sample in readings.window[1:]],
         flows=rows,
         fallbacks=len(fallen_back),
         cc_asked=[flow.cc for flow in flows],
@@ -143,6 +158,39 @@ def _evidence(
         looks=int(readings.scheduler.get("scheduler_looks", 0)),
         late_looks=int(readings.scheduler.get("scheduler_late", 0)),
     )
+
+
+def _load(readings: Readings, clock: Mapping[str, float], by_cpu: bool) -> Load:
+    """Open vSwitch's thread keeps its CPU busy by looking for frames: there a full CPU says nothing."""
+    cpus = readings.window[-1].cpu.cpus if by_cpu else ()
+    seconds = readings.window[1:]
+    return Load(
+        busy_pct=[sample.cpu.machine.busy_pct for sample in seconds],
+        cpus_pct={cpu: [sample.cpu.cpus[cpu].busy_pct for sample in seconds] for cpu in cpus},
+        steal_pct=clock["steal_pct"],
+        others_pct=readings.others_pct,
+        jitter_p99_us=clock.get("idle_jitter_p99_us", 0.0),
+    )
+
+
+def _halves_pct(
+    spec: RunSpec, flows: Sequence[PlannedFlow], readings: Readings
+) -> tuple[float, float] | None:
+    """Mean goodput of flows without end in the halves of the window, percent of the link rate; None where
+    links fail, flows end, or the window is too short to be halved."""
+    window = readings.window
+    if spec.events or any(flow.size_bytes for flow in flows) or len(window) < MIN_HALVED:
+        return None
+    middle = len(window) // 2
+    parts = ((window[0], window[middle]), (window[middle], window[-1]))
+    first, second = (100 * _mean_mbps(before, after) / spec.link.rate_mbps for before, after in parts)
+    return first, second
+
+
+def _mean_mbps(before: Sample, after: Sample) -> float:
+    pairs = zip(before.received, after.received, strict=True)
+    received = [end - start for start, end in pairs if start is not None and end is not None]
+    return float(np.mean(received)) * 8e-6 / after.seconds_since(before) if received else 0.0
 
 
 def _thread_pct(readings: Readings) -> float:
@@ -159,10 +207,13 @@ def _metrics(
     opened, closed = readings.opened, readings.closed
     share = 100 / readings.core_seconds
     return {
-        "cpu_busy_pct": float(np.mean(evidence.busy_pct)),
-        "cpu_busy_max_pct": max(evidence.busy_pct),
+        "cpu_busy_pct": float(np.mean(evidence.load.busy_pct)),
+        "cpu_busy_max_pct": max(evidence.load.busy_pct),
+        "busiest_cpu_pct": evidence.load.busiest[1],
+        "others_pct": evidence.load.others_pct,
         **{f"{who}_cpu_pct": share * (now - opened.cpu_s[who]) for who, now in closed.cpu_s.items()},
         **_lateness(opened, closed),
+        **_clock(readings),
         "packet_hops": closed.hops - opened.hops,
         "packet_hops_per_s": (closed.hops - opened.hops) / readings.core_seconds,
         "drops": int((closed.drops - opened.drops).sum()),
@@ -195,8 +246,23 @@ def _cpu_s_per_gb(readings: Readings, rows: Sequence[FlowRow], evidence: Evidenc
     """Of the whole machine: hosts' kernels, traffic's processes and the data plane."""
     delivered_gb = sum(row.bytes_received for row in rows) / 1e9
     cpus = len(readings.window[-1].cpu.cpus)
-    busy_s = float(np.mean(evidence.busy_pct)) / 100 * cpus * readings.core_seconds
+    busy_s = float(np.mean(evidence.load.busy_pct)) / 100 * cpus * readings.core_seconds
     return {CPU_S_PER_GB: busy_s / delivered_gb} if delivered_gb else {}
+
+
+def _clock(readings: Readings) -> dict[str, float]:
+    """How long the data plane's clock stood still in the window, how late the CPUs woke up."""
+    opened, closed = readings.opened, readings.closed
+    paused_s = closed.paused_s - opened.paused_s
+    late_us = [percentile_us(counts - opened.wakeups[cpu], 99) for cpu, counts in closed.wakeups.items()]
+    return {
+        "clock_stretch_ms": 1000 * paused_s,
+        "clock_stretch_pct": 100 * paused_s / readings.core_seconds,
+        "clock_stretch_longest_ms": 1000 * closed.longest_pause_s,
+        "clock_unheld_pct": 100 * (closed.unheld_s - opened.unheld_s) / readings.core_seconds,
+        "steal_pct": float(np.mean([sample.cpu.machine.steal_pct for sample in readings.window[1:]])),
+        **({"idle_jitter_p99_us": max(late_us)} if late_us else {}),
+    }
 
 
 def _lateness(opened: Reading, closed: Reading) -> dict[str, float]:
@@ -213,7 +279,11 @@ def lateness_us(before: Reading, after: Reading, percentile: float) -> float | N
     """
     if before.lateness is None or after.lateness is None:
         return None
-    counts = after.lateness - before.lateness
+    return percentile_us(after.lateness - before.lateness, percentile)
+
+
+def percentile_us(counts: npt.NDArray[np.uint64], percentile: float) -> float:
+    """This percentile, in microseconds, of a histogram over `LATENESS_EDGES_NS`; 0 of an empty one."""
     total = int(counts.sum())
     if total == 0:
         return 0.0

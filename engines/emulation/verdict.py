@@ -1,7 +1,8 @@
 """Whether a run's numbers are about the transport or about the machine. Pure.
 
-DESIGN.md's rules: lateness against one packet time, lost frames, idle CPU, subflows short of the
-request, fallback. Anything found makes the point `suspect`; what leaves no number is raised elsewhere.
+A point is suspect when its main number, mean goodput or completion times, may be off by more than its
+tolerance (engines/effects.py); metrics that bear less are doubted in a caution. What leaves no number is
+raised elsewhere.
 """
 
 from __future__ import annotations
@@ -11,13 +12,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engines.congestion import CONGESTION_CONTROLS
+from engines.effects import DRIFT_POINTS, doubted_by_lateness, doubted_by_stretch
+from engines.emulation.blame import FULL_PCT, Load, fault, saturated, words
+from engines.reasons import (
+    COMPLETION,
+    CONTROL,
+    DRIFT,
+    FALLBACK,
+    GOODPUT,
+    LATE,
+    LOST,
+    MACHINE,
+    REPAIRS,
+    SATURATED,
+    STALLED,
+    STRETCHED,
+    SUBFLOWS,
+    UNSTEADY,
+    Reason,
+)
 from engines.result import FlowRow, Status
-from fabric.plan import FRAME_BITS
-
-FULL_PCT = 97.0
-"""A second busier than this counts as saturated."""
-MOST_SATURATED = 0.05
-"""Share of saturated seconds that is put down to the machine's other users."""
+from engines.steadiness import unsteady_words
 
 FULL_THREAD_PCT = 94.0
 """A thread busier than this has no time left: the kernel leaves a real-time one 95 % (sched(7)). Short of it
@@ -32,6 +47,8 @@ LEAST_REPAIRS = 5
 """Fewer say nothing about a share of reductions."""
 
 
+MAX_UNHELD_PCT = 5.0
+"""As the seconds without idle time that are put down to others (blame.py)."""
 MOST_LATE_LOOKS = 0.5
 """Share of a central scheduler's looks: with more, its interval is not the one that was asked for."""
 
@@ -39,17 +56,28 @@ MOST_LATE_LOOKS = 0.5
 @dataclass(frozen=True)
 class Evidence:
     """What is known at the end of the measured window. `lost` maps a place to frames lost there that no
-    queue accounts for; `busy_pct` has one entry a second. `late_p99_us` is None where the data plane has no
-    clock to be late by."""
+    queue accounts for. `late_p99_us` is None where the data plane has no clock to be late by."""
 
-    rate_mbps: float
     late_p99_us: float | None
+    queue_us: float
+    """What a full queue takes to drain (engines/effects.py)."""
     lost: Mapping[str, int]
-    busy_pct: Sequence[float]
+    load: Load
     flows: Sequence[FlowRow]
     fallbacks: int
     cc_asked: Sequence[str]
     """Of each of the flows."""
+    elastic: bool = True
+    """Whether the fabric's clock stands still while the machine does, or has no time for its hosts."""
+    stretch_pct: float = 0.0
+    stretch_longest_ms: float = 0.0
+    """For how much of the window, in percent, the fabric's clock stood still, and for how long at once."""
+    unheld_pct: float = 0.0
+    """For how much of the window it went on although a CPU had no time left for hosts."""
+    over_carried_pct: float = 100.0
+    """What MPTCP delivered in percent of what its subflows carried."""
+    halves_pct: tuple[float, float] | None = None
+    """Mean goodput in the halves of the window, percent of the link rate; None where it should change."""
     thread_pct: float = 0.0
     """How busy the one thread was through which every frame goes, where the data plane's own lateness is not
     known; 0 where it is."""
@@ -66,116 +94,181 @@ class Evidence:
     late_looks: int = 0
     """How often a central scheduler should have looked, and how often it did not or took too long."""
 
+    @property
+    def main_metrics(self) -> set[str]:
+        """What the point is measured for."""
+        sized = {bool(flow.size_bytes) for flow in self.flows}
+        return {COMPLETION if is_sized else GOODPUT for is_sized in sized}
 
-def judge(evidence: Evidence) -> tuple[Status, tuple[str, ...]]:
-    """Status ok or suspect, and every reason for the latter in plain words."""
+
+@dataclass(frozen=True)
+class Verdict:
+    """The point's status, why it is suspect, and which of its metrics do not stand although it is ok."""
+
+    status: Status
+    reasons: tuple[Reason, ...] = ()
+    cautions: tuple[Reason, ...] = ()
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """Status ok or suspect, every reason for the latter, and cautions."""
+    graded = [*_lateness(evidence), *_stretch(evidence)]
+    doubts_main = [not evidence.main_metrics.isdisjoint(reason.doubts) for reason in graded]
     reasons = (
+        *(reason for reason, is_main in zip(graded, doubts_main, strict=True) if is_main),
         *_machine(evidence),
         *_stalls(evidence),
         *_subflows(evidence),
+        *_window(evidence),
         *_congestion_control(evidence),
         *_repairs(evidence),
     )
-    return (Status.SUSPECT if reasons else Status.OK), reasons
+    cautions = tuple(reason for reason, is_main in zip(graded, doubts_main, strict=True) if not is_main)
+    return Verdict(Status.SUSPECT if reasons else Status.OK, reasons, cautions)
 
 
 def only_stalled(evidence: Evidence) -> bool:
     """Whether flows stood still for no fault of the machine: that is no result at all."""
-    return bool(evidence.stalled) and not _machine(evidence)
+    load = evidence.load
+    full = any(saturated(seconds) for seconds in (load.busy_pct, *load.cpus_pct.values()))
+    blamed = any(reason.about.machine for reason in judge(evidence).reasons)
+    return bool(evidence.stalled) and not full and not blamed
 
 
-def _machine(evidence: Evidence) -> list[str]:
-    return [
-        *_lateness(evidence),
-        *_thread(evidence),
-        *_losses(evidence),
-        *_saturation(evidence),
-        *_looks(evidence),
-    ]
+def _lateness(evidence: Evidence) -> list[Reason]:
+    late_us, load = evidence.late_p99_us, evidence.load
+    share = (late_us or 0.0) / evidence.queue_us
+    doubts = doubted_by_lateness(share)
+    if late_us is None or not doubts:
+        return []
+    whose = fault(load)
+    text = (
+        f"1 frame in 100 was {late_us / 1000:.1f} ms late or more, {100 * share:.0f} % of the "
+        f"{evidence.queue_us / 1000:.0f} ms that a full queue takes; {words(whose, load)}"
+    )
+    return [Reason(LATE, text, whose, (("late_p99_us", late_us), ("queue_us", evidence.queue_us)), doubts)]
 
 
-def _looks(evidence: Evidence) -> list[str]:
+def _stretch(evidence: Evidence) -> list[Reason]:
+    pct, longest_ms = evidence.stretch_pct, evidence.stretch_longest_ms
+    doubts = doubted_by_stretch(pct)
+    if not doubts:
+        return []
+    whose = fault(evidence.load)
+    text = (
+        f"the fabric's clock stood still for {pct:.0f} % of the time, {longest_ms:.0f} ms at most at once; "
+        f"{words(whose, evidence.load)}"
+    )
+    numbers = (("clock_stretch_pct", pct), ("clock_stretch_longest_ms", longest_ms))
+    return [Reason(STRETCHED, text, whose, numbers, doubts)]
+
+
+def _machine(evidence: Evidence) -> list[Reason]:
+    return [*_thread(evidence), *_losses(evidence), *_saturation(evidence), *_looks(evidence)]
+
+
+def _looks(evidence: Evidence) -> list[Reason]:
     if evidence.late_looks <= MOST_LATE_LOOKS * evidence.looks:
         return []
-    return [f"CPU: {evidence.late_looks} of the scheduler's {evidence.looks} looks came late or not at all"]
+    text = f"{evidence.late_looks} of the scheduler's {evidence.looks} looks came late or not at all"
+    return [Reason(MACHINE, text, fault(evidence.load))]
 
 
-def _stalls(evidence: Evidence) -> list[str]:
-    of = f"of {len(evidence.flows)} delivered nothing in the whole window"
-    stalled = [f"flows: {evidence.stalled} {of}"] if evidence.stalled else []
+def _stalls(evidence: Evidence) -> list[Reason]:
+    of = f"of {len(evidence.flows)} flows delivered nothing in the whole window"
+    stalled = [Reason(STALLED, f"{evidence.stalled} {of}")] if evidence.stalled else []
     if not evidence.waiting:
         return stalled
-    why = "although their subflows did: data that comes first was on a slow one; measure longer (--seconds)"
-    return [*stalled, f"flows: {evidence.waiting} {of} {why}"]
+    why = "although their subflows did: the next bytes were on a slow one; measure longer (--seconds)"
+    return [*stalled, Reason(STALLED, f"{evidence.waiting} {of} {why}")]
 
 
-def _lateness(evidence: Evidence) -> list[str]:
-    packet_us = FRAME_BITS / evidence.rate_mbps
-    if evidence.late_p99_us is None or evidence.late_p99_us <= packet_us:
+def _window(evidence: Evidence) -> list[Reason]:
+    """Whether the window shows what the network carried in it, and carried all the while."""
+    found = []
+    over_pct = evidence.over_carried_pct
+    if text := unsteady_words(over_pct):
+        found.append(Reason(UNSTEADY, text, numbers=(("delivered_over_carried_pct", over_pct),)))
+    if evidence.halves_pct is not None:
+        first, second = evidence.halves_pct
+        if abs(second - first) > DRIFT_POINTS:
+            text = f"mean goodput was {first:.1f} % of the link rate, then {second:.1f} in the second half"
+            found.append(
+                Reason(DRIFT, text, numbers=(("first_half_pct", first), ("second_half_pct", second)))
+            )
+    return found
+
+
+def _thread(evidence: Evidence) -> list[Reason]:
+    if evidence.thread_pct <= FULL_THREAD_PCT:
         return []
+    text = f"the one thread that forwards all frames was busy {evidence.thread_pct:.0f} % of the time"
+    return [Reason(SATURATED, text, fault(evidence.load), (("thread_pct", evidence.thread_pct),))]
+
+
+def _losses(evidence: Evidence) -> list[Reason]:
     return [
-        f"CPU: 1 frame in 100 was {evidence.late_p99_us:.0f} us late or more, "
-        f"a packet takes {packet_us:.0f} us at {evidence.rate_mbps:g} Mb/s"
+        Reason(LOST, f"{count} frames were lost in {place}", fault(evidence.load), (("frames", count),))
+        for place, count in evidence.lost.items()
+        if count
     ]
 
 
-def _thread(evidence: Evidence) -> list[str]:
-    if evidence.thread_pct <= FULL_THREAD_PCT:
-        return []
-    return [f"CPU: the one thread that forwards all frames was busy {evidence.thread_pct:.0f} % of the time"]
+def _saturation(evidence: Evidence) -> list[Reason]:
+    """Report that hosts had no CPU time left: they answer late then, even where frames are on time.
+
+    An elastic clock waits for them, up to a point."""
+    load, whose = evidence.load, fault(evidence.load)
+    if evidence.elastic:
+        if evidence.unheld_pct <= MAX_UNHELD_PCT:
+            return []
+        text = f"a CPU had no time left for hosts in {evidence.unheld_pct:.0f} % of the window"
+        numbers = (("clock_unheld_pct", evidence.unheld_pct),)
+    else:
+        full = [seconds for seconds in (load.busy_pct, *load.cpus_pct.values()) if saturated(seconds)]
+        if not full:
+            return []
+        count = max(sum(busy > FULL_PCT for busy in seconds) for seconds in full)
+        text = f"no idle time was left in {count} of {len(load.busy_pct)} seconds"
+        numbers = (("seconds", float(count)),)
+    return [Reason(SATURATED, f"{text}; {words(whose, load)}", whose, numbers)]
 
 
-def _losses(evidence: Evidence) -> list[str]:
-    return [f"CPU: {count} frames were lost in {place}" for place, count in evidence.lost.items() if count]
-
-
-def saturated(busy_pct: Sequence[float]) -> bool:
-    """Whether more seconds were without idle time than the machine's other users explain."""
-    return sum(busy > FULL_PCT for busy in busy_pct) > MOST_SATURATED * len(busy_pct)
-
-
-def _saturation(evidence: Evidence) -> list[str]:
-    if not saturated(evidence.busy_pct):
-        return []
-    full = sum(busy > FULL_PCT for busy in evidence.busy_pct)
-    return [f"CPU: no idle time left in {full} of {len(evidence.busy_pct)} seconds"]
-
-
-def _subflows(evidence: Evidence) -> list[str]:
+def _subflows(evidence: Evidence) -> list[Reason]:
     reasons = []
     due = [f for f in evidence.flows if not (evidence.joins_late and f.size_bytes)]
     seen = [flow for flow in due if flow.subflows_joined or not math.isfinite(flow.completed_s)]
     short = [flow for flow in seen if flow.subflows_joined < flow.subflows_asked]
     if short:
         worst = min(flow.subflows_joined for flow in short)
-        reasons.append(
-            f"subflows: {len(short)} of {len(due)} flows had fewer than "
-            f"{short[0].subflows_asked}, the worst {worst}"
-        )
+        text = f"{len(short)} of {len(due)} flows had fewer than {short[0].subflows_asked}, the worst {worst}"
+        reasons.append(Reason(SUBFLOWS, f"subflows: {text}", numbers=(("flows", len(short)),)))
     if evidence.fallbacks:
-        reasons.append(f"fallback: {evidence.fallbacks} flows fell back from MPTCP to TCP")
+        text = f"fallback: {evidence.fallbacks} flows fell back from MPTCP to TCP"
+        reasons.append(Reason(FALLBACK, text, numbers=(("flows", evidence.fallbacks),)))
     return reasons
 
 
-def _congestion_control(evidence: Evidence) -> list[str]:
+def _congestion_control(evidence: Evidence) -> list[Reason]:
     others: dict[str, set[str]] = {}
     for asked, flow in zip(evidence.cc_asked, evidence.flows, strict=True):
         others.setdefault(asked, set()).update(set(flow.cc.split("/")) - {"", asked})
     return [
-        f"congestion control: {asked} was asked, {', '.join(sorted(found))} was in force too"
+        Reason(CONTROL, f"{asked} was asked for, {', '.join(sorted(found))} was in force too")
         for asked, found in others.items()
         if found
     ]
 
 
-def _repairs(evidence: Evidence) -> list[str]:
+def _repairs(evidence: Evidence) -> list[Reason]:
     repairs, losses = evidence.cc_repairs, evidence.cc_losses
     ours = sum(cc in CONGESTION_CONTROLS and CONGESTION_CONTROLS[cc].bpf for cc in evidence.cc_asked)
-    flow_s = ours * len(evidence.busy_pct)
+    flow_s = ours * len(evidence.load.busy_pct)
     often = repairs > MOST_REPAIRS_A_FLOW_S * flow_s
     if not often and (repairs < LEAST_REPAIRS or repairs <= MOST_REPAIRED * (repairs + losses)):
         return []
-    return [
-        f"congestion control: the kernel left out {repairs} of {repairs + losses} window reductions, more "
+    text = (
+        f"the kernel left out {repairs} of {repairs + losses} window reductions, more "
         f"than {100 * MOST_REPAIRED:g} % or one in {1 / MOST_REPAIRS_A_FLOW_S:g} s of a flow"
-    ]
+    )
+    return [Reason(REPAIRS, text, numbers=(("repairs", repairs), ("losses", losses)))]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from engines.reasons import Reason
 from engines.result import FlowRow, PortRow, RunResult, Status, Table
 
 
@@ -16,13 +17,19 @@ def encode(result: RunResult) -> dict[str, Any]:
     """Plain JSON types; `decode` is the inverse."""
     rest = {f.name: getattr(result, f.name) for f in dataclasses.fields(result) if f.name != "samples"}
     plain = dataclasses.asdict(RunResult(**rest))
-    return {**plain, "samples": {name: _packed(table) for name, table in result.samples.items()}}
+    return {
+        **plain,
+        "reasons": [reason.to_json() for reason in result.reasons],
+        "cautions": [caution.to_json() for caution in result.cautions],
+        "samples": {name: _packed(table) for name, table in result.samples.items()},
+    }
 
 
 def decode(data: Mapping[str, Any]) -> RunResult:
     return RunResult(
         status=Status(data["status"]),
-        reasons=tuple(data["reasons"]),
+        reasons=tuple(map(Reason.from_json, data["reasons"])),
+        cautions=tuple(map(Reason.from_json, data["cautions"])),
         flows=tuple(FlowRow(**row) for row in data["flows"]),
         ports=tuple(PortRow(**row) for row in data["ports"]),
         samples={name: _unpacked(table) for name, table in data["samples"].items()},

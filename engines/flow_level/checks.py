@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from controllers.routing import per_packet
 from engines.flow_level.equilibrium import ALGORITHMS
 from engines.flows import PlannedFlow
+from engines.noise import noisy
 from engines.schedulers import scheduled
-from engines.spec import FIFO, PORT, RunSpec
+from engines.spec import ELASTIC, FIFO, PORT, RunSpec
 from fabric.errors import UsageError
 
 
@@ -18,6 +19,8 @@ def check_steady(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
     asked = {
         "link events": bool(spec.events),
         "central scheduler": scheduled(spec),
+        "CPUs that stall": noisy(spec),
+        f"{spec.clock} clock": spec.clock != ELASTIC,
         "random loss": link.loss > 0,
         "ECN": link.ecn_pkts > 0,
         "places of a queue given by chance": link.random_pkts > 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engines.congestion import CONGESTION_CONTROLS
+from engines.noise import check_clock, check_noise
 from engines.spec import PORT, RunSpec, TransportSpec, stack_words
 from fabric._core import disciplines
 from fabric.errors import UsageError
@@ -11,6 +12,8 @@ from fabric.errors import UsageError
 def check_spec(spec: RunSpec) -> None:
     """Raises UsageError, one line."""
     _check_links(spec)
+    check_noise(spec.noise)
+    check_clock(spec.clock)
     check_joins(spec.transport)
     _check_real(spec)
     _check_stack(spec)

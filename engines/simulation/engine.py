@@ -24,6 +24,7 @@ from engines.result import NO_VALUE, RunResult
 from engines.schedulers import check_scheduler, ticking_s
 from engines.simulation.checks import check_spec
 from engines.simulation.completion import ideal_s
+from engines.simulation.machine_noise import noise_tuple
 from engines.simulation.memory import check_memory, estimated_mb
 from engines.simulation.paths import check_paths, choose_paths
 from engines.simulation.readings import Recording, record
@@ -119,7 +120,7 @@ def _simulation(
 ) -> Simulation:
     tuples = flow_tuples(spec, topology, flows)
     try:
-        simulation = Simulation(plan, stack, tuples, datagram_tuples(topology, flows))
+        simulation = Simulation(plan, stack, tuples, datagram_tuples(topology, flows), noise_tuple(spec))
     except (ValueError, MemoryError) as error:
         raise RunError(f"setting up the simulation: {error or 'out of memory'}") from error
     choose_paths(simulation, spec, topology, flows)

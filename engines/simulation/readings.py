@@ -21,7 +21,13 @@ from engines.simulation.link_events import Network, Timeline
 from engines.simulation.scheduled import Clock
 from engines.simulation.stack import PS_PER_MS, PS_PER_S
 from engines.spec import RunSpec
-from fabric.readings import DatagramReadings, FlowReadings, SimulatedCounters, SubflowReadings
+from fabric.readings import (
+    DatagramReadings,
+    FlowReadings,
+    NoiseReadings,
+    SimulatedCounters,
+    SubflowReadings,
+)
 from topos.topology import Topology
 
 MOST_ROWS = 2_000_000
@@ -43,6 +49,7 @@ class Simulated(Network, Protocol):
     def flows(self) -> FlowReadings: ...
     def subflows(self) -> SubflowReadings: ...
     def datagrams(self) -> DatagramReadings: ...
+    def noise(self) -> NoiseReadings: ...
     def queues(self) -> npt.NDArray[np.uint32]: ...
     def path_delays(
         self, size_bytes: int, now_ps: int
@@ -58,6 +65,7 @@ class Reading:
     flows: FlowReadings
     subflows: SubflowReadings
     datagrams: DatagramReadings
+    noise: NoiseReadings
 
 
 @dataclass(eq=False)
@@ -117,7 +125,12 @@ def record(
 
 def _read(simulation: Simulated, t_ps: int) -> Reading:
     return Reading(
-        t_ps, simulation.ports(), simulation.flows(), simulation.subflows(), simulation.datagrams()
+        t_ps,
+        simulation.ports(),
+        simulation.flows(),
+        simulation.subflows(),
+        simulation.datagrams(),
+        simulation.noise(),
     )
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from engines.flows import PlannedFlow
 from engines.network_plan import port_names, port_rates_bps
 from engines.result import NO_VALUE, FlowRow, PortRow, RunResult, Status, Table
+from engines.simulation.machine_noise import noise_metrics
 from engines.simulation.readings import Recording
 from engines.simulation.sample_tables import sample_tables, utilisation_pct
 from engines.simulation.stack import NEVER_PS, PS_PER_S
@@ -61,6 +62,7 @@ def summarise(
             "retransmits": sum(row.retransmits for row in rows),
             "timeouts": int(timeouts),
             **_idle_pct(flows, recording),
+            **noise_metrics(spec, opened, closed),
         },
     )
 

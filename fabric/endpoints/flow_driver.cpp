@@ -141,7 +141,7 @@ void FlowDriver::work(Worker& worker) {
     pthread_setname_np(pthread_self(), "traffic");
     pin(options_.cpu);
     keep_own_descriptors(worker.wake.get());
-    FlowLoop loop(board_, worker.flows, pids_, options_.write_bytes, worker.wake.get());
+    FlowLoop loop(board_, worker.flows, pids_, options_.write_bytes, options_.read_bytes, worker.wake.get());
     is_open = true;
     worker.opened.set_value();
     loop.run();

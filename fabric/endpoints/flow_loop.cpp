@@ -41,8 +41,8 @@ std::int64_t monotonic_ns() {
 }
 
 FlowLoop::FlowLoop(FlowBoard& board, const std::vector<FlowId>& flows, const std::vector<int>& pids,
-                   std::size_t write_bytes, int wake)
-    : board_(board), write_bytes_(write_bytes == 0 ? kSendTurn : write_bytes), wake_(wake),
+                   std::size_t write_bytes, std::size_t read_bytes, int wake)
+    : board_(board), write_bytes_(write_bytes == 0 ? kSendTurn : write_bytes), read_bytes_(read_bytes), wake_(wake),
       epoll_(epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
       timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create"), zeros_(write_bytes_),
       discarded_(kReadChunk) {
@@ -215,6 +215,7 @@ void FlowLoop::accept_all(std::uint32_t listener) {
     }
     Flow& flow = *expected;
     flow.server.emplace(std::move(socket));
+    if (flow.record->spec.size_bytes == 0) read_in_chunks(fd, static_cast<int>(read_bytes_));
     watch(fd, kServerEvents, Kind::server, at->second);
     const char greeting = 0;
     if (flow.record->spec.sockets.mptcp && send(fd, &greeting, 1, MSG_NOSIGNAL) != 1) fail(flow, Attempt::greet, errno);

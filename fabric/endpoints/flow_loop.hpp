@@ -71,7 +71,7 @@ class FlowLoop {
  public:
   // `wake` becomes readable with every order. Opens the sockets of `flows`, in the namespaces of `pids`.
   FlowLoop(FlowBoard& board, const std::vector<FlowId>& flows, const std::vector<int>& pids,
-           std::size_t write_bytes, int wake);
+           std::size_t write_bytes, std::size_t read_bytes, int wake);
 
   // Until the board says stop; then takes what the receivers have got and resets all connections.
   void run();
@@ -134,6 +134,7 @@ class FlowLoop {
 
   FlowBoard& board_;
   std::size_t write_bytes_;
+  std::size_t read_bytes_;
   std::vector<Flow> flows_;
   std::vector<Listener> listeners_;
   std::map<std::tuple<std::uint32_t, Address>, Index> flow_of_peer_;  // by listener and client

@@ -2,7 +2,10 @@
 
 #include <cstdio>
 
+#include "realtime/fabric_clock.hpp"
+#include "realtime/idle_probe.hpp"
 #include "realtime/realtime_fabric.hpp"
+#include "realtime/stall_maker.hpp"
 
 namespace fabric {
 
@@ -19,6 +22,12 @@ std::vector<HostEnd> host_ends(const std::vector<int>& ifindexes, const std::vec
   }
   return ends;
 }
+
+nb::object to_counts(const std::array<std::uint64_t, Histogram::kBins>& bins) {
+  return nb::cast(to_array(std::vector<std::uint64_t>(bins.begin(), bins.end())));
+}
+
+std::int64_t to_ns(double us) { return static_cast<std::int64_t>(us * 1e3); }
 
 nb::dict to_dict(const Snapshot& s) {
   nb::dict out;
@@ -38,8 +47,38 @@ nb::dict to_dict(const Snapshot& s) {
   out["cpu_s"] = static_cast<double>(s.health.cpu_ns) / 1e9;
   out["sampling_s"] = static_cast<double>(s.health.sampling_ns) / 1e9;
   add_port_counters(out, s.ports, s.queued_pkts);
-  out["lateness"] = to_array(std::vector<std::uint64_t>(s.lateness.begin(), s.lateness.end()));
+  out["lateness"] = to_counts(s.lateness);
+  out["pauses"] = s.pauses.count;
+  out["paused_s"] = static_cast<double>(s.pauses.total_ns) / 1e9;
+  out["longest_pause_s"] = static_cast<double>(s.pauses.longest_ns) / 1e9;
+  out["unheld_s"] = static_cast<double>(s.unheld_ns) / 1e9;
+  nb::list wakeups;
+  for (const Wakeups& w : s.wakeups) wakeups.append(nb::make_tuple(w.cpu, w.longest_ns, to_counts(w.lateness)));
+  out["wakeups"] = wakeups;
   return out;
+}
+
+Time from_ms(double ms) { return static_cast<Time>(ms * kMillisecond); }
+
+void bind_stall_maker(nb::module_& module) {
+  using Release = nb::call_guard<nb::gil_scoped_release>;
+  nb::class_<StallMaker>(module, "StallMaker")
+      .def(
+          "__init__",
+          [](StallMaker* self, const std::vector<int>& cpus, double every_ms, double least_ms, double most_ms,
+             std::uint32_t seed, bool together, double lasts_s) {
+            new (self) StallMaker({.cpus = cpus,
+                                   .law = {.every = from_ms(every_ms), .least = from_ms(least_ms), .most = from_ms(most_ms)},
+                                   .seed = seed,
+                                   .together = together,
+                                   .lasts = from_ms(1000 * lasts_s)});
+          },
+          "cpus"_a, nb::kw_only(), "every_ms"_a, "least_ms"_a, "most_ms"_a, "seed"_a, "together"_a = true,
+          "lasts_s"_a = 3600.0)
+      .def("start", &StallMaker::start, Release())
+      .def("stop", &StallMaker::stop, Release())
+      .def_prop_ro("stalls", [](const StallMaker& self) { return self.counts().stalls; })
+      .def_prop_ro("stalled_ns", [](const StallMaker& self) { return self.counts().stalled_ns; });
 }
 
 }  // namespace
@@ -50,23 +89,56 @@ void bind_realtime(nb::module_& module) {
   module.attr("LATENESS_EDGES_NS") = to_array(std::move(edges));
 
   using Release = nb::call_guard<nb::gil_scoped_release>;
+  nb::class_<FabricClock>(module, "FabricClock")
+      .def(nb::init<>())
+      .def("start", &FabricClock::start, "real_ns"_a)
+      .def("at", [](const FabricClock& self, std::int64_t ns) { return self.at(ns) / kNanosecond; }, "real_ns"_a)
+      .def("of_past", [](const FabricClock& self, std::int64_t ns) { return self.of_past(ns) / kNanosecond; }, "real_ns"_a)
+      .def("real_ns", [](const FabricClock& self, std::int64_t ns) { return self.real_ns(ns * kNanosecond); }, "fabric_ns"_a)
+      .def("pause", &FabricClock::pause, "from_ns"_a, "to_ns"_a)
+      .def("lived", &FabricClock::lived, "real_ns"_a)
+      .def("restart_longest", &FabricClock::restart_longest)
+      .def("pauses", [](const FabricClock& self) {
+        const FabricClock::Pauses& pauses = self.pauses();
+        return nb::make_tuple(pauses.count, pauses.total_ns, pauses.longest_ns);
+      });
+  nb::class_<IdleProbe>(module, "IdleProbe")
+      .def(
+          "__init__",
+          [](IdleProbe* self, const std::vector<int>& cpus, double period_us, int priority) {
+            new (self) IdleProbe(cpus, {to_ns(period_us), priority});
+          },
+          "cpus"_a, nb::kw_only(), "period_us"_a = 1000.0, "priority"_a = 0)
+      .def("start", &IdleProbe::start, Release())
+      .def("stop", &IdleProbe::stop, Release())
+      .def("histogram", [](const IdleProbe& self, std::size_t i) { return to_counts(self.histogram(i)); }, "i"_a)
+      .def("longest_ns", &IdleProbe::longest_ns, "i"_a)
+      .def_prop_ro("is_real_time", &IdleProbe::is_real_time);
   nb::class_<RealtimeFabric>(module, "RealtimeFabric")
       .def(
           "__init__",
           [](RealtimeFabric* self, const nb::object& plan, const std::vector<int>& ifindexes,
-             const std::vector<std::string>& macs, double quantum_us, int cpu, int priority, double sample_ms) {
+             const std::vector<std::string>& macs, double quantum_us, int cpu, int priority, double sample_ms,
+             double tolerance_us, double hold_us, double idle_hold_us, const std::vector<int>& probed_cpus, int probe_priority,
+             double probe_us) {
             RealtimeOptions options;
             options.quantum = static_cast<Time>(quantum_us * kMicrosecond);
             options.cpu = cpu;
             options.priority = priority;
             options.sample_interval = static_cast<Time>(sample_ms * kMillisecond);
+            options.tolerance = static_cast<Time>(tolerance_us * kMicrosecond);
+            options.hold = static_cast<Time>(hold_us * kMicrosecond);
+            options.idle_hold = static_cast<Time>(idle_hold_us * kMicrosecond);
+            options.probed_cpus = probed_cpus;
+            options.probe = {to_ns(probe_us), probe_priority};
             new (self) RealtimeFabric(network_config(plan), host_ends(ifindexes, macs), options);
           },
           "plan"_a, "ifindexes"_a, "macs"_a, nb::kw_only(), "quantum_us"_a = 100.0, "cpu"_a = -1,
-          "priority"_a = 0, "sample_ms"_a = 0.0)
+          "priority"_a = 0, "sample_ms"_a = 0.0, "tolerance_us"_a = 0.0, "hold_us"_a = 1000.0, "idle_hold_us"_a = 0.0,
+          "probed_cpus"_a = std::vector<int>{}, "probe_priority"_a = 0, "probe_us"_a = 1000.0)
       .def("start", &RealtimeFabric::start, Release())
       .def("stop", &RealtimeFabric::stop, Release())
-      .def("restart_max_queues", &RealtimeFabric::restart_max_queues, Release())
+      .def("restart_maxima", &RealtimeFabric::restart_maxima, Release())
       .def("set_port_up", &RealtimeFabric::set_port_up, "port"_a, "up"_a, Release())
       .def("set_port_rate", &RealtimeFabric::set_port_rate, "port"_a, "rate_bps"_a, Release())
       .def(
@@ -114,6 +186,7 @@ void bind_realtime(nb::module_& module) {
         }
         return nb::make_tuple(to_array(std::move(seconds)), to_array(std::move(lengths)));
       });
+  bind_stall_maker(module);
 }
 
 }  // namespace fabric

@@ -2,15 +2,15 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include <algorithm>
 #include <span>
 #include <stdexcept>
 #include <string>
+
+#include "realtime/thread_scheduling.hpp"
 
 namespace fabric {
 
@@ -18,18 +18,9 @@ namespace {
 
 constexpr std::size_t kMostFramesADrain = 512;
 constexpr Time kWorthPolling = kMillisecond;  // sleep on the socket, not on the clock, beyond this
+constexpr std::int64_t kPatienceNs = 30'000'000;
+constexpr std::int64_t kIdlePeriodNs = 1'000'000;
 constexpr Time kLongestSleep = 100 * kMillisecond;
-constexpr std::int64_t kNsPerSecond = 1'000'000'000;
-
-// Nanoseconds, because the picoseconds of a machine's uptime need not fit into Time.
-std::int64_t clock_ns(clockid_t clock) {
-  timespec t{};
-  clock_gettime(clock, &t);
-  return t.tv_sec * kNsPerSecond + t.tv_nsec;
-}
-
-timespec to_timespec(std::int64_t ns) { return {ns / kNsPerSecond, ns % kNsPerSecond}; }
-
 }  // namespace
 
 RealtimeFabric::RealtimeFabric(NetworkConfig config, std::vector<HostEnd> ends, RealtimeOptions options)
@@ -41,6 +32,11 @@ RealtimeFabric::RealtimeFabric(NetworkConfig config, std::vector<HostEnd> ends, 
     if (ifindex >= nic_of_ifindex_.size()) nic_of_ifindex_.resize(ifindex + 1, kNone);
     nic_of_ifindex_[ifindex] = nic;
   }
+  if (options_.probed_cpus.empty()) return;
+  probe_.emplace(options_.probed_cpus, options_.probe);
+  if (options_.idle_hold > 0) {
+    idleness_.emplace(options_.probed_cpus, ProbeOptions{kIdlePeriodNs, ProbeOptions::kComesLast});
+  }
 }
 
 RealtimeFabric::~RealtimeFabric() {
@@ -51,7 +47,11 @@ RealtimeFabric::~RealtimeFabric() {
 
 void RealtimeFabric::start() {
   if (finished_ || thread_.joinable()) throw std::logic_error("a fabric can be started once");
-  epoch_ns_ = clock_ns(CLOCK_MONOTONIC);
+  for (auto* probe : {&probe_, &idleness_}) {
+    if (*probe) (*probe)->start();
+  }
+  clock_.start(clock_ns(CLOCK_MONOTONIC));
+  awaited_ns_ = clock_.epoch_ns();
   if (options_.sample_interval > 0) next_sample_ = options_.sample_interval;
   stopping_ = false;
   thread_ = std::thread([this] { run(); });
@@ -61,10 +61,48 @@ void RealtimeFabric::stop() {
   stopping_ = true;
   wake();
   if (thread_.joinable()) thread_.join();
+  for (auto* probe : {&probe_, &idleness_}) {
+    if (*probe) (*probe)->stop();
+  }
   if (failure_) std::rethrow_exception(failure_);
 }
 
-Time RealtimeFabric::now() const { return (clock_ns(CLOCK_MONOTONIC) - epoch_ns_) * kNanosecond; }
+// Begins a turn: how far the fabric's time has come.
+void RealtimeFabric::look_at_clock() {
+  const std::int64_t real_ns = clock_ns(CLOCK_MONOTONIC);
+  if (options_.tolerance > 0) {
+    clock_.pause(awaited_ns_ + options_.tolerance / kNanosecond, real_ns);
+    clock_.pause(real_ns - held_ns(real_ns), real_ns);
+  }
+  clock_.lived(real_ns);
+  awaited_ns_ = real_ns;
+  at_ = clock_.at(real_ns);
+}
+
+// For how long a CPU has not run, or has had work of hosts left over, which then answer too late; 0 where all keep up.
+// What keeps it busy may be another program, for as long as it likes: then the clock goes on, and that is counted.
+std::int64_t RealtimeFabric::held_ns(std::int64_t real_ns) {
+  const std::int64_t overdue_ns = probe_ && probe_->is_real_time() ? probe_->overdue_ns(real_ns) : 0;
+  if (overdue_ns > options_.hold / kNanosecond) return overdue_ns;
+  if (!idleness_) return 0;
+  const std::int64_t not_idle_ns = idleness_->overdue_ns(real_ns);
+  if (not_idle_ns <= options_.idle_hold / kNanosecond) {
+    patience_ns_ = kPatienceNs;
+    return 0;
+  }
+  const std::int64_t since_ns = real_ns - clock_.lived_ns();
+  if (patience_ns_ <= 0) {
+    unheld_ns_ += since_ns;
+    return 0;
+  }
+  patience_ns_ -= since_ns;
+  return not_idle_ns;
+}
+
+// Of a frame stamped by the kernel; never later than this turn.
+Time RealtimeFabric::fabric_time(std::int64_t realtime_ns) const {
+  return std::clamp(clock_.of_past(realtime_ns - real_offset_ns_), Time{0}, at_);
+}
 
 void RealtimeFabric::wake() const { eventfd_write(wake_.get(), 1); }
 
@@ -86,36 +124,29 @@ void RealtimeFabric::apply_scheduling() const {
   pthread_setname_np(pthread_self(), "fabric");
   prctl(PR_SET_TIMERSLACK, 1UL);
   if (options_.cpu >= 0) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(static_cast<std::size_t>(options_.cpu), &set);
-    checked_call(-pthread_setaffinity_np(pthread_self(), sizeof set, &set),
-                 "pinning the fabric to CPU " + std::to_string(options_.cpu));
+    pin(pthread_self(), options_.cpu, "the fabric");
   }
-  if (options_.priority > 0) {
-    sched_param parameters{};
-    parameters.sched_priority = options_.priority;
-    checked_call(-pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameters),
-                 "giving the fabric real-time priority " + std::to_string(options_.priority));
+  if (options_.priority > 0 && !give_priority(pthread_self(), options_.priority)) {
+    throw_errno("giving the fabric real-time priority " + std::to_string(options_.priority));
   }
 }
 
 void RealtimeFabric::loop() {
   while (!stopping_.load(std::memory_order_relaxed)) {
+    look_at_clock();
     if (has_requests_.load(std::memory_order_acquire)) execute_requests();
-    const Time at = now();
-    const std::size_t drained = drain(at);
-    advance_to(at);
-    if (drained < kMostFramesADrain) sleep_after(at);
+    const std::size_t drained = drain();
+    advance_to(at_);
+    if (drained < kMostFramesADrain) sleep_after(at_);
   }
 }
 
-std::size_t RealtimeFabric::drain(Time at) {
-  real_epoch_ns_ = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) + epoch_ns_;
-  return ring_.drain(kMostFramesADrain, [&](const ReceivedFrame& received) { accept(received, at); });
+std::size_t RealtimeFabric::drain() {
+  real_offset_ns_ = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+  return ring_.drain(kMostFramesADrain, [&](const ReceivedFrame& received) { accept(received); });
 }
 
-void RealtimeFabric::accept(const ReceivedFrame& received, Time at) {
+void RealtimeFabric::accept(const ReceivedFrame& received) {
   const auto ifindex = static_cast<std::size_t>(received.ifindex);
   const NicId source = ifindex < nic_of_ifindex_.size() ? nic_of_ifindex_[ifindex] : kNone;
   if (source == kNone) return;  // the loopback of the fabric's own namespace
@@ -147,8 +178,7 @@ void RealtimeFabric::accept(const ReceivedFrame& received, Time at) {
   packet.ecn = ecn_of(slot.frame());
   packet.owner = destination;
   packet.take(network_.router().path(source, destination, *flow));
-  const Time stamped = (received.realtime_ns - real_epoch_ns_) * kNanosecond;
-  network_.inject(id, std::clamp(stamped, Time{0}, at), *this);
+  network_.inject(id, fabric_time(received.realtime_ns), *this);
 }
 
 void RealtimeFabric::advance_to(Time at) {
@@ -186,7 +216,7 @@ void RealtimeFabric::dropped(PacketId id, PortId /*port*/, Time /*when*/) { netw
 void RealtimeFabric::flush() {
   if (batch_.empty()) return;
   health_.send_refused += batch_.flush();
-  const Time done = now();
+  const Time done = clock_.at(clock_ns(CLOCK_MONOTONIC));
   for (const Departing& frame : in_batch_) {
     lateness_.record((done - frame.due) / kNanosecond);
     network_.pool().release(frame.id);
@@ -196,15 +226,18 @@ void RealtimeFabric::flush() {
 
 void RealtimeFabric::sleep_after(Time at) {
   const Time due = std::min(network_.next_due(), next_sample_);
-  const Time until = std::max(due, at + options_.quantum);
+  const Time until = std::min(std::max(due, at + options_.quantum), at + kLongestSleep);
+  awaited_ns_ = clock_.real_ns(until);
   if (until - at < kWorthPolling) {
-    const timespec deadline = to_timespec(epoch_ns_ + until / kNanosecond);
+    const timespec deadline = to_timespec(awaited_ns_);
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, nullptr);
     return;
   }
-  const timespec timeout = to_timespec(std::min(until - at, kLongestSleep) / kNanosecond);
+  const timespec timeout = to_timespec(std::max(awaited_ns_ - clock_ns(CLOCK_MONOTONIC), std::int64_t{0}));
   std::array<pollfd, 2> ready{{{ring_.fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
   ppoll(ready.data(), ready.size(), &timeout, nullptr);
+  eventfd_t ignored = 0;
+  if (ready[1].revents != 0) eventfd_read(wake_.get(), &ignored);
 }
 
 template <class Work>
@@ -228,8 +261,6 @@ void RealtimeFabric::on_thread(Work work) {
 }
 
 void RealtimeFabric::execute_requests() {
-  eventfd_t ignored = 0;
-  eventfd_read(wake_.get(), &ignored);
   std::vector<std::packaged_task<void()>> requests;
   {
     const std::scoped_lock lock(requests_mutex_);
@@ -247,8 +278,8 @@ Snapshot RealtimeFabric::snapshot() {
   result.queued_pkts.resize(ports.size());
   on_thread([&] {
     const std::int64_t start_ns = clock_ns(CLOCK_MONOTONIC);
-    result.now = epoch_ns_ == 0 ? 0 : now();
-    network_.settle(result.now);
+    result.now = at_;
+    network_.settle(at_);
     result.totals = network_.totals();
     result.health = health_;
     result.health.ring_drops = ring_.drops();
@@ -259,8 +290,13 @@ Snapshot RealtimeFabric::snapshot() {
     }
     result.lateness = lateness_.bins();
     result.in_flight = network_.pool().in_use();
+    result.pauses = clock_.pauses();
+    result.unheld_ns = unheld_ns_;
     health_.sampling_ns += clock_ns(CLOCK_MONOTONIC) - start_ns;
   });
+  for (std::size_t i = 0; probe_ && i < probe_->cpus(); ++i) {
+    result.wakeups.push_back({options_.probed_cpus[i], probe_->longest_ns(i), probe_->histogram(i)});
+  }
   return result;
 }
 
@@ -273,7 +309,7 @@ std::vector<QueueSample> RealtimeFabric::take_samples() {
 void RealtimeFabric::sample_every(Time interval) {
   on_thread([&] {
     options_.sample_interval = interval;
-    next_sample_ = interval > 0 ? now() + interval : kNever;
+    next_sample_ = interval > 0 ? at_ + interval : kNever;
   });
 }
 
@@ -284,7 +320,7 @@ void RealtimeFabric::check(PortId port) const {
 void RealtimeFabric::set_port_rate(PortId port, std::int64_t rate_bps) {
   check(port);
   on_thread([&] {
-    advance_to(epoch_ns_ == 0 ? 0 : now());
+    advance_to(at_);
     network_.set_port_rate(port, rate_bps);
   });
 }
@@ -292,9 +328,8 @@ void RealtimeFabric::set_port_rate(PortId port, std::int64_t rate_bps) {
 void RealtimeFabric::set_port_up(PortId port, bool up) {
   check(port);
   on_thread([&] {
-    const Time at = epoch_ns_ == 0 ? 0 : now();
-    advance_to(at);
-    network_.set_port_up(port, up, at);
+    advance_to(at_);
+    network_.set_port_up(port, up, at_);
   });
 }
 
@@ -306,8 +341,11 @@ void RealtimeFabric::clear_path(const FiveTuple& flow) {
   on_thread([&] { network_.router().leave_to_routing(flow); });
 }
 
-void RealtimeFabric::restart_max_queues() {
-  on_thread([&] { network_.restart_max_queues(); });
+void RealtimeFabric::restart_maxima() {
+  on_thread([&] {
+    network_.restart_max_queues();
+    clock_.restart_longest();
+  });
 }
 
 }  // namespace fabric

@@ -3,6 +3,9 @@
 // Every frame carries the kernel's reception time into its host's NIC queue, and every hop happens at
 // its exact due time of the fabric's own clock; the thread only has to be on time at the last one, when
 // the frame enters the destination host. How late that was is recorded for every frame.
+//
+// The clock is elastic: where the thread wakes up too late, or a probe finds that another CPU stood still, the
+// fabric's time has stood still too (fabric_clock.hpp). With a tolerance of 0 it is real time, come what may.
 #pragma once
 
 #include <array>
@@ -11,12 +14,15 @@
 #include <exception>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "core/network.hpp"
+#include "realtime/fabric_clock.hpp"
 #include "realtime/frame.hpp"
 #include "realtime/histogram.hpp"
+#include "realtime/idle_probe.hpp"
 #include "realtime/packet_socket.hpp"
 
 namespace fabric {
@@ -31,6 +37,11 @@ struct RealtimeOptions {
   int cpu = -1;                       // pin the thread to this CPU; -1 lets it float
   int priority = 0;                   // SCHED_FIFO priority; 0 keeps the normal scheduler
   Time sample_interval = 0;           // queue lengths of all ports; 0 takes none
+  Time tolerance = 0;                 // a later wake-up pauses the clock; 0: it never pauses
+  Time hold = kMillisecond;           // a CPU overdue for longer holds the clock, unless that never pauses
+  Time idle_hold = 0;                 // so does one that has not been idle for longer; 0: it does not
+  std::vector<int> probed_cpus;       // those whose lateness is watched
+  ProbeOptions probe;
 };
 
 struct Health {
@@ -44,6 +55,13 @@ struct Health {
   std::int64_t sampling_ns = 0;      // of that, for reading counters and queues
 };
 
+// What the probe of one CPU has seen.
+struct Wakeups {
+  int cpu = 0;
+  std::int64_t longest_ns = 0;
+  std::array<std::uint64_t, Histogram::kBins> lateness{};
+};
+
 struct Snapshot {
   Time now = 0;
   Totals totals;
@@ -52,6 +70,9 @@ struct Snapshot {
   std::vector<std::uint32_t> queued_pkts;
   std::array<std::uint64_t, Histogram::kBins> lateness{};
   std::size_t in_flight = 0;
+  FabricClock::Pauses pauses;
+  std::int64_t unheld_ns = 0;  // in which some CPU had no idle time and the clock went on
+  std::vector<Wakeups> wakeups;
 };
 
 // Every port's queue at one instant. One allocation each: the fabric's thread never moves old ones.
@@ -77,7 +98,8 @@ class RealtimeFabric {
   void sample_every(Time interval);
   void set_port_up(PortId port, bool up);
   void set_port_rate(PortId port, std::int64_t rate_bps);
-  void restart_max_queues();
+  // Longest queues and the longest pause count from now on.
+  void restart_maxima();
   // Packets that come in from now on; those under way go on as they began.
   void set_path(const FiveTuple& flow, const Path& path);
   void clear_path(const FiveTuple& flow);
@@ -92,8 +114,8 @@ class RealtimeFabric {
 
   void run();
   void loop();
-  std::size_t drain(Time at);
-  void accept(const ReceivedFrame& received, Time at);
+  std::size_t drain();
+  void accept(const ReceivedFrame& received);
   void advance_to(Time at);
   void sample_queues(Time at);
   void flush();
@@ -101,7 +123,9 @@ class RealtimeFabric {
   void execute_requests();
   void apply_scheduling() const;
   void wake() const;
-  [[nodiscard]] Time now() const;
+  void look_at_clock();
+  [[nodiscard]] std::int64_t held_ns(std::int64_t real_ns);
+  [[nodiscard]] Time fabric_time(std::int64_t realtime_ns) const;
 
   void check(PortId port) const;
 
@@ -123,8 +147,14 @@ class RealtimeFabric {
   TransmitBatch batch_;
   std::vector<Departing> in_batch_;
   FileDescriptor wake_;
-  std::int64_t epoch_ns_ = 0;       // CLOCK_MONOTONIC when fabric time was 0
-  std::int64_t real_epoch_ns_ = 0;  // CLOCK_REALTIME at that instant, as it is set now
+  FabricClock clock_;
+  std::optional<IdleProbe> probe_;
+  std::optional<IdleProbe> idleness_;
+  std::int64_t patience_ns_ = 0;    // for how long a CPU without idle time may still hold the clock
+  std::int64_t unheld_ns_ = 0;      // for how long the clock went on although there was one
+  Time at_ = 0;                     // of the turn that the thread is in
+  std::int64_t awaited_ns_ = 0;     // when this turn should have begun (CLOCK_MONOTONIC)
+  std::int64_t real_offset_ns_ = 0;  // CLOCK_REALTIME less CLOCK_MONOTONIC, as it is set now
   Health health_;
   Histogram lateness_;
   Time next_sample_ = kNever;

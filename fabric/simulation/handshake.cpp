@@ -8,7 +8,7 @@ void Simulation::connect(std::uint32_t number, Time now) {
   const Subflow& subflow = subflows_[number];
   const PacketId id = descriptor();
   Segment& segment = segments_[id];
-  segment.sent = now;
+  segment.sent = now + ahead_;
   segment.carries = Carries::syn;
   Packet& packet = network_.pool()[id];
   packet.kind = Kind::packet;
@@ -51,7 +51,7 @@ void Simulation::connected(std::uint32_t number, Time sent, Time now) {
   sender.established = true;
   sender.backoff = 0;
   sender.retransmission.at = kNever;
-  sample_rtt(number, now - sent);
+  sample_rtt(number, now + ahead_ - sent);
   hand_out(subflows_[number].connection, now);
   keep_time(number, now);
   if (number == connection.first) let_join(subflows_[number].connection, now);

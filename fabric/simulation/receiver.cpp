@@ -27,7 +27,7 @@ void Simulation::received(std::uint32_t number, PacketId id, Time now) {
     receiver.unanswered = 1;
     receiver.first_unanswered = answered;
     network_.pool().release(id);
-    set(receiver.delayed, Alarm::delayed_ack, number, now + options_.delayed_ack);
+    set(receiver.delayed, Alarm::delayed_ack, number, after(now, options_.delayed_ack));
     return;
   }
   receiver.last_marked = marked;

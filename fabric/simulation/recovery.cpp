@@ -219,7 +219,7 @@ void Simulation::restart_timer(std::uint32_t number, Time now) {
     return;
   }
   const Time rto = std::min(sender.rto << std::min(sender.backoff, kMostBackoff), options_.max_rto);
-  set(sender.retransmission, Alarm::retransmission, number, now + rto);
+  set(sender.retransmission, Alarm::retransmission, number, after(now, rto));
 }
 
 }  // namespace fabric

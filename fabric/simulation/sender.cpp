@@ -87,7 +87,7 @@ void Simulation::transmit(std::uint32_t number, Seq seq, Seq dsn, bool again, Ti
   Subflow& subflow = subflows_[number];
   const PacketId id = descriptor();
   Segment& segment = segments_[id];
-  segment.sent = now;
+  segment.sent = now + ahead_;
   segment.seq = seq;
   segment.dsn = dsn;
   segment.order = subflow.sender.transmissions;
@@ -164,7 +164,7 @@ void Simulation::acknowledged(std::uint32_t number, const Segment& ack, Time now
       std::uint64_t{connection.una} * connection.payload_bytes >= options_.join_after_bytes) {
     join(subflow.connection, now);
   }
-  sample_rtt(number, now - ack.sent);
+  sample_rtt(number, now + ahead_ - ack.sent);
   if (before(sender.delivered_order, ack.order)) sender.delivered_order = ack.order;
   const bool forward = before(sender.board.una(), ack.seq);
   const std::uint32_t fresh = forward ? sender.board.acknowledge(ack.seq) : 0;

@@ -9,7 +9,7 @@
 namespace fabric {
 
 Simulation::Simulation(NetworkConfig network, TransportOptions options, const std::vector<FlowConfig>& flows,
-                       const std::vector<DatagramConfig>& datagrams)
+                       const std::vector<DatagramConfig>& datagrams, const std::optional<NoiseConfig>& noise)
     : options_(options), network_(std::move(network)), segments_(network_.pool().capacity()), waiting_(network_.ports().size()) {
   network_.prefer_huge_pages();
   segments_.prefer_huge_pages();
@@ -22,6 +22,7 @@ Simulation::Simulation(NetworkConfig network, TransportOptions options, const st
   for (const FlowConfig& flow : flows) add(flow);
   for (const DatagramConfig& wanted : datagrams) add(wanted);
   plan_starts();
+  if (noise) noise_.emplace(*noise);
 }
 
 void Simulation::add(const FlowConfig& flow) {
@@ -112,7 +113,11 @@ void Simulation::set_path_ranks(std::uint32_t number, std::uint32_t there, std::
 }
 
 void Simulation::run_until(Time limit) {
-  network_.run_until(limit, *this);
+  if (noise_) {
+    run_with_stalls(limit);
+  } else {
+    network_.run_until(limit, *this);
+  }
   network_.settle(limit);
   now_ = limit;
 }
@@ -144,7 +149,7 @@ void Simulation::let_join(std::uint32_t number, Time now) {
   connection.alone = true;
   const bool waits = options_.join_after != 0 || options_.join_after_bytes != 0;
   if (!connection.multipath() || !waits) return join(number, now);
-  if (options_.join_after != 0) ring(Alarm::join, number, now + options_.join_after);
+  if (options_.join_after != 0) ring(Alarm::join, number, after(now, options_.join_after));
 }
 
 void Simulation::join(std::uint32_t number, Time now) {

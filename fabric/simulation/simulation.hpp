@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "core/network.hpp"
 #include "simulation/connection.hpp"
 #include "simulation/datagrams.hpp"
+#include "simulation/machine_noise.hpp"
 #include "simulation/options.hpp"
 #include "simulation/subflow.hpp"
 
@@ -20,7 +22,7 @@ class Simulation {
   using Table = std::vector<T, HugePages<T>>;
 
   Simulation(NetworkConfig network, TransportOptions options, const std::vector<FlowConfig>& flows,
-             const std::vector<DatagramConfig>& datagrams = {});
+             const std::vector<DatagramConfig>& datagrams = {}, const std::optional<NoiseConfig>& noise = {});
 
   // Everything up to and including this instant.
   void run_until(Time limit);
@@ -39,6 +41,9 @@ class Simulation {
   [[nodiscard]] const PathState& path(std::uint32_t subflow) const { return paths_[subflow]; }
   [[nodiscard]] const std::vector<DatagramSource>& datagrams() const { return datagrams_; }
   [[nodiscard]] const TransportOptions& options() const { return options_; }
+  // None where the machine never stalls.
+  [[nodiscard]] const std::optional<MachineNoise>& noise() const { return noise_; }
+  [[nodiscard]] Time now() const { return now_; }
 
  private:
   friend class Network;
@@ -55,6 +60,12 @@ class Simulation {
   void alarm(PacketId id, Time due);
   void expect(PacketId id) const;
   void expect_soon(PacketId id) const;
+
+  // A machine that stalls (stalling.cpp).
+  struct Asleep;
+  void run_with_stalls(Time limit);
+  void wake_up(Time now);
+  [[nodiscard]] Time after(Time now, Time wait);
 
   void add(const FlowConfig& flow);
   void add(const DatagramConfig& wanted);
@@ -143,6 +154,8 @@ class Simulation {
   Table<PathState> paths_;  // of each subflow
   Table<SocketClock> clocks_;
   Time now_ = 0;  // everything up to it has happened
+  std::optional<MachineNoise> noise_;
+  Time ahead_ = 0;  // of the network's time, the hosts' clocks: the stalls an elastic clock has left out
   std::vector<DatagramSource> datagrams_;
   std::vector<SubflowView> views_;  // of the connection whose data is handed out
   std::vector<Waiting> waiting_;  // at each port

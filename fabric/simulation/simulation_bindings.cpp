@@ -1,3 +1,6 @@
+#include <nanobind/stl/optional.h>
+
+#include <optional>
 #include <string>
 
 #include "bindings.hpp"
@@ -37,6 +40,19 @@ std::vector<DatagramConfig> datagrams_of(const std::vector<DatagramTuple>& datag
     out.push_back({rate_bps, packets, start, {source, destination, hash, back_hash}, dscp});
   }
   return out;
+}
+
+// Mean time between the beginnings of stalls, shortest and longest in ps, seed, whether the hosts' CPUs stall, and
+// whether the network stands still meanwhile.
+using NoiseTuple = std::tuple<Time, Time, Time, std::uint32_t, bool, bool>;
+
+std::optional<NoiseConfig> noise_of(const std::optional<NoiseTuple>& noise) {
+  if (!noise) return {};
+  const auto& [every, least, most, seed, stalls_timers, elastic] = *noise;
+  return NoiseConfig{.law = {.every = every, .least = least, .most = most},
+                     .seed = seed,
+                     .stalls_timers = stalls_timers,
+                     .elastic = elastic};
 }
 
 TransportOptions options_of(const nb::object& options) {
@@ -158,6 +174,15 @@ nb::dict datagram_readings(const Simulation& self) {
   return out;
 }
 
+nb::dict noise_readings(const Simulation& self) {
+  const auto& noise = self.noise();
+  const auto bins = noise ? noise->lateness().bins() : Histogram().bins();
+  nb::dict out;
+  out["lateness"] = to_array(std::vector<std::uint64_t>(bins.begin(), bins.end()));
+  out["stalled_ps"] = noise ? noise->stalled(self.now()) : Time{0};
+  return out;
+}
+
 nb::dict subflow_readings(const Simulation& self) {
   std::vector<double> window;
   std::vector<Time> srtt;
@@ -225,10 +250,11 @@ void bind_simulation(nb::module_& module) {
       .def(
           "__init__",
           [](Simulation* self, const nb::object& plan, const nb::object& options, const std::vector<FlowTuple>& flows,
-             const std::vector<DatagramTuple>& datagrams) {
-            new (self) Simulation(network_config(plan), options_of(options), flows_of(flows), datagrams_of(datagrams));
+             const std::vector<DatagramTuple>& datagrams, const std::optional<NoiseTuple>& noise) {
+            new (self) Simulation(network_config(plan), options_of(options), flows_of(flows), datagrams_of(datagrams),
+                                  noise_of(noise));
           },
-          "plan"_a, "options"_a, "flows"_a, "datagrams"_a = std::vector<DatagramTuple>{})
+          "plan"_a, "options"_a, "flows"_a, "datagrams"_a = std::vector<DatagramTuple>{}, "noise"_a = nb::none())
       .def("run_until", &Simulation::run_until, "limit_ps"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("set_port_up", [](Simulation& self, PortId port, bool up, Time now) { self.network().set_port_up(port, up, now); },
            "port"_a, "up"_a, "now_ps"_a)
@@ -242,6 +268,7 @@ void bind_simulation(nb::module_& module) {
       .def("flows", flow_readings)
       .def("datagrams", datagram_readings)
       .def("descriptors_in_use", [](Simulation& self) { return self.network().pool().in_use(); })
+      .def("noise", noise_readings)
       .def("subflows", subflow_readings)
       .def("path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.subflows().at(subflow).forward); },
            "subflow"_a)

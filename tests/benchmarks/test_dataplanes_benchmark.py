@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.dataplanes import PLANES, Seen, draw, row
+from engines.reasons import of_text
 from engines.result import RunResult, Status
 from fabric.errors import UsageError
 
@@ -16,7 +17,8 @@ FABRIC, OVS = PLANES[0], PLANES[2]
 def result(status: Status, who: str, late_us: float | None = None) -> RunResult:
     metrics = {"packet_hops_per_s": 10_000.0, "cpu_busy_pct": 25.0, f"{who}_cpu_pct": 10.0, "setup_s": 0.5}
     late = {} if late_us is None else {"late_p99_us": late_us}
-    return RunResult(status, ("CPU: late",) if status is Status.SUSPECT else (), metrics={**metrics, **late})
+    reasons = (of_text("CPU: late"),) if status is Status.SUSPECT else ()
+    return RunResult(status, reasons, metrics={**metrics, **late})
 
 
 def test_the_highest_rate_counts_at_which_most_points_were_ok() -> None:

@@ -20,6 +20,7 @@ from engines.emulation.scheduled import Ticking, bytes_sent, ticking
 from engines.emulation.socket_table import SocketTable
 from engines.emulation.verdict import judge
 from engines.flows import PlannedFlow
+from engines.reasons import texts
 from engines.result import Status
 from engines.schedulers import Driver
 from engines.spec import LinkSpec, OpenFlowSpec, RunSpec, SchedulerSpec, TopologySpec, TransportSpec
@@ -141,10 +142,10 @@ def test_flows_under_way_are_those_that_have_sent_something_and_not_all() -> Non
 
 
 def test_a_scheduler_that_was_mostly_late_casts_doubt_on_a_run() -> None:
-    status, reasons = judge(dataclasses.replace(GOOD, looks=100, late_looks=51))
-    assert status is Status.SUSPECT
-    assert reasons == ("CPU: 51 of the scheduler's 100 looks came late or not at all",)
-    assert judge(dataclasses.replace(GOOD, looks=100, late_looks=50))[0] is Status.OK
+    verdict = judge(dataclasses.replace(GOOD, looks=100, late_looks=51))
+    assert verdict.status is Status.SUSPECT
+    assert texts(verdict.reasons) == "51 of the scheduler's 100 looks came late or not at all"
+    assert judge(dataclasses.replace(GOOD, looks=100, late_looks=50)).status is Status.OK
 
 
 def test_real_hosts_have_no_ideal_scheduler() -> None:

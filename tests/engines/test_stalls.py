@@ -15,7 +15,7 @@ LINK = LinkSpec(10.0)
 
 def samples(*received: tuple[int | None, int | None]) -> list[Sample]:
     return [
-        Sample(float(t), pair, IDLE, np.full(1, float(t)), np.zeros(1, np.uint64))
+        Sample(float(t), pair, IDLE, np.full(1, float(t)), np.zeros(1, np.uint64), float(t))
         for t, pair in enumerate(received)
     ]
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from engines.reasons import of_text
 from engines.result import Status
 from engines.spec import RunSpec
 from experiments import summary
@@ -16,6 +17,8 @@ from experiments.summary import Judged
 from tests.experiments.store_lab import flow_row, result_of
 
 REFERENCE_MBPS = 5.0
+
+SATURATED = (of_text("CPU: no idle time left in 9 of 40 seconds"),)
 
 
 def stored(
@@ -31,7 +34,7 @@ def stored(
         path=Path("results") / point_name(spec),
         spec=spec,
         status=status if goodputs else Status.FAILED,
-        reasons=() if status is Status.OK and goodputs else ("CPU: no idle time left in 9 of 40 seconds",),
+        reasons=() if status is Status.OK and goodputs else SATURATED,
         hosts=16,
         elapsed_s=60.0,
         flows=tuple(flows),

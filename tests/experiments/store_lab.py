@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from engines.reasons import of_text
 from engines.result import FlowRow, PortRow, RunResult, Status, Table
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from experiments.reference import reference_of
@@ -35,7 +36,7 @@ def result_of(goodputs: Sequence[float], status: Status = Status.OK, *reasons: s
     """A whole result with one flow a goodput, in Mb/s."""
     return RunResult(
         status,
-        reasons,
+        tuple(map(of_text, reasons)),
         tuple(flow_row(number, mbps) for number, mbps in enumerate(goodputs)),
         (PortRow(0, "p0e0h0", "p0e0", "host-edge", 1000, 1_500_000, 7, 99, 61.5),),
         {

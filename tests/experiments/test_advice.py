@@ -14,6 +14,7 @@ from engines import registry
 from engines.capacity import Capacity, Measured, demand, rate_carried, rounded_down
 from engines.emulation import calibrate, here
 from engines.fake import FakeEngine
+from engines.machine_noise import MachineNoise
 from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from experiments import cli_advice
 from experiments.advice import Advice, Lesson, Machine, Severity, advise
@@ -27,6 +28,7 @@ from tests.experiments.store_lab import EXPERIMENT
 TWO_CORES = Capacity((Measured(497_000, 55.0), Measured(1_004_000, 84.0)), 2)
 """README's measurements at k=8."""
 ROOMY = 100_000.0
+QUIET = MachineNoise(1.0, 20.0, 70.0, 300.0, 0.0, ((0, 70.0, 300.0), (1, 60.0, 200.0)))
 
 
 def spec(k: int = 8, rate_mbps: float = 5.0, subflows: int = 8, matrix: str = "one_to_one") -> RunSpec:
@@ -154,6 +156,11 @@ class TestScale:
         native = dataclasses.replace(wanted, traffic="native", transport=TransportSpec(1))
         assert all(a.lesson is not Lesson.SCALE for a in told(native, free_mb=4000))
 
+    def test_no_rate_is_advised_that_measures_bursts(self) -> None:
+        (advice,) = told(spec(32, 10.0))
+        assert "--engine simulator" in advice.text
+        assert "--rate" not in advice.text
+
 
 class TestQueues:
     def lines(self, wanted: RunSpec) -> list[Advice]:
@@ -184,7 +191,7 @@ class TestQueues:
         hasty = dataclasses.replace(spec(4, 10.0), warmup_s=3.0)
         (advice,) = self.lines(hasty)
         assert "bursts of up to 64 kB a subflow, 52 ms at 10 Mb/s" in advice.text
-        assert "--warmup 10" in advice.text
+        assert "--warmup 20" in advice.text
         assert self.lines(dataclasses.replace(hasty, warmup_s=10.0)) == []
         assert self.lines(dataclasses.replace(hasty, transport=TransportSpec(1))) == []
 
@@ -236,6 +243,19 @@ class TestCommands:
             "never measured (sudo refabric calibrate --k 8); from 2 CPUs, an estimate"
             in doctor.carried().seen
         )
+
+    def test_doctor_says_what_noise_and_cpus_allow(self) -> None:
+        quiet = doctor.noise_check(QUIET, 13.2, TWO_CORES)
+        assert (quiet.ok, quiet.needed, quiet.mark) == (True, False, "ok  ")
+        assert "0.07 ms late at the 99th percentile" in quiet.seen
+        assert "A frame takes 13 us of CPU from host to host: 2 CPUs carry about k=4 6" in quiet.seen
+        noisy = doctor.noise_check(dataclasses.replace(QUIET, late_p99_us=4100.0), 13.2, TWO_CORES)
+        assert (noisy.ok, noisy.needed, noisy.mark) == (False, False, "lack"), "noise alone makes none unfit"
+        assert "the noise allows 50 Mb/s" in noisy.seen
+        assert "k=4 50, " in noisy.seen
+        assert "--engine simulator" in noisy.fix
+        slow = Capacity((Measured(10_000, 90.0),), 1)
+        assert "no FatTree at 2 Mb/s" in doctor.noise_check(QUIET, 400.0, slow).seen
 
     def test_made_up_results_need_no_machine(self, tmp_path: Path) -> None:
         assert "packet-hops" not in self.plan(tmp_path, "--engine", "fake", "--k", "12", "--rate", "10")

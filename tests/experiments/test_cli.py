@@ -182,7 +182,7 @@ def test_plan_shows_points_order_time_and_rate_and_starts_nothing(results: Path)
     done = refabric(*plan)
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
-    assert "reference" in lines[0]
+    assert "baseline" in lines[0]
     assert lines[-2].startswith("4 points, 4 to run, about ")
     assert lines[-1] == "link rate at k=4: 10 Mb/s (auto, fake)"
     assert not results.exists()
@@ -283,13 +283,13 @@ class TestAutomaticRate:
         """What is cached; `calibrate` measures 20 Mb/s and caches it."""
         cache: list[float] = []
 
-        def measure(_topology: TopologySpec, _observer: Observer, _engine: Engine) -> float:
+        def measure(_topology: TopologySpec, _observer: Observer, _engine: Engine, _highest: float) -> float:
             assert not cache, "measured again"
             cache.append(20.0)
             return 20.0
 
         monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
-        monkeypatch.setattr(calibrate, "cached", lambda _topology: cache[0] if cache else None)
+        monkeypatch.setattr(calibrate, "cached", lambda *_: cache[0] if cache else None)
         monkeypatch.setattr(calibrate, "calibrate", measure)
         monkeypatch.setitem(registry.ENGINES, "mininet", lambda: FakeEngine(name="mininet"))
         return cache
@@ -312,6 +312,28 @@ class TestAutomaticRate:
             assert point.spec.link.rate_mbps == 20.0
             assert point.provenance["rate_choice"] == "auto, measured on this machine"
         assert "nothing to run" in refabric(*run_auto).stdout
+
+    def test_a_rate_out_of_date_is_measured_again_and_that_is_said(
+        self, results: Path, calibration: list[float], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        calibration.append(5.0)
+        monkeypatch.setattr(calibrate, "outdated", lambda *_: "5 Mb/s was measured long ago")
+        monkeypatch.setattr(calibrate, "calibrate", lambda *_: 20.0)
+        run_auto = ("run", EXPERIMENT, *self.RUN, "--results", str(results))
+        done = " ".join(refabric(*run_auto).stdout.split())
+        assert "carries at k=4 again: 5 Mb/s was measured long ago" in done
+        assert {point.spec.link.rate_mbps for point in load(results / EXPERIMENT)} == {20.0}
+
+    def test_a_sweep_goes_on_at_the_rate_of_its_finished_points(
+        self, results: Path, calibration: list[float], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        calibration.append(5.0)
+        monkeypatch.setattr(calibrate, "outdated", lambda *_: "")
+        assert refabric("run", EXPERIMENT, *self.RUN, "--results", str(results)).exit_code == 0
+        monkeypatch.setattr(calibrate, "outdated", lambda *_: "5 Mb/s was measured long ago")
+        more = ("--k", "4", "--subflows", "1,2", "--results", str(results))
+        assert refabric("run", EXPERIMENT, *more).exit_code == 0, "nothing is measured again"
+        assert {point.spec.link.rate_mbps for point in load(results / EXPERIMENT)} == {5.0}
 
     def test_an_unwritable_folder_is_found_before_measuring(
         self, results: Path, calibration: list[float]

@@ -20,6 +20,7 @@ from engines.registry import make
 from engines.result import Status
 from engines.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec
 from experiments import sweep
+from experiments.attempts import Retries
 from experiments.build import build
 from experiments.reference import is_reference
 from experiments.site import Here, Site
@@ -28,6 +29,7 @@ from experiments.summary import Judged
 from experiments.sweep import Job, Outcome, Place
 from fabric.errors import HostUnfitError
 from tests.experiments.cluster_lab import DEADLINE_S, ROOT, Deadly, Lab, cluster
+from tests.experiments.flaky import Flaky
 from tests.experiments.store_lab import leftovers
 
 pytest.importorskip("distributed", reason="this .venv is older than requirements.txt: run setup/install.sh")
@@ -91,6 +93,23 @@ def carry_out(site: Site, results: Path, points: Sequence[RunSpec], listener: Li
     where = Store.open(results, POST)
     assert site.unfit(points) == {}
     return sweep.run(sweep.plan(points, site.engine), site.crew, where, listener)
+
+
+def test_a_suspect_point_is_retried_on_the_cluster(two: Lab, tmp_path: Path) -> None:
+    (tmp_path / "counters").mkdir()
+    engine = Flaky(parallel=2, counters=tmp_path / "counters")
+    with connected(two.address, engine) as site:
+        jobs = sweep.plan(specs("fake", 1, 8), engine)
+        where = Store.open(tmp_path, POST)
+        outcome = sweep.run(jobs, site.crew, where, Listener(), retries=Retries(1))
+    assert outcome.exit_code == 0
+    runs = [[attempt.status for attempt in judged.point.attempts] for judged in outcome.points]
+    assert runs == [[Status.OK], [Status.OK], [Status.SUSPECT, Status.OK]]
+    engine = dataclasses.replace(engine, noisy_runs=9)
+    with connected(two.address, engine) as site:
+        outcome = sweep.run(jobs, site.crew, where, Listener(), force=True, retries=Retries(1))
+    assert [len(judged.point.attempts) for judged in outcome.points] == [1, 1, 2]
+    assert [judged.point.metrics.get("run") for judged in outcome.points] == [None, None, 3]
 
 
 def on(lab: Lab, engine: Engine, results: Path, points: Sequence[RunSpec], listener: Listener) -> Outcome:
@@ -174,7 +193,11 @@ def test_a_point_that_three_workers_were_lost_to_fails_and_the_others_do_not(tmp
         outcome = on(lab, Deadly(parallel=2, sleep_s=0.5), tmp_path / "results", points, listener)
     states = {p.spec.transport.subflows: p for p in outcome.points if not is_reference(p.spec)}
     assert [states[n].status for n in (1, 4, 6)] == [Status.OK, Status.FAILED, Status.OK], lab.logs()
-    assert states[4].reasons[0].startswith("3 workers were lost while they ran it, the last tcp://127.0.0.1:")
+    assert (
+        states[4]
+        .reasons[0]
+        .text.startswith("3 workers were lost while they ran it, the last tcp://127.0.0.1:")
+    )
     assert outcome.exit_code == 1
 
 

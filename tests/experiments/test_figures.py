@@ -16,6 +16,7 @@ from engines import registry as engines
 from engines.emulation import calibrate
 from engines.engine import Engine, Observer
 from engines.fake import FakeEngine
+from engines.reasons import of_text
 from engines.result import RunResult, Status
 from engines.spec import RunSpec, SamplingSpec, TopologySpec
 from experiments import figures, ledger, session
@@ -46,7 +47,7 @@ class Saturated(FakeEngine):
         result = super().run(spec, observer, raw)
         if spec.link.rate_mbps < self.from_mbps:
             return result
-        return dataclasses.replace(result, status=Status.SUSPECT, reasons=(self.reason,))
+        return dataclasses.replace(result, status=Status.SUSPECT, reasons=(of_text(self.reason),))
 
 
 @pytest.fixture
@@ -156,8 +157,9 @@ class TestPrecedence:
     def test_what_a_figure_pins_goes_before_the_profile(self) -> None:
         smoke = options_of("cs244-fig9", profile="smoke")
         assert (smoke.rate_mbps, smoke.queue_pkts, smoke.warmup_s) == (1.0, 0, 0.0)
-        assert (smoke.ks, smoke.seconds) == ((4,), 8.0), "size and time are the profile's"
-        assert options_of("cs244-fig3", profile="smoke").rate_mbps == 10.0
+        assert (smoke.ks, smoke.seconds) == ((4,), 15.0), "size and time are the profile's"
+        assert options_of("cs244-fig3", profile="smoke").rate_mbps is None
+        assert options_of("cs244-fig3", profile="smoke", engine="simulator").rate_mbps == 10.0
 
     def test_sampling_is_what_anybody_asks_for(self) -> None:
         assert options_of("cs244-fig3").sampling == SamplingSpec(0, 1000, 1000)
@@ -189,7 +191,7 @@ class TestPrecedence:
         assert plan_of("cs244-fig6").rate_lines() == ["link rate at k=8: 40 Mb/s (auto x 4, fake)"]
 
     def test_rates_not_yet_measured_do_not_merge_points(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(calibrate, "cached", lambda _topology: None)
+        monkeypatch.setattr(calibrate, "cached", lambda *_: None)
         unknown = session.make_plan(POST, Given(), FakeEngine(name="mininet"))
         assert not unknown.certain
         assert len(unknown.jobs) == len(plan_of("cs244").jobs)
@@ -198,11 +200,11 @@ class TestPrecedence:
 def test_a_network_is_measured_once_for_all_figures(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[int] = []
 
-    def measure(topology: TopologySpec, _observer: Observer, _engine: Engine) -> float:
+    def measure(topology: TopologySpec, _observer: Observer, _engine: Engine, _highest: float) -> float:
         measured.append(topology.k)
         return 10.0
 
-    monkeypatch.setattr(calibrate, "cached", lambda _topology: None)
+    monkeypatch.setattr(calibrate, "cached", lambda *_: None)
     monkeypatch.setattr(calibrate, "calibrate", measure)
     monkeypatch.setitem(engines.ENGINES, "mininet", lambda: FakeEngine(name="mininet"))
     ready = session.prepare(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engines.emulation import calibrate
 from engines.spec import LinkEvent, RunSpec
 from experiments.one_to_one import EXPERIMENT
 from experiments.options import Given, SweepOptions, parse_ints, resolve, sweep_workloads
@@ -98,7 +99,10 @@ def test_refusals_name_the_option_and_what_to_do(typed: dict[str, Any], words: s
 
 def test_options_override_the_profile_and_the_profile_the_experiment() -> None:
     smoke = options_of(profile="smoke")
-    assert (smoke.ks, smoke.subflows, smoke.seconds, smoke.rate_mbps) == ((4,), (1, 2, 8), 8.0, 10.0)
+    assert (smoke.ks, smoke.subflows, smoke.seconds, smoke.rate_mbps) == ((4,), (1, 2, 8), 15.0, None)
+    assert smoke.highest_mbps == 10.0
+    simulated = options_of(profile="smoke", engine="simulator")
+    assert (simulated.warmup_s, simulated.seconds, simulated.rate_mbps) == (3.0, 8.0, 10.0)
     own = options_of(
         profile="smoke", k="6", subflows="4", seconds=2.5, rate="auto", warmup=0.0, seeds=2, seed=7
     )
@@ -109,10 +113,13 @@ def test_options_override_the_profile_and_the_profile_the_experiment() -> None:
     assert len(options_of(profile="paper").seeds) == 6
 
 
-def test_smoke_takes_under_two_minutes_of_traffic() -> None:
+def test_smoke_takes_two_and_a_half_minutes() -> None:
     profile = PROFILES["smoke"]
     points = 1 + len(profile.subflows or ())
-    assert points * (profile.seconds + profile.warmup_s) < 60, "the other minute is for starting hosts"
+    traffic_s = points * (profile.seconds + profile.warmup_s)
+    trial_s = calibrate.WARMUP_S + calibrate.SECONDS
+    starts_s = 2.2 * (points + 1)
+    assert traffic_s + trial_s + calibrate.NOISE_S + starts_s < 145, "charts take the rest"
 
 
 def test_points_share_seeds_queues_and_a_reference() -> None:

@@ -16,8 +16,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from engines import registry as engines
+from engines.emulation.blame import Load
 from engines.emulation.verdict import Evidence, judge
 from engines.fake import FakeEngine
+from engines.reasons import of_text
 from engines.result import Status
 from engines.spec import LinkSpec
 from engines.steadiness import OVER_CARRIED_PCT
@@ -198,9 +200,10 @@ def rendered(points: Sequence[StoredPoint]) -> str:
 def test_nothing_stored_can_become_markup() -> None:
     evil = "<script>alert(1)</script>\"'&"
     doubtful = dataclasses.replace(
-        stored(spec_of(), [1.0], Status.SUSPECT, {"kernel": evil, "tools": {evil: evil}}), reasons=(evil,)
+        stored(spec_of(), [1.0], Status.SUSPECT, {"kernel": evil, "tools": {evil: evil}}),
+        reasons=(of_text(evil),),
     )
-    text = rendered([doubtful, dataclasses.replace(stored(spec_of(2), []), reasons=(evil,))])
+    text = rendered([doubtful, dataclasses.replace(stored(spec_of(2), []), reasons=(of_text(evil),))])
     assert "<script" not in text
     assert "&lt;script&gt;alert(1)" in text
     assert Page(text).open == []
@@ -208,35 +211,38 @@ def test_nothing_stored_can_become_markup() -> None:
 
 def evidence(**changes: Any) -> Evidence:
     flow = dataclasses.replace(flow_row(0, 1.0, 8), cc="reno")
-    good = Evidence(rate_mbps=5.0, late_p99_us=10.0, lost={}, busy_pct=[50.0] * 40, flows=[flow], fallbacks=0,
-                    cc_asked=["reno"])  # fmt: skip
+    good = Evidence(late_p99_us=10.0, queue_us=242_000.0, lost={}, load=Load([50.0] * 40), flows=[flow],
+                    fallbacks=0, cc_asked=["reno"])  # fmt: skip
     return dataclasses.replace(good, **changes)
 
 
 @pytest.mark.parametrize(
     ("changes", "title"),
     [
-        ({"late_p99_us": 9000.0}, "Frames were delivered late"),
+        ({"late_p99_us": 242_000.0}, "Frames were delivered late"),
         ({"lost": {"the ring": 3}}, "Frames were lost outside the network's queues"),
-        ({"busy_pct": [99.0] * 40}, "The CPU was saturated"),
+        ({"load": Load([99.0] * 40), "elastic": False}, "The CPU was saturated"),
+        ({"stretch_pct": 90.0}, "The fabric's clock stood still too long"),
+        ({"over_carried_pct": 90.0}, "Delivered is not what was carried"),
+        ({"halves_pct": (50.0, 60.0)}, "The two halves of the window differ"),
         ({"flows": [dataclasses.replace(flow_row(0, 1.0, 8), subflows_joined=3)]}, "Subflows were missing"),
         ({"fallbacks": 1}, "MPTCP fell back to TCP"),
         ({"cc_asked": ["cubic"]}, "Another congestion control was in force"),
     ],
 )
 def test_every_reason_the_engine_gives_is_explained(changes: dict[str, Any], title: str) -> None:
-    status, reasons = judge(evidence(**changes))
-    assert status is Status.SUSPECT
-    point = dataclasses.replace(stored(spec_of(), [1.0], Status.SUSPECT), reasons=reasons)
+    verdict = judge(evidence(**changes))
+    assert verdict.status is Status.SUSPECT
+    point = dataclasses.replace(stored(spec_of(), [1.0], Status.SUSPECT), reasons=verdict.reasons)
     assert [doubt.kind.title for doubt in words.doubts(judged([point]))] == [title]
 
 
 def test_a_suspect_reference_and_unknown_reasons_are_explained_too() -> None:
     point = dataclasses.replace(
-        stored(spec_of(), [1.0], Status.SUSPECT), reasons=(summary.REFERENCE_SUSPECT, "odd")
+        stored(spec_of(), [1.0], Status.SUSPECT), reasons=(summary.BASELINE_SUSPECT, of_text("odd"))
     )
     titles = [doubt.kind.title for doubt in words.doubts(judged([point]))]
-    assert titles == ["The reference itself is suspect", "Another reason"]
+    assert titles == ["The baseline is suspect", "Another reason"]
 
 
 def test_what_a_figure_means_to_happen_is_summed_up() -> None:
@@ -280,7 +286,7 @@ def test_of_many_statements_the_summary_tells_those_that_differ() -> None:
 def test_no_point_no_claim() -> None:
     told = " ".join(words.summary(gathered([stored(spec_of(), [])])))
     assert "There is no number here to rely on." in told
-    assert "Of 5 published statements, none could be judged: 5 were not measured." in told
+    assert "5 published statements are about other sizes, workloads or transports: not measured here" in told
     assert "1 of 1 point failed" in told
     assert words.findings(gathered([stored(spec_of(), [])])) == []
 
@@ -295,6 +301,25 @@ def test_commands_are_split_where_one_would_run_more() -> None:
     }  # fmt: skip
     assert sum("--rate 12.345678 " in command for command in given) == 1
     assert all(command.startswith("sudo .venv/bin/refabric run ") for command in given)
+
+
+def test_commands_of_an_experiment_that_fixes_options_have_none_of_them() -> None:
+    """Those of `noise` run exactly its points, of which some are shorter by a fixed part."""
+    noise = find("noise")
+    (figure,) = noise.figures
+    typed = Given(seeds=2)
+    specs = figure.points(resolve(typed, figure.defaults), lambda _topology: 10.0)
+    given = commands(figure, judged([stored(spec, [1.0]) for spec in specs]), noise.shared_options)
+    again: set[str] = set()
+    for command in given:
+        words_of = shlex.split(command)[3:]
+        asked = {name[2:]: value for name, value in zip(words_of[::2], words_of[1::2], strict=True)}
+        assert asked.keys() <= set(noise.shared_options or ())
+        numbers = {"seconds": float, "warmup": float, "seed": int, "seeds": int}
+        typed = Given(**{name: numbers.get(name, str)(value) for name, value in asked.items()})
+        points = figure.points(resolve(typed, figure.defaults), lambda _topology: 10.0)
+        again |= {spec.content_hash() for spec in points}
+    assert again == {spec.content_hash() for spec in specs}
 
 
 def test_holes_in_a_sweep_are_named() -> None:

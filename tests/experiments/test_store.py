@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from engines.reasons import COMPLETION, LATE, RTT, SATURATED, Fault, Reason
 from engines.result import Status
 from engines.spec import TopologySpec, WorkloadSpec
 from experiments import files
@@ -288,3 +289,20 @@ def test_a_results_folder_that_cannot_be_read_is_the_users_choice(
     monkeypatch.setattr(Path, "iterdir", denied)
     with pytest.raises(UsageError, match=r"reading .*Permission denied; .*--results DIR"):
         scan(store.directory)
+
+
+def test_reasons_come_back_as_records_and_texts_of_before_are_understood(store: Store) -> None:
+    late = Reason(LATE, "CPU: late", Fault.HYPERVISOR, (("late_p99_us", 4000.0),), (RTT, COMPLETION))
+    put(store, spec_of(), dataclasses.replace(result_of([1.0], Status.SUSPECT), reasons=(late,)))
+    put(store, spec_of(2), dataclasses.replace(result_of([1.0]), cautions=(late,)))
+    suspect, doubted = (load_point(store.directory / point_name(spec_of(n))) for n in (1, 2))
+    assert (suspect.reasons, suspect.cautions) == ((late,), ())
+    assert (doubted.reasons, doubted.cautions) == ((), (late,))
+    run = json.loads((suspect.path / "run.json").read_text())
+    del run["cautions"], run["attempts"]
+    old = "CPU: no idle time left in 3 of 40 seconds"
+    (suspect.path / "run.json").write_text(json.dumps({**run, "reasons": [old]}))
+    (reason,) = load_point(suspect.path).reasons
+    assert (reason.kind, reason.text) == (SATURATED, old)
+    entries = {entry.name: entry.machine_attempts for entry in index(store.directory)}
+    assert entries == {suspect.name: 1, doubted.name: 0}

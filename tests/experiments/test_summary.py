@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engines.reasons import LATE, RTT, Fault, Reason, of_text
 from engines.result import Status
 from engines.spec import RunSpec
 from experiments import summary
@@ -21,7 +22,7 @@ DESIGN_COLUMNS = (
     "goodput_pct_median,goodput_pct_max,jain,cpu_busy_pct,late_p99_us,retransmits,drops,"
     "routing,loss_pct,ecn_pkts,write_bytes,sysctls,"
     "flows_started,flows_completed,fct_ms_mean,fct_ms_median,fct_ms_p99,slowdown_mean,slowdown_p99,"
-    "topology_params"
+    "topology_params,faults,cautions,attempts,kinds"
 )
 
 
@@ -52,6 +53,7 @@ def test_columns_and_values(store: Store) -> None:
         "ecn_pkts": "0", "write_bytes": "0", "sysctls": "",
         "flows_started": "", "flows_completed": "", "fct_ms_mean": "", "fct_ms_median": "", "fct_ms_p99": "",
         "slowdown_mean": "", "slowdown_p99": "", "topology_params": "",
+        "faults": "", "cautions": "", "attempts": "1", "kinds": "",
     }  # fmt: skip
     assert (reference["workload"], reference["goodput_pct_mean"]) == ("reference", "100")
 
@@ -73,13 +75,45 @@ def test_a_failed_reference_is_none_and_a_failed_point_has_no_numbers(store: Sto
     assert reference["status"] == "failed"
 
 
-def test_a_suspect_reference_makes_its_points_suspect(store: Store) -> None:
+def test_a_suspect_baseline_that_is_off_makes_its_points_suspect(store: Store) -> None:
     put(store, spec_of(), result_of([1.0]))
     put(store, spec_of(2), result_of([], Status.FAILED, "broke"))
     put_reference(store, spec_of(), 4.0, Status.SUSPECT)
     _, tcp, mptcp = rows(store)
-    assert (tcp["status"], tcp["reasons"]) == ("suspect", "its reference is suspect")
+    assert (tcp["status"], tcp["reasons"]) == ("suspect", "its baseline is suspect")
+    assert tcp["kinds"] == "baseline"
     assert (mptcp["status"], mptcp["reasons"]) == ("failed", "broke")
+
+
+@pytest.mark.parametrize(("off", "status"), [(0.996, "ok"), (1.004, "ok"), (0.99, "suspect")])
+def test_a_baseline_of_the_computed_goodput_is_right_whatever_the_machine_did(
+    store: Store, off: float, status: str
+) -> None:
+    put(store, spec_of(), result_of([1.0]))
+    noisy = result_of([off * 5 * 1448 / 1514], Status.SUSPECT, "CPU: no idle time left in 3 of 20 seconds")
+    put(store, reference_of(spec_of()), noisy)
+    baseline, tcp = rows(store)
+    assert (baseline["status"], tcp["status"]) == (status, status)
+    assert bool(baseline["cautions"]) is (status == "ok"), "what the machine did is kept"
+
+
+def test_a_baseline_under_another_congestion_control_is_suspect_at_any_goodput(store: Store) -> None:
+    put_reference(store, spec_of(), 5 * 1448 / 1514, Status.SUSPECT)
+    (baseline,) = rows(store)
+    assert baseline["status"] == "suspect"
+
+
+def test_what_the_faults_were_stands_in_columns_of_its_own(store: Store) -> None:
+    stolen = Reason(LATE, "late", Fault.HYPERVISOR)
+    late = dataclasses.replace(
+        result_of([1.0], Status.SUSPECT), reasons=(stolen, of_text("CPU: busy"), stolen)
+    )
+    rtt = dataclasses.replace(result_of([1.0]), cautions=(Reason(LATE, "RTT may be off", doubts=(RTT,)),))
+    put(store, spec_of(), late)
+    put(store, spec_of(2), rtt)
+    tcp, mptcp = rows(store)
+    assert (tcp["faults"], tcp["kinds"]) == ("hypervisor", "late, machine")
+    assert (mptcp["status"], mptcp["cautions"]) == ("ok", "RTT may be off")
 
 
 def test_a_reference_of_zero_divides_nothing(store: Store) -> None:

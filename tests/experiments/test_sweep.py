@@ -12,6 +12,7 @@ import pytest
 
 from engines.engine import Observer
 from engines.fake import FakeEngine
+from engines.reasons import texts
 from engines.result import RunResult, Status
 from engines.spec import LinkSpec, RunSpec
 from experiments import files, summary, sweep
@@ -120,7 +121,7 @@ def test_a_failed_point_stops_nothing_and_is_retried(store: Store) -> None:
     assert [status for _, status in recorder.finished] == [Status.OK, Status.OK, Status.FAILED, Status.OK]
     assert summary_rows(store) == 4
     failed = outcome.points[2]
-    assert failed.reasons == ("running the fake engine: told to fail; tell it otherwise",)
+    assert texts(failed.reasons) == "running the fake engine: told to fail; tell it otherwise"
     outcome, recorder = run(store, FakeEngine())
     assert (outcome.exit_code, recorder.started) == (0, [point_name(SPECS[1])])
 
@@ -174,7 +175,7 @@ def test_a_bug_in_an_engine_costs_one_point_and_leaves_its_traceback(store: Stor
 
     outcome, _ = run(store, Custom(custom=buggy))
     failed = outcome.points[2]
-    assert failed.reasons == ("a bug: ZeroDivisionError: by zero really (raw/traceback.txt has where)",)
+    assert texts(failed.reasons) == "a bug: ZeroDivisionError: by zero really (raw/traceback.txt has where)"
     assert "in buggy" in (failed.point.path / "raw" / "traceback.txt").read_text()
 
 
@@ -188,7 +189,7 @@ def test_a_bug_in_an_engine_costs_one_point_and_leaves_its_traceback(store: Stor
 )
 def test_a_result_without_its_numbers_is_failed(store: Store, result: RunResult, reason: str) -> None:
     outcome, _ = run(store, Custom(custom=lambda _spec, _raw: result))
-    assert {(j.status, j.reasons) for j in outcome.points} == {(Status.FAILED, (reason,))}
+    assert {(j.status, texts(j.reasons)) for j in outcome.points} == {(Status.FAILED, reason)}
 
 
 def test_an_unfit_machine_ends_the_sweep_and_keeps_what_is_finished(store: Store) -> None:

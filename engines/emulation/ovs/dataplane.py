@@ -206,7 +206,7 @@ class OvsDataPlane:
             scalars={"now_s": now_s, "socket_drops": astray, "hops": int(counts.tx_packets.sum())},
         )
 
-    def restart_max_queues(self) -> None:
+    def restart_maxima(self) -> None:
         with self._lock:
             self._largest[:] = 0
         self._drops_before = self._wires.counts().drops

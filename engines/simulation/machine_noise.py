@@ -1,0 +1,58 @@
+"""A simulated machine that stalls: what the core takes of a spec's noise, and how late deliveries were. Pure.
+
+The elastic clock stands still where all CPUs stall at once (fabric/simulation/machine_noise.hpp). The stalls
+of one side alone are simulated by the strict clock, whatever the spec says: that is their full effect.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from engines.noise import noisy
+from engines.simulation.readings import Reading
+from engines.simulation.stack import PS_PER_MS
+from engines.spec import ELASTIC, OF_ALL, OF_FABRIC, RunSpec, sub_seed
+from fabric._core import LATENESS_EDGES_NS
+
+NoiseTuple = tuple[int, int, int, int, bool, bool]
+QUANTILES = {"late_p50_us": 0.5, "late_p99_us": 0.99, "late_p999_us": 0.999}
+
+
+def elastic(spec: RunSpec) -> bool:
+    """Whether the simulated network stands still in stalls."""
+    return spec.clock == ELASTIC and spec.noise.where == OF_ALL
+
+
+def noise_tuple(spec: RunSpec) -> NoiseTuple | None:
+    """None without noise."""
+    if not noisy(spec):
+        return None
+    times_ms = (spec.noise.every_ms, spec.noise.least_ms, spec.noise.most_ms)
+    every_ps, least_ps, most_ps = (round(ms * PS_PER_MS) for ms in times_ms)
+    timers = spec.noise.where != OF_FABRIC
+    return every_ps, least_ps, most_ps, sub_seed(spec.seed, "noise"), timers, elastic(spec)
+
+
+def noise_metrics(spec: RunSpec, opened: Reading, closed: Reading) -> dict[str, float]:
+    """Lateness of the window's deliveries, and the share of real time in stalls; nothing without noise."""
+    if not noisy(spec):
+        return {}
+    counts = closed.noise["lateness"] - opened.noise["lateness"]
+    delivered = closed.ports["delivered"] - opened.ports["delivered"]
+    stalled_ps = closed.noise["stalled_ps"] - opened.noise["stalled_ps"]
+    window_ps = closed.t_ps - opened.t_ps
+    real_ps = window_ps + stalled_ps if elastic(spec) else window_ps
+    late = {name: late_us(counts, delivered, quantile) for name, quantile in QUANTILES.items()}
+    return {**late, "stalled_pct": 100 * stalled_ps / real_ps}
+
+
+def late_us(counts: npt.NDArray[np.uint64], delivered: int, quantile: float) -> float:
+    """This quantile of the lateness of all deliveries, in microseconds; `counts` is of those that were late,
+    by bins of LATENESS_EDGES_NS. Resolution is 1/16, and the upper edge of a bin is given."""
+    on_time = max(0, delivered - int(counts.sum()))
+    wanted = quantile * max(delivered, 1)
+    if wanted <= on_time:
+        return 0.0
+    bin_ = int(np.searchsorted(on_time + np.cumsum(counts), wanted))
+    return float(LATENESS_EDGES_NS[min(bin_ + 1, len(LATENESS_EDGES_NS) - 1)]) / 1000

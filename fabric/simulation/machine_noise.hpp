@@ -1,0 +1,84 @@
+// A machine that stalls, in virtual time: what an emulation on such a machine does to the hosts it carries.
+//
+// Strict clock: the network's time is real time. While the fabric's CPU stalls, what is due at hosts is kept back, and
+// all of it is delivered when the stall ends. While the hosts' CPUs stall, their timers are kept back too. Elastic
+// clock, where all CPUs stall: the network stands still with the machine, so that a stall is an instant of its time at
+// which the hosts' clocks jump ahead. Times are the network's, but for the hosts' own measurements.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "core/packet.hpp"
+#include "core/stalls.hpp"
+#include "realtime/histogram.hpp"
+
+namespace fabric {
+
+struct NoiseConfig {
+  StallLaw law;
+  std::uint32_t seed = 0;
+  bool stalls_timers = false;  // the hosts' CPUs stall too
+  bool elastic = false;        // the network stands still meanwhile
+};
+
+class MachineNoise {
+ public:
+  explicit MachineNoise(const NoiseConfig& config)
+      : config_(config), stalls_(config.law, config.seed, 0), upcoming_{draw()} {}
+
+  [[nodiscard]] bool elastic() const { return config_.elastic; }
+  [[nodiscard]] bool stalls_timers() const { return config_.stalls_timers; }
+
+  // The stall that is under way or comes next, in the network's time. An elastic clock's takes none of it.
+  [[nodiscard]] const Stall& stall() const { return upcoming_.front(); }
+  void end_stall() {
+    stalled_ += stall().length();
+    upcoming_.pop_front();
+    if (upcoming_.empty()) upcoming_.push_back(draw());
+  }
+
+  // When hosts have seen this long pass from `now` on, whose clocks jump ahead in stalls.
+  [[nodiscard]] Time instant(Time now, Time wait) {
+    Time jumps = 0;
+    for (std::size_t i = 0;; ++i) {
+      if (i == upcoming_.size()) upcoming_.push_back(draw());
+      const Stall& next = upcoming_[i];
+      if (next.begin > now + wait - jumps) return now + wait - jumps;
+      jumps += next.length();
+      if (now + wait - jumps <= next.begin) return next.begin + 1;
+    }
+  }
+
+  void keep_back(PacketId id) { kept_.push_back(id); }
+  [[nodiscard]] std::vector<PacketId>& kept() { return kept_; }
+  void record(Time late) { lateness_.record(late / kNanosecond); }
+
+  // Of deliveries that were not on time.
+  [[nodiscard]] const Histogram& lateness() const { return lateness_; }
+  // In all, of real time, up to this instant of the network's.
+  [[nodiscard]] Time stalled(Time now) const {
+    return stalled_ + (config_.elastic || now < stall().begin ? 0 : now - stall().begin);
+  }
+
+ private:
+  // An elastic clock leaves the stalls out: the times between them follow each other without a gap.
+  Stall draw() {
+    const Stall real = stalls_.next();
+    if (!config_.elastic) return real;
+    const Stall seen{real.begin - left_out_, real.end - left_out_};
+    left_out_ += real.length();
+    return seen;
+  }
+
+  NoiseConfig config_;
+  Stalls stalls_;
+  Time left_out_ = 0;
+  std::deque<Stall> upcoming_;
+  std::vector<PacketId> kept_;  // in the order in which they were due
+  Histogram lateness_;
+  Time stalled_ = 0;
+};
+
+}  // namespace fabric

@@ -1,0 +1,92 @@
+"""The experiment `noise`: every noisy point has its quiet one, and lateness covers what it says."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from engines.fake import FakeEngine
+from engines.noise import QUIET, lateness_ms, noisy
+from engines.noise_effects import delay_share
+from engines.registry import SIMULATOR, make
+from engines.spec import CLOCKS, OF_ALL, OF_FABRIC, OF_HOSTS, NoiseSpec, RunSpec
+from experiments import session
+from experiments.options import Given, resolve
+from experiments.reference import is_reference, reference_of
+from experiments.registry import EXPERIMENTS
+from fabric.errors import UsageError
+
+
+def specs(name: str, engine: str, profile: str = "quick") -> list[RunSpec]:
+    (figure,) = EXPERIMENTS[name].figures
+    defaults = figure.emulated if engine == "mininet" else figure.defaults
+    assert defaults is not None
+    given = Given(engine=engine, profile=profile)
+    return figure.points(resolve(given, defaults), lambda _topology: 10.0)
+
+
+def hashes(points: list[RunSpec]) -> set[str]:
+    return {spec.content_hash() for spec in points}
+
+
+@pytest.mark.parametrize("name", ["noise", "noise-short"])
+@pytest.mark.parametrize("engine", [SIMULATOR, "mininet"])
+def test_every_noisy_point_stands_beside_a_quiet_one(name: str, engine: str) -> None:
+    points = specs(name, engine)
+    quiet = [spec for spec in points if not noisy(spec)]
+    assert hashes([dataclasses.replace(spec, noise=QUIET) for spec in points]) == hashes(quiet)
+    assert {spec.noise.where for spec in points if noisy(spec)} == {OF_FABRIC, OF_HOSTS, OF_ALL}
+    assert len(points) > 3 * len(quiet)
+
+
+def test_lateness_is_up_to_50_ms_and_shares_of_delay_cover_two_decades() -> None:
+    points = [spec for spec in specs("noise", SIMULATOR) if noisy(spec)]
+    assert {round(lateness_ms(spec.noise, 0.99), 1) for spec in points} >= {2, 5, 10, 20, 50}
+    shares = [delay_share(spec) for spec in points]
+    assert min(shares) < 0.02
+    assert max(shares) > 1.5
+    assert len({spec.seed for spec in points}) >= 6
+
+
+def test_real_hosts_have_both_clocks() -> None:
+    assert {spec.clock for spec in specs("noise", "mininet")} == set(CLOCKS)
+
+
+def test_the_baseline_is_quiet_whatever_the_noise() -> None:
+    baselines = [reference_of(spec) for spec in specs("noise", "mininet")]
+    assert len(hashes(baselines)) == 1
+    assert is_reference(baselines[0])
+    assert not noisy(baselines[0])
+
+
+@pytest.mark.parametrize("name", ["noise", "noise-short"])
+def test_all_simulated_points_can_run(name: str) -> None:
+    for spec in specs(name, SIMULATOR, "smoke"):
+        make(SIMULATOR).check(spec)
+
+
+def test_it_has_networks_of_its_own() -> None:
+    with pytest.raises(UsageError, match="noise fixes its own rate: leave out --rate"):
+        session.make_plan(EXPERIMENTS["noise"], Given(engine="fake", rate="5"), FakeEngine())
+
+
+def test_stalls_and_clock_reach_every_point() -> None:
+    (figure,) = EXPERIMENTS["cross-check"].figures
+    typed = Given(engine=SIMULATOR, stalls="all:100:2-6", clock="strict")
+    points = figure.points(resolve(typed, figure.defaults), lambda _topology: 10.0)
+    assert {(spec.noise, spec.clock) for spec in points} == {(NoiseSpec("all", 100, 2, 6), "strict")}
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ({"stalls": "all"}, "write WHERE"),
+        ({"stalls": "all:10:4-8"}, "at most 50 %"),
+        ({"clock": "sundial"}, "choose from: elastic, strict"),
+        ({"clock": "strict", "dataplane": "ovs", "rate": "1"}, "is the fabric's"),
+    ],
+)
+def test_stalls_and_clocks_there_are_not_are_refused(typed: dict[str, str], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        resolve(Given(**typed), EXPERIMENTS["cross-check"].figures[0].defaults)  # type: ignore[arg-type]
