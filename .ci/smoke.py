@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from engines.reasons import DRIFT, KINDS, REPAIRS, UNSTEADY
+from model.reasons import DRIFT, KINDS, REPAIRS, UNSTEADY
 
 ROOT = Path(__file__).resolve().parents[1]
 REFABRIC = ROOT / ".venv/bin/refabric"

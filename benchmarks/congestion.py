@@ -29,18 +29,18 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from engines.congestion import BASELINE, CONGESTION_CONTROLS
+from common.errors import HostUnfitError, RefabricError
 from engines.emulation.congestion.libbpf import library
 from engines.emulation.congestion.support import support
 from engines.emulation.engine import UNKEPT
-from engines.emulation.inside import Inside
-from engines.emulation.isolation import spawn_inside
-from engines.emulation.lock import emulation_lock
-from engines.emulation.netns import sysctl_path
+from engines.emulation.kernel.netns import sysctl_path
 from engines.emulation.point import Point
+from engines.emulation.sandbox.inside import Inside
+from engines.emulation.sandbox.isolation import spawn_inside
+from engines.emulation.sandbox.lock import emulation_lock
 from engines.provenance import machine
-from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
-from fabric.errors import HostUnfitError, RefabricError
+from model.congestion import BASELINE, CONGESTION_CONTROLS
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 
 OURS = tuple(name for name, cc in CONGESTION_CONTROLS.items() if cc.bpf)
 STATISTICS = "kernel.bpf_stats_enabled"

@@ -29,16 +29,16 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import topos
+from common.errors import RefabricError, RunError
 from engines.emulation.engine import UNKEPT, MininetEngine
-from engines.emulation.inside import Inside
-from engines.emulation.isolation import spawn_inside
-from engines.emulation.lock import emulation_lock
+from engines.emulation.sandbox.inside import Inside
+from engines.emulation.sandbox.isolation import spawn_inside
+from engines.emulation.sandbox.lock import emulation_lock
 from engines.engine import Silent
 from engines.provenance import machine
-from engines.reasons import texts
-from engines.result import RunResult, Status
-from engines.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec, TransportSpec
-from fabric.errors import RefabricError, RunError
+from model.reasons import texts
+from model.result import RunResult, Status
+from model.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec, TransportSpec
 
 FORWARDERS = {"fabric": "fabric_cpu_pct", "ovs": "ovs_cpu_pct"}
 STOCK = "stock Mininet"
@@ -171,8 +171,8 @@ def stock(inside: Inside) -> int:
     from mininet.net import Mininet  # noqa: PLC0415
     from mininet.node import OVSSwitch  # noqa: PLC0415
 
-    from engines.emulation.ovs.daemons import Daemons, command  # noqa: PLC0415
-    from engines.emulation.ovs.datapath import choose  # noqa: PLC0415
+    from engines.emulation.dataplanes.ovs.daemons import Daemons, command  # noqa: PLC0415
+    from engines.emulation.dataplanes.ovs.datapath import choose  # noqa: PLC0415
     from topos.mininet_topos import topos as families  # noqa: PLC0415
 
     datapath = choose("auto")

@@ -26,15 +26,15 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import topos
 from benchmarks.network_up import machine
+from common.errors import RefabricError, UsageError
 from controllers.openflow.config import Mode
 from controllers.openflow.control import ControlClient
-from engines.emulation.dataplanes import DATAPLANES, FABRIC
-from engines.emulation.inside import Inside
-from engines.emulation.isolation import require_root, spawn_inside
-from engines.emulation.lock import emulation_lock
-from engines.emulation.netns import call_in_netns
-from engines.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec
-from fabric.errors import RefabricError, UsageError
+from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC
+from engines.emulation.kernel.netns import call_in_netns
+from engines.emulation.sandbox.inside import Inside
+from engines.emulation.sandbox.isolation import require_root, spawn_inside
+from engines.emulation.sandbox.lock import emulation_lock
+from model.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec
 
 DEADLINE_S = 300.0
 RATE_MBPS = 100.0
@@ -64,7 +64,7 @@ def _spread(values_ms: list[float]) -> dict[str, float]:
 
 def inside(inside: Inside) -> int:
     """In the private namespaces."""
-    from engines.emulation.network import FabricNet  # noqa: PLC0415
+    from engines.emulation.hosts.network import FabricNet  # noqa: PLC0415
 
     spec = RunSpec.from_json(inside.request["spec"])
     topology = topos.build(spec.topology.kind, spec.topology.params)
@@ -107,7 +107,7 @@ def _connect_ms(address: str, port: int) -> float:
 def _counts(spec: RunSpec) -> dict[str, int]:
     if spec.dataplane == FABRIC:
         return {}
-    from engines.emulation.ovs.daemons import RUN  # noqa: PLC0415
+    from engines.emulation.dataplanes.ovs.daemons import RUN  # noqa: PLC0415
 
     client = ControlClient(RUN / "control.sock")
     try:

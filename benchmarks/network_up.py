@@ -25,12 +25,12 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import topos
-from engines.emulation.dataplanes import DATAPLANES, FABRIC
-from engines.emulation.inside import Inside
-from engines.emulation.isolation import spawn_inside
-from engines.emulation.lock import emulation_lock
-from engines.spec import LinkSpec, RunSpec, TopologySpec
-from fabric.errors import RefabricError, RunError
+from common.errors import RefabricError, RunError
+from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC
+from engines.emulation.sandbox.inside import Inside
+from engines.emulation.sandbox.isolation import spawn_inside
+from engines.emulation.sandbox.lock import emulation_lock
+from model.spec import LinkSpec, RunSpec, TopologySpec
 
 DEADLINE_S = 300.0
 RATE_MBPS, QUEUE_PKTS = 10.0, 100
@@ -62,7 +62,7 @@ def measure(kind: str, params: dict[str, int], dataplane: str) -> dict[str, floa
 
 def inside(inside: Inside) -> int:
     """In the private namespaces: up, ping, weigh, down."""
-    from engines.emulation.network import FabricNet  # noqa: PLC0415
+    from engines.emulation.hosts.network import FabricNet  # noqa: PLC0415
 
     spec = RunSpec.from_json(inside.request)
     topology = topos.build(spec.topology.kind, spec.topology.params)

@@ -20,13 +20,13 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+from common.errors import RefabricError
 from engines.emulation.engine import UNKEPT, MininetEngine
 from engines.engine import Silent
 from engines.provenance import machine
-from engines.result import RunResult
-from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
-from experiments.options import TRAFFIC, USUAL_TRAFFIC
-from fabric.errors import RefabricError
+from harness.plan.options import TRAFFIC, USUAL_TRAFFIC
+from model.result import RunResult
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 
 METRICS = (
     "packet_hops_per_s", "late_p50_us", "late_p99_us", "cpu_busy_pct", "busiest_cpu_pct", "fabric_cpu_pct",

@@ -28,14 +28,14 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import topos
-from engines.flows import planned_flows
+from analysis.stats import jain
+from common.errors import RefabricError
 from engines.provenance import machine
 from engines.simulation.engine import plan_of
 from engines.simulation.stack import PS_PER_S, flow_tuples, stack_of
-from engines.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
-from experiments.stats import jain
 from fabric._core import Simulation
-from fabric.errors import RefabricError
+from model.flows import planned_flows
+from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
 
 STACKS = {
     "htsim": StackSpec(

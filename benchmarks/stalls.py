@@ -4,7 +4,7 @@
 
 Every CPU stalls at moments of its own. A thread at SCHED_FIFO 80 that is due every millisecond is late by
 `--p99` ms or more in 1 of 100 cases: stalls last from half of that to twice as long, uniformly, and begin
-every 33.3 times that on average (engines/noise.py has the arithmetic). With `--p99 4` they last 2 to 8 ms,
+every 33.3 times that on average (model/noise.py has the arithmetic). With `--p99 4` they last 2 to 8 ms,
 every 133 ms.
 
 The exit code is the command's, 128 and the signal's number where one ended it; SIGINT, SIGTERM and SIGHUP
@@ -26,10 +26,10 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from engines.noise import check_noise, lateness_ms, stalled_share, stalls_of
-from engines.spec import OF_ALL, NoiseSpec
+from common.errors import UsageError
 from fabric._core import StallMaker
-from fabric.errors import UsageError
+from model.noise import check_noise, lateness_ms, stalled_share, stalls_of
+from model.spec import OF_ALL, NoiseSpec
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 CANNOT_RUN = 127

@@ -29,27 +29,27 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import topos
-from engines.emulation import steering
-from engines.emulation.cpu import CpuSampler
-from engines.emulation.driver import TrafficDriver
-from engines.emulation.fabric_dataplane import FabricDataPlane, default_tuning
-from engines.emulation.hosts import HostOptions
-from engines.emulation.inside import Inside
-from engines.emulation.iperf3 import prefer_congestion_control
-from engines.emulation.iperf3_traffic import Iperf3Traffic
-from engines.emulation.isolation import spawn_inside
-from engines.emulation.lock import emulation_lock
-from engines.emulation.native import NativeDriver
-from engines.emulation.netns import HostRef, sysctl_path
-from engines.emulation.network import FabricNet
-from engines.emulation.path_manager import PathManager
-from engines.emulation.sock_diag import ReceiveMeter, SocketSampler
-from engines.emulation.traffic import connect_s, default_cc, is_data, subflow_paths
-from engines.flows import PlannedFlow, planned_flows
-from engines.network_plan import plan_for
+from common.errors import DeadlineError, RefabricError, RunError
+from engines.emulation.dataplanes.fabric_dataplane import FabricDataPlane, default_tuning
+from engines.emulation.hosts import steering
+from engines.emulation.hosts.hosts import HostOptions
+from engines.emulation.hosts.network import FabricNet
+from engines.emulation.kernel.cpu import CpuSampler
+from engines.emulation.kernel.netns import HostRef, sysctl_path
+from engines.emulation.kernel.sock_diag import ReceiveMeter, SocketSampler
+from engines.emulation.mptcp.path_manager import PathManager
+from engines.emulation.sandbox.inside import Inside
+from engines.emulation.sandbox.isolation import spawn_inside
+from engines.emulation.sandbox.lock import emulation_lock
+from engines.emulation.traffic.demands import connect_s, default_cc, is_data, subflow_paths
+from engines.emulation.traffic.driver import TrafficDriver
+from engines.emulation.traffic.iperf3 import prefer_congestion_control
+from engines.emulation.traffic.iperf3_traffic import Iperf3Traffic
+from engines.emulation.traffic.native import NativeDriver
 from engines.provenance import machine
-from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
-from fabric.errors import DeadlineError, RefabricError, RunError
+from model.flows import PlannedFlow, planned_flows
+from model.network_plan import plan_for
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 
 DRIVERS = ("iperf3", "native")
 SLACK_S = 120.0

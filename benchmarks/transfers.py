@@ -17,12 +17,19 @@ from pathlib import Path
 
 import click
 
+from analysis.sequential import between_racks, turns
 from engines.engine import Silent
 from engines.registry import SIMULATOR, make
 from engines.simulation.linux import LINUX
-from engines.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
-from engines.turns import between_racks, turns
-from experiments.statements_ec2 import EMULATED_CLOUD, EMULATED_WORKLOAD
+from experiments.sigcomm11.ec2_statements import EMULATED_CLOUD, EMULATED_WORKLOAD
+from model.spec import (
+    LinkSpec,
+    RunSpec,
+    StackSpec,
+    TopologySpec,
+    TransportSpec,
+    WorkloadSpec,
+)
 from workloads import matrices
 from workloads.turns import TRANSPORTS
 

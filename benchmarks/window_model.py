@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from experiments.theory import bottleneck_share
+from analysis.theory import bottleneck_share
 
 SETTLING = 2000
 """Round trips at the start that count for nothing."""

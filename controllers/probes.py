@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from common.errors import UsageError
 from controllers.groups import EcmpTables
 from controllers.hashing import PROTO_TCP, PROTO_UDP, FiveTuple, flow_hash, mix, switch_seed
 from controllers.routing import ecmp, ends
-from fabric.errors import UsageError
 from topos.topology import Topology
 
 Hashes = npt.NDArray[np.uint32]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from common.errors import UsageError
 from controllers.groups import EcmpTables, Group
 from controllers.hashing import FiveTuple, flow_hash, mix, switch_seed
-from fabric.errors import UsageError
 from topos.topology import Nic, Topology
 
 FIRST_LEG, SECOND_LEG = 0x56414C31, 0x56414C32

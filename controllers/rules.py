@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from itertools import pairwise, permutations
 from random import Random
 
+from common.errors import UsageError
 from controllers.groups import EcmpTables, ecmp_groups, leftmost
 from controllers.hashing import FiveTuple, switch_seed
 from controllers.routing import ends, path, path_of_rank, per_packet
-from fabric.errors import UsageError
 from topos.ports import SwitchPorts, dpid
 from topos.topology import Topology
 

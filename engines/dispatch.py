@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from engines.engine import Engine, Observer
-from engines.result import RunResult
-from engines.spec import RunSpec
+from model.result import RunResult
+from model.spec import RunSpec
 
 
 class Dispatch:

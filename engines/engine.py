@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from engines.result import RunResult
-from engines.spec import RunSpec
+from model.result import RunResult
+from model.spec import RunSpec
 
 
 class Observer(Protocol):

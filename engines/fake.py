@@ -16,14 +16,22 @@ from pathlib import Path
 from typing import Any
 
 import topos
-from engines import algorithms
-from engines.congestion import BASELINE, COUPLED_DEFAULT, in_force
+from common.errors import RunError, UsageError
 from engines.engine import Observer
-from engines.flows import drawn_flows
-from engines.reasons import of_text
-from engines.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
-from engines.spec import RunSpec, sub_seed
-from fabric.errors import RunError, UsageError
+from model import transports
+from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
+from model.flows import drawn_flows
+from model.reasons import of_text
+from model.result import (
+    NO_VALUE,
+    SAMPLE_COLUMNS,
+    FlowRow,
+    PortRow,
+    RunResult,
+    Status,
+    Table,
+)
+from model.spec import RunSpec, sub_seed
 from topos import Topology
 from workloads.flow import Flow
 
@@ -52,7 +60,7 @@ GENTLE = {"lia": 0.5, "olia": 0.45, "balia": 0.55, "ewtcp": 0.7}
 
 def paths_used(spec: RunSpec) -> int:
     """Over how many paths a flow spreads: its subflows, or many where every packet takes one of its own."""
-    return 12 if spec.routing == algorithms.SCATTER else spec.transport.subflows
+    return 12 if spec.routing == transports.SCATTER else spec.transport.subflows
 
 
 @dataclass

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from common.errors import UsageError
 from engines.dispatch import Dispatch
 from engines.engine import Engine
-from fabric.errors import UsageError
 
 
 def _mininet() -> Engine:

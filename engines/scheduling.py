@@ -13,12 +13,12 @@ import numpy as np
 from controllers.hashing import FiveTuple
 from controllers.rules import Routes
 from controllers.scheduler import FlowCount, PortCount
-from engines.flows import PlannedFlow, subflow_pairs
-from engines.network_plan import port_names, ports_along
 from engines.simulation.stack import NEVER_PS, TCP
-from engines.spec import RunSpec, sub_seed
 from fabric._core import Simulation
 from fabric.readings import SimulatedCounters
+from model.flows import PlannedFlow, subflow_pairs
+from model.network_plan import port_names, ports_along
+from model.spec import RunSpec, sub_seed
 from topos.topology import Topology
 
 FiveTupleNumbers = tuple[int, int, int, int, int]

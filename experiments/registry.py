@@ -1,50 +1,43 @@
-"""Every experiment there is: a new one is its file and a line here."""
+"""All experiments. A new one is one file or package, and one line here."""
 
 from __future__ import annotations
 
-from experiments import (
-    beyond,
-    coupled,
-    coupled_sweep,
-    cross_check,
-    cs244,
-    dctcp,
+from experiments.coupled import sweep, wire
+from experiments.cs244_2013 import beyond, one_to_one, post
+from experiments.dctcp import queue, short_flows
+from experiments.sigcomm11 import (
     dual_homed_load,
     ec2,
     fat_tree_sizes,
     flow_level,
     hedera,
-    htsim_reference,
-    noise,
-    one_to_one,
     oversubscribed,
     robustness,
     short_beside_long,
-    short_flows,
-    sigcomm11,
-    subflow_idle,
     subflows_needed,
     topologies,
-    validation,
+    whole,
 )
-from experiments.experiment import Experiment
-from fabric.errors import UsageError
+from experiments.studies import noise, subflow_idle
+from experiments.validation import cross_check, htsim_reference, theory
+from harness.catalogue import Catalogue
+from harness.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
-        cs244.EXPERIMENT,
-        *cs244.SINGLE,
-        sigcomm11.EXPERIMENT,
-        *sigcomm11.SINGLE,
+        post.EXPERIMENT,
+        *post.SINGLE,
+        whole.EXPERIMENT,
+        *whole.SINGLE,
         one_to_one.EXPERIMENT,
-        coupled_sweep.EXPERIMENT,
+        sweep.EXPERIMENT,
         beyond.DUAL_HOMED_TREE,
         beyond.STAR_OF_HOSTS,
-        coupled.FAIRNESS,
-        *coupled.SINGLE,
-        coupled.SHIFTED,
-        dctcp.EXPERIMENT,
+        wire.FAIRNESS,
+        *wire.SINGLE,
+        wire.SHIFTED,
+        queue.EXPERIMENT,
         htsim_reference.EXPERIMENT,
         short_flows.EXPERIMENT,
         short_beside_long.EXPERIMENT,
@@ -64,17 +57,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         *oversubscribed.SINGLE,
         dual_homed_load.EXPERIMENT,
         *dual_homed_load.SINGLE,
-        validation.EXPERIMENT,
-        *validation.SINGLE,
+        theory.EXPERIMENT,
+        *theory.SINGLE,
         noise.EXPERIMENT,
         noise.COMPLETIONS,
     )
 }
-
-
-def find(name: str) -> Experiment:
-    """The experiment called `name`. Raises UsageError listing the known ones."""
-    try:
-        return EXPERIMENTS[name]
-    except KeyError:
-        raise UsageError(f"experiment {name}: unknown; choose from: {', '.join(EXPERIMENTS)}") from None
+CATALOGUE = Catalogue(EXPERIMENTS)

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from engines.algorithms import algorithm
-from engines.noise import QUIET
-from engines.result import FlowRow, PortRow, Status, Table
-from engines.spec import ELASTIC, NoiseSpec, SchedulerSpec
 from fabric.plan import FRAME_BITS
+from model.noise import QUIET
+from model.result import FlowRow, PortRow, Status, Table
+from model.spec import ELASTIC, NoiseSpec, SchedulerSpec
+from model.transports import algorithm
 from topos import told
 
 NOBODY = SchedulerSpec()
@@ -72,7 +72,7 @@ class PointSummary:
     common: str = ""
     tuning: str = ""
     joins: str = ""
-    """When further subflows join, as `engines.tuning.joins`."""
+    """When further subflows join, as `model.tuning.joins`."""
     untuned: str = ""
     across: str = ""
     flows: tuple[FlowRow, ...] = ()
@@ -97,18 +97,18 @@ class PointSummary:
     quiet: str = ""
     """As `variant`, of the same without stalls made on purpose."""
     late_share: float = 0.0
-    """Of a path's delay, how late its stalls make packets, as `engines.noise_effects.delay_share`."""
+    """Of a path's delay, how late its stalls make packets, as `analysis.noise_effects.delay_share`."""
     late_queue_share: float = 0.0
-    """The same of a full queue's time alone, as `engines.noise_effects.queue_share`."""
+    """The same of a full queue's time alone, as `analysis.noise_effects.queue_share`."""
     outage_s: tuple[float, float] | None = None
-    """When links fail and are back, in s from the opening of the window, as `engines.link_events.outage`."""
+    """When links fail and are back, in s from the opening of the window, as `model.link_events.outage`."""
     read_table: Callable[[str], Table | None] = field(default=_no_table, compare=False)
-    """The point's sample table of this name (engines/result.py says which there are); None where it was
+    """The point's sample table of this name (model/result.py says which there are); None where it was
     not sampled or cannot be read. Read anew at every call: a sweep's samples do not fit into memory."""
 
     @property
     def algorithm(self) -> str:
-        """Its name in engines/algorithms.py."""
+        """Its name in model/transports.py."""
         return algorithm(self.cc, self.subflows, self.routing)
 
     @property
@@ -145,7 +145,7 @@ class Level:
     `value`; `k` is the paper's.
 
     Quantities are `mean` and `min` of goodput, in % of optimal, and `links_busy_pct` and `links_unused_pct`,
-    in % of the links between switches; those of `engines.shares` are of points of congestion control `cc`
+    in % of the links between switches; those of `analysis.shares` are of points of congestion control `cc`
     alone."""
 
     topology: str

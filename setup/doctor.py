@@ -14,7 +14,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from engines.capacity import (
+from common.errors import BusyError, HostUnfitError, RefabricError
+from engines.emulation.calibration import calibrate, here
+from engines.emulation.congestion import support as bpf
+from engines.emulation.dataplanes.ovs.daemons import check_installed
+from engines.emulation.dataplanes.registry import OVS
+from engines.emulation.engine import UNKEPT, MininetEngine
+from engines.emulation.kernel.cpu import CpuSampler
+from engines.emulation.kernel.netns import sysctl_path
+from engines.emulation.mptcp import mptcp_genl
+from engines.emulation.traffic.iperf3 import iperf3_program, mptcp_library
+from engines.emulation.verdict.idle_probe import measure
+from engines.engine import Engine, Silent
+from fabric.plan import FRAME_BITS, PAYLOAD_SHARE
+from model.congestion import CONGESTION_CONTROLS
+from model.machine.capacity import (
     FIT_PCT,
     MIN_RATE_MBPS,
     Capacity,
@@ -23,23 +37,17 @@ from engines.capacity import (
     rate_carried,
     rounded_down,
 )
-from engines.congestion import CONGESTION_CONTROLS
-from engines.emulation import calibrate, here, mptcp_genl
-from engines.emulation.congestion import support as bpf
-from engines.emulation.cpu import CpuSampler
-from engines.emulation.dataplanes import OVS
-from engines.emulation.engine import UNKEPT, MininetEngine
-from engines.emulation.idle_probe import measure
-from engines.emulation.iperf3 import iperf3_program, mptcp_library
-from engines.emulation.netns import sysctl_path
-from engines.emulation.ovs.daemons import check_installed
-from engines.engine import Engine, Silent
-from engines.frame_cost import frame_us, rate_by_noise
-from engines.machine_noise import MachineNoise
-from engines.result import RunResult
-from engines.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
-from fabric.errors import BusyError, HostUnfitError, RefabricError
-from fabric.plan import FRAME_BITS, PAYLOAD_SHARE
+from model.machine.frame_cost import frame_us, rate_by_noise
+from model.machine.idle_noise import MachineNoise
+from model.result import RunResult
+from model.spec import (
+    LinkSpec,
+    RunSpec,
+    SamplingSpec,
+    TopologySpec,
+    TransportSpec,
+    WorkloadSpec,
+)
 
 RATE_MBPS = 20.0
 TOLERANCE = 0.02

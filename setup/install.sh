@@ -19,8 +19,8 @@ packages=(mininet iperf3 mptcpize iproute2 ethtool iputils-ping util-linux procp
 bpf_packages=(clang libbpf-dev)   # MPTCP runs uncoupled without
 ovs_packages=(openvswitch-switch)   # no --dataplane ovs without
 policy=/usr/sbin/policy-rc.d
+packages_of_ours=(common fabric topos controllers workloads model analysis engines setup plots harness experiments)
 bpf=$root/engines/emulation/congestion
-code=("$root"/{topos,controllers,controllers/openflow,controllers/pox_ext,workloads,fabric,engines,engines/simulation,engines/emulation,engines/emulation/congestion,experiments,plots,setup})
 pox_source=https://github.com/noxrepo/pox
 pox_commit=20d291825de5e1038e4500382e842e4f95b5731a   # branch halosaur
 quiet=no
@@ -120,7 +120,7 @@ install_core() {
     run_logged "building the fabric core" "$venv/bin/pip" install --disable-pip-version-check \
         --no-build-isolation --no-deps --editable "$root"
     # Byte code of a later run as root must not lie in folders that its owner cannot remove.
-    "$venv/bin/python" -m compileall -q "${code[@]}" >/dev/null || true
+    "$venv/bin/python" -m compileall -q "${packages_of_ours[@]/#/$root/}" >/dev/null || true
     printf '%s\n' "$wanted" >"$venv/.refabric-core"
 }
 
@@ -247,9 +247,11 @@ give_back() {
     # Under sudo the tree stays its owner's.
     [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ] || return 0
     local path
-    for path in "$venv" "$root/build" "$root/.pox" "$bpf/objects" "${code[@]/%//__pycache__}"; do
+    for path in "$venv" "$root/build" "$root/.pox" "$bpf/objects"; do
         [ ! -e "$path" ] || chown -R --no-dereference "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$path"
     done
+    find "${packages_of_ours[@]/#/$root/}" -name __pycache__ -prune \
+        -exec chown -R --no-dereference "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" {} +
 }
 
 made_at() { stat -c %Y "$venv"/.refabric-{core,bpf,ovs} 2>/dev/null || true; }

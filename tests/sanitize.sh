@@ -27,6 +27,6 @@ export LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=lib
 used=$("$python" -c 'import fabric._core; print(fabric._core.__file__)')
 case $used in "$build"/*) ;; *) echo "sanitize.sh: the instrumented core is not the one in use: $used" >&2; exit 1 ;; esac
 
-tests=(tests/fabric tests/simulation tests/engines/test_subflow_index.py tests/engines/test_native_checks.py)
-[ "$(id -u)" != 0 ] || tests+=(tests/emulation/test_{fabric_frames,native_driver,path_pings,socket_table}.py)
+tests=(tests/fabric tests/engines/simulation tests/engines/emulation/test_subflow_index.py tests/engines/emulation/test_native_checks.py)
+[ "$(id -u)" != 0 ] || tests+=(tests/live/test_{fabric_frames,native_driver,path_pings,socket_table}.py)
 "$python" -m pytest -p no:cacheprovider -o pythonpath= "${tests[@]}"

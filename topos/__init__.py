@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from fabric.errors import UsageError
+from common.errors import UsageError
 from topos import (
     bcube,
     cloud,

@@ -7,7 +7,7 @@ that joins the n servers which differ from it in digit i alone.
 
 from __future__ import annotations
 
-from fabric.errors import UsageError
+from common.errors import UsageError
 from topos.topology import Builder, Layer, Topology
 
 KIND = "bcube"

@@ -9,7 +9,7 @@ FatTree of 512 hosts that the MPTCP paper runs short flows on is k=8 with 4 time
 
 from __future__ import annotations
 
-from fabric.errors import UsageError
+from common.errors import UsageError
 from topos.topology import Builder, Layer, Topology
 
 KIND = "fat_tree"

@@ -20,7 +20,7 @@ _ROOT = str(_Path(_sys._getframe().f_code.co_filename).resolve().parent.parent)
 if _ROOT not in _sys.path:
     _sys.path.insert(0, _ROOT)
 
-from fabric.errors import UsageError as _UsageError  # noqa: E402
+from common.errors import UsageError as _UsageError  # noqa: E402
 from topos import TOPOLOGIES as _TOPOLOGIES  # noqa: E402
 from topos import build as _build  # noqa: E402
 from topos.topology import Kind as _Kind  # noqa: E402

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fabric.errors import UsageError
+from common.errors import UsageError
 from topos.topology import Kind, Topology
 
 

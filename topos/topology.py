@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from functools import cached_property
 
-from fabric.errors import UsageError
+from common.errors import UsageError
 
 
 class Kind(StrEnum):

@@ -10,8 +10,8 @@ import dataclasses
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-from fabric.draws import exponential
-from fabric.errors import UsageError
+from common.draws import exponential
+from common.errors import UsageError
 from workloads import sizes as distributions
 from workloads.flow import Flow, Traffic
 from workloads.permutation import permuted

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fabric.errors import UsageError
+from common.errors import UsageError
 from topos.topology import Topology
 from workloads import generated, placed, turns
 from workloads.flow import Flow, Traffic

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from fabric.errors import UsageError
+from common.errors import UsageError
 
 
 def permuted(matrix: str, hosts: Sequence[str], rng: random.Random) -> dict[str, str]:

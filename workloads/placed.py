@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Sequence
 
-from fabric.errors import UsageError
+from common.errors import UsageError
 from workloads.flow import Flow
 
 _IN_POD = re.compile(r"(p\d+)e\d+(?=h\d+$)")

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fabric.errors import UsageError
+from common.errors import UsageError
 
 _PACKET = 1460
 _NUMBERED = re.compile(r"(fixed)-([1-9]\d{0,12})|(uniform)-([1-9]\d{0,12})-([1-9]\d{0,12})")

@@ -11,8 +11,8 @@ import random
 from collections.abc import Sequence
 from itertools import permutations
 
-from fabric.draws import exponential
-from fabric.errors import UsageError
+from common.draws import exponential
+from common.errors import UsageError
 from topos.cloud import is_ours
 from workloads.flow import Flow, Traffic
 from workloads.generated import MOST_FLOWS

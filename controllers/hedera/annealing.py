@@ -13,11 +13,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from common.draws import exponential
 from controllers.hedera.candidates import Candidates, lead
 from controllers.hedera.demands import CLOSE
 from controllers.hedera.large_flows import Selection
 from controllers.scheduler import Network
-from fabric.draws import exponential
 
 STEPS = 3000
 STEEPNESS = 15_000.0

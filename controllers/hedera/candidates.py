@@ -10,11 +10,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from common.errors import UsageError
 from controllers.groups import ecmp_groups
 from controllers.hedera.demands import Rates, natural_demands
 from controllers.routing import path_of_rank
 from controllers.scheduler import FlowCount
-from fabric.errors import UsageError
 from topos.topology import Nic, Topology
 
 

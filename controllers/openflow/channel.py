@@ -9,6 +9,7 @@ import time
 from itertools import count
 from typing import Protocol
 
+from common.errors import RefabricError
 from controllers.openflow.messages import Message
 from controllers.openflow.of13 import HEADER_BYTES, Codec, message_length, version_name
 from controllers.openflow.reports import (
@@ -24,7 +25,6 @@ from controllers.openflow.reports import (
     RuleCount,
     RuleCounts,
 )
-from fabric.errors import RefabricError
 
 ECHO_S = 2.0
 """A switch that says nothing for so long is asked whether it is there."""

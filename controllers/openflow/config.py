@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import topos
-from fabric.errors import UsageError
+from common.errors import UsageError
 from topos import Topology
 
 

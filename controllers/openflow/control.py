@@ -22,12 +22,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
+from common.errors import RefabricError, UsageError
 from controllers.hashing import FiveTuple
 from controllers.openflow.channel import Channel
 from controllers.openflow.program import Controller
 from controllers.rules import exactly
 from controllers.scheduler import FlowCount, PortCount
-from fabric.errors import RefabricError, UsageError
 from topos.ports import SwitchPorts
 from topos.ports import dpid as dpid_of
 from topos.topology import Topology

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ipaddress import IPv4Address
 from typing import Any
 
+from common.errors import UsageError
 from controllers.openflow.frames import ETHERTYPE_ARP, ETHERTYPE_IPV4
 from controllers.openflow.messages import (
     ARP_PRIORITY,
@@ -21,7 +22,6 @@ from controllers.openflow.messages import (
     Send,
 )
 from controllers.rules import Choice, Match
-from fabric.errors import UsageError
 
 VERSION = 1
 LAST_PORT = 0xFF00

@@ -17,6 +17,7 @@ import sys
 import time
 from pathlib import Path
 
+from common.errors import RefabricError, UsageError
 from controllers.openflow.channel import Channel, ControllerError
 from controllers.openflow.config import ControllerConfig, Mode, parse_address, read_config
 from controllers.openflow.control import ControlServer
@@ -24,7 +25,6 @@ from controllers.openflow.messages import Message
 from controllers.openflow.of13 import OPENFLOW_13, OPENFLOW_15, Codec
 from controllers.openflow.program import Controller
 from controllers.openflow.reports import Confirmed, PacketIn, Refusal, Removed, Report
-from fabric.errors import RefabricError, UsageError
 from topos.ports import SwitchPorts
 from topos.ports import dpid as dpid_of
 

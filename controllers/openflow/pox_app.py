@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from common.errors import HostUnfitError, RefabricError, UsageError
 from controllers.openflow.config import ControllerConfig, parse_address, read_config
 from controllers.openflow.riplpox import RiplPox, boot_pox, listen_to
-from fabric.errors import HostUnfitError, RefabricError, UsageError
 
 UNFIT = HostUnfitError.exit_code
 LISTEN_S, POLL_S = 20.0, 0.02

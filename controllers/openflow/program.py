@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, pairwise
 
+from common.errors import UsageError
 from controllers.hashing import FiveTuple
 from controllers.openflow.config import Mode
 from controllers.openflow.frames import ArpRequest, arp_reply, parse
@@ -36,7 +37,6 @@ from controllers.openflow.messages import (
     SetChoice,
 )
 from controllers.rules import Choice, Match, Routes, Rule, exactly
-from fabric.errors import UsageError
 from topos.ports import dpid as dpid_of
 from topos.topology import Kind, Topology
 

@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import topos
+from common.errors import HostUnfitError, UsageError
 from controllers.openflow.config import ControllerConfig, mode_of
 from controllers.openflow.messages import Message
 from controllers.openflow.of10 import LAST_PORT, encode
 from controllers.openflow.program import Controller
 from controllers.rules import Match
-from fabric.errors import HostUnfitError, UsageError
 from topos.ports import SwitchPorts
 
 ROUTINGS = {"hashed": "hashed", "random": "random", "st": "spanning-tree"}

@@ -10,26 +10,28 @@ from pathlib import Path
 from typing import Any
 
 import topos
-from engines import tuning
-from engines.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
-from engines.emulation import mptcp_genl, purposeful_stalls, wire
+from common.errors import HostUnfitError, RunError, StalledFlowError, UsageError
 from engines.emulation.congestion import support as bpf
-from engines.emulation.dataplanes import DATAPLANES
-from engines.emulation.iperf3 import iperf3_program, mptcp_library
-from engines.emulation.isolation import require_root, spawn_inside
-from engines.emulation.lock import emulation_lock
-from engines.emulation.netns import sysctl_path
-from engines.emulation.path_manager_inkernel import MAX_EXTRA_SUBFLOWS
-from engines.emulation.provenance import tools
-from engines.emulation.traffic import connect_s
+from engines.emulation.dataplanes.registry import DATAPLANES
+from engines.emulation.kernel.netns import sysctl_path
+from engines.emulation.measure.tool_versions import tools
+from engines.emulation.mptcp import mptcp_genl
+from engines.emulation.mptcp.path_manager_inkernel import MAX_EXTRA_SUBFLOWS
+from engines.emulation.sandbox import wire
+from engines.emulation.sandbox.isolation import require_root, spawn_inside
+from engines.emulation.sandbox.lock import emulation_lock
+from engines.emulation.traffic.demands import connect_s
+from engines.emulation.traffic.iperf3 import iperf3_program, mptcp_library
+from engines.emulation.verdict import purposeful_stalls
 from engines.engine import Observer
-from engines.flows import PlannedFlow, check_ports, planned_flows
-from engines.link_events import check_events
 from engines.provenance import machine, revision
-from engines.result import RunResult
-from engines.schedulers import check_scheduler, scheduled, scheduler_words
-from engines.spec import FIFO, HOST_QUEUES, RunSpec, StackSpec, stack_words
-from fabric.errors import HostUnfitError, RunError, StalledFlowError, UsageError
+from model import tuning
+from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
+from model.flows import PlannedFlow, check_ports, planned_flows
+from model.link_events import check_events
+from model.result import RunResult
+from model.schedulers import check_scheduler, scheduled, scheduler_words
+from model.spec import FIFO, HOST_QUEUES, RunSpec, StackSpec, stack_words
 from topos import Topology
 
 DEADLINE_SLACK_S = 180.0

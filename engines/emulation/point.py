@@ -10,38 +10,43 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import topos
-from engines.congestion import CONGESTION_CONTROLS
-from engines.emulation import company, host_sysctls, mptcp_genl, netstat, observing, steering, wire
-from engines.emulation.blame import saturated
+from common.errors import RefabricError
 from engines.emulation.congestion.registration import Registered, registered
-from engines.emulation.cpu import read_softnet
-from engines.emulation.dataplanes import DATAPLANES
-from engines.emulation.driver import TrafficDriver
-from engines.emulation.hosts import HostOptions
-from engines.emulation.inside import Inside
-from engines.emulation.iperf3 import prefer_congestion_control
-from engines.emulation.iperf3_traffic import Iperf3Traffic
-from engines.emulation.link_events import carried_out
-from engines.emulation.mptcp_watch import ConnectionReport, MptcpWatcher
-from engines.emulation.native import NativeDriver, worth_reading
-from engines.emulation.netns import HostRef, sysctl_path
-from engines.emulation.network import FabricNet
-from engines.emulation.observing import Observing, Sample
-from engines.emulation.path_manager import PathManager
-from engines.emulation.path_manager_inkernel import SignalPathManager
-from engines.emulation.path_pings import PathPinger, PingReadings, decided, probes_for
-from engines.emulation.purposeful_stalls import stalling
-from engines.emulation.readings import Readings
-from engines.emulation.scheduled import Ticking, bytes_sent, ticking
-from engines.emulation.socket_table import SocketTable
-from engines.emulation.stalls import silent_flows, stall_error, told_apart
-from engines.emulation.summarise import summarise
-from engines.emulation.traffic import connect_s, default_cc, is_data, paths_of_each
-from engines.flows import PlannedFlow, planned_flows
-from engines.result import RunResult
-from engines.schedulers import Driver, application_of, scheduled
-from engines.spec import RunSpec
-from fabric.errors import RefabricError
+from engines.emulation.dataplanes.link_events import carried_out
+from engines.emulation.dataplanes.registry import DATAPLANES
+from engines.emulation.dataplanes.scheduled import Ticking, bytes_sent, ticking
+from engines.emulation.hosts import host_sysctls, steering
+from engines.emulation.hosts.hosts import HostOptions
+from engines.emulation.hosts.network import FabricNet
+from engines.emulation.kernel import netstat
+from engines.emulation.kernel.cpu import read_softnet
+from engines.emulation.kernel.netns import HostRef, sysctl_path
+from engines.emulation.measure import observing
+from engines.emulation.measure.observing import Observing, Sample
+from engines.emulation.measure.path_pings import PathPinger, PingReadings, decided, probes_for
+from engines.emulation.measure.readings import Readings
+from engines.emulation.measure.socket_table import SocketTable
+from engines.emulation.measure.summarise import summarise
+from engines.emulation.mptcp import mptcp_genl
+from engines.emulation.mptcp.mptcp_watch import ConnectionReport, MptcpWatcher
+from engines.emulation.mptcp.path_manager import PathManager
+from engines.emulation.mptcp.path_manager_inkernel import SignalPathManager
+from engines.emulation.sandbox import wire
+from engines.emulation.sandbox.inside import Inside
+from engines.emulation.traffic.demands import connect_s, default_cc, is_data, paths_of_each
+from engines.emulation.traffic.driver import TrafficDriver
+from engines.emulation.traffic.iperf3 import prefer_congestion_control
+from engines.emulation.traffic.iperf3_traffic import Iperf3Traffic
+from engines.emulation.traffic.native import NativeDriver, worth_reading
+from engines.emulation.traffic.stalls import silent_flows, stall_error, told_apart
+from engines.emulation.verdict import company
+from engines.emulation.verdict.blame import saturated
+from engines.emulation.verdict.purposeful_stalls import stalling
+from model.congestion import CONGESTION_CONTROLS
+from model.flows import PlannedFlow, planned_flows
+from model.result import RunResult
+from model.schedulers import Driver, application_of, scheduled
+from model.spec import RunSpec
 
 SLACK_S = 30.0
 STALL_S = 10.0

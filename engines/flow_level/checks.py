@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from common.errors import UsageError
 from controllers.routing import per_packet
 from engines.flow_level.equilibrium import ALGORITHMS
-from engines.flows import PlannedFlow
-from engines.noise import noisy
-from engines.schedulers import scheduled
-from engines.spec import ELASTIC, FIFO, PORT, RunSpec
-from fabric.errors import UsageError
+from model.flows import PlannedFlow
+from model.noise import noisy
+from model.schedulers import scheduled
+from model.spec import ELASTIC, FIFO, PORT, RunSpec
 
 
 def check_steady(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:

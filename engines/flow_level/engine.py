@@ -17,24 +17,24 @@ from pathlib import Path
 import numpy as np
 
 import topos
-from engines.capacity import demand
-from engines.congestion import BASELINE, COUPLED_DEFAULT
+from common.errors import UsageError
 from engines.engine import Observer
 from engines.flow_level.checks import check_equilibrium, check_steady
 from engines.flow_level.equilibrium import equilibrium
 from engines.flow_level.max_min import max_min
 from engines.flow_level.network import Crossings, Floats, FluidNetwork
 from engines.flow_level.summarise import ack_share, summarise
-from engines.flows import PlannedFlow, planned_flows
-from engines.network_plan import port_rates_bps
 from engines.provenance import free_memory_mb, machine, revision
-from engines.result import RunResult
 from engines.simulation.checks import check_spec
 from engines.simulation.engine import prepared
 from engines.simulation.paths import check_paths
 from engines.simulation.stack import check_stack
-from engines.spec import RunSpec
-from fabric.errors import UsageError
+from model.congestion import BASELINE, COUPLED_DEFAULT
+from model.flows import PlannedFlow, planned_flows
+from model.machine.capacity import demand
+from model.network_plan import port_rates_bps
+from model.result import RunResult
+from model.spec import RunSpec
 from topos.topology import Topology
 
 STARTING_S = 0.3

@@ -3,7 +3,7 @@ just full, and subflows send what their algorithm gives them at the losses of th
 Tan, 1998). Pure numpy.
 
 All round-trip times are equal. A path loses what its links lose, and an algorithm's windows are, in units
-of sqrt(2) packets, with q the loss on a path and Q the least of a connection's (experiments/theory.py has
+of sqrt(2) packets, with q the loss on a path and Q the least of a connection's (analysis/theory.py has
 where this stands):
 
     reno             1 / sqrt(q)
@@ -29,8 +29,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from common.errors import RunError
 from engines.flow_level.network import FULL, Floats, FluidNetwork, Ints, firsts
-from fabric.errors import RunError
 
 SPARE = 1e-2
 SHARPNESS = 16
@@ -95,7 +95,7 @@ ALGORITHMS = {
     "olia": Algorithm(_best_paths, 0.7 / SHARPNESS),
     "coupled": Algorithm(_best_paths, 0.7 / SHARPNESS),
 }
-"""By the names of engines/congestion.py."""
+"""By the names of model/congestion.py."""
 
 
 def equilibrium(network: FluidNetwork, deadline_s: float = DEADLINE_S) -> tuple[Floats, int]:

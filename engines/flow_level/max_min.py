@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from engines.congestion import CONGESTION_CONTROLS
+from common.errors import RunError
 from engines.flow_level.network import FULL, Floats, FluidNetwork
-from fabric.errors import RunError
+from model.congestion import CONGESTION_CONTROLS
 
 MOST_FILLINGS = 50
 SAME = FULL / 100

@@ -11,10 +11,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from engines.flow_level.network import Floats, FluidNetwork
-from engines.flows import PlannedFlow
-from engines.network_plan import port_names
-from engines.result import SAMPLE_COLUMNS, FlowRow, PortRow, RunResult, Status, Table
-from engines.spec import RunSpec, StackSpec
+from model.flows import PlannedFlow
+from model.network_plan import port_names
+from model.result import (
+    SAMPLE_COLUMNS,
+    FlowRow,
+    PortRow,
+    RunResult,
+    Status,
+    Table,
+)
+from model.spec import RunSpec, StackSpec
 from topos.topology import Topology
 
 

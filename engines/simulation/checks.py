@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from engines.congestion import CONGESTION_CONTROLS
-from engines.noise import check_clock, check_noise
-from engines.spec import PORT, RunSpec, TransportSpec, stack_words
+from common.errors import UsageError
 from fabric._core import disciplines
-from fabric.errors import UsageError
+from model.congestion import CONGESTION_CONTROLS
+from model.noise import check_clock, check_noise
+from model.spec import PORT, RunSpec, TransportSpec, stack_words
 
 
 def check_spec(spec: RunSpec) -> None:

@@ -12,16 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import topos
+from common.errors import RunError
 from controllers.groups import ecmp_groups
-from engines.capacity import demand
-from engines.congestion import COUPLED_DEFAULT
 from engines.engine import Observer
-from engines.flows import PlannedFlow, planned_flows
-from engines.link_events import check_events
-from engines.network_plan import network_plan
 from engines.provenance import free_memory_mb, machine, revision
-from engines.result import NO_VALUE, RunResult
-from engines.schedulers import check_scheduler, ticking_s
 from engines.simulation.checks import check_spec
 from engines.simulation.completion import ideal_s
 from engines.simulation.machine_noise import noise_tuple
@@ -31,10 +25,16 @@ from engines.simulation.readings import Recording, record
 from engines.simulation.scheduled import Scheduling
 from engines.simulation.stack import Stack, check_stack, datagram_tuples, flow_tuples, stack_of
 from engines.simulation.summarise import summarise
-from engines.spec import RunSpec, sub_seed
 from fabric._core import COMPILER, Simulation
-from fabric.errors import RunError
 from fabric.plan import NetworkPlan
+from model.congestion import COUPLED_DEFAULT
+from model.flows import PlannedFlow, planned_flows
+from model.link_events import check_events
+from model.machine.capacity import demand
+from model.network_plan import network_plan
+from model.result import NO_VALUE, RunResult
+from model.schedulers import check_scheduler, ticking_s
+from model.spec import RunSpec, sub_seed
 from topos.topology import Topology
 
 HOPS_PER_CPU_S = 8e6

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from engines.link_events import ports_of
-from engines.network_plan import port_rates_bps
 from engines.simulation.stack import PS_PER_S
-from engines.spec import RunSpec
+from model.link_events import ports_of
+from model.network_plan import port_rates_bps
+from model.spec import RunSpec
 from topos.topology import Topology
 
 

@@ -9,7 +9,7 @@ receivers acknowledge nearly every packet of MPTCP (0.97 for each with 8 subflow
 
 from __future__ import annotations
 
-from engines.spec import StackSpec
+from model.spec import StackSpec
 
 LINUX = StackSpec(
     mptcp_bytes=24,
@@ -21,6 +21,6 @@ LINUX = StackSpec(
     send_buffer=2945,
     subflow_buffer=198,
 )
-"""The buffers are those of `engines/tuning.py` in full segments: a reserve of 4 MB; for each subflow 256 kB,
+"""The buffers are those of `model/tuning.py` in full segments: a reserve of 4 MB; for each subflow 256 kB,
 counted with some 300 bytes of overhead a segment, and the burst of 64 kB that may exceed it. A real one was
 seen to hold 197."""

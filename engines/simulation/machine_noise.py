@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from engines.noise import noisy
 from engines.simulation.readings import Reading
 from engines.simulation.stack import PS_PER_MS
-from engines.spec import ELASTIC, OF_ALL, OF_FABRIC, RunSpec, sub_seed
 from fabric._core import LATENESS_EDGES_NS
+from model.noise import noisy
+from model.spec import ELASTIC, OF_ALL, OF_FABRIC, RunSpec, sub_seed
 
 NoiseTuple = tuple[int, int, int, int, bool, bool]
 QUANTILES = {"late_p50_us": 0.5, "late_p99_us": 0.99, "late_p999_us": 0.999}

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engines.flows import PlannedFlow
-from engines.spec import LinkSpec, RunSpec
-from fabric.errors import UsageError
+from common.errors import UsageError
 from fabric.plan import FRAME_BITS
+from model.flows import PlannedFlow
+from model.spec import LinkSpec, RunSpec
 from topos.topology import Topology
 
 MB = 1 << 20

@@ -10,14 +10,14 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from common.errors import UsageError
 from controllers.bcube_paths import parallel_path
 from controllers.hashing import mix
 from controllers.routing import POLICIES
-from engines.flows import PlannedFlow, subflow_pairs
-from engines.network_plan import ports_along
 from engines.simulation.stack import SubflowTuple, subflow_tuple
-from engines.spec import RunSpec, sub_seed
-from fabric.errors import UsageError
+from model.flows import PlannedFlow, subflow_pairs
+from model.network_plan import ports_along
+from model.spec import RunSpec, sub_seed
 from topos import bcube
 from topos.topology import Topology
 

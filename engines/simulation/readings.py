@@ -20,7 +20,6 @@ from engines.engine import Observer
 from engines.simulation.link_events import Network, Timeline
 from engines.simulation.scheduled import Clock
 from engines.simulation.stack import PS_PER_MS, PS_PER_S
-from engines.spec import RunSpec
 from fabric.readings import (
     DatagramReadings,
     FlowReadings,
@@ -28,6 +27,7 @@ from fabric.readings import (
     SimulatedCounters,
     SubflowReadings,
 )
+from model.spec import RunSpec
 from topos.topology import Topology
 
 MOST_ROWS = 2_000_000

@@ -1,4 +1,4 @@
-"""From what was read of a simulation to the sample tables of engines/result.py. Pure."""
+"""From what was read of a simulation to the sample tables of model/result.py. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engines.flows import PlannedFlow
-from engines.result import SAMPLE_COLUMNS, Table
 from engines.simulation.readings import Recording
 from engines.simulation.stack import PS_PER_MS, PS_PER_S
-from engines.spec import RunSpec
+from model.flows import PlannedFlow
+from model.result import SAMPLE_COLUMNS, Table
+from model.spec import RunSpec
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from controllers.hashing import FiveTuple
-from engines.flows import PlannedFlow
-from engines.schedulers import Driver, application_of, scheduled
 from engines.scheduling import SimulatedNetwork
 from engines.simulation.stack import PS_PER_MS, PS_PER_S
-from engines.spec import RunSpec, SchedulerSpec
 from fabric._core import Simulation
+from model.flows import PlannedFlow
+from model.schedulers import Driver, application_of, scheduled
+from model.spec import RunSpec, SchedulerSpec
 from topos.topology import Topology
 
 IDEAL_LOOK_PS = PS_PER_MS

@@ -8,12 +8,12 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engines.congestion import CONGESTION_CONTROLS
-from engines.flows import AddressPair, PlannedFlow, subflow_pairs
-from engines.spec import RunSpec, sub_seed
+from common.errors import UsageError
 from fabric._core import congestion_controls, flow_hash, schedulers
-from fabric.errors import UsageError
 from fabric.plan import PS_PER_US
+from model.congestion import CONGESTION_CONTROLS
+from model.flows import AddressPair, PlannedFlow, subflow_pairs
+from model.spec import RunSpec, sub_seed
 from topos.topology import Topology
 
 NO_WAITING = 2**32 - 1

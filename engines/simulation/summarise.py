@@ -7,16 +7,23 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from engines.flows import PlannedFlow
-from engines.network_plan import port_names, port_rates_bps
-from engines.result import NO_VALUE, FlowRow, PortRow, RunResult, Status, Table
+from analysis.spread import spread
+from common.errors import RunError
 from engines.simulation.machine_noise import noise_metrics
 from engines.simulation.readings import Recording
 from engines.simulation.sample_tables import sample_tables, utilisation_pct
 from engines.simulation.stack import NEVER_PS, PS_PER_S
-from engines.spec import RunSpec
-from engines.spread import spread
-from fabric.errors import RunError
+from model.flows import PlannedFlow
+from model.network_plan import port_names, port_rates_bps
+from model.result import (
+    NO_VALUE,
+    FlowRow,
+    PortRow,
+    RunResult,
+    Status,
+    Table,
+)
+from model.spec import RunSpec
 from topos.topology import Topology
 
 NO_SPREAD = (NO_VALUE, NO_VALUE)

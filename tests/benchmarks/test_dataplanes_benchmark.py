@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.dataplanes import PLANES, Seen, draw, row
-from engines.reasons import of_text
-from engines.result import RunResult, Status
-from fabric.errors import UsageError
+from common.errors import UsageError
+from model.reasons import of_text
+from model.result import RunResult, Status
 
 FABRIC, OVS = PLANES[0], PLANES[2]
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import UsageError
 from controllers.groups import EcmpTables, ecmp_groups
 from controllers.hashing import PROTO_TCP, PROTO_UDP, FiveTuple, mix
 from controllers.probes import DECISIONS, FIRST_PORT, LAST_PORT, ProbePorts, mix_all
 from controllers.routing import POLICIES, path
-from fabric.errors import UsageError
 from topos import Topology, build
 
 NETWORKS: dict[str, tuple[Topology, EcmpTables]] = {

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import UsageError
 from controllers.groups import ecmp_groups
 from controllers.hashing import PROTO_TCP, FiveTuple, flow_hash, mix
 from controllers.routing import POLICIES, path
-from fabric.errors import UsageError
 from topos import build
 
 FT8 = build("ft", {"k": 8})

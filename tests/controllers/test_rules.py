@@ -8,11 +8,11 @@ from itertools import permutations
 
 import pytest
 
+from common.errors import UsageError
 from controllers.groups import ecmp_groups
 from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.routing import path
 from controllers.rules import POLICIES, Bucket, Choice, Match, Routes, Rule
-from fabric.errors import UsageError
 from topos import Topology, build
 from topos.ports import SwitchPorts, dpid
 

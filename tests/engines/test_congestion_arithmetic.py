@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from tests.engines import coupled_model as model
-from tests.engines.arithmetic import (
+from tests.support import coupled_model as model
+from tests.support.arithmetic import (
     ONE_PACKET,
     CPath,
     balia_after_loss,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from engines.emulation import shell
+from common.errors import UsageError
 from engines.emulation.engine import MininetEngine, check_sysctls
-from engines.spec import LinkEvent, LinkSpec, RunSpec, TopologySpec, TransportSpec
-from fabric.errors import UsageError
+from engines.emulation.hosts import shell
+from model.spec import LinkEvent, LinkSpec, RunSpec, TopologySpec, TransportSpec
 
 
 def test_a_sysctl_must_be_one_of_this_kernel() -> None:

@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import RunError, UsageError
 from engines import registry
 from engines.fake import FakeEngine, mean_share
-from engines.reasons import texts
-from engines.result import SAMPLE_COLUMNS, RunResult, Status
-from engines.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
-from fabric.errors import RunError, UsageError
+from model.reasons import texts
+from model.result import SAMPLE_COLUMNS, RunResult, Status
+from model.spec import (
+    LinkSpec,
+    RunSpec,
+    SamplingSpec,
+    TopologySpec,
+    TransportSpec,
+    WorkloadSpec,
+)
 
 
 class Listener:

@@ -11,17 +11,19 @@ import numpy as np
 import pytest
 
 import topos
+from analysis.shares import bottleneck_shares_pct, congested_shares_pct
+from analysis.theory import bottleneck_share, congested_share
+from common.errors import RunError, UsageError
 from engines.engine import Silent
 from engines.flow_level.engine import fluid_network
 from engines.flow_level.equilibrium import SPARE, equilibrium
 from engines.flow_level.max_min import max_min
 from engines.flow_level.network import FULL, Crossings, FluidNetwork
-from engines.flows import planned_flows
 from engines.registry import make
-from engines.result import RunResult
-from engines.shares import bottleneck_shares_pct, congested_shares_pct
 from engines.simulation.engine import prepared
-from engines.spec import (
+from model.flows import planned_flows
+from model.result import RunResult
+from model.spec import (
     LinkEvent,
     LinkSpec,
     RunSpec,
@@ -31,8 +33,6 @@ from engines.spec import (
     TransportSpec,
     WorkloadSpec,
 )
-from experiments.theory import bottleneck_share, congested_share
-from fabric.errors import RunError, UsageError
 
 MODELS = ("flow-level", "max-min")
 PAYLOAD = 1448 / 1514

@@ -1,5 +1,5 @@
 """A subflow takes the same path in both engines: the simulator's own paths against the routing functions by
-which tests/emulation/test_engine_points.py checks the links that real hosts' frames use."""
+which tests/live/test_engine_points.py checks the links that real hosts' frames use."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import topos
 from controllers.groups import ecmp_groups
 from controllers.hashing import FiveTuple
 from controllers.routing import path
-from engines.flows import STRIDE, planned_flows
-from engines.network_plan import plan_for, port_names
 from engines.simulation.engine import plan_of
 from engines.simulation.stack import TCP, flow_tuples, stack_of
-from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, sub_seed
 from fabric._core import Simulation
+from model.flows import STRIDE, planned_flows
+from model.network_plan import plan_for, port_names
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, sub_seed
 
 
 @pytest.mark.parametrize("routing", ["hashed", "ecmp", "spanning-tree"])

@@ -8,18 +8,25 @@ from itertools import pairwise
 import pytest
 
 import topos
+from common.errors import UsageError
 from controllers.groups import ecmp_groups
 from controllers.hashing import FiveTuple
 from controllers.rules import Routes
 from controllers.scheduler import Application, FlowCount, FlowRates, Network
-from engines.flows import planned_flows
-from engines.network_plan import network_plan, ports_along
 from engines.scheduling import FabricNetwork, SimulatedNetwork, numbers
 from engines.simulation.engine import plan_of
 from engines.simulation.stack import PS_PER_S, flow_tuples, stack_of
-from engines.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
 from fabric._core import Simulation, VirtualFabric
-from fabric.errors import UsageError
+from model.flows import planned_flows
+from model.network_plan import network_plan, ports_along
+from model.spec import (
+    LinkSpec,
+    RunSpec,
+    StackSpec,
+    TopologySpec,
+    TransportSpec,
+    WorkloadSpec,
+)
 
 FT4 = topos.build("ft", {"k": 4})
 FLOW = FiveTuple("10.0.0.2", "10.3.1.3", 6, 40000, 5001)

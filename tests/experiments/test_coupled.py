@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from engines.spec import StackSpec
-from experiments import coupled
-from experiments.cli import main
-from experiments.coupled_statements import SHARE_LOSS, SHIFT
-from experiments.experiment import Figure
-from experiments.options import Given, resolve
-from experiments.published import Source
+from experiments.command import main
+from experiments.coupled import wire
+from experiments.coupled.statements import SHARE_LOSS, SHIFT
+from harness.claims.published import Source
+from harness.experiment import Figure
+from harness.plan.options import Given, resolve
+from model.spec import StackSpec
 
 SHORT = ["--engine", "fake", "--seconds", "4", "--warmup", "1"]
 
@@ -33,8 +33,8 @@ def test_a_plan_has_every_algorithm_and_little_time() -> None:
     specs = [row["spec"] for row in rows if "spec" in row]
     tested = [spec for spec in specs if spec["workload"]["matrix"] == "against_tcp"]
     assert len(tested) == 30
-    assert {spec["transport"]["cc"] for spec in tested} == set(coupled.ALGORITHMS)
-    assert {spec["topology"]["params"]["lanes"] for spec in tested} == {coupled.LANES}
+    assert {spec["transport"]["cc"] for spec in tested} == set(wire.ALGORITHMS)
+    assert {spec["topology"]["params"]["lanes"] for spec in tested} == {wire.LANES}
     assert all(spec["topology"]["params"]["lanes"] == 1 for spec in specs if spec not in tested)
     assert len(specs) - len(tested) == 2, "one TCP alone with loss, one with a queue"
     assert sum(row["expected_s"] for row in rows if row["event"] == "job") < 25 * 60
@@ -93,11 +93,11 @@ def test_what_does_not_suit_is_refused_in_a_line(tmp_path: Path, options: list[s
 
 def test_statements_are_theory_and_about_one_algorithm_each() -> None:
     assert {row.source for row in (*SHARE_LOSS, *SHIFT)} == {Source.THEORY}
-    assert {row.algorithm for row in SHIFT} == set(coupled.ALGORITHMS)
+    assert {row.algorithm for row in SHIFT} == set(wire.ALGORITHMS)
     assert len({(row.algorithm, row.subflows) for row in SHARE_LOSS}) == len(SHARE_LOSS) == 15
 
 
-@pytest.mark.parametrize("figure", [*coupled.FAIRNESS.figures, *coupled.SHIFTED.figures])
+@pytest.mark.parametrize("figure", [*wire.FAIRNESS.figures, *wire.SHIFTED.figures])
 def test_simulated_lanes_are_out_of_step_and_emulated_ones_as_they_come(figure: Figure) -> None:
     specs = {
         engine: figure.points(resolve(Given(engine=engine), figure.defaults), lambda _topology: 10.0)

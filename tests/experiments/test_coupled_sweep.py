@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from common.errors import UsageError
 from engines import registry
 from engines.fake import FakeEngine
-from engines.spec import RunSpec
-from experiments import coupled_sweep
-from experiments.cli import main
-from experiments.options import Given, resolve
-from fabric.errors import UsageError
+from experiments.command import main
+from experiments.coupled import sweep
+from harness.plan.options import Given, resolve
+from model.spec import RunSpec
 
-FIGURE = coupled_sweep.EXPERIMENT.figures[0]
+FIGURE = sweep.EXPERIMENT.figures[0]
 TCP = ("reno", "hashed", 1)
 SCATTERED = ("reno", "scatter", 1)
 
@@ -72,9 +72,7 @@ def refabric(*arguments: str) -> Result:
 
 
 def run(results: Path, *more: str) -> Result:
-    return refabric(
-        "run", coupled_sweep.NAME, "--engine", "fake", "--k", "4", "--results", str(results), *more
-    )
+    return refabric("run", sweep.NAME, "--engine", "fake", "--k", "4", "--results", str(results), *more)
 
 
 @pytest.fixture(scope="module")
@@ -100,17 +98,17 @@ def test_one_reference_one_chart_and_every_line_named(results: Path) -> None:
         line = rf"k=4 one_to_one, {re.escape(name)}, seed 1: \S+ % of optimal \(slowest flow \S+\), ok"
         assert re.search(line, told)
         assert f"\n {name} " in told, "a row of the one table"
-    charts = {path.name for path in (results / coupled_sweep.NAME / "charts").iterdir()}
+    charts = {path.name for path in (results / sweep.NAME / "charts").iterdir()}
     stem = "by_congestion_control-fat_tree-k4-one_to_one"
     assert charts == {f"{stem}.{kind}" for kind in ("svg", "pdf", "png")}
 
 
 def test_names_and_summary_tell_points_apart(results: Path) -> None:
-    with (results / coupled_sweep.NAME / "summary.csv").open() as file:
+    with (results / sweep.NAME / "summary.csv").open() as file:
         rows = list(csv.DictReader(file))
     which = [(row["workload"], row["subflows"], row["cc"], row["routing"]) for row in rows]
     assert len(set(which)) == len(rows) == 8
-    status = refabric("status", coupled_sweep.NAME, "--engine", "fake", "--k", "4", "--results", str(results))
+    status = refabric("status", sweep.NAME, "--engine", "fake", "--k", "4", "--results", str(results))
     lines = status.stdout.splitlines()
     assert lines[-1] == "8 of 8 planned points finished; 8 stored in all"
     assert sum("-tcp-reno-scatter-10mbps-" in line for line in lines) == 1
@@ -118,15 +116,15 @@ def test_names_and_summary_tell_points_apart(results: Path) -> None:
 
 
 def test_the_plan_for_machines_says_what_differs() -> None:
-    done = refabric("plan", coupled_sweep.NAME, "--engine", "fake", "--k", "4", "--json")
+    done = refabric("plan", sweep.NAME, "--engine", "fake", "--k", "4", "--json")
     specs = [json.loads(line)["spec"] for line in done.stdout.splitlines() if '"job"' in line]
     told = {(s["routing"], s["transport"]["cc"], s["transport"]["subflows"]) for s in specs}
     assert len(told) == 7, "the reference is TCP too"
 
 
 def test_the_report_repeats_it_by_one_command(results: Path) -> None:
-    assert refabric("report", coupled_sweep.NAME, "--results", str(results)).exit_code == 0
-    page = (results / coupled_sweep.NAME / "report.html").read_text()
+    assert refabric("report", sweep.NAME, "--results", str(results)).exit_code == 0
+    page = (results / sweep.NAME / "report.html").read_text()
     for name in NAMES:
         assert f'<th scope="row">{name}</th>' in page
     assert page.count('class="command"') == 1

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from common.errors import HostUnfitError
 from engines import registry
 from engines.fake import FakeEngine
 from engines.simulation.linux import LINUX
-from engines.spec import RunSpec, StackSpec
-from experiments import across
-from experiments.cli import main
-from experiments.store import load
-from experiments.summary import judge
-from fabric.errors import HostUnfitError
+from experiments.command import main
+from harness.results import across
+from harness.results.store import load
+from harness.results.summary import judge
+from model.spec import RunSpec, StackSpec
 
 RUN = ("cross-check", "--k", "4", "--rate", "10", "--seconds", "2", "--warmup", "1")
 NEEDS_ROOT = "running real hosts needs root: sudo it"
@@ -102,7 +102,7 @@ def test_without_any_engine_nothing_starts(results: Path, monkeypatch: pytest.Mo
 
 def test_without_the_machine_no_rate_is_measured(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.ENGINES, "mininet", lambda: Unfit("mininet"))
-    monkeypatch.setattr("engines.emulation.calibrate.cached", lambda *_: None)
+    monkeypatch.setattr("engines.emulation.calibration.calibrate.cached", lambda *_: None)
     done = refabric("run", results, "--rate", "auto")
     assert done.exit_code == 1
     assert {spec.link.rate_mbps for spec in stored(results)} == {10.0}

@@ -7,18 +7,18 @@ import dataclasses
 import pytest
 
 import topos
-from engines.spec import RunSpec, sub_seed
-from experiments import dctcp
-from experiments.options import Given, resolve
-from experiments.reference import reference_of
-from fabric.errors import UsageError
+from common.errors import UsageError
+from experiments.dctcp import queue
 from fabric.plan import FRAME_BITS
+from harness.plan.baseline import reference_of
+from harness.plan.options import Given, resolve
+from model.spec import RunSpec, sub_seed
 from workloads import matrices
 
 
 def specs(**given: object) -> list[RunSpec]:
-    options = resolve(Given(**given), dctcp.DEFAULTS)  # type: ignore[arg-type]
-    return dctcp.points(options, lambda _: options.rate_mbps or 1.0)
+    options = resolve(Given(**given), queue.DEFAULTS)  # type: ignore[arg-type]
+    return queue.points(options, lambda _: options.rate_mbps or 1.0)
 
 
 def test_three_transports_differ_in_what_they_do_about_marks_alone() -> None:
@@ -43,9 +43,9 @@ def test_the_threshold_is_where_theory_lets_dctcp_and_not_reno_fill_the_link() -
     ways = 4 * link.delay_us / 1e6  # two links there, two back
     packets_s = link.rate_mbps * 1e6 / FRAME_BITS
     holds = packets_s * ways
-    threshold = dctcp.DEFAULTS.ecn_pkts or 0
+    threshold = queue.DEFAULTS.ecn_pkts or 0
     assert holds / 7 < threshold < holds
-    lowest = threshold + dctcp.SENDERS - (2 * dctcp.SENDERS * (holds + threshold)) ** 0.5 / 2
+    lowest = threshold + queue.SENDERS - (2 * queue.SENDERS * (holds + threshold)) ** 0.5 / 2
     assert lowest > 0, "section 3.3 of the paper: the queue never runs empty"
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import topos
+from analysis.sequential import Turn, between_racks, gain, in_one_rack, turns
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
-from engines.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
-from engines.turns import Turn, between_racks, gain, in_one_rack, turns
-from experiments.options import Defaults, Given, resolve
-from experiments.registry import find
+from experiments.registry import CATALOGUE
+from harness.plan.options import Defaults, Given, resolve
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 
-FIGURE = find("ec2").figures[0]
+FIGURE = CATALOGUE.find("ec2").figures[0]
 
 
 def points(defaults: Defaults = FIGURE.defaults, **given: str) -> list[RunSpec]:

@@ -9,15 +9,15 @@ import pytest
 from click.testing import CliRunner
 
 from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR, make
-from engines.spec import RunSpec
-from experiments.cli import main
-from experiments.options import Given, resolve
-from experiments.registry import find
-from experiments.subflows_needed import ENOUGH_PCT, NETWORKS
+from experiments.command import main
+from experiments.registry import CATALOGUE
+from experiments.sigcomm11.subflows_needed import ENOUGH_PCT, NETWORKS
+from harness.plan.options import Given, resolve
+from model.spec import RunSpec
 
 
 def points(name: str, **given: str) -> list[RunSpec]:
-    figure = find(name).figures[0]
+    figure = CATALOGUE.find(name).figures[0]
     return figure.points(resolve(Given(**given), figure.defaults), lambda _: 100.0)  # type: ignore[arg-type]
 
 

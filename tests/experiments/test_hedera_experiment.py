@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from engines.schedulers import scheduler_words
-from experiments.cli import main
-from experiments.hedera import EXPERIMENT, INTERVALS_MS
-from experiments.labels import names, routing
-from experiments.options import Given, resolve
-from experiments.progress import workload_label
-from experiments.quantities import QUANTITIES
-from plots import saving
+from experiments.command import main
+from experiments.sigcomm11.hedera import EXPERIMENT, INTERVALS_MS
+from harness.claims.quantities import QUANTITIES
+from harness.cli.progress import workload_label
+from harness.plan.labels import names, routing
+from harness.plan.options import Given, resolve
+from model.schedulers import scheduler_words
+from plots.shared import saving
 
 (FIGURE,) = EXPERIMENT.figures
 

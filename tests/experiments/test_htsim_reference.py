@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from engines.registry import SIMULATOR
-from experiments import htsim_reference
-from experiments.options import Given, resolve
-from experiments.published import Source, known_as
-from experiments.quantities import QUANTITIES
-from experiments.registry import find
+from experiments.registry import CATALOGUE
+from experiments.validation import htsim_reference
+from harness.claims.published import Source, known_as
+from harness.claims.quantities import QUANTITIES
+from harness.plan.options import Given, resolve
 
 FIGURES = htsim_reference.EXPERIMENT.figures
 
@@ -24,7 +24,7 @@ def test_points_are_set_up_as_htsim_is() -> None:
 
 
 def test_a_reference_is_never_called_published() -> None:
-    for figure in find("htsim-reference").figures:
+    for figure in CATALOGUE.find("htsim-reference").figures:
         assert known_as(figure.published) == "reference"
         assert {row.source for row in figure.published} == {Source.REFERENCE}
         assert {row.quantity for row in figure.published} <= set(QUANTITIES)

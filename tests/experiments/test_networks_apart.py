@@ -8,18 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from engines.spec import RunSpec, TopologySpec
-from experiments import figures, published, rate, summary
-from experiments.compare_match import conditions, match
-from experiments.experiment import Figure
-from experiments.published import Published, Relation, Source
 from experiments.registry import EXPERIMENTS
-from experiments.store import Store, load
-from experiments.summary import Judged
-from experiments.verdicts import AGREES, DIFFERS, NOT_MEASURED, place, verdicts
-from plots import style
+from harness.claims import published
+from harness.claims.published import Published, Relation, Source
+from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, place, verdicts
+from harness.compare.match import conditions, match
+from harness.experiment import Figure
+from harness.plan import rate
+from harness.report import figures
+from harness.results import summary
+from harness.results.store import Store, load
+from harness.results.summary import Judged
+from model.spec import RunSpec, TopologySpec
 from plots.data import panels
-from tests.experiments.store_lab import EXPERIMENT, put, put_reference, result_of, spec_of
+from plots.shared import style
+from tests.support.store_lab import EXPERIMENT, put, put_reference, result_of, spec_of
 
 PLAIN = Published(
     "goodput_pct_mean", "fat_tree", 4, "one_to_one", 1, Relation.ABOUT, 80, Source.TEXT, "words", "paper",

@@ -11,13 +11,13 @@ from click.testing import CliRunner
 
 import topos
 from engines.registry import make
-from experiments import dual_homed_load, oversubscribed, topologies
-from experiments.cli import main
-from experiments.experiment import Figure
-from experiments.options import Given, resolve
-from experiments.progress import workload_label
-from experiments.verdicts import AGREES
-from plots import saving
+from experiments.command import main
+from experiments.sigcomm11 import dual_homed_load, oversubscribed, topologies
+from harness.claims.verdicts import AGREES
+from harness.cli.progress import workload_label
+from harness.experiment import Figure
+from harness.plan.options import Given, resolve
+from plots.shared import saving
 
 BCUBE = next(f for f in topologies.EXPERIMENT.figures if f.name == "topologies-bcube")
 FIGURES = (*oversubscribed.FIGURES, *dual_homed_load.FIGURES, BCUBE)

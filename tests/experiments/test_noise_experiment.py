@@ -6,16 +6,23 @@ import dataclasses
 
 import pytest
 
+from analysis.noise_effects import delay_share
+from common.errors import UsageError
 from engines.fake import FakeEngine
-from engines.noise import QUIET, lateness_ms, noisy
-from engines.noise_effects import delay_share
 from engines.registry import SIMULATOR, make
-from engines.spec import CLOCKS, OF_ALL, OF_FABRIC, OF_HOSTS, NoiseSpec, RunSpec
-from experiments import session
-from experiments.options import Given, resolve
-from experiments.reference import is_reference, reference_of
 from experiments.registry import EXPERIMENTS
-from fabric.errors import UsageError
+from harness.plan import session
+from harness.plan.baseline import is_reference, reference_of
+from harness.plan.options import Given, resolve
+from model.noise import QUIET, lateness_ms, noisy
+from model.spec import (
+    CLOCKS,
+    OF_ALL,
+    OF_FABRIC,
+    OF_HOSTS,
+    NoiseSpec,
+    RunSpec,
+)
 
 
 def specs(name: str, engine: str, profile: str = "quick") -> list[RunSpec]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 import topos
-from engines.link_events import check_events
-from engines.spec import RunSpec, TopologySpec
-from experiments.experiment import Figure
-from experiments.options import Given, resolve
-from experiments.quantities import QUANTITIES
-from experiments.registry import find
-from experiments.robustness import LINK_FAILURE, LOSS_AND_COST, core_failure
+from experiments.registry import CATALOGUE
+from experiments.sigcomm11.robustness import LINK_FAILURE, LOSS_AND_COST, core_failure
+from harness.claims.quantities import QUANTITIES
+from harness.experiment import Figure
+from harness.plan.options import Given, resolve
+from model.link_events import check_events
+from model.spec import RunSpec, TopologySpec
 
 
 def points(figure: Figure, **given: object) -> list[RunSpec]:
@@ -46,7 +46,7 @@ def test_a_network_without_a_core_has_nothing_to_fail() -> None:
 
 
 def test_statements_are_about_what_is_run() -> None:
-    for figure in find("robustness").figures:
+    for figure in CATALOGUE.find("robustness").figures:
         specs = points(figure)
         for row in figure.published:
             assert row.quantity in QUANTITIES

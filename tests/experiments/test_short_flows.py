@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import topos
-from engines import tuning
-from engines.spec import RunSpec
-from experiments.options import Given, resolve
-from experiments.registry import find
+from experiments.registry import CATALOGUE
+from harness.plan.options import Given, resolve
+from model import tuning
+from model.spec import RunSpec
 
-FIGURE = find("short-flows").figures[0]
+FIGURE = CATALOGUE.find("short-flows").figures[0]
 
 
 def points(**given: str) -> list[RunSpec]:
@@ -33,7 +33,7 @@ def test_sizes_and_loads_are_options() -> None:
 
 
 def test_short_flows_beside_long_ones_are_those_of_the_paper() -> None:
-    figure = find("short-beside-long").figures[0]
+    figure = CATALOGUE.find("short-beside-long").figures[0]
     specs = figure.points(resolve(Given(), figure.defaults), lambda _: 100.0)
     assert [(s.transport.cc, s.transport.subflows) for s in specs] == [
         ("reno", 1),
@@ -49,7 +49,7 @@ def test_short_flows_beside_long_ones_are_those_of_the_paper() -> None:
 
 
 def test_when_further_subflows_join_is_all_that_differs() -> None:
-    figure = find("short-joins").figures[0]
+    figure = CATALOGUE.find("short-joins").figures[0]
     specs = figure.points(resolve(Given(), figure.defaults), lambda _: 100.0)
     told = [tuning.joins(s.transport) for s in specs]
     assert told == ["", "after 1 MB", "after 100 kB", "after 100 ms", "after 10 ms", "at once"]

@@ -11,24 +11,25 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from common.errors import UsageError
 from engines import registry
 from engines.engine import Observer
 from engines.fake import FakeEngine
 from engines.registry import VIRTUAL_TIME
-from engines.result import RunResult
-from engines.spec import RunSpec, TopologySpec
-from experiments import session, sigcomm11
-from experiments.cli import main
-from experiments.halves import NO_COUNTERPART
-from experiments.options import Given
-from experiments.point import hosts_of
+from experiments.command import main
 from experiments.registry import EXPERIMENTS
-from experiments.session import Plan
-from experiments.store import load
-from experiments.sweep import wall_s
-from fabric.errors import UsageError
+from experiments.sigcomm11 import whole
+from harness.execute.point import hosts_of
+from harness.execute.sweep import wall_s
+from harness.plan import session
+from harness.plan.options import Given
+from harness.plan.session import Plan
+from harness.plan.variants import NO_COUNTERPART
+from harness.results.store import load
+from model.result import RunResult
+from model.spec import RunSpec, TopologySpec
 
-PAPER = sigcomm11.EXPERIMENT
+PAPER = whole.EXPERIMENT
 SMOKE = ("--profile", "smoke")
 BOTH = (*SMOKE, "--engine", "both", "--results")
 
@@ -54,7 +55,7 @@ def refabric(*arguments: str) -> Result:
 class TestTheWholePaper:
     def test_every_figure_has_a_section_and_runs_alone_in_the_same_folder(self) -> None:
         assert [f.section for f in PAPER.figures] == [
-            section for section, figures in sigcomm11.SECTIONS.items() for _ in figures
+            section for section, figures in whole.SECTIONS.items() for _ in figures
         ]
         for figure in PAPER.figures:
             assert EXPERIMENTS[figure.name].figures == (figure,)
@@ -128,7 +129,7 @@ class TestBothEngines:
             make = functools.partial(Logged, name, parallel=2, sleep_s=0.02)
             monkeypatch.setitem(registry.ENGINES, name, make)
         monkeypatch.setitem(registry.ENGINES, "mininet", lambda: Logged("mininet", sleep_s=0.02))
-        monkeypatch.setattr("engines.emulation.calibrate.cached", carried)
+        monkeypatch.setattr("engines.emulation.calibration.calibrate.cached", carried)
         monkeypatch.setattr("os.geteuid", lambda: 0)
 
     def test_each_half_has_its_own_size_rate_and_seconds(self) -> None:
@@ -204,10 +205,10 @@ class TestRunning:
         some = dataclasses.replace(PAPER, figures=PAPER.figures[:2])
         monkeypatch.setitem(EXPERIMENTS, PAPER.name, some)
         self.use(monkeypatch)
-        monkeypatch.setattr("engines.emulation.calibrate.cached", carried)
-        monkeypatch.setattr("engines.emulation.calibrate.outdated", lambda *_: "")
+        monkeypatch.setattr("engines.emulation.calibration.calibrate.cached", carried)
+        monkeypatch.setattr("engines.emulation.calibration.calibrate.outdated", lambda *_: "")
         monkeypatch.setattr(
-            "experiments.figures.draw", lambda wanted: {each.figure.name: [] for each in wanted}
+            "harness.report.figures.draw", lambda wanted: {each.figure.name: [] for each in wanted}
         )
 
     @staticmethod

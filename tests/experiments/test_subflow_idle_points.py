@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from engines import tuning
-from engines.spec import LinkSpec, RunSpec, StackSpec, TransportSpec
-from experiments.options import Given, resolve
 from experiments.registry import EXPERIMENTS
+from harness.plan.options import Given, resolve
+from model import tuning
+from model.spec import LinkSpec, RunSpec, StackSpec, TransportSpec
 
 (FIGURE,) = EXPERIMENTS["subflow-idle"].figures
 

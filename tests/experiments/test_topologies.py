@@ -9,13 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 import topos
-from engines.spec import TopologySpec
-from experiments.cli import main
-from experiments.options import Given, resolve
-from experiments.topologies import EXPERIMENT, SWITCHED, all_networks
-from experiments.verdicts import AGREES
-from fabric.errors import UsageError
-from plots import saving
+from common.errors import UsageError
+from experiments.command import main
+from experiments.sigcomm11.topologies import EXPERIMENT, SWITCHED, all_networks
+from harness.claims.verdicts import AGREES
+from harness.plan.options import Given, resolve
+from model.spec import TopologySpec
+from plots.shared import saving
 
 FIGURE = EXPERIMENT.figures[0]
 

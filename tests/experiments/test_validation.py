@@ -12,19 +12,19 @@ from click.testing import CliRunner, Result
 from engines.engine import Silent
 from engines.registry import SIMULATOR
 from engines.simulation.engine import SimulatorEngine
-from engines.spec import RunSpec
-from experiments import summary
-from experiments.cli import main
-from experiments.experiment import Figure
-from experiments.options import Given, resolve
-from experiments.rate import FIXED
-from experiments.registry import find
-from experiments.session import make_plan
-from experiments.store import Store, load
-from experiments.validation import EXPERIMENT, FIGURES, LOSSES_PCT, RATES_MBPS
-from experiments.verdicts import AGREES, DIFFERS, verdicts
-from plots import saving
-from tests.experiments.store_lab import put
+from experiments.command import main
+from experiments.registry import CATALOGUE
+from experiments.validation.theory import EXPERIMENT, FIGURES, LOSSES_PCT, RATES_MBPS
+from harness.claims.verdicts import AGREES, DIFFERS, verdicts
+from harness.experiment import Figure
+from harness.plan.options import Given, resolve
+from harness.plan.rate import FIXED
+from harness.plan.session import make_plan
+from harness.results import summary
+from harness.results.store import Store, load
+from model.spec import RunSpec
+from plots.shared import saving
+from tests.support.store_lab import put
 
 
 def refabric(*arguments: str) -> Result:
@@ -86,7 +86,7 @@ def test_real_hosts_are_asked_for_no_more_than_they_carry() -> None:
 
 
 def test_no_reference_is_run_for_what_is_not_relative() -> None:
-    plan = make_plan(find("validation-saw"), Given(), SimulatorEngine())
+    plan = make_plan(CATALOGUE.find("validation-saw"), Given(), SimulatorEngine())
     assert [job.spec.workload.matrix for job in plan.jobs] == ["against_tcp"]
     assert plan.parts[0].rate_of(plan.parts[0].topologies[0]).how == FIXED
 

@@ -7,10 +7,10 @@ import pytest
 from controllers.groups import ecmp_groups
 from controllers.hashing import FiveTuple
 from controllers.routing import path
-from engines.network_plan import network_plan, ports_along
 from engines.scheduling import numbers
-from engines.spec import LinkSpec
 from fabric._core import VirtualFabric
+from model.network_plan import network_plan, ports_along
+from model.spec import LinkSpec
 from topos import build
 
 FT4 = build("ft", {"k": 4})

@@ -9,9 +9,9 @@ import pytest
 
 from engines.simulation.completion import ideal_s
 from engines.simulation.stack import FlowTuple, Stack, stack_of
-from engines.spec import LinkSpec, RunSpec, StackSpec
 from fabric._core import Simulation
-from tests.fabric.plans import one_switch
+from model.spec import LinkSpec, RunSpec, StackSpec
+from tests.support.plans import one_switch
 
 RATE_BPS = 10_000_000
 DELAY_PS = 7_000_000

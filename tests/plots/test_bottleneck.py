@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engines.result import Status, Table
-from plots import bottleneck, saving
+from model.result import Status, Table
+from plots.charts.queues import bottleneck
 from plots.data import PointSummary
-from tests.plots.points_lab import flow_row, point, port_row
-from tests.plots.svg import words_of
+from plots.shared import saving
+from tests.support.points_lab import flow_row, point, port_row
+from tests.support.svg import words_of
 
 
 @pytest.fixture(autouse=True)

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from engines.algorithms import COMPARED, SCATTER, TCP
-from engines.result import Status
-from plots import by_congestion_control, saving
-from plots.by_congestion_control import comparisons, finding, resent_pct
+from model.result import Status
+from model.transports import COMPARED, SCATTER, TCP
+from plots.charts.goodput import by_congestion_control
+from plots.charts.goodput.by_congestion_control import comparisons, finding, resent_pct
 from plots.data import Level, PointSummary
-from tests.plots.points_lab import SIGCOMM11_LEVELS, flow_row, point
-from tests.plots.svg import words_of
+from plots.shared import saving
+from tests.support.points_lab import SIGCOMM11_LEVELS, flow_row, point
+from tests.support.svg import words_of
 
 MULTIPATH = [name for name in COMPARED if name not in {TCP, SCATTER}]
 

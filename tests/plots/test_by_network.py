@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from plots import saving
-from plots.by_network import finding
+from plots.charts.goodput.by_network import finding
 from plots.data import PointSummary, panels
 from plots.registry import CHARTS
-from tests.plots.points_lab import flow_row, point
-from tests.plots.svg import words_of
+from plots.shared import saving
+from tests.support.points_lab import flow_row, point
+from tests.support.svg import words_of
 
 
 @pytest.fixture(autouse=True)

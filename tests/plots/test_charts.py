@@ -12,12 +12,13 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import pytest
 
-from engines.result import Status
-from fabric.errors import StoreError
-from plots import rank, saving, style, throughput
+from common.errors import StoreError
+from model.result import Status
+from plots.charts.goodput import rank, throughput
 from plots.data import PointSummary, panels
-from tests.plots.points_lab import MEANS, SIGCOMM11_LEVELS, point
-from tests.plots.svg import words_of
+from plots.shared import saving, style
+from tests.support.points_lab import MEANS, SIGCOMM11_LEVELS, point
+from tests.support.svg import words_of
 
 ALL = range(1, 9)
 STATUSES = (Status.OK, Status.SUSPECT, Status.FAILED)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from engines.completion import completions
-from engines.result import NO_VALUE, FlowRow, Status
-from plots import fct, saving
+from analysis.completion import completions
+from model.result import NO_VALUE, FlowRow, Status
+from plots.charts.times import fct
 from plots.data import PointSummary
-from tests.plots.points_lab import flow_row, point
-from tests.plots.svg import words_of
+from plots.shared import saving
+from tests.support.points_lab import flow_row, point
+from tests.support.svg import words_of
 
 
 @pytest.fixture(autouse=True)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from plots import flow_level, saving, subflows_needed
+from plots.charts.goodput import flow_level, subflows_needed
 from plots.data import Level, PointSummary
-from tests.plots.points_lab import SIGCOMM11_LEVELS, point
-from tests.plots.svg import words_of
+from plots.shared import saving
+from tests.support.points_lab import SIGCOMM11_LEVELS, point
+from tests.support.svg import words_of
 
 
 @pytest.fixture(autouse=True)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from engines.result import FlowRow
-from engines.turns import LEAST_TURNS, turns
-from plots import saving
+from analysis.sequential import LEAST_TURNS, turns
+from model.result import FlowRow
+from plots.charts.goodput.in_turn import finding
 from plots.data import PointSummary
-from plots.in_turn import finding
 from plots.registry import CHARTS
-from tests.plots.points_lab import flow_row, point
-from tests.plots.svg import words_of
+from plots.shared import saving
+from tests.support.points_lab import flow_row, point
+from tests.support.svg import words_of
 
 
 def turn(src: str, dst: str, *seconds: float) -> list[FlowRow]:

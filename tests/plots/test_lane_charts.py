@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from engines.result import FlowRow, PortRow, Status
-from engines.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
-from plots import lanes, saving, share, shift
+from analysis.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
+from model.result import FlowRow, PortRow, Status
+from plots.charts.goodput import share, shift
 from plots.data import Level, PointSummary, panels
 from plots.registry import CHARTS
-from tests.plots.points_lab import flow_row, point
-from tests.plots.svg import words_of
+from plots.shared import lanes, saving
+from tests.support.points_lab import flow_row, point
+from tests.support.svg import words_of
 
 SHARES = {"reno": 0.8, "lia": 0.5}
 ONE, TWO = ("dumbbell", "against_tcp"), ("two_bottlenecks", "against_tcp")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from engines.noise import QUIET, stalls_of
-from engines.reasons import GOODPUT, JAIN, SLOWEST
-from engines.result import FlowRow, Status
-from engines.spec import OF_ALL, OF_FABRIC, NoiseSpec
+from model.noise import QUIET, stalls_of
+from model.reasons import GOODPUT, JAIN, SLOWEST
+from model.result import FlowRow, Status
+from model.spec import OF_ALL, OF_FABRIC, NoiseSpec
+from plots.charts.hosts.noise import Series, draw, effects, finding
 from plots.data import PointSummary
-from plots.noise import Series, draw, effects, finding
 
 
 def point(seed: int, mbps: tuple[float, ...], noise: NoiseSpec = QUIET, share: float = 0.0) -> PointSummary:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from plots import saving
 from plots.registry import CHARTS
-from tests.plots.points_lab import point
+from plots.shared import saving
+from tests.support.points_lab import point
 
 
 @pytest.mark.parametrize("name", CHARTS)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from engines.result import Status, Table
-from plots import saving
+from model.result import Status, Table
+from plots.charts.goodput.failure import finding as failure_finding
+from plots.charts.goodput.failure import over_time, ranks_pct, stalled_pct
+from plots.charts.hosts.loss_and_cost import cells_of, finding
 from plots.data import PointSummary, panels
-from plots.failure import finding as failure_finding
-from plots.failure import over_time, ranks_pct, stalled_pct
-from plots.loss_and_cost import cells_of, finding
 from plots.registry import CHARTS
-from tests.plots.points_lab import flow_row, point, port_row
-from tests.plots.svg import words_of
+from plots.shared import saving
+from tests.support.points_lab import flow_row, point, port_row
+from tests.support.svg import words_of
 
 
 @pytest.fixture(autouse=True)

@@ -10,12 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engines.result import NO_VALUE, PortRow, Status, Table
-from plots import cpu, cwnd, link_utilisation, queue_cdf, queue_lengths, queues, rtt, saving
+from model.result import NO_VALUE, PortRow, Status, Table
+from plots.charts.goodput import link_utilisation
+from plots.charts.hosts import cpu
+from plots.charts.queues import cwnd, queue_cdf, queue_lengths, queues, rtt
 from plots.data import Level, PointSummary, panels
 from plots.registry import CHARTS
-from tests.plots.points_lab import flow_row, point, port_row, sampled
-from tests.plots.svg import words_of
+from plots.shared import saving
+from tests.support.points_lab import flow_row, point, port_row, sampled
+from tests.support.svg import words_of
 
 OF_SAMPLES = ("link_utilisation", "rtt", "queues", "queue_cdf", "cwnd", "cpu")
 MOST_BYTES = 300_000

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fabric.errors import StoreError
-from plots import throughput
-from tests.plots.points_lab import point
+from common.errors import StoreError
+from plots.charts.goodput import throughput
+from tests.support.points_lab import point
 
 
 def test_a_full_disk_is_named_and_leaves_the_older_chart(

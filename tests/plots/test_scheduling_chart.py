@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from engines.result import Status
-from engines.spec import SchedulerSpec
-from plots import saving
+from model.result import Status
+from model.spec import SchedulerSpec
+from plots.charts.goodput.scheduling import carried_pct, finding, rows
 from plots.data import NOBODY, PointSummary
 from plots.registry import CHARTS
-from plots.scheduling import carried_pct, finding, rows
-from tests.plots.points_lab import flow_row, point
-from tests.plots.svg import words_of
+from plots.shared import saving
+from tests.support.points_lab import flow_row, point
+from tests.support.svg import words_of
 
 
 @pytest.fixture(autouse=True)

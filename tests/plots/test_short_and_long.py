@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from engines.result import NO_VALUE
-from plots import saving, short_and_long
+from model.result import NO_VALUE
+from plots.charts.times import short_and_long
 from plots.data import Level, Panel, PointSummary
-from tests.plots.points_lab import flow_row, point, port_row
-from tests.plots.svg import words_of
+from plots.shared import saving
+from tests.support.points_lab import flow_row, point, port_row
+from tests.support.svg import words_of
 
 LEVEL = Level(
     "fat_tree", "short_and_long", "fct_ms_mean", 1, "about", 79, 8, "SIGCOMM'11", "text", algorithm="tcp"

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from engines.result import Status
-from plots import by_load, by_matrix, saving
+from model.result import Status
+from plots.charts.goodput import by_load, by_matrix
 from plots.data import PointSummary
 from plots.registry import CHARTS
-from plots.studies import Curve, per_host_pct, per_sender_pct, studies
-from tests.plots.points_lab import flow_row, point
-from tests.plots.svg import words_of
+from plots.shared import saving
+from plots.shared.studies import Curve, per_host_pct, per_sender_pct, studies
+from tests.support.points_lab import flow_row, point
+from tests.support.svg import words_of
 
 
 @pytest.fixture(autouse=True)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from engines.result import Status
-from engines.tuning import UNTOUCHED
-from plots import saving, subflow_idle
+from model.result import Status
+from model.tuning import UNTOUCHED
+from plots.charts.hosts import subflow_idle
 from plots.data import PointSummary
-from tests.plots.points_lab import point, sampled
-from tests.plots.svg import words_of
+from plots.shared import saving
+from tests.support.points_lab import point, sampled
+from tests.support.svg import words_of
 
 BEST = "tcp_wmem 4M"
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from fabric.errors import UsageError
+from common.errors import UsageError
 from topos import Kind, Layer, Topology, build
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fabric.errors import UsageError
+from common.errors import UsageError
 from topos import TOPOLOGIES, Kind, build
 from topos.ports import SwitchPorts, dpid
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabric.errors import UsageError
+from common.errors import UsageError
 from topos import TOPOLOGIES, Kind, Layer, Link, Nic, Node, Topology, build, parse
 
 ANY_TOPOLOGY = st.one_of(

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 import pytest
 
-from fabric.draws import exponential
-from fabric.errors import UsageError
+from common.draws import exponential
+from common.errors import UsageError
 from topos import build as build_topology
 from workloads.flow import Flow, Traffic
 from workloads.generated import (

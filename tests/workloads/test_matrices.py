@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.errors import UsageError
+from common.errors import UsageError
 from topos import build as build_topology
 from workloads.flow import Flow
 from workloads.matrices import (

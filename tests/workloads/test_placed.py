@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topos
-from fabric.errors import UsageError
+from common.errors import UsageError
 from workloads.matrices import build, words
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.errors import UsageError
+from common.errors import UsageError
 from workloads.sizes import DISTRIBUTIONS, parse
 
 NAMES = [*DISTRIBUTIONS, "fixed-70000", "uniform-1000-9000"]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from fabric.errors import UsageError
+from common.errors import UsageError
 from topos import build as build_topology
 from topos.cloud import is_ours
 from workloads.flow import Flow, Traffic

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from engines.congestion import kernel_name
+from common.errors import HostUnfitError, RunError
 from engines.emulation.congestion.libbpf import LibbpfError, Object
-from fabric.errors import HostUnfitError, RunError
+from model.congestion import kernel_name
 
 OBJECTS = Path(__file__).parent / "objects"
 
@@ -47,7 +47,7 @@ class Registered:
 
 @contextmanager
 def registered(names: Iterable[str]) -> Iterator[Registered]:
-    """Register the algorithms of these names (engines/congestion.py); none is left after the context or
+    """Register the algorithms of these names (model/congestion.py); none is left after the context or
     the process, whatever ends it.
 
     Raises HostUnfitError where the kernel refuses, RunError when it has one of that name already.

@@ -12,9 +12,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from engines.congestion import COUPLED_DEFAULT
 from engines.emulation.congestion.libbpf import LibbpfError, Object
 from engines.emulation.congestion.registration import compiled, last_lines
+from model.congestion import COUPLED_DEFAULT
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 LOCKDOWN = Path("/sys/kernel/security/lockdown")

@@ -1,4 +1,4 @@
-// All congestion controls of the simulator, by the names of engines/congestion.py.
+// All congestion controls of the simulator, by the names of model/congestion.py.
 #pragma once
 
 #include <array>

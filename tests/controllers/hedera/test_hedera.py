@@ -7,10 +7,10 @@ import random
 import pytest
 
 import topos
+from common.errors import UsageError
 from controllers import schedulers
 from controllers.hedera.annealing import Load, Search
 from controllers.hedera.candidates import Candidates
-from fabric.errors import UsageError
 from tests.controllers.hedera.made_up import MadeUpNetwork, fat_tree, permutation
 
 FT4, FT8 = fat_tree(4), fat_tree(8)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import UsageError
 from controllers.openflow.config import ControllerConfig, Mode, parse_address, read_config
-from fabric.errors import UsageError
 
 GOOD = {"topology": "fat_tree", "params": {"k": 4}}
 

@@ -9,6 +9,7 @@ import pytest
 from os_ken.ofproto import ofproto_parser
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
+from common.errors import UsageError
 from controllers.hashing import PROTO_TCP
 from controllers.openflow.messages import (
     Barrier,
@@ -23,7 +24,6 @@ from controllers.openflow.messages import (
 )
 from controllers.openflow.of10 import encode
 from controllers.rules import Bucket, Choice, Match
-from fabric.errors import UsageError
 
 FLOW = Match("10.3.1.3", 32, "10.0.0.2", PROTO_TCP, 40000, 5001)
 CHOICE = Choice(1, (Bucket(3, 1), Bucket(4, 1)), 7)

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import RefabricError, UsageError
 from controllers.openflow.config import ControllerConfig, Mode
 from controllers.openflow.control import ControlClient
 from controllers.openflow.osken_app import UNFIT
 from controllers.scheduler import FlowCount, PortCount
-from fabric.errors import RefabricError, UsageError
 from tests.controllers.openflow.fake_switches import frame, tcp
 from tests.controllers.openflow.wire_switch import FLOW_MOD, WireSwitch
 from topos import build

@@ -8,6 +8,7 @@ from ipaddress import IPv4Address
 
 import pytest
 
+from common.errors import UsageError
 from controllers.hashing import FiveTuple
 from controllers.openflow.config import Mode
 from controllers.openflow.messages import (
@@ -21,7 +22,6 @@ from controllers.openflow.messages import (
 )
 from controllers.openflow.program import IDLE_S, MOST_HELD
 from controllers.rules import Routes, exactly
-from fabric.errors import UsageError
 from tests.controllers.openflow.fake_switches import FakeSwitches, frame, tcp
 from topos import build
 from topos.ports import dpid

@@ -13,12 +13,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from common.errors import HostUnfitError, UsageError
 from controllers.openflow.config import ControllerConfig, Mode
 from controllers.openflow.messages import Barrier
 from controllers.openflow.of10 import encode
 from controllers.openflow.riplpox import RiplPox, pox_dir, ripl_config
 from controllers.rules import Routes
-from fabric.errors import HostUnfitError, UsageError
 from tests.controllers.openflow.fake_switches import frame, tcp
 from topos import build
 from topos.ports import SwitchPorts, dpid

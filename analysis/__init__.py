@@ -1,0 +1,1 @@
+"""Readings of results: pure functions of rows and samples."""

@@ -1,0 +1,68 @@
+"""When sized flows were done, read off a point's rows. Pure.
+
+What counts are the flows that started in the measured window: those before it met a network that was still
+filling. Slowdown is the time a flow took over what it would take on its path alone (Alizadeh et al., pFabric,
+SIGCOMM 2013, call it normalised completion time).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from model.result import FlowRow
+
+
+@dataclass(frozen=True)
+class Completions:
+    """Sized flows that started in the measured window: the rows of those that were completed before traffic
+    ended, in order of size, and how many were not."""
+
+    completed: tuple[FlowRow, ...]
+    unfinished: int
+
+    @property
+    def started(self) -> int:
+        return len(self.completed) + self.unfinished
+
+    @property
+    def took_ms(self) -> list[float]:
+        return [1000 * flow.completed_s for flow in self.completed]
+
+    @property
+    def slowdowns(self) -> list[float]:
+        """Of those whose ideal time is known."""
+        return [slowdown(flow) for flow in self.completed if math.isfinite(flow.ideal_s)]
+
+
+def slowdown(flow: FlowRow) -> float:
+    """Of a completed flow whose ideal time is known."""
+    return flow.completed_s / flow.ideal_s
+
+
+def completions(flows: Iterable[FlowRow]) -> Completions:
+    """Of one point's flows, or of several points' together."""
+    started = [flow for flow in flows if flow.size_bytes and flow.start_s >= 0]
+    done = [flow for flow in started if math.isfinite(flow.completed_s)]
+    done.sort(key=lambda flow: (flow.size_bytes, flow.flow))
+    return Completions(tuple(done), len(started) - len(done))
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest of at least one value that `percent` % of them do not exceed."""
+    return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
+
+
+def told(of: Completions) -> str:
+    """`733 of 756 flows completed (23 unfinished), in 12.3 ms on average, median 1.2 ms, p99 210 ms`."""
+    unfinished = f" ({of.unfinished} unfinished)" if of.unfinished else ""
+    counted = f"{len(of.completed)} of {of.started} sized flows completed{unfinished}"
+    if not of.completed:
+        return counted
+    took = of.took_ms
+    numbers = (statistics.fmean(took), statistics.median(took), percentile(took, 99))
+    return (
+        f"{counted}, in {numbers[0]:.3g} ms on average, median {numbers[1]:.3g} ms, p99 {numbers[2]:.3g} ms"
+    )

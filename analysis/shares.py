@@ -1,0 +1,35 @@
+"""Shares read off a point's rows where lanes repeat one experiment side by side. Pure.
+
+A lane is a repetition of its own: it shares no link, queue or random number with another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from model.result import FlowRow, PortRow
+from workloads.matrices import lane_of
+
+SHARE_OF_BOTTLENECK = "share_of_bottleneck_pct"
+SHARE_ON_CONGESTED = "share_on_congested_path_pct"
+
+
+def bottleneck_shares_pct(flows: Iterable[FlowRow]) -> list[float]:
+    """Of every lane, the goodput of its first flow in % of what all its flows get; [] without lanes."""
+    lanes: dict[str, list[float]] = {}
+    for flow in flows:
+        lane = lane_of(flow.src)
+        if lane is not None:
+            lanes.setdefault(lane, []).append(flow.goodput_mbps)
+    return [100 * of_lane[0] / sum(of_lane) for of_lane in lanes.values() if sum(of_lane) > 0]
+
+
+def congested_shares_pct(ports: Sequence[PortRow]) -> list[float]:
+    """Of every lane's dual-homed sender, what it put on its first NIC in % of what it sent on both; [] where
+    no host on the left has two."""
+    sent: dict[str, list[int]] = {}
+    for port in ports:
+        if port.layer.startswith("host-") and lane_of(port.node) is not None:
+            sent.setdefault(port.node, []).append(port.tx_bytes)
+    both = [of_host for of_host in sent.values() if len(of_host) == 2 and sum(of_host) > 0]
+    return [100 * first / (first + second) for first, second in both]

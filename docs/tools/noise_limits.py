@@ -1,0 +1,102 @@
+"""What stalls did to each metric, by share of delay, and how far each may go: the tables of docs/noise.md.
+
+    python docs/tools/noise_limits.py [--results DIR] [--engine simulator] [--scale delay|queue]
+
+Reads the points that `refabric run noise` and `refabric run noise-short` stored. A change is that of one
+point against the quiet one of its setting and seed. A bin has their mean, in brackets half the 95 % interval
+of it (n: quiet points compared with), and the largest mean of a single setting. The limit is the largest
+share of delay up to which mean and interval stay within the tolerance, bin by bin.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import click
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from analysis.noise_effects import TOLERANCES, Binned, Change, binned, largest_share
+from common.errors import RefabricError
+from engines.registry import SIMULATOR
+from harness.report.figures import summarised
+from harness.results import store, summary
+from plots.charts.hosts.noise import Series, effects, half
+from plots.data import PointSummary
+from plots.shared import style
+
+SCALES: Mapping[str, Callable[[PointSummary], float]] = {
+    "delay": lambda point: point.late_share,
+    "queue": lambda point: point.late_queue_share,
+}
+"""What lateness is a share of: the path's delay with one full queue, or that queue's time alone."""
+
+
+def points_of(results: Path, experiments: Sequence[str], engine: str) -> list[PointSummary]:
+    """Raises StoreError for a folder that cannot be read."""
+    stored = [point for name in experiments for point in store.load(results / name)]
+    return [summarised(judged) for judged in summary.judge(stored) if judged.spec.engine == engine]
+
+
+def rows(groups: Iterable[tuple[str, Sequence[Change]]]) -> list[str]:
+    """One row of a Markdown table for each group, metric and bin."""
+    lines = ["| stalls | metric | share of delay | change | worst setting | n |", "|---|---|---|---|---|---|"]
+    for name, of in groups:
+        for metric in TOLERANCES:
+            found = binned([change for change in of if change.metric == metric], half)
+            lines += [f"| {name} | {metric} | {_bin(each)} | {each.n} |" for each in found]
+    return lines
+
+
+def _bin(each: Binned) -> str:
+    ends = f"{each.low:g} to {each.high:g}" if math.isfinite(each.high) else f"above {each.low:g}"
+    return f"{ends} | {each.mean:+.3g} ({each.half:.2g}) | {each.worst:+.3g}"
+
+
+def limits(groups: Sequence[tuple[str, Sequence[Change]]]) -> list[str]:
+    """A Markdown table: a row for each metric, a column for each group."""
+    lines = [f"| metric | tolerance | {' | '.join(name for name, _ in groups)} |"]
+    lines.append("|---|---|" + "---|" * len(groups))
+    for metric, tolerance in TOLERANCES.items():
+        shares = [
+            largest_share(binned([c for c in of if c.metric == metric], half), tolerance.most)
+            for _, of in groups
+        ]
+        cells = " | ".join(f"{share:.2g}" if share else "none" for share in shares)
+        lines.append(f"| {metric} | {tolerance.most:g} {tolerance.unit} | {cells} |")
+    return lines
+
+
+def grouped(found: dict[Series, list[Change]]) -> list[tuple[str, list[Change]]]:
+    """By where CPUs stall, transport and, where there are two, clock."""
+    clocks = {series.clock for series in found}
+    ordered = sorted(found, key=lambda series: (series.where, series.subflows, series.clock))
+    return [(_name(series, len(clocks) > 1), found[series]) for series in ordered]
+
+
+def _name(series: Series, several: bool) -> str:
+    parts = (series.where, style.transport(series.subflows), series.clock if several else "")
+    return ", ".join(filter(None, parts))
+
+
+@click.command()
+@click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True)
+@click.option("--engine", default=SIMULATOR, show_default=True)
+@click.option("--experiment", default="noise,noise-short", show_default=True)
+@click.option("--scale", type=click.Choice(sorted(SCALES)), default="delay", show_default=True)
+def main(results: Path, engine: str, experiment: str, scale: str) -> None:
+    """Print both tables."""
+    try:
+        points = points_of(results, experiment.split(","), engine)
+    except RefabricError as error:
+        click.echo(f"noise_limits: {error}", err=True)
+        sys.exit(error.exit_code)
+    groups = grouped(effects(points, SCALES[scale]))
+    click.echo("\n".join([*rows(groups), "", *limits(groups)]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The highest link rate that this machine carries, measured and remembered."""

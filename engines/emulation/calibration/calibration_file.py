@@ -1,0 +1,140 @@
+"""The file of link rates that calibration measured, one entry per topology, machine, kernel and bound of the
+search: a search that stopped at a bound replaces none that went further.
+
+It is the file of the user behind sudo, so that `plan` without root finds what root measured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from engines.provenance import machine
+from model.machine.capacity import Measured
+from model.machine.idle_noise import MachineNoise
+from model.spec import TopologySpec
+
+_VERSION = 3
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One calibration: the rate, what its trials carried, and when and in what noise that was.
+
+    `highest_mbps` is where the search would have stopped; infinite where it had no bound.
+    """
+
+    topology: TopologySpec
+    rate_mbps: float
+    measured_s: float
+    """Seconds since 1970."""
+    noise: MachineNoise
+    trials: tuple[Measured, ...]
+    highest_mbps: float = math.inf
+
+    def rate_up_to(self, highest_mbps: float) -> float | None:
+        """Return the rate that a search bounded by `highest_mbps` would choose; None where only a further
+        search can say."""
+        if self.rate_mbps >= self.highest_mbps and highest_mbps > self.highest_mbps:
+            return None
+        return min(self.rate_mbps, highest_mbps)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types; `from_json` is the inverse."""
+        return {
+            "rate_mbps": self.rate_mbps,
+            "topology": [self.topology.kind, dict(self.topology.params)],
+            "measured_s": self.measured_s,
+            "noise": self.noise.to_json(),
+            "trials": [asdict(trial) for trial in self.trials],
+            "highest_mbps": self.highest_mbps if math.isfinite(self.highest_mbps) else None,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Entry:
+        """Read a stored entry. Raises KeyError, TypeError or ValueError for a damaged one."""
+        kind, params = data["topology"]
+        trials = [Measured(float(t["hops_per_s"]), float(t["busy_pct"])) for t in data["trials"]]
+        highest = data["highest_mbps"]
+        entry = cls(
+            TopologySpec(kind, params),
+            float(data["rate_mbps"]),
+            float(data["measured_s"]),
+            MachineNoise.from_json(data["noise"]),
+            tuple(trials),
+            math.inf if highest is None else float(highest),
+        )
+        numbers = [entry.rate_mbps, entry.measured_s, entry.highest_mbps]
+        numbers += [number for trial in trials for number in (trial.hops_per_s, trial.busy_pct)]
+        if not trials or not all(number > 0 for number in numbers):
+            raise ValueError("an entry has trials, and numbers above 0")
+        return entry
+
+
+def entries() -> list[Entry]:
+    """Return the entries that were measured on this machine and kernel and are whole."""
+    found = []
+    for key, data in _read().items():
+        try:
+            entry = Entry.from_json(data)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            continue  # damaged, or of an earlier version: measured again
+        if key == _key(entry):
+            found.append(entry)
+    return found
+
+
+def remember(entry: Entry) -> None:
+    """Add the entry, or replace the one of the same topology and bound. Raises OSError."""
+    file = path()
+    _make(file.parent)
+    aside = file.with_suffix(".new")  # one name: what a kill leaves, the next measurement replaces
+    aside.unlink(missing_ok=True)
+    aside.write_text(json.dumps({**_read(), _key(entry): entry.to_json()}, indent=1))
+    _give_back(aside)
+    aside.replace(file)
+
+
+def path() -> Path:
+    """Return where the file is, or would be."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache") / "refabric" / "calibration.json"
+
+
+def _key(entry: Entry) -> str:
+    # Memory is left out: what the kernel calls MemTotal moves a little from boot to boot.
+    here = {name: value for name, value in machine().items() if name not in {"python", "memory_mb"}}
+    bound = [entry.highest_mbps] if math.isfinite(entry.highest_mbps) else []
+    topology = entry.topology
+    text = json.dumps([_VERSION, here, topology.kind, dict(topology.params), *bound], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _read() -> Mapping[str, Any]:
+    try:
+        data = json.loads(path().read_text())
+    except (OSError, ValueError):
+        return {}  # never measured, not ours to read, or damaged: measured again
+    return data if isinstance(data, dict) else {}
+
+
+def _make(folder: Path) -> None:
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        _give_back(one)
+
+
+def _home() -> Path:
+    user = os.environ.get("SUDO_USER")
+    return Path(f"~{user}").expanduser() if user and os.geteuid() == 0 else Path.home()
+
+
+def _give_back(what: Path) -> None:
+    if os.geteuid() == 0 and "SUDO_UID" in os.environ:
+        os.chown(what, int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", "-1")))

@@ -1,0 +1,128 @@
+"""The OpenFlow controller: a process of its own in the run's namespaces, told what to do by a JSON file.
+
+It prints one JSON line when it listens and one when every switch is connected and programmed; whatever else
+it has to say goes to stderr, which is a file of the run's. Its side: controllers/openflow/.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from common.errors import DeadlineError, RunError
+from engines.emulation.dataplanes.ovs.daemons import last_words
+from engines.emulation.sandbox.isolation import ROOT
+from engines.emulation.sandbox.lines import LineReader
+
+LISTEN_S, END_S = 30.0, 5.0
+LAST_LINES = 8
+
+
+class Controller:
+    """`argv` is the program, whose configuration file is added. `start`, `wait_ready`, `stop`; `check` tells
+    when it has died."""
+
+    def __init__(self, argv: Sequence[str], config: Mapping[str, Any], folder: Path, log: Path) -> None:
+        self._argv = tuple(argv)
+        self._config = dict(config)
+        self._folder = folder
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said: list[Mapping[str, Any]] = []
+        self._lines: LineReader | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid if self._process else 0
+
+    def start(self) -> None:
+        """Until it listens for switches. Raises RunError with its last words, DeadlineError."""
+        path = self._folder / "controller.json"
+        path.write_text(json.dumps(self._config))
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*self._argv, str(path)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=ROOT,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                start_new_session=True,
+            )
+        assert self._process.stdout is not None
+        self._lines = LineReader(self._process.stdout.fileno())
+        self._await(1, LISTEN_S, "listen for switches")
+
+    def wait_ready(self, deadline_s: float) -> Mapping[str, Any]:
+        """Until all switches are connected and programmed; what it says of that. Raises as `start` does."""
+        self._await(2, deadline_s, "see every switch connected and programmed")
+        return self._said[1]
+
+    def check(self) -> None:
+        """Raises RunError with its last words when it has died."""
+        if self._process is not None and self._process.poll() is not None:
+            raise RunError(f"the OpenFlow controller {self._told()}")
+
+    def stop(self) -> None:
+        """TERM, a while, KILL. Harmless when it does not run."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(END_S)
+        if process.stdout is not None:
+            process.stdout.close()
+
+    def _await(self, count: int, deadline_s: float, what: str) -> None:
+        """Until it has said `count` lines in all."""
+        until = time.monotonic() + deadline_s
+        while len(self._said) < count:
+            left_s = until - time.monotonic()
+            if left_s <= 0:
+                raise DeadlineError(
+                    f"the OpenFlow controller did not {what} within {deadline_s:g} s: {self._words()}"
+                )
+            self._hear(min(left_s, 0.2))
+
+    def _hear(self, seconds: float) -> None:
+        assert self._lines is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._lines.fd, selectors.EVENT_READ)
+            if not selector.select(seconds):
+                self.check()
+                return
+        lines = self._lines.read()
+        if lines is None:
+            assert self._process is not None
+            self._process.wait(END_S)
+            self.check()
+        self._said += [_message(line) for line in lines or ()]
+
+    def _told(self) -> str:
+        assert self._process is not None
+        return f"ended with {self._process.poll()}: {self._words()}"
+
+    def _words(self) -> str:
+        return last_words(self._log.read_text(errors="replace"), LAST_LINES) or "it said nothing"
+
+
+def _message(line: bytes) -> Mapping[str, Any]:
+    try:
+        message = json.loads(line)
+    except ValueError:
+        message = None
+    if not isinstance(message, dict):
+        told = line.decode(errors="replace")
+        raise RunError(f"the OpenFlow controller said '{told}', which is not of its contract")
+    return message

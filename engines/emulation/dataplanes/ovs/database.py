@@ -1,0 +1,153 @@
+"""The run's own Open_vSwitch database: all bridges, ports and controllers in one transaction.
+
+`ovs-vsctl` would be a process, an argument list and a look at the whole database for every few ports; a
+transaction is a message (RFC 7047). Tables and columns: ovs-vswitchd.conf.db(5).
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common.errors import DeadlineError, RunError
+
+Row = dict[str, Any]
+DATABASE = "Open_vSwitch"
+_CONFIGURED = 1
+"""`next_cfg` of our only transaction, which ovs-vswitchd copies to `cur_cfg` once it is carried out."""
+
+_CONNECT_S = 1.0
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """A switch: its bridge's name, datapath id, and the interface at each port number."""
+
+    name: str
+    dpid: int
+    ports: Mapping[int, str]
+
+
+def configuration(
+    bridges: Sequence[Bridge], datapath_type: str, controller: str, options: Mapping[str, str]
+) -> list[Row]:
+    """The operations that make `bridges`. `controller` is a target such as `unix:/run/of.sock`, empty for
+    none; `options` are ovs-vswitchd's own (`other_config`)."""
+    # Without, ovs-vswitchd clears every interface's queue disciplines, which here are the links.
+    rows: list[Row] = [_insert("QoS", "q", {"type": "linux-noop"})]
+    for bridge in bridges:
+        rows += _bridge(bridge, datapath_type, controller)
+    made = ["set", [_named(f"b{bridge.dpid}") for bridge in bridges]]
+    root = {"bridges": made, "next_cfg": _CONFIGURED, "other_config": _map(options)}
+    return [*rows, {"op": "insert", "table": DATABASE, "row": root}]
+
+
+def _bridge(bridge: Bridge, datapath_type: str, controller: str) -> Iterator[Row]:
+    ports = [f"p{bridge.dpid}n{number}" for number in bridge.ports]
+    for name, (number, interface) in zip(ports, bridge.ports.items(), strict=True):
+        yield _insert("Interface", f"i{name}", {"name": interface, "ofport_request": number})
+        yield _insert("Port", name, {"name": interface, "interfaces": _named(f"i{name}"), "qos": _named("q")})
+    row: Row = {
+        "name": bridge.name,
+        "datapath_type": datapath_type,
+        "fail_mode": "secure",
+        "protocols": ["set", ["OpenFlow10", "OpenFlow13", "OpenFlow15"]],
+        "ports": ["set", [_named(name) for name in ports]],
+        "other_config": _map({"datapath-id": f"{bridge.dpid:016x}", "disable-in-band": "true"}),
+    }
+    if controller:
+        row["controller"] = _named(f"c{bridge.dpid}")
+        # A controller that computes for some seconds is not dead; one that is, the run itself notices.
+        patience = {"inactivity_probe": 60_000, "max_backoff": 1000, "connection_mode": "out-of-band"}
+        yield _insert("Controller", f"c{bridge.dpid}", {"target": controller, **patience})
+    yield _insert("Bridge", f"b{bridge.dpid}", row)
+
+
+def _insert(table: str, name: str, row: Row) -> Row:
+    return {"op": "insert", "table": table, "uuid-name": name, "row": row}
+
+
+def _named(name: str) -> list[str]:
+    return ["named-uuid", name]
+
+
+def _map(values: Mapping[str, str]) -> list[Any]:
+    return ["map", [[key, value] for key, value in values.items()]]
+
+
+def listens(path: Path) -> bool:
+    """Whether ovsdb-server answers at `path`. The socket's file alone does not tell: it is there from
+    bind(2) on, and a connection is refused until listen(2). Raises RunError for any other refusal."""
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_CONNECT_S)
+            connection.connect(str(path))
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False
+    except OSError as error:
+        raise _unreachable(path, error) from error
+    return True
+
+
+def transact(path: Path, operations: Sequence[Row], deadline_s: float = 20.0) -> list[Row]:
+    """Carry out `operations` together, by ovsdb-server's socket; their results.
+
+    Raises RunError with the database's own words when it refuses, DeadlineError when it does not answer.
+    """
+    request = {"method": "transact", "params": [DATABASE, *operations], "id": 0}
+    results: list[Row] = _ask(path, request, deadline_s)
+    for result in results:
+        if result and "error" in result:
+            told = f"{result['error']}: {result.get('details', '')}"
+            raise RunError(f"Open vSwitch's database refuses the network's configuration: {told}")
+    return results
+
+
+def configured(path: Path) -> bool:
+    """Whether ovs-vswitchd has carried out the configuration."""
+    select = {"op": "select", "table": DATABASE, "where": [], "columns": ["cur_cfg"]}
+    carried_out: int = transact(path, [select])[0]["rows"][0]["cur_cfg"]
+    return carried_out >= _CONFIGURED
+
+
+def interface_errors(path: Path) -> list[str]:
+    """What ovs-vswitchd says of interfaces it could not open, one line each."""
+    wrong = {"op": "select", "table": "Interface", "columns": ["name", "error"],
+             "where": [["error", "!=", ["set", []]]]}  # fmt: skip
+    return [f"{row['name']}: {row['error']}" for row in transact(path, [wrong])[0]["rows"]]
+
+
+def _ask(path: Path, request: Row, deadline_s: float) -> Any:
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(deadline_s)
+            connection.connect(str(path))
+            connection.sendall(json.dumps(request).encode())
+            return _answer(connection)
+    except TimeoutError as error:
+        raise DeadlineError(f"ovsdb-server did not answer within {deadline_s:g} s") from error
+    except OSError as error:
+        raise _unreachable(path, error) from error
+
+
+def _unreachable(path: Path, error: OSError) -> RunError:
+    return RunError(f"asking ovsdb-server at {path}: {error.strerror}")
+
+
+def _answer(connection: socket.socket) -> Any:
+    received = bytearray()
+    decoder = json.JSONDecoder()
+    while data := connection.recv(1 << 16):
+        received += data
+        try:
+            message, _ = decoder.raw_decode(received.decode())
+        except ValueError:
+            continue  # there is more to come
+        if message.get("error"):
+            raise RunError(f"ovsdb-server refuses a request: {message['error']}")
+        return message["result"]
+    raise RunError("ovsdb-server ended the conversation")

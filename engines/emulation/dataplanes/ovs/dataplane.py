@@ -1,0 +1,305 @@
+"""Open vSwitch as a MeasuredDataPlane: a bridge a switch, links shaped by the kernel, rules by OpenFlow.
+
+Bridges are in fail mode `secure`, without STP: nothing is forwarded that no rule of the controller's asks
+for. The controller is there before the bridges, which connect as soon as they are made.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from common.errors import RunError
+from controllers.openflow.control import ControlClient
+from controllers.scheduler import Network
+from engines.emulation.dataplanes.dataplane import (
+    Cpus,
+    Octets,
+    QueueSamples,
+    Reading,
+    Wiring,
+    all_but,
+    last_cpu,
+)
+from engines.emulation.dataplanes.ovs.controller import Controller
+from engines.emulation.dataplanes.ovs.daemons import RUN, Daemons, command
+from engines.emulation.dataplanes.ovs.database import Bridge
+from engines.emulation.dataplanes.ovs.datapath import Datapath, choose
+from engines.emulation.dataplanes.ovs.sockets import make_room
+from engines.emulation.dataplanes.ovs.wires import QueueCounts, Wires, bridge_ports
+from model.link_events import ports_of
+from model.network_plan import port_rates_bps
+from model.spec import LinkEvent, LinkSpec, RunSpec, sub_seed
+from topos.ports import dpid
+from topos.topology import Topology
+
+TARGET = "tcp:127.0.0.1:6653"
+CONTROL = RUN / "control.sock"
+CONTROLLERS: Mapping[str, Sequence[str]] = {
+    "osken": (sys.executable, "-m", "controllers.openflow.osken_app"),
+    "pox": (sys.executable, "-m", "controllers.openflow.pox_app"),
+}
+READY_S, READY_S_A_SWITCH = 20.0, 0.5
+PRIORITY = 10
+"""SCHED_FIFO's."""
+_NOTHING = "ffffffffffff" + "020000000000" + "88b5" + "00" * 46
+"""A frame of a type for experiments (IEEE 802), which no host has a use for."""
+OPTIONS: Mapping[str, str] = {
+    "n-handler-threads": "1",
+    "n-revalidator-threads": "1",
+    "max-idle": "30000",
+    "flow-limit": "200000",
+}
+"""Of ovs-vswitchd: threads for upcalls and for revalidation (the user-space datapath does both packets and
+upcalls in the main thread, and cores are what a run lacks); how long an unused flow stays cached (ms), and
+how many may be."""
+SOCKETS = "Open vSwitch's receive sockets"
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Queue lengths of all ports at a monotonic second."""
+
+    t_s: float
+    queued_pkts: npt.NDArray[np.uint32]
+
+
+class OvsDataPlane:
+    """`controller` is None where whoever uses this programs the bridges."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        link: LinkSpec,
+        datapath: Datapath,
+        controller: Controller | None,
+        sample_ms: float = 0.0,
+        foretells_paths: bool = True,
+    ) -> None:
+        self._topology = topology
+        self._link = link
+        self._datapath = datapath
+        self._controller = controller
+        self._sample_s = sample_ms / 1000
+        self._foretells_paths = foretells_paths
+        self._cpu = last_cpu() if datapath is Datapath.USER else -1
+        self._wires = Wires(topology, link)
+        target = TARGET if controller is not None else ""
+        self._daemons = Daemons(self._bridges(), datapath.value, target)
+        self._rates_bps = port_rates_bps(topology, link)
+        self._largest = np.zeros(len(self._rates_bps), np.uint32)
+        self._drops_before = np.zeros(len(self._rates_bps), np.uint64)
+        self._samples: list[Sampled] = []
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._sampler: threading.Thread | None = None
+        self._failure: RunError | None = None
+        self._start_s: dict[str, float] = {}
+        self._ready: Mapping[str, object] = {}
+
+    @property
+    def partial_checksums(self) -> bool:
+        """User space sends what it received: a checksum left to be computed would stay wrong."""
+        return self._datapath is Datapath.KERNEL
+
+    answers_arp = True
+    queues_at_hosts = True
+
+    @property
+    def foretells_paths(self) -> bool:
+        """Groups pick by a hash of Open vSwitch's own."""
+        return self._foretells_paths
+
+    @property
+    def cpus(self) -> Cpus:
+        """User space forwards in one thread, which gets a CPU of its own as the fabric's does; the kernel in
+        whatever context a packet comes."""
+        return all_but(self._cpu)
+
+    def start(self, wiring: Wiring) -> None:
+        """Links, controller, bridges, rules. Raises RunError, DeadlineError, HostUnfitError."""
+        RUN.mkdir(mode=0o755, exist_ok=True)
+        started_s = time.monotonic()
+        self._wires.make(wiring)
+        self._note("links_s", started_s)
+        if self._controller is not None:
+            self._controller.start()
+            self._note("controller_s", started_s)
+        self._daemons.start(OPTIONS)
+        if self._datapath is Datapath.USER:
+            self._make_room()
+            self._put_first()
+        self._note("bridges_s", started_s)
+        if self._controller is not None:
+            self._ready = self._controller.wait_ready(
+                READY_S + READY_S_A_SWITCH * len(self._topology.switches)
+            )
+            self._note("rules_s", started_s)
+        if self._sample_s:
+            self._sampler = threading.Thread(target=self._sample, name="queue samples", daemon=True)
+            self._sampler.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        if self._sampler is not None:
+            self._sampler.join()
+            self._sampler = None
+        try:
+            if self._controller is not None:
+                self._controller.stop()
+        finally:
+            try:
+                self._daemons.stop()
+            finally:
+                self._wires.close()
+
+    def check(self) -> None:
+        self._daemons.check()
+        if self._controller is not None:
+            self._controller.check()
+        if self._failure is not None:
+            raise self._failure
+
+    def set_link(self, link: int, up: bool) -> None:
+        self._wires.set_link(link, up)
+
+    def set_share(self, event: LinkEvent) -> None:
+        """A cut takes both ends down; any other share is a rate."""
+        up, down = ports_of(event, self._topology)
+        self._wires.set_link(up // 2, event.share > 0)
+        for port in (up, down) if event.share else ():
+            self._wires.set_share(port, event.share)
+
+    @contextmanager
+    def network(self, spec: RunSpec, octets: Octets) -> Iterator[Network]:
+        """As MeasuredDataPlane says; flows are those of the controller, by its rules' counters. Raises
+        RefabricError where no controller answers."""
+        del spec, octets
+        with closing(ControlClient(CONTROL)) as client:
+            yield client
+
+    def dpctl(self, switch: str, *arguments: str) -> str:
+        """`ovs-ofctl`, the command first and the bridge after it. Raises CommandError with its last words."""
+        first, *rest = arguments or ("show",)
+        return command("ovs-ofctl", "-O", "OpenFlow13", first, switch, *rest)
+
+    def reading(self) -> Reading:
+        """A queue's greatest length is that of the samples, but full where something was dropped."""
+        self.check()
+        counts, now_s = self._wires.counts(), time.monotonic()
+        astray = self._wires.socket_drops() if self._datapath is Datapath.USER else 0
+        nothing = np.zeros(len(self._rates_bps), np.uint64)
+        return Reading(
+            now_s=now_s,
+            read_s=counts.read_s,
+            tx_packets=counts.tx_packets,
+            tx_bytes=counts.tx_bytes,
+            drops=counts.drops,
+            losses=nothing,
+            marks=nothing,
+            max_queue_pkts=self._longest(counts),
+            hops=int(counts.tx_packets.sum()),
+            astray={SOCKETS: astray},
+            cpu_s={who: _process_cpu_s(pid) for who, pid in self.pids().items()},
+            alone="ovs" if self._datapath is Datapath.USER else "",
+            scalars={"now_s": now_s, "socket_drops": astray, "hops": int(counts.tx_packets.sum())},
+        )
+
+    def restart_maxima(self) -> None:
+        with self._lock:
+            self._largest[:] = 0
+        self._drops_before = self._wires.counts().drops
+
+    def queue_samples(self) -> QueueSamples:
+        with self._lock:
+            taken, self._samples = self._samples, []
+        times = np.array([sample.t_s for sample in taken])
+        rows = [sample.queued_pkts for sample in taken]
+        return times, np.array(rows, np.uint32).reshape(len(rows), len(self._rates_bps))
+
+    def provenance(self) -> Mapping[str, object]:
+        version = command("ovs-vswitchd", "--version").splitlines()[0]
+        told = {"version": version, "datapath": self._datapath.told, "options": dict(OPTIONS)}
+        return {"ovs": {**told, "start_s": dict(self._start_s), "controller": dict(self._ready)}}
+
+    def _bridges(self) -> Sequence[Bridge]:
+        nodes = self._topology.nodes
+        ports = bridge_ports(self._topology)
+        return [Bridge(nodes[switch].name, dpid(switch), at) for switch, at in ports.items()]
+
+    def _longest(self, counts: QueueCounts) -> npt.NDArray[np.uint32]:
+        with self._lock:
+            np.maximum(self._largest, counts.queued_pkts.astype(np.uint32), out=self._largest)
+            seen = self._largest.copy()
+        full = self._wires.full_pkts()
+        return np.where((counts.drops > self._drops_before) & (full > 0), full, seen).astype(np.uint32)
+
+    def _sample(self) -> None:
+        """Until `stop`; an interval that cannot be kept is skipped."""
+        due = time.monotonic()
+        while not self._over.wait(max(0.0, due - time.monotonic())):
+            try:
+                counts = self._wires.counts()
+            except RunError as error:
+                self._failure = error
+                return
+            queued = counts.queued_pkts.astype(np.uint32)
+            with self._lock:
+                self._samples.append(Sampled(time.monotonic(), queued))
+                np.maximum(self._largest, queued, out=self._largest)
+            due = max(due + self._sample_s, time.monotonic())
+
+    def pids(self) -> Mapping[str, int]:
+        """Of Open vSwitch's daemon and, where there is one, the controller."""
+        found = {"ovs": self._daemons.switch_pid}
+        return found if self._controller is None else {**found, "controller": self._controller.pid}
+
+    def _make_room(self) -> None:
+        """For all queues full, as soon as there is a socket to send by: the first frame makes it."""
+        first = self._topology.nodes[self._topology.switches[0]].name
+        command("ovs-ofctl", "packet-out", first, f"in_port=controller packet={_NOTHING} actions=output:1")
+        make_room(self._daemons.switch_pid, self._wires.room_pkts())
+
+    def _put_first(self) -> None:
+        """The thread that forwards in user space, as the fabric's: hosts' processes would go before it."""
+        if self._cpu >= 0:
+            pid = self._daemons.switch_pid
+            os.sched_setaffinity(pid, {self._cpu})
+            os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(PRIORITY))
+
+    def _note(self, what: str, started_s: float) -> None:
+        self._start_s[what] = round(time.monotonic() - started_s, 3)
+
+
+def _process_cpu_s(pid: int) -> float:
+    """CPU time of a process's threads, user and system, in seconds (proc(5))."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def make(spec: RunSpec, topology: Topology, raw: Path) -> OvsDataPlane:
+    """What a RunSpec asks for, with its controller, whose log goes to `raw`."""
+    config = {
+        "topology": topology.kind,
+        "params": dict(topology.params),
+        "routing": spec.routing,
+        "seed": sub_seed(spec.seed, "routing"),
+        "mode": spec.openflow.mode,
+        "listen": TARGET,
+        "control": str(CONTROL),
+        "connect_s": READY_S + READY_S_A_SWITCH * len(topology.switches),
+    }
+    RUN.mkdir(mode=0o755, exist_ok=True)
+    controller = Controller(CONTROLLERS[spec.openflow.controller], config, RUN, raw / "controller.log")
+    datapath, sample_ms = choose(spec.openflow.datapath), float(spec.sampling.queues_ms)
+    foretold = spec.openflow.mode != "proactive"
+    return OvsDataPlane(topology, spec.link, datapath, controller, sample_ms, foretold)

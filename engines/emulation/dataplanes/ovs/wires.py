@@ -1,0 +1,243 @@
+"""The links as the kernel sees them: veth pairs between bridges, and every end's queue disciplines.
+
+A port (model/network_plan.py) is the interface that transmits: a bridge's in the run's own namespace, or a
+host's NIC in the host's.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from common.errors import RunError
+from engines.emulation.dataplanes.dataplane import Counts, Wiring
+from engines.emulation.dataplanes.ovs.counters import diag_socket, socket_drops
+from engines.emulation.kernel import rtnl
+from engines.emulation.kernel.netlink import NetlinkSocket
+from engines.emulation.kernel.offload import offloads_off
+from engines.emulation.kernel.queue_counters import QueueCount, open_nics, read_queues
+from engines.emulation.kernel.shaping import (
+    UNBOUNDED_PKTS,
+    Shape,
+    add_shape,
+    nic_shape,
+    set_rate,
+    switch_shape,
+)
+from model.network_plan import downlink, uplink
+from model.spec import LinkSpec
+from topos.ports import SwitchPorts
+from topos.topology import Topology, local_mac
+
+GROUP = 0x0F5
+LEAST_FRAME_BYTES = 60
+_MAC_BASE = 0x8000_0000
+_AT_ONCE_S, _MOST_LOOKS = 0.01, 3
+"""Between switches; hosts' NICs are numbered from 0."""
+
+
+def interface(topology: Topology, ports: SwitchPorts, switch: int, link: int) -> str:
+    """The name of the interface of `switch` at `link`: `p0e0-eth1` is port 1 of p0e0."""
+    return f"{topology.nodes[switch].name}-eth{ports.port_of(switch, link)}"
+
+
+@dataclass(frozen=True)
+class QueueCounts:
+    """Entry i is of port i: when it was read, by the monotonic clock; packets and bytes sent, packets dropped
+    since the start, packets queued now."""
+
+    read_s: npt.NDArray[np.float64]
+    tx_packets: Counts
+    tx_bytes: Counts
+    drops: Counts
+    queued_pkts: Counts
+
+
+class Wires:
+    """All links of a topology between bridges' interfaces and hosts' NICs. `make`, then the rest; `close`."""
+
+    def __init__(self, topology: Topology, link: LinkSpec) -> None:
+        self._topology = topology
+        self._link = link
+        self._ports = SwitchPorts(topology)
+        self._route: NetlinkSocket | None = None
+        self._diag: NetlinkSocket | None = None
+        self._hosts: dict[int, NetlinkSocket] = {}
+        """Of each host, by node."""
+        self._pairs = 0
+        self._one_asks = threading.Lock()
+        """Samples, readings and link events come from threads of their own, and share the sockets."""
+        self._ifindex: dict[int, int] = {}
+        """Of each port."""
+        self._place: dict[int, dict[int, int]] = {}
+        """Of the run's namespace (-1) and each host's: interface -> port."""
+
+    def make(self, wiring: Wiring) -> None:
+        """Raises RunError naming what could not be made."""
+        self._route, self._diag = rtnl.route_socket(), diag_socket()
+        try:
+            self._make_veths()
+            self._find_interfaces(wiring)
+            self._shape()
+        except OSError as error:
+            raise RunError(f"making the links between Open vSwitch's bridges: {error}") from error
+
+    def close(self) -> None:
+        """Delete the veth pairs and close the sockets. Harmless when nothing was made."""
+        if self._route is not None and self._pairs:
+            try:
+                rtnl.delete_group(self._route, GROUP)
+            except OSError as error:
+                raise RunError(f"deleting the links between Open vSwitch's bridges: {error}") from error
+        self._pairs = 0
+        for sock in (self._route, self._diag, *self._hosts.values()):
+            if sock is not None:
+                sock.close()
+        self._route = self._diag = None
+        self._hosts, self._place = {}, {}
+
+    def set_link(self, link: int, up: bool) -> None:
+        """Both ends, as a cable that is pulled or plugged in. Raises RunError."""
+        ends = {self._bridge_end(link, node) for node in self._topology.links[link].ends} - {""}
+        try:
+            with self._one_asks:
+                for name in ends:
+                    rtnl.set_up(self._asked, socket.if_nametoindex(name), up)
+        except OSError as error:
+            raise RunError(f"taking link {link} {'up' if up else 'down'}: {error}") from error
+
+    def set_share(self, port: int, share: float) -> None:
+        """From now on the port sends at this share of its rate. Raises RunError."""
+        try:
+            rate_bps = round(share * self._shape_of(port).rate_bps)
+            with self._one_asks:
+                set_rate(self._socket_of(port), self._ifindex[port], rate_bps)
+        except OSError as error:
+            raise RunError(f"changing the rate of port {port}: {error}") from error
+
+    def counts(self) -> QueueCounts:
+        """Raises RunError when the kernel does not tell."""
+        table = np.zeros((4, 2 * len(self._topology.links)), np.uint64)
+        read_s = np.full(table.shape[1], time.monotonic())
+        try:
+            for node, ports in self._place.items():
+                with self._one_asks:
+                    read_s[list(ports.values())], found = _at_once(
+                        self._asked if node < 0 else self._hosts[node]
+                    )
+                for seen in found:
+                    column = ports.get(seen.ifindex)
+                    if column is not None:
+                        table[:, column] = (seen.tx_packets, seen.tx_bytes, seen.drops, seen.queued_pkts)
+        except OSError as error:
+            raise RunError(f"reading the queues' counters: {error}") from error
+        return QueueCounts(read_s, *table)
+
+    def socket_drops(self) -> int:
+        """Frames Open vSwitch's user-space datapath did not take in time, since the start."""
+        assert self._diag is not None
+        try:
+            return socket_drops(self._diag)
+        except OSError as error:
+            raise RunError(f"reading the counters of Open vSwitch's sockets: {error}") from error
+
+    def room_pkts(self) -> int:
+        """Packets all queues together can hold, and as many again in the hands of the kernel."""
+        shapes = [self._shape_of(port) for port in range(2 * len(self._topology.links))]
+        most = [
+            shape.queue_pkts or shape.queue_bytes // LEAST_FRAME_BYTES or UNBOUNDED_PKTS for shape in shapes
+        ]
+        return 2 * sum(most)
+
+    def full_pkts(self) -> Counts:
+        """Packets each queue holds when it is full; 0 where bytes count, or nothing does."""
+        return np.array(
+            [self._shape_of(port).queue_pkts for port in range(2 * len(self._topology.links))], np.uint64
+        )
+
+    @property
+    def _asked(self) -> NetlinkSocket:
+        if self._route is None:
+            raise RunError("the links between Open vSwitch's bridges are not there")
+        return self._route
+
+    def _make_veths(self) -> None:
+        """Links between switches; FabricNet has made the others."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+            for number, link in enumerate(self._topology.links):
+                a, b = (self._bridge_end(number, node) for node in link.ends)
+                if not a:
+                    continue
+                veth = rtnl.Veth(a, b, os.getpid(), local_mac(_MAC_BASE + number), GROUP)
+                rtnl.add_veth(self._asked, veth)
+                self._pairs += 1
+                rtnl.set_up(self._asked, socket.if_nametoindex(b))
+                for name in (a, b):
+                    offloads_off(control, name, tx_checksum=True)
+
+    def _bridge_end(self, link: int, node: int) -> str:
+        """The name of a switch's interface; empty for a host's."""
+        return interface(self._topology, self._ports, node, link) if node in self._ports.links else ""
+
+    def _find_interfaces(self, wiring: Wiring) -> None:
+        by_name = {name: index for index, name in socket.if_nameindex()}
+        self._place = {-1: {}}
+        for port, node, link in self._transmitters():
+            name = self._bridge_end(link, node)
+            if name:
+                self._ifindex[port] = by_name[name]
+                self._place[-1][by_name[name]] = port
+        for host, pid in wiring.pids.items():
+            self._find_nics(host, pid)
+
+    def _find_nics(self, host: int, pid: int) -> None:
+        nics = self._topology.nics_of(host)
+        self._hosts[host], found = open_nics(pid, nics)
+        self._place[host] = {index: uplink(nic.link) for nic, index in zip(nics, found, strict=True)}
+        self._ifindex.update({port: index for index, port in self._place[host].items()})
+
+    def _transmitters(self) -> Iterator[tuple[int, int, int]]:
+        """Each port, the node that transmits there, and its link."""
+        for number, link in enumerate(self._topology.links):
+            yield uplink(number), link.a, number
+            yield downlink(number), link.b, number
+
+    def _shape(self) -> None:
+        for port in self._ifindex:
+            add_shape(self._socket_of(port), self._ifindex[port], self._shape_of(port))
+
+    def _shape_of(self, port: int) -> Shape:
+        link = self._topology.links[port // 2]
+        of_host = port % 2 == 0 and link.a not in self._ports.links
+        return (nic_shape if of_host else switch_shape)(self._link, link.speed)
+
+    def _socket_of(self, port: int) -> NetlinkSocket:
+        link = self._topology.links[port // 2]
+        return self._hosts[link.a] if port % 2 == 0 and link.a in self._hosts else self._asked
+
+
+def _at_once(sock: NetlinkSocket) -> tuple[float, list[QueueCount]]:
+    """When, and what there was: once more where others had the CPU meanwhile, as nobody knows then when each
+    queue was looked at."""
+    for _ in range(_MOST_LOOKS):
+        asked_s = time.monotonic()
+        found = list(read_queues(sock))
+        if time.monotonic() - asked_s < _AT_ONCE_S:
+            break
+    return asked_s, found
+
+
+def bridge_ports(topology: Topology) -> Mapping[int, Mapping[int, str]]:
+    """For each switch (node) its interface at each OpenFlow port number."""
+    ports = SwitchPorts(topology)
+    return {
+        switch: {number: interface(topology, ports, switch, link) for number, link in enumerate(links, 1)}
+        for switch, links in ports.links.items()
+    }

@@ -1,0 +1,117 @@
+"""A central scheduler between real hosts: by the machine's clock, in a thread of the point's own process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+import numpy as np
+
+from common.errors import RefabricError
+from controllers.hashing import FiveTuple
+from engines.emulation.measure.socket_table import SocketTable
+from engines.simulation.stack import TCP
+from model.flows import PlannedFlow
+from model.schedulers import Driver
+
+SYN = 1
+"""What the kernel counts as acknowledged before any payload is."""
+
+
+@dataclass
+class Looks:
+    """How many there should have been, and those of them that were left out or not over when the next was
+    due; what the longest took by the machine's clock."""
+
+    due: int = 0
+    late: int = 0
+    longest_s: float = 0.0
+
+
+class Ticking:
+    """Ticks a driver every `interval_s` from `start` to `stop`. A tick that takes longer costs the ones that
+    were due meanwhile."""
+
+    def __init__(self, driver: Driver, interval_s: float) -> None:
+        self.looks = Looks()
+        self.driver = driver
+        self._interval_s = interval_s
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="scheduler", daemon=True)
+        self._error: RefabricError | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Raises what a tick raised."""
+        self._over.set()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        account = self.driver.account
+        return {
+            **account.counts,
+            **account.times,
+            "scheduler_looks": self.looks.due,
+            "scheduler_late": self.looks.late,
+            "scheduler_ms_max": 1000 * self.looks.longest_s,
+        }
+
+    def _work(self) -> None:
+        begun_s, number = time.monotonic(), 1
+        try:
+            while not self._over.wait(max(0.0, begun_s + number * self._interval_s - time.monotonic())):
+                began_s = time.monotonic()
+                self.driver.tick(began_s - begun_s)
+                ended_s = time.monotonic()
+                following = max(number + 1, int((ended_s - begun_s) / self._interval_s) + 1)
+                self._note(number, following, ended_s - began_s)
+                number = following
+        except RefabricError as error:
+            self._error = error
+
+    def _note(self, number: int, following: int, took_s: float) -> None:
+        left_out = following - number - 1
+        self.looks.due += 1 + left_out
+        self.looks.late += left_out + (left_out > 0)
+        self.looks.longest_s = max(self.looks.longest_s, took_s)
+
+
+@contextmanager
+def ticking(driver: Driver, interval_ms: float) -> Iterator[Ticking]:
+    """While the block runs. Raises what a tick raised, when the block has ended."""
+    clock = Ticking(driver, interval_ms / 1000)
+    clock.start()
+    try:
+        yield clock
+    finally:
+        clock.stop()
+
+
+def bytes_sent(table: SocketTable, flows: Sequence[PlannedFlow]) -> Callable[[], Mapping[FiveTuple, int]]:
+    """Reads the payload that each subflow under way has had acknowledged: not those that have sent nothing
+    yet, nor those whose flow has all of its size acknowledged."""
+    sizes = np.array([flow.size_bytes for flow in flows], np.int64)
+
+    def read() -> Mapping[FiveTuple, int]:
+        seen = table.read()
+        payload = np.maximum(seen.bytes_acked - SYN, 0)
+        of_flow = np.bincount(seen.flow, weights=payload, minlength=len(sizes))
+        ended = (sizes > 0) & (of_flow >= sizes)
+        chosen = np.flatnonzero((payload > 0) & ~ended[seen.flow])
+        columns = (seen.laddr, seen.raddr, seen.lport, seen.rport, payload)
+        rows = zip(*(column[chosen].tolist() for column in columns), strict=True)
+        return {
+            FiveTuple(str(IPv4Address(laddr)), str(IPv4Address(raddr)), TCP, lport, rport): octets
+            for laddr, raddr, lport, rport, octets in rows
+        }
+
+    return read

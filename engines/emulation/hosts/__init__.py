@@ -1,0 +1,1 @@
+"""Hosts, their processes and tuning, and the Mininet network that holds them."""

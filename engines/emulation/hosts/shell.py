@@ -1,0 +1,110 @@
+"""`refabric shell ft,4`: Mininet's command line on a fabric, in private namespaces, on the caller's terminal.
+
+Commands can also be piped in (`echo pingall | refabric shell ft,4`): then there is no prompt, and what
+the commands print goes to stdout.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import topos
+from common.errors import UsageError
+from engines.emulation.dataplanes.dataplane import DataPlane
+from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC, OVS
+from engines.emulation.engine import check_hosts
+from engines.emulation.sandbox.inside import Inside
+from engines.emulation.sandbox.isolation import require_root, spawn_interactive
+from engines.emulation.sandbox.lock import Owner, emulation_lock
+from model.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec
+from topos.topology import Topology
+
+USUAL_OPENFLOW = OpenFlowSpec()
+DataPlaneFactory = Callable[[RunSpec, Topology, Path], DataPlane]
+LOGS = Path("/tmp")
+"""The shell's own, which ends with it (inside.py)."""
+
+
+def main(
+    topology: str,
+    rate_mbps: float,
+    queue_pkts: int,
+    *,
+    wait_s: float = 0.0,
+    dataplane: str = FABRIC,
+    openflow: OpenFlowSpec = USUAL_OPENFLOW,
+    factory: str = "",
+) -> int:
+    """Open the shell on `topology` ("ft,4"), every link of `rate_mbps` with queues of `queue_pkts`.
+
+    Returns the exit status. `dataplane` is a name of DATAPLANES, in place of which a DataPlaneFactory may be
+    named, "module:function". Raises UsageError, HostUnfitError (not root, or what the data plane lacks),
+    BusyError (another emulation, after waiting `wait_s`) before anything is started; what spawn_interactive
+    raises after.
+    """
+    kind, params = topos.parse(topology)
+    built = topos.build(kind, params)
+    check_hosts(built)
+    if not rate_mbps > 0:
+        raise UsageError(f"the link rate must be above 0 Mb/s, not {rate_mbps:g}")
+    if queue_pkts < 1:
+        raise UsageError(f"a queue must hold at least 1 packet, not {queue_pkts}")
+    link = LinkSpec(rate_mbps, queue_pkts=queue_pkts, nic_queue_pkts=queue_pkts)
+    network = TopologySpec(built.kind, built.params)
+    spec = RunSpec(link, network, dataplane=dataplane, openflow=openflow)
+    if not factory:
+        DATAPLANES[dataplane].check(spec, built)
+    require_root(f"refabric shell {topology}")
+    if not factory:
+        DATAPLANES[dataplane].check_machine(spec)
+    request = {"spec": spec.to_json(), "factory": factory}
+    with emulation_lock(wait_s, _say_waiting):
+        return spawn_interactive("engines.emulation.hosts.shell:inside", request)
+
+
+def inside(inside: Inside) -> int:
+    """The shell itself, in the private namespaces."""
+    # Mininet takes 0.15 s to import, which the outer process need not spend.
+    from mininet.log import lg  # noqa: PLC0415
+
+    from engines.emulation.hosts.fabric_cli import FabricCLI  # noqa: PLC0415
+    from engines.emulation.hosts.network import FabricNet  # noqa: PLC0415
+
+    spec = RunSpec.from_json(inside.request["spec"])
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    make = _factory(inside.request["factory"]) or DATAPLANES[spec.dataplane].make
+    plane = make(spec, topology, LOGS)
+    with FabricNet(topology, plane) as net:
+        lg.ch.setStream(sys.stdout)
+        if sys.stdin.isatty():
+            print(_banner(topology, spec), flush=True)
+        FabricCLI(net)
+    return 0
+
+
+def _factory(name: str) -> DataPlaneFactory | None:
+    if not name:
+        return None
+    module, _, function = name.partition(":")
+    factory: DataPlaneFactory = getattr(importlib.import_module(module), function)
+    return factory
+
+
+def _banner(topology: Topology, spec: RunSpec) -> str:
+    host, other = (topology.nodes[topology.hosts[end]].name for end in (0, -1))
+    rules = "dpctl dump-flows   " if spec.dataplane == OVS else ""
+    switch = topology.nodes[topology.nics_of(topology.hosts[0])[0].switch].name
+    return (
+        f"{topology.kind} {dict(topology.params)}: {len(topology.hosts)} hosts, "
+        f"{len(topology.switches)} switches, {len(topology.links)} links of {spec.link.rate_mbps:g} Mb/s, "
+        f"queues of {spec.link.queue_pkts} packets.\n"
+        f"Try: nodes   net   {host} ping -c3 {other}   iperf {host} {other}   "
+        f"link {host} {switch} down   pingall   {rules}exit"
+    )
+
+
+def _say_waiting(owner: Owner) -> None:
+    print(f"waiting for another emulation to end: {owner}", file=sys.stderr, flush=True)

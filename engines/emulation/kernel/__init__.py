@@ -1,0 +1,1 @@
+"""One file per kernel interface: netlink, sockets, interfaces, counters, namespaces."""

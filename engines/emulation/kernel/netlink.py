@@ -1,0 +1,216 @@
+"""Netlink: messages, attributes, and one blocking request-reply socket.
+
+Enough of RFC 3549 and include/uapi/linux/netlink.h for generic netlink and sock_diag: nested
+attributes, multi-part dumps, acknowledgements with the kernel's own error text (extended ACK).
+All integers are host byte order.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+from common.errors import DeadlineError
+
+NETLINK_SOCK_DIAG = 4
+NETLINK_GENERIC = 16
+
+NLM_F_REQUEST = 0x1
+NLM_F_ACK = 0x4
+NLM_F_DUMP = 0x300
+NLM_F_DUMP_INTR = 0x10
+NLM_F_CAPPED = 0x100
+NLM_F_ACK_TLVS = 0x200
+
+NLMSG_NOOP = 1
+NLMSG_ERROR = 2
+NLMSG_DONE = 3
+
+NLA_F_NESTED = 0x8000
+NLA_TYPE_MASK = 0x3FFF
+NLMSGERR_ATTR_MSG = 1
+
+SOL_NETLINK = 270
+NETLINK_ADD_MEMBERSHIP = 1
+NETLINK_CAP_ACK = 10
+NETLINK_EXT_ACK = 11
+SO_RCVBUFFORCE = 33
+
+_HEADER = struct.Struct("=IHHII")
+_ATTR = struct.Struct("=HH")
+_RECV_BYTES = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One netlink message: header fields and the bytes after the header."""
+
+    kind: int
+    flags: int
+    seq: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """An NLMSG_ERROR: `code` is 0 for success or a positive errno; `text` the kernel's explanation."""
+
+    code: int
+    text: str
+
+    def describe(self) -> str:
+        name = errno.errorcode.get(self.code, str(self.code))
+        return f"{name} ({os.strerror(self.code)})" + (f": {self.text}" if self.text else "")
+
+
+def align4(length: int) -> int:
+    return (length + 3) & ~3
+
+
+def attr(kind: int, value: bytes) -> bytes:
+    """One attribute, padded to 4 bytes."""
+    length = _ATTR.size + len(value)
+    return _ATTR.pack(length, kind) + value + bytes(align4(length) - length)
+
+
+def nested(kind: int, *attrs: bytes) -> bytes:
+    """An attribute that holds attributes."""
+    return attr(kind | NLA_F_NESTED, b"".join(attrs))
+
+
+def parse_attrs(data: bytes, offset: int = 0) -> dict[int, bytes]:
+    """Attributes from `offset` to the end: type without flag bits -> value; the last of a type wins.
+
+    A length that does not fit ends the parse with ValueError: a truncated message is not data.
+    """
+    found: dict[int, bytes] = {}
+    end = len(data)
+    while offset + _ATTR.size <= end:
+        length, kind = _ATTR.unpack_from(data, offset)
+        if length < _ATTR.size or offset + length > end:
+            raise ValueError(f"netlink attribute of {length} bytes at {offset} of {end}")
+        found[kind & NLA_TYPE_MASK] = data[offset + _ATTR.size : offset + length]
+        offset += align4(length)
+    return found
+
+
+def encode(kind: int, flags: int, seq: int, payload: bytes) -> bytes:
+    """A whole message. The port id is left 0: the kernel fills it in."""
+    return _HEADER.pack(_HEADER.size + len(payload), kind, flags, seq, 0) + payload
+
+
+def decode(data: bytes) -> Iterator[Message]:
+    """The messages of one datagram. Raises ValueError on a length that does not fit."""
+    offset, end = 0, len(data)
+    while offset + _HEADER.size <= end:
+        length, kind, flags, seq, _ = _HEADER.unpack_from(data, offset)
+        if length < _HEADER.size or offset + length > end:
+            raise ValueError(f"netlink message of {length} bytes at {offset} of {end}")
+        yield Message(kind, flags, seq, data[offset + _HEADER.size : offset + length])
+        offset += align4(length)
+
+
+def parse_ack(message: Message) -> Ack:
+    """Decode NLMSG_ERROR (struct nlmsgerr, then extended-ACK attributes) or a failed NLMSG_DONE."""
+    payload = message.payload
+    (code,) = struct.unpack_from("=i", payload) if len(payload) >= 4 else (0,)
+    if not message.flags & NLM_F_ACK_TLVS:
+        return Ack(-code, "")
+    offset = 4
+    if message.kind == NLMSG_ERROR:
+        echoed = _HEADER.size
+        if not message.flags & NLM_F_CAPPED:
+            (echoed,) = struct.unpack_from("=I", payload, 4)
+        offset += align4(echoed)
+    text = parse_attrs(payload, offset).get(NLMSGERR_ATTR_MSG, b"")
+    return Ack(-code, text.rstrip(b"\0").decode(errors="replace"))
+
+
+def _timeval(seconds: float) -> bytes:
+    return struct.pack("@ll", int(seconds), int(seconds % 1 * 1_000_000))
+
+
+class NetlinkSocket:
+    """A netlink socket of the namespace it is opened in; it stays there.
+
+    `request` is for one thread at a time. Every wait ends after `timeout_s` with DeadlineError.
+    """
+
+    def __init__(self, protocol: int, timeout_s: float = 5.0) -> None:
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
+        self._timeout_s = timeout_s
+        self._seq = 0
+        try:
+            # SO_RCVTIMEO and not settimeout(): that would poll() first and make MSG_DONTWAIT wait.
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(timeout_s))
+            self._socket.setsockopt(SOL_NETLINK, NETLINK_EXT_ACK, 1)
+            self._socket.setsockopt(SOL_NETLINK, NETLINK_CAP_ACK, 1)
+            self._socket.bind((0, 0))
+        except OSError:
+            self._socket.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def join(self, group: int, rcvbuf_bytes: int = 1 << 20) -> None:
+        """Subscribe to a multicast group, with room for bursts of events (needs CAP_NET_ADMIN)."""
+        self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, rcvbuf_bytes)
+        self._socket.setsockopt(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group)
+
+    def send(self, kind: int, flags: int, payload: bytes) -> int:
+        """Send one request; the sequence number its answer will carry."""
+        self._seq += 1
+        self._socket.send(encode(kind, flags | NLM_F_REQUEST, self._seq, payload))
+        return self._seq
+
+    def receive(self) -> list[Message]:
+        """The messages of the next datagram; empty when none is waiting.
+
+        For sockets watched by epoll. Raises OSError(ENOBUFS) when the kernel had to drop messages.
+        """
+        try:
+            return list(decode(self._socket.recv(_RECV_BYTES, socket.MSG_DONTWAIT)))
+        except BlockingIOError:
+            return []
+
+    def request(self, kind: int, payload: bytes, flags: int = NLM_F_ACK) -> list[Message]:
+        """Send a request and collect its answer: every part of a dump, or all up to the ACK.
+
+        Raises OSError with errno and the kernel's text when the kernel refuses, DeadlineError when
+        it does not answer.
+        """
+        seq = self.send(kind, flags, payload)
+        answer: list[Message] = []
+        while True:
+            for message in self._wait():
+                if message.seq != seq or message.kind == NLMSG_NOOP:
+                    continue
+                if message.kind in (NLMSG_ERROR, NLMSG_DONE):
+                    ack = parse_ack(message)
+                    if ack.code:
+                        raise OSError(ack.code, ack.describe())
+                    return answer
+                answer.append(message)
+                if not flags & (NLM_F_ACK | NLM_F_DUMP):
+                    return answer
+
+    def _wait(self) -> Iterator[Message]:
+        try:
+            return decode(self._socket.recv(_RECV_BYTES))
+        except BlockingIOError as error:
+            raise DeadlineError(f"no netlink answer of the kernel within {self._timeout_s} s") from error

@@ -1,0 +1,131 @@
+"""An interface's rate, queue and delay, by the kernel's queue disciplines: HTB over a packet-limited leaf.
+
+    root  htb 1:        one class, 1:1, of the link's rate
+    leaf  pfifo 10:     at most so many packets (bfifo: bytes; netem, which delays too, where asked)
+
+HTB lets a packet go when the one before it has been paid for, so a packet leaves at the moment in which its
+transmission begins: what is "on the wire" is not in the leaf, whose limit is one less than the queue's.
+Source: net/sched/sch_htb.c, sch_fifo.c, sch_netem.c, include/uapi/linux/pkt_sched.h. By rtnetlink, which
+takes 20 us a message where tc(8) takes a process. Functions raise OSError with the kernel's text.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from engines.emulation.hosts.hosts import in_threads
+from engines.emulation.kernel import rtnl
+from engines.emulation.kernel.netlink import NLM_F_ACK, NetlinkSocket, attr
+from engines.emulation.sandbox.mounts import CLONE_NEWNET, unshare
+from fabric.plan import FRAME_BITS
+from model.spec import LinkSpec
+
+_NEWQDISC, _NEWTCLASS = 36, 40
+_CREATE, _REPLACE = 0x400, 0x100
+_KIND, _OPTIONS = 1, 2
+_ROOT, _TREE, _CLASS, _LEAF = 0xFFFFFFFF, 0x1_0000, 0x1_0001, 0x10_0000
+_HTB_PARMS, _HTB_INIT, _HTB_RATE64, _HTB_CEIL64 = 1, 2, 6, 7
+_HTB_VERSION, _HTB_R2Q = 3, 10
+_ETHERNET = 1
+_NETEM_LATENCY64 = 10
+_U32 = 0xFFFFFFFF
+_TICK_NS = 64
+"""Scheduler time (PSCHED_SHIFT 6)."""
+_FRAME_BYTES = FRAME_BITS // 8
+_LEAST_BURST_FRAMES, _BURST_S = 2, 0.002
+UNBOUNDED_PKTS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Bit/s, and the leaf's limit in packets, or in bytes where `queue_bytes` is not 0; 0 packets is
+    unbounded. Both count the packet in transmission. `delay_us` comes before the queue."""
+
+    rate_bps: int
+    queue_pkts: int
+    queue_bytes: int = 0
+    delay_us: float = 0.0
+
+
+def switch_shape(link: LinkSpec, speed: int) -> Shape:
+    """Of a switch's port at a link `speed` times as fast as `link` says."""
+    packets = 0 if link.queue_bytes else link.queue_pkts
+    return Shape(_bps(link, speed), packets, link.queue_bytes, link.delay_us)
+
+
+def nic_shape(link: LinkSpec, speed: int) -> Shape:
+    """Of a host's own port."""
+    return Shape(_bps(link, speed), link.nic_queue_pkts, 0, link.delay_us)
+
+
+def _bps(link: LinkSpec, speed: int) -> int:
+    return speed * round(link.rate_mbps * 1e6)
+
+
+def add_shape(sock: NetlinkSocket, ifindex: int, shape: Shape) -> None:
+    """Give an interface that has none its queue disciplines."""
+    glob = struct.pack("=5I", _HTB_VERSION, _HTB_R2Q, _CLASS & 0xFFFF, 0, 0)
+    _request(sock, _NEWQDISC, _CREATE, (ifindex, _TREE, _ROOT), "htb", attr(_HTB_INIT, glob))
+    set_rate(sock, ifindex, shape.rate_bps)
+    kind, options = leaf(shape)
+    _request(sock, _NEWQDISC, _CREATE, (ifindex, _LEAF, _CLASS), kind, options)
+
+
+def set_rate(sock: NetlinkSocket, ifindex: int, rate_bps: int) -> None:
+    """From now on; what is queued stays."""
+    where = (ifindex, _CLASS, _TREE)
+    _request(sock, _NEWTCLASS, _CREATE | _REPLACE, where, "htb", htb_class(rate_bps))
+
+
+def htb_class(rate_bps: int) -> bytes:
+    """Options of a class whose long-run rate is exact as long as its timer is less than `_BURST_S`, or two
+    frames' time, late: so much may be made good."""
+    rate = max(1, rate_bps // 8)
+    spec = struct.pack("=BBHhHI", 0, _ETHERNET, 0, 0, 0, min(rate, _U32))
+    burst_bytes = max(_LEAST_BURST_FRAMES * _FRAME_BYTES, rate * _BURST_S)
+    ticks = min(_U32, round(burst_bytes * 1e9 / rate / _TICK_NS))
+    parms = spec + spec + struct.pack("=5I", ticks, ticks, _FRAME_BYTES, 0, 0)
+    exact = struct.pack("=Q", rate)
+    return attr(_HTB_PARMS, parms) + attr(_HTB_RATE64, exact) + attr(_HTB_CEIL64, exact)
+
+
+def leaf(shape: Shape) -> tuple[str, bytes]:
+    """Kind and options of the queue itself."""
+    packets = max(1, shape.queue_pkts - 1) if shape.queue_pkts else UNBOUNDED_PKTS
+    if shape.delay_us:
+        on_wire = round(shape.rate_bps * shape.delay_us / 1e6 / FRAME_BITS)
+        return "netem", _netem(shape.delay_us, packets + on_wire)
+    if shape.queue_bytes:
+        return "bfifo", struct.pack("=I", max(_FRAME_BYTES, shape.queue_bytes - _FRAME_BYTES))
+    return "pfifo", struct.pack("=I", packets)
+
+
+def _netem(delay_us: float, limit_pkts: int) -> bytes:
+    delay_ns = round(delay_us * 1000)
+    fixed = struct.pack("=6I", min(_U32, delay_ns // _TICK_NS), limit_pkts, 0, 0, 0, 0)
+    return fixed + attr(_NETEM_LATENCY64, struct.pack("=q", delay_ns))
+
+
+def has_netem() -> bool:
+    """Whether the kernel delays packets: tried on the loopback of a namespace that ends with the try."""
+
+    def delay(shape: Shape) -> bool:
+        unshare(CLONE_NEWNET)
+        with rtnl.route_socket() as route:
+            try:
+                add_shape(route, rtnl.LOOPBACK, shape)
+            except OSError:
+                return False
+        return True
+
+    return in_threads(delay, [Shape(1_000_000, 10, delay_us=10.0)])[0]
+
+
+def _request(
+    sock: NetlinkSocket, message: int, flags: int, where: tuple[int, int, int], kind: str, options: bytes
+) -> None:
+    """`where`: interface, handle, parent."""
+    header = struct.pack("=BxHiIII", 0, 0, *where, 0)
+    payload = header + attr(_KIND, kind.encode() + b"\0") + attr(_OPTIONS, options)
+    sock.request(message, payload, NLM_F_ACK | flags)

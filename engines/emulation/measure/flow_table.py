@@ -1,0 +1,97 @@
+"""From what was read during a run to one row a flow. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.spread import Floats, spread
+from common.errors import RunError
+from engines.emulation.measure.readings import Readings
+from engines.emulation.measure.socket_table import SubflowReadings
+from model.congestion import name_of
+from model.flows import PlannedFlow
+from model.result import FlowRow
+
+
+def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float) -> list[FlowRow]:
+    """Goodput over the window at the receiver, retransmits over it at the sender, RTTs in between.
+
+    Raises RunError naming a flow that lost its connection.
+    """
+    first, last = readings.window[0], readings.window[-1]
+    seconds = last.seconds_since(first)
+    count = len(flows)
+    finished = ~np.isnan(np.array(readings.completed_s, float))
+    joined = _joined(readings, finished)
+    resent = readings.after.retransmits_since(readings.before, count)
+    cc = _congestion_controls(readings.after, count)
+    srtt_mean, srtt_std = spread(*_srtts(readings), count)
+    ping_mean, ping_std, sent, lost = _pings(readings, count)
+    rows = []
+    for i, flow in enumerate(flows):
+        start, end = first.received[i], last.received[i]
+        if start is None or end is None or (not joined[i] and not finished[i]):
+            raise RunError(f"flow {flow.flow} ({flow.src} to {flow.dst}) lost its connection while measured")
+        rows.append(
+            FlowRow(
+                **flow.columns(),
+                subflows_joined=int(joined[i]),
+                cc=cc[i],
+                goodput_mbps=(end - start) * 8 / seconds / 1e6,
+                bytes_received=end - start,
+                retransmits=int(resent[i]),
+                up_s=readings.up_s[i],
+                srtt_ms_mean=float(srtt_mean[i]),
+                srtt_ms_std=float(srtt_std[i]),
+                ping_ms_mean=float(ping_mean[i]),
+                ping_ms_std=float(ping_std[i]),
+                pings_sent=int(sent[i]),
+                pings_lost=int(lost[i]),
+                completed_s=readings.completed_s[i],
+                start_s=readings.started_s[i] - warmup_s,
+            )
+        )
+    return rows
+
+
+def _joined(readings: Readings, finished: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Subflows a flow had when the window opened and when it closed. Those of one that is done have gone with
+    its last byte: it had as many as were seen at any time, one at least."""
+    count = len(finished)
+    within = np.minimum(readings.before.counts(count), readings.after.counts(count))
+    looks = [look.counts(count) for look in (*readings.sockets, readings.before, readings.after)]
+    ever = np.max([np.array(readings.opened_subflows), finished, *looks], axis=0)
+    return np.where(finished, ever, within)
+
+
+def _congestion_controls(sockets: SubflowReadings, count: int) -> list[str]:
+    found: list[set[str]] = [set() for _ in range(count)]
+    for flow, cc in zip(sockets.flow.tolist(), sockets.cc.tolist(), strict=True):
+        found[flow].add(name_of(sockets.cc_names[cc]))
+    return ["/".join(sorted(names)) for names in found]
+
+
+def _srtts(readings: Readings) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Flow and srtt in ms of every subflow at every look within the window."""
+    looks = [look for look in readings.sockets if look.t_s >= readings.zero_s]
+    if not looks:
+        return np.empty(0, np.int64), np.empty(0)
+    flow = np.concatenate([look.flow for look in looks])
+    return flow, np.concatenate([look.srtt_us for look in looks]) / 1000
+
+
+def _pings(readings: Readings, count: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Mean and deviation in ms, pings sent and lost, of each flow, for pings sent within the window."""
+    pings = readings.pings
+    if pings is None:
+        none = np.full(count, np.nan)
+        return none, none, np.zeros(count), np.zeros(count)
+    inside = (pings.sent_s >= readings.zero_s) & (pings.sent_s <= readings.window[-1].t_s)
+    flow, rtt = pings.flow[inside].astype(np.int64), pings.rtt_ms[inside]
+    back = ~np.isnan(rtt)
+    mean, deviation = spread(flow[back], rtt[back], count)
+    sent = np.bincount(flow, minlength=count).astype(float)
+    return mean, deviation, sent, np.bincount(flow[~back], minlength=count).astype(float)

@@ -1,0 +1,111 @@
+"""Looking at a running point at fixed intervals: flows, CPUs and links once a second, subflows as asked.
+
+The looking must neither disturb what it sees nor be late: it runs at a better nice value than the traffic,
+and an interval that cannot be kept is skipped, not made up for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engines.emulation.dataplanes.dataplane import MeasuredDataPlane
+from engines.emulation.kernel.cpu import CpuSample, CpuSampler
+from engines.emulation.measure.socket_table import SocketTable, SubflowReadings
+from engines.emulation.traffic.driver import TrafficDriver
+
+SAMPLE_S = 1.0
+NICE = -15
+SUBFLOWS_A_SECOND = 8192
+"""More rows than this are taken at longer intervals."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """At monotonic second `t_s`: payload bytes each flow has delivered so far, CPU use since the last; bytes
+    each port has sent by the data plane's own time `read_s`, and that time when they were read."""
+
+    t_s: float
+    received: Sequence[int | None]
+    cpu: CpuSample
+    read_s: npt.NDArray[np.float64]
+    tx_bytes: npt.NDArray[np.uint64]
+    now_s: float
+
+    def seconds_since(self, earlier: Sample) -> float:
+        """Of the data plane's time: that in which flows can get anything across."""
+        return self.now_s - earlier.now_s
+
+
+class Observing:
+    """Takes samples in the calling thread while it waits; `samples` and `sockets` are in order of time."""
+
+    def __init__(
+        self, traffic: TrafficDriver, dataplane: MeasuredDataPlane, table: SocketTable, sockets_s: float
+    ) -> None:
+        self.samples: list[Sample] = []
+        self.sockets: list[SubflowReadings] = []
+        self._traffic = traffic
+        self._dataplane = dataplane
+        self._table = table
+        self._sockets_s = sockets_s
+        self._cpu = CpuSampler()
+
+    def sample(self) -> None:
+        """One look at flows, CPUs and links, now."""
+        self.samples.append(self._look())
+
+    def _look(self) -> Sample:
+        reading = self._dataplane.reading()
+        received = self._traffic.received()
+        cpu = self._cpu.sample()
+        return Sample(time.monotonic(), received, cpu, reading.read_s, reading.tx_bytes, reading.now_s)
+
+    def reopen(self) -> int:
+        """A sample from which a window counts, in place of one just taken; its index."""
+        last = self.samples[-1]
+        if time.monotonic() - last.t_s < SAMPLE_S / 2:
+            self.samples[-1] = dataclasses.replace(self._look(), cpu=last.cpu)
+        else:
+            self.sample()
+        return len(self.samples) - 1
+
+    def observe_for(self, seconds: float) -> None:
+        """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now.
+
+        Raises RunError when a flow's source, or what carries them, has ended.
+        """
+        start = time.monotonic()
+        steps = max(1, round(seconds / SAMPLE_S))
+        for step in range(1, steps + 1):
+            self._watch_sockets_until(start + seconds * step / steps)
+            self.sample()
+            self._dataplane.check()
+            self._traffic.check()
+
+    def _watch_sockets_until(self, end: float) -> None:
+        """Sleep, with a look at the sockets whenever it is time for one."""
+        while self._sockets_s:
+            last = self.sockets[-1].t_s if self.sockets else -np.inf
+            due = max(time.monotonic(), last + self._sockets_s)
+            if due >= end:
+                break
+            time.sleep(max(0.0, due - time.monotonic()))
+            self._sample_sockets()
+        time.sleep(max(0.0, end - time.monotonic()))
+
+    def _sample_sockets(self) -> None:
+        self.sockets.append(self._table.read())
+        self._sockets_s = max(self._sockets_s, len(self.sockets[-1]) / SUBFLOWS_A_SECOND)
+
+
+def go_first() -> None:
+    """Let this process run before its children-to-be, which start at the usual nice value (sched(7))."""
+    os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+    os.setpriority(os.PRIO_PROCESS, 0, NICE)

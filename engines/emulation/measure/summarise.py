@@ -1,0 +1,296 @@
+"""From what was read during a run to its RunResult. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.robustness import CPU_S_PER_GB
+from analysis.steadiness import OVER_CARRIED_PCT
+from common.errors import RunError
+from engines.emulation.dataplanes.dataplane import Reading
+from engines.emulation.dataplanes.registry import FABRIC
+from engines.emulation.measure.flow_table import flow_rows
+from engines.emulation.measure.observing import Sample
+from engines.emulation.measure.readings import Readings
+from engines.emulation.measure.sample_tables import sample_tables, utilisation_pct
+from engines.emulation.traffic.driver import Delivered
+from engines.emulation.traffic.stalls import stall_error
+from engines.emulation.verdict.blame import Load
+from engines.emulation.verdict.verdict import Evidence, judge, only_stalled
+from fabric._core import LATENESS_EDGES_NS
+from model.flows import PlannedFlow
+from model.machine.effects import queue_delay_us
+from model.network_plan import port_names, port_rates_bps
+from model.result import FlowRow, PortRow, RunResult
+from model.spec import ELASTIC, RunSpec
+from topos.topology import Topology
+
+LATENESS = {"late_p50_us": 50.0, "late_p99_us": 99.0, "late_p999_us": 99.9}
+UNREAD_BYTES = 8 << 20
+CLOSING_S = 3.0
+MIN_HALVED = 9
+"""Looks, one a second, from which on a window has halves to compare."""
+
+
+def summarise(
+    spec: RunSpec,
+    topology: Topology,
+    flows: Sequence[PlannedFlow],
+    readings: Readings,
+    delivered: Sequence[Delivered],
+    timings: Mapping[str, float],
+    provenance: Mapping[str, Any],
+) -> RunResult:
+    """The point's result and verdict. Raises RunError when a flow has no number, StalledFlowError when one
+    stood still on a machine that kept up."""
+    rows = flow_rows(flows, readings, spec.warmup_s)
+    _check_delivery(spec, flows, readings, delivered)
+    evidence = _evidence(spec, flows, readings, rows)
+    if only_stalled(evidence):
+        raise stall_error(flows, readings.stalled, spec.seconds)
+    verdict = judge(evidence)
+    return RunResult(
+        status=verdict.status,
+        reasons=verdict.reasons,
+        cautions=verdict.cautions,
+        flows=tuple(rows),
+        ports=tuple(port_rows(spec, topology, readings)),
+        samples=sample_tables(readings, port_rates_bps(topology, spec.link)),
+        metrics=_metrics(readings, rows, evidence, timings),
+        provenance={**provenance, "counters": _counters(readings), "kernel_counters": dict(readings.kernel)},
+    )
+
+
+def port_rows(spec: RunSpec, topology: Topology, readings: Readings) -> list[PortRow]:
+    """What each port carried between the data plane's two readings."""
+    rates_bps = port_rates_bps(topology, spec.link)
+    opened, closed = readings.opened, readings.closed
+    capacity_bytes = rates_bps / 8 * (closed.read_s - opened.read_s)
+    packets = closed.tx_packets - opened.tx_packets
+    bytes_ = closed.tx_bytes - opened.tx_bytes
+    drops = closed.drops - opened.drops
+    losses = closed.losses - opened.losses
+    marks = closed.marks - opened.marks
+    queue = closed.max_queue_pkts
+    median = np.median(utilisation_pct(readings, rates_bps)[readings.opened_at :], axis=0)
+    return [
+        PortRow(
+            port=port,
+            node=node,
+            peer=peer,
+            layer=layer,
+            tx_packets=int(packets[port]),
+            tx_bytes=int(bytes_[port]),
+            drops=int(drops[port]),
+            max_queue_pkts=int(queue[port]),
+            utilisation_pct=100 * float(bytes_[port] / capacity_bytes[port]),
+            utilisation_median_pct=float(median[port]),
+            lost=int(losses[port]),
+            marked=int(marks[port]),
+        )
+        for port, (node, peer, layer) in enumerate(port_names(topology))
+    ]
+
+
+def _check_delivery(
+    spec: RunSpec, flows: Sequence[PlannedFlow], readings: Readings, delivered: Sequence[Delivered]
+) -> None:
+    """What was counted in the window and what the application read in all must be the same transfer.
+
+    They may differ by what was delivered after the window closed, and by what waited unread.
+    """
+    slack = UNREAD_BYTES + int(spec.link.rate_mbps * 1e6 / 8 * CLOSING_S)
+    for flow, end, at_close in zip(flows, delivered, readings.window[-1].received, strict=True):
+        who = f"flow {flow.flow} ({flow.src}:{flow.cport} -> {flow.dst} {flow.dst_ip}:{flow.port})"
+        if end.error:
+            raise RunError(f"{who}: {spec.traffic} says: {end.error}")
+        if abs(end.received_bytes - (at_close or 0)) > slack:
+            raise RunError(
+                f"{who}: {spec.traffic} read {end.received_bytes} bytes in all, "
+                f"{at_close} were counted by the end of the window: one of them is wrong"
+            )
+
+
+def _lost(readings: Readings) -> dict[str, int]:
+    opened, closed = readings.opened, readings.closed
+    return {
+        **{place: count - opened.astray[place] for place, count in closed.astray.items()},
+        "the kernel's receive backlog": readings.softnet_dropped,
+    }
+
+
+def _evidence(
+    spec: RunSpec, flows: Sequence[PlannedFlow], readings: Readings, rows: Sequence[FlowRow]
+) -> Evidence:
+    looks = (readings.before, readings.after)
+    present = np.maximum(*(look.counts(len(rows)) for look in looks))
+    mptcp = np.maximum(*(look.mptcp_counts(len(rows)) for look in looks))
+    fallen_back = [
+        row.flow
+        for flow, row in zip(flows, rows, strict=True)
+        if flow.mptcp and present[row.flow] > 0 and not mptcp[row.flow]
+    ]
+    clock = _clock(readings)
+    return Evidence(
+        late_p99_us=lateness_us(readings.opened, readings.closed, 99),
+        queue_us=queue_delay_us(spec.link),
+        lost=_lost(readings),
+        load=_load(readings, clock, by_cpu=spec.dataplane == FABRIC),
+        elastic=spec.clock == ELASTIC and spec.dataplane == FABRIC,
+        stretch_pct=clock["clock_stretch_pct"],
+        stretch_longest_ms=clock["clock_stretch_longest_ms"],
+        unheld_pct=clock["clock_unheld_pct"],
+        over_carried_pct=100.0 if spec.events else _over_carried(readings, rows).get(OVER_CARRIED_PCT, 100.0),
+        halves_pct=_halves_pct(spec, flows, readings),
+        thread_pct=_thread_pct(readings),
+        flows=rows,
+        fallbacks=len(fallen_back),
+        cc_asked=[flow.cc for flow in flows],
+        stalled=len(readings.stalled),
+        waiting=len(readings.waiting),
+        joins_late=spec.transport.joins_late,
+        cc_losses=readings.congestion.losses,
+        cc_repairs=readings.congestion.repairs,
+        looks=int(readings.scheduler.get("scheduler_looks", 0)),
+        late_looks=int(readings.scheduler.get("scheduler_late", 0)),
+    )
+
+
+def _load(readings: Readings, clock: Mapping[str, float], by_cpu: bool) -> Load:
+    """Open vSwitch's thread keeps its CPU busy by looking for frames: there a full CPU says nothing."""
+    cpus = readings.window[-1].cpu.cpus if by_cpu else ()
+    seconds = readings.window[1:]
+    return Load(
+        busy_pct=[sample.cpu.machine.busy_pct for sample in seconds],
+        cpus_pct={cpu: [sample.cpu.cpus[cpu].busy_pct for sample in seconds] for cpu in cpus},
+        steal_pct=clock["steal_pct"],
+        others_pct=readings.others_pct,
+        jitter_p99_us=clock.get("idle_jitter_p99_us", 0.0),
+    )
+
+
+def _halves_pct(
+    spec: RunSpec, flows: Sequence[PlannedFlow], readings: Readings
+) -> tuple[float, float] | None:
+    """Mean goodput of flows without end in the halves of the window, percent of the link rate; None where
+    links fail, flows end, or the window is too short to be halved."""
+    window = readings.window
+    if spec.events or any(flow.size_bytes for flow in flows) or len(window) < MIN_HALVED:
+        return None
+    middle = len(window) // 2
+    parts = ((window[0], window[middle]), (window[middle], window[-1]))
+    first, second = (100 * _mean_mbps(before, after) / spec.link.rate_mbps for before, after in parts)
+    return first, second
+
+
+def _mean_mbps(before: Sample, after: Sample) -> float:
+    pairs = zip(before.received, after.received, strict=True)
+    received = [end - start for start, end in pairs if start is not None and end is not None]
+    return float(np.mean(received)) * 8e-6 / after.seconds_since(before) if received else 0.0
+
+
+def _thread_pct(readings: Readings) -> float:
+    """Percent of the window in which the one thread that forwards all was busy; 0 where there is none."""
+    who = readings.closed.alone
+    if not who:
+        return 0.0
+    return 100 * (readings.closed.cpu_s[who] - readings.opened.cpu_s[who]) / readings.core_seconds
+
+
+def _metrics(
+    readings: Readings, rows: Sequence[FlowRow], evidence: Evidence, timings: Mapping[str, float]
+) -> dict[str, float]:
+    opened, closed = readings.opened, readings.closed
+    share = 100 / readings.core_seconds
+    return {
+        "cpu_busy_pct": float(np.mean(evidence.load.busy_pct)),
+        "cpu_busy_max_pct": max(evidence.load.busy_pct),
+        "busiest_cpu_pct": evidence.load.busiest[1],
+        "others_pct": evidence.load.others_pct,
+        **{f"{who}_cpu_pct": share * (now - opened.cpu_s[who]) for who, now in closed.cpu_s.items()},
+        **_lateness(opened, closed),
+        **_clock(readings),
+        "packet_hops": closed.hops - opened.hops,
+        "packet_hops_per_s": (closed.hops - opened.hops) / readings.core_seconds,
+        "drops": int((closed.drops - opened.drops).sum()),
+        "lost": int((closed.losses - opened.losses).sum()),
+        "marked": int((closed.marks - opened.marks).sum()),
+        "retransmits": sum(row.retransmits for row in rows),
+        "astray": sum(_lost(readings).values()),
+        "cc_acks": readings.congestion.acks,
+        "cc_losses": readings.congestion.losses,
+        "cc_repairs": readings.congestion.repairs,
+        "startup_s": max(row.up_s for row in rows),
+        "subflow_idle_pct": float(np.mean(readings.after.idle_pct_since(readings.before))),
+        **_cpu_s_per_gb(readings, rows, evidence),
+        **_over_carried(readings, rows),
+        **readings.scheduler,
+        **timings,
+    }
+
+
+def _over_carried(readings: Readings, rows: Sequence[FlowRow]) -> dict[str, float]:
+    """Of MPTCP's flows without end that kept their subflows; nothing where there are none."""
+    kept = readings.after.counts(len(rows)) >= readings.before.counts(len(rows))
+    judged = [row for row in rows if row.transport == "mptcp" and not row.size_bytes and kept[row.flow]]
+    carried_bytes = sum(int(readings.acked_bytes[row.flow]) for row in judged)
+    delivered_bytes = sum(row.bytes_received for row in judged)
+    return {OVER_CARRIED_PCT: 100 * delivered_bytes / carried_bytes} if carried_bytes else {}
+
+
+def _cpu_s_per_gb(readings: Readings, rows: Sequence[FlowRow], evidence: Evidence) -> dict[str, float]:
+    """Of the whole machine: hosts' kernels, traffic's processes and the data plane."""
+    delivered_gb = sum(row.bytes_received for row in rows) / 1e9
+    cpus = len(readings.window[-1].cpu.cpus)
+    busy_s = float(np.mean(evidence.load.busy_pct)) / 100 * cpus * readings.core_seconds
+    return {CPU_S_PER_GB: busy_s / delivered_gb} if delivered_gb else {}
+
+
+def _clock(readings: Readings) -> dict[str, float]:
+    """How long the data plane's clock stood still in the window, how late the CPUs woke up."""
+    opened, closed = readings.opened, readings.closed
+    paused_s = closed.paused_s - opened.paused_s
+    late_us = [percentile_us(counts - opened.wakeups[cpu], 99) for cpu, counts in closed.wakeups.items()]
+    return {
+        "clock_stretch_ms": 1000 * paused_s,
+        "clock_stretch_pct": 100 * paused_s / readings.core_seconds,
+        "clock_stretch_longest_ms": 1000 * closed.longest_pause_s,
+        "clock_unheld_pct": 100 * (closed.unheld_s - opened.unheld_s) / readings.core_seconds,
+        "steal_pct": float(np.mean([sample.cpu.machine.steal_pct for sample in readings.window[1:]])),
+        **({"idle_jitter_p99_us": max(late_us)} if late_us else {}),
+    }
+
+
+def _lateness(opened: Reading, closed: Reading) -> dict[str, float]:
+    """Percentiles, where the data plane knows."""
+    found = {name: lateness_us(opened, closed, p) for name, p in LATENESS.items()}
+    return {name: late_us for name, late_us in found.items() if late_us is not None}
+
+
+def lateness_us(before: Reading, after: Reading, percentile: float) -> float | None:
+    """This percentile of the frames' lateness between two readings, in microseconds; 0 when none came, None
+    from a data plane that does not know.
+
+    Resolution is 1/16; the upper edge of the histogram's bin is given, so it is never flattering.
+    """
+    if before.lateness is None or after.lateness is None:
+        return None
+    return percentile_us(after.lateness - before.lateness, percentile)
+
+
+def percentile_us(counts: npt.NDArray[np.uint64], percentile: float) -> float:
+    """This percentile, in microseconds, of a histogram over `LATENESS_EDGES_NS`; 0 of an empty one."""
+    total = int(counts.sum())
+    if total == 0:
+        return 0.0
+    bin_ = int(np.searchsorted(np.cumsum(counts), np.ceil(total * percentile / 100)))
+    return float(LATENESS_EDGES_NS[min(bin_ + 1, len(LATENESS_EDGES_NS) - 1)]) / 1000
+
+
+def _counters(readings: Readings) -> dict[str, dict[str, float]]:
+    """The data plane's scalar counters before and after the window."""
+    return {"before": dict(readings.opened.scalars), "after": dict(readings.closed.scalars)}

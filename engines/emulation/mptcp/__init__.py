@@ -1,0 +1,1 @@
+"""The kernel's MPTCP: its netlink family, the events of connections, and path managers."""

@@ -1,0 +1,209 @@
+"""The `mptcp_pm` generic netlink family: events, commands, and what this kernel supports.
+
+Sources: include/uapi/linux/mptcp_pm.h (mptcp.h before 6.7), Documentation/netlink/specs/mptcp_pm.yaml,
+net/mptcp/pm_netlink.c, net/mptcp/pm_userspace.c. Ports in events are big endian, ports in commands
+are in host order; tokens are opaque 32-bit numbers in host order.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import struct
+import sys
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+from engines.emulation.kernel import genetlink, netlink
+from engines.emulation.kernel.netns import sysctl_path
+from model.flows import AddressPair
+
+FAMILY_NAME = "mptcp_pm"
+EVENT_GROUP = "mptcp_pm_events"
+VERSION = 1
+IPPROTO_MPTCP = 262
+
+SYSCTL_BY_NAME = "net.mptcp.path_manager"
+SYSCTL_BY_NUMBER = "net.mptcp.pm_type"
+
+# MPTCP options are never stripped here, so a lost SYN must not be taken for a middlebox: by default
+# Linux >= 6.12 gives up MPTCP after 2 lost SYNs (net/mptcp/ctrl.c), then for the whole namespace.
+RESILIENCE_SYSCTLS = {
+    "net.mptcp.blackhole_timeout": "0",
+    "net.mptcp.syn_retrans_before_tcp_fallback": "128",
+}
+
+CMD_ADD_ADDR = 1
+CMD_FLUSH_ADDRS = 4
+CMD_SET_LIMITS = 5
+CMD_SUBFLOW_CREATE = 10
+
+ATTR_ADDR = 1
+ATTR_RCV_ADD_ADDRS = 2
+ATTR_SUBFLOWS = 3
+ATTR_TOKEN = 4
+ATTR_ADDR_REMOTE = 6
+
+ADDR_FAMILY = 1
+ADDR_ID = 2
+ADDR_V4 = 3
+ADDR_V6 = 4
+ADDR_PORT = 5
+ADDR_FLAGS = 6
+ADDR_FLAG_SIGNAL = 1
+
+EVENT_TOKEN = 1
+EVENT_LOC_ID = 3
+EVENT_SADDR4 = 5
+EVENT_SADDR6 = 6
+EVENT_DADDR4 = 7
+EVENT_DADDR6 = 8
+EVENT_SPORT = 9
+EVENT_DPORT = 10
+EVENT_ERROR = 12
+EVENT_FLAGS = 13
+EVENT_SERVER_SIDE = 18
+EVENT_FLAG_SERVER_SIDE = 1 << 1
+
+
+class EventKind(IntEnum):
+    """enum mptcp_event_type; the kinds a path manager here has use for."""
+
+    CREATED = 1
+    ESTABLISHED = 2
+    CLOSED = 3
+    SUB_ESTABLISHED = 10
+    SUB_CLOSED = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event as told to the host that owns `token`; `path` is empty for CLOSED.
+
+    `error` is an errno, 0 when there was none; `server_side` is only told of connections.
+    """
+
+    kind: EventKind
+    token: int
+    path: AddressPair
+    server_side: bool
+    local_id: int
+    error: int
+
+
+def parse_event(payload: bytes) -> Event | None:
+    """Decode one event; None for kinds of no interest (listeners, announcements, priorities)."""
+    command, attrs = genetlink.parse(payload)
+    if command not in EventKind.__members__.values():
+        return None
+    flags = int.from_bytes(attrs.get(EVENT_FLAGS, b""), sys.byteorder)
+    path = AddressPair(
+        _address(attrs.get(EVENT_SADDR4) or attrs.get(EVENT_SADDR6, b"")),
+        int.from_bytes(attrs.get(EVENT_SPORT, b""), "big"),
+        _address(attrs.get(EVENT_DADDR4) or attrs.get(EVENT_DADDR6, b"")),
+        int.from_bytes(attrs.get(EVENT_DPORT, b""), "big"),
+    )
+    return Event(
+        kind=EventKind(command),
+        token=struct.unpack("=I", attrs[EVENT_TOKEN])[0],
+        path=path,
+        server_side=attrs.get(EVENT_SERVER_SIDE, b"\0") != b"\0" or bool(flags & EVENT_FLAG_SERVER_SIDE),
+        local_id=attrs.get(EVENT_LOC_ID, b"\0")[0],
+        error=attrs.get(EVENT_ERROR, b"\0")[0],
+    )
+
+
+def _address(packed: bytes) -> str:
+    if not packed:
+        return ""
+    address = ipaddress.ip_address(packed)
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
+
+
+def address_attr(kind: int, ip: str, port: int = 0, address_id: int = 0, flags: int = 0) -> bytes:
+    """A nested endpoint address. Zero port, id and flags are left out."""
+    address = ipaddress.ip_address(ip)
+    v4 = address.version == 4
+    family = socket.AF_INET if v4 else socket.AF_INET6
+    parts = [
+        netlink.attr(ADDR_FAMILY, struct.pack("=H", family)),
+        netlink.attr(ADDR_V4 if v4 else ADDR_V6, address.packed),
+    ]
+    if address_id:
+        parts.append(netlink.attr(ADDR_ID, bytes([address_id])))
+    if port:
+        parts.append(netlink.attr(ADDR_PORT, struct.pack("=H", port)))
+    if flags:
+        parts.append(netlink.attr(ADDR_FLAGS, struct.pack("=I", flags)))
+    return netlink.nested(kind, *parts)
+
+
+def subflow_create(token: int, path: AddressPair, local_id: int) -> bytes:
+    """MPTCP_PM_CMD_SUBFLOW_CREATE. `local_id` is 1..255 and new for every local (address, port):
+    reusing one for another port is EINVAL "did not match address and id"."""
+    return genetlink.frame(
+        CMD_SUBFLOW_CREATE,
+        VERSION,
+        netlink.attr(ATTR_TOKEN, struct.pack("=I", token)),
+        address_attr(ATTR_ADDR, path.laddr, path.lport, local_id),
+        address_attr(ATTR_ADDR_REMOTE, path.raddr, path.rport),
+    )
+
+
+class PathManagement(Enum):
+    """How this kernel can be made to open more subflows."""
+
+    NONE = "no MPTCP"
+    IN_KERNEL = "in-kernel path manager only"
+    USERSPACE = "userspace path manager"
+
+
+@dataclass(frozen=True)
+class Support:
+    """What the running kernel offers. `sysctl` is (name, value) selecting the userspace path manager;
+    `advice` says what is missing and what to do, empty when nothing is."""
+
+    level: PathManagement
+    sysctl: tuple[str, str] | None
+    advice: str
+
+
+def support() -> Support:
+    """Probe the kernel of the calling thread's namespace; changes nothing, needs no root."""
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP).close()
+    except OSError as error:
+        return classify(error.strerror or str(error), None, None)
+    return classify("", genetlink.resolve(FAMILY_NAME), userspace_sysctl())
+
+
+def classify(refusal: str, family: genetlink.Family | None, sysctl: tuple[str, str] | None) -> Support:
+    """What `support` concludes: `refusal` is why no MPTCP socket could be opened, empty if one could."""
+    if refusal:
+        advice = (
+            f"this kernel opens no MPTCP socket ({refusal}); run `sysctl net.mptcp.enabled=1`, or "
+            "install a kernel >= 5.19 built with CONFIG_MPTCP (Ubuntu 22.04: linux-generic-hwe-22.04)"
+        )
+        return Support(PathManagement.NONE, None, advice)
+    if family is None or CMD_SUBFLOW_CREATE not in family.commands or sysctl is None:
+        advice = (
+            "this kernel has MPTCP but no userspace path manager (Linux < 5.19): at most 9 subflows; "
+            "for more, install a newer kernel (Ubuntu 22.04: linux-generic-hwe-22.04)"
+        )
+        return Support(PathManagement.IN_KERNEL, None, advice)
+    return Support(PathManagement.USERSPACE, sysctl, "")
+
+
+def userspace_sysctl() -> tuple[str, str] | None:
+    """The sysctl that selects the userspace path manager: `path_manager` since 6.15, `pm_type` since
+    5.19 (deprecated by the former, still there in 6.18), None before."""
+    for name, value in ((SYSCTL_BY_NAME, "userspace"), (SYSCTL_BY_NUMBER, "1")):
+        if sysctl_path(name).exists():
+            return name, value
+    return None
+
+
+def resilience_sysctls() -> dict[str, str]:
+    """Those of RESILIENCE_SYSCTLS this kernel has."""
+    return {name: value for name, value in RESILIENCE_SYSCTLS.items() if sysctl_path(name).exists()}

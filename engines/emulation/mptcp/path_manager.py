@@ -1,0 +1,166 @@
+"""A userspace MPTCP path manager: N subflows per connection, on paths of the caller's choice.
+
+When the client side of an accepted connection reports ESTABLISHED (its first data was acknowledged:
+before that the kernel answers ENOTCONN), N-1 MPTCP_PM_CMD_SUBFLOW_CREATE are sent. The kernel
+binds the local port it is given, so with fixed client ports all 5-tuples, and with them all ECMP
+choices, are the same in every run. Source: net/mptcp/pm_userspace.c; needs Linux >= 5.19.
+"""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from common.errors import HostUnfitError
+from engines.emulation.kernel import netlink
+from engines.emulation.kernel.netns import HostRef, set_sysctls
+from engines.emulation.mptcp import mptcp_genl
+from engines.emulation.mptcp.mptcp_genl import Event, PathManagement
+from engines.emulation.mptcp.mptcp_watch import Accept, Connection, MptcpWatcher
+from model.flows import AddressPair
+
+PathPolicy = Callable[[Event], Sequence[AddressPair]]
+
+RETRY_FIRST_S = 0.1
+RETRY_PORT_STEP = 251
+MAX_ADDRESS_ID = 255
+
+
+def ndiffports(subflows: int, stride: int = 1000) -> PathPolicy:
+    """The policy of SIGCOMM'11: `subflows` - 1 more paths over the connection's own address pair, from
+    local ports cport + i * stride. Keep them out of ip_local_port_range (32768-60999)."""
+
+    def pairs(event: Event) -> list[AddressPair]:
+        first = event.path
+        return [replace(first, lport=first.lport + i * stride) for i in range(1, subflows)]
+
+    return pairs
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    connection: Connection
+    sock: netlink.NetlinkSocket
+    path: AddressPair
+    until_s: float
+    tries: int = 0
+    local_id: int = 0
+
+
+class PathManager(MptcpWatcher):
+    """Gives every connection that `accept(sport, dport)` wants its further subflows.
+
+    `pairs(event)` decides the paths; by default `ndiffports(subflows)`. Both are called on the
+    event thread and must be quick. Construct it before any MPTCP socket of the hosts exists:
+    a connection keeps the path manager it was born with. A subflow that is refused, reset or
+    later dies is tried again, from another port, until `retry_s` seconds after the
+    connection was established. With `late` they join when `join_at` says.
+
+    Raises HostUnfitError on a kernel without userspace path management.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[HostRef],
+        subflows: int,
+        accept: Accept,
+        pairs: PathPolicy | None = None,
+        retry_s: float = 10.0,
+        late: bool = False,
+    ) -> None:
+        available = mptcp_genl.support()
+        if available.level is not PathManagement.USERSPACE or available.sysctl is None:
+            raise HostUnfitError(available.advice)
+        name, value = available.sysctl
+        set_sysctls(hosts, {name: value, **mptcp_genl.resilience_sysctls()})
+        self._pairs = pairs or ndiffports(subflows)
+        self._retry_s = retry_s
+        self._late = late
+        self._held: dict[tuple[str, int], list[_Attempt]] = {}
+        self._next_id: dict[int, int] = {}
+        self._commands: dict[tuple[int, int], _Attempt] = {}
+        self._pending: dict[tuple[int, int], _Attempt] = {}
+        self._retries: list[tuple[float, int, _Attempt]] = []
+        self._retry_count = 0
+        super().__init__(hosts, subflows, accept)
+
+    def join_at(self, due_s: Mapping[tuple[str, int], float]) -> None:
+        """When the further subflows of the connections from these addresses and ports join, in monotonic
+        seconds; not those of a connection that has ended by then."""
+        with self._changed:
+            for client, due in due_s.items():
+                for attempt in self._held.pop(client, []):
+                    self._plan(due, replace(attempt, until_s=due + self._retry_s))
+        os.eventfd_write(self._wake, 1)
+
+    def _plan(self, due_s: float, attempt: _Attempt) -> None:
+        self._retry_count += 1
+        heapq.heappush(self._retries, (due_s, self._retry_count, attempt))
+
+    def _established(self, connection: Connection, sock: netlink.NetlinkSocket, event: Event) -> None:
+        until_s = connection.established_s + self._retry_s
+        attempts = [_Attempt(connection, sock, path, until_s) for path in self._pairs(event)]
+        self._next_id[connection.token] = 1
+        if self._late:
+            connection.requested = 1
+            self._held[event.path.laddr, event.path.lport] = attempts
+            return
+        connection.requested = 1 + len(attempts)
+        for attempt in attempts:
+            self._create(attempt)
+
+    def _create(self, planned: _Attempt) -> None:
+        connection = planned.connection
+        local_id = self._next_id[connection.token]
+        if local_id > MAX_ADDRESS_ID:
+            connection.errors.append(f"all {MAX_ADDRESS_ID} address ids are used: no more attempts")
+            return
+        self._next_id[connection.token] = local_id + 1
+        attempt = replace(planned, tries=planned.tries + 1, local_id=local_id)
+        self._pending[connection.token, local_id] = attempt
+        command = mptcp_genl.subflow_create(connection.token, attempt.path, local_id)
+        seq = attempt.sock.send(self._family.kind, netlink.NLM_F_ACK, command)
+        self._commands[connection.host.pid, seq] = attempt
+
+    def _acknowledged(self, host: HostRef, seq: int, ack: netlink.Ack) -> None:
+        attempt = self._commands.pop((host.pid, seq))
+        if ack.code == 0:
+            attempt.connection.created += 1
+        else:
+            self._failed(attempt, ack.code, ack.describe())
+
+    def _subflow_closed(self, connection: Connection, event: Event) -> None:
+        attempt = self._pending.get((connection.token, event.local_id))
+        if attempt is not None:
+            self._failed(attempt, event.error, os.strerror(event.error) if event.error else "closed")
+
+    def _failed(self, attempt: _Attempt, code: int, reason: str) -> None:
+        """Note the failure, and plan another try unless the connection is gone or its time is over."""
+        connection = attempt.connection
+        self._pending.pop((connection.token, attempt.local_id), None)
+        connection.errors.append(f"subflow from port {attempt.path.lport}: {reason}")
+        due = time.monotonic() + RETRY_FIRST_S * attempt.tries
+        if connection.ended or due > attempt.until_s:
+            return
+        if code != errno.ENOTCONN:
+            attempt = replace(attempt, path=replace(attempt.path, lport=_other_port(attempt.path.lport)))
+        self._plan(due, attempt)
+
+    def _tick(self) -> float:
+        with self._changed:
+            now = time.monotonic()
+            while self._retries and self._retries[0][0] <= now:
+                attempt = heapq.heappop(self._retries)[2]
+                if not attempt.connection.ended:
+                    self._create(attempt)
+            return max(0.0, self._retries[0][0] - now) if self._retries else -1
+
+
+def _other_port(port: int) -> int:
+    # The old one may be in TIME_WAIT, and port 0 is no way out: the kernel takes all paths with
+    # local port 0 of an address for the same one ("did not match address and id").
+    return 1024 + (port - 1024 + RETRY_PORT_STEP) % (65536 - 1024)

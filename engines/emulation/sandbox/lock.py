@@ -1,0 +1,129 @@
+"""One emulation at a time per machine, because two would share the CPUs and spoil each other.
+
+The lock is a listening socket in Linux's abstract AF_UNIX namespace: it leaves no file, and it
+vanishes with its owner however that ends, `kill -9` included. Whoever finds the name taken asks
+the kernel who listens there (SO_PEERCRED, unix(7)). Abstract names belong to a network namespace:
+take the lock in the machine's own, before entering private ones. The descriptor is close-on-exec,
+so no child holds the lock longer than its owner.
+"""
+
+from __future__ import annotations
+
+import errno
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.errors import BusyError
+
+NAME = "refabric-emulation"
+_UCRED = struct.Struct("=iII")
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The process that holds the lock; pid 0 when it could not be asked."""
+
+    pid: int
+    command: str
+
+    def __str__(self) -> str:
+        return f"pid {self.pid} ({self.command})" if self.pid else "a process that could not be identified"
+
+
+@contextmanager
+def emulation_lock(
+    wait_s: float = 0.0, on_wait: Callable[[Owner], None] | None = None, name: str = NAME
+) -> Iterator[None]:
+    """Hold the machine's emulation lock for the length of the `with` block.
+
+    When another process holds it, waits up to `wait_s` seconds for it to end (`on_wait` is told
+    once whom for). Raises BusyError naming the owner's pid and command.
+    """
+    listener = _acquire(time.monotonic() + wait_s, wait_s, on_wait, name)
+    try:
+        yield
+    finally:
+        listener.close()
+
+
+def owner(name: str = NAME) -> Owner | None:
+    """Who holds the lock now; None when it is free."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        return _ask(probe, name)
+
+
+def _acquire(
+    deadline: float, wait_s: float, on_wait: Callable[[Owner], None] | None, name: str
+) -> socket.socket:
+    told = False
+    while True:
+        listener = _try_listen(name)
+        if listener is not None:
+            return listener
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.setblocking(False)
+            holder = _ask(probe, name)
+            if holder is None:
+                continue
+            if time.monotonic() >= deadline:
+                waited = f" after {wait_s:g} s of waiting" if wait_s else ""
+                raise BusyError(
+                    f"another emulation is running{waited}: {holder}; "
+                    f"wait for it to end, or end it with `kill {holder.pid}`"
+                )
+            if on_wait is not None and not told:
+                on_wait(holder)
+                told = True
+            _wait_for_end(probe, deadline)
+
+
+def _try_listen(name: str) -> socket.socket | None:
+    """The lock, or None when another process has it."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(f"\0{name}")
+        listener.listen(4096)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            return None
+        raise
+    return listener
+
+
+def _ask(probe: socket.socket, name: str) -> Owner | None:
+    try:
+        probe.connect(f"\0{name}")
+    except ConnectionRefusedError:
+        return None
+    except BlockingIOError:
+        return Owner(0, "")  # so many are waiting that its backlog is full
+    credentials = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    pid = _UCRED.unpack(credentials)[0]
+    return Owner(pid, _command(pid))
+
+
+def _command(pid: int) -> str:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return "already ended"
+    return b" ".join(words).decode(errors="replace").strip()[:200]
+
+
+def _wait_for_end(probe: socket.socket, deadline: float) -> None:
+    """Return when the owner's end of the connection closes, or after half a second, or at the deadline.
+
+    The owner never accepts: its connections are reset when it ends, which wakes every waiter at once.
+    """
+    poller = select.poll()
+    poller.register(probe, select.POLLIN)
+    left_s = min(0.5, deadline - time.monotonic())
+    poller.poll(max(0, round(left_s * 1000)))

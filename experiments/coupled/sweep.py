@@ -1,0 +1,71 @@
+"""coupled-sweep: one random permutation by congestion control. What is MPTCP's gain, and what its coupling's?
+
+The baselines are those of SIGCOMM 2011 (Raiciu et al.): TCP over hashed paths, PacketScatter, MPTCP with
+uncoupled subflows, EWTCP. They stand beside the coupled algorithms whatever `--cc` chooses among those.
+"""
+
+from __future__ import annotations
+
+from common.errors import UsageError
+from experiments.sigcomm11.statements import BY_CONGESTION_CONTROL
+from harness.experiment import Experiment, Figure, RateOf
+from harness.plan.options import Defaults, SweepOptions
+from harness.plan.sweeps import Variant, fat_trees, points_on
+from model import transports
+from model.congestion import BASELINE
+from model.spec import RunSpec
+
+NAME = "coupled-sweep"
+BASELINES = (
+    Variant(cc=BASELINE, subflows=(1,)),
+    Variant(cc=BASELINE, routing=transports.SCATTER, subflows=(1,)),
+)
+MULTIPATH = tuple(name for name in transports.COMPARED if name not in {transports.TCP, transports.SCATTER})
+
+
+def variants(options: SweepOptions) -> list[Variant]:
+    """TCP, PacketScatter, and MPTCP under each congestion control asked for, all compared ones unless told.
+
+    Raises UsageError where options leave nothing to compare.
+    """
+    counts = tuple(count for count in options.subflows if count > 1)
+    if not counts:
+        raise UsageError(
+            f"--subflows 1: {NAME} compares MPTCP's congestion controls, and TCP is always part of it; "
+            "give counts from 2 up, e.g. --subflows 2,8"
+        )
+    if options.routing == transports.SCATTER:
+        raise UsageError(
+            f"--routing {options.routing}: PacketScatter is part of {NAME} anyway; --routing says how all "
+            "others choose their paths: hashed or ecmp"
+        )
+    return [*BASELINES, *(Variant(cc=cc, subflows=counts) for cc in options.ccs or MULTIPATH)]
+
+
+def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    return points_on(fat_trees, variants(options))(options, rate_of)
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="MPTCP by congestion control, beside TCP and PacketScatter, random permutation",
+    folder=NAME,
+    figures=(
+        Figure(
+            name=NAME,
+            title="By congestion control",
+            about=(
+                "The same permutation under plain TCP, under PacketScatter (TCP whose every packet takes a "
+                "path of its own) and under MPTCP with uncoupled, weighted and coupled congestion control. "
+                "What several paths give is common to all of MPTCP; coupling decides how much the subflows "
+                "push each other's queues, which losses and resent segments show."
+            ),
+            defaults=Defaults(ks=(8,), workloads=("one_to_one",), subflows=(8,)),
+            topologies=fat_trees,
+            points=_points,
+            charts=("by_congestion_control",),
+            published=BY_CONGESTION_CONTROL,
+            baselines=True,
+        ),
+    ),
+)

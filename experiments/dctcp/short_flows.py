@@ -1,0 +1,56 @@
+"""short-flows: how long flows of a web search take under TCP, DCTCP and MPTCP, at rising load.
+
+Sizes after Alizadeh et al., DCTCP, SIGCOMM 2010; arrivals, load and slowdown as in their pFabric, SIGCOMM
+2013. In the simulator, at 1 Gb/s: DCTCP marks from 20 packets on, as its paper does at that rate. All have a
+least RTO of 10 ms, as that paper's incast experiments, and acknowledge every packet: acknowledgements held
+back for longer than that would bring timeouts of their own.
+"""
+
+from __future__ import annotations
+
+from engines.registry import SIMULATOR
+from harness.experiment import Experiment, Figure
+from harness.plan.options import Defaults
+from harness.plan.sweeps import Variant, fat_trees, points_on
+from model.congestion import BASELINE
+from model.spec import StackSpec
+
+NAME = "short-flows"
+STACK = StackSpec(min_rto_ms=10.0, delayed_ack_ms=0.0)
+VARIANTS = (
+    Variant(cc=BASELINE, subflows=(1,), ecn_pkts=0, simulated=STACK),
+    Variant(cc="dctcp", subflows=(1,), simulated=STACK),
+    Variant(cc="lia", ecn_pkts=0, simulated=STACK),
+)
+DEFAULTS = Defaults(
+    ks=(4,),
+    workloads=("poisson:20", "poisson:40", "poisson:60"),
+    subflows=(4,),
+    rate_mbps=1000.0,
+    delay_us=10.0,
+    ecn_pkts=20,
+    seconds=10.0,
+    warmup_s=1.0,
+    engines=(SIMULATOR,),
+)
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="Completion times of a web search's flows under TCP, DCTCP and MPTCP (sizes of SIGCOMM 2010)",
+    folder=NAME,
+    figures=(
+        Figure(
+            name=NAME,
+            title="Completion times of a web search's flows",
+            about=(
+                "Flows of a web search's sizes arrive at random between all hosts. Drop-tail TCP fills "
+                "queues that short flows then wait in and lose packets at; DCTCP keeps queues short for "
+                "everybody; MPTCP spreads long flows, and gives short ones several windows to begin with."
+            ),
+            defaults=DEFAULTS,
+            topologies=fat_trees,
+            points=points_on(fat_trees, VARIANTS),
+            charts=("fct",),
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Improving Datacenter Performance and Robustness with Multipath TCP (SIGCOMM 2011): figures, statements."""

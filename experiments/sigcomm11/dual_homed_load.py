@@ -1,0 +1,83 @@
+"""dual-homed-load: hosts with two NICs beside the FatTree that costs as many switch ports a host, by load.
+
+SIGCOMM 2011 (Raiciu et al., the section on dual-homed FatTrees): a significant gain while the core is not
+overloaded, none for matrices that fill it. What "equal cost" means is in topos/dual_homed_fat_tree.py.
+"""
+
+from __future__ import annotations
+
+from engines.registry import SIMULATOR
+from experiments.cs244_2013.beyond import both_trees, dual_homed
+from experiments.sigcomm11.network_statements import DUAL_HOMED_BY_LOAD, DUAL_HOMED_BY_MATRIX
+from harness.experiment import Experiment, Figure
+from harness.plan.options import Defaults
+from harness.plan.rate import Auto
+from harness.plan.sweeps import points_on
+
+NAME = "dual-homed-load"
+LOADS = (10, 25, 50, 100, 200, 400)
+"""Connections for every 100 hosts."""
+MATRICES = ("local:80:pod=15", "local:50:pod=30", "one_to_one")
+
+
+def _defaults(workloads: tuple[str, ...]) -> Defaults:
+    """k=12, as the authors: there a host of either tree takes exactly five switch ports."""
+    return Defaults(
+        ks=(12,),
+        workloads=workloads,
+        subflows=(1, 8),
+        cc="lia",
+        seconds=0.5,
+        warmup_s=0.5,
+        engines=(SIMULATOR,),
+    )
+
+
+_BY_LOAD = _defaults(tuple(f"connections:{load}" for load in LOADS))
+
+
+FIGURES = (
+    Figure(
+        name=f"{NAME}-random",
+        title="Two NICs a host, by load",
+        about=(
+            "Connections between random hosts, on a FatTree and on a dual-homed one of as many switch ports "
+            "a host. TCP uses one NIC of two. MPTCP uses both as long as the core has room for that; the "
+            "more connections there are the more the core, which is thinner here, decides."
+        ),
+        defaults=_BY_LOAD,
+        emulated=_BY_LOAD.emulated(
+            ks=(4,),
+            workloads=("connections:25", "connections:200"),
+            auto=Auto(basis=dual_homed),
+            warmup_s=8.0,
+            seconds=8.0,
+        ),
+        topologies=both_trees,
+        points=points_on(both_trees),
+        charts=("by_load",),
+        published=DUAL_HOMED_BY_LOAD,
+        relative=False,
+    ),
+    Figure(
+        name=f"{NAME}-matrices",
+        title="Two NICs a host, by traffic matrix",
+        about=(
+            "The same trees under traffic that stays in racks and pods to different degrees, and under a "
+            "permutation. What stays below has two NICs' worth of room; what fills the core has none."
+        ),
+        defaults=_defaults(MATRICES),
+        topologies=both_trees,
+        points=points_on(both_trees),
+        charts=("by_matrix",),
+        published=DUAL_HOMED_BY_MATRIX,
+        relative=False,
+    ),
+)
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="FatTree and dual-homed FatTree of equal cost, by load and by matrix (SIGCOMM 2011)",
+    folder=NAME,
+    figures=FIGURES,
+)
+SINGLE = tuple(Experiment(figure.name, figure.title, NAME, (figure,)) for figure in FIGURES)

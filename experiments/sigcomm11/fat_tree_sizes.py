@@ -1,0 +1,73 @@
+"""fat-tree-sizes: the permutation of SIGCOMM 2011 packet by packet at 128, 1024 and 8192 hosts, and beside it
+the rates at which congestion control is in equilibrium, which the paper has for its largest networks alone.
+
+Acknowledgements take no path and no time, as in the authors' simulator. Larger networks are watched for a
+shorter time, from when they have settled on (docs/flow-level.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from engines.registry import FLOW_LEVEL, SIMULATOR
+from experiments.sigcomm11.statements import ONE_TO_ONE
+from experiments.sigcomm11.subflows_needed import LARGEST_K, needed
+from harness.experiment import Experiment, Figure, RateOf
+from harness.plan.options import Defaults, SweepOptions
+from harness.plan.sweeps import fat_trees, points_on
+from model.spec import RunSpec
+
+NAME = "fat-tree-sizes"
+DEFAULTS = Defaults(
+    ks=(8, 16, 32),
+    workloads=("one_to_one",),
+    subflows=tuple(range(1, 9)),
+    rate_mbps=100.0,
+    cc="lia",
+    seconds=2.0,
+    warmup_s=1.0,
+    engines=(SIMULATOR, FLOW_LEVEL),
+    stack={"acks": "at_once"},
+)
+IN_TIME = {16: (1, 4, 8), 32: (1, 8)}
+"""Numbers of subflows that a single seed is run with; several seeds are for who has time."""
+SECONDS = {16: (1.0, 1.0), 32: (0.75, 0.25)}
+"""Warm-up and window in virtual seconds, of networks that are watched for less than a small one."""
+
+
+def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    """What was chosen by hand is run whole, and for as long as was said."""
+    specs = [_for_its_time(spec, options) for spec in points_on(fat_trees)(options, rate_of)]
+    if options.subflows != DEFAULTS.subflows or len(options.seeds) > 1:
+        return specs
+    return [s for s in specs if s.transport.subflows in IN_TIME.get(s.topology.k, options.subflows)]
+
+
+def _for_its_time(spec: RunSpec, options: SweepOptions) -> RunSpec:
+    if (options.warmup_s, options.seconds) != (DEFAULTS.warmup_s, DEFAULTS.seconds):
+        return spec
+    warmup_s, seconds = SECONDS.get(spec.topology.k, (options.warmup_s, options.seconds))
+    return dataclasses.replace(spec, warmup_s=warmup_s, seconds=seconds)
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="FatTree k=8, 16 and 32 packet by packet, beside flow level, random permutation (SIGCOMM 2011)",
+    folder=NAME,
+    figures=(
+        Figure(
+            name=NAME,
+            title="The permutation on larger trees",
+            about=(
+                "TCP loses a little more to collisions the larger the tree; eight subflows find what is left "
+                "nearly as well among 8192 hosts as among 128. Black is packet by packet, grey the "
+                "equilibrium of congestion control on the same paths."
+            ),
+            defaults=DEFAULTS,
+            topologies=fat_trees,
+            points=_points,
+            charts=("flow_level",),
+            published=(*ONE_TO_ONE, needed(LARGEST_K, SIMULATOR)),
+        ),
+    ),
+)

@@ -1,0 +1,82 @@
+"""hedera: a central scheduler of large flows, by how often it looks, beside ECMP and MPTCP.
+
+SIGCOMM 2011 (Raiciu et al.) on scheduling; the schedulers are Hedera's (Al-Fares et al., NSDI 2010). Two
+kinds of traffic: flows of about a second that come and go, each new one hashed until the scheduler finds it,
+and a permutation that stays, of which one schedule is enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engines.registry import SIMULATOR, VIRTUAL_TIME
+from experiments.sigcomm11.hedera_statements import COME_AND_GO, HEDERA
+from harness.experiment import Experiment, Figure, RateOf
+from harness.plan.options import UNSCHEDULED, Defaults, SweepOptions
+from harness.plan.sweeps import Variant, fat_trees, points_on
+from model.congestion import BASELINE
+from model.spec import RunSpec, SchedulerSpec
+
+NAME = "hedera"
+INTERVALS_MS = (0.0, 10.0, 100.0, 500.0, 1000.0)
+"""0 is ideal."""
+ALONE = Variant(cc=BASELINE, subflows=(1,), scheduler=UNSCHEDULED)
+
+
+def schedulers(names: tuple[str, ...], intervals_ms: tuple[float, ...]) -> tuple[Variant, ...]:
+    """TCP under each scheduler at each interval."""
+    chosen = (SchedulerSpec(name, each) for name in names for each in intervals_ms)
+    return tuple(replace(ALONE, scheduler=each) for each in chosen)
+
+
+EMULATED = schedulers(("first_fit",), (100.0, 500.0, 1000.0))
+"""Between real hosts nobody is told when flows begin, and every look takes time."""
+
+
+def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    """TCP alone and scheduled, and MPTCP with the numbers of subflows asked for."""
+    several = tuple(count for count in options.subflows if count > 1)
+    mptcp = (Variant(subflows=several, scheduler=UNSCHEDULED),) if several else ()
+    simulated = VIRTUAL_TIME.issuperset(options.engines)
+    led = schedulers(("first_fit", "annealing"), INTERVALS_MS) if simulated else EMULATED
+    return points_on(fat_trees, (ALONE, *led, *mptcp))(options, rate_of)
+
+
+DEFAULTS = Defaults(
+    ks=(8,),
+    workloads=(COME_AND_GO, "one_to_one"),
+    subflows=(8,),
+    rate_mbps=100.0,
+    delay_us=10.0,
+    seconds=2.0,
+    warmup_s=1.0,
+    engines=(SIMULATOR,),
+)
+AT_20_MBPS = "permuted_loop:uniform-200000-4000000"
+"""At that rate these last about a second, too."""
+AT_K4 = DEFAULTS.emulated(
+    ks=(4,), workloads=(AT_20_MBPS, "one_to_one"), rate_mbps=20.0, delay_us=None, traffic="native",
+    warmup_s=8.0, seconds=10.0,
+)  # fmt: skip
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="A central scheduler (Hedera) by its interval, beside ECMP and MPTCP (SIGCOMM 2011)",
+    folder=NAME,
+    figures=(
+        Figure(
+            name=NAME,
+            title="Central scheduling",
+            about=(
+                "A central scheduler looks at the network every so often and leads large flows over TCP, "
+                "where MPTCP leads itself. Of flows that last a second, one that looks every half second is "
+                "mostly late; of those that stay, any interval will do, and what counts is the schedule."
+            ),
+            defaults=DEFAULTS,
+            topologies=fat_trees,
+            points=points,
+            charts=("scheduling",),
+            published=HEDERA,
+            emulated=AT_K4,
+        ),
+    ),
+)

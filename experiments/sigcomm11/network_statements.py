@@ -1,0 +1,102 @@
+"""What SIGCOMM 2011 says of oversubscribed and dual-homed FatTrees and of BCube: words, hence signs.
+
+Matrices and loads are ours: the paper's words name the bottleneck, and these have it there.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from experiments.sigcomm11.statements import ABOUT, ABOVE, BELOW, SIGCOMM11, SIGN
+from harness.claims.published import Published, Relation, Source
+
+NSDI11 = "Wischik et al., Design, implementation and evaluation of congestion control for MPTCP, NSDI 2011"
+RECALLED_BAND = (0.1, "the band of what is recalled")
+TENTH = (0.1, "a tenth: a few flows meet elsewhere all the same")
+
+
+def _over_tcp(
+    quantity: str,
+    workload: str,
+    relation: Relation,
+    words: str,
+    source: Source,
+    tolerance: tuple[float, str] = SIGN,
+) -> Published:
+    """Of 8 subflows, on the 4:1 FatTree of 512 hosts."""
+    row = Published(
+        quantity, "fat_tree", 8, workload, 8, relation, 1, source, words, "SIGCOMM'11", SIGCOMM11, *tolerance
+    )  # fmt: skip
+    return row.on(oversubscription=4)
+
+
+_gain = functools.partial(_over_tcp, "goodput_over_tcp")
+
+
+OVERSUBSCRIBED_BY_LOAD = (
+    _gain("connections:1", ABOUT, "no gain where nothing is the bottleneck", Source.TEXT, TENTH),
+    _gain("connections:25", ABOVE, "the gain depends on the matrix: flows meet in the core", Source.TEXT),
+    _gain("connections:400", ABOUT, "little gain where the core is full whatever the transport",
+          Source.RECALLED, RECALLED_BAND),
+)  # fmt: skip
+OVERSUBSCRIBED_BY_MATRIX = (
+    _gain("local:100:pod=0", ABOUT, "no gain where hosts' own links are the bottleneck", Source.TEXT, TENTH),
+    _gain("hotspot:32:percent=100", ABOUT, "no gain where receivers' links are the bottleneck", Source.TEXT, (
+        0.2, "a fifth: 120 subflows meet at a queue of 100 packets, and timeouts have a say"
+    )),
+)  # fmt: skip
+NOT_QUITE_FULL = (
+    "Four flows an uplink on average leave some uplinks to flows that are held up elsewhere, so TCP leaves a "
+    "sixth of them unused. With two and four connections a host the gain is 1.08 and 1.00 "
+    "(docs/oversubscribed.md)."
+)
+OVERLOADED = (
+    _over_tcp("jain_over_tcp", "one_to_one", ABOVE, "overloaded: MPTCP shares the core more evenly",
+              Source.RECALLED).explained(
+        emulated="Level on 64 hosts at 10 Mb/s: 1.06 and 0.97 times in two runs of one permutation."
+    ),
+    _gain("one_to_one", ABOUT, "overloaded: the same goodput in all", Source.RECALLED, RECALLED_BAND)
+    .explained(NOT_QUITE_FULL),
+)  # fmt: skip
+
+
+def _two_nics(
+    workload: str, relation: Relation, words: str, tolerance: tuple[float, str] = SIGN
+) -> Published:
+    """Of 8 subflows on the dual-homed FatTree, over 8 on the FatTree whose hosts cost as many ports."""
+    return Published(
+        "goodput_over_single_homed", "dual_homed_fat_tree", 12, workload, 8, relation, 1, Source.TEXT, words,
+        "SIGCOMM'11", SIGCOMM11, *tolerance,
+    )  # fmt: skip
+
+
+ROOM = "a significant gain while the core is not overloaded"
+FULL = "no gain for matrices that fill the core"
+THINNER = (0.25, "a quarter: its core carries three quarters a host of the FatTree's")
+DUAL_HOMED_BY_LOAD = (
+    *(_two_nics(f"connections:{percent}", ABOVE, ROOM) for percent in (10, 25, 50)),
+    _two_nics("connections:400", ABOUT, FULL, THINNER),
+)
+DUAL_HOMED_BY_MATRIX = (
+    _two_nics("local:80:pod=15", ABOVE, ROOM),
+    _two_nics("one_to_one", ABOUT, FULL, THINNER),
+)
+
+
+def _bcube(
+    quantity: str, workload: str, relation: Relation, words: str, source: Source = Source.RECALLED
+) -> Published:
+    """Of as many subflows as NICs over one path, on 125 servers with three NICs."""
+    paper, citation = ("SIGCOMM'11", SIGCOMM11) if source is Source.TEXT else ("NSDI'11", NSDI11)
+    row = Published(
+        quantity, "bcube", 5, workload, 3, relation, 1, source, words, paper, citation, *SIGN
+    )  # fmt: skip
+    return row.on(k=2)
+
+
+BCUBE_BY_MATRIX = (
+    _bcube("goodput_over_tcp", "one_to_one", ABOVE, "BCube: throughput improves", Source.TEXT),
+    _bcube("jain_over_tcp", "one_to_one", ABOVE, "BCube: fairness improves", Source.TEXT),
+    _bcube("goodput_over_tcp", "connections:30", ABOVE, "sparse traffic: one path uses one NIC of three"),
+    _bcube("goodput_over_tcp", "neighbours", BELOW, "neighbours: the direct paths alone fill all NICs"),
+)

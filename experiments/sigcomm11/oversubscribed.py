@@ -1,0 +1,111 @@
+"""oversubscribed: what MPTCP gains on a 4:1 FatTree, by load and by traffic matrix, and who shares its core.
+
+SIGCOMM 2011 (Raiciu et al., the section on oversubscribed networks): 512 hosts. The gain depends on the
+matrix; there is none where hosts' own links or nothing at all is the bottleneck.
+"""
+
+from __future__ import annotations
+
+from engines.registry import SIMULATOR
+from experiments.sigcomm11.network_statements import (
+    OVERLOADED,
+    OVERSUBSCRIBED_BY_LOAD,
+    OVERSUBSCRIBED_BY_MATRIX,
+)
+from experiments.sigcomm11.short_beside_long import oversubscribed
+from harness.experiment import Experiment, Figure
+from harness.plan.options import Defaults
+from harness.plan.sweeps import points_on
+
+NAME = "oversubscribed"
+LOADS = (1, 5, 10, 25, 50, 100, 200, 400)
+"""Connections for every 100 hosts."""
+MATRICES = (
+    "one_to_one",
+    "stride:0",
+    "local:50:pod=30",
+    "local:80:pod=15",
+    "local:100:pod=0",
+    "hotspot:8:percent=10",
+    "hotspot:32:percent=100",
+)
+
+
+def _defaults(workloads: tuple[str, ...], subflows: tuple[int, ...]) -> Defaults:
+    """1 s after 0.5 s: longer ones give the same (docs/oversubscribed.md)."""
+    return Defaults(
+        ks=(8,),
+        workloads=workloads,
+        subflows=subflows,
+        cc="lia",
+        seconds=1.0,
+        warmup_s=0.5,
+        engines=(SIMULATOR,),
+    )
+
+
+_BY_LOAD = _defaults(tuple(f"connections:{load}" for load in LOADS), (1, 8))
+_BY_MATRIX = _defaults(MATRICES, (1, 8))
+_FAIRNESS = _defaults(("one_to_one",), (1, 2, 4, 8))
+
+
+def _emulated(defaults: Defaults, *workloads: str) -> Defaults:
+    """64 real hosts, for less than two minutes a figure."""
+    return defaults.emulated(ks=(4,), workloads=workloads, subflows=(1, 8), warmup_s=8.0, seconds=8.0)
+
+
+FIGURES = (
+    Figure(
+        name=f"{NAME}-load",
+        title="An oversubscribed FatTree by load",
+        about=(
+            "Connections between random hosts of a 4:1 FatTree, from one for every hundred hosts to four a "
+            "host. Few connections seldom meet and have their hosts' links to themselves; very many fill the "
+            "core whatever the transport. Between the two MPTCP finds room that single paths leave."
+        ),
+        defaults=_BY_LOAD,
+        emulated=_emulated(_BY_LOAD, "connections:25", "connections:200"),
+        topologies=oversubscribed,
+        points=points_on(oversubscribed),
+        charts=("by_load",),
+        published=OVERSUBSCRIBED_BY_LOAD,
+        relative=False,
+    ),
+    Figure(
+        name=f"{NAME}-matrices",
+        title="An oversubscribed FatTree by traffic matrix",
+        about=(
+            "The same tree under a permutation, traffic that stays in racks or pods, and hot spots. Where "
+            "the core is short of room several paths share it better; where hosts' own links or hot "
+            "receivers are, there is nothing to gain."
+        ),
+        defaults=_BY_MATRIX,
+        emulated=_emulated(_BY_MATRIX, "one_to_one", "local:100:pod=0"),
+        topologies=oversubscribed,
+        points=points_on(oversubscribed),
+        charts=("by_matrix",),
+        published=OVERSUBSCRIBED_BY_MATRIX,
+        relative=False,
+    ),
+    Figure(
+        name=f"{NAME}-fairness",
+        title="An overloaded core, shared",
+        about=(
+            "All hosts send across the oversubscribed core. TCP fills most of it already, so there is little "
+            "goodput to gain; what differs more is how evenly flows share it."
+        ),
+        defaults=_FAIRNESS,
+        emulated=_emulated(_FAIRNESS, "one_to_one"),
+        topologies=oversubscribed,
+        points=points_on(oversubscribed),
+        charts=("rank", "link_utilisation"),
+        published=OVERLOADED,
+    ),
+)
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="A 4:1 FatTree of 512 hosts: gain by load and by matrix, and fairness (SIGCOMM 2011)",
+    folder=NAME,
+    figures=FIGURES,
+)
+SINGLE = tuple(Experiment(figure.name, figure.title, NAME, (figure,)) for figure in FIGURES)

@@ -1,0 +1,141 @@
+"""short-beside-long: what long flows cost the short ones they meet, by the long ones' transport; short-joins:
+what it costs them if all flows are MPTCP's, by when further subflows join.
+
+Table 1 of SIGCOMM 2011 (Raiciu et al.): an oversubscribed FatTree of 512 hosts, a third of which send
+without end, the others 70 kB over plain TCP now and then. Hosts are those of the authors' simulator.
+The paper proposes to open further subflows only once a flow has turned out to be a long one; the second
+figure does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from engines.registry import SIMULATOR
+from experiments.sigcomm11.statements import SHORT_BESIDE_LONG, SHORT_WORKLOAD
+from harness.experiment import Experiment, Figure, RateOf
+from harness.plan.options import ENGINE as MININET
+from harness.plan.options import Defaults, SweepOptions
+from harness.plan.sweeps import Variant, points_on
+from model.congestion import BASELINE, COUPLED_DEFAULT
+from model.spec import RunSpec, StackSpec, TopologySpec
+from model.transports import SCATTER
+
+NAME, JOINS = "short-beside-long", "short-joins"
+OVERSUBSCRIPTION = 4
+STACK = StackSpec(
+    payload_bytes=1000, header_bytes=0, ack_bytes=40, initial_window=1, min_rto_ms=1.0, delayed_ack_ms=0.0,
+    sack=False, start_spread_ms=50.0,
+)  # fmt: skip
+VARIANTS = (
+    Variant(cc=BASELINE, subflows=(1,), simulated=STACK),
+    Variant(cc=BASELINE, subflows=(1,), routing=SCATTER, simulated=STACK),
+    *(Variant(cc=cc, simulated=STACK) for cc in ("lia", "ewtcp", BASELINE)),
+)
+OPENING = dataclasses.replace(STACK, handshake=True)
+"""Where opening is what it is about, it takes its packets and its time."""
+JOIN_VARIANTS = (
+    Variant(cc=BASELINE, subflows=(1,), simulated=OPENING),
+    Variant(simulated=OPENING, join_after_bytes=1_000_000),
+    Variant(simulated=OPENING, join_after_bytes=100_000),
+    Variant(simulated=OPENING, join_after_ms=100.0),
+    Variant(simulated=OPENING, join_after_ms=10.0),
+    Variant(simulated=OPENING),
+)
+DUPLICATES = 3
+GAP_MS = 2000
+ALIKE_WORKLOAD = SHORT_WORKLOAD.replace("long", "long_alike", 1)
+
+
+def oversubscribed(options: SweepOptions) -> list[TopologySpec]:
+    """For each k a FatTree with four times the hosts."""
+    return [TopologySpec("fat_tree", {"k": k, "oversubscription": OVERSUBSCRIPTION}) for k in options.ks]
+
+
+def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    return [_heedless(spec) for spec in points_on(oversubscribed, VARIANTS)(options, rate_of)]
+
+
+def _joining(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    """Real hosts' subflows join by the clock alone."""
+    specs = points_on(oversubscribed, JOIN_VARIANTS)(options, rate_of)
+    return [s for s in specs if s.engine != MININET or not s.transport.join_after_bytes]
+
+
+def _heedless(spec: RunSpec) -> RunSpec:
+    """PacketScatter's TCP takes nothing for lost before as many packets have overtaken it as there are paths
+    between pods, and three more: so has the public successor of the authors' simulator (csg-htsim, tcp.cpp).
+    """
+    if spec.routing != SCATTER or spec.engine != SIMULATOR or spec.stack.dup_threshold:
+        return spec
+    paths = (spec.topology.k // 2) ** 2
+    return dataclasses.replace(spec, stack=dataclasses.replace(spec.stack, dup_threshold=DUPLICATES + paths))
+
+
+_DEFAULTS = Defaults(
+    ks=(8,),
+    workloads=(SHORT_WORKLOAD,),
+    subflows=(8,),
+    rate_mbps=100.0,
+    delay_us=100.0,
+    seconds=1.0,
+    warmup_s=0.5,
+    engines=(SIMULATOR,),
+)
+EMULATED = _DEFAULTS.emulated(
+    ks=(4,),
+    workloads=(f"{SHORT_WORKLOAD}:gap_ms={GAP_MS}",),
+    rate_mbps=10.0,
+    traffic="native",
+    warmup_s=6.0,
+    seconds=12.0,
+)
+"""64 hosts at a tenth of the rate, whose short ones send at a tenth of the pace: as much of their links."""
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="Short flows over TCP beside long ones over TCP or MPTCP, on a 4:1 FatTree (SIGCOMM 2011)",
+    folder=NAME,
+    figures=(
+        Figure(
+            name=NAME,
+            title="Short flows beside long ones",
+            about=(
+                "A third of 512 hosts send without end, the others 70 kB every 200 ms on average, always "
+                "over plain TCP. The better the long flows use the network the longer short ones wait in its "
+                "queues; coupling keeps most of that use for a small part of that price."
+            ),
+            defaults=_DEFAULTS,
+            emulated=EMULATED,
+            topologies=oversubscribed,
+            points=_points,
+            charts=("short_and_long", "fct"),
+            published=SHORT_BESIDE_LONG,
+            relative=False,
+        ),
+    ),
+)
+ALIKE = Experiment(
+    name=JOINS,
+    title="MPTCP for short flows too, whose further subflows join at once or late, on a 4:1 FatTree",
+    folder=JOINS,
+    figures=(
+        Figure(
+            name=JOINS,
+            title="When further subflows join",
+            about=(
+                "The same flows, the short ones over the long ones' transport. Subflows that join after a "
+                "short flow's last byte are opened by long flows alone, which lose little by waiting; those "
+                "that join at once cost their handshakes, and bring short flows as many initial windows."
+            ),
+            defaults=dataclasses.replace(_DEFAULTS, workloads=(ALIKE_WORKLOAD,), cc=COUPLED_DEFAULT),
+            emulated=dataclasses.replace(
+                EMULATED, workloads=(f"{ALIKE_WORKLOAD}:gap_ms={GAP_MS}",), cc=COUPLED_DEFAULT
+            ),
+            topologies=oversubscribed,
+            points=_joining,
+            charts=("short_and_long",),
+            relative=False,
+        ),
+    ),
+)
+FIGURES = (*EXPERIMENT.figures, *ALIKE.figures)

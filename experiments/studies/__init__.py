@@ -1,0 +1,1 @@
+"""Studies of the tool itself: machine noise, and subflows that run dry."""

@@ -1,0 +1,169 @@
+"""noise: what machines that stall do to the numbers, by how long packets are late beside the delay they have.
+
+CPUs stall at random, by laws that give lateness of 0.2 to 50 ms at its 99th percentile: that of the fabric's
+core, those of the hosts, or all. Every point stands beside the quiet one of the same setting and seed. The
+limits beyond which a point is suspect come from here (docs/noise.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from engines.registry import SIMULATOR
+from engines.simulation.linux import LINUX
+from harness.experiment import Experiment, Figure, RateOf
+from harness.plan.options import Defaults, SweepOptions
+from harness.plan.sweeps import Variant, fat_trees, points_on
+from model.congestion import BASELINE
+from model.noise import QUIET, stalls_of
+from model.spec import (
+    CLOCKS,
+    OF_ALL,
+    OF_FABRIC,
+    OF_HOSTS,
+    NoiseSpec,
+    RunSpec,
+    WorkloadSpec,
+)
+
+NAME = "noise"
+SUBFLOWS = (1, 8)
+PLACES = (OF_FABRIC, OF_HOSTS, OF_ALL)
+P99_MS = (2.0, 5.0, 10.0, 20.0, 50.0)
+FAST_MBPS, FASTER = 100.0, 5
+"""Links of that rate are looked at for a fifth of the time: packets come ten times as fast, stalls do not."""
+GAPS_MS = {10.0: 2000, FAST_MBPS: 200}
+"""Between short flows of a host: a tenth of the pace at a tenth of the rate."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network, and the lateness it is put to."""
+
+    rate_mbps: float
+    queue_pkts: int
+    delay_us: float
+    p99_ms: tuple[float, ...]
+
+
+CASES = (
+    Case(10.0, 100, 0.0, P99_MS),
+    Case(10.0, 20, 0.0, P99_MS),
+    Case(10.0, 100, 1000.0, P99_MS),
+    Case(10.0, 20, 1000.0, P99_MS),
+    Case(FAST_MBPS, 100, 0.0, (2.0, 5.0, 20.0)),
+    Case(FAST_MBPS, 20, 1000.0, (0.2, 0.5, 1.0, 2.0, 5.0, 20.0)),
+)
+"""In the last, propagation takes longer than the queue."""
+SHORT_CASES = (CASES[0], CASES[1], CASES[4])
+BRIEF = (Case(10.0, 100, 0.0, (5.0, 50.0)),)
+REAL_STALLS = (200.0, 2.0, 20.0)
+"""Between real hosts: every so many ms, for so many to so many."""
+
+
+def _long(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    return _points(options, rate_of, CASES)
+
+
+def _short(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    """The same with short flows beside long ones, whose pace is that of the links."""
+    return [_paced(spec) for spec in _points(options, rate_of, SHORT_CASES)]
+
+
+def _paced(spec: RunSpec) -> RunSpec:
+    gap_ms = GAPS_MS[FAST_MBPS] if spec.link.rate_mbps == FAST_MBPS else GAPS_MS[10.0]
+    params = {**spec.workload.params, "gap_ms": gap_ms}
+    return dataclasses.replace(spec, workload=WorkloadSpec(spec.workload.matrix, params))
+
+
+def _points(options: SweepOptions, rate_of: RateOf, cases: Iterable[Case]) -> list[RunSpec]:
+    """Quiet points first, then those with stalls; between real hosts of the one network of the options."""
+    if options.brief:
+        options = dataclasses.replace(options, seeds=options.seeds[:1])
+        cases = BRIEF
+    variants = tuple(
+        Variant(cc=BASELINE if n == 1 else None, subflows=(n,), simulated=LINUX) for n in options.subflows
+    )
+    quiet = points_on(fat_trees, variants)(options, rate_of)
+    if SIMULATOR not in options.engines:
+        return [point for spec in quiet for point in _real(spec)]
+    return [point for case in cases for spec in quiet for point in _simulated(spec, case)]
+
+
+def _simulated(spec: RunSpec, case: Case) -> list[RunSpec]:
+    link = dataclasses.replace(
+        spec.link,
+        rate_mbps=case.rate_mbps,
+        queue_pkts=case.queue_pkts,
+        nic_queue_pkts=case.queue_pkts,
+        delay_us=case.delay_us,
+    )
+    part = FASTER if case.rate_mbps >= FAST_MBPS else 1
+    spec = dataclasses.replace(spec, link=link, seconds=spec.seconds / part, warmup_s=spec.warmup_s / part)
+    noises = (QUIET, *(stalls_of(where, p99_ms) for p99_ms in case.p99_ms for where in PLACES))
+    return [dataclasses.replace(spec, noise=noise) for noise in noises]
+
+
+def _real(spec: RunSpec) -> list[RunSpec]:
+    noises = (QUIET, *(NoiseSpec(where, *REAL_STALLS) for where in PLACES))
+    return [dataclasses.replace(spec, noise=noise, clock=clock) for clock in CLOCKS for noise in noises]
+
+
+_OPTIONS = ("k", "engine", "seconds", "warmup", "seed", "seeds", "profile", "subflows", "cc")
+_DEFAULTS = Defaults(
+    ks=(4,),
+    workloads=("one_to_one",),
+    subflows=SUBFLOWS,
+    rate_mbps=10.0,
+    seconds=40.0,
+    whole_s=120.0,
+    warmup_s=10.0,
+    seeds=6,
+    engines=(SIMULATOR,),
+)
+_REAL = _DEFAULTS.emulated(rate_mbps=10.0, seeds=None, warmup_s=10.0, seconds=20.0, whole_s=None)
+LONG = Figure(
+    name=NAME,
+    title="What a machine that stalls does to goodput, fairness and round-trip times",
+    about=(
+        "CPUs stall at random while long flows run. Deliveries late by a small share of the time that "
+        "packets spend in queues do not starve the bottleneck, and goodput stays; beyond that queues run "
+        "dry, round trips take longer and timeouts come."
+    ),
+    defaults=_DEFAULTS,
+    emulated=_REAL,
+    topologies=fat_trees,
+    points=_long,
+    charts=("noise",),
+    options=_OPTIONS,
+)
+SHORT = Figure(
+    name=f"{NAME}-short",
+    title="What a machine that stalls does to the completion times of short flows",
+    about=(
+        "CPUs stall at random while short flows run beside long ones. Shown is how long 70 kB take over "
+        "plain TCP, by the lateness of deliveries beside the time that a full queue takes."
+    ),
+    defaults=dataclasses.replace(_DEFAULTS, workloads=("short_and_long",)),
+    emulated=dataclasses.replace(_REAL, workloads=("short_and_long",), traffic="native"),
+    topologies=fat_trees,
+    points=_short,
+    charts=("noise",),
+    options=_OPTIONS,
+)
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="What lateness and stalls do to the numbers: simulated and on real hosts",
+    folder=NAME,
+    figures=(LONG,),
+    shared_options=_OPTIONS,
+)
+COMPLETIONS = Experiment(
+    name=SHORT.name,
+    title=SHORT.title,
+    folder=SHORT.name,
+    figures=(SHORT,),
+    shared_options=_OPTIONS,
+)

@@ -1,0 +1,68 @@
+"""subflow-idle: subflows that run dry while others of their connection hold what they could have sent.
+
+Upstream's packet scheduler binds data to a subflow long before it is sent. The figure measures what that
+costs on the FatTree, and what can be done about it with what the kernel offers: send buffers, limits on what
+is not yet sent, the size of writes, the pacing rates the scheduler reckons with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engines.registry import VIRTUAL_TIME
+from engines.simulation.linux import LINUX
+from harness.experiment import Experiment, Figure, RateOf
+from harness.plan.options import Defaults, SweepOptions
+from harness.plan.sweeps import Variant, fat_trees, points_on
+from model.spec import RunSpec, SamplingSpec
+from model.tuning import CAPPED_RESERVE, KERNELS_OWN, NOTSENT_LOWAT, RESERVE, WMEM
+
+NAME = "subflow-idle"
+PACING = ("net.ipv4.tcp_pacing_ca_ratio", "net.ipv4.tcp_pacing_ss_ratio")
+VARIANTS = (
+    Variant(sysctls=KERNELS_OWN),
+    Variant(sysctls=RESERVE),
+    Variant(sysctls=CAPPED_RESERVE),
+    Variant(sysctls={WMEM: "1048576 16384 4194304"}),
+    Variant(sysctls={WMEM: "4096 1048576 4194304"}),
+    Variant(sysctls={**KERNELS_OWN, NOTSENT_LOWAT: "16384"}),
+    Variant(sysctls=KERNELS_OWN, write_bytes=4096),
+    Variant(sysctls={**KERNELS_OWN, **dict.fromkeys(PACING, "100")}),
+)
+BUFFERED = 8 * LINUX.subflow_buffer
+"""What eight simulated subflows hold at most."""
+SIMULATED = tuple(
+    Variant(simulated=replace(LINUX, send_buffer=segments))
+    for segments in (BUFFERED // 2, BUFFERED, 2 * BUFFERED, BUFFERED + LINUX.send_buffer)
+)
+"""Send buffers of half of that, of all of that, and with a reserve as large again, and of 4 MB."""
+
+
+def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    """Hosts are tuned as hosts of their engine can be."""
+    chosen = SIMULATED if VIRTUAL_TIME.issuperset(options.engines) else VARIANTS
+    return points_on(fat_trees, chosen)(options, rate_of)
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="Subflows that run dry: the packet scheduler and the tuning of end hosts",
+    folder=NAME,
+    figures=(
+        Figure(
+            name=NAME,
+            title="Subflows that run dry",
+            about=(
+                "The kernel hands data to a subflow long before it is sent, and there it stays. When the "
+                "slowest holds up a connection's data, its send buffer fills and the fast ones have nothing "
+                "to send. How long they are idle depends on how the hosts are tuned, and so does goodput."
+            ),
+            defaults=Defaults(
+                ks=(4,), workloads=("one_to_one",), subflows=(8,), sampling=SamplingSpec(sockets_ms=50)
+            ),
+            topologies=fat_trees,
+            points=points,
+            charts=("subflow_idle",),
+        ),
+    ),
+)

@@ -1,0 +1,108 @@
+"""cross-check: the same points on real Linux stacks and in the simulator, compared flow by flow.
+
+Network, permutation, five-tuples, tables and hash are the same in both, and so every subflow's path; what
+differs is the end hosts alone. Both halves use what simulates Linux best: `engines.simulation.linux`.
+"""
+
+from __future__ import annotations
+
+from common.errors import UsageError
+from engines.simulation.linux import LINUX
+from harness.claims.published import Published, Relation, Source
+from harness.experiment import Experiment, Figure, RateOf
+from harness.plan.options import ENGINE, Defaults, SweepOptions
+from harness.plan.sweeps import Variant, fat_trees, points_on
+from model import transports
+from model.congestion import BASELINE, COUPLED_DEFAULT
+from model.spec import RunSpec
+
+NAME = "cross-check"
+SIZES = (4, 8)
+SUBFLOWS = 8
+CCS = (BASELINE, COUPLED_DEFAULT)
+PAPER = "same paths"
+CITATION = (
+    "No publication: what must follow where two engines send the same flows over the same paths "
+    "(docs/cross-check.md)"
+)
+PATHS = "which links a flow shares, and with how many, decides most of its goodput; the rest is chance"
+LEVEL = 5.0, "as far as permutations move the mean (reference simulations)"
+
+
+def _expected(
+    quantity: str, k: int, name: str, bound: tuple[Relation, float], words: str, why: tuple[float, str]
+) -> Published:
+    subflows = 1 if name == transports.TCP else SUBFLOWS
+    return Published(
+        quantity, "fat_tree", k, "one_to_one", subflows, *bound, Source.EXPECTED, words, PAPER, CITATION,
+        *why, algorithm=name,
+    )  # fmt: skip
+
+
+def _expectations(k: int) -> tuple[Published, ...]:
+    tcp = transports.TCP
+    return (
+        _expected(
+            "across_spearman", k, tcp, (Relation.AT_LEAST, 0.8), "TCP: flows rank alike", (0.0, PATHS)
+        ),
+        *(
+            _expected(
+                "across_mean", k, name, (Relation.ABOUT, 0), f"{transports.title(name)}: the same mean", LEVEL
+            )
+            for name in (tcp, *CCS)
+        ),
+        *(
+            _expected(
+                "across_spearman", k, name, (Relation.ABOVE, 0), f"{transports.title(name)}: ranks alike",
+                (0.0, "eight subflows even out what paths do to one, so only the sign is expected"),
+            )
+            for name in CCS
+        ),
+    )  # fmt: skip
+
+
+def variants(options: SweepOptions) -> list[Variant]:
+    """TCP, and MPTCP under each congestion control. Raises UsageError where options leave no MPTCP."""
+    counts = tuple(count for count in options.subflows if count > 1)
+    if not counts:
+        raise UsageError(
+            f"--subflows 1: {NAME} compares MPTCP too, and TCP is always part of it; give counts from 2 up"
+        )
+    return [
+        Variant(cc=BASELINE, subflows=(1,), simulated=LINUX),
+        *(Variant(cc=cc, subflows=counts, simulated=LINUX) for cc in options.ccs or CCS),
+    ]
+
+
+def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    return points_on(fat_trees, variants(options))(options, rate_of)
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="Emulator against simulator: the same flows on the same paths, flow by flow",
+    folder=NAME,
+    figures=(
+        Figure(
+            name=NAME,
+            title="Emulated and simulated",
+            about=(
+                "The same permutation of flows, with the same addresses, ports and so paths, once between "
+                "real Linux hosts and once between simulated ones. What both agree on is the network's "
+                "doing; where they differ the end hosts do."
+            ),
+            defaults=Defaults(
+                ks=SIZES,
+                workloads=("one_to_one",),
+                subflows=(SUBFLOWS,),
+                engines=("simulator", ENGINE),
+                traffic="native",
+            ),
+            topologies=fat_trees,
+            points=_points,
+            charts=("cross_check",),
+            published=tuple(row for k in SIZES for row in _expectations(k)),
+            baselines=True,
+        ),
+    ),
+)

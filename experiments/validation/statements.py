@@ -1,0 +1,152 @@
+"""What arithmetic and theory say of the validation experiments, as statements to judge by: exactly of
+simulated hosts, within what a machine's clock and kernel allow of real ones."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from analysis import laws
+from engines.registry import SIMULATOR
+from harness.claims.published import Published, Relation, Source
+from harness.plan.options import ENGINE
+
+ARITHMETIC = "bytes, packets and seconds by hand (docs/validation.md)"
+MATHIS97 = (
+    "Mathis, Semke, Mahdavi and Ott, The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, "
+    "CCR 27(3), 1997"
+)
+PADHYE98 = (
+    "Padhye, Firoiu, Towsley and Kurose, Modeling TCP Throughput: A Simple Model and its Empirical "
+    "Validation, SIGCOMM 1998"
+)
+_PAPERS = {ARITHMETIC: "arithmetic", MATHIS97: "CCR'97", PADHYE98: "SIGCOMM'98"}
+ABOUT, AT_LEAST = Relation.ABOUT, Relation.AT_LEAST
+Tolerance = tuple[float, str]
+EXACT = 0.0, "equality of integers"
+SAW_PKTS, SAW_ACCESS, SAW_MBPS = 50, 10, 10.0
+SAW_TOP = 2 * SAW_PKTS + 2
+"""What path and queue hold, a packet more that is dropped, and one more sent before that is known."""
+FLOOD, FLOOD_SUBFLOWS = "transfers:2000", 4
+
+
+def _alone(
+    quantity: str, relation: Relation, value: float, words: str, citation: str = ARITHMETIC, access: int = 1
+) -> Published:
+    """Of a TCP flow that has a dumbbell to itself."""
+    row = Published(
+        quantity, "dumbbell", 1, "against_tcp", 1, relation, value, Source.THEORY, words, _PAPERS[citation],
+        citation,
+    )  # fmt: skip
+    return row.on(access=access)
+
+
+def _of(row: Published, simulated: Tolerance, real: Tolerance | None) -> tuple[Published, ...]:
+    """`row` of simulated hosts, and of real ones where they can be asked."""
+    rows = [dataclasses.replace(row.within(*simulated), engine=SIMULATOR)]
+    if real is not None:
+        rows.append(dataclasses.replace(row.within(*real), engine=ENGINE, words=f"{row.words} (real hosts)"))
+    return tuple(rows)
+
+
+FILL = (
+    *_of(
+        _alone("shortfall_bytes", ABOUT, 0, "a flow alone has every byte of its link, at every rate"),
+        EXACT,
+        None,
+    ),
+    *_of(
+        _alone("fill_pct", ABOUT, 100, "a flow alone has all that headers leave, 1448 of 1514 bytes"),
+        EXACT,
+        (0.5, "the window is cut by two clocks, and connections start it late"),
+    ),
+)
+
+
+def _saw(
+    quantity: str, value: float, words: str, simulated: Tolerance, real: Tolerance
+) -> tuple[Published, ...]:
+    return _of(_alone(quantity, ABOUT, value, words, access=SAW_ACCESS), simulated, real)
+
+
+SAW = (
+    *_saw(
+        "window_top_pkts", SAW_TOP, f"the window is halved at what path and queue hold, {SAW_TOP} packets",
+        (2.0, "what is on the way in whole packets"), (6.0, "bursts of a busy kernel overflow it early"),
+    ),
+    *_saw(
+        "saw_rounds", SAW_TOP / 2, "it grows by a packet a round trip: W / 2 round trips from half to whole",
+        (3.0, "a round trip until the loss is known, one for its repair"), (5.0, "the same, sampled"),
+    ),
+    *_saw(
+        "saw_mean_pct", 75, "its mean over round trips is 3/4 of its top",
+        (2.0, "a round trip at full height before the repair, one at half"), (4.0, "the same, sampled"),
+    ),
+)  # fmt: skip
+
+LOSS = (
+    *_of(
+        _alone(
+            "mathis_slope", ABOUT, -0.5, "p up to 1 %: goodput goes by 1 / sqrt(p)", MATHIS97
+        ),
+        (0.03, "a few hundred losses a rate"),
+        (0.05, "fewer losses, in less time"),
+    ),
+    *_of(
+        _alone(
+            "mathis_constant", ABOUT, round(laws.MATHIS, 3),
+            "p up to 1 %: packets a round trip are sqrt(3/2) / sqrt(p)", MATHIS97,
+        ),
+        (0.12, "10 %: losses by chance, not evenly spaced as derived, give up to 1.31 (the paper, table 1)"),
+        (0.25, "20 %: and windows of real hosts are sampled in less time"),
+    ),
+    *_of(
+        _alone(
+            "over_padhye", ABOUT, 1, "p of 3 and 10 %: as many as the model with timeouts says", PADHYE98
+        ),
+        (0.35, "the model is of Reno without SACK, which has more timeouts"),
+        (0.5, "the same, and Linux begins its timeouts later"),
+    ),
+)  # fmt: skip
+
+WAITS = (
+    *_saw(
+        "wait_pkts", 1, "a ping waits a packet time for each packet it finds queued",
+        (0.01, "the packet under way is half sent on average"),
+        (0.05, "queues are sampled at other instants than pings are sent"),
+    ),
+    *_saw(
+        "empty_way_ms", 30.37, "without a queue its way takes three transmissions and three delays, 30.37 ms",
+        (0.3, "a quarter of a packet time: the packet under way"), (1.5, "and the schedulers of two hosts"),
+    ),
+    *_of(
+        _alone(
+            "waits_exact_pct", AT_LEAST, 100, "no ping waits for more than what is queued, or a packet less",
+            access=SAW_ACCESS,
+        ),
+        EXACT,
+        None,
+    ),
+)  # fmt: skip
+
+
+def _flood(quantity: str, words: str) -> Published:
+    return Published(
+        quantity, "fat_tree", 4, FLOOD, FLOOD_SUBFLOWS, ABOUT, 0, Source.THEORY, words, _PAPERS[ARITHMETIC],
+        ARITHMETIC, *EXACT,
+    )  # fmt: skip
+
+
+UNDER_WAY = 10.0 * 16 * FLOOD_SUBFLOWS
+"""Packets of all subflows' first windows: real flows begin before the window does, by a moment."""
+CONSERVED = (
+    *_of(
+        _flood("unaccounted_pkts", "every switch sent on or dropped every packet that came, and no other"),
+        EXACT,
+        (UNDER_WAY, "first windows may be under way when counting begins"),
+    ),
+    *_of(
+        _flood("undelivered_bytes", "every byte sent was received once, whatever was dropped on the way"),
+        EXACT,
+        None,
+    ),
+)

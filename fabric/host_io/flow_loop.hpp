@@ -1,0 +1,156 @@
+// One thread's share of the flows: an edge-triggered epoll loop over sockets that it opened in the hosts'
+// namespaces. No locks on its path; whoever reads the board does not disturb it.
+//
+// An MPTCP client can open further subflows only when something of the server has reached it after the
+// handshake (net/mptcp/options.c, check_fully_established): there the server sends one byte, the greeting,
+// so that all subflows can join while the direction that is measured is still silent.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <queue>
+#include <tuple>
+#include <vector>
+
+#include "host_io/traffic_sockets.hpp"
+
+namespace fabric {
+
+using FlowId = std::uint32_t;
+
+inline constexpr FlowId kNoFlow = 0xFFFFFFFF;
+inline constexpr std::size_t kSendTurn = 128 * 1024;  // most that one flow sends in one turn
+
+struct FlowSpec {
+  std::uint32_t src_host = 0;  // indices into the list of hosts
+  std::uint32_t dst_host = 0;
+  Address source;
+  Address destination;
+  std::uint64_t size_bytes = 0;  // 0: until stopped
+  std::int64_t start_ns = 0;     // after the release, or after the last byte of `after` was received
+  FlowId after = kNoFlow;
+  SocketOptions sockets;
+};
+
+enum class FlowState : std::uint8_t { connecting, ready, running, done, failed };
+
+enum class Attempt : std::uint8_t { none, connect, greet, send, receive };
+
+inline constexpr std::int64_t kNotYet = -1;
+
+// A flow as everybody may see it; written by its loop alone.
+struct FlowRecord {
+  FlowSpec spec;
+  std::atomic<FlowState> state{FlowState::connecting};
+  std::atomic<std::uint64_t> received{0};
+  std::atomic<std::uint64_t> sent{0};
+  std::atomic<std::int64_t> ready_ns{kNotYet};
+  std::atomic<std::int64_t> started_ns{kNotYet};
+  std::atomic<std::int64_t> completed_ns{kNotYet};
+  std::atomic<int> error{0};
+  std::atomic<Attempt> attempt{Attempt::none};  // what failed
+};
+
+// What loops and driver share. The orders are the driver's, instants on CLOCK_MONOTONIC.
+struct FlowBoard {
+  explicit FlowBoard(std::size_t flows) : records(flows) {}
+  std::vector<FlowRecord> records;
+  std::atomic<std::int64_t> connect_ns{kNotYet};
+  std::atomic<std::int64_t> release_ns{kNotYet};
+  std::atomic<bool> stopping{false};
+  std::atomic<std::uint64_t> strangers{0};
+};
+
+std::int64_t monotonic_ns();
+
+// Made, run and destroyed on one thread, whose table of descriptors its sockets are in.
+class FlowLoop {
+ public:
+  // `wake` becomes readable with every order. Opens the sockets of `flows`, in the namespaces of `pids`.
+  FlowLoop(FlowBoard& board, const std::vector<FlowId>& flows, const std::vector<int>& pids,
+           std::size_t write_bytes, std::size_t read_bytes, int wake);
+
+  // Until the board says stop; then takes what the receivers have got and resets all connections.
+  void run();
+
+ private:
+  enum class Kind : std::uint8_t { wake, timer, listener, client, server };
+
+  using Index = std::uint32_t;  // into flows_
+
+  struct Flow {
+    FlowRecord* record = nullptr;
+    std::optional<FileDescriptor> client;
+    std::optional<FileDescriptor> server;
+    bool connected = false;
+    bool greeted = false;
+    bool client_waits = false;  // in turns_
+    bool server_waits = false;
+    std::vector<Index> followers{};  // that start when this is done
+  };
+
+  struct Start {
+    std::int64_t due_ns;  // after the release
+    Index flow;
+    // The earliest first, in the order of the flows.
+    bool operator<(const Start& other) const { return std::tie(other.due_ns, other.flow) < std::tie(due_ns, flow); }
+  };
+
+  struct Listener {
+    std::uint32_t host;
+    std::uint16_t port;
+    SocketOptions options;
+    std::optional<FileDescriptor> socket;
+  };
+
+  struct Turn {
+    Index flow;
+    Kind side;
+  };
+
+  void plan(const std::vector<FlowId>& flows);
+  void open_sockets(const std::vector<int>& pids);
+  void watch(int fd, std::uint32_t events, Kind kind, std::uint32_t index) const;
+  void dispatch(std::uint64_t tag, std::uint32_t events);
+  void take_turns();
+  void take_turn_later(Index index, Kind side);
+  void set_timer(std::int64_t now);
+  void end();
+
+  void connect_some(std::int64_t now);
+  void accept_all(std::uint32_t listener);
+  void client_event(Index index, std::uint32_t events);
+  void drain_client(Index index);
+  void ready_if_so(Flow& flow);
+  void start_due(std::int64_t now);
+  void send_some(Index index);
+  bool send_once(Flow& flow, std::size_t bytes);
+  void receive_some(Index index, bool to_the_end);
+  void count_received(Flow& flow, std::uint64_t bytes);
+  void fail(Flow& flow, Attempt attempt, int error);
+
+  FlowBoard& board_;
+  std::size_t write_bytes_;
+  std::size_t read_bytes_;
+  std::vector<Flow> flows_;
+  std::vector<Listener> listeners_;
+  std::map<std::tuple<std::uint32_t, Address>, Index> flow_of_peer_;  // by listener and client
+  std::vector<Index> connect_order_;
+  std::priority_queue<Start> starts_;
+  std::size_t next_connect_ = 0;
+  std::size_t unconnected_ = 0;  // of those begun
+  std::int64_t next_batch_ns_ = 0;
+  std::int64_t timer_ns_ = 0;  // what it is set to
+  std::deque<Turn> turns_;     // endpoints that may go on without a new event
+
+  int wake_;
+  FileDescriptor epoll_;
+  FileDescriptor timer_;
+  std::vector<std::uint8_t> zeros_;
+  std::vector<std::uint8_t> discarded_;
+};
+
+}  // namespace fabric

@@ -1,0 +1,183 @@
+// Python's way to what the kernel knows of all hosts' sockets, and to pings between them.
+#include "bindings.hpp"
+
+#include <arpa/inet.h>
+
+#include <limits>
+
+#include "host_io/pinger.hpp"
+#include "host_io/socket_dump.hpp"
+
+namespace fabric {
+
+namespace {
+
+nb::object socket_record_dtype() {
+  nb::list names;
+  nb::list formats;
+  nb::list offsets;
+  const auto add = [&](const char* name, const char* format, std::size_t offset) {
+    names.append(name);
+    formats.append(format);
+    offsets.append(offset);
+  };
+  add("bytes_acked", "u8", offsetof(SocketRecord, bytes_acked));
+  add("delivery_rate", "u8", offsetof(SocketRecord, delivery_rate));
+  add("busy_us", "u8", offsetof(SocketRecord, busy_us));
+  add("rwnd_limited_us", "u8", offsetof(SocketRecord, rwnd_limited_us));
+  add("host", "u4", offsetof(SocketRecord, host));
+  add("laddr", "u4", offsetof(SocketRecord, laddr));
+  add("raddr", "u4", offsetof(SocketRecord, raddr));
+  add("token", "u4", offsetof(SocketRecord, token));
+  add("flags", "u4", offsetof(SocketRecord, flags));
+  add("cwnd_pkts", "u4", offsetof(SocketRecord, cwnd_pkts));
+  add("ssthresh_pkts", "u4", offsetof(SocketRecord, ssthresh_pkts));
+  add("srtt_us", "u4", offsetof(SocketRecord, srtt_us));
+  add("rttvar_us", "u4", offsetof(SocketRecord, rttvar_us));
+  add("min_rtt_us", "u4", offsetof(SocketRecord, min_rtt_us));
+  add("retransmits", "u4", offsetof(SocketRecord, retransmits));
+  add("unacked_pkts", "u4", offsetof(SocketRecord, unacked_pkts));
+  add("delivered_pkts", "u4", offsetof(SocketRecord, delivered_pkts));
+  add("notsent_bytes", "u4", offsetof(SocketRecord, notsent_bytes));
+  add("lport", "u2", offsetof(SocketRecord, lport));
+  add("rport", "u2", offsetof(SocketRecord, rport));
+  add("state", "u1", offsetof(SocketRecord, state));
+  add("cc", "u1", offsetof(SocketRecord, cc));
+  nb::dict layout;
+  layout["names"] = names;
+  layout["formats"] = formats;
+  layout["offsets"] = offsets;
+  layout["itemsize"] = sizeof(SocketRecord);
+  return nb::module_::import_("numpy").attr("dtype")(layout);
+}
+
+// One buffer, handed over without a copy.
+nb::object to_records(std::vector<SocketRecord> records) {
+  const nb::object dtype = nb::module_::import_("fabric._core").attr("SOCKET_RECORD");
+  auto* owned = new std::vector<SocketRecord>(std::move(records));
+  const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<SocketRecord>*>(p); });
+  auto* bytes = reinterpret_cast<std::uint8_t*>(owned->data());
+  const std::size_t size = owned->size() * sizeof(SocketRecord);
+  return nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(bytes, {size}, owner)).attr("view")(dtype);
+}
+
+std::vector<std::uint8_t> to_vector(const nb::bytes& bytes) {
+  const auto* data = static_cast<const std::uint8_t*>(bytes.data());
+  return {data, data + bytes.size()};
+}
+
+SocketDump make_dump(const std::vector<std::string>& names, const std::vector<int>& sockets,
+                     const nb::bytes& request) {
+  if (names.size() != sockets.size()) throw std::invalid_argument("one netlink socket a host");
+  std::vector<SocketDump::Host> hosts;
+  hosts.reserve(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) hosts.push_back({names[i], {sockets[i], "netlink socket"}});
+  return {std::move(hosts), to_vector(request)};
+}
+
+std::vector<FileDescriptor> adopt(const std::vector<int>& sockets) {
+  std::vector<FileDescriptor> owned;
+  owned.reserve(sockets.size());
+  for (const int socket : sockets) owned.emplace_back(socket, "ping socket");
+  return owned;
+}
+
+using ProbeNumbers = std::tuple<std::size_t, std::uint32_t, std::uint16_t>;
+
+std::vector<PingProbe> probes_of(const std::vector<ProbeNumbers>& numbers) {
+  std::vector<PingProbe> probes;
+  for (const auto& [socket, ip, port] : numbers) {
+    PingProbe probe;
+    probe.socket = socket;
+    probe.to.sin_family = AF_INET;
+    probe.to.sin_addr.s_addr = htonl(ip);
+    probe.to.sin_port = htons(port);
+    probes.push_back(probe);
+  }
+  return probes;
+}
+
+nb::dict to_columns(const std::vector<Ping>& pings) {
+  std::vector<double> sent_s;
+  std::vector<std::uint32_t> probe;
+  std::vector<double> out_ms;
+  std::vector<double> back_ms;
+  for (const Ping& ping : pings) {
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    sent_s.push_back(static_cast<double>(ping.sent_ns) / 1e9);
+    probe.push_back(ping.probe);
+    out_ms.push_back(ping.answered() ? static_cast<double>(ping.out_ns) / 1e6 : kNone);
+    back_ms.push_back(ping.answered() ? static_cast<double>(ping.back_ns) / 1e6 : kNone);
+  }
+  nb::dict out;
+  out["sent_s"] = to_array(std::move(sent_s));
+  out["probe"] = to_array(std::move(probe));
+  out["out_ms"] = to_array(std::move(out_ms));
+  out["back_ms"] = to_array(std::move(back_ms));
+  return out;
+}
+
+void bind_pinger(nb::module_& module) {
+  using Release = nb::call_guard<nb::gil_scoped_release>;
+  nb::class_<Pinger>(module, "Pinger")
+      .def(
+          "__init__",
+          [](Pinger* self, const std::vector<int>& sockets, const std::vector<ProbeNumbers>& probes,
+             double interval_ms, double lost_after_s, int cpu) {
+            PingOptions options;
+            options.interval_ns = static_cast<std::int64_t>(interval_ms * 1e6);
+            options.lost_after_ns = static_cast<std::int64_t>(lost_after_s * 1e9);
+            options.cpu = cpu;
+            new (self) Pinger(adopt(sockets), probes_of(probes), options);
+          },
+          "sockets"_a, "probes"_a, nb::kw_only(), "interval_ms"_a, "lost_after_s"_a, "cpu"_a = -1)
+      .def("start", &Pinger::start, Release())
+      .def("pause", &Pinger::pause)
+      .def("resume", &Pinger::resume)
+      .def("stop", &Pinger::stop, Release())
+      .def(
+          "take",
+          [](Pinger& self, bool all) {
+            std::vector<Ping> pings;
+            {
+              const nb::gil_scoped_release release;
+              pings = self.take(all);
+            }
+            return to_columns(pings);
+          },
+          "all"_a = false)
+      .def("cpu_s", [](Pinger& self) { return static_cast<double>(self.cpu_ns()) / 1e9; });
+}
+
+}  // namespace
+
+void bind_sockets(nb::module_& module) {
+  bind_pinger(module);
+  module.attr("SOCKET_RECORD") = socket_record_dtype();
+  nb::class_<SocketDump>(module, "SocketDump")
+      .def(
+          "__init__",
+          [](SocketDump* self, const std::vector<std::string>& names, const std::vector<int>& sockets,
+             const nb::bytes& request) { new (self) SocketDump(make_dump(names, sockets, request)); },
+          "names"_a, "sockets"_a, "request"_a)
+      .def("read",
+           [](SocketDump& self) {
+             std::vector<SocketRecord> records;
+             {
+               const nb::gil_scoped_release release;
+               records = self.read();
+             }
+             return to_records(std::move(records));
+           })
+      .def_prop_ro("cc_names", &SocketDump::cc_names);
+
+  // Exposed so that a test can hold the parser against messages of real kernels.
+  module.def("parse_socket", [](const nb::bytes& message) {
+    NameList ccs;
+    std::vector<SocketRecord> records(1);
+    if (!parse_socket(to_vector(message), ccs, records[0])) records.clear();
+    return nb::make_tuple(to_records(std::move(records)), ccs.names());
+  });
+}
+
+}  // namespace fabric

@@ -1,0 +1,1 @@
+"""How experiments are run: command line, plan, execution, results, claims, report, comparison."""

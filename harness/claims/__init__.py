@@ -1,0 +1,1 @@
+"""Published numbers, how they are measured on stored points, and verdicts on them."""

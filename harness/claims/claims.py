@@ -1,0 +1,213 @@
+"""Claims of a paper: each published statement beside what was simulated and what real hosts did. Pure.
+
+A statement about one size is judged on that size alone. Real hosts often run a smaller one: what they say of
+it is shown with its size, and counts where the statement is about a sign, which no size changes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import topos
+from engines.registry import VIRTUAL_TIME
+from harness.claims import verdicts
+from harness.claims.published import Published, Relation, Source
+from harness.claims.quantities import QUANTITIES
+from harness.claims.verdicts import (
+    AGREES,
+    DIFFERS,
+    NOT_MEASURED,
+    SUSPECT,
+    Verdict,
+    place,
+)
+from harness.experiment import Figure
+from harness.plan.options import ENGINE
+from harness.plan.variants import in_halves
+from harness.results.summary import Judged
+
+OTHER_SIZE = "another size"
+"""Measured on a network of another size, of which the statement says nothing."""
+RECALLED = {AGREES: "agrees with what is recalled", DIFFERS: "differs from what is recalled"}
+"""Digits that nobody checked again make neither a proof nor a failure."""
+UNEXPLAINED = "Why is not known."
+
+
+class Colour(StrEnum):
+    GREEN = "green"
+    AMBER = "amber"
+    RED = "red"
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one half of a figure says: the verdict, and the network it was measured on where that is not the
+    statement's own."""
+
+    verdict: Verdict
+    elsewhere: str = ""
+
+    @property
+    def word(self) -> str:
+        return self.verdict.word
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement and what became of it; a half that has nothing to say to it is None."""
+
+    figure: Figure
+    published: Published
+    simulated: Side | None
+    emulated: Side | None
+
+    @property
+    def judgement(self) -> tuple[Colour, str]:
+        """A colour, and in a few words why."""
+        sides = {"simulated": self.simulated, "emulated": self.emulated}
+        here = {name: side.word for name, side in sides.items() if side and _judged(side, elsewhere=False)}
+        there = [side for side in sides.values() if side and _judged(side, elsewhere=True)]
+        if here:
+            return _at_size(self.published, here, there)
+        if there:
+            return Colour.AMBER, f"{there[0].word} at {there[0].elsewhere}"
+        words = [side.word for side in sides.values() if side]
+        if SUSPECT in words:
+            return Colour.AMBER, SUSPECT
+        sizes = [side.elsewhere for side in sides.values() if side and side.word == OTHER_SIZE]
+        return Colour.AMBER, f"measured at {sizes[0]} only" if sizes else NOT_MEASURED
+
+    @property
+    def colour(self) -> Colour:
+        return self.judgement[0]
+
+    @property
+    def word(self) -> str:
+        return self.judgement[1]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why ours differs, for each half of which it does."""
+        row = self.published
+        differing = [side is not None and side.word == DIFFERS for side in (self.simulated, self.emulated)]
+        told = [row.differs if differing[0] else "", row.emulated_differs if differing[1] else ""]
+        if differing == [False, True] and not row.emulated_differs:
+            told = [row.differs]
+        if any(differing) and not any(told):
+            return [UNEXPLAINED]
+        return [reason for reason in dict.fromkeys(told) if reason]
+
+
+def _judged(side: Side, elsewhere: bool) -> bool:
+    return side.word in {AGREES, DIFFERS} and bool(side.elsewhere) == elsewhere
+
+
+def _at_size(row: Published, here: dict[str, str], there: Sequence[Side]) -> tuple[Colour, str]:
+    """Where a half was judged on the statement's own network."""
+    if len(set(here.values())) > 1:
+        return Colour.AMBER, ", ".join(f"{word} {name}" for name, word in here.items())
+    (word,) = set(here.values())
+    if row.source is Source.RECALLED:
+        return Colour.AMBER, RECALLED[word]
+    if word == DIFFERS:
+        return Colour.RED, DIFFERS
+    against = [side for side in there if side.word == DIFFERS]
+    if against:
+        return Colour.AMBER, f"{AGREES}, {DIFFERS} at {against[0].elsewhere}"
+    return Colour.GREEN, AGREES
+
+
+def once(found: Iterable[Claim]) -> list[Claim]:
+    """Each statement once, from the first figure that makes it: some are made of TCP in one figure and of one
+    algorithm in another."""
+    first: dict[tuple[object, ...], Claim] = {}
+    for claim in found:
+        row = claim.published
+        key = row.quantity, row.topology, row.k, row.shape, row.workload, row.subflows, row.engine
+        about = row.algorithm if row.source is Source.RECALLED else ""
+        first.setdefault((*key, row.relation, row.value, about), claim)
+    return list(first.values())
+
+
+def claims(figure: Figure, points: Sequence[Judged]) -> list[Claim]:
+    """Every statement of a figure of two halves; none of another figure."""
+    if not in_halves(figure):
+        return []
+    emulated = [p for p in points if p.spec.engine == ENGINE]
+    simulated = [p for p in points if p.spec.engine != ENGINE]
+    has_real = figure.emulated is not None or bool(emulated)
+    return [
+        Claim(
+            figure,
+            row,
+            None if row.engine == ENGINE else _side(row, simulated),
+            _side(row, emulated) if has_real and row.engine not in VIRTUAL_TIME else None,
+        )
+        for row in figure.published
+    ]
+
+
+def _side(row: Published, points: Sequence[Judged]) -> Side:
+    """The verdict on the statement's own network, else on the largest other of its kind."""
+    verdict = verdicts.judged(row, points)
+    if verdict.word != NOT_MEASURED:
+        return Side(verdict)
+    for size in _other_sizes(row, points):
+        there = verdicts.judged(dataclasses.replace(row, k=size), points)
+        if there.measured is None:
+            continue
+        if not _free_of_size(row) and there.word != SUSPECT:
+            there = dataclasses.replace(there, word=OTHER_SIZE, why=f"said of {place(row)}")
+        return Side(there, place(there.published))
+    return Side(verdict)
+
+
+def _other_sizes(row: Published, points: Sequence[Judged]) -> list[int]:
+    """Sizes of networks that are otherwise the statement's, the largest first."""
+    name = topos.TOPOLOGIES[row.topology].size.name
+    alike = (
+        p.spec.topology.params
+        for p in points
+        if p.spec.topology.kind == row.topology
+        and topos.shape(row.topology, p.spec.topology.params) == row.shape
+    )
+    return sorted({params[name] for params in alike} - {row.k}, reverse=True)
+
+
+def _free_of_size(row: Published) -> bool:
+    """Whether it is about a sign, or about which side of 1 a ratio is on."""
+    sign = row.relation in {Relation.ABOVE, Relation.BELOW} and row.value in {0, 1}
+    return sign and QUANTITIES[row.quantity].on_any_size
+
+
+def fields(claim: Claim) -> dict[str, Any]:
+    """A claim for machines."""
+    return {
+        "figure": claim.figure.name,
+        "section": claim.figure.section,
+        "published": dataclasses.asdict(claim.published),
+        "network": place(claim.published),
+        "unit": QUANTITIES[claim.published.quantity].unit,
+        "simulated": _side_fields(claim.simulated),
+        "emulated": _side_fields(claim.emulated),
+        "colour": claim.colour,
+        "verdict": claim.word,
+        "reasons": claim.reasons,
+    }
+
+
+def _side_fields(side: Side | None) -> dict[str, Any] | None:
+    if side is None:
+        return None
+    measured = side.verdict.measured
+    return {
+        "verdict": side.word,
+        "measured": dataclasses.asdict(measured) if measured else None,
+        "network": side.elsewhere or place(side.verdict.published),
+        "setting": side.verdict.setting,
+        "why": side.verdict.why,
+    }

@@ -1,0 +1,191 @@
+"""Verdicts: each published statement of a figure beside what was measured here."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.claims.measures import Measured
+from harness.claims.published import Published
+from harness.claims.quantities import QUANTITIES
+from harness.cli.progress import queue_label, workload_label
+from harness.experiment import Figure
+from harness.plan.baseline import is_reference
+from harness.plan.rate import named
+from harness.results.summary import Judged
+from model.congestion import COUPLED_DEFAULT
+from model.result import Status
+from model.spec import RunSpec, TopologySpec, WorkloadSpec
+from model.transports import algorithm, title
+
+AGREES, DIFFERS, SUSPECT, NOT_MEASURED = "agrees", "differs", "suspect", "not measured"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one published statement: `word` is one of the four above, `why` a short sentence.
+
+    `measured` is None where nothing was; where the word is `suspect` it is a number nobody should believe.
+    `setting` says on which links and for how long it was measured.
+    """
+
+    published: Published
+    measured: Measured | None
+    word: str
+    why: str
+    setting: str = ""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it is about a size, workload or transport that was not run."""
+        return self.word == NOT_MEASURED and not self.setting
+
+    @property
+    def unit(self) -> str:
+        return QUANTITIES[self.published.quantity].unit
+
+
+def verdicts(figure: Figure, points: Sequence[Judged]) -> list[Verdict]:
+    """A verdict on every published statement of `figure`, from its own points; none on one about an engine
+    that was not run where another was.
+
+    A statement is about one k and one workload. Where those were measured in several settings (other rates,
+    longer runs), the one that can say most speaks: a verdict before a doubt, then more seeds, then more
+    points, then longer ones.
+    """
+    ran = {p.spec.engine for p in _usable(points)} or set(figure.defaults.engines)
+    return [judged(row, points) for row in figure.published if not row.engine or row.engine in ran]
+
+
+def judged(row: Published, points: Sequence[Judged]) -> Verdict:
+    """The verdict on one statement, from points of its figure."""
+    return _best(row, _usable(points))
+
+
+def _usable(points: Sequence[Judged]) -> list[Judged]:
+    return [p for p in points if p.status is not Status.FAILED and not is_reference(p.spec)]
+
+
+def beside(points: Sequence[Judged], ours: Sequence[Judged]) -> list[Judged]:
+    """Those of `points` in a setting of one of `ours`: with them, what earlier runs found in it."""
+    settings = {_key(judged.spec) for judged in ours}
+    return [judged for judged in points if _key(judged.spec) in settings]
+
+
+def _best(row: Published, points: Sequence[Judged]) -> Verdict:
+    """The verdict of the setting that can say most.
+
+    Other networks and workloads of a setting stay in, because some statements compare them.
+    """
+    settings: dict[str, list[Judged]] = {}
+    for judged in points:
+        settings.setdefault(_key(_compared(row, judged.spec)), []).append(judged)
+    able = [group for group in settings.values() if any(_is_about(row, p.spec) for p in group)]
+    if not able:
+        return Verdict(row, None, NOT_MEASURED, _missing(row, points))
+    candidates = [(_verdict(row, group), group) for group in able]
+    return max(candidates, key=lambda pair: _weight(*pair))[0]
+
+
+def _weight(verdict: Verdict, group: Sequence[Judged]) -> tuple[object, ...]:
+    seeds = verdict.measured.n if verdict.measured else 0
+    rank = {AGREES: 2, DIFFERS: 2, SUSPECT: 1, NOT_MEASURED: 0}[verdict.word]
+    first = group[0].spec
+    return rank, seeds, len(group), first.seconds, _coupled_by_default(first), _key(first)
+
+
+def _coupled_by_default(spec: RunSpec) -> bool:
+    """Whether its MPTCP is the paper's own."""
+    return spec.transport.cc == COUPLED_DEFAULT
+
+
+def _verdict(row: Published, group: Sequence[Judged]) -> Verdict:
+    """The verdict of one setting's points."""
+    setting = _shown(group[0].spec)
+    quantity = QUANTITIES[row.quantity]
+    if row.on_cpu_bound:
+        measured = quantity.measure(group, row)
+        if measured is not None and not measured.suspect:
+            why = "the machine carried it: this is about a saturated one; give a higher --rate"
+            return Verdict(row, measured, NOT_MEASURED, why, setting)
+    else:
+        measured = quantity.measure([p for p in group if p.status is Status.OK], row)
+        if measured is None and (dubious := quantity.measure(group, row)) is not None:
+            return Verdict(row, dubious, SUSPECT, _reason(row, group), setting)
+    if measured is None:
+        return Verdict(row, None, NOT_MEASURED, f"these points do not tell {quantity.about}", setting)
+    agrees = row.relation.holds(measured.value, row.value, row.tolerance)
+    why = _explained(row, measured.value, agrees)
+    return Verdict(row, measured, AGREES if agrees else DIFFERS, why, setting)
+
+
+def _is_about(row: Published, spec: RunSpec) -> bool:
+    running = algorithm(spec.transport.cc, spec.transport.subflows, spec.routing)
+    alone = spec.transport.subflows == row.subflows or not row.algorithm
+    here = row.is_on(spec.topology) and row.workload == workload_label(spec)
+    return here and alone and row.is_of(running) and row.engine in {"", spec.engine}
+
+
+def _compared(row: Published, spec: RunSpec) -> RunSpec:
+    """What is one setting to a statement: some are about points of two engines, or of many loss rates."""
+    return QUANTITIES[row.quantity].setting(spec)
+
+
+def _key(spec: RunSpec) -> str:
+    """The same for points that differ in network, workload, subflows and seed alone."""
+    return dataclasses.replace(
+        spec.as_tcp(),
+        topology=TopologySpec("any"),
+        workload=WorkloadSpec("any"),
+        seed=0,
+    ).canonical()
+
+
+def _shown(spec: RunSpec) -> str:
+    return f"{spec.link.rate_mbps:g} Mb/s links, {queue_label(spec)} queues, {spec.seconds:g} s"
+
+
+def _missing(row: Published, points: Sequence[Judged]) -> str:
+    wanted = f"{row.workload} at {place(row)}"
+    alike = [p.spec for p in points if workload_label(p.spec) == row.workload]
+    have = dict.fromkeys(named(s.topology) for s in alike if s.topology.kind == row.topology)
+    if row.algorithm and place(row) in have:
+        return f"about {title(row.algorithm)} with {row.subflows} subflows, which was not run"
+    return f"about {wanted}, not {', '.join(have)}" if have else f"about {wanted}, which was not run"
+
+
+def place(row: Published) -> str:
+    """The network a statement is about: `k=8`, `k=8, 4:1`, `star n=16`, `dumbbell n=2`."""
+    return named(row.network)
+
+
+def _reason(row: Published, group: Sequence[Judged]) -> str:
+    """Why a statement's points are suspect, its own number of subflows first."""
+    suspect = [p for p in group if p.status is Status.SUSPECT and _is_about(row, p.spec)]
+    suspect.sort(key=lambda p: p.spec.transport.subflows != row.subflows)
+    reasons = (reason.text for p in suspect for reason in p.reasons)
+    return next(reasons, "a point behind it is suspect")
+
+
+def _explained(row: Published, value: float, agrees: bool) -> str:
+    """How far off, and what would have counted as agreeing."""
+    tolerance = f"tolerance {row.tolerance:g}: " if row.tolerance else ""
+    off = "" if agrees else f"{abs(value - row.value):.3g} off; "
+    return f"{off}{tolerance}{row.because}"
+
+
+def fields(figure: Figure, verdict: Verdict) -> dict[str, Any]:
+    """A verdict for machines, flat."""
+    row = dataclasses.asdict(verdict.published)
+    measured = dataclasses.asdict(verdict.measured) if verdict.measured else None
+    return {
+        "figure": figure.name,
+        **row,
+        "unit": verdict.unit,
+        "measured": measured,
+        "verdict": verdict.word,
+        "why": verdict.why,
+        "setting": verdict.setting,
+    }

@@ -1,0 +1,45 @@
+"""Advice on a plan, told by `plan` in full and by `run` before it starts as far as it matters."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Sequence
+
+import click
+
+from engines.provenance import free_memory_mb
+from harness.cli.progress import write_json
+from harness.execute.sweep import Job, to_run
+from harness.plan.advice import Advice, Machine, advise
+from harness.plan.session import Session
+from harness.results import store
+
+MACHINE_BOUND = ("mininet",)
+"""Engines that move real packets in real time."""
+
+
+def on(jobs: Sequence[Job], names: Collection[str]) -> list[Advice]:
+    """Advice on those of `jobs` that are called `names` and need CPU in time."""
+    bound = [job for job in jobs if job.name in names and job.spec.engine in MACHINE_BOUND]
+    if not bound:
+        return []
+    from engines.emulation.calibration import here  # noqa: PLC0415
+
+    return advise(bound, Machine(here.capacity(), free_memory_mb()))
+
+
+def tell(found: Sequence[Advice], as_json: bool) -> None:
+    """Every line on stdout, for people or for machines."""
+    for advice in found:
+        if as_json:
+            fields = {"lesson": advice.lesson, "severity": advice.severity, "text": advice.text}
+            write_json(sys.stdout, {"event": "advice", **fields})
+        else:
+            click.echo(str(advice))
+
+
+def before(ready: Session, force: bool) -> list[str]:
+    """What a run says before it starts: what will be suspect, or does not fit, of what is still to run."""
+    pending = to_run(ready.jobs, store.index(ready.store.directory), force, ready.retries)
+    found = on(pending, {job.name for job in pending})
+    return [str(advice) for advice in found if advice.urgent]

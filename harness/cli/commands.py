@@ -1,0 +1,337 @@
+"""The command `refabric`: doctor, list, plan, run, status, plot, shell, calibrate.
+
+Exit codes: 0 all ok; 1 some points failed or suspect (results kept); 2 usage; 3 host unfit; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+import topos
+from common.errors import UsageError
+from controllers.schedulers import SCHEDULERS
+from engines import registry as engines
+from engines.emulation.dataplanes.registry import DATAPLANES
+from harness.catalogue import Catalogue
+from harness.cli import advice as advising
+from harness.cli import table
+from harness.cli.options import (
+    OneLineErrors,
+    dataplane_options,
+    experiment_argument,
+    given,
+    interruptible,
+    json_option,
+    results_option,
+    sweep_options,
+)
+from harness.cli.progress import (
+    PlainProgress,
+    duration,
+    label,
+    point_fields,
+    state,
+    write_json,
+)
+from harness.cli.reading import compare, report
+from harness.cli.run import Request, emit_verdicts, published_of, run_experiment, show_claims
+from harness.execute import sweep
+from harness.execute.sweep import Job, pending_jobs, wall_s
+from harness.experiment import Experiment
+from harness.plan import session
+from harness.plan.options import (
+    Given,
+    above_zero,
+    at_least,
+    one_of,
+    openflow_of,
+    parse_ks,
+    parse_subflows,
+    retries_of,
+    sweep_workloads,
+)
+from harness.plan.profiles import PROFILES
+from harness.report import report as reporting
+from harness.results import store, summary
+from harness.results.load import gather
+from model.congestion import CONGESTION_CONTROLS
+from model.reasons import texts
+from model.spec import TopologySpec
+from plots.registry import CHARTS
+from workloads import matrices
+from workloads.matrices import MATRICES
+
+VERSION = "0.1.0"
+LIST_WIDTH = 28
+MAX_RETRIES = 100
+
+
+@click.command("list")
+@json_option
+@click.pass_obj
+def list_(catalogue: Catalogue, as_json: bool) -> None:
+    """What there is, by name and in a line each: experiments, topologies, workloads, engines and so on."""
+    known = {
+        "experiments": {e.name: e.title for e in catalogue},
+        "charts": {chart.name: chart.title for chart in CHARTS.values()},
+        "topologies": {kind: f"{f.title}, e.g. {f.example}" for kind, f in topos.TOPOLOGIES.items()},
+        "workloads": {
+            matrices.label(name, MATRICES[name].defaults): MATRICES[name].title for name in sweep_workloads()
+        },
+        "congestion controls": {name: cc.title for name, cc in CONGESTION_CONTROLS.items()},
+        "schedulers": {name: scheduler.about for name, scheduler in SCHEDULERS.items()},
+        "data planes": {name: plane.about for name, plane in DATAPLANES.items()},
+        "engines": {name: engines.ABOUT.get(name, "") for name in engines.ENGINES},
+        "profiles": {p.name: p.about for p in PROFILES.values()},
+    }
+    if as_json:
+        write_json(sys.stdout, known)
+        return
+    for heading, entries in known.items():
+        click.echo(f"{heading}:")
+        for name, about in entries.items():
+            click.echo(f"  {name:<{LIST_WIDTH}} {about}".rstrip())
+
+
+@click.command()
+@experiment_argument
+@sweep_options
+@results_option
+@json_option
+def plan(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> None:
+    """Show points, order, expected time and link rate. Needs no root, starts nothing."""
+    asked = given(options)
+    stored = store.index(results / chosen.folder)
+    made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored)
+    pending = {job.name for job in pending_jobs(made.jobs, stored, force=False)}
+    to_run = {job.name for job in sweep.to_run(made.jobs, stored, force=False, retries=retries_of(asked))}
+    for index, job in enumerate(made.jobs, 1):
+        todo = "to run" if job.name in pending else "to retry" if job.name in to_run else "finished"
+        if as_json:
+            fields = _job_fields(job)
+            write_json(sys.stdout, {"event": "job", "index": index, "state": todo, **fields})
+        else:
+            rate = "auto" if job.rate.rate_mbps is None else f"{job.rate.rate_mbps:g} Mb/s"
+            click.echo(f"{index:3}  {todo:8}  {duration(job.expected_s):>12}  {rate:>9}  {label(job.spec)}")
+    left = [job for job in made.jobs if job.name in to_run]
+    advice = advising.on(made.jobs, to_run)
+    if as_json:
+        advising.tell(advice, as_json)
+        write_json(sys.stdout, {"event": "total", "points": len(made.jobs), "to_run": len(left),
+                                "expected_s": wall_s(left)})  # fmt: skip
+        return
+    click.echo(f"{len(made.jobs)} points, {len(left)} to run, about {duration(wall_s(left))}{_turns(left)}")
+    for line in (*made.rate_lines(), *made.left_out()):
+        click.echo(line)
+    advising.tell(advice, as_json)
+
+
+def _turns(left: Sequence[Job]) -> str:
+    """How long what shares the machine takes, and what has it to itself, where there is both."""
+    alone = [job for job in left if job.at_once == 1]
+    if not alone or len(alone) == len(left):
+        return ""
+    shared = [job for job in left if job.at_once > 1]
+    return f": {duration(wall_s(shared))} side by side, then {duration(wall_s(alone))} one by one"
+
+
+def _job_fields(job: Job) -> dict[str, Any]:
+    """A job for machines; name and rate are null while the rate is not known."""
+    spec = job.spec.to_json()
+    spec["link"]["rate_mbps"] = job.rate.rate_mbps
+    return {
+        "point": None if job.rate.rate_mbps is None else job.name,
+        "expected_s": job.expected_s,
+        "rate_mbps": job.rate.rate_mbps,
+        "rate_how": job.rate.how,
+        "spec": spec,
+    }
+
+
+@click.command()
+@experiment_argument
+@sweep_options
+@results_option
+@click.option("--force", is_flag=True, help="Run finished points again.")
+@click.option(
+    "--retry-suspect",
+    "retries",
+    type=click.IntRange(0, MAX_RETRIES),
+    metavar="N",
+    help="Run points that only the machine makes suspect up to N more times: "
+    + ", ".join(f"{p.retries} in profile {p.name}" for p in PROFILES.values())
+    + ". Baselines are tried three times in all, unless N is 0.",
+)
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Have the points carried out by the workers of the Dask scheduler at tcp://HOST:PORT.",
+)
+@json_option
+def run(
+    chosen: Experiment,
+    results: Path,
+    force: bool,
+    retries: int | None,
+    dask: str | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Run an experiment, or what is still missing of it, then show and draw the results."""
+    asked = given(options)
+    tries = retries_of(asked, retries)
+    with interruptible():
+        return run_experiment(Request(chosen, asked, results, as_json, force, tries, dask))
+
+
+@click.command()
+@experiment_argument
+@sweep_options
+@results_option
+@json_option
+def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> None:
+    """Show which points are ok, suspect, failed or missing."""
+    asked = given(options)
+    stored = store.index(results / chosen.folder)
+    made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored)
+    found = gather(chosen, results, made)
+    judged = {j.point.name: j for j in found.points}
+    planned = [job.name for job in made.jobs if job.rate.rate_mbps is not None]
+    for error in found.broken:
+        click.echo(f"refabric: {error}", err=True)
+    for name in dict.fromkeys((*planned, *judged)):
+        _print_state(name, judged.get(name), name in planned, chosen.folder, as_json)
+    if not made.certain:
+        click.echo(
+            "points at a link rate that is to be measured first have no names yet: give --rate", err=True
+        )
+    if not as_json:
+        done = sum(name in judged and judged[name].point.finished for name in planned)
+        click.echo(f"{done} of {len(made.jobs)} planned points finished; {len(judged)} stored in all")
+
+
+def _print_state(
+    name: str, judged: summary.Judged | None, planned: bool, experiment: str, as_json: bool
+) -> None:
+    if as_json:
+        fields = point_fields(experiment, judged) if judged else {"point": name, "status": "missing"}
+        write_json(sys.stdout, {"event": "status", "planned": planned, **fields})
+        return
+    reasons = f"  ({texts(judged.reasons)})" if judged and judged.reasons else ""
+    told = state(judged) if judged else "missing"
+    click.echo(f"{told:8} {name}{'' if planned else '  (not of this plan)'}{reasons}")
+
+
+@click.command()
+@experiment_argument
+@click.option("--subflows", metavar="N,...", help="Counts that belong on the axes, measured or not.")
+@results_option
+@json_option
+def plot(chosen: Experiment, subflows: str | None, results: Path, as_json: bool) -> int:
+    """Show and draw every stored point. Damaged points are named and left out (exit 1)."""
+    expected = parse_subflows(subflows) if subflows else ()
+    found = gather(chosen, results, session.make_plan(chosen, Given(), session.engine_for(chosen, Given())))
+    for error in found.broken:
+        click.echo(f"refabric: {error}", err=True)
+    if not found.points:
+        where = results / chosen.folder
+        raise UsageError(
+            f"nothing to draw in {where}: run `refabric run {chosen.name}` first, or give --results"
+        )
+    drawn = reporting.draw_charts(found, expected)
+    charts = [path for paths in drawn.values() for path in paths]
+    if not as_json:
+        table.print_results(sys.stdout, found.points, published_of(chosen))
+    for shown in found.figures:
+        if shown.claims:
+            continue
+        if as_json:
+            emit_verdicts(shown.figure, shown.verdicts)
+        else:
+            table.print_verdicts(sys.stdout, shown.figure, shown.verdicts)
+    human = sys.stderr if as_json else sys.stdout
+    show_claims(human, found, as_json)
+    judged = [verdict for shown in found.figures if not shown.claims for verdict in shown.verdicts]
+    table.print_in_short(human, found.points, published_of(chosen), judged)
+    if as_json:
+        write_json(sys.stdout, {"event": "charts", "charts": [str(path) for path in charts]})
+    else:
+        for path in charts:
+            click.echo(str(path))
+    return 1 if found.broken else 0
+
+
+@click.command()
+@json_option
+def doctor(as_json: bool) -> int:
+    """Prove, by doing, that this machine can run experiments; say what to install where not."""
+    from setup import doctor as checks  # noqa: PLC0415
+
+    return checks.main(json=as_json)
+
+
+@click.command()
+@click.argument("topology")
+@click.option(
+    "--rate", type=float, default=10.0, show_default=True, metavar="MBPS", help="Link rate in Mb/s."
+)
+@click.option(
+    "--queue", type=int, default=100, show_default=True, metavar="PKTS", help="Queue of every port."
+)
+@dataplane_options
+def shell(
+    topology: str,
+    rate: float,
+    queue: int,
+    dataplane: str,
+    controller: str | None,
+    mode: str | None,
+    datapath: str | None,
+) -> int:
+    """Mininet's prompt on a running network: refabric shell ft,4."""
+    chosen = Given(dataplane=dataplane, controller=controller, mode=mode, datapath=datapath)
+    topos.build(*topos.parse(topology))
+    at_least("--queue", queue, 1, "packet")
+    rate_mbps = above_zero("--rate", rate, "Mb/s")
+    from engines.emulation.hosts import shell as prompt  # noqa: PLC0415
+
+    one_of("--dataplane", dataplane, DATAPLANES)
+    return prompt.main(topology, rate_mbps, queue, dataplane=dataplane, openflow=openflow_of(chosen))
+
+
+@click.command()
+@click.option("--k", default="8", show_default=True, metavar="K,...", help="FatTree sizes to measure for.")
+@json_option
+def calibrate(k: str, as_json: bool) -> None:
+    """Measure, and remember, the link rate this machine carries."""
+    ks = parse_ks(k)
+    from engines.emulation.calibration import calibrate as measuring  # noqa: PLC0415
+
+    human = sys.stderr if as_json else sys.stdout
+    with interruptible():
+        for size in ks:
+            topology = TopologySpec("fat_tree", {"k": size})
+            rate_mbps = float(measuring.calibrate(topology, PlainProgress(human)))
+            if as_json:
+                write_json(sys.stdout, {"event": "rate", "k": size, "rate_mbps": rate_mbps})
+            else:
+                click.echo(f"k={size}: {rate_mbps:g} Mb/s")
+
+
+COMMANDS = (doctor, list_, plan, run, status, plot, report, compare, calibrate, shell)
+
+
+def command_line(catalogue: Catalogue) -> click.Group:
+    """Return the command `refabric` with these experiments."""
+    group = OneLineErrors(
+        "refabric",
+        commands=list(COMMANDS),
+        help="Published datacenter-transport experiments, on real Linux stacks or simulated, by one command.",
+        context_settings={"help_option_names": ["-h", "--help"], "obj": catalogue},
+    )
+    return click.version_option(VERSION, prog_name="refabric")(group)

@@ -1,0 +1,169 @@
+"""`refabric run`: a session, its sweep, and what is shown afterwards, for people or for machines."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from common.errors import RefabricError
+from engines.engine import Engine
+from harness.claims import claims, verdicts
+from harness.claims.claims import once
+from harness.claims.published import Published
+from harness.claims.verdicts import Verdict
+from harness.cli import advice as advising
+from harness.cli import table
+from harness.cli.progress import JsonProgress, for_stream, write_json
+from harness.execute import sweep
+from harness.execute.attempts import NO_RETRIES, Retries
+from harness.execute.machines import Here, Site
+from harness.execute.sweep import Outcome, Progress
+from harness.experiment import Experiment, Figure
+from harness.plan import session
+from harness.plan.options import Given
+from harness.plan.session import Session
+from harness.report import claims as claim_tables
+from harness.report import figures, report
+from harness.results import store
+from harness.results.load import Gathered, gather
+from model.result import Status
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `refabric run` was asked for. `retries` says how often a suspect point is tried again; `dask` is
+    the address of a cluster's scheduler, whose workers carry out the points then. With `as_json` stdout
+    gets one object per line and nothing else; people read stderr."""
+
+    experiment: Experiment
+    given: Given
+    results: Path
+    as_json: bool = False
+    force: bool = False
+    retries: Retries = NO_RETRIES
+    dask: str | None = None
+
+    @property
+    def human(self) -> IO[str]:
+        """The stream people read."""
+        return sys.stderr if self.as_json else sys.stdout
+
+
+def run_experiment(asked: Request) -> int:
+    """Run, show and draw; the exit code. Raises RefabricError for what keeps it from starting or going on."""
+    progress = for_stream(asked.human)
+    if asked.as_json:
+        progress = JsonProgress(sys.stdout, progress, asked.experiment.folder)
+    try:
+        outcome, closing = _carry_out(asked, progress)
+    except RefabricError as error:
+        if asked.as_json:
+            write_json(sys.stdout, {"event": "error", "message": str(error), "exit_code": error.exit_code})
+        raise
+    if asked.as_json:
+        write_json(sys.stdout, {"event": "done", "exit_code": outcome.exit_code, **closing})
+    return outcome.exit_code
+
+
+def _carry_out(asked: Request, progress: Progress) -> tuple[Outcome, dict[str, Any]]:
+    experiment, force = asked.experiment, asked.force
+    engine = session.engine_for(experiment, asked.given)
+    with _site(engine, asked.dask) as site:
+        ready = session.prepare(experiment, asked.given, site, asked.results, force, progress, asked.retries)
+        for line in advising.before(ready, force) if asked.dask is None else ():
+            progress.note(line)
+        outcome = sweep.run(ready.jobs, site.crew, ready.store, progress, force, ready.retries)
+    outcome = dataclasses.replace(outcome, planned=len(ready.plan.jobs))
+    if outcome.interrupted:
+        if _all_finished(outcome):
+            table.print_results(asked.human, outcome.points, published_of(experiment))
+        print(_how_to_continue(outcome, ready.store.directory), file=asked.human)
+        closing = {"summary": str(ready.store.directory / store.SUMMARY)}
+    else:
+        closing = _show(asked, ready, outcome)
+    return outcome, {"interrupted": outcome.interrupted, **closing}
+
+
+def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
+    """Tables, verdicts, charts and the report; where they are, for machines."""
+    human, directory = asked.human, ready.store.directory
+    table.print_results(human, outcome.points, published_of(asked.experiment))
+    stored = gather(asked.experiment, asked.results, ready.plan)
+    wanted: list[figures.Wanted] = []
+    judged: list[Verdict] = []
+    for shown in stored.figures:
+        figure, parts = shown.figure, ready.plan.of(shown.figure)
+        # Verdicts are on the setting just run; charts show all the figure has: other rates, other durations.
+        names = frozenset().union(*(part.names for part in parts))
+        ours = [point for point in outcome.points if point.point.name in names]
+        found = verdicts.verdicts(figure, verdicts.beside(shown.points, ours))
+        if not shown.claims:
+            judged += found
+            table.print_verdicts(human, figure, found)
+            if asked.as_json:
+                emit_verdicts(figure, found)
+        subflows = dict.fromkeys(count for part in parts for count in part.options.subflows)
+        wanted.append(figures.Wanted(figure, shown.points, shown.folder, tuple(subflows)))
+    show_claims(human, stored, asked.as_json)
+    table.print_in_short(human, outcome.points, published_of(asked.experiment), judged)
+    charts = figures.draw(wanted)
+    drawn = [path for paths in charts.values() for path in paths]
+    page = report.write_report(asked.experiment, stored, charts, asked.results)
+    for line in (*drawn, directory / store.SUMMARY, page, *ready.lacking):
+        print(line, file=human)
+    summary = str(directory / store.SUMMARY)
+    return {"summary": summary, "charts": [str(path) for path in drawn], "report": str(page)}
+
+
+@contextlib.contextmanager
+def _site(engine: Engine, dask: str | None) -> Iterator[Site]:
+    """This machine, or the cluster. Raises UsageError, HostUnfitError."""
+    if dask is None:
+        yield Here(engine)
+        return
+    from harness.execute.cluster.cluster import connected  # noqa: PLC0415
+
+    with connected(dask, engine) as cluster:
+        yield cluster
+
+
+def published_of(experiment: Experiment) -> tuple[Published, ...]:
+    """All published numbers of the experiment's figures, each once."""
+    return tuple(dict.fromkeys(row for figure in experiment.figures for row in figure.published))
+
+
+def emit_verdicts(figure: Figure, found: Sequence[verdicts.Verdict]) -> None:
+    """Verdicts for machines: one object each."""
+    for verdict in found:
+        write_json(sys.stdout, {"event": "verdict", **verdicts.fields(figure, verdict)})
+
+
+def show_claims(human: IO[str], stored: Gathered, as_json: bool) -> None:
+    """A paper's contents: every claim once; for machines an object each on stdout."""
+    found = once(claim for shown in stored.figures for claim in shown.claims)
+    table.print_claims(human, claim_tables.rows(found))
+    for claim in found if as_json else ():
+        write_json(sys.stdout, {"event": "claim", **claims.fields(claim)})
+
+
+def _all_finished(outcome: Outcome) -> bool:
+    """Whether only retries were left when it was interrupted."""
+    return len(outcome.points) == outcome.planned and all(j.point.finished for j in outcome.points)
+
+
+def _how_to_continue(outcome: Outcome, directory: Path) -> str:
+    if _all_finished(outcome):
+        return (
+            f"interrupted: all {outcome.planned} points are finished and kept in {directory}; run the same "
+            "command again to try the suspect ones again"
+        )
+    finished = sum(judged.point.status is not Status.FAILED for judged in outcome.points)
+    return (
+        f"interrupted: {finished} of {outcome.planned} points are finished and kept in {directory}; "
+        "run the same command again to continue with the rest"
+    )

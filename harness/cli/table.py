@@ -1,0 +1,238 @@
+"""Tables for people: the results of a sweep beside the published numbers, and the state of a plan."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import IO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from analysis import constant_rate
+from analysis.completion import completions, told
+from harness.claims import published
+from harness.claims.claims import Colour
+from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
+from harness.cli.progress import queue_label, state, tuned, workload_label
+from harness.execute import attempts
+from harness.experiment import Figure
+from harness.plan import labels
+from harness.plan.baseline import is_reference, off_by_arithmetic
+from harness.plan.rate import named, network
+from harness.report import in_short
+from harness.report.claims import Row, score
+from harness.results.summary import Judged
+from model.congestion import in_force
+from model.reasons import texts
+from model.result import Status
+from model.spec import RunSpec
+from model.transports import algorithm
+
+COLOURS = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}
+CLAIM_COLOURS = {Colour.GREEN: "green", Colour.AMBER: "yellow", Colour.RED: "red"}
+VERDICT_COLOURS = {AGREES: "green", DIFFERS: "red", SUSPECT: "yellow", NOT_MEASURED: "dim"}
+PIPE_WIDTH = 110
+
+
+def console_for(stream: IO[str]) -> Console:
+    """A console on `stream`; a pipe has no width of its own and gets one no table is cut by."""
+    return Console(file=stream) if stream.isatty() else Console(file=stream, width=PIPE_WIDTH)
+
+
+def print_results(stream: IO[str], points: Sequence[Judged], known: tuple[published.Published, ...]) -> None:
+    """One table for each network and workload; reasons of suspect and failed points below it."""
+    console = console_for(stream)
+    groups: dict[str, list[Judged]] = {}
+    for judged in points:
+        if not is_reference(judged.spec):
+            groups.setdefault(labels.family(judged.spec), []).append(judged)
+    for group in groups.values():
+        console.print(_title(group), soft_wrap=True)
+        console.print(_results(group, known), highlight=False)
+        _print_notes(console, group, known)
+    references = (_reference_line(judged) for judged in points if is_reference(judged.spec))
+    for line in dict.fromkeys(references):
+        console.print(Text(line), highlight=False, soft_wrap=True)
+
+
+def print_verdicts(stream: IO[str], figure: Figure, verdicts: Sequence[Verdict]) -> None:
+    """What was published, what was measured, and whether they agree. Statements about what was not run are
+    counted in print_in_short."""
+    here = [verdict for verdict in verdicts if not verdict.elsewhere]
+    if not here:
+        return
+    console = console_for(stream)
+    console.print(Text(f"{figure.name}: {figure.title}", style="bold"), soft_wrap=True)
+    console.print(_verdicts(here), highlight=False)
+
+
+def _verdicts(found: Sequence[Verdict]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for head in (published.known_as(v.published for v in found), "", "measured", "verdict", "why"):
+        right = head in {"", "measured"}
+        table.add_column(head, justify="right" if right else "left", no_wrap=right or head == "verdict")
+    for verdict in found:
+        row = verdict.published
+        table.add_row(
+            Text(f"{row.words} ({row.paper}, {row.source})"),
+            Text(f"{row.short()} {verdict.unit}".strip()),
+            Text(_measured(verdict)),
+            Text(verdict.word, style=VERDICT_COLOURS[verdict.word]),
+            Text(verdict.why),
+        )
+    return table
+
+
+def print_in_short(
+    stream: IO[str],
+    points: Sequence[Judged],
+    known: Sequence[published.Published],
+    verdicts: Sequence[Verdict],
+) -> None:
+    """What was found, what it rests on and what the machine did, in sentences."""
+    judged = in_short.score(list(dict.fromkeys(verdicts)), "refabric report") if verdicts else []
+    sentences = [*in_short.sentences(points, known), *judged]
+    if not sentences:
+        return
+    console = console_for(stream)
+    console.print(Text("In short", style="bold"))
+    for sentence in sentences:
+        console.print(Text(f"  {sentence}"), soft_wrap=True)
+
+
+def print_claims(stream: IO[str], found: Sequence[Row]) -> None:
+    """Every claim of a paper: what was published, simulated and emulated, by section."""
+    if not found:
+        return
+    console = console_for(stream)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for head in ("claim", "published", "simulated", "emulated", "verdict"):
+        table.add_column(head, ratio=None if head != "claim" else 1)
+    for section, rows in itertools.groupby(found, key=lambda row: row.section):
+        if section:
+            table.add_row(Text(section, style="bold"))
+        for row in rows:
+            cells = (
+                f"{row.published.value} ({row.published.note})",
+                row.simulated.short(),
+                row.emulated.short(),
+            )
+            verdict = Text(row.verdict, style=CLAIM_COLOURS[row.colour])
+            about = Text.assemble(row.statement, (f" ({row.about})", "dim"))
+            table.add_row(about, *map(Text, cells), verdict)
+    console.print(table, highlight=False)
+    console.print(score(found), highlight=False)
+
+
+def _measured(verdict: Verdict) -> str:
+    measured = verdict.measured
+    if measured is None:
+        return "-"
+    spread = "" if measured.spread is None else f" \N{PLUS-MINUS SIGN} {measured.spread:.2g}"
+    return f"{measured.value:.3g}{spread}"
+
+
+def _title(group: Sequence[Judged]) -> Text:
+    spec = group[0].spec
+    specs = [judged.spec for judged in group]
+    return Text(
+        f"{network(spec.topology)}, {workload_label(spec)}, "
+        f"{spec.link.rate_mbps:g} Mb/s links, {queue_label(spec)} queues, "
+        f"{labels.congestion(specs)}, {labels.routing(specs)}, {spec.seconds:g} s"
+        f"{tuned(spec)} ({spec.engine})",
+        style="bold",
+    )
+
+
+def _results(group: Sequence[Judged], known: tuple[published.Published, ...]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
+    seeded = len({judged.spec.seed for judged in group}) > 1
+    table.add_column("trans-\nport", no_wrap=True)
+    heads = [*(["\nseed"] if seeded else []), "mean\n%", "min\n%", "median\n%", "\nJain", "\nresent",
+             "CPU\n%", "late\np99 us"]  # fmt: skip
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("\nstatus", no_wrap=True)
+    table.add_column("published\nmean %", no_wrap=True)
+    for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
+        seed = [Text(str(judged.spec.seed))] if seeded else []
+        table.add_row(Text(name), *seed, *_numbers(judged), *_verdict(judged, known))
+    return table
+
+
+def _numbers(judged: Judged) -> list[Text]:
+    pct = judged.goodput_pct
+    return [
+        _cell(pct.mean if pct else None, "{:.1f}".format),
+        _cell(pct.minimum if pct else None, "{:.1f}".format),
+        _cell(pct.median if pct else None, "{:.1f}".format),
+        _cell(judged.jain, "{:.3f}".format),
+        _cell(judged.retransmits, "{:.0f}".format),
+        _cell(judged.metric("cpu_busy_pct"), "{:.0f}".format),
+        _cell(judged.metric("late_p99_us"), "{:.0f}".format),
+    ]
+
+
+def _cell(value: float | None, show: Callable[[float], str]) -> Text:
+    return Text("-" if value is None else show(value))
+
+
+def _verdict(judged: Judged, known: tuple[published.Published, ...]) -> list[Text]:
+    row = _published(judged.spec, known)
+    return [
+        Text(judged.status.value, style=COLOURS[judged.status]),
+        Text(row.short() if row else ""),
+    ]
+
+
+def _published(spec: RunSpec, known: tuple[published.Published, ...]) -> published.Published | None:
+    transport = spec.transport
+    running = algorithm(transport.cc, transport.subflows, spec.routing)
+    return published.find(
+        known, "goodput_pct_mean", spec.topology, workload_label(spec), transport.subflows, running
+    )
+
+
+def _print_notes(console: Console, group: Sequence[Judged], known: tuple[published.Published, ...]) -> None:
+    for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
+        what = f"{name}, seed {judged.spec.seed}"
+        if judged.reasons:
+            text = f"{state(judged)}: {what}: {texts(judged.reasons)}"
+            console.print(Text(text), style=COLOURS[judged.status], soft_wrap=True)
+        if counts := attempts.words(judged.point.attempts):
+            text = f"{counts}: {what} ({attempts.brief(judged.point.attempts)})"
+            console.print(Text(text), soft_wrap=True)
+    for line in in_short.cautions(group):
+        console.print(Text(line), style=COLOURS[Status.SUSPECT], soft_wrap=True)
+    for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
+        sized = completions(judged.point.flows)
+        if sized.started:
+            console.print(Text(f"{name}, seed {judged.spec.seed}: {told(sized)}"), soft_wrap=True)
+        if constant := constant_rate.told(judged.point.flows):
+            console.print(Text(f"{name}, seed {judged.spec.seed}: {constant}"), soft_wrap=True)
+    rows = {
+        judged.spec.transport.subflows: row for judged in group if (row := _published(judged.spec, known))
+    }
+    for citation in dict.fromkeys(row.citation for row in rows.values()):
+        numbers = (
+            f"{labels.short(subflows)} {row.cited()}"
+            for subflows, row in rows.items()
+            if row.citation == citation
+        )
+        console.print(Text(f"published: {', '.join(numbers)}: {citation}"), soft_wrap=True)
+
+
+def _reference_line(judged: Judged) -> str:
+    spec, reached = judged.spec, judged.reference_mbps
+    queue = "" if spec.link.queue_pkts else ", unbounded queues"
+    what = f"{named(spec.topology)}, {spec.link.rate_mbps:g} Mb/s{queue}, {in_force(spec.transport.cc, 1)}"
+    if reached is None:
+        return f"baseline ({what}): {judged.status}, so there are no percentages: {texts(judged.reasons)}"
+    doubt = off_by_arithmetic(spec, reached)
+    if judged.status is not Status.OK:
+        doubt = f"this baseline is {state(judged)}: {texts(judged.reasons)}"
+    doubt = f"; {doubt}" if doubt else ""
+    return f"100 % is {reached:.3g} Mb/s, one uncongested TCP flow ({what}){doubt}"

@@ -1,0 +1,318 @@
+"""`refabric compare`: two sets of results side by side, with the uncertainty of every difference.
+
+Repetitions are seeds: the spread over a point's flows says nothing about another permutation. With two
+seeds or more on both sides a difference has a 95 % interval, paired by seed where the seeds drew
+the same permutation; with one seed it has none, and flows are compared pair by pair instead. Suspect
+points are in no mean while there are others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from analysis import stats
+from common.errors import StoreError, UsageError
+from harness.compare.match import Condition, Matching, Pair, conditions, match
+from harness.plan.baseline import is_reference, reference_of
+from harness.results import provenance, store, summary
+from harness.results.store import StoredPoint
+from harness.results.summary import Judged
+from model.result import Status, under_test
+
+
+@dataclass(frozen=True)
+class Side:
+    """One folder's points, each beside its reference, and what was wrong with others."""
+
+    path: Path
+    points: tuple[Judged, ...]
+    broken: tuple[StoreError, ...]
+
+    @property
+    def stored(self) -> list[StoredPoint]:
+        return [judged.point for judged in self.points]
+
+    @property
+    def measured(self) -> list[Judged]:
+        """All but the references."""
+        return [judged for judged in self.points if not is_reference(judged.spec)]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number of a point. `digits` behind the decimal point are worth showing."""
+
+    name: str
+    title: str
+    unit: str
+    digits: int
+    of: Callable[[Judged], float | None]
+
+
+GOODPUT_PCT = Measure(
+    "goodput_pct_mean", "mean goodput", "%", 1, lambda j: j.goodput_pct.mean if j.goodput_pct else None
+)
+GOODPUT_MBPS = Measure(
+    "goodput_mbps_mean", "mean goodput", "Mb/s", 3, lambda j: j.goodput_mbps.mean if j.goodput_mbps else None
+)
+OTHERS = (
+    Measure("goodput_pct_min", "slowest flow", "%", 1,
+            lambda j: j.goodput_pct.minimum if j.goodput_pct else None),
+    Measure("jain", "Jain's index", "", 3, lambda j: j.jain),
+    Measure("retransmits", "resent", "", 0, lambda j: j.retransmits),
+    Measure("drops", "dropped", "", 0, lambda j: j.drops),
+    Measure("cpu_busy_pct", "CPU", "%", 0, lambda j: j.metric("cpu_busy_pct")),
+    Measure("late_p99_us", "late p99", "us", 0, lambda j: j.metric("late_p99_us")),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One measure over a condition's seeds. `suspect`: there is no other seed; `left_out` seeds were suspect
+    beside good ones; `lost` have no number at all; `unpaired` the other side has not."""
+
+    by_seed: dict[int, float]
+    suspect: bool
+    left_out: int
+    lost: int
+    unpaired: int = 0
+
+    @property
+    def mean(self) -> float | None:
+        return statistics.fmean(self.by_seed.values()) if self.by_seed else None
+
+    def only(self, seeds: Sequence[int]) -> Sample:
+        """These seeds alone, in their order, so that means and their difference agree."""
+        chosen = {seed: self.by_seed[seed] for seed in seeds}
+        return dataclasses.replace(self, by_seed=chosen, unpaired=len(self.by_seed) - len(chosen))
+
+
+class How(StrEnum):
+    """Where the uncertainty of a difference comes from."""
+
+    PAIRED = "paired"
+    WELCH = "welch"
+    ONE_SEED = "one seed: no uncertainty"
+    NOTHING = "no number on one side"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """B minus A. `interval` is None where there is no telling; `pairs` are the seeds it is taken over."""
+
+    a: Sample
+    b: Sample
+    value: float | None
+    interval: stats.Interval | None
+    how: How
+    pairs: int = 0
+
+    @property
+    def suspect(self) -> bool:
+        return self.a.suspect or self.b.suspect
+
+
+@dataclass(frozen=True)
+class FlowByFlow:
+    """The same flows on both sides of one seed: how many did better in B, and the differences' quartiles."""
+
+    seed: int
+    flows: int
+    faster: int
+    unit: str
+    quartiles: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A pair of conditions with everything that was measured on both sides."""
+
+    pair: Pair
+    goodput: Difference
+    unit: str
+    others: tuple[tuple[Measure, Difference], ...]
+    flows: FlowByFlow | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides: pairs, what found no partner, and in what machine and software they differ."""
+
+    a: Side
+    b: Side
+    compared: tuple[Compared, ...]
+    references: tuple[Compared, ...]
+    unmatched: Matching
+    provenance: tuple[provenance.Contrast, ...]
+
+
+def compare(a: Side, b: Side) -> Comparison:
+    """Set the conditions of two sides side by side."""
+    matching = match(conditions(a.measured), conditions(b.measured))
+    references = match(*(conditions(j for j in side.points if is_reference(j.spec)) for side in (a, b)))
+    return Comparison(
+        a,
+        b,
+        tuple(_compared(pair) for pair in matching.pairs),
+        tuple(_compared(pair) for pair in references.pairs),
+        matching,
+        tuple(provenance.contrasts(a.stored, b.stored)),
+    )
+
+
+def load_side(path: Path) -> Side:
+    """A results/<experiment> folder, a results folder that holds one experiment, or one point's folder.
+
+    Raises UsageError, one line, for a folder without results this version can read.
+    """
+    if not path.is_dir():
+        what = "it is a file" if path.exists() else "there is no such folder"
+        raise UsageError(f"comparing {path}: {what}; give results/<experiment>, e.g. results/cs244")
+    side = _point_side(path) if (path / store.RUN).exists() else _folder_side(path)
+    if side.measured:
+        return side
+    if side.broken:
+        more = f" (and {len(side.broken) - 1} more like it)" if len(side.broken) > 1 else ""
+        raise UsageError(f"comparing {path}: no point there can be read: {side.broken[0]}{more}")
+    raise UsageError(
+        f"comparing {path}: it holds {'references only' if side.points else 'no points'}; "
+        "give a results/<experiment> folder that `refabric run` has written"
+    )
+
+
+def load_sides(a: Path, b: Path) -> tuple[Side, Side]:
+    """Both sides. Of two results folders the experiment they share is compared, if there is just one.
+
+    Raises UsageError: what `load_side` does, the same folder twice, or several experiments to choose from.
+    """
+    if a.resolve() == b.resolve():
+        raise UsageError(f"comparing {a} with itself: give two folders")
+    held = [experiments_in(path) for path in (a, b)]
+    return load_side(_chosen(a, held[0], b, held[1])), load_side(_chosen(b, held[1], a, held[0]))
+
+
+def experiments_in(path: Path) -> list[str]:
+    """Experiments a results folder holds; none for an experiment's or a point's own folder."""
+    if not path.is_dir() or (path / store.RUN).exists() or has_points(path):
+        return []
+    return sorted(entry.name for entry in path.iterdir() if entry.is_dir() and has_points(entry))
+
+
+def has_points(folder: Path) -> bool:
+    """Whether point folders, readable or not, lie right below."""
+    return any((entry / store.RUN).exists() for entry in folder.iterdir())
+
+
+def _chosen(path: Path, held: Sequence[str], other: Path, held_there: Sequence[str]) -> Path:
+    if not held:
+        return path
+    wanted = set(held_there) or {other.resolve().name}
+    fitting = [name for name in held if name in wanted] or list(held)
+    if len(fitting) > 1:
+        raise UsageError(
+            f"comparing {path}: it holds {len(fitting)} experiments ({', '.join(fitting)}); "
+            f"name one, e.g. {path / fitting[0]}"
+        )
+    return path / fitting[0]
+
+
+def _point_side(path: Path) -> Side:
+    """One point, and its reference if it lies beside it."""
+    try:
+        point = store.load_point(path)
+    except StoreError as error:
+        return Side(path, (), (error,))
+    beside = path.resolve().parent / store.point_name(reference_of(point.spec))
+    points, broken = [point], []
+    if beside.exists() and not is_reference(point.spec):
+        try:
+            points.append(store.load_point(beside))
+        except StoreError as error:
+            broken.append(error)
+    return Side(path, tuple(summary.judge(points)), tuple(broken))
+
+
+def _folder_side(path: Path) -> Side:
+    found = store.scan(path)
+    return Side(path, tuple(summary.judge(found.points)), found.broken)
+
+
+def _compared(pair: Pair) -> Compared:
+    reference = is_reference(pair.a.spec)
+    pct = difference(pair, GOODPUT_PCT)
+    measure = GOODPUT_MBPS if reference or pct.how is How.NOTHING else GOODPUT_PCT
+    goodput = difference(pair, measure) if measure is not GOODPUT_PCT else pct
+    others = tuple((other, difference(pair, other)) for other in OTHERS)
+    flows = flow_by_flow(pair, measure) if goodput.how is How.ONE_SEED and not reference else None
+    return Compared(pair, goodput, measure.unit, others, flows)
+
+
+def sample(condition: Condition, measure: Measure) -> Sample:
+    """The measure of every seed that may be averaged; of the suspect ones where there are no others."""
+    known = {
+        seed: (point, value)
+        for seed, point in condition.by_seed().items()
+        if (value := measure.of(point)) is not None
+    }
+    good = {seed: value for seed, (point, value) in known.items() if point.status is Status.OK}
+    doubtful = {seed: value for seed, (point, value) in known.items() if point.status is not Status.OK}
+    return Sample(
+        by_seed=good or doubtful,
+        suspect=not good and bool(doubtful),
+        left_out=len(doubtful) if good else 0,
+        lost=len(condition.points) - len(known),
+    )
+
+
+def difference(pair: Pair, measure: Measure) -> Difference:
+    """B minus A: paired over common seeds if two or more drew the same permutation, else Welch's."""
+    a, b = sample(pair.a, measure), sample(pair.b, measure)
+    if a.mean is None or b.mean is None:
+        return Difference(a, b, None, None, How.NOTHING)
+    plain = b.mean - a.mean
+    common = [seed for seed in a.by_seed if seed in b.by_seed] if pair.same_permutation else []
+    if len(common) >= 2:
+        a, b = a.only(common), b.only(common)
+        interval = stats.paired_difference(list(a.by_seed.values()), list(b.by_seed.values()))
+        return Difference(a, b, interval.value, interval, How.PAIRED, len(common))
+    if min(len(a.by_seed), len(b.by_seed)) >= 2:
+        interval = stats.welch_difference(list(a.by_seed.values()), list(b.by_seed.values()))
+        return Difference(a, b, interval.value, interval, How.WELCH)
+    return Difference(a, b, plain, None, How.ONE_SEED, len(common))
+
+
+def flow_by_flow(pair: Pair, measure: Measure) -> FlowByFlow | None:
+    """The one seed both sides have, flow against flow; None where they have no flows in common."""
+    if not pair.same_permutation:
+        return None
+    a, b = sample(pair.a, measure).by_seed, sample(pair.b, measure).by_seed
+    for seed in a:
+        if seed in b:
+            return _flows(pair.a.by_seed()[seed], pair.b.by_seed()[seed], measure)
+    return None
+
+
+def _flows(a: Judged, b: Judged, measure: Measure) -> FlowByFlow | None:
+    ours, theirs = (
+        {
+            (flow.flow, flow.src, flow.dst): flow.goodput_mbps * _scale(judged, measure)
+            for flow in under_test(judged.point.flows)
+        }
+        for judged in (a, b)
+    )
+    if ours.keys() != theirs.keys() or len(ours) < 2:
+        return None
+    changes = [theirs[key] - ours[key] for key in ours]
+    low, middle, high = statistics.quantiles(changes, n=4, method="inclusive")
+    faster = sum(change > 0 for change in changes)
+    return FlowByFlow(a.spec.seed, len(changes), faster, measure.unit, (low, middle, high))
+
+
+def _scale(judged: Judged, measure: Measure) -> float:
+    """From Mb/s to the measure's unit."""
+    return 100 / judged.reference_mbps if measure is GOODPUT_PCT and judged.reference_mbps else 1.0

@@ -1,0 +1,193 @@
+"""Which points of two folders belong side by side. Pure.
+
+A condition is what was asked, seeds aside: points that differ in the seed alone are repetitions of it.
+Fields of which the two sides have no value in common (A ran iperf3 throughout, B the native driver) are what
+the comparison is about: they do not take part in matching. All others must agree. A partner is
+taken only when it is the only one, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import topos
+from harness.results.summary import Judged
+from model.link_events import told as told_event
+from model.noise import stalls_words
+from model.openflow import openflow_words
+from model.schedulers import scheduler_words
+from model.spec import RunSpec, TopologySpec
+
+Value = str | float | int
+Fields = Mapping[str, Value]
+AS_PORTS = "as the ports"
+"""Hosts' own queues that are as long as all others: the usual case, and no field of its own."""
+PERMUTATION = ("topology", "workload")
+"""Starts of the fields that decide, with the seed, who talks to whom."""
+
+
+def fields_of(spec: RunSpec) -> dict[str, Value]:
+    """Everything that was asked but seed and sampling, flat, named as the options are where there are any."""
+    link, transport = spec.link, spec.transport
+    nic = AS_PORTS if link.nic_queue_pkts == link.queue_pkts else link.nic_queue_pkts
+    return {
+        "topology": spec.topology.kind,
+        **_parameters(spec.topology),
+        "workload": spec.workload.matrix,
+        **{f"workload {name}": value for name, value in sorted(spec.workload.params.items())},
+        "subflows": transport.subflows,
+        "cc": transport.cc,
+        "rate_mbps": link.rate_mbps,
+        "queue_pkts": link.queue_pkts,
+        "queue_bytes": link.queue_bytes,
+        "nic_queue_pkts": nic,
+        "delay_us": link.delay_us,
+        "loss": link.loss,
+        "ecn_pkts": link.ecn_pkts,
+        "random_pkts": link.random_pkts,
+        "discipline": link.discipline,
+        "host_queue": link.host_queue,
+        "events": " ".join(map(told_event, spec.events)),
+        "write_bytes": transport.write_bytes,
+        **{f"sysctl {name}": value for name, value in sorted(transport.sysctls.items())},
+        "engine": spec.engine,
+        "dataplane": spec.dataplane,
+        "openflow": openflow_words(spec.openflow),
+        "scheduler": scheduler_words(spec.scheduler),
+        "stalls": stalls_words(spec.noise),
+        "clock": spec.clock,
+        "routing": spec.routing,
+        "traffic": spec.traffic,
+        "warmup_s": spec.warmup_s,
+        "seconds": spec.seconds,
+    }
+
+
+def _parameters(topology: TopologySpec) -> dict[str, Value]:
+    """Size, lanes, and what is not its default: the same however one network was asked for."""
+    family = topos.TOPOLOGIES[topology.kind]
+    told = {family.size.name: topology.k, **dict(topos.shape(topology.kind, topology.params))}
+    if topos.LANES in topology.params:
+        told[topos.LANES] = topology.params[topos.LANES]
+    return {f"topology {name}": value for name, value in sorted(told.items())}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What was asked, and the points that did it, one or more seeds."""
+
+    fields: Fields
+    points: tuple[Judged, ...]
+
+    @property
+    def spec(self) -> RunSpec:
+        """The first seed's."""
+        return self.points[0].spec
+
+    def by_seed(self) -> dict[int, Judged]:
+        return {point.spec.seed: point for point in self.points}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two conditions to set side by side, and the fields in which they differ."""
+
+    a: Condition
+    b: Condition
+
+    @property
+    def differing(self) -> tuple[str, ...]:
+        names = dict.fromkeys((*self.a.fields, *self.b.fields))
+        return tuple(name for name in names if self.a.fields.get(name) != self.b.fields.get(name))
+
+    @property
+    def same_permutation(self) -> bool:
+        """Whether equal seeds mean equal pairs of hosts."""
+        return not any(name.startswith(PERMUTATION) for name in self.differing)
+
+
+@dataclass(frozen=True)
+class Ambiguity:
+    """Conditions that agree in all that both sides have in common: who stands against whom is open."""
+
+    a: tuple[Condition, ...]
+    b: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Every condition of both sides, exactly once."""
+
+    pairs: tuple[Pair, ...]
+    ambiguous: tuple[Ambiguity, ...]
+    only_a: tuple[Condition, ...]
+    only_b: tuple[Condition, ...]
+
+
+def conditions(points: Iterable[Judged]) -> list[Condition]:
+    """Points grouped by what was asked, in their own order."""
+    groups: dict[tuple[tuple[str, Value], ...], list[Judged]] = {}
+    for point in points:
+        groups.setdefault(_key(fields_of(point.spec)), []).append(point)
+    return [Condition(dict(key), tuple(group)) for key, group in groups.items()]
+
+
+def match(a: Sequence[Condition], b: Sequence[Condition]) -> Matching:
+    """Pair the conditions of two sides, network by network where both have the same networks.
+
+    Network by network, because the link rate is chosen for each: k=4 may agree and k=8 not.
+    """
+    shared = {_network(one.fields) for one in a} & {_network(one.fields) for one in b}
+    if not shared:
+        return _match(a, b)
+    parts = [
+        _match(*([c for c in side if _network(c.fields) == network] for side in (a, b)))
+        for network in sorted(shared, key=str)
+    ]
+    return Matching(
+        tuple(pair for part in parts for pair in part.pairs),
+        tuple(open_ for part in parts for open_ in part.ambiguous),
+        (*(c for part in parts for c in part.only_a), *_elsewhere(a, shared)),
+        (*(c for part in parts for c in part.only_b), *_elsewhere(b, shared)),
+    )
+
+
+def _match(a: Sequence[Condition], b: Sequence[Condition]) -> Matching:
+    about = contested(a, b)
+    of_a, of_b = _grouped(a, about), _grouped(b, about)
+    keys = dict.fromkeys((*of_a, *of_b))
+    both = [(of_a[key], of_b[key]) for key in keys if key in of_a and key in of_b]
+    single = [(ours, theirs) for ours, theirs in both if len(ours) == len(theirs) == 1]
+    return Matching(
+        tuple(Pair(ours[0], theirs[0]) for ours, theirs in single),
+        tuple(Ambiguity(tuple(ours), tuple(theirs)) for ours, theirs in both if len(ours) + len(theirs) > 2),
+        tuple(c for key in keys if key not in of_b for c in of_a[key]),
+        tuple(c for key in keys if key not in of_a for c in of_b[key]),
+    )
+
+
+def contested(a: Sequence[Condition], b: Sequence[Condition]) -> set[str]:
+    """Fields of which the two sides have no value in common: what is compared."""
+    names = {name for condition in (*a, *b) for name in condition.fields}
+    return {name for name in names if not {c.fields.get(name) for c in a} & {c.fields.get(name) for c in b}}
+
+
+def _grouped(side: Sequence[Condition], without: set[str]) -> dict[tuple[object, ...], list[Condition]]:
+    groups: dict[tuple[object, ...], list[Condition]] = {}
+    for condition in side:
+        kept = {name: value for name, value in condition.fields.items() if name not in without}
+        groups.setdefault(_key(kept), []).append(condition)
+    return groups
+
+
+def _key(fields: Fields) -> tuple[tuple[str, Value], ...]:
+    return tuple(sorted(fields.items()))
+
+
+def _network(fields: Fields) -> tuple[tuple[str, Value], ...]:
+    return _key({name: value for name, value in fields.items() if name.startswith("topology")})
+
+
+def _elsewhere(side: Sequence[Condition], shared: set[tuple[tuple[str, Value], ...]]) -> list[Condition]:
+    return [condition for condition in side if _network(condition.fields) not in shared]

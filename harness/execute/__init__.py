@@ -1,0 +1,1 @@
+"""Carrying points out: in this process, in worker processes, on a cluster."""

@@ -1,0 +1,271 @@
+"""The CS244 2013 post's lessons as advice on a plan, before it runs. Pure.
+
+* scale: as many hosts and processes as the machine has memory for;
+* rate: an aggregate of packet-hops a second that its CPUs carry (model/machine/capacity.py);
+* queues: sized to rate and delay: a packet takes 12 ms at 1 Mb/s, so 100 of them take 1.2 s.
+
+Said is what matters for the plan at hand, with this machine's figures; one line where all is well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fabric.plan import FRAME_BITS
+from harness.execute.sweep import Job
+from harness.plan import labels
+from harness.plan.baseline import is_reference
+from harness.plan.rate import named
+from harness.plan.windows import SETTLING_MBIT
+from model.machine.capacity import (
+    FIT_PCT,
+    FULL_PCT,
+    MIN_RATE_MBPS,
+    Capacity,
+    Demand,
+    demand,
+    rounded_down,
+)
+from model.spec import LinkSpec, RunSpec
+
+MIN_RTO_MS = 200.0
+"""Linux's TCP_RTO_MIN (include/net/tcp.h)."""
+LONG_QUEUE_MS = 500.0
+"""Delay of one full queue from which on it rules the round-trip time of a whole path."""
+BURST_KB = 64
+"""What MPTCP's scheduler hands to one subflow at a time."""
+BASE_MB, HOST_MB, IPERF_FLOW_MB, NATIVE_FLOW_MB = 60.0, 0.6, 1.5, 0.1
+"""Memory: k=8 with 128 hosts and 256 iperf3 takes 320 MB (README)."""
+SMALLEST_K = 4
+
+
+class Lesson(StrEnum):
+    SCALE = "scale"
+    RATE = "rate"
+    QUEUES = "queues"
+
+
+class Severity(StrEnum):
+    FITS = "fits"
+    NOTE = "note"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One line of advice; a `warning` says what to change."""
+
+    lesson: Lesson
+    severity: Severity
+    text: str
+    urgent: bool = False
+    """Worth a line before a run as well: points of it will be suspect, or die."""
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Machine:
+    capacity: Capacity
+    free_memory_mb: float
+
+
+def advise(jobs: Sequence[Job], machine: Machine) -> list[Advice]:
+    """What the lessons say of these jobs on this machine: one line where everything fits."""
+    asked = [job for job in jobs if not is_reference(job.spec)]
+    if not asked:
+        return []
+    known = [job for job in asked if job.rate.rate_mbps is not None]
+    plain = [job.spec for job in known if not job.cpu_bound]
+    found = [
+        *_memory([job.spec for job in asked], machine.free_memory_mb),
+        *_too_fast(plain, machine.capacity),
+        *_on_purpose([job for job in asked if job.cpu_bound], machine.capacity),
+        *_queues(plain),
+        *_settling(plain),
+    ]
+    if any(advice.severity is Severity.WARNING for advice in found):
+        return found
+    return [*_fits(asked, plain, machine.capacity), *found]
+
+
+def _fits(asked: Sequence[Job], plain: Sequence[RunSpec], capacity: Capacity) -> Iterator[Advice]:
+    if plain:
+        worst, needs = _worst(plain)
+        text = f"{_point(worst)} asks for {_hops(needs)}, the most of all; {_carried(capacity, needs)}"
+        yield Advice(Lesson.RATE, Severity.FITS, text)
+    unknown = [job.spec.topology for job in asked if job.rate.rate_mbps is None and not job.cpu_bound]
+    if unknown:
+        names = ", ".join(dict.fromkeys(named(topology) for topology in unknown))
+        idle = f"leaves this machine {100 - FIT_PCT:.0f} % idle"
+        text = f"the link rate of {names} is measured first: the highest that {idle}"
+        yield Advice(Lesson.RATE, Severity.FITS, text)
+
+
+def _too_fast(plain: Sequence[RunSpec], capacity: Capacity) -> Iterator[Advice]:
+    over = [spec for spec in plain if capacity.busy_pct(demand(spec).hops_per_s) > FIT_PCT]
+    if not over:
+        return
+    worst, needs = _worst(over)
+    surely = capacity.busy_pct(needs.hops_per_s) > FULL_PCT
+    yield Advice(
+        Lesson.RATE,
+        Severity.WARNING,
+        f"{_point(worst)} asks for {_hops(needs)}; {_carried(capacity, needs)}: "
+        f"{len(over)} of {len(plain)} points {'will' if surely else 'may'} be suspect; "
+        f"{_remedy(worst, needs, capacity)}",
+        urgent=True,
+    )
+
+
+def _on_purpose(bound: Sequence[Job], capacity: Capacity) -> Iterator[Advice]:
+    if not bound:
+        return
+    known = [job.spec for job in bound if job.rate.rate_mbps is not None]
+    text = f"CPU-bound on purpose: {len(bound)} points ask for more than this machine carries"
+    if known:
+        worst, needs = _worst(known)
+        text += f", up to {_hops(needs)} ({_point(worst)}); {_carried(capacity, needs)}"
+    yield Advice(Lesson.RATE, Severity.NOTE, f"{text}: they are meant to be suspect", urgent=True)
+
+
+def _worst(specs: Sequence[RunSpec]) -> tuple[RunSpec, Demand]:
+    asked = ((spec, demand(spec)) for spec in specs)
+    return max(asked, key=lambda pair: (pair[1].hops_per_s, pair[0].transport.subflows))
+
+
+def _carried(capacity: Capacity, needs: Demand) -> str:
+    """This machine's figure to hold a demand against."""
+    if capacity.estimated:
+        return (
+            f"this machine was never measured (sudo refabric calibrate), {_millions(capacity.hops_per_s)} "
+            f"is an estimate from its {capacity.cpus} CPUs"
+        )
+    seen = capacity.nearest(needs.hops_per_s)
+    return f"this machine carried {_millions(seen.hops_per_s)} at {seen.busy_pct:.0f} % busy"
+
+
+def _remedy(spec: RunSpec, needs: Demand, capacity: Capacity) -> str:
+    """A smaller tree, or a lower rate, that would fit; simulated hosts where that rate would be too low."""
+    part = capacity.hops_per_s / needs.hops_per_s
+    rate_mbps = rounded_down(spec.link.rate_mbps * part)
+    ways = [f"--rate {rate_mbps:g}" if rate_mbps >= MIN_RATE_MBPS else "--engine simulator"]
+    k = spec.topology.params.get("k", 0)
+    fitting = [size for size in range(SMALLEST_K, k, 2) if (size / k) ** 3 <= part]  # hosts grow as k^3
+    if fitting:
+        ways.insert(0, f"--k {fitting[-1]}")
+    return f"choose {' or '.join(ways)}"
+
+
+def _memory(specs: Sequence[RunSpec], free_mb: float) -> Iterator[Advice]:
+    """The most hungry point against what is free."""
+    weights = {_memory_mb(spec): spec for spec in specs}
+    most_mb = max(weights)
+    if most_mb <= free_mb:
+        return
+    spec = weights[most_mb]
+    needs = demand(spec)
+    iperf3 = spec.traffic == "iperf3"
+    by = f"{2 * needs.flows} iperf3 processes" if iperf3 else f"{needs.flows} flows"
+    yield Advice(
+        Lesson.SCALE,
+        Severity.WARNING,
+        f"{_point(spec)}: {needs.hosts} hosts and {by} need about {_gb(most_mb)} of memory, "
+        f"{_gb(free_mb)} are free; choose {'--traffic native or ' if iperf3 else ''}a smaller --k",
+        urgent=True,
+    )
+
+
+def _memory_mb(spec: RunSpec) -> float:
+    needs = demand(spec)
+    flow_mb = IPERF_FLOW_MB if spec.traffic == "iperf3" else NATIVE_FLOW_MB * spec.transport.subflows
+    return BASE_MB + HOST_MB * needs.hosts + flow_mb * needs.flows
+
+
+def _queues(specs: Sequence[RunSpec]) -> Iterator[Advice]:
+    """A line for each kind of link whose queues are not in proportion to it."""
+    tallest = {spec.link: max(demand(s).hops for s in specs if s.link == spec.link) for spec in specs}
+    for link, hops in tallest.items():
+        if link.queue_pkts == 0:
+            yield _unbounded(link)
+            continue
+        full_ms = link.queue_pkts * _packet_ms(link)
+        held = _path_holds(link, hops)
+        if link.queue_pkts < held:
+            yield Advice(
+                Lesson.QUEUES,
+                Severity.WARNING,
+                f"a path of {link.rate_mbps:g} Mb/s links with {link.delay_us:g} us each holds {held} "
+                f"packets (bandwidth x delay), a queue only {link.queue_pkts}: windows halved by a loss "
+                f"leave the link idle; choose --queue {held} or more",
+            )
+        elif full_ms > LONG_QUEUE_MS:
+            fits = max(held, math.floor(LONG_QUEUE_MS / _packet_ms(link)))
+            yield Advice(
+                Lesson.QUEUES,
+                Severity.NOTE,
+                f"a full queue of {link.queue_pkts} packets takes {full_ms / 1000:.1f} s at "
+                f"{link.rate_mbps:g} Mb/s, {full_ms / MIN_RTO_MS:.0f} times the minimum RTO: round trips are "
+                f"seconds and flows slow to settle; a higher --rate or --queue {fits} shortens it",
+            )
+
+
+def _unbounded(link: LinkSpec) -> Advice:
+    a_second = 1000 / _packet_ms(link)
+    return Advice(
+        Lesson.QUEUES,
+        Severity.NOTE,
+        f"unbounded queues grow as long as the run lasts: every {a_second:.0f} packets waiting at "
+        f"{link.rate_mbps:g} Mb/s are a second of delay, and no loss tells anybody to slow down",
+    )
+
+
+def _packet_ms(link: LinkSpec) -> float:
+    return FRAME_BITS / link.rate_mbps / 1000
+
+
+def _path_holds(link: LinkSpec, hops: float) -> int:
+    """Packets in flight on an idle path and back: a packet time and two delays a hop, at the link's rate."""
+    round_trip_ms = hops * (_packet_ms(link) + 2 * link.delay_us / 1000)
+    return math.ceil(round_trip_ms / _packet_ms(link))
+
+
+def _settling(specs: Sequence[RunSpec]) -> Iterator[Advice]:
+    """MPTCP hands out data in bursts, and a connection waits for its slowest subflow's."""
+    rates = {
+        spec.link.rate_mbps: spec.warmup_s
+        for spec in specs
+        if spec.transport.subflows > 1 and spec.warmup_s < SETTLING_MBIT / spec.link.rate_mbps / 2
+    }
+    for rate_mbps, warmup_s in rates.items():
+        burst_ms = BURST_KB * 8192 / rate_mbps / 1000
+        yield Advice(
+            Lesson.QUEUES,
+            Severity.NOTE,
+            f"MPTCP's data goes out in bursts of up to {BURST_KB} kB a subflow, {burst_ms:.0f} ms at "
+            f"{rate_mbps:g} Mb/s, and waits for the slowest: after {warmup_s:g} s of warm-up its goodput "
+            f"still reads low; --warmup {SETTLING_MBIT / rate_mbps:.0f} lets it settle",
+        )
+
+
+def _point(spec: RunSpec) -> str:
+    """`k=8 one_to_one with 8 subflows at 5 Mb/s`."""
+    count = spec.transport.subflows
+    how = labels.transport(spec) if count == 1 else f"{count} subflows"
+    return f"{named(spec.topology)} {spec.workload.matrix} with {how} at {spec.link.rate_mbps:g} Mb/s"
+
+
+def _hops(needs: Demand) -> str:
+    return f"{_millions(needs.hops_per_s)} packet-hops/s"
+
+
+def _millions(value: float) -> str:
+    return f"{value / 1e6:.2g} M" if value < 1e7 else f"{value / 1e6:.0f} M"
+
+
+def _gb(mb: float) -> str:
+    return f"{mb / 1024:.1f} GB"

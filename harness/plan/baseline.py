@@ -1,0 +1,151 @@
+"""The reference of a point: what one uncongested TCP flow reaches on the same links.
+
+Goodput in percent is of this number (the CS244 posts' definition), so that headers and the
+stack's own losses cancel. The reference is a point of its own, found by its spec alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import topos
+from engines.registry import MADE_UP, VIRTUAL_TIME
+from fabric.plan import FRAME_BITS, PAYLOAD_SHARE
+from model import tuning
+from model.congestion import in_force
+from model.flows import drawn_flows
+from model.spec import (
+    ELASTIC,
+    FIFO,
+    NoiseSpec,
+    RunSpec,
+    SamplingSpec,
+    SchedulerSpec,
+    StackSpec,
+    WorkloadSpec,
+)
+from model.transports import USUAL_ROUTING
+from topos import LANES
+
+MATRIX = "reference"
+TOLERANCE = 0.005
+"""A baseline is right within half a percent of what it is computed to be."""
+ROUND_TRIPS_OF_WARMUP = 20
+"""In fewer, slow start may not have filled the path."""
+MAX_WARMUP_S = 10.0
+MAX_SECONDS = 20.0
+
+
+def is_reference(spec: RunSpec) -> bool:
+    """Whether this point is itself a reference."""
+    return spec.workload.matrix == MATRIX
+
+
+def reference_of(spec: RunSpec) -> RunSpec:
+    """The reference point of `spec`: same links, stack and data plane, one TCP flow.
+
+    One flow on an idle network settles at once and depends on no permutation and no choice of path, so seed
+    and routing are fixed and long sweeps share a reference of at most 20 s; of disjoint lanes one is enough.
+    Nothing marks its packets: they would be marked in its own host's queue, where nobody contends. Nothing
+    goes before them either, no link fails on it, no CPU stalls on purpose, and there is nothing to schedule.
+    Idempotent.
+    """
+    params = {name: 1 if name == LANES else size for name, size in spec.topology.params.items()}
+    return dataclasses.replace(
+        spec,
+        link=dataclasses.replace(spec.link, ecn_pkts=0, discipline=FIFO),
+        topology=dataclasses.replace(spec.topology, params=params),
+        workload=WorkloadSpec(MATRIX),
+        routing=USUAL_ROUTING,
+        transport=dataclasses.replace(spec.transport, subflows=1, cc=in_force(spec.transport.cc, 1)),
+        warmup_s=min(spec.warmup_s, MAX_WARMUP_S),
+        seconds=min(spec.seconds, MAX_SECONDS),
+        seed=1,
+        sampling=SamplingSpec(),
+        events=(),
+        scheduler=SchedulerSpec(),
+        noise=NoiseSpec(),
+        clock=ELASTIC,
+    )
+
+
+def expected_mbps(spec: RunSpec) -> float | None:
+    """Return the payload goodput in Mb/s of the baseline of `spec`, by arithmetic.
+
+    One uncongested TCP flow fills its path, so its goodput is the rate of the slowest link times the share
+    of payload in a full frame. None where that does not follow: random loss, a window or a queue smaller than
+    what the path holds, a warm-up of few round trips, writes smaller than a segment, made-up numbers.
+    """
+    spec = reference_of(spec)
+    if spec.engine == MADE_UP or spec.link.loss or spec.transport.write_bytes:
+        return None
+    path = _path(spec)
+    if path is None:
+        return None
+    hops, speed = path
+    rate_mbps = speed * spec.link.rate_mbps
+    round_trip_us = hops * (2 * spec.link.delay_us + FRAME_BITS / rate_mbps)
+    held_pkts = round_trip_us * rate_mbps / FRAME_BITS
+    settled = spec.warmup_s * 1e6 >= ROUND_TRIPS_OF_WARMUP * round_trip_us
+    if held_pkts > _room_pkts(spec) or not settled:
+        return None
+    return rate_mbps * _payload_share(spec)
+
+
+def is_as_expected(spec: RunSpec, goodput_mbps: float | None) -> bool:
+    """Whether a baseline of this goodput is right, whatever the machine did meanwhile."""
+    expected = expected_mbps(spec)
+    if expected is None or goodput_mbps is None:
+        return False
+    return abs(goodput_mbps / expected - 1) <= TOLERANCE
+
+
+def off_by_arithmetic(spec: RunSpec, goodput_mbps: float | None) -> str:
+    """How a baseline between real hosts differs from what it is computed to be; empty where it does not, or
+    nothing is expected. In virtual time another run would give the same."""
+    if not is_reference(spec) or spec.engine in VIRTUAL_TIME or goodput_mbps is None:
+        return ""
+    expected = expected_mbps(spec)
+    if expected is None or is_as_expected(spec, goodput_mbps):
+        return ""
+    return f"{goodput_mbps:.4g} Mb/s is not what one uncongested flow must have, {expected:.4g} Mb/s"
+
+
+def _path(spec: RunSpec) -> tuple[int, int] | None:
+    """Links from the flow's sender to its receiver, and the speed of the slowest; None where paths differ."""
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    (flow,) = drawn_flows(spec, topology)
+    paths = topology.shortest_paths(topology.index(flow.src), topology.index(flow.dst))
+    links = [
+        [topology.links[topology.link_between(*ends)].speed for ends in itertools.pairwise(nodes)]
+        for nodes in paths
+    ]
+    found = {(len(speeds), min(speeds)) for speeds in links}
+    return found.pop() if len(found) == 1 else None
+
+
+def _room_pkts(spec: RunSpec) -> float:
+    """What the smallest queue or window on the way holds, in full packets."""
+    link, bits = spec.link, FRAME_BITS
+    queue_pkts = link.queue_bytes * 8 / bits if link.queue_bytes else link.queue_pkts
+    limits = [queue_pkts, link.nic_queue_pkts, *_windows_pkts(spec)]
+    return min((limit for limit in limits if limit), default=math.inf)
+
+
+def _windows_pkts(spec: RunSpec) -> list[float]:
+    """What the hosts' buffers let a connection have under way, in full packets; 0 for no limit."""
+    if spec.engine in VIRTUAL_TIME:
+        return [spec.stack.send_buffer, spec.stack.receive_buffer]
+    sysctls = {**tuning.KERNELS_OWN, **spec.transport.sysctls}
+    buffers = [sysctls[name].split()[-1] for name in (tuning.WMEM, tuning.RMEM) if name in sysctls]
+    return [int(size) / tuning.BUFFER_A_BYTE * 8 / FRAME_BITS for size in buffers if size.isdecimal()]
+
+
+def _payload_share(spec: RunSpec) -> float:
+    """Payload in a full frame of the hosts' stacks."""
+    if spec.engine not in VIRTUAL_TIME:
+        return PAYLOAD_SHARE
+    stack: StackSpec = spec.stack
+    return stack.payload_bytes / (stack.payload_bytes + stack.header_bytes)

@@ -1,0 +1,47 @@
+"""Link rates of sweeps that have finished points: their names contain the rate, so they go on at it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engines.registry import real_time
+from harness.experiment import Figure
+from harness.plan import rate
+from harness.plan.options import SweepOptions
+from harness.plan.rate import RateChoice, RateKey, rate_key
+from harness.results.store import Entry, point_name
+from model.spec import RunSpec
+
+Shared = tuple[RateKey, tuple[str, ...]]
+"""A topology, and the engines that have one rate on it."""
+
+
+def rates(asked: Iterable[tuple[Figure, SweepOptions]], stored: Iterable[Entry]) -> dict[Shared, RateChoice]:
+    """What was carried on a topology when the newest finished point of these figures was run at a rate that
+    the machine chose."""
+    chosen = [entry for entry in stored if entry.finished and entry.rate_how.startswith("auto")]
+    found: dict[Shared, tuple[str, float]] = {}
+    for figure, options in asked:
+        if options.rate_mbps is None and real_time(options.engines):
+            for shared, at, carried_mbps in _found(figure, options, chosen):
+                found[shared] = max(found.get(shared, ("", 0.0)), (at, carried_mbps))
+    return {shared: rate.begun(carried_mbps) for shared, (_, carried_mbps) in found.items()}
+
+
+def _found(
+    figure: Figure, options: SweepOptions, chosen: Iterable[Entry]
+) -> Iterable[tuple[Shared, str, float]]:
+    """The figure's points among those, each with its basis, time, and what was carried on that basis."""
+    by_rate: dict[float, dict[str, Entry]] = {}
+    for entry in chosen:
+        by_rate.setdefault(entry.rate_mbps, {})[entry.name] = entry
+    for rate_mbps, entries in by_rate.items():
+        names = {point_name(spec): spec.topology for spec in _points(figure, options, rate_mbps)}
+        for name in names.keys() & entries.keys():
+            basis = rate_key(options.auto.basis(names[name]))
+            at, carried_mbps = entries[name].started_at, rate_mbps / options.auto.overload
+            yield (basis, options.engines), at, carried_mbps
+
+
+def _points(figure: Figure, options: SweepOptions, rate_mbps: float) -> list[RunSpec]:
+    return [options.window.of(spec) for spec in figure.points(options, lambda _topology: rate_mbps)]

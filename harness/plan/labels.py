@@ -1,0 +1,74 @@
+"""What to call points side by side in one table, which may differ in congestion control and routing. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from model import transports, tuning
+from model.congestion import BASELINE, described
+from model.schedulers import scheduler_title
+from model.spec import RunSpec, SchedulerSpec
+
+
+def family(spec: RunSpec) -> str:
+    """The same for points that differ in subflows, congestion control, routing, scheduler and seed alone:
+    those share a table."""
+    transport = dataclasses.replace(spec.transport, subflows=1, cc=BASELINE)
+    alike = dataclasses.replace(
+        spec, transport=transport, routing=transports.USUAL_ROUTING, scheduler=SchedulerSpec(), seed=0
+    )
+    return alike.canonical()
+
+
+def short(subflows: int) -> str:
+    """`TCP`, or `MPTCP 4`."""
+    return "TCP" if subflows == 1 else f"MPTCP {subflows}"
+
+
+def transport(spec: RunSpec) -> str:
+    """`TCP`, `PacketScatter`, `MPTCP 8 LIA, joining after 100 kB`, `TCP, first fit every 100 ms`."""
+    told = transports.transport(spec.transport.cc, spec.transport.subflows, spec.routing)
+    late = f"joining {tuning.joins(spec.transport)}" if spec.transport.joins_late else ""
+    return ", ".join(filter(None, (told, late, scheduler_title(spec.scheduler))))
+
+
+def names(specs: Sequence[RunSpec]) -> list[str]:
+    """Each by what tells it from the others: `MPTCP 8`, or `MPTCP 8 LIA` where they are not all alike. Plain
+    TCP, which every coupled algorithm has beside it anew, is then `TCP (beside lia)`."""
+    if not mixed(specs):
+        return [short(spec.transport.subflows) for spec in specs]
+    told = [transport(spec) for spec in specs]
+    ccs: dict[str, set[str]] = {}
+    for name, spec in zip(told, specs, strict=True):
+        ccs.setdefault(name, set()).add(spec.transport.cc)
+    return [
+        f"{name} (beside {spec.transport.cc})" if len(ccs[name]) > 1 else name
+        for name, spec in zip(told, specs, strict=True)
+    ]
+
+
+def mixed(specs: Iterable[RunSpec]) -> bool:
+    """Whether they differ in congestion control, routing, scheduler or when subflows join."""
+    return len({(*_how(spec), spec.scheduler) for spec in specs}) > 1
+
+
+def _how(spec: RunSpec) -> tuple[str, str, str]:
+    """Congestion control, routing, and when subflows join where there are any to join."""
+    return spec.transport.cc, spec.routing, tuning.joins(spec.transport) or tuning.AT_ONCE
+
+
+def congestion(specs: Sequence[RunSpec]) -> str:
+    """`lia, coupled (TCP: reno)`; of several, each by its title."""
+    if len({spec.transport.cc for spec in specs}) == 1:
+        return described(specs[0].transport.cc, (spec.transport.subflows for spec in specs))
+    running = {transports.algorithm(s.transport.cc, s.transport.subflows, s.routing) for s in specs}
+    return ", ".join(map(transports.title, sorted(running, key=transports.rank)))
+
+
+def routing(specs: Iterable[RunSpec]) -> str:
+    """`hashed routing`; `hashed and scatter routing` of both; with a scheduler that all have, its title."""
+    of = list(specs)
+    led = {scheduler_title(spec.scheduler) for spec in of}
+    told = f"{' and '.join(sorted({spec.routing for spec in of}))} routing"
+    return ", ".join(filter(None, (told, *(led if len(led) == 1 else ()))))

@@ -1,0 +1,386 @@
+"""From options to a sweep that may start: link rates, plan, checks, results folder, in this order.
+
+Whatever is wrong is found before anything is started or written, the cheapest check first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from common import grammar
+from common.errors import HostUnfitError, RunError, UsageError
+from engines import registry as engines
+from engines.engine import Engine, Observer
+from engines.registry import VIRTUAL_TIME
+from harness.execute import sweep
+from harness.execute.attempts import NO_RETRIES, Retries
+from harness.execute.machines import Here, Site
+from harness.execute.sweep import Job
+from harness.experiment import Experiment, Figure
+from harness.plan import begun, rate
+from harness.plan.baseline import reference_of
+from harness.plan.options import ENGINE, Given, SweepOptions, parse_engines, resolve
+from harness.plan.rate import RateChoice, RateKey, rate_key
+from harness.plan.variants import NO_COUNTERPART, Half, halves, lacks_counterpart, with_engines
+from harness.results import manifest, store
+from harness.results.store import Entry, Store, point_name
+from model.spec import RunSpec, TopologySpec
+
+NOT_ROOT = (
+    "simulated only, since real hosts need root: `sudo .venv/bin/refabric run {name}` runs both, and "
+    "keeps what is finished"
+)
+PLACEHOLDER_MBPS = 0.999
+"""Stands for a rate not yet measured, to plan time and check fitness with; never in a result. No rate that
+a figure names."""
+
+NO_CPU_TO_SATURATE = "what too much work for a machine does shows in real time alone (--engine mininet)"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A figure, or that half of it which real hosts run, with the options it runs under: its points, and the
+    link rate of each topology."""
+
+    figure: Figure
+    options: SweepOptions
+    topologies: tuple[TopologySpec, ...]
+    rates: Mapping[RateKey, RateChoice]
+    specs: tuple[RunSpec, ...]
+
+    @property
+    def certain(self) -> bool:
+        """Whether every rate is known: if not, names and hashes of its points are not theirs yet."""
+        return all(choice.rate_mbps is not None for choice in self.rates.values())
+
+    @property
+    def known(self) -> tuple[RunSpec, ...]:
+        """Its points whose link rate is known."""
+        return tuple(spec for spec in self.specs if self.rate_of(spec.topology).rate_mbps is not None)
+
+    def rate_of(self, topology: TopologySpec) -> RateChoice:
+        return self.rates[rate_key(topology)]
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """The names of its points and their references."""
+        return frozenset(point_name(s) for spec in self.specs for s in (spec, reference_of(spec)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The jobs of an experiment, each once, and its figures' parts in them."""
+
+    jobs: list[Job]
+    parts: tuple[Part, ...]
+    notes: tuple[str, ...] = ()
+    """Lines for the reader on what real hosts do not run of it."""
+
+    @property
+    def certain(self) -> bool:
+        """Whether the rates of all parts are known."""
+        return all(part.certain for part in self.parts)
+
+    def of(self, figure: Figure) -> list[Part]:
+        """The parts of a figure."""
+        return [part for part in self.parts if part.figure is figure]
+
+    def rate_lines(self) -> list[str]:
+        """For the reader: `link rate at k=4; k=8: 10 Mb/s (fixed)`, a line for each rate and way to it."""
+        choices = [(topology, part.rate_of(topology)) for part in self.parts for topology in part.topologies]
+        alike: dict[str, list[str]] = {}
+        for topology, choice in choices:
+            alike.setdefault(_told(choice), []).append(rate.named(topology))
+        return [f"link rate at {'; '.join(dict.fromkeys(nets))}: {told}" for told, nets in alike.items()]
+
+    def left_out(self) -> list[str]:
+        """Lines on figures that an engine has nothing to say to, and on windows that were cut."""
+        idle = [part.figure.name for part in self.parts if not part.specs]
+        capped = [line for part in self.parts for line in part.options.window.capped(part.known)]
+        return [*([f"{', '.join(idle)}: {NO_CPU_TO_SATURATE}"] if idle else []), *self.notes, *capped]
+
+
+def _told(choice: RateChoice) -> str:
+    return choice.how if choice.rate_mbps is None else f"{choice.rate_mbps:g} Mb/s ({choice.how})"
+
+
+def engine_for(experiment: Experiment, given: Given) -> Engine:
+    """The engine asked for, else those that the experiment's figures run in. Raises UsageError."""
+    given = settled(experiment, given)
+    each = (half.engines for figure in experiment.figures for half in halves(figure, given))
+    names = dict.fromkeys(name for names in each for name in names)
+    return engines.make(*(names or parse_engines(given.engine)))
+
+
+def settled(experiment: Experiment, given: Given) -> Given:
+    """`given` with the engines of whoever names none."""
+    return with_engines(experiment.figures, given, os.geteuid() == 0)
+
+
+def make_plan(experiment: Experiment, given: Given, engine: Engine, stored: Iterable[Entry] = ()) -> Plan:
+    """The plan as far as it is known without root; starts nothing. `stored` are the points that a run would
+    find. Raises UsageError."""
+    here = Here(engine)
+    return _plan(experiment, given, here, here.known_rate, stored)
+
+
+Carried = Callable[[TopologySpec, tuple[str, ...], float], RateChoice]
+"""What these engines carry on a topology when they are to have one rate, up to a highest in Mb/s."""
+
+
+def _plan(
+    experiment: Experiment, given: Given, site: Site, carried: Carried, stored: Iterable[Entry]
+) -> Plan:
+    """The plan, given what the site's machines carry on a topology, which is asked once for each that no
+    finished point tells the rate of."""
+    _check_shared(experiment, given)
+    _check_sized(experiment, given)
+    asked = settled(experiment, given)
+    halved = [
+        (figure, _resolved(half, site)) for figure in experiment.figures for half in halves(figure, asked)
+    ]
+    known = begun.rates(halved, stored)
+
+    def once(topology: TopologySpec, names: tuple[str, ...], highest_mbps: float) -> RateChoice:
+        key = rate_key(topology), names
+        if key not in known:
+            known[key] = carried(topology, names, highest_mbps)
+        return known[key]
+
+    parts = tuple(_part(figure, options, once) for figure, options in halved)
+    plan = Plan(sweep.merged(_jobs(part, site) for part in parts), parts, _notes(experiment, given, asked))
+    if not plan.jobs:
+        raise UsageError("; ".join(plan.left_out()))
+    return plan
+
+
+def _resolved(half: Half, site: Site) -> SweepOptions:
+    coupled_cc, _ = site.coupled_cc(half.engines)
+    return resolve(half.given, half.defaults, coupled_cc)
+
+
+def _notes(experiment: Experiment, given: Given, asked: Given) -> tuple[str, ...]:
+    """What real hosts do not run, and why."""
+    if given != asked and ENGINE not in parse_engines(asked.engine):
+        return (NOT_ROOT.format(name=experiment.name),)
+    lacking = [figure.name for figure in experiment.figures if lacks_counterpart(figure, asked)]
+    return (f"{', '.join(lacking)}: {NO_COUNTERPART}",) if lacking else ()
+
+
+def _check_shared(experiment: Experiment, given: Given) -> None:
+    """Raises UsageError for an option that is not the same thing to all figures."""
+    if experiment.shared_options is None:
+        return
+    for option in dataclasses.fields(given):
+        value = getattr(given, option.name)
+        if option.name not in experiment.shared_options and value != option.default:
+            name = option.name.replace("_", "-")
+            if [figure.name for figure in experiment.figures] == [experiment.name]:
+                raise UsageError(f"{experiment.name} fixes its own {name}: leave out --{name}")
+            alone = ", ".join(figure.name for figure in experiment.figures)
+            raise UsageError(
+                f"--{name}: every figure of {experiment.name} has its own; give it to one of them: {alone}"
+            )
+
+
+def _jobs(part: Part, site: Site) -> list[Job]:
+    figure = part.figure
+    jobs = sweep.plan(part.specs, site.engine, part.rate_of, figure.cpu_bound, figure.relative)
+    return [dataclasses.replace(job, at_once=site.at_once(job.spec)) for job in jobs]
+
+
+def _check_sized(experiment: Experiment, given: Given) -> None:
+    """Raises UsageError for --k where there is nothing that it chooses; a figure among others that has one
+    network of its own keeps that."""
+    if given.k is not None and not any(figure.sized for figure in experiment.figures):
+        raise UsageError(
+            f"--k {given.k}: {experiment.figures[0].name} has one network of its own; leave out --k"
+        )
+
+
+def _part(figure: Figure, options: SweepOptions, carried: Carried) -> Part:
+    if figure.cpu_bound and VIRTUAL_TIME.issuperset(options.engines):
+        return Part(figure, options, (), {}, ())
+    topologies = tuple(figure.topologies(options))
+    rates = {rate_key(t): _rate(options, t, carried) for t in topologies}
+    placeholder = PLACEHOLDER_MBPS * options.auto.overload
+    specs = figure.points(options, lambda t: rates[rate_key(t)].rate_mbps or placeholder)
+    unknown = {key for key, choice in rates.items() if choice.rate_mbps is None}
+    fitted = (s if rate_key(s.topology) in unknown else options.window.of(s) for s in specs)
+    return Part(figure, options, topologies, rates, tuple(fitted))
+
+
+def _rate(options: SweepOptions, topology: TopologySpec, carried: Carried) -> RateChoice:
+    if options.rate_mbps is not None:
+        return rate.fixed(options.rate_mbps)
+    choice = carried(options.auto.basis(topology), options.engines, options.highest_mbps)
+    return options.auto.of(choice, topology)
+
+
+@dataclass(frozen=True)
+class Session:
+    """Everything a sweep needs, checked. `unfit` are engines that cannot run here what is left to run of
+    theirs, and why: where others can, the sweep goes without. So it does without the networks in `refused`,
+    of which the machine carries not even the lowest rate."""
+
+    plan: Plan
+    store: Store
+    unfit: Mapping[str, HostUnfitError]
+    unfit_names: frozenset[str]
+    retries: Retries = NO_RETRIES
+    """How often a suspect point may be tried again."""
+    refused: Mapping[RateKey, HostUnfitError] = dataclasses.field(default_factory=dict)
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The plan's, without those that no engine here can run, or at no rate."""
+        able = [job for job in self.plan.jobs if job.name not in self.unfit_names]
+        return [job for job in able if not (job.rate.rate_mbps is None and self.refused)]
+
+    @property
+    def lacking(self) -> list[str]:
+        """For the reader: what was not run, why, and how to get it."""
+        counts = Counter(job.spec.engine for job in self.plan.jobs if job.name in self.unfit_names)
+        return [
+            f"not run: {counts[name]} points of engine {name}, because {error}. Once that is done the same "
+            "command runs them; what is finished stays"
+            for name, error in self.unfit.items()
+        ] + [
+            f"not run: {grammar.points(len(self._refused_names(basis)))}, because {error}"
+            for basis, error in self.refused.items()
+        ]
+
+    def _refused_names(self, basis: RateKey) -> set[str]:
+        """Points that have no rate because this network's was refused."""
+        return {
+            point_name(spec)
+            for part in self.plan.parts
+            for spec in part.specs
+            if part.rate_of(spec.topology).rate_mbps is None
+            if rate_key(part.options.auto.basis(spec.topology)) == basis
+        }
+
+
+def prepare(
+    experiment: Experiment,
+    given: Given,
+    site: Site,
+    results: Path,
+    force: bool,
+    observer: Observer,
+    retries: Retries = NO_RETRIES,
+) -> Session:
+    """Check what is still to run, open the results folder, settle the link rates.
+
+    Raises UsageError and HostUnfitError, in which case no point was started. A sweep that has finished
+    points goes on at their rate, and one that is finished asks nothing of the machine.
+    """
+    stored = store.index(results / experiment.folder)
+    kept = () if force else stored
+    plan = _plan(experiment, given, site, site.known_rate, kept)
+    unfit = _unfit(plan, stored, site, force)
+    opened = Store.open(results, experiment.folder)
+    refused: dict[RateKey, HostUnfitError] = {}
+    if _unsettled(plan):
+        plan = _plan(experiment, given, site, _settling(site, unfit, observer, refused), kept)
+        unfit = _unfit(plan, stored, site, force)
+    pending = sweep.pending_jobs(plan.jobs, stored, force)
+    names = frozenset(job.name for job in pending if job.spec.engine in unfit)
+    left, why = _retries(plan, stored, site, retries)
+    session = Session(plan, opened, unfit, names, left, refused)
+    _check_rates(session)
+    for line in (*plan.rate_lines(), *plan.left_out(), *_uncoupled(plan, site), *session.lacking, *why):
+        observer.note(line)
+    for part in plan.parts:
+        if part.figure.name != experiment.folder:
+            manifest.note(opened.directory, part.figure.name, part.names, opened.tag)
+    return session
+
+
+def _retries(
+    plan: Plan, stored: tuple[Entry, ...], site: Site, retries: Retries
+) -> tuple[Retries, list[str]]:
+    """How often suspect points may be tried again: not at all where the site cannot run those it has."""
+    again = sweep.retry_jobs(plan.jobs, stored, retries)
+    unfit = site.unfit(job.spec for job in again)
+    count = len(again)
+    lines = [
+        f"{grammar.counted(count, 'suspect point')} {grammar.are(count)} not tried again: {error}"
+        for error in unfit.values()
+    ]
+    return NO_RETRIES if unfit else retries, lines
+
+
+def _uncoupled(plan: Plan, site: Site) -> list[str]:
+    """A line where MPTCP runs uncoupled because the machine cannot do otherwise."""
+    name, why = site.coupled_cc(tuple(dict.fromkeys(job.spec.engine for job in plan.jobs)))
+    unsaid = [part for part in plan.parts if not part.options.ccs]
+    fell_back = any(_runs_only(name, part.specs) for part in unsaid)
+    if not why or not fell_back:
+        return []
+    return [f"MPTCP runs {name}, uncoupled: {why}"]
+
+
+def _runs_only(cc: str, specs: Sequence[RunSpec]) -> bool:
+    """Whether there is MPTCP, all of it under `cc`: a figure that pins others compares them."""
+    return {spec.transport.cc for spec in specs if spec.transport.subflows > 1} == {cc}
+
+
+def _unfit(plan: Plan, stored: tuple[Entry, ...], site: Site, force: bool) -> dict[str, HostUnfitError]:
+    """Engines that cannot run at the site what is left to run of theirs. Raises UsageError, and
+    HostUnfitError where that leaves none of the plan's engines."""
+    unfit = site.unfit(job.spec for job in sweep.pending_jobs(plan.jobs, stored, force))
+    if unfit and unfit.keys() == {job.spec.engine for job in plan.jobs}:
+        raise next(iter(unfit.values()))
+    return unfit
+
+
+def _unsettled(plan: Plan) -> bool:
+    """Whether a rate is still to be measured, or to be looked at again."""
+    return any(
+        not choice.begun
+        for part in plan.parts
+        if part.options.rate_mbps is None and engines.real_time(part.options.engines)
+        for choice in part.rates.values()
+    )
+
+
+def _settling(
+    site: Site,
+    unfit: Mapping[str, HostUnfitError],
+    observer: Observer,
+    refused: dict[RateKey, HostUnfitError],
+) -> Carried:
+    """What the site carries. What is known where the engine that would measure it cannot: without a rate any
+    will do there. A network of which it carries nothing goes into `refused`, and has no rate."""
+
+    def carried(topology: TopologySpec, names: tuple[str, ...], highest_mbps: float) -> RateChoice:
+        if not unfit.keys().isdisjoint(names):
+            known = site.known_rate(topology, names, highest_mbps)
+            return rate.unmeasured() if known.rate_mbps is None else known
+        try:
+            return site.rate(topology, names, observer, highest_mbps)
+        except HostUnfitError as error:
+            refused[rate_key(topology)] = error
+            return RateChoice(None, rate.NOT_CARRIED)
+
+    return carried
+
+
+def _check_rates(session: Session) -> None:
+    """Raises HostUnfitError where the machine carries nothing of the plan, and RunError for a point that has
+    the placeholder for its rate: no result may."""
+    jobs = session.jobs
+    if not jobs and session.refused:
+        raise next(iter(session.refused.values()))
+    for job in jobs:
+        if job.rate.rate_mbps is None:
+            raise RunError(
+                f"planning {job.name}: its link rate is not known, a bug of refabric; give --rate MBPS"
+            )

@@ -1,0 +1,343 @@
+"""What was found, what it rests on, and what the machine did: the sentences below the final table and at the
+top of the report. Pure.
+
+They say what points and verdicts say, and nothing that was not measured.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from common.grammar import (
+    are,
+    counted,
+    joined,
+    points,
+    times,
+    verb,
+    were,
+)
+from engines.registry import SIMULATOR, VIRTUAL_TIME
+from harness.claims.published import Published, find, known_as
+from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
+from harness.cli.progress import queue_label, workload_label
+from harness.plan import labels
+from harness.plan.baseline import is_reference
+from harness.plan.options import ENGINE
+from harness.plan.rate import named
+from harness.results.summary import Judged
+from model.noise import queue_us
+from model.reasons import (
+    BASELINE,
+    KINDS,
+    OTHER,
+    Fault,
+    Reason,
+    texts,
+)
+from model.result import Status
+from model.spec import RunSpec
+from model.transports import algorithm
+
+MANY_SETTINGS = 3
+"""With more networks and workloads than this, the verdicts say what was found."""
+NOTABLE_PCT = 0.05
+"""Smaller shares of time would be printed as 0.0 %."""
+NO_NUMBER = "There is no number here to rely on."
+TOO_MUCH = "this run asks for too much of the machine"
+
+
+def sentences(shown: Sequence[Judged], known: Sequence[Published]) -> list[str]:
+    """What the points, baselines among them, come to. `known` are the published numbers beside them."""
+    measured = [judged for judged in shown if not is_reference(judged.spec)]
+    good = [judged for judged in measured if judged.status is Status.OK or judged.as_intended]
+    found = [*findings(good, known), basis(good)] if good else no_number(measured)
+    doubted = baselines(shown)
+    states = _states(measured, bool(doubted))
+    told = [*found, *doubted, *states, machine(measured), retried(shown), *cautions(measured)]
+    return [sentence for sentence in told if sentence]
+
+
+def findings(good: Sequence[Judged], known: Sequence[Published]) -> list[str]:
+    """For each network and workload, what the transports furthest apart reach, and what was published."""
+    groups: dict[str, list[Judged]] = {}
+    for judged in good:
+        if judged.goodput_pct is not None and not judged.point.completions.started:
+            groups.setdefault(labels.family(judged.spec), []).append(judged)
+    if len(groups) > MANY_SETTINGS:
+        return []
+    wheres = _wheres([group[0].spec for group in groups.values()])
+    named_groups = zip(groups.values(), wheres, strict=True)
+    return [sentence for group, where in named_groups for sentence in _finding(group, known, where)]
+
+
+def _wheres(specs: Sequence[RunSpec]) -> list[str]:
+    """For a spec of each group, what to put before its sentence: network and workload where there are
+    several, that it was simulated, and what tells it from others of its network and workload."""
+    settings = [f"{named(spec.topology)} {workload_label(spec)}" for spec in specs]
+    wheres = []
+    for spec, setting in zip(specs, settings, strict=True):
+        alike = [other for other, same in zip(specs, settings, strict=True) if same == setting]
+        told = ", ".join([*([setting] if len(specs) > 1 else []), *_telling(spec, alike)])
+        head = told.replace("simulated", "Simulated", told.startswith("simulated"))
+        wheres.append(f"{head}: " if head else "")
+    return wheres
+
+
+def _telling(spec: RunSpec, alike: Sequence[RunSpec]) -> list[str]:
+    """`simulated`, `10 Mb/s`: the engine, and what differs among these."""
+    told: list[str] = []
+    if spec.engine in VIRTUAL_TIME:
+        told.append("simulated" if spec.engine == SIMULATOR else f"simulated ({spec.engine})")
+    elif len({other.engine for other in alike}) > 1:
+        told.append("real hosts" if spec.engine == ENGINE else spec.engine)
+    words: tuple[Callable[[RunSpec], str], ...] = (
+        lambda each: f"{each.link.rate_mbps:g} Mb/s",
+        lambda each: f"{queue_label(each)} queues",
+        lambda each: f"{each.link.delay_us:g} us",
+        lambda each: f"{each.seconds:g} s",
+        lambda each: each.dataplane,
+        lambda each: each.traffic,
+    )
+    return [*told, *(word(spec) for word in words if len({word(other) for other in alike}) > 1)]
+
+
+def _finding(group: Sequence[Judged], known: Sequence[Published], where: str) -> list[str]:
+    specs = [judged.spec for judged in group]
+    means: dict[str, list[float]] = {}
+    first = dict(zip(reversed(labels.names(specs)), reversed(group), strict=True))
+    for judged, name in zip(group, labels.names(specs), strict=True):
+        if judged.goodput_pct is not None:
+            means.setdefault(name, []).append(judged.goodput_pct.mean)
+    reached = {name: statistics.fmean(values) for name, values in means.items()}
+    chosen = _extremes(reached, first, labels.mixed(specs))
+    of = [f"{_transport(name)} {reached[name]:.1f} %" for name in chosen]
+    head = of[0].replace(f"{reached[chosen[0]]:.1f} %", f"reaches {reached[chosen[0]]:.1f} % of optimal")
+    return [f"{where}{', '.join([head, *of[1:]])}.", *_published([first[name] for name in chosen], known)]
+
+
+def _extremes(reached: dict[str, float], first: dict[str, Judged], mixed: bool) -> list[str]:
+    """The transports to name: most and fewest subflows, or, of several algorithms, best and worst."""
+    order: Callable[[str], float] = reached.__getitem__
+    if not mixed:
+        order = lambda name: first[name].spec.transport.subflows  # noqa: E731
+    return list(dict.fromkeys((max(reached, key=order), min(reached, key=order))))
+
+
+def _transport(name: str) -> str:
+    """`MPTCP 8` as it is said in a sentence."""
+    what, _, count = name.partition(" ")
+    return f"MPTCP with {count} subflows" if what == "MPTCP" and count.isdecimal() else name
+
+
+def _published(chosen: Sequence[Judged], known: Sequence[Published]) -> list[str]:
+    """`SIGCOMM'11 has about 95 % and < 50 % at k=8.`"""
+    rows = [row for judged in chosen if (row := _beside(judged, known)) and known_as([row]) == "published"]
+    papers = list(dict.fromkeys((row.paper, named(row.network)) for row in rows))
+    return [
+        f"{paper} has {joined([f'{row.short()} %' for row in rows if row.paper == paper])} at {size}."
+        for paper, size in papers
+    ]
+
+
+def _beside(judged: Judged, known: Sequence[Published]) -> Published | None:
+    spec, transport = judged.spec, judged.spec.transport
+    running = algorithm(transport.cc, transport.subflows, spec.routing)
+    label = workload_label(spec)
+    return find(tuple(known), "goodput_pct_mean", spec.topology, label, transport.subflows, running)
+
+
+def basis(good: Sequence[Judged]) -> str:
+    """How many permutations the numbers rest on."""
+    seeds: dict[str, set[int]] = {}
+    for judged in good:
+        seeds.setdefault(dataclasses.replace(judged.spec, seed=0).canonical(), set()).add(judged.spec.seed)
+    counts = sorted({len(found) for found in seeds.values()})
+    if counts[-1] == 1:
+        return (
+            "Every number rests on one permutation (one seed): how far another would move it was not "
+            "measured here."
+        )
+    span = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"Numbers are means over {span} permutations (seeds), the same ones for every transport."
+
+
+def no_number(measured: Sequence[Judged]) -> list[str]:
+    """Why no point can be relied on, and what would help."""
+    if not measured:
+        return []
+    reasons = [reason for judged in measured for reason in judged.reasons]
+    failed = [judged for judged in measured if judged.status is Status.FAILED]
+    if len(failed) == len(measured) or not reasons:
+        why = f" The first failure: {reasons[0]}." if reasons else ""
+        return [f"{NO_NUMBER}{why}"]
+    suspect = [judged for judged in measured if judged.status is Status.SUSPECT]
+    kinds = Counter(kind for judged in suspect for kind in {_kind(reason) for reason in judged.reasons})
+    kind, count = max(kinds.items(), key=lambda pair: (pair[0] != BASELINE, pair[1]))
+    example = next(reason for reason in reasons if _kind(reason) == kind)
+    about = KINDS[kind]
+    return [
+        f"{NO_NUMBER} {about.title} at {count} of {points(len(measured))}{_faults(reasons)}, for instance: "
+        f"{example}.",
+        f"What helps: {about.todo}",
+    ]
+
+
+def _faults(reasons: Sequence[Reason]) -> str:
+    """` (at fault: hypervisor)`, as far as it is known."""
+    faults = list(dict.fromkeys(reason.fault for reason in reasons if reason.fault.value))
+    others = [fault.value for fault in faults if fault is not Fault.LOAD]
+    told = [
+        *([TOO_MUCH] if Fault.LOAD in faults else []),
+        *([f"at fault: {joined(others)}"] if others else []),
+    ]
+    return f" ({'; '.join(told)})" if told else ""
+
+
+def _kind(reason: Reason) -> str:
+    return reason.kind if reason.kind in KINDS else OTHER
+
+
+def baselines(shown: Sequence[Judged]) -> list[str]:
+    """One sentence on baselines that failed or are suspect, with the reasons of the first, a failed one where
+    there is any. Those of figures that overload the machine are suspect as intended."""
+    found = [judged for judged in shown if is_reference(judged.spec)]
+    bad = [judged for judged in found if judged.status is not Status.OK and not judged.as_intended]
+    if not bad:
+        return []
+    failed = [judged for judged in bad if judged.status is Status.FAILED]
+    first = (failed or bad)[0]
+    what = "failed, so there are no percentages" if failed else "is suspect, so the percentages may be wrong"
+    count = f"{len(bad)} of {len(found)} baselines are suspect or failed. " if len(bad) > 1 else ""
+    of = f"{named(first.spec.topology)} at {first.spec.link.rate_mbps:g} Mb/s"
+    return [f"{count}The baseline of {of} {what}: {texts(first.reasons)}."]
+
+
+def _states(measured: Sequence[Judged], no_baseline: bool) -> list[str]:
+    intended = sum(judged.as_intended for judged in measured)
+    suspect = sum(judged.status is Status.SUSPECT for judged in measured) - intended
+    failed = sum(judged.status is Status.FAILED for judged in measured)
+    whole = f"of {points(len(measured))}"
+    told = []
+    if suspect:
+        told.append(f"{suspect} {whole} {are(suspect)} suspect: shown and marked, but in no mean.")
+    if intended:
+        told.append(
+            f"{intended} {whole} {are(intended)} suspect as intended: their figures overload the machine to "
+            "show what that does."
+        )
+    if failed:
+        told.append(f"{failed} {whole} failed and {'has' if failed == 1 else 'have'} no number.")
+    if not told and measured and not no_baseline:
+        told.append(f"All {points(len(measured))} are ok." if len(measured) > 1 else "The point is ok.")
+    return told
+
+
+def machine(measured: Sequence[Judged]) -> str:
+    """What the machine did, of what the engine measures; empty where it measured nothing."""
+    measured = [judged for judged in measured if judged.status is not Status.FAILED]
+    parts = [
+        _lateness(measured),
+        _share(measured, "steal_pct", "its hypervisor took up to {:.1f} % of the CPU time"),
+        _share(measured, "clock_stretch_pct", "the fabric's clock stood still for up to {:.1f} % of a run"),
+    ]
+    told = [part for part in parts if part]
+    return f"{told[0][0].upper()}{told[0][1:]}{''.join(f'; {part}' for part in told[1:])}." if told else ""
+
+
+def _lateness(measured: Sequence[Judged]) -> str:
+    """Of the run whose frames were latest beside a full queue, by itself where no queue has a limit."""
+    late = [(judged, us) for judged in measured if (us := judged.metric("late_p99_us")) is not None]
+    if not late:
+        return ""
+    judged, late_us = max(
+        late, key=lambda pair: (pair[1] / (queue_us(pair[0].spec.link) or math.inf), pair[1])
+    )
+    full_us = queue_us(judged.spec.link)
+    jitter_us = judged.metric("idle_jitter_p99_us")
+    told = f"in the worst run 1 frame in 100 was {late_us / 1000:.2g} ms late or more"
+    if full_us:
+        told += f", {100 * late_us / full_us:.2g} % of a full queue's {full_us / 1000:.3g} ms"
+    if jitter_us is None:
+        return told
+    return f"{told}, and an idle CPU woke up {jitter_us / 1000:.2g} ms late (1 time in 100)"
+
+
+def _share(measured: Sequence[Judged], metric: str, words: str) -> str:
+    most = max((each.metric(metric) or 0.0 for each in measured), default=0.0)
+    return words.format(most) if most >= NOTABLE_PCT else ""
+
+
+def retried(shown: Sequence[Judged]) -> str:
+    """How many points were run more than once, and what came of it."""
+    again = [judged.point for judged in shown if len(judged.point.attempts) > 1]
+    if not again:
+        return ""
+    runs = [len(point.attempts) for point in again]
+    good = sum(point.status is Status.OK for point in again)
+    often = times(runs[0]) if len(set(runs)) == 1 else f"up to {max(runs)} times"
+    now = f"{good} of them {are(good)} ok now" if len(runs) > 1 else f"it is {again[0].status} now"
+    return f"{points(len(runs))} {were(len(runs))} run {often}; {now}."
+
+
+def cautions(measured: Sequence[Judged]) -> list[str]:
+    """Which metrics of points that are ok do not stand: one sentence for each kind of doubt."""
+    found: dict[tuple[str, tuple[str, ...]], list[Reason]] = {}
+    for judged in (each for each in measured if each.status is Status.OK):
+        for each in {(_kind(caution), caution.doubts): caution for caution in judged.cautions}.items():
+            found.setdefault(each[0], []).append(each[1])
+    return [_caution(given) for given in found.values()]
+
+
+def _caution(given: Sequence[Reason]) -> str:
+    more = ", for instance" if len(given) > 1 else ""
+    return f"{doubted(given[0])} at {points(len(given))}{more}: {given[0]}."
+
+
+def doubted(caution: Reason) -> str:
+    """`RTT and completion times may be off`."""
+    what = joined(caution.doubts) if caution.doubts else "its numbers"
+    return f"{what[0].upper()}{what[1:]} may be off"
+
+
+def score(found: Sequence[Verdict], lists: str) -> list[str]:
+    """How many published statements agree; those about what was not run in a sentence of their own, which
+    says what `lists` them."""
+    if not found:
+        return ["No published statement belongs to these figures: there is nothing to agree with."]
+    here = [verdict for verdict in found if not verdict.elsewhere]
+    return [*([_judged(here)] if here else []), *elsewhere(found, lists)]
+
+
+def elsewhere(found: Sequence[Verdict], lists: str) -> list[str]:
+    """One line on statements about what was not run; none where there are none."""
+    count = sum(verdict.elsewhere for verdict in found)
+    if not count:
+        return []
+    what = counted(count, f"{known_as(v.published for v in found)} statement")
+    return [
+        f"{what} {are(count)} about other sizes, workloads or transports: not measured here ({lists} lists "
+        "them)."
+    ]
+
+
+def _judged(found: Sequence[Verdict]) -> str:
+    kind = known_as(v.published for v in found)
+    count = {word: sum(v.word == word for v in found) for word in (AGREES, DIFFERS, SUSPECT, NOT_MEASURED)}
+    missing = count[NOT_MEASURED]
+    unjudged = [
+        *([f"{verb(count[SUSPECT], 'rest')} on suspect points, unjudged"] if count[SUSPECT] else []),
+        *([f"{missing} {were(missing)} not measured"] if missing else []),
+    ]
+    of = f"Of {counted(len(found), f'{kind} statement')},"
+    if not (count[AGREES] or count[DIFFERS]):
+        return f"{of} none could be judged: {joined(unjudged)}."
+    told = [
+        f"{verb(count[AGREES], 'agree') if count[AGREES] else 'none agrees'} with what was measured here",
+        verb(count[DIFFERS], "differ") if count[DIFFERS] else "none differs",
+    ]
+    return f"{of} {joined([*told, *unjudged])}."

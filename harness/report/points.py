@@ -1,0 +1,431 @@
+"""What was asked, the commands that repeat it, every point's numbers, and what is not there. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from engines.emulation.dataplanes.registry import OVS
+from engines.registry import VIRTUAL_TIME, engine_words
+from harness.cli.progress import label, queue_label, state, workload_label
+from harness.execute import attempts
+from harness.experiment import Figure
+from harness.plan import labels
+from harness.plan.baseline import is_reference
+from harness.plan.options import ENGINE, MAX_K, Given, resolve
+from harness.plan.rate import network
+from harness.report.figures import variant
+from harness.results import across
+from harness.results.load import Shown
+from harness.results.summary import Judged
+from model.link_events import told
+from model.noise import noisy, stalls_words
+from model.openflow import openflow_words
+from model.reasons import texts
+from model.result import Status
+from model.schedulers import scheduled, scheduler_words
+from model.spec import (
+    ELASTIC,
+    FIFO,
+    QDISC,
+    LinkSpec,
+    RunSpec,
+    SchedulerSpec,
+    TopologySpec,
+    stack_words,
+)
+from model.transports import USUAL_ROUTING
+
+NOTHING = "\N{EN DASH}"
+
+
+def measured_points(points: Iterable[Judged]) -> list[Judged]:
+    """All but the baselines."""
+    return [judged for judged in points if not is_reference(judged.spec)]
+
+
+def point_label(spec: RunSpec) -> str:
+    """A point in a line of text, told from the same transport on other links: `k=8 one_to_one, TCP, seed 1,
+    5 Mb/s, 100-packet queues, 40 s`."""
+    return f"{label(spec)}, {spec.link.rate_mbps:g} Mb/s, {queue_label(spec)} queues, {spec.seconds:g} s"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a point table: cells under `Points.heads`, and the status as one word for its colour."""
+
+    cells: tuple[str, ...]
+    status: str
+
+
+@dataclass(frozen=True)
+class Points:
+    """The points of one setting; `reference` says what 100 % stands for."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[Row, ...]
+    reference: str
+
+
+_HEADS = ("mean %", "min %", "median %", "Jain", "resent", "dropped", "CPU %", "late p99 \N{MICRO SIGN}s")
+
+
+def point_tables(points: Sequence[Judged]) -> list[Points]:
+    """A table for each network and workload, its points in readers' order."""
+    groups: dict[str, list[Judged]] = {}
+    for judged in measured_points(points):
+        groups.setdefault(labels.family(judged.spec), []).append(judged)
+    return [_table(group) for group in groups.values()]
+
+
+_AGREEMENT = (
+    "mean %, emulated", "simulated", "difference", "Jain, emulated", "simulated", "Pearson", "Spearman",
+)  # fmt: skip
+
+
+def agreement_tables(points: Sequence[Judged]) -> list[Points]:
+    """A table for each network and workload that two engines ran: how far they agree on every flow."""
+    groups: dict[str, list[across.Pair]] = {}
+    for pair in across.pairs(points):
+        groups.setdefault(labels.family(pair.simulated.spec), []).append(pair)
+    return [_agreement(group) for group in groups.values()]
+
+
+def _agreement(group: Sequence[across.Pair]) -> Points:
+    specs = [pair.emulated.spec for pair in group]
+    named = zip(group, labels.names(specs), strict=True)
+    return Points(
+        f"Flow by flow, emulated and simulated: {setting_title(specs)}",
+        ("transport", "seed", *_AGREEMENT, "status"),
+        tuple(Row(_agreeing(pair, name), pair.emulated.status.value) for pair, name in named),
+        "percentages are of each engine's own baseline",
+    )
+
+
+def _agreeing(pair: across.Pair, name: str) -> tuple[str, ...]:
+    here, there = pair.emulated, pair.simulated
+    return (
+        name,
+        str(here.spec.seed),
+        _cell(here.goodput_pct.mean if here.goodput_pct else None, "{:.1f}".format),
+        _cell(there.goodput_pct.mean if there.goodput_pct else None, "{:.1f}".format),
+        _cell(pair.mean_difference, "{:+.1f}".format),
+        _cell(here.jain, "{:.3f}".format),
+        _cell(there.jain, "{:.3f}".format),
+        _cell(pair.correlation, "{:.2f}".format),
+        _cell(pair.rank_correlation, "{:.2f}".format),
+        state(here),
+    )
+
+
+def _table(group: Sequence[Judged]) -> Points:
+    references = {j.reference_mbps for j in group if j.reference_mbps}
+    told = "; ".join(f"100 % is {mbps:.4g} Mb/s" for mbps in sorted(references))
+    specs = [judged.spec for judged in group]
+    named = zip(group, labels.names(specs), strict=True)
+    again = any(len(judged.point.attempts) > 1 for judged in group)
+    return Points(
+        setting_title(specs),
+        ("transport", "seed", *_HEADS, *(["attempt"] if again else []), "status"),
+        tuple(Row(_cells(judged, name, again), judged.status.value) for judged, name in named),
+        told or "there is no usable baseline, so there are no percentages",
+    )
+
+
+def _cells(judged: Judged, name: str, again: bool) -> tuple[str, ...]:
+    pct = judged.goodput_pct
+    return (
+        name,
+        str(judged.spec.seed),
+        _cell(pct.mean if pct else None, "{:.1f}".format),
+        _cell(pct.minimum if pct else None, "{:.1f}".format),
+        _cell(pct.median if pct else None, "{:.1f}".format),
+        _cell(judged.jain, "{:.3f}".format),
+        _cell(judged.retransmits, "{:.0f}".format),
+        _cell(judged.drops, "{:.0f}".format),
+        _cell(judged.metric("cpu_busy_pct"), "{:.0f}".format),
+        _cell(judged.metric("late_p99_us"), "{:.0f}".format),
+        *([attempts.words(judged.point.attempts).removeprefix("attempt ") or "1 of 1"] if again else []),
+        state(judged),
+    )
+
+
+def _cell(value: float | None, show: Callable[[float], str]) -> str:
+    return NOTHING if value is None else show(value)
+
+
+def setting_title(specs: Sequence[RunSpec]) -> str:
+    """`fat_tree k=8, one_to_one, 5 Mb/s links, 100-packet queues, reno, 40 s after 20 s of warm-up`."""
+    spec = specs[0]
+    several = labels.mixed(specs)
+    parts = [
+        network(spec.topology),
+        workload_label(spec),
+        f"{spec.link.rate_mbps:g} Mb/s links",
+        f"{queue_label(spec)} queues",
+        labels.congestion(specs),
+        f"{spec.seconds:g} s measured",
+        variant(_of_all(spec) if several else spec),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _of_all(spec: RunSpec) -> RunSpec:
+    """Without what rows of one table name themselves."""
+    return dataclasses.replace(spec, routing=USUAL_ROUTING, scheduler=SchedulerSpec())
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One setting of a figure as a reader of the options wants it: name and value of each."""
+
+    fields: tuple[tuple[str, str], ...]
+
+
+def asked(points: Sequence[Judged]) -> list[Asked]:
+    """The options behind the points, one entry for each setting that differs in more than k, workload,
+    transport and seed."""
+    groups: dict[tuple[str, ...], list[Judged]] = {}
+    for judged in measured_points(points):
+        groups.setdefault(_options(judged.spec), []).append(judged)
+    return [_asked(group) for group in groups.values()]
+
+
+def _asked(group: Sequence[Judged]) -> Asked:
+    spec, link = group[0].spec, group[0].spec.link
+    specs = [judged.spec for judged in group]
+    how = dict.fromkeys(str(j.point.provenance.get("rate_choice", "")) for j in group)
+    return Asked(
+        (
+            ("network", _each(network(s.topology) for s in specs)),
+            ("workload", _each(workload_label(s) for s in specs)),
+            ("transports", _each(labels.names(specs))),
+            ("congestion control", labels.congestion(specs)),
+            (
+                "link rate",
+                f"{link.rate_mbps:g} Mb/s ({_each(h for h in how if h) or 'not recorded how chosen'})",
+            ),
+            ("queues", f"{link.queue_pkts} packets" if link.queue_pkts else "unbounded"),
+            ("delay", f"{link.delay_us:g} \N{MICRO SIGN}s a link"),
+            ("time", f"{spec.seconds:g} s measured after {spec.warmup_s:g} s of warm-up"),
+            ("seeds", _each(str(s.seed) for s in sorted(specs, key=lambda s: s.seed))),
+            *(() if spec.engine in VIRTUAL_TIME else (("traffic", spec.traffic),)),
+            ("engine", f"{engine_words(spec.engine, spec.dataplane)}, {labels.routing(specs)}"),
+            *((("other options", shlex.join(extras)),) if (extras := _extras(spec)) else ()),
+        )
+    )
+
+
+def _each(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(texts))
+
+
+def commands(figure: Figure, points: Sequence[Judged], taken: Collection[str] | None = None) -> list[str]:
+    """Commands that run exactly these points, rates as they were chosen then. `taken` are the options of an
+    experiment that fixes all others itself; None where it takes all."""
+    blocks: dict[_Block, list[int]] = {}
+    specs_asked = [judged.spec for judged in measured_points(points)]
+    if taken is not None:
+        specs_asked = _longest(specs_asked)
+    for (options, k), specs in _by_size(figure, specs_asked).items():
+        for block in _blocks(figure, options, specs):
+            ks = blocks.setdefault(_only(block, taken), [])
+            ks += [k] if k not in ks else []
+    qmon = not figure.defaults.sampling.queues_ms and any(p.spec.sampling.queues_ms for p in points)
+    qmon = qmon and (taken is None or "qmon" in taken)
+    return [_command(figure.name, block, ks if figure.sized else (), qmon) for block, ks in blocks.items()]
+
+
+def _longest(specs: Sequence[RunSpec]) -> list[RunSpec]:
+    """All of an engine with the durations of its longest: others are fixed parts of it."""
+    return [
+        dataclasses.replace(
+            spec,
+            seconds=max(other.seconds for other in specs if other.engine == spec.engine),
+            warmup_s=max(other.warmup_s for other in specs if other.engine == spec.engine),
+        )
+        for spec in specs
+    ]
+
+
+def _only(block: _Block, taken: Collection[str] | None) -> _Block:
+    """Without options that the experiment does not take."""
+    if taken is None:
+        return block
+    pairs = zip(block.options[::2], block.options[1::2], strict=True)
+    kept = (pair for pair in pairs if pair[0].removeprefix("--").replace("-", "_") in taken)
+    return dataclasses.replace(block, options=tuple(part for pair in kept for part in pair))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Points that one command runs: every combination of these at each of its k."""
+
+    options: tuple[str, ...]
+    subflows: tuple[int, ...]
+    seeds: tuple[int, ...]
+    ccs: tuple[str, ...]
+
+
+def _asked_k(figure: Figure, topology: TopologySpec) -> int:
+    """The `--k` that runs this network, which need not be a parameter of it: a star's hosts are not."""
+    for k in range(4, MAX_K + 1, 2) if figure.sized else ():
+        if topology in figure.topologies(resolve(Given(k=str(k)), figure.defaults)):
+            return k
+    return topology.k
+
+
+def _by_size(figure: Figure, specs: Iterable[RunSpec]) -> dict[tuple[tuple[str, ...], int], list[RunSpec]]:
+    found: dict[tuple[tuple[str, ...], int], list[RunSpec]] = {}
+    for spec in specs:
+        key = ("--workload", workload_label(spec), *_options(spec))
+        found.setdefault((key, _asked_k(figure, spec.topology)), []).append(spec)
+    return found
+
+
+def _blocks(figure: Figure, options: tuple[str, ...], specs: Sequence[RunSpec]) -> list[_Block]:
+    """Congestion controls that were run alike share a command; a figure's baselines come with each."""
+    alike: dict[tuple[str, tuple[int, ...], tuple[int, ...]], list[str]] = {}
+    asked = [spec for spec in specs if spec.transport.subflows > 1] if figure.baselines else specs
+    settings: dict[tuple[str, str], list[RunSpec]] = {}
+    for spec in asked:
+        settings.setdefault((spec.routing, spec.transport.cc), []).append(spec)
+    for (routing, cc), group in settings.items():
+        for subflows, seeds in _products(group):
+            alike.setdefault((routing, subflows, seeds), []).append(cc)
+    return [
+        _Block((*options, "--routing", routing), subflows, seeds, tuple(ccs))
+        for (routing, subflows, seeds), ccs in alike.items()
+    ]
+
+
+def _products(specs: Sequence[RunSpec]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Subflow counts and consecutive seeds whose combinations are these specs, neither more nor fewer."""
+    by_seed: dict[int, set[int]] = {}
+    for spec in specs:
+        by_seed.setdefault(spec.seed, set()).add(spec.transport.subflows)
+    found: list[tuple[tuple[int, ...], list[int]]] = []
+    for seed in sorted(by_seed):
+        counts = tuple(sorted(by_seed[seed]))
+        if found and found[-1][0] == counts and found[-1][1][-1] == seed - 1:
+            found[-1][1].append(seed)
+        else:
+            found.append((counts, [seed]))
+    return [(counts, tuple(seeds)) for counts, seeds in found]
+
+
+def _options(spec: RunSpec) -> tuple[str, ...]:
+    """Every option whose value is one for all transports of a command, spelled out: defaults may change."""
+    link = spec.link
+    traffic = () if spec.engine in VIRTUAL_TIME else ("--traffic", spec.traffic)
+    return (
+        *_extras(spec), "--engine", spec.engine, "--dataplane", spec.dataplane, *traffic,
+        "--rate", _exact(link.rate_mbps), *_queue(link), "--delay", _exact(link.delay_us),
+        "--seconds", _exact(spec.seconds), "--warmup", _exact(spec.warmup_s),
+    )  # fmt: skip
+
+
+def _queue(link: LinkSpec) -> list[str]:
+    if link.queue_bytes:
+        return ["--queue-bytes", str(link.queue_bytes)]
+    return ["--queue", str(link.queue_pkts)]
+
+
+def _extras(spec: RunSpec) -> list[str]:
+    """Options most commands do without."""
+    link, transport = spec.link, spec.transport
+    sysctls = [part for pair in sorted(transport.sysctls.items()) for part in ("--sysctl", "=".join(pair))]
+    return [
+        *(["--loss", _exact(100 * link.loss)] if link.loss else []),
+        *(["--ecn", str(link.ecn_pkts)] if link.ecn_pkts else []),
+        *(["--random-drop", str(link.random_pkts)] if link.random_pkts else []),
+        *(["--discipline", link.discipline] if link.discipline != FIFO else []),
+        *(["--host-queue", QDISC] if link.host_queue == QDISC and spec.dataplane != OVS else []),
+        *(part for event in spec.events for part in ("--event", told(event))),
+        *(["--write", str(transport.write_bytes)] if transport.write_bytes else []),
+        *sysctls,
+        *(part for told in stack_words(spec.stack).split() for part in ("--stack", told)),
+        *openflow_words(spec.openflow).split(),
+        *(["--scheduler", scheduler_words(spec.scheduler)] if scheduled(spec) else []),
+        *(["--stalls", stalls_words(spec.noise)] if noisy(spec) else []),
+        *(["--clock", spec.clock] if spec.clock != ELASTIC else []),
+    ]
+
+
+def _exact(value: float) -> str:
+    """The shortest text that is read as this very number: another one is another point."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def _command(figure: str, block: _Block, ks: Sequence[int], qmon: bool) -> str:
+    root = ["sudo"] if ENGINE in block.options else []
+    sizes = ["--k", ",".join(map(str, sorted(ks)))] if ks else []
+    what = [*sizes, "--subflows", ranges(block.subflows)]
+    which = ["--seed", str(block.seeds[0]), "--seeds", str(len(block.seeds)), "--cc", ",".join(block.ccs)]
+    more = [*block.options, *(["--qmon"] if qmon else [])]
+    return shlex.join([*root, ".venv/bin/refabric", "run", figure, *what, *which, *more])
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """`1-4,6` for increasing numbers, as --subflows reads it."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs)
+
+
+def missing(shown: Shown) -> list[str]:
+    """What a reader would expect of this figure and does not find, in sentences."""
+    points = measured_points(shown.points)
+    name = shown.figure.name
+    if not points:
+        return [f"No point of this figure was run yet: sudo .venv/bin/refabric run {name}"]
+    usual = shown.figure.defaults
+    told = [
+        *_lacking("k=", usual.ks, {_asked_k(shown.figure, j.spec.topology) for j in points}),
+        *_lacking("", usual.workloads, {workload_label(j.spec) for j in points}),
+        *_lacking("subflows ", usual.subflows, {j.spec.transport.subflows for j in points}),
+    ]
+    lacking = [e for e in usual.engines if e not in across.engines(points)] if len(usual.engines) > 1 else []
+    sentences = [f"Usually part of this figure and not run: {', '.join(told)}."] if told else []
+    sentences += [
+        f"Engine {engine} has run none of it, so there is nothing to compare: "
+        f"{'as root, ' if engine == ENGINE else ''}run the same command again for what is missing."
+        for engine in lacking
+    ]
+    holes = _holes(points)
+    if holes:
+        more = f" and {len(holes) - 12} more" if len(holes) > 12 else ""
+        sentences.append(f"Run for some settings and not for others: {'; '.join(holes[:12])}{more}.")
+    return sentences
+
+
+def _lacking(what: str, usual: Iterable[object], here: set[object]) -> list[str]:
+    lacking = [str(value) for value in usual if value not in here]
+    return [f"{what}{', '.join(lacking)}"] if lacking else []
+
+
+def _holes(points: Sequence[Judged]) -> list[str]:
+    """Transports and seeds that some points of a setting have and others lack."""
+    holes = []
+    for table in point_tables(points):
+        there = {(row.cells[0], row.cells[1]) for row in table.rows}
+        transports, seeds = ([*dict.fromkeys(row.cells[n] for row in table.rows)] for n in (0, 1))
+        holes += [
+            f"{transport} seed {seed} ({table.title})"
+            for transport in transports
+            for seed in seeds
+            if (transport, seed) not in there
+        ]
+    return holes
+
+
+def failures(points: Iterable[Judged]) -> list[str]:
+    """Failed points, each with its reasons."""
+    return [f"{point_label(j.spec)}: {texts(j.reasons)}" for j in points if j.status is Status.FAILED]

@@ -1,0 +1,193 @@
+"""`refabric report`: one self-contained HTML page on an experiment's stored points.
+
+The page carries everything it shows: charts as SVG, styles, no script, nothing fetched. It is made of
+results alone, so it can be made again at any time and of part of them.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from common import files
+from common.errors import StoreError, UsageError
+from harness.claims.claims import once
+from harness.claims.published import known_as
+from harness.claims.verdicts import Verdict, place
+from harness.experiment import Experiment
+from harness.report import claims as claimed
+from harness.report import figures, words
+from harness.report import points as parts
+from harness.report.provenance import collect
+from harness.report.svg import inline
+from harness.results.load import Gathered, Shown
+from plots.registry import CHARTS
+
+REPORT = "report.html"
+TEMPLATES = Path(__file__).parent / "templates"
+
+Charts = Mapping[str, Sequence[Path]]
+"""The files drawn for each figure, by its name."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One chart in the page; `svg` is safe to stand in HTML as it is."""
+
+    svg: Markup
+    title: str
+    reading: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """One figure as the page shows it. `same_as` names an earlier figure with the very same points."""
+
+    shown: Shown
+    verdicts: tuple[Verdict, ...]
+    claims: tuple[claimed.Row, ...]
+    charts: tuple[Drawn, ...]
+    notes: tuple[str, ...]
+    asked: tuple[parts.Asked, ...]
+    commands: tuple[str, ...]
+    points: tuple[parts.Points, ...]
+    same_as: str
+
+
+def draw_charts(gathered: Gathered, expected: Sequence[int] = ()) -> Charts:
+    """Draw every figure's charts into its folder; the files of each. Raises StoreError."""
+    shown = gathered.figures
+    return figures.draw([figures.Wanted(each.figure, each.points, each.folder, expected) for each in shown])
+
+
+def write_report(
+    experiment: Experiment, gathered: Gathered, charts: Charts, results: Path, output: Path | None = None
+) -> Path:
+    """Write the report of what was gathered, at `default_path` unless told otherwise.
+
+    It appears whole or not at all, and belongs to the user behind sudo. Raises UsageError when there is
+    nothing to report, StoreError when it cannot be written.
+    """
+    path = output or default_path(experiment, results)
+    if not gathered.points:
+        where = results / experiment.folder
+        broken = f" ({len(gathered.broken)} damaged: {gathered.broken[0]})" if gathered.broken else ""
+        raise UsageError(
+            f"nothing to report in {where}{broken}: run `refabric run {experiment.name}` first, or give "
+            "--results"
+        )
+    if path.is_dir():
+        raise UsageError(f"--output {path}: it is a folder; name a file in it, e.g. {path / REPORT}")
+    with files.storing(f"creating {path.parent}"):
+        files.make_folder(path.parent)
+    files.replace_file(path, page(experiment, gathered, charts, now()).encode())
+    return path
+
+
+def default_path(experiment: Experiment, results: Path) -> Path:
+    """results/<folder>/report.html; with the name in it where the folder is another experiment's."""
+    own = experiment.name == experiment.folder
+    return results / experiment.folder / (REPORT if own else f"report-{experiment.name}.html")
+
+
+def now() -> str:
+    """This minute, for the page's foot."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def page(experiment: Experiment, gathered: Gathered, charts: Charts, written: str) -> str:
+    """The whole page as HTML. Raises StoreError for a chart that cannot be read."""
+    shown_parts = _parts(gathered, charts)
+    points = gathered.points
+    known = [verdict.published for part in shown_parts for verdict in part.verdicts]
+    contents = claimed.rows(once(claim for shown in gathered.figures for claim in shown.claims))
+    return _template().render(
+        experiment=experiment,
+        parts=shown_parts,
+        warning=words.warning(points),
+        summary=[*([claimed.score(contents)] if contents else []), *words.summary(gathered)],
+        findings=[] if contents else words.findings(gathered),
+        contents=contents,
+        colours=claimed.COLOURS,
+        doubts=words.doubts(points),
+        cautions=words.cautions(points),
+        retried=words.retried(points),
+        failures=parts.failures(points),
+        broken=[str(error) for error in gathered.broken],
+        origin=collect(points),
+        citations=list(dict.fromkeys(row.citation for row in known)),
+        sources=words.sources(known),
+        terms=words.TERMS,
+        published=words.published,
+        place=place,
+        known_as=known_as(known),
+        measured=words.measured,
+        tolerance=words.tolerance,
+        written=written,
+    )
+
+
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html")
+
+
+def _parts(gathered: Gathered, charts: Charts) -> list[Part]:
+    seen: dict[frozenset[str], str] = {}
+    found = []
+    for shown in gathered.figures:
+        names = frozenset(judged.point.name for judged in shown.points)
+        same_as = seen.get(names, "") if names else ""
+        seen.setdefault(names, shown.figure.name)
+        found.append(_part(shown, charts.get(shown.figure.name, ()), same_as))
+    return found
+
+
+def _part(shown: Shown, charts: Sequence[Path], same_as: str) -> Part:
+    drawn = {
+        name: [p for p in charts if p.suffix == ".svg" and _chart_of(p) == name]
+        for name in shown.figure.charts
+    }
+    empty = [
+        f"{CHARTS[name].title}: nothing to draw, the points here have no such measurements."
+        for name, found in drawn.items()
+        if shown.points and not found and name in CHARTS
+    ]
+    return Part(
+        shown,
+        tuple(shown.verdicts),
+        tuple(claimed.rows(shown.claims)),
+        tuple(_drawn(path, name, shown.figure.name) for name, found in drawn.items() for path in found),
+        (*parts.missing(shown), *empty),
+        tuple(parts.asked(shown.points)),
+        tuple(parts.commands(shown.figure, shown.points, shown.figure.options)),
+        () if same_as else (*parts.agreement_tables(shown.points), *parts.point_tables(shown.points)),
+        same_as,
+    )
+
+
+def _chart_of(path: Path) -> str:
+    """The chart's name leads its files' names (plots/data.py)."""
+    return path.stem.split("-", 1)[0]
+
+
+def _drawn(path: Path, name: str, figure: str) -> Drawn:
+    chart = CHARTS[name]
+    try:
+        svg = path.read_text()
+    except OSError as error:
+        raise StoreError(f"reading {path}: {error.strerror}; draw it again with `refabric plot`") from error
+    return Drawn(
+        Markup(inline(svg, f"{figure}-{path.stem}", chart.title, chart.reading)), chart.title, chart.reading
+    )

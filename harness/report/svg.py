@@ -1,0 +1,125 @@
+"""A chart's SVG as a part of a page: cleaned, with ids of its own, named for who cannot see it. Pure.
+
+What is let through is a list of elements and kinds of references; whatever else a file holds (metadata,
+styles that would reach the page, scripts, links) stays out.
+"""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+from xml.etree.ElementTree import Element
+
+from common.errors import StoreError
+
+ELEMENTS = frozenset(
+    {
+        "svg", "g", "defs", "path", "use", "clipPath", "rect", "circle", "ellipse", "line", "polyline",
+        "polygon", "text", "tspan", "image", "marker", "pattern", "linearGradient", "radialGradient", "stop",
+        "mask",
+    }
+)  # fmt: skip
+_NAMESPACE = re.compile(r"\{[^}]*\}")
+_URL = re.compile(r"url\(\s*(['\"]?)(.*?)\1\s*\)")
+_LONG_FRACTION = re.compile(r"(\.\d\d)\d+")
+_FONT = re.compile(r"font-family:[^;]*;?\s*")
+_GEOMETRY = frozenset({"d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "points", "transform"})
+_SIZE = re.compile(r"font-size:\s*([0-9.]+)")
+
+
+def inline(svg: str, prefix: str, title: str, description: str) -> str:
+    """`svg` as an element to stand in HTML, scaled by the page and read aloud as `title` and `description`.
+
+    Every id gets `prefix`, which no other chart of the page may have. Raises StoreError for what is no SVG.
+    """
+    try:
+        root = ET.fromstring(svg)
+    except ET.ParseError as error:
+        raise StoreError(
+            f"reading the chart {prefix}: it is not whole SVG ({error}); draw it again"
+        ) from error
+    if _local(root.tag) != "svg":
+        raise StoreError(f"reading the chart {prefix}: it is {_local(root.tag)}, not SVG; draw it again")
+    headline = _headline(root) or title
+    clean = _clean(root, prefix, _targets(root))
+    view = root.get("viewBox", "")
+    clean.attrib.clear()
+    clean.attrib |= {
+        "viewBox": view,
+        "class": "chart",
+        "role": "img",
+        "aria-labelledby": f"{prefix}-title {prefix}-desc",
+    }
+    for tag, text in (("desc", f"{title}. {description}"), ("title", headline)):
+        named = Element(tag, {"id": f"{prefix}-{tag}"})
+        named.text = text
+        clean.insert(0, named)
+    return ET.tostring(clean, encoding="unicode")
+
+
+def _local(tag: str) -> str:
+    return _NAMESPACE.sub("", tag)
+
+
+def _headline(root: Element) -> str:
+    """The text in the largest letters, which is a chart's finding."""
+    texts = [element for element in root.iter() if _local(element.tag) == "text"]
+    sizes = {id(text): _size(text) for text in texts}
+    most = max(sizes.values(), default=0.0)
+    return " ".join(" ".join("".join(t.itertext()).split()) for t in texts if sizes[id(t)] == most > 0)
+
+
+def _size(text: Element) -> float:
+    found = _SIZE.search(text.get("style", ""))
+    return float(found[1]) if found else 0.0
+
+
+def _targets(root: Element) -> set[str]:
+    """Ids that something refers to: the others are of no use in a page."""
+    used: set[str] = set()
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            if _local(name) == "href" and value.startswith("#"):
+                used.add(value[1:])
+            used.update(found[2][1:] for found in _URL.finditer(value) if found[2].startswith("#"))
+    return used
+
+
+def _clean(element: Element, prefix: str, targets: set[str]) -> Element:
+    """A copy of what may be shown, without namespaces."""
+    copy = Element(_local(element.tag))
+    for name, value in element.attrib.items():
+        kept = _attribute(_local(name), value, prefix, targets)
+        if kept is not None:
+            copy.set(_local(name), kept)
+    drawn = _local(element.tag) in {"text", "tspan"}
+    copy.text = element.text if drawn else None
+    for child in element:
+        if _local(child.tag) in ELEMENTS:
+            cleaned = _clean(child, prefix, targets)
+            cleaned.tail = child.tail if drawn else None
+            copy.append(cleaned)
+    return copy
+
+
+def _attribute(name: str, value: str, prefix: str, targets: set[str]) -> str | None:
+    """The attribute's value in the page; None where it has no place there."""
+    if name.startswith("on") or name in {"base", "class"}:
+        return None
+    if name == "id":
+        return f"{prefix}-{value}" if value in targets else None
+    if name == "href":
+        return _href(value, prefix)
+    if any(not found[2].startswith("#") for found in _URL.finditer(value)):
+        return None
+    value = _URL.sub(lambda found: f"url(#{prefix}-{found[2][1:]})", value)
+    if name in _GEOMETRY:
+        return _LONG_FRACTION.sub(r"\1", " ".join(value.split()))
+    return _FONT.sub("", value) if name == "style" else value
+
+
+def _href(value: str, prefix: str) -> str | None:
+    """A reference within the chart, or a picture it carries itself; nothing that is fetched."""
+    if value.startswith("#"):
+        return f"#{prefix}-{value[1:]}"
+    return value if value.startswith("data:image/") else None

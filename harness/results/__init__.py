@@ -1,0 +1,1 @@
+"""The results folder: what is stored, and what is read back."""

@@ -1,0 +1,77 @@
+"""The same point in two engines: which belong together, and how far they agree flow by flow. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from analysis.agreement import correlation, rank_correlation
+from engines.registry import VIRTUAL_TIME
+from harness.plan.baseline import is_reference
+from harness.plan.options import ENGINE
+from harness.results.summary import Judged
+from model.result import under_test
+from model.spec import RunSpec, StackSpec
+
+STARTS_TOGETHER = "native"
+"""The traffic whose flows all start at once, as simulated ones do."""
+
+
+def alike(spec: RunSpec) -> RunSpec:
+    """The same for specs that differ in the engine alone, and in what only one engine has a use for."""
+    traffic = STARTS_TOGETHER if spec.engine in VIRTUAL_TIME else spec.traffic
+    return dataclasses.replace(spec, engine="any", stack=StackSpec(), traffic=traffic)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A point emulated and simulated."""
+
+    emulated: Judged
+    simulated: Judged
+
+    @property
+    def goodputs(self) -> tuple[list[float], list[float]]:
+        """Of every flow, in Mb/s, in one order."""
+        return _goodputs(self.emulated), _goodputs(self.simulated)
+
+    @property
+    def correlation(self) -> float | None:
+        """Pearson's, of the flows' goodput."""
+        return correlation(*self.goodputs)
+
+    @property
+    def rank_correlation(self) -> float | None:
+        """Spearman's, of the flows' goodput."""
+        return rank_correlation(*self.goodputs)
+
+    @property
+    def mean_difference(self) -> float | None:
+        """Simulated less emulated mean goodput, each in % of its own reference."""
+        here, there = self.simulated.goodput_pct, self.emulated.goodput_pct
+        return here.mean - there.mean if here and there else None
+
+
+def _goodputs(judged: Judged) -> list[float]:
+    return [flow.goodput_mbps for flow in sorted(under_test(judged.point.flows), key=lambda flow: flow.flow)]
+
+
+def pairs(points: Iterable[Judged]) -> list[Pair]:
+    """Points that were run in both kinds of engine and have flows, references left out, in their order."""
+    emulated: dict[str, Judged] = {}
+    others: list[Judged] = []
+    for judged in points:
+        if is_reference(judged.spec) or not judged.point.flows:
+            continue
+        if judged.spec.engine == ENGINE:
+            emulated[alike(judged.spec).canonical()] = judged
+        else:
+            others.append(judged)
+    keyed = ((alike(other.spec).canonical(), other) for other in others)
+    return [Pair(emulated[key], other) for key, other in keyed if key in emulated]
+
+
+def engines(points: Iterable[Judged]) -> Sequence[str]:
+    """Those that ran any of the points."""
+    return sorted({judged.spec.engine for judged in points})

@@ -1,0 +1,105 @@
+"""An experiment's figures with the stored points that belong to each: what is shown, drawn and reported."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.errors import StoreError
+from harness.claims.claims import Claim, claims
+from harness.claims.verdicts import Verdict, verdicts
+from harness.experiment import Experiment, Figure
+from harness.plan.session import Plan
+from harness.results import manifest, store, summary
+from harness.results.summary import Judged
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure and its stored points, references included, in readers' order; `folder` is for its charts."""
+
+    figure: Figure
+    points: tuple[Judged, ...]
+    folder: Path
+
+    @functools.cached_property
+    def verdicts(self) -> list[Verdict]:
+        """On everything stored; some take reading samples, so once."""
+        return verdicts(self.figure, self.points)
+
+    @functools.cached_property
+    def claims(self) -> list[Claim]:
+        """Of a figure of two halves: each statement beside either."""
+        return claims(self.figure, self.points)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """All figures of an experiment, and what in the folder could not be read."""
+
+    figures: tuple[Shown, ...]
+    broken: tuple[StoreError, ...]
+
+    @property
+    def points(self) -> list[Judged]:
+        """Every point once, in readers' order."""
+        once = {judged.point.name: judged for shown in self.figures for judged in shown.points}
+        return sorted(once.values(), key=lambda judged: summary.order(judged.spec))
+
+
+def gather(experiment: Experiment, results: Path, plan: Plan) -> Gathered:
+    """Each figure of `experiment` with its points stored below `results`.
+
+    A folder of one figure's own is shown whole. Where figures share one, a figure's points are those that
+    runs asked for on its behalf (manifest.py), and those of `plan`, as far as link rates are known.
+    """
+    directory = results / experiment.folder
+    found = store.scan(directory)
+    broken = list(found.broken)
+    stored = {point.name for point in found.points}
+    members: dict[str, set[str]] = {}
+    for figure in experiment.figures:
+        if _alone(experiment, figure):
+            members[figure.name] = stored
+            continue
+        try:
+            noted = manifest.read(directory, figure.name)
+        except StoreError as error:
+            broken.append(error)
+            noted = frozenset()
+        members[figure.name] = stored & noted.union(*(p.names for p in plan.of(figure) if p.certain))
+    meant = _cpu_bound(experiment.figures, members)
+    judged = summary.judge(found.points, meant)
+    return Gathered(
+        tuple(
+            Shown(
+                figure,
+                tuple(j for j in judged if j.point.name in members[figure.name]),
+                charts_folder(experiment, figure, results),
+            )
+            for figure in experiment.figures
+        ),
+        tuple(broken),
+    )
+
+
+def charts_folder(experiment: Experiment, figure: Figure, results: Path) -> Path:
+    """results/<folder>/charts, or a folder in there where figures share it."""
+    charts = results / experiment.folder / "charts"
+    return charts if _alone(experiment, figure) else charts / figure.name
+
+
+def _alone(experiment: Experiment, figure: Figure) -> bool:
+    """Whether the experiment's folder is this figure's alone: it then bears the figure's name."""
+    return experiment.folder == figure.name
+
+
+def _cpu_bound(figures: Iterable[Figure], members: dict[str, set[str]]) -> set[str]:
+    """Points that belong to CPU-bound figures alone."""
+    bound: set[str] = set()
+    free: set[str] = set()
+    for figure in figures:
+        (bound if figure.cpu_bound else free).update(members[figure.name])
+    return bound - free

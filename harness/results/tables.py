@@ -1,0 +1,189 @@
+"""CSV tables of the store: dataclass rows and sample tables, to bytes and back, exactly."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import functools
+import gzip
+import io
+import math
+import re
+import typing
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from common.errors import StoreError
+from model.result import NO_VALUE, Table
+
+Row = TypeVar("Row")
+Cell = float | int | str
+AGAIN = "run the experiment again to repeat this point"
+NOT_ALLOWED = "read it as the user who owns it, or with sudo"
+CUT = "the file is truncated or edited"
+
+
+class UnreadableError(StoreError):
+    """`path` cannot be used because of `what`; `advice` says what to do."""
+
+    def __init__(self, path: Path, what: str, advice: str = AGAIN) -> None:
+        super().__init__(f"reading {path}: {what}; {advice}")
+        self.path, self.what, self.advice = path, what, advice
+
+    @classmethod
+    def of(cls, path: Path, error: Exception) -> UnreadableError:
+        """`error` as met when opening or decoding `path`."""
+        if isinstance(error, PermissionError):
+            return cls(path, "Permission denied", NOT_ALLOWED)
+        if isinstance(error, UnicodeDecodeError):
+            return cls(path, f"it is no text (byte {error.start} is no UTF-8)")
+        words = error.strerror if isinstance(error, OSError) else ""
+        return cls(path, words or str(error) or "it cannot be read")
+
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        """The same for the same damage in files of one name, whatever the numbers in it."""
+        return self.path.name, re.sub(r"[\d.]+", "", self.what), self.advice
+
+
+NO_NUMBER = ""
+"""A float that was not measured, in the tables of dataclass rows; sample tables say `nan`."""
+
+
+def csv_bytes(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bytes:
+    """A header line and one line a row; floats as Python's shortest exact text."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def rows_bytes(kind: type[Any], rows: Sequence[Any]) -> bytes:
+    """Dataclass rows as CSV, one column a field, in the order of the fields."""
+    names = [f.name for f in dataclasses.fields(kind)]
+    return csv_bytes(names, ([_shown(getattr(row, name)) for name in names] for row in rows))
+
+
+def _shown(value: Cell) -> Cell:
+    return NO_NUMBER if isinstance(value, float) and math.isnan(value) else value
+
+
+def _column(to: type[Any], cells: Sequence[str]) -> Sequence[Any]:
+    """The cells of one field. Raises ValueError."""
+    if to is not float:
+        return cells if to is str else list(map(to, cells))
+    values = [float(cell) if cell != NO_NUMBER else NO_VALUE for cell in cells]
+    for cell, value in zip(cells, values, strict=True):
+        if cell != NO_NUMBER and not math.isfinite(value):
+            raise ValueError(f"{cell} is no number that was ever written")
+    return values
+
+
+def table_bytes(table: Table) -> bytes:
+    """A sample table as gzipped CSV; the same table gives the same bytes (no time, no name inside)."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0, compresslevel=6) as file:
+        file.write(csv_bytes(list(table.columns), table.rows()))
+    return buffer.getvalue()
+
+
+def read_rows(path: Path, kind: type[Row], expected: int) -> tuple[Row, ...]:
+    """Inverse of `rows_bytes`. Raises UnreadableError when missing, truncated or of other columns."""
+    hints = typing.get_type_hints(kind)
+    columns, lines = _read(path, expected)
+    if list(columns) != list(hints):
+        raise UnreadableError(
+            path,
+            f"its columns are {','.join(columns)}, not {','.join(hints)}; it was written by another version",
+        )
+    if not lines:
+        return ()
+    try:
+        # By columns: a point of 16 000 flows is read in two thirds of the time.
+        cells = zip(*lines, strict=True)
+        values = [_column(to, column) for to, column in zip(hints.values(), cells, strict=True)]
+        return tuple(map(kind, *values))
+    except ValueError as error:
+        raise UnreadableError(path, f"{error}; {CUT}") from error
+
+
+def _read(path: Path, expected: int) -> tuple[list[str], list[list[str]]]:
+    try:
+        header, *lines = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
+    except (ValueError, csv.Error) as error:
+        raise UnreadableError(path, f"{error}; {CUT}") from error
+    whole = [line for line in lines if len(line) == len(header)]
+    _check_rows(path, len(whole), expected)
+    if len(whole) < len(lines):
+        raise UnreadableError(path, "it has rows of another length, it was edited")
+    return header, lines
+
+
+def read_table(path: Path, expected: int) -> Table:
+    """Inverse of `table_bytes`: a column whose first cell is an integer holds integers, else floats, else
+    text. Raises UnreadableError."""
+    text = _text(path)
+    header, _, body = text.partition("\n")
+    try:
+        names = next(csv.reader([header], strict=True))
+        if not names:
+            raise ValueError("it has no header")
+        table = Table(_columns(names, body)) if body else Table.from_rows(names, ())
+    except (ValueError, OverflowError, csv.Error) as error:
+        raise UnreadableError(path, f"{error}; {CUT}") from error
+    _check_rows(path, len(table), expected)
+    infinite = [name for name, column in table.columns.items() if _has_infinity(column)]
+    if infinite:
+        raise UnreadableError(path, f"column {infinite[0]} has an infinite number; it was edited")
+    return table
+
+
+def _columns(names: Sequence[str], body: str) -> dict[str, npt.NDArray[Any]]:
+    """Named columns of CSV lines. Raises ValueError, also for a line that lacks a cell."""
+    first = next(csv.reader([body.partition("\n")[0]], strict=True))
+    kinds = [(name, _kind(cell)) for name, cell in zip(names, first, strict=True)]
+    load: Callable[..., Any] = functools.partial(
+        np.loadtxt, io.StringIO(body), delimiter=",", quotechar='"', comments=None
+    )
+    if any(kind is str for _, kind in kinds):
+        # Text has no width before it is read: such columns are rare and small.
+        cells = load(dtype=str, ndmin=2).T
+        return {name: column.astype(kind) for (name, kind), column in zip(kinds, cells, strict=True)}
+    data = load(dtype=np.dtype(kinds), ndmin=1)
+    return {name: np.ascontiguousarray(data[name]) for name in names}
+
+
+def _kind(cell: str) -> type[int] | type[float] | type[str]:
+    for kind in (int, float):
+        try:
+            kind(cell)
+        except ValueError:
+            continue
+        return kind
+    return str
+
+
+def _has_infinity(column: npt.NDArray[Any]) -> bool:
+    return column.dtype.kind == "f" and bool(np.isinf(column).any())
+
+
+def _text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise UnreadableError.of(path, error) from error
+    if not text.endswith("\n"):
+        raise UnreadableError(path, f"{'it ends in the middle of a line' if text else 'it is empty'}; {CUT}")
+    return text
+
+
+def _check_rows(path: Path, found: int, expected: int) -> None:
+    if found != expected:
+        raise UnreadableError(path, f"{found} whole rows where run.json promises {expected}, {CUT}")

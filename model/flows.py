@@ -1,0 +1,171 @@
+"""The flows of a point with their addresses and ports: the same in every engine. Pure.
+
+Ports are a function of the flow alone, so a flow's 5-tuples, and with them all its ECMP choices, are
+the same in every run of the same spec.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from common.errors import UsageError
+from model.congestion import BASELINE, in_force
+from model.result import UDP
+from model.spec import RunSpec, sub_seed
+from topos.topology import Topology
+from workloads.flow import Flow, Traffic
+from workloads.matrices import build
+
+FIRST_PORT = 5201
+FIRST_CPORT = 1100
+STRIDE = 950
+"""Between the local ports of a flow's subflows: 32 of them stay below the ephemeral ports at 32768."""
+MOST_FLOWS_A_HOST = STRIDE
+"""What a real host has ports for; a simulated one begins anew."""
+_PORTS = 60_000
+NO_CC = "none"
+"""Of flows of constant rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressPair:
+    """One path: local address and port, remote address and port."""
+
+    laddr: str
+    lport: int
+    raddr: str
+    rport: int
+
+
+@dataclass(frozen=True)
+class PlannedFlow:
+    """One flow: host names, addresses, server port, and the client port of its first subflow; its payload
+    (0: as much as the run lasts), when it starts after the common start of traffic, or after the flow `after`
+    is done, its subflows (1: plain TCP) and their congestion control, by its name in
+    model/congestion.py. One of constant rate (`rate_mbps` with headers, 0: none) has neither, and comes
+    after all that have."""
+
+    flow: int
+    src: str
+    dst: str
+    src_ip: str
+    dst_ip: str
+    port: int
+    cport: int
+    size_bytes: int = 0
+    start_s: float = 0.0
+    subflows: int = 1
+    cc: str = BASELINE
+    after: int | None = None
+    rate_mbps: float = 0.0
+    dscp: int = 0
+
+    @property
+    def transport(self) -> str:
+        if self.rate_mbps:
+            return UDP
+        return "mptcp" if self.mptcp else "tcp"
+
+    @property
+    def mptcp(self) -> bool:
+        return self.subflows > 1
+
+    def columns(self) -> dict[str, Any]:
+        """What a FlowRow says of it before anything is measured."""
+        return {
+            "flow": self.flow,
+            "src": self.src,
+            "dst": self.dst,
+            "src_ip": self.src_ip,
+            "dst_ip": self.dst_ip,
+            "sport": self.cport,
+            "dport": self.port,
+            "transport": self.transport,
+            "subflows_asked": self.subflows,
+            "size_bytes": self.size_bytes,
+            "rate_mbps": self.rate_mbps,
+        }
+
+    @property
+    def seen_by_receiver(self) -> AddressPair:
+        return AddressPair(self.dst_ip, self.port, self.src_ip, self.cport)
+
+    @property
+    def seen_by_sender(self) -> AddressPair:
+        return AddressPair(self.src_ip, self.cport, self.dst_ip, self.port)
+
+
+def planned_flows(spec: RunSpec, topology: Topology) -> tuple[PlannedFlow, ...]:
+    """The workload's flows in the matrix's order. Ports are the next free ones of their hosts; after
+    `MOST_FLOWS_A_HOST` they begin again. Raises UsageError as `build` does."""
+    flows = drawn_flows(spec, topology)
+    address = {topology.nodes[host].name: topology.nics_of(host)[0].ip for host in topology.hosts}
+    sent: Counter[str] = Counter()
+    received: Counter[str] = Counter()
+    planned = []
+    for number, flow in enumerate(flows):
+        port, cport = FIRST_PORT + received[flow.dst] % _PORTS, FIRST_CPORT + sent[flow.src] % STRIDE
+        received[flow.dst] += 1
+        sent[flow.src] += 1
+        planned.append(
+            PlannedFlow(
+                number,
+                flow.src,
+                flow.dst,
+                address[flow.src],
+                address[flow.dst],
+                port,
+                cport,
+                flow.size_bytes,
+                flow.start_s,
+                *_transport(spec, flow),
+                flow.after,
+                flow.rate_mbps,
+                flow.dscp,
+            )
+        )
+    return tuple(planned)
+
+
+def _transport(spec: RunSpec, flow: Flow) -> tuple[int, str]:
+    """Subflows and congestion control."""
+    if flow.rate_mbps:
+        return 0, NO_CC
+    if flow.plain:
+        return 1, BASELINE
+    subflows = flow.subflows or spec.transport.subflows
+    return subflows, in_force(spec.transport.cc, subflows)
+
+
+def drawn_flows(spec: RunSpec, topology: Topology) -> tuple[Flow, ...]:
+    """The workload's flows. Raises UsageError for a workload that does not suit the topology."""
+    speed = max(
+        sum(topology.links[nic.link].speed for nic in topology.nics_of(host)) for host in topology.hosts
+    )
+    traffic = Traffic(spec.warmup_s + spec.seconds, speed * spec.link.rate_mbps)
+    workload = spec.workload
+    return build(workload.matrix, topology, workload.params, sub_seed(spec.seed, "workload"), traffic)
+
+
+def check_ports(flows: Iterable[PlannedFlow]) -> None:
+    """Raises UsageError where a host would start more flows than it has ports for."""
+    if max(Counter(flow.src for flow in flows).values(), default=0) > MOST_FLOWS_A_HOST:
+        raise UsageError(
+            f"the workload starts more than {MOST_FLOWS_A_HOST} flows from one host, which is all that real "
+            "hosts' ports allow: choose a smaller topology, less time or load, or --engine simulator"
+        )
+
+
+def subflow_pairs(topology: Topology, flow: PlannedFlow) -> tuple[AddressPair, ...]:
+    """Each subflow's addresses and ports as its sender has them: over the same address pair (ndiffports), or,
+    where the hosts have several NICs, over first to first, second to second and so on in turn, which is all
+    that a dual-homed tree joins."""
+    nics = [topology.nics_of(topology.index(name)) for name in (flow.src, flow.dst)]
+    local, remote = ([nic.ip for nic in of_host] for of_host in nics)
+    return tuple(
+        AddressPair(local[i % len(local)], flow.cport + i * STRIDE, remote[i % len(remote)], flow.port)
+        for i in range(flow.subflows)
+    )

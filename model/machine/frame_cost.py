@@ -1,0 +1,34 @@
+"""What a frame costs the machine from one host to another, and which link rates noise allows. Pure.
+
+The cost is all CPU time that a short run took beyond the idle machine's, over the frames it carried: both
+hosts' kernels, the traffic, and the fabric's core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from model.machine.effects import BEARINGS
+from model.machine.idle_noise import FLOOR_US, MachineNoise
+from model.noise import queue_us
+from model.reasons import SLOWEST
+from model.spec import LinkSpec
+
+
+def frame_us(metrics: Mapping[str, float], cpus: int, idle_pct: float, ports: float) -> float:
+    """Return CPU microseconds for each frame that crossed `ports` ports, in a run of a machine that is
+    `idle_pct` busy with nothing.
+
+    Raises ValueError for a run that carried nothing.
+    """
+    frames_per_s = metrics["packet_hops_per_s"] / ports
+    if frames_per_s <= 0:
+        raise ValueError("a run without frames says nothing of their cost")
+    busy_us_per_s = max(0.0, metrics["cpu_busy_pct"] - idle_pct) / 100 * cpus * 1e6
+    return busy_us_per_s / frames_per_s
+
+
+def rate_by_noise(noise: MachineNoise) -> float:
+    """Return the link rate (Mb/s) up to which goodput, that of the slowest flow too, bears the noise."""
+    at_1_mbps_us = BEARINGS[SLOWEST].late_share * queue_us(LinkSpec(1.0))
+    return at_1_mbps_us / max(noise.late_p99_us, FLOOR_US)

@@ -1,0 +1,157 @@
+"""From a topology, its forwarding tables and link parameters to the arrays the fabric core takes.
+
+Port 2i transmits on link i from its `a` end to its `b` end, port 2i+1 the other way. Both engines
+build their network here, so a flow with the same 5-tuple and seed takes the same path in both.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from controllers.groups import EcmpTables, ecmp_groups, leftmost
+from fabric._core import disciplines
+from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
+from model.spec import LinkSpec, RunSpec, sub_seed
+from topos import Topology
+
+NO_PORT = 0xFFFFFFFF
+MOST_PACKETS = 1 << 20
+"""Packets the core holds at once when queues are unbounded: 2 GB of frames."""
+
+
+def uplink(link: int) -> int:
+    """The port that transmits from the lower-layer end of a link (a host's NIC queue, at a host link)."""
+    return 2 * link
+
+
+def downlink(link: int) -> int:
+    """The port that transmits towards the lower-layer end of a link."""
+    return 2 * link + 1
+
+
+def ports_along(topology: Topology, nodes: Sequence[int]) -> list[int]:
+    """The ports that lead from each node to the next. Raises UsageError where no link joins two."""
+    return [_port_towards(topology, here, there) for here, there in pairwise(nodes)]
+
+
+def port_names(topology: Topology) -> list[tuple[str, str, str]]:
+    """For each port: the transmitting node, its peer, and the layers they are in, e.g. `edge-agg`."""
+    names = []
+    for link in topology.links:
+        a, b = topology.nodes[link.a], topology.nodes[link.b]
+        names.append((a.name, b.name, f"{a.layer.name.lower()}-{b.layer.name.lower()}"))
+        names.append((b.name, a.name, f"{b.layer.name.lower()}-{a.layer.name.lower()}"))
+    return names
+
+
+def port_rates_bps(topology: Topology, link: LinkSpec) -> npt.NDArray[np.int64]:
+    """What each port transmits, in bit/s."""
+    speeds = np.array([each.speed for each in topology.links], np.int64)
+    return np.repeat(speeds * round(link.rate_mbps * 1e6), 2)
+
+
+def plan_for(spec: RunSpec, topology: Topology) -> NetworkPlan:
+    """The network a RunSpec asks for; the path hash takes the spec's `routing` sub-seed."""
+    tables = ecmp_groups(topology)
+    return network_plan(topology, tables, spec.link, spec.routing, sub_seed(spec.seed, "routing"))
+
+
+def network_plan(
+    topology: Topology, tables: EcmpTables, link: LinkSpec, policy: str, seed: int
+) -> NetworkPlan:
+    """Ports, NICs and forwarding groups of `topology` with every link alike, but for their speed and that
+    hosts' links lose nothing at random.
+
+    Where hosts forward, their ports are a switch's: others' packets pass them too. Their NICs have no ports
+    of their own (NO_PORT)."""
+    if policy == "spanning-tree":  # to the core: a choice among one
+        tables, policy = leftmost(tables), "hashed"
+    ports = 2 * len(topology.links)
+    queue_pkts = np.full(ports, 0 if link.queue_bytes else link.queue_pkts, np.uint32)
+    queue_bytes = np.full(ports, link.queue_bytes, np.uint64)
+    ends = () if topology.hosts_forward else topology.nics
+    nic_ports = [uplink(nic.link) for nic in ends]
+    queue_pkts[nic_ports] = link.nic_queue_pkts
+    queue_bytes[nic_ports] = 0
+    random_pkts = np.full(ports, link.random_pkts, np.uint32)
+    random_pkts[nic_ports] = 0
+    discipline = np.full(ports, disciplines().index(link.discipline), np.uint8)
+    discipline[nic_ports] = 0
+    loss = np.full(ports, link.loss)
+    loss[nic_ports] = loss[[downlink(nic.link) for nic in ends]] = 0.0
+    position = {node: i for i, node in enumerate(tables.attach)}
+    fib, offsets, member_port, member_paths = _port_groups(topology, tables)
+    return NetworkPlan(
+        rate_bps=port_rates_bps(topology, link),
+        delay_ps=np.full(ports, round(link.delay_us * PS_PER_US), np.int64),
+        queue_pkts=queue_pkts,
+        queue_bytes=queue_bytes,
+        loss=loss,
+        ecn_pkts=np.full(ports, link.ecn_pkts, np.uint32),
+        random_pkts=random_pkts,
+        discipline=discipline,
+        far_node=np.array([end for each in topology.links for end in (each.b, each.a)], np.uint32),
+        nic_ip=np.array([int(ipaddress.IPv4Address(nic.ip)) for nic in topology.nics], np.uint32),
+        nic_attach_node=np.array([topology.attachment(nic) for nic in topology.nics], np.uint32),
+        nic_attach=np.array([position[topology.attachment(nic)] for nic in topology.nics], np.uint32),
+        nic_uplink=_nic_ports(topology, uplink),
+        nic_downlink=_nic_ports(topology, downlink),
+        attachments=len(tables.attach),
+        fib=fib,
+        group_offsets=offsets,
+        member_port=member_port,
+        member_paths=member_paths,
+        policy=policy,
+        seed=seed,
+        max_packets=_most_packets(queue_pkts, link),
+    )
+
+
+def _nic_ports(topology: Topology, port_of: Callable[[int], int]) -> npt.NDArray[np.uint32]:
+    if topology.hosts_forward:
+        return np.full(len(topology.nics), NO_PORT, np.uint32)
+    return np.array([port_of(nic.link) for nic in topology.nics], np.uint32)
+
+
+def _port_groups(
+    topology: Topology, tables: EcmpTables
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """Groups name next-hop nodes; the core wants ports, which differ from switch to switch."""
+    offsets, member_port, member_paths = [0], [], []
+    fib = np.full(tables.fib.shape, -1, np.int32)
+    for node in topology.forwarders:
+        groups, columns = np.unique(tables.fib[node], return_inverse=True)
+        numbers = np.full(len(groups), -1, np.int32)
+        for i, group in enumerate(groups):
+            if group < 0:
+                continue
+            numbers[i] = len(offsets) - 1
+            for hop in tables.groups[group]:
+                member_port.append(_port_towards(topology, node, hop.node))
+                member_paths.append(hop.paths)
+            offsets.append(len(member_port))
+        fib[node] = numbers[columns.ravel()]
+    return (
+        fib.ravel(),
+        np.array(offsets, np.uint32),
+        np.array(member_port, np.uint32),
+        np.array(member_paths, np.uint32),
+    )
+
+
+def _port_towards(topology: Topology, node: int, neighbour: int) -> int:
+    link = topology.link_between(node, neighbour)
+    return uplink(link) if topology.links[link].a == node else downlink(link)
+
+
+def _most_packets(queue_pkts: npt.NDArray[np.uint32], link: LinkSpec) -> int:
+    """Enough descriptors for every queue full and every wire full of frames of half the usual size."""
+    if not queue_pkts.all():
+        return MOST_PACKETS
+    on_wire = 2 * link.rate_mbps * link.delay_us / FRAME_BITS
+    return min(MOST_PACKETS, max(4096, 2 * int(queue_pkts.sum()) + round(on_wire * len(queue_pkts))))

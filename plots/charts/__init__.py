@@ -1,0 +1,1 @@
+"""One file per chart, in a folder per subject."""

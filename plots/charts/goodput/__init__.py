@@ -1,0 +1,1 @@
+"""Charts of goodput, fairness and the use of links."""

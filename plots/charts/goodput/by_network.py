@@ -1,0 +1,125 @@
+"""Several networks under the same traffic, by transport: mean goodput, and how evenly flows share it."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from plots.charts.goodput.beside_reference import jain
+from plots.charts.goodput.throughput import interval_pct
+from plots.data import Level, Panel, PointSummary, Setting, file_stems, panels
+from plots.shared import saving, style
+from plots.shared.sheet import Sheet, Text
+
+CHART = "by_network"
+_ROW_IN, _LEAST_IN = 0.36, 1.0
+_MARKERS = {1: "s", 2: "v", 4: "o", 8: "^"}
+_OTHER = "D"
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),
+    levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is signs, which verdicts tell
+) -> list[Path]:
+    """One chart a setting, its networks side by side, as `registry.Chart.draw`."""
+    groups: dict[Setting, list[Panel]] = {}
+    for panel in panels(points, expected):
+        if any(_points(panel, n) for n in panel.subflows):
+            setting = dataclasses.replace(panel.setting, topology="networks", k=0, shape=())
+            groups.setdefault(setting, []).append(panel)
+    stems = file_stems(CHART, [dataclasses.replace(of[0], setting=s) for s, of in groups.items()])
+    paths: list[Path] = []
+    for of, stem in zip(groups.values(), stems, strict=True):
+        with style.look():
+            paths += saving.save(_chart(of), out, stem.replace("-networks-k0", ""))
+    return paths
+
+
+def _points(panel: Panel, subflows: int) -> list[PointSummary]:
+    return [point for point in panel.best(subflows) if point.goodput_pct_mean is not None and point.flows]
+
+
+def _goodput(point: PointSummary) -> float:
+    return point.goodput_pct_mean or 0.0
+
+
+def finding(of: Sequence[Panel]) -> str:
+    """The title: where the largest number of subflows gains most over TCP, and where least."""
+    most = max(of[0].subflows)
+    gains = {
+        style.network(panel.setting): statistics.fmean(map(_goodput, mptcp))
+        / statistics.fmean(map(_goodput, tcp))
+        for panel in of
+        if (tcp := _points(panel, 1))
+        and (mptcp := _points(panel, most))
+        and most > 1
+        and any(map(_goodput, tcp))
+    }
+    if not gains:
+        return "Goodput and fairness by network"
+    best, least = max(gains, key=gains.__getitem__), min(gains, key=gains.__getitem__)
+    rest = f", least on {least}, {gains[least]:.2f} times" if len(gains) > 1 else ""
+    return f"MPTCP {most} gains most on {best}, {gains[best]:.2f} times TCP{rest}"
+
+
+def _chart(of: Sequence[Panel]) -> Figure:
+    height = max(_LEAST_IN, _ROW_IN * len(of))
+    sheet = Sheet((height, 1), (height, 1))
+    goodput, fairness = sheet.axes[0][0], sheet.axes[1][0]
+    for axes, value_of in ((goodput, _goodput), (fairness, jain)):
+        _rows(axes, of, value_of)
+    goodput.set_xlim(left=0)
+    goodput.axvline(100, color=style.FAINT, lw=0.8, zorder=1)
+    goodput.set_xlabel("mean goodput (% of one flow alone)")
+    fairness.set_xlim(right=1.01)
+    fairness.set_xlabel("Jain's index of the flows' goodputs")
+    counts = [n for n in of[0].subflows if any(_points(panel, n) for panel in of)]
+    legend = [_key(n) for n in counts]
+    shown = [point for panel in of for n in counts for point in _points(panel, n)]
+    subtitle = f"{style.workload(of[0].setting)} on {len(of)} network{'s' * (len(of) > 1)}"
+    return sheet.finish(Text(finding(of), subtitle, _caption(of, shown)), legend)
+
+
+def _key(subflows: int) -> Line2D:
+    return Line2D(
+        [], [], ls="", ms=6, color=style.colour(subflows), marker=_MARKERS.get(subflows, _OTHER),
+        label=style.transport(subflows),
+    )  # fmt: skip
+
+
+def _rows(axes: Axes, of: Sequence[Panel], value_of: Callable[[PointSummary], float]) -> None:
+    axes.grid(axis="y", visible=False)
+    for y, panel in enumerate(of):
+        axes.axhline(y, color=style.GRID, lw=0.8, zorder=0)
+        for n in panel.subflows:
+            values = [value_of(point) for point in _points(panel, n)]
+            if values:
+                axes.errorbar(
+                    statistics.fmean(values), y, xerr=interval_pct(values), ls="", ms=6.5, capsize=2.5,
+                    color=style.colour(n), marker=_MARKERS.get(n, _OTHER), zorder=4,
+                    markerfacecolor="white" if panel.dubious(n) else style.colour(n),
+                )  # fmt: skip
+    axes.set_yticks(
+        range(len(of)), [f"{style.network(p.setting)}\n{p.hosts} hosts" for p in of], fontsize=7.5
+    )
+    axes.set_ylim(len(of) - 0.5, -0.5)
+
+
+def _caption(of: Sequence[Panel], shown: Sequence[PointSummary]) -> list[str]:
+    most = max(len(panel.seeds) for panel in of)
+    return [
+        style.parameters(*of),
+        f"Means over {most} seeds; whiskers: 95 % interval (Student's t), from 6 seeds on."
+        if most > 1
+        else "One seed.",
+        *style.doubts(shown),
+    ]

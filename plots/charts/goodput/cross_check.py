@@ -1,0 +1,207 @@
+"""Emulated against simulated, flow by flow: goodput of every flow in both, and the rank curves of both.
+
+Points pair up where they differ in the engine alone: the same flows over the same paths. One chart a network,
+a column a transport.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from analysis.agreement import correlation, rank_correlation
+from model import transports
+from model.result import Status
+from plots.data import REFERENCE, Level, Panel, PointSummary, Setting, file_stems, mean_ranks
+from plots.shared import saving, style
+from plots.shared.sheet import Sheet, Text
+
+CHART = "cross_check"
+EMULATED = "mininet"
+BOTH = "mininet and simulator"
+MOST_COLUMNS = 3
+_Dashes = tuple[float, tuple[float, ...]]
+_SCATTER_IN, _RANK_IN = 1.35, 1.35
+
+
+@dataclass(frozen=True)
+class Column:
+    """One transport: its points in both engines, one pair a seed."""
+
+    name: str
+    subflows: int
+    pairs: tuple[tuple[PointSummary, PointSummary], ...]
+
+    @property
+    def dubious(self) -> bool:
+        return any(here.status is not Status.OK for here, _ in self.pairs)
+
+    @property
+    def flows(self) -> tuple[list[float], list[float]]:
+        """Goodput in %, emulated and simulated, of all flows of all seeds."""
+        both = [
+            (x, y) for here, there in self.pairs for x, y in zip(here.flows_pct, there.flows_pct, strict=True)
+        ]
+        return [x for x, _ in both], [y for _, y in both]
+
+    @property
+    def difference(self) -> float:
+        """Simulated less emulated mean, in points of optimal."""
+        emulated, simulated = self.flows
+        return statistics.fmean(simulated) - statistics.fmean(emulated)
+
+    @property
+    def title(self) -> str:
+        """In two lines, for a narrow chart."""
+        return "\nTCP" if self.subflows == 1 else f"MPTCP {self.subflows}\n{transports.title(self.name)}"
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),
+    levels: Sequence[Level] = (),
+) -> list[Path]:
+    """One chart a network and setting that two engines ran, as `registry.Chart.draw`; neither of the options
+    is of use here."""
+    del expected, levels
+    of = _panels(points)
+    paths: list[Path] = []
+    for panel, stem in zip(of, file_stems(CHART, of), strict=True):
+        columns = columns_of(panel)
+        if columns:
+            with style.look():
+                paths += saving.save(_chart(panel, columns), out, stem)
+    return paths
+
+
+def _panels(points: Iterable[PointSummary]) -> list[Panel]:
+    """One for everything that differs in engine, transport and seed alone."""
+    groups: dict[Setting, list[PointSummary]] = {}
+    for point in points:
+        if point.workload != REFERENCE:
+            setting = dataclasses.replace(point.setting, engine=BOTH, cc="", variant=point.across)
+            groups.setdefault(setting, []).append(point)
+    return [Panel(setting, (), tuple(groups[setting])) for setting in sorted(groups)]
+
+
+def columns_of(panel: Panel) -> list[Column]:
+    """The transports of a panel that both engines ran, TCP first, at most `MOST_COLUMNS`."""
+    usable = [point for point in panel.points if point.flows_pct and point.status is not Status.FAILED]
+    emulated = {_key(point): point for point in usable if point.engine == EMULATED}
+    pairs: dict[tuple[int, int, str], list[tuple[PointSummary, PointSummary]]] = {}
+    for point in usable:
+        if point.engine != EMULATED and _key(point) in emulated:
+            rank = (transports.rank(point.algorithm), point.subflows, point.algorithm)
+            pairs.setdefault(rank, []).append((emulated[_key(point)], point))
+    ordered = sorted(pairs.items(), key=lambda item: item[0])
+    return [Column(name, count, tuple(both)) for (_, count, name), both in ordered][:MOST_COLUMNS]
+
+
+def _key(point: PointSummary) -> tuple[str, int, int]:
+    return point.algorithm, point.subflows, point.seed
+
+
+def finding(columns: Sequence[Column]) -> str:
+    """The title: how far the simulated means are off."""
+    told = [f"{transports.title(column.name)} {column.difference:+.1f}" for column in columns]
+    return f"Simulated less emulated: {', '.join(told)} points"
+
+
+def corner(column: Column) -> str:
+    """What stands in a scatter's corner."""
+    r, rho = correlation(*column.flows), rank_correlation(*column.flows)
+    told = [
+        f"r {r:.2f}" if r is not None else "",
+        f"\N{GREEK SMALL LETTER RHO} {rho:.2f}" if rho is not None else "",
+    ]
+    return "\n".join([*filter(None, told), f"mean {column.difference:+.1f}"])
+
+
+def _chart(panel: Panel, columns: Sequence[Column]) -> Figure:
+    sheet = Sheet((_SCATTER_IN, len(columns)), (_RANK_IN, len(columns)))
+    top = max(max(map(max, column.flows)) for column in columns)
+    for place, (axes, column) in enumerate(zip(sheet.axes[0], columns, strict=True)):
+        _scatter(axes, column)
+        axes.set_ylabel("simulated (%)" if place == 0 else "")
+    handles: list[Line2D] = []
+    for place, (axes, column) in enumerate(zip(sheet.axes[1], columns, strict=True)):
+        handles = _ranks(axes, column, top)
+        axes.set_ylabel("goodput (%)" if place == 0 else "")
+    words = f"{style.network(panel.setting)}, {panel.hosts} hosts, {style.workload(panel.setting)}"
+    text = Text(finding(columns), f"{words}: goodput of every flow in both engines", _caption(panel, columns))
+    return sheet.finish(text, handles)
+
+
+def _scatter(axes: Axes, column: Column) -> None:
+    emulated, simulated = column.flows
+    axes.plot([0, 1000], [0, 1000], color=style.FAINT, linewidth=0.8, zorder=1)
+    if column.dubious:
+        style.hatch(axes)
+    axes.plot(
+        emulated, simulated, linestyle="", marker="o", markersize=3.2, alpha=0.75,
+        color=style.algorithm_colour(column.name), zorder=3,
+        markerfacecolor="white" if column.dubious else style.algorithm_colour(column.name),
+    )  # fmt: skip
+    low, high = _range([*emulated, *simulated])
+    for limits, ticks in ((axes.set_xlim, axes.set_xticks), (axes.set_ylim, axes.set_yticks)):
+        limits(low, high + 0.03 * (high - low))
+        ticks([low, (low + high) / 2, high])
+    axes.set_title(column.title)
+    axes.set_xlabel("emulated (%)")
+    axes.text(
+        0.97, 0.03, corner(column), transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5,
+        linespacing=1.1, path_effects=style.halo(), zorder=2,
+    )  # fmt: skip
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    """From a multiple of 20 to above the largest: what is high and close together is drawn large."""
+    return 20 * (min(values) // 20), max(100.0, *values)
+
+
+def _ranks(axes: Axes, column: Column, top: float) -> list[Line2D]:
+    """Both curves, averaged rank by rank over the seeds; the legend's entries."""
+    drawn = []
+    for side, name in enumerate(("emulated", "simulated")):
+        dashes: _Dashes = (0, (2, 1)) if side else (0, ())
+        curve = mean_ranks(pair[side].flows_pct for pair in column.pairs)
+        axes.plot(
+            range(1, len(curve) + 1), curve, linestyle=dashes, linewidth=1.6, zorder=3 + side,
+            color=style.INK if side else style.algorithm_colour(column.name),
+        )  # fmt: skip
+        key = Line2D([], [], color=style.INK if side else style.FAINT, linestyle=dashes, linewidth=1.6)
+        key.set_label(name)
+        drawn.append(key)
+    if column.dubious:
+        style.hatch(axes)
+    axes.set_ylim(0, max(100.0, top) * 1.06)
+    axes.set_yticks([0, 50, 100])
+    longest = len(column.pairs[0][0].flows_pct)
+    axes.set_xlim(1 - 0.03 * longest, longest * 1.03)
+    axes.set_xticks([1, longest])
+    axes.set_xlabel("rank of flow")
+    return drawn
+
+
+def _caption(panel: Panel, columns: Sequence[Column]) -> list[str]:
+    shown = [point for column in columns for pair in column.pairs for point in pair]
+    return [
+        style.parameters(
+            dataclasses.replace(panel, points=tuple(shown)),
+            congestion="congestion control as named (TCP: reno)",
+        ),
+        style.definition(panel),
+        "Above, a dot is a flow; on the diagonal both engines give it the same. r is Pearson's, "
+        "\N{GREEK SMALL LETTER RHO} Spearman's correlation; mean is simulated less emulated. Below, "
+        "flows from the slowest to the fastest in each engine.",
+        *style.doubts(shown),
+    ]

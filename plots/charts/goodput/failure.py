@@ -1,0 +1,157 @@
+"""Goodput over time while links fail and come back, and what each flow gets meanwhile."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from analysis import robustness
+from plots.charts.goodput.throughput import interval_pct
+from plots.data import Level, Panel, PointSummary, mean_ranks
+from plots.shared import saving, style
+from plots.shared.sheet import Sheet, Text
+
+CHART = "failure"
+_OVER_TIME_IN, _RANK_IN = 2.4, 2.1
+_SHADE = "#ececec"
+Outage = tuple[float, float]
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),
+    levels: Sequence[Level] = (),  # noqa: ARG001 - what is recalled are directions, which verdicts tell
+) -> list[Path]:
+    """One chart a setting whose links fail, as `registry.Chart.draw`."""
+    return saving.draw_panels(CHART, points, out, expected, _chart)
+
+
+def over_time(points: Sequence[PointSummary]) -> tuple[list[float], list[list[float]]]:
+    """Instants that all points (seeds) have, and of each point what all flows deliver there, in % of before
+    the failure."""
+    series = []
+    for point in points:
+        goodput = point.read_table("goodput")
+        found = robustness.of_before_pct(goodput, point.outage_s) if goodput and point.outage_s else None
+        if found is not None:
+            series.append(found)
+    if not series:
+        return [], []
+    # Clocks of real runs differ by milliseconds.
+    count = min(len(times) for times, _ in series)
+    return series[0][0][:count].tolist(), [pct[:count].tolist() for _, pct in series]
+
+
+def ranks_pct(points: Sequence[PointSummary]) -> list[float]:
+    """The i-th slowest flow's goodput while links are down, in % of a link, averaged over the points."""
+    return mean_ranks(
+        [100 * mbps / point.rate_mbps for mbps in robustness.while_down_mbps(goodput, point.outage_s)]
+        for point in points
+        if point.outage_s and (goodput := point.read_table("goodput"))
+    )
+
+
+def stalled_pct(points: Sequence[PointSummary]) -> float | None:
+    """Flows that stand still while links are down, in percent, averaged over the points."""
+    stalled = [
+        value
+        for point in points
+        if point.outage_s
+        and (goodput := point.read_table("goodput"))
+        and (value := robustness.stalled_pct(goodput, point.outage_s, point.rate_mbps)) is not None
+    ]
+    return statistics.fmean(stalled) if stalled else None
+
+
+def finding(stalled: Mapping[int, float]) -> str:
+    """The title: how many flows of TCP and of the largest number of subflows stand still."""
+    if not stalled:
+        return "Goodput while links fail"
+    least, most = min(stalled), max(stalled)
+    told = f"{_share(stalled[least])} of the {style.transport(least)} flows"
+    besides = f", {_share(stalled[most])} of {style.transport(most)}'s" if most != least else ""
+    return f"While links are down {told} stand still{besides}"
+
+
+def _share(pct: float) -> str:
+    return f"{pct:.0f} %" if round(pct) else "none"
+
+
+def _chart(panel: Panel) -> Figure | None:
+    points = {n: of for n in panel.subflows if (of := panel.best(n))}
+    outage_s = next((point.outage_s for point in panel.points if point.outage_s), None)
+    curves = {n: over_time(of) for n, of in points.items()}
+    if outage_s is None or not any(times for times, _ in curves.values()):
+        return None
+    sheet = Sheet((_OVER_TIME_IN, 1), (_RANK_IN, 1))
+    (above,), (below,) = sheet.axes
+    handles = _lines(above, panel, curves, outage_s)
+    flows = _ranks(below, panel, points)
+    above.set_ylabel("all flows (% of before)")
+    above.set_xlabel("s from the opening of the window")
+    below.set_ylabel("goodput (% of a link)")
+    below.set_xlabel(f"rank of {flows} flows while links are down, slowest first")
+    shade = Patch(facecolor=_SHADE, label="links are down")
+    stalled = {n: value for n, of in points.items() if (value := stalled_pct(of)) is not None}
+    gaps = {n: panel.absence(n) or "no goodput" for n in panel.subflows if n not in points}
+    text = Text(
+        finding(stalled), style.subtitle(panel, "while links fail"), _caption(panel), style.absences(gaps)
+    )
+    return sheet.finish(text, [*handles, shade])
+
+
+def _lines(
+    axes: Axes,
+    panel: Panel,
+    curves: Mapping[int, tuple[list[float], list[list[float]]]],
+    outage_s: Outage,
+) -> list[Line2D]:
+    """A curve for each transport, averaged over the seeds, with a band from six of them on."""
+    axes.axvspan(*outage_s, color=_SHADE, zorder=0)
+    axes.axhline(100, color=style.FAINT, lw=0.8, zorder=1)
+    handles = []
+    for n, (times, series) in curves.items():
+        if not series:
+            continue
+        values = np.array(series)
+        mean = values.mean(axis=0)
+        handles.append(style.line(axes, times, mean.tolist(), n, max(panel.subflows), panel.dubious(n)))
+        halves = [interval_pct(column.tolist()) for column in values.T]
+        if all(half is not None for half in halves):
+            half = np.array(halves, float)
+            axes.fill_between(
+                times, mean - half, mean + half, color=style.colour(n, max(panel.subflows)), alpha=0.2, lw=0
+            )
+    axes.set_ylim(bottom=0)
+    return handles
+
+
+def _ranks(axes: Axes, panel: Panel, points: Mapping[int, Sequence[PointSummary]]) -> int:
+    """How many flows a curve has."""
+    flows = 0
+    for n, of in points.items():
+        if curve := ranks_pct(of):
+            flows = max(flows, len(curve))
+            style.line(axes, range(1, len(curve) + 1), curve, n, max(panel.subflows), panel.dubious(n))
+    axes.set_ylim(0, max(100.0, axes.get_ylim()[1]))
+    axes.set_xticks(style.rank_ticks(max(flows, 1)))
+    return flows
+
+
+def _caption(panel: Panel) -> list[str]:
+    several = len(panel.seeds) > 1
+    return [
+        style.parameters(panel),
+        "Each mark is the second before it. Routing does not learn of the failure.",
+        *(["Curves are averaged over the seeds; bands: 95 % interval, from 6 seeds on."] if several else []),
+        *style.doubts(panel.points),
+    ]

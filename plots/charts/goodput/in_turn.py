@@ -1,0 +1,101 @@
+"""Transfers by TCP and MPTCP in turn between hosts of a cloud: each of them by rank, and means by paths."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from analysis.sequential import Turn, between_racks, gain, in_one_rack, turns
+from plots.charts.goodput.throughput import interval_pct
+from plots.data import Level, Panel, PointSummary
+from plots.shared import saving, style
+from plots.shared.sheet import Sheet, Text
+from workloads.turns import TRANSPORTS
+
+CHART = "in_turn"
+_RANK_IN, _PATHS_IN = 2.3, 2.0
+_MARKERS = {1: "s", 2: "v", 4: "o"}
+_APART = 0.16
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),
+    levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is a ratio, which verdicts tell
+) -> list[Path]:
+    """One chart a setting, as `registry.Chart.draw`; nothing of other workloads."""
+    return saving.draw_panels(CHART, points, out, expected, _chart)
+
+
+def finding(of: Sequence[Turn]) -> str:
+    """The title: what the most subflows gain between racks, and inside one."""
+    most = max(TRANSPORTS)
+    told = [
+        f"{where} {value:.2f} times TCP"
+        for where, some in (("between racks", between_racks(of)), ("inside one", in_one_rack(of)))
+        if (value := gain(some, most)) is not None
+    ]
+    if not told:
+        return "Transfers in turn, of too few pairs for a mean"
+    return f"{style.transport(most)}: {', '.join(told)}"
+
+
+def _chart(panel: Panel) -> Figure | None:
+    points = [point for n in panel.subflows for point in panel.best(n)]
+    of = [turn for point in points for turn in turns(point.flows)]
+    if not of:
+        return None
+    sheet = Sheet((_RANK_IN, 1), (_PATHS_IN, 1))
+    (ranks,), (paths,) = sheet.axes
+    handles = _ranks(ranks, between_racks(of) or of)
+    _by_paths(paths, of)
+    subtitle = f"{style.network(panel.setting)}, {panel.hosts} hosts: transfers one at a time"
+    return sheet.finish(Text(finding(of), subtitle, _caption(panel, points, of)), handles)
+
+
+def _ranks(axes: Axes, of: Sequence[Turn]) -> list[Line2D]:
+    positions = [100 * (i + 0.5) / len(of) for i in range(len(of))]
+    handles = [
+        style.line(axes, positions, sorted(turn.mbps[n] for turn in of), n, max(TRANSPORTS), False)
+        for n in TRANSPORTS
+    ]
+    axes.set_xlabel(f"{len(of)} transfers between racks, slowest first (%)")
+    axes.set_ylabel("Mb/s")
+    axes.set_ylim(bottom=0)
+    return handles
+
+
+def _by_paths(axes: Axes, of: Sequence[Turn]) -> None:
+    """Means for each number of paths."""
+    counts = sorted({turn.paths for turn in of})
+    for x, count in enumerate(counts):
+        for number, n in enumerate(TRANSPORTS):
+            values = [turn.mbps[n] for turn in of if turn.paths == count]
+            axes.errorbar(
+                x + (number - 1) * _APART, statistics.fmean(values), yerr=interval_pct(values), ls="", ms=6,
+                marker=_MARKERS.get(n, "D"), capsize=2.5, color=style.colour(n, max(TRANSPORTS)),
+            )  # fmt: skip
+    totals = {count: sum(turn.paths == count for turn in of) for count in counts}
+    names = {1: "1\n(in a rack)"}
+    axes.set_xticks(
+        range(len(counts)), [f"{names.get(count, str(count))}\nn = {totals[count]}" for count in counts]
+    )
+    axes.set_xlabel("paths between the two hosts")
+    axes.set_ylabel("mean, Mb/s")
+    axes.set_ylim(bottom=0)
+
+
+def _caption(panel: Panel, points: Sequence[PointSummary], of: Sequence[Turn]) -> list[str]:
+    return [
+        style.parameters(panel),
+        f"{len(of)} pairs made a transfer by each transport; a transfer's Mb/s is its size over the time it "
+        "took. Whiskers: 95 % interval of the mean (Student's t), from 6 transfers on.",
+        *style.doubts(points),
+    ]

@@ -1,0 +1,156 @@
+"""Utilisation of every link, least to most used: what hashed single paths leave idle (CS244 2013, figure 4).
+
+A link counts twice, once in each direction. Above those between switches, among which routing chooses, below
+each layer by itself, hosts' own links too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from plots.data import Level, Panel, PointSummary, between_switches, link_layer, mean_ranks
+from plots.shared import saving, style
+from plots.shared.sheet import Sheet, Text
+
+CHART = "link_utilisation"
+HALF_PCT, UNUSED_PCT = 50, 5
+"""A link that carries nothing but ACKs stays below the second."""
+_HEIGHT_IN, _LAYER_HEIGHT_IN = 2.5, 1.05
+_LAYER_TITLES = {"host-edge": "host links", "edge-agg": "edge-aggr.", "agg-core": "aggr.-core"}
+Curves = Mapping[int, Sequence[float]]
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),
+    levels: Sequence[Level] = (),
+) -> list[Path]:
+    """One chart a setting, as `registry.Chart.draw`; levels of the quantities `links_busy_pct` and
+    `links_unused_pct` are drawn."""
+    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
+
+
+def share_pct(utilisations: Sequence[float], *, above: float) -> float:
+    """How many of the links are used by more than `above` %, in % of them."""
+    return 100 * sum(one > above for one in utilisations) / len(utilisations)
+
+
+def finding(panel: Panel) -> str:
+    """The title: links above half load under the most subflows and under TCP, from good points."""
+    curves = {n: _curve([p for p in panel.best(n) if not style.suspect(p)]) for n in panel.subflows}
+    above = {n: share_pct(curve, above=HALF_PCT) for n, curve in curves.items() if curve}
+    tcp = above.pop(1, None)
+    if not above:
+        alone = f"With TCP {tcp:.0f} % of links are above half load" if tcp is not None else ""
+        return alone or "Utilisation of every link"
+    most = max(above)
+    mptcp = f"With {most} subflows {above[most]:.0f} % of links are above half load"
+    return mptcp if tcp is None else f"{mptcp}, with TCP {tcp:.0f} %"
+
+
+def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
+    points = {n: panel.best(n) for n in panel.subflows}
+    curves = {n: curve for n, of in points.items() if (curve := _curve(of))}
+    if not curves:
+        return None
+    layers = list(dict.fromkeys(link_layer(port) for of in points.values() for p in of for port in p.ports))
+    several = len(layers) > 1
+    sheet = Sheet((_HEIGHT_IN, 1), *([(_LAYER_HEIGHT_IN, len(layers))] if several else []))
+    axes = sheet.axes[0][0]
+    handles = _lines(axes, panel, curves)
+    published = [_level(axes, level, panel) for level in _beside(panel, levels)]
+    which = "links between switches" if several else "links"
+    axes.set_xlabel(f"{max(map(len, curves.values()))} {which}, least used first (%)")
+    axes.set_ylabel("utilisation (%)")
+    for small, layer in zip(sheet.axes[1] if several else [], layers, strict=False):
+        _lines(small, panel, {n: _curve(points[n], layer) for n in curves})
+        small.set_title(_LAYER_TITLES.get(layer, layer), color=style.FAINT)
+        small.set_xticks([0, 50, 100])
+        small.set_yticks([0, 50, 100])
+        small.tick_params(labelleft=small is sheet.axes[1][0])
+    gaps = {n: panel.absence(n) or "no ports" for n in panel.subflows if n not in curves}
+    subtitle = style.subtitle(panel, "utilisation of every link")
+    words = Text(finding(panel), subtitle, _caption(panel, curves, levels), style.absences(gaps))
+    return sheet.finish(words, handles, published)
+
+
+def _curve(points: Sequence[PointSummary], layer: str = "") -> list[float]:
+    """Utilisation in % from the least used, averaged rank by rank over the points: of a layer's links, or
+    of those between switches, of all where there are none (a star)."""
+    if layer:
+        return mean_ranks(
+            [p.utilisation_pct for p in point.ports if link_layer(p) == layer] for point in points
+        )
+    counted = [[port for port in point.ports if between_switches(port)] or point.ports for point in points]
+    return mean_ranks([port.utilisation_pct for port in ports] for ports in counted)
+
+
+def _lines(axes: Axes, panel: Panel, curves: Curves) -> list[Line2D]:
+    lines = [
+        style.line(
+            axes,
+            [100 * (i + 0.5) / len(curve) for i in range(len(curve))],
+            curve,
+            count,
+            max(panel.subflows),
+            doubt=panel.dubious(count),
+        )
+        for count, curve in curves.items()
+        if curve
+    ]
+    axes.axhline(HALF_PCT, color=style.FAINT, linewidth=0.8, zorder=1)
+    axes.set_xlim(0, 100)
+    axes.set_ylim(0, 104)
+    axes.set_yticks(range(0, 101, 25))
+    return lines
+
+
+def _beside(panel: Panel, levels: Sequence[Level]) -> list[Level]:
+    return [
+        level
+        for quantity in ("links_busy_pct", "links_unused_pct")
+        for level in style.levels_of(panel, levels, quantity)
+    ]
+
+
+def _level(axes: Axes, level: Level, panel: Panel) -> Line2D:
+    """A published share of the links as a dashed line: where the curve must rise from 0, or below it."""
+    unused = level.quantity == "links_unused_pct"
+    x = [level.value] * 2 if unused else [100 - level.value, 100]
+    y = [0, HALF_PCT / 2] if unused else [HALF_PCT] * 2
+    what = "unused" if unused else f"above {HALF_PCT} %"
+    whose = style.transport(level.subflows)
+    words = f"{level.cited(panel.setting.k)}: {level.bound} of links {what} with {whose}"
+    (line,) = axes.plot(
+        x,
+        y,
+        color="black",
+        linestyle=style.PUBLISHED_DASH,
+        linewidth=1.5,
+        zorder=5,
+        label=words,
+    )
+    return line
+
+
+def _caption(panel: Panel, curves: Curves, levels: Sequence[Level]) -> list[str]:
+    unused = [
+        f"{style.transport(n)}: {100 - share_pct(curve, above=UNUSED_PCT):.0f} %"
+        for n, curve in curves.items()
+    ]
+    ends = [unused[0], *unused[1:][-1:]]
+    averaged = any(len(panel.best(n)) > 1 for n in curves)
+    return [
+        style.parameters(panel),
+        f"Below {UNUSED_PCT} % (nothing, or ACKs alone): {', '.join(ends)} of the links.",
+        *(["Curves are averaged rank by rank over the seeds."] if averaged else []),
+        *style.doubts(panel.points),
+        *style.sources(_beside(panel, levels)),
+    ]

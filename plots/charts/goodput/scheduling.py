@@ -1,0 +1,228 @@
+"""What hosts carry under a central scheduler, by how often it looks, beside TCP and MPTCP without one."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from controllers.schedulers import SCHEDULERS
+from model import transports
+from model.result import Status
+from plots.charts.goodput.throughput import interval_pct
+from plots.data import NOBODY, REFERENCE, Level, Panel, PointSummary, file_stems
+from plots.shared import saving, style
+from plots.shared.sheet import Sheet, Text
+
+CHART = "scheduling"
+LOOKS: Mapping[str, tuple[str, str]] = {"first_fit": ("#0072B2", "o"), "annealing": ("#009E73", "^")}
+_HEIGHT_IN = 1.9
+_IDEAL_AT = 1 / 3
+"""Of the least interval: where the ideal scheduler stands on a logarithmic axis."""
+SUSPECT = " (suspect)"
+Values = list[float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """Points of one workload: what hosts get in % of one flow alone, one value a seed. `scheduled` by name
+    and interval in ms, `alone` by subflows and the transport's name."""
+
+    panel: Panel
+    scheduled: Mapping[str, Mapping[float, Values]]
+    doubtful: frozenset[tuple[str, float]]
+    """Of `scheduled`, those all of whose points are suspect."""
+    alone: Mapping[tuple[int, str], Values]
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),  # noqa: ARG001 - one number of subflows is shown
+    levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is signs, which verdicts tell
+) -> list[Path]:
+    """A chart for each network and links, a row of it for each workload, as `registry.Chart.draw`. Nothing
+    where no scheduler ran."""
+    sheets: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows(points):
+        s = row.panel.setting
+        key = (s.network, s.k, s.engine, s.dataplane, s.rate_mbps, s.queue_pkts, s.ecn_pkts, s.seconds)
+        sheets.setdefault(key, []).append(row)
+    stems = file_stems(CHART, [of[0].panel for of in sheets.values()])
+    paths: list[Path] = []
+    for of, stem in zip(sheets.values(), stems, strict=True):
+        with style.look():
+            paths += saving.save(_chart(of), out, stem)
+    return paths
+
+
+def carried_pct(point: PointSummary) -> float | None:
+    """Payload of all flows, a host, in % of what one flow gets alone; None without a reference."""
+    if not point.reference_mbps or point.status is Status.FAILED:
+        return None
+    return 100 * sum(flow.goodput_mbps for flow in point.flows) / point.hosts / point.reference_mbps
+
+
+def rows(points: Iterable[PointSummary]) -> list[Row]:
+    """Workloads that a scheduler was run on, those that generate flows first."""
+    groups: dict[tuple[object, ...], list[PointSummary]] = {}
+    for point in points:
+        if point.workload != REFERENCE and carried_pct(point) is not None:
+            s = point.setting
+            key = (s.network, s.k, s.workload, s.engine, s.dataplane, s.rate_mbps, s.queue_pkts, s.ecn_pkts,
+                   s.seconds, point.unscheduled)  # fmt: skip
+            groups.setdefault(key, []).append(point)
+    found = [_row(group) for group in groups.values() if any(p.scheduler != NOBODY for p in group)]
+    return sorted(found, key=lambda row: all(not f.size_bytes for p in row.panel.points for f in p.flows))
+
+
+def _row(points: Sequence[PointSummary]) -> Row:
+    good = _believed(points)
+    scheduled: dict[str, dict[float, Values]] = {}
+    alone: dict[tuple[int, str], Values] = {}
+    for point in sorted(good, key=lambda p: (p.scheduler.interval_ms, p.subflows, p.seed)):
+        value = carried_pct(point)
+        if value is None:
+            continue
+        if point.scheduler == NOBODY:
+            doubt = SUSPECT if style.suspect(point) else ""
+            who = point.subflows, transports.transport(point.cc, point.subflows) + doubt
+            alone.setdefault(who, []).append(value)
+        else:
+            by_interval = scheduled.setdefault(point.scheduler.name, {})
+            by_interval.setdefault(point.scheduler.interval_ms, []).append(value)
+    setting = dataclasses.replace(good[0].setting, variant=good[0].unscheduled)
+    doubtful = {
+        (p.scheduler.name, p.scheduler.interval_ms)
+        for p in good
+        if style.suspect(p) and p.scheduler != NOBODY
+    }
+    return Row(Panel(setting, (), tuple(good)), scheduled, frozenset(doubtful), alone)
+
+
+def _believed(points: Sequence[PointSummary]) -> list[PointSummary]:
+    """Of each scheduler and transport the good points; the suspect ones where none is good."""
+    kinds: dict[tuple[object, ...], list[PointSummary]] = {}
+    for point in points:
+        kinds.setdefault((point.scheduler, point.subflows, point.cc), []).append(point)
+    good = ([p for p in of if p.status is Status.OK] or of for of in kinds.values())
+    return [point for of in good for point in of]
+
+
+def finding(row: Row) -> str:
+    """The title: what a scheduler carries of what MPTCP does, when it looks most and least often, by good
+    points alone."""
+    name = next((name for name in LOOKS if name in row.scheduled), next(iter(row.scheduled)))
+    sure = {ms: v for ms, v in row.scheduled[name].items() if (name, ms) not in row.doubtful}
+    means = {ms: statistics.fmean(values) for ms, values in sure.items()}
+    mptcp = [
+        statistics.fmean(values)
+        for (count, who), values in row.alone.items()
+        if count > 1 and not who.endswith(SUSPECT)
+    ]
+    title = SCHEDULERS[name].title.capitalize()
+    parts = [
+        f"{100 * means[ms] / max(mptcp):.0f} % {_often(ms)}"
+        for ms in (dict.fromkeys((min(means), max(means))) if means and mptcp else ())
+    ]
+    return f"{title} carries {', '.join(parts)} of what MPTCP does" if parts else f"{title} by its interval"
+
+
+def _often(interval_ms: float) -> str:
+    if interval_ms == 0:
+        return "(ideal)"
+    return f"(every {f'{interval_ms / 1000:g} s' if interval_ms >= 1000 else f'{interval_ms:g} ms'})"
+
+
+def _chart(of: Sequence[Row]) -> Figure:
+    sheet = Sheet(*((_HEIGHT_IN, 1) for _ in of))
+    intervals = sorted({ms for row in of for by in row.scheduled.values() for ms in by})
+    top = max(100.0, *(v for row in of for values in _all(row) for v in values))
+    for axes, row in zip((axes for line in sheet.axes for axes in line), of, strict=True):
+        _draw_row(axes, row, intervals)
+        style.percent_axis(axes, top)
+        axes.set_title(_words(row))
+        axes.set_ylabel("carried, %")
+    sheet.axes[-1][0].set_xlabel("the scheduler looks every ... ms")
+    subtitle = f"{style.network(of[0].panel.setting)}, {of[0].panel.hosts} hosts: payload a host"
+    return sheet.finish(Text(finding(of[0]), subtitle, _caption(of)), _legend(of))
+
+
+def _all(row: Row) -> list[Values]:
+    return [*row.alone.values(), *(values for by in row.scheduled.values() for values in by.values())]
+
+
+def _words(row: Row) -> str:
+    endless = all(not flow.size_bytes for point in row.panel.points for flow in point.flows)
+    return f"{style.workload(row.panel.setting)}: flows {'that stay' if endless else 'that come and go'}"
+
+
+def _at(interval_ms: float, intervals: Sequence[float]) -> float:
+    least = min((ms for ms in intervals if ms), default=1.0)
+    return interval_ms or least * _IDEAL_AT
+
+
+def _draw_row(axes: Axes, row: Row, intervals: Sequence[float]) -> None:
+    for name, by_interval in row.scheduled.items():
+        colour, marker = LOOKS.get(name, style.OTHER)
+        axes.errorbar(
+            [_at(ms, intervals) for ms in by_interval],
+            [statistics.fmean(values) for values in by_interval.values()],
+            yerr=[interval_pct(values) or 0.0 for values in by_interval.values()],
+            color=colour, marker=marker, ms=5, lw=1.5, capsize=2.5, zorder=4,
+        )  # fmt: skip
+        hollow = [ms for ms in by_interval if (name, ms) in row.doubtful]
+        axes.plot(
+            [_at(ms, intervals) for ms in hollow], [statistics.fmean(by_interval[ms]) for ms in hollow],
+            ls="", marker=marker, ms=5, color=colour, markerfacecolor="white", zorder=5,
+        )  # fmt: skip
+    for (count, _), values in row.alone.items():
+        axes.axhline(statistics.fmean(values), color=style.colour(count), lw=1.8, ls=_dash(count), zorder=3)
+    axes.set_xscale("log")
+    places = [_at(ms, intervals) for ms in intervals]
+    axes.set_xticks(places, [f"{ms:g}" if ms else "ideal" for ms in intervals])
+    axes.set_xticks([], minor=True)
+    axes.set_xlim(places[0] * 0.8, places[-1] * 1.25)
+
+
+def _dash(subflows: int) -> str:
+    return "--" if subflows == 1 else "-"
+
+
+def _legend(of: Sequence[Row]) -> list[Artist]:
+    names = dict.fromkeys(name for row in of for name in row.scheduled)
+    alone = dict.fromkeys(who for row in of for who in row.alone)
+    schedulers = [
+        Line2D([], [], color=LOOKS.get(n, style.OTHER)[0], marker=LOOKS.get(n, style.OTHER)[1], ms=5, lw=1.5,
+               label=f"TCP, {SCHEDULERS[n].title}")
+        for n in names
+    ]  # fmt: skip
+    levels = [
+        Line2D([], [], color=style.colour(count), ls=_dash(count), lw=1.8,
+               label=f"{who} (ECMP)" if count == 1 else who)
+        for count, who in alone
+    ]  # fmt: skip
+    return [*levels, *schedulers]
+
+
+def _caption(of: Sequence[Row]) -> list[str]:
+    seeds = {seed for row in of for seed in row.panel.seeds}
+    shown = [point for row in of for point in row.panel.points]
+    return [
+        style.parameters(*(row.panel for row in of), congestion="TCP: reno, MPTCP as named"),
+        "100 %: every host receives what one flow alone gets. An ideal scheduler looks when a flow begins or "
+        "ends (flows that stay: once); others lead flows that got a tenth of their host's link since the "
+        "last look.",
+        f"Means over {len(seeds)} seeds; whiskers: 95 % interval (Student's t), from 6 seeds on."
+        if len(seeds) > 1
+        else "One seed.",
+        *style.doubts(shown),
+    ]

@@ -1,0 +1,71 @@
+"""Where an MPTCP flow sends with one subflow through each of two bottlenecks, by congestion control."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.shares import SHARE_ON_CONGESTED, congested_shares_pct
+from model import transports
+from plots.data import Level, PointSummary
+from plots.shared import lanes, style
+from plots.shared.lanes import Series, Spot
+from plots.shared.sheet import Sheet, Text
+
+CHART = "shift"
+_HEIGHT_IN = 2.9
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),
+    levels: Sequence[Level] = (),
+) -> list[Path]:
+    """One chart a setting, as `registry.Chart.draw`; levels of the quantity `share_on_congested_path_pct`."""
+    return lanes.draw_groups(CHART, points, out, expected, lambda series: _chart(series, levels))
+
+
+def finding(spots: Sequence[tuple[str, Spot]]) -> str:
+    """The title: what each algorithm leaves on the worse path."""
+    told = [f"{transports.title(cc)} {spot.mean:.0f} %" for cc, spot in spots if not spot.suspect]
+    return f"On the worse path stay: {', '.join(told)}" if told else "Traffic on the worse of two paths"
+
+
+def _chart(series: Sequence[Series], levels: Sequence[Level]) -> Figure | None:
+    """At the largest subflow count that was measured."""
+    counts = [n for n in series[0].panel.subflows if n > 1 and any(of.panel.best(n) for of in series)]
+    if not counts:
+        return None
+    n = max(counts)
+    found = [(of, of.spot(n, lambda point: congested_shares_pct(point.ports))) for of in series]
+    spots = [(of.algorithm, spot) for of, spot in found if spot is not None]
+    if not spots:
+        return None
+    beside = [lv for lv in lanes.levels_for(levels, SHARE_ON_CONGESTED, series) if lv.subflows == n]
+    sheet = Sheet((_HEIGHT_IN, 1))
+    axes = sheet.axes[0][0]
+    for x, (cc, spot) in enumerate(spots):
+        lanes.mark(axes, x, spot, cc)
+        for level in beside:
+            if level.algorithm == cc:
+                lanes.theory(axes, x - 0.33, x + 0.33, level.value)
+    top = max(*(value for _, spot in spots for value in spot.values), *(lv.value for lv in beside), 40)
+    _frame(axes, [transports.title(cc) for cc, _ in spots], top)
+    subtitle = f"{style.network(series[0].panel.setting)}: an MPTCP flow with {n} subflows, one a path"
+    words = Text(finding(spots), subtitle, lanes.caption(series, [spot for _, spot in spots], beside))
+    doubtful = any(spot.suspect for _, spot in spots)
+    expected = lanes.theory_key("equilibrium at equal round-trip times") if beside else []
+    return sheet.finish(words, lanes.legend(series, doubtful)[len(series) :], expected)
+
+
+def _frame(axes: Axes, names: Sequence[str], top: float) -> None:
+    axes.set_ylim(-2, min(102, 1.06 * top))
+    axes.axhline(50, color=style.FAINT, linewidth=0.8, zorder=1)
+    axes.set_xlim(-0.5, len(names) - 0.5)
+    axes.set_xticks(range(len(names)), names)
+    axes.set_ylabel("sent over the worse path (%)")

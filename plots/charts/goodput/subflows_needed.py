@@ -1,0 +1,155 @@
+"""The least number of subflows with which a network's flows reach 90 % on average, by number of hosts."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from engines.registry import FLOW_LEVEL, SIMULATOR
+from model.result import Status
+from plots.data import REFERENCE, Level, Panel, PointSummary
+from plots.shared import saving, style
+from plots.shared.sheet import Sheet, Text
+from topos import TOPOLOGIES
+
+CHART = "subflows_needed"
+ENOUGH = 0.9
+BY_PLATEAU = frozenset({"bcube"})
+"""Networks whose servers forward: their links, not hosts' own, are the limit. 100 % is what the most subflows
+reach."""
+LOOKS = {"fat_tree": ("#0072B2", "o"), "vl2": ("#D55E00", "s"), "bcube": ("#009E73", "^")}
+_HEIGHT_IN = 2.9
+_TICKS = (100, 300, 1000, 3000, 10_000)
+_ENGINES = (FLOW_LEVEL, SIMULATOR)
+Means = Mapping[int, float]
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),
+    levels: Sequence[Level] = (),
+) -> list[Path]:
+    """One chart of all networks, as `registry.Chart.draw`."""
+    del expected
+    usable = [p for p in points if p.workload != REFERENCE and p.status is not Status.FAILED and p.flows_pct]
+    found = {engine: curves(p for p in usable if p.engine == engine) for engine in _ENGINES}
+    if not any(found.values()):
+        return []
+    with style.look():
+        return saving.save(_chart(usable, found, levels), out, CHART)
+
+
+def needed(means: Means, by_plateau: bool) -> int | None:
+    """The least number of subflows that gives 90 %, of `means` in % by subflows; None where none does."""
+    optimum = means[max(means)] if by_plateau else 100.0
+    return next((count for count in sorted(means) if means[count] >= ENOUGH * optimum), None)
+
+
+def curves(points: Iterable[PointSummary]) -> dict[str, dict[int, int | None]]:
+    """Of each kind of network, by hosts, the subflows needed; means are over all flows and seeds."""
+    flows: dict[tuple[str, int], dict[int, list[float]]] = {}
+    for point in points:
+        by_count = flows.setdefault((point.topology, point.hosts), {})
+        by_count.setdefault(point.subflows, []).extend(point.flows_pct)
+    found: dict[str, dict[int, int | None]] = {}
+    for (kind, hosts), by_count in sorted(flows.items(), key=_place):
+        means = {count: statistics.fmean(values) for count, values in by_count.items()}
+        found.setdefault(kind, {})[hosts] = needed(means, kind in BY_PLATEAU)
+    return found
+
+
+def _place(item: tuple[tuple[str, int], object]) -> tuple[int, int]:
+    """Kinds as in `LOOKS`, unknown ones last; by size."""
+    (kind, hosts), _ = item
+    return list(LOOKS).index(kind) if kind in LOOKS else len(LOOKS), hosts
+
+
+def finding(found: Mapping[str, Mapping[int, int | None]]) -> str:
+    """The title: what the largest network of each kind needs."""
+    told = [f"{TOPOLOGIES[kind].title} {of[max(of)] or 'more'}" for kind, of in found.items()]
+    return f"Subflows the largest need: {', '.join(told)}"
+
+
+def _chart(
+    points: Sequence[PointSummary],
+    found: Mapping[str, Mapping[str, Mapping[int, int | None]]],
+    levels: Sequence[Level],
+) -> Figure:
+    sheet = Sheet((_HEIGHT_IN, 1))
+    axes = sheet.axes[0][0]
+    for engine, of in found.items():
+        for kind, by_hosts in of.items():
+            _curve(axes, kind, by_hosts, engine == FLOW_LEVEL)
+    bound = [level for level in levels if level.topology == "fat_tree" and level.quantity == "mean"]
+    if bound:
+        axes.axhline(bound[0].subflows, color="black", ls=style.PUBLISHED_DASH, lw=1.3, zorder=2)
+    hosts = [point.hosts for point in points]
+    axes.set_xscale("log")
+    axes.set_xticks(_TICKS, [str(tick) for tick in _TICKS])
+    axes.set_xticks([], minor=True)
+    axes.set_xlim(min(*hosts, 100) * 0.9, max(*hosts, 10_000) * 1.1)
+    axes.set_ylim(0, max(10, *(n or 0 for of in found.values() for k in of.values() for n in k.values())) + 1)
+    axes.set_yticks(range(0, 12, 2))
+    axes.set_xlabel("hosts")
+    axes.set_ylabel("subflows needed for 90 %")
+    shown = next(of for of in found.values() if of)
+    panel = Panel(points[0].setting, (), tuple(points))
+    subtitle = f"random permutation, {points[0].cc.upper()}, {min(hosts)} to {max(hosts)} hosts"
+    return sheet.finish(Text(finding(shown), subtitle, _caption(panel, bound, found)), _legend(found, bound))
+
+
+def _curve(axes: Axes, kind: str, by_hosts: Mapping[int, int | None], model: bool) -> None:
+    colour, marker = LOOKS.get(kind, style.OTHER)
+    known = {hosts: count for hosts, count in by_hosts.items() if count is not None}
+    axes.plot(
+        list(known), list(known.values()), color=colour, marker=marker, lw=1.5 if model else 0,
+        ms=5.5 if model else 10, markerfacecolor=colour if model else "none", zorder=3, clip_on=False,
+    )  # fmt: skip
+
+
+def _legend(
+    found: Mapping[str, Mapping[str, Mapping[int, int | None]]], bound: Sequence[Level]
+) -> list[Line2D]:
+    kinds = dict.fromkeys(kind for of in found.values() for kind in of)
+    looks = {kind: LOOKS.get(kind, style.OTHER) for kind in kinds}
+    marks = [
+        Line2D([], [], color=colour, marker=marker, ms=5.5, lw=1.5, label=TOPOLOGIES[kind].title)
+        for kind, (colour, marker) in looks.items()
+    ]
+    packets = Line2D([], [], color=style.FAINT, marker="o", ms=9, lw=0, markerfacecolor="none")
+    packets.set_label("packet level")
+    dashes = Line2D([], [], color="black", ls=style.PUBLISHED_DASH, lw=1.3)
+    dashes.set_label(f"published, {bound[0].paper if bound else ''}: at most, FatTree")
+    return [*marks, *([packets] if found.get(SIMULATOR) else []), *([dashes] if bound else [])]
+
+
+def _caption(
+    panel: Panel, bound: Sequence[Level], found: Mapping[str, Mapping[str, Mapping[int, int | None]]]
+) -> list[str]:
+    short = [
+        f"{TOPOLOGIES[kind].title} of {hosts} hosts"
+        for of in found.values()
+        for kind, by_hosts in of.items()
+        for hosts, count in by_hosts.items()
+        if count is None
+    ]
+    s = panel.setting
+    return [
+        f"Links {s.rate_mbps:g} Mb/s; {s.variant}; n = {len(panel.seeds)}. Curves: flow "
+        "level, at the equilibrium of congestion control.",
+        "FatTree, VL2: 90 % of what one flow alone gets; BCube, whose servers forward for each other: 90 % "
+        "of what the most subflows get.",
+        *([f"Not reached with as many as were tried: {', '.join(short)}."] if short else []),
+        *(
+            [f"Dashed black: {bound[0].paper} (source: {bound[0].source}), up to 8192 hosts."]
+            if bound
+            else []
+        ),
+    ]

@@ -1,0 +1,236 @@
+"""Mean goodput, in % of optimal, against the transport: TCP and MPTCP with a growing number of subflows.
+
+The comparison of SIGCOMM 2011's throughput figure. One seed gives bars; several give every seed as a
+point with the mean, and from six seeds on its 95 % interval (Student's t).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Cell, Level, Panel, PointSummary
+from plots.shared import saving, style
+from plots.shared.sheet import Sheet, Text
+
+CHART = "throughput"
+_HEIGHT_IN = 2.9
+_BAR = 0.74
+_LABEL = 0.055
+"""Height of a line of text as a share of the goodput axis, roughly."""
+_T975 = (2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110)
+"""Student's t, 97.5 % quantile, for 5 .. 17 degrees of freedom."""
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),
+    levels: Sequence[Level] = (),
+) -> list[Path]:
+    """One chart a setting, as `registry.Chart.draw`; levels of the quantity `mean` are drawn."""
+    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
+
+
+def interval_pct(means_pct: Sequence[float]) -> float | None:
+    """Half the width of the 95 % interval of the mean, in points; None for fewer than six values."""
+    n = len(means_pct)
+    if n < MIN_SEEDS_FOR_INTERVAL:
+        return None
+    # Beyond the table, 2.1 errs on the wide side by at most 7 %.
+    t = _T975[n - MIN_SEEDS_FOR_INTERVAL] if n - MIN_SEEDS_FOR_INTERVAL < len(_T975) else 2.1
+    return t * statistics.stdev(means_pct) / math.sqrt(n)
+
+
+def finding(panel: Panel) -> str:
+    """The title: what TCP and the largest measured subflow count reach. Where all is suspect it says what
+    is seen, and that nothing follows."""
+    good = {count: panel.cell(count).mean_pct for count in panel.subflows}
+    known = {count: mean for count, mean in good.items() if mean is not None}
+    if not known:
+        return _sighting(panel)
+    optimum = panel.optimum_pct
+    shared = not math.isclose(optimum, 100.0)
+    unit = "%" if shared else "% of optimal"
+    most = f", of at most {optimum:.3g} %" if shared else ""
+    told = f"TCP {known[1]:.0f} %" if 1 in known else ""
+    if list(known) == [1]:
+        return f"TCP reaches {known[1]:.0f} {unit}{most}"
+    count = max(known)
+    mptcp = f"MPTCP with {count} subflows reaches {known[count]:.0f} {unit}"
+    return ", ".join(part for part in (mptcp, told) if part) + most
+
+
+def _sighting(panel: Panel) -> str:
+    seen = {
+        count: statistics.fmean(p.goodput_pct_mean or 0.0 for p in panel.cell(count).suspect)
+        for count in panel.subflows
+        if panel.cell(count).suspect
+    }
+    ends = sorted({min(seen), max(seen)}) if seen else []
+    told = ", ".join(f"{style.transport(count)} {seen[count]:.0f} %" for count in ends)
+    return f"No finding, all points are suspect; what is seen: {told}" if told else "Mean goodput"
+
+
+def _chart(panel: Panel, levels: Sequence[Level]) -> Figure:
+    beside = style.levels_of(panel, levels, "mean")
+    optimum = panel.optimum_pct
+    sheet = Sheet((_HEIGHT_IN, 1))
+    axes = sheet.axes[0][0]
+    mark = _seeds if len(panel.seeds) > 1 else _bar
+    tops = []
+    for x, count in enumerate(panel.subflows):
+        cell, here = panel.cell(count), [level for level in beside if level.subflows == count]
+        top = mark(axes, x, cell, style.colour(count, max(panel.subflows)), _LABEL * optimum)
+        _note_gap(axes, x, cell)
+        tops.append(_published(axes, x, top, here, optimum) if here else top)
+    style.percent_axis(axes, max(tops), optimum)
+    axes.set_xlim(-0.6, len(panel.subflows) - 0.4)
+    axes.set_xticks(range(len(panel.subflows)), ["TCP" if n == 1 else str(n) for n in panel.subflows])
+    axes.set_xlabel("TCP, and MPTCP by its number of subflows")
+    axes.set_ylabel(f"mean goodput ({style.percent_of(panel)})")
+    subtitle = style.subtitle(panel, "mean goodput of the flows")
+    return sheet.finish(Text(finding(panel), subtitle, _caption(panel, beside)), _legend(panel, beside))
+
+
+def _caption(panel: Panel, beside: Sequence[Level]) -> list[str]:
+    return [
+        style.parameters(panel),
+        style.definition(panel),
+        *_key(panel),
+        *style.doubts(panel.points),
+        *style.sources(beside),
+    ]
+
+
+def _legend(panel: Panel, beside: Sequence[Level]) -> list[Artist]:
+    """What is neither named on the axes nor a bar like all others."""
+    several = len(panel.seeds) > 1
+    doubtful = any(panel.cell(count).suspect for count in panel.subflows)
+    hatched = Patch(facecolor="white", edgecolor=style.FAINT, hatch=style.HATCH, label="suspect")
+    hollow = Line2D([], [], color=style.FAINT, marker="o", markerfacecolor="white", lw=0, label="suspect")
+    return [
+        *style.published_key(beside, panel),
+        *([hollow if several else hatched] if doubtful else []),
+    ]
+
+
+def _bar(axes: Axes, x: int, cell: Cell, colour: str, label: float) -> float:
+    """One seed: a bar with its value; hatched on white if suspect. Returns how high it reaches."""
+    for point in (*cell.ok, *cell.suspect):
+        height = point.goodput_pct_mean or 0.0
+        if point in cell.ok:
+            axes.bar(x, height, _BAR, color=colour)
+            return _value(axes, x, height, (height, height), label, _readable_on(colour))
+        axes.bar(x, height, _BAR, color="white", edgecolor=colour, hatch=style.HATCH, linewidth=1.2)
+        return _value(axes, x, height, (height, height), label, style.INK)
+    return 0.0
+
+
+def _seeds(axes: Axes, x: int, cell: Cell, colour: str, label: float) -> float:
+    """Several seeds: a point each (hollow if suspect), the good ones' mean, and its interval if earned.
+    Returns how high they reach."""
+    points = (*cell.ok, *cell.suspect)
+    values = [point.goodput_pct_mean or 0.0 for point in points]
+    step = min(0.11, 0.44 / max(len(points), 1))
+    for i, (point, value) in enumerate(zip(points, values, strict=True)):
+        face = colour if point in cell.ok else "white"
+        where = x + step * (i - (len(points) - 1) / 2)
+        axes.plot(where, value, marker="o", markersize=3.6, color=colour, markerfacecolor=face, zorder=3)
+    mean, half = cell.mean_pct, interval_pct(cell.means_pct) or 0.0
+    if mean is None:
+        return max(values, default=0.0) + label / 2
+    axes.hlines(mean, x - 0.3, x + 0.3, color=colour, linewidth=2.2, zorder=4)
+    if half:
+        axes.errorbar(x + 0.38, mean, yerr=half, color=colour, capsize=2, linewidth=1.4, zorder=4)
+    reach = (min(*values, mean - half), max(*values, mean + half))
+    return _value(axes, x, mean, reach, label, style.INK) + label / 2
+
+
+def _value(axes: Axes, x: int, value: float, reach: tuple[float, float], label: float, colour: str) -> float:
+    """The value at the foot, in a row with the others, or above its mark where that `reach`es so low.
+    Returns how high mark and words reach."""
+    lowest, highest = reach
+    at_foot = lowest > 2 * label
+    words = axes.annotate(
+        f"{value:.0f}",
+        (x, 0 if at_foot else highest),
+        xytext=(0, 4 if at_foot else 2),
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        color=colour if at_foot else style.INK,
+        zorder=6,
+    )
+    if at_foot and colour == style.INK:
+        words.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
+    return highest if at_foot else highest + label
+
+
+def _readable_on(colour: str) -> str:
+    """Black on a light bar, white on a dark one."""
+    red, green, blue = to_rgb(colour)
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.6 else "white"
+
+
+def _note_gap(axes: Axes, x: int, cell: Cell) -> None:
+    """Say what is not there: upright in an empty place, small over the value where some seeds are lost."""
+    if not (cell.gap or cell.lost):
+        return
+    axes.annotate(
+        cell.gap or f"{len(cell.lost)} failed",
+        (x, 0),
+        xytext=(0, 4 if cell.gap else 17),
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        rotation=90,
+        fontsize=9 if cell.gap else 7.5,
+        color=style.FAINT,
+    )
+
+
+def _published(axes: Axes, x: int, top: float, levels: Sequence[Level], optimum: float) -> float:
+    """Published values as dashed lines over their place, their words above them and above our marks.
+    Returns how high they reach."""
+    papers = {level.paper for level in levels}
+    for level in levels:
+        axes.hlines(
+            level.value, x - 0.46, x + 0.46, color="black", ls=style.PUBLISHED_DASH, lw=1.5, zorder=5,
+            path_effects=style.halo(),
+        )  # fmt: skip
+    lines = [level.bound if len(papers) == 1 else f"{level.paper} {level.bound}" for level in levels]
+    foot = max(top, *(level.value for level in levels))
+    axes.annotate(
+        "\n".join(lines),
+        (x, foot),
+        xytext=(0, 3),
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        fontsize=8,
+        linespacing=1.1,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+        zorder=6,
+    )
+    return foot + (0.3 + len(lines)) * _LABEL * optimum
+
+
+def _key(panel: Panel) -> list[str]:
+    """How to read the marks when there are several seeds."""
+    if len(panel.seeds) < 2:
+        return []
+    counts = {len(panel.cell(count).ok) for count in panel.subflows}
+    enough = max(counts) >= MIN_SEEDS_FOR_INTERVAL
+    spread = "whisker: 95 % interval of the mean (Student's t), drawn from 6 good seeds on" if enough else ""
+    return ["; ".join(part for part in ("Dots: one seed each; line: their mean", spread) if part) + "."]

@@ -1,0 +1,1 @@
+"""Charts of end hosts and machines: CPU, noise, losses, idle subflows."""

@@ -1,0 +1,238 @@
+"""How busy the machine was (CS244 2013, figure 5): against subflows and size, what for, and second by second.
+
+One chart for all settings of an experiment: sizes are what it compares.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+import string
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from plots.data import Level, Panel, PointSummary, panels, setting_names
+from plots.shared import saving, style
+from plots.shared.sheet import Sheet, Text
+
+CHART = "cpu"
+_HEIGHT_IN, _LOW_IN = 2.2, 1.2
+_MOST_BARS = 12
+_MARKS = (
+    ("#0072B2", "o"),
+    ("#E69F00", "s"),
+    ("#009E73", "^"),
+    ("#CC79A7", "D"),
+    ("#56B4E9", "v"),
+    ("#222222", "P"),
+)
+_PARTS = (("user", "#cfdfee"), ("system", "#86a9cb"), ("softirq", "#2f5d8c"), ("steal", "#D55E00"))
+_OTHER = "#bdbdbd"
+"""What no part accounts for."""
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """CPU use of a point: percent of all CPUs by part, at `t_s`, the end of each second; without parts where
+    it was not sampled. `busy_pct` is the mean over the measured window, `name` the setting's."""
+
+    point: PointSummary
+    name: str
+    busy_pct: float
+    t_s: Floats
+    parts: Mapping[str, Floats]
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Each part's mean over the measured window."""
+        measured = self.t_s > 0
+        window = measured if measured.any() else ~measured
+        return {name: float(part[window].mean()) for name, part in self.parts.items()}
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),
+    levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
+) -> list[Path]:
+    """One chart of all points, as `registry.Chart.draw`; points without the metric `cpu_busy_pct` are left
+    out."""
+    of = [panel for panel in panels(points, expected) if any(_busy(p) is not None for p in panel.points)]
+    if not of:
+        return []
+    with style.look():
+        return saving.save(_chart(of), out, CHART)
+
+
+def _busy(point: PointSummary) -> float | None:
+    busy = point.metrics.get("cpu_busy_pct", math.nan)
+    return None if math.isnan(busy) else busy
+
+
+def use(point: PointSummary, name: str) -> Use | None:
+    """What is known of the point's CPU use; None if nothing is."""
+    busy = _busy(point)
+    if busy is None:
+        return None
+    table = point.read_table("cpu")
+    if table is None or not len(table):
+        return Use(point, name, busy, np.empty(0), {})
+    parts = {part: table[f"{part}_pct"].astype(float) for part, _ in _PARTS}
+    return Use(point, name, busy, table["t_s"].astype(float), parts)
+
+
+def finding(points: Sequence[PointSummary]) -> str:
+    """The title: the least and the most that any point kept the machine busy."""
+    busy = [value for point in points if (value := _busy(point)) is not None]
+    low, high = min(busy), max(busy)
+    return f"CPUs are {high:.0f} % busy" if high - low < 1 else f"CPUs are {low:.0f} to {high:.0f} % busy"
+
+
+def _chart(of: Sequence[Panel]) -> Figure:
+    names = _names(of)
+    bars = _bars(of, names)
+    sampled = [one for one in bars if one.parts]
+    several = len(of) > 1
+    heights = [_HEIGHT_IN, *([_LOW_IN] if several else []), *([_LOW_IN] if sampled else [])]
+    sheet = Sheet(*[(height, 1) for height in heights])
+    every = [axes for (axes,) in sheet.axes]
+    rest = iter(every)
+    handles = _lines(next(rest), of, names) if several else []
+    _split(next(rest), bars, several)
+    if sampled:
+        _over_time(next(rest), max(sampled, key=lambda one: one.busy_pct))
+    for axes in every:
+        axes.set_ylim(0, 104)
+        axes.set_yticks(range(0, 101, 25 if axes is every[0] else 50))
+        axes.set_ylabel("CPU (%)")
+        axes.axhline(100, color=style.FAINT, linewidth=0.8, zorder=1)
+    points = [point for panel in of for n in panel.subflows for point in panel.best(n)]
+    caption = [style.parameters(*of), *_key(of), *style.doubts(points)]
+    parts = [Patch(color=colour, label=part) for part, colour in _PARTS] if sampled else []
+    parts += [Patch(color=_OTHER, label="not split")] if len(sampled) < len(bars) else []
+    words = Text(finding(points), _subtitle(of), caption, _gaps(of, names))
+    return sheet.finish(words, handles, parts)
+
+
+def _names(of: Sequence[Panel]) -> list[str]:
+    """What the settings are called: with a letter before it where a name is too long for the foot of bars."""
+    names = [textwrap.shorten(name, 50, placeholder="...") for name in setting_names([p.setting for p in of])]
+    if len(names) <= 6 and max(len(part) for name in names for part in name.split(", ")) <= 9:
+        return names
+    return [f"{letter}: {name}" for letter, name in zip(_letters(), names, strict=False)]
+
+
+def _letters() -> Iterator[str]:
+    """a, b, ... z, aa, ab, ..."""
+    for length in itertools.count(1):
+        yield from map("".join, itertools.product(string.ascii_lowercase, repeat=length))
+
+
+def _subtitle(of: Sequence[Panel]) -> str:
+    workloads = dict.fromkeys(style.workload(panel.setting) for panel in of)
+    return f"{', '.join(workloads)}: all CPUs of the machine, in the measured window"
+
+
+def _key(of: Sequence[Panel]) -> list[str]:
+    return ["Mean over the good seeds."] if any(len(panel.seeds) > 1 for panel in of) else []
+
+
+def _gaps(of: Sequence[Panel], names: Sequence[str]) -> str:
+    """Which points of which setting are not there."""
+    told = []
+    for panel, name in zip(of, names, strict=True):
+        why = {n: panel.absence(n) or "not measured" for n in panel.subflows if _mean(panel, n) is None}
+        told += [f"{name}: {style.absences(why)}"] if why else []
+    return textwrap.shorten("; ".join(told), 160, placeholder=" ...")
+
+
+def _mean(panel: Panel, subflows: int) -> float | None:
+    known = [value for point in panel.best(subflows) if (value := _busy(point)) is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _lines(axes: Axes, of: Sequence[Panel], names: Sequence[str]) -> list[Line2D]:
+    """Each setting against its subflows."""
+    counts = of[0].subflows
+    axes.set_xticks(range(len(counts)), [_short(n) for n in counts])
+    axes.set_xlim(-0.4, len(counts) - 0.6)
+    axes.set_xlabel("TCP, and MPTCP by its number of subflows")
+    return [_line(axes, panel, name, i) for i, (panel, name) in enumerate(zip(of, names, strict=True))]
+
+
+def _line(axes: Axes, panel: Panel, name: str, number: int) -> Line2D:
+    """One setting; hollow where suspect, broken where there is nothing."""
+    colour, mark = _MARKS[number % len(_MARKS)]
+    means = [_mean(panel, n) for n in panel.subflows]
+    (line,) = axes.plot(
+        range(len(means)), [math.nan if mean is None else mean for mean in means],
+        color=colour, marker=mark, markersize=5, linewidth=1.5, label=name,
+    )  # fmt: skip
+    for x, (n, mean) in enumerate(zip(panel.subflows, means, strict=True)):
+        if mean is not None and panel.dubious(n):
+            axes.plot(x, mean, color=colour, marker=mark, markersize=5, markerfacecolor="white", zorder=4)
+    return line
+
+
+def _bars(of: Sequence[Panel], names: Sequence[str]) -> list[Use]:
+    """The points whose use is split: all of one setting; TCP and the most subflows of each of several."""
+    bars: list[Use] = []
+    for panel, name in zip(of, names, strict=True):
+        bars += panel.first_of_each(_MOST_BARS if len(of) == 1 else 2, partial(use, name=name)).items
+    return bars[:_MOST_BARS]
+
+
+def _split(axes: Axes, bars: Sequence[Use], several: bool) -> None:
+    """A stack of parts for each point, named below by transport, and by setting where there are several."""
+    for x, one in enumerate(bars):
+        foot = 0.0
+        for part, colour in _PARTS if one.parts else ():
+            axes.bar(x, one.means[part], 0.74, bottom=foot, color=colour)
+            foot += one.means[part]
+        if foot < one.busy_pct:
+            axes.bar(x, one.busy_pct - foot, 0.74, bottom=foot, color=_OTHER)
+        if style.suspect(one.point):
+            axes.bar(x, one.busy_pct, 0.74, fill=False, edgecolor=style.INK, hatch=style.HATCH, linewidth=0.8)
+    axes.set_xlim(-0.6, len(bars) - 0.4)
+    axes.set_xticks(range(len(bars)), [_short(one.point.subflows) for one in bars])
+    axes.tick_params(axis="x", length=0)
+    if not several:
+        axes.set_xlabel("TCP, and MPTCP by its number of subflows")
+        return
+    axes.set_title("What for")
+    for name in dict.fromkeys(one.name for one in bars):
+        places = [x for x, one in enumerate(bars) if one.name == name]
+        axes.annotate(
+            name.split(": ")[0].replace(", ", "\n"), (statistics.fmean(places), 0), xytext=(0, -16),
+            textcoords="offset points", ha="center", va="top", fontsize=8.5,
+        )  # fmt: skip
+
+
+def _short(subflows: int) -> str:
+    return "TCP" if subflows == 1 else str(subflows)
+
+
+def _over_time(axes: Axes, one: Use) -> None:
+    """Second by second, the warm-up before 0."""
+    axes.stackplot(
+        one.t_s, [one.parts[name] for name, _ in _PARTS], colors=[colour for _, colour in _PARTS], linewidth=0
+    )
+    if style.suspect(one.point):
+        style.hatch(axes)
+    axes.set_xlim(one.t_s[0], max(one.t_s[-1], one.t_s[0] + 1e-3))
+    axes.set_xlabel("seconds since the opening of the measured window")
+    axes.set_title(f"The busiest, second by second: {style.network(one.point)}, {style.name(one.point)}")

@@ -1,0 +1,219 @@
+"""What stalls change: goodput, the slowest flow, fairness, round-trip and completion times against
+lateness as a share of a full queue's time, beside the tolerance of each.
+
+Every change is between a point with stalls and the quiet one of the same setting and seed
+(analysis/noise_effects.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from analysis.noise_effects import (
+    TOLERANCES,
+    Change,
+    binned,
+    changes,
+    largest_share,
+    metrics,
+)
+from engines.registry import VIRTUAL_TIME
+from model.reasons import COMPLETION, GOODPUT, JAIN, RTT, SLOWEST
+from model.result import Status
+from model.spec import ELASTIC, NOWHERE, OF_ALL, OF_FABRIC, OF_HOSTS
+from plots.charts.goodput.throughput import interval_pct
+from plots.data import REFERENCE, Level, Panel, PointSummary, Setting, file_stems
+from plots.shared import saving, style
+from plots.shared.sheet import Sheet, Text
+
+CHART = "noise"
+_HEIGHT_IN = 1.25
+_COLOURS = {OF_FABRIC: "#0072b2", OF_HOSTS: "#d55e00", OF_ALL: "#009e73"}
+_PLACES = {OF_FABRIC: "the fabric's CPU", OF_HOSTS: "the hosts' CPUs", OF_ALL: "all CPUs"}
+_LABELS = {
+    GOODPUT: "mean goodput\n(points)",
+    SLOWEST: "slowest flow\n(points)",
+    JAIN: "Jain's index",
+    RTT: "round-trip time\n(%)",
+    COMPLETION: "completion time\n(%)",
+}
+_APART = 1.09
+"""Factor between the marks of one bin."""
+
+
+@dataclass(frozen=True, order=True)
+class Series:
+    """Points that are drawn alike: their transport, where CPUs stall, and by which clock."""
+
+    subflows: int
+    where: str
+    clock: str
+
+    @property
+    def marker(self) -> str:
+        return "s" if self.subflows == 1 else "o"
+
+    def face(self, several_clocks: bool) -> str:
+        """Hollow by the strict clock, where both are there."""
+        return "white" if several_clocks and self.clock != ELASTIC else _COLOURS[self.where]
+
+
+Found = Mapping[Series, Sequence[Change]]
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),  # noqa: ARG001 - the axis is lateness, not subflows
+    levels: Sequence[Level] = (),  # noqa: ARG001 - nothing was published about this
+) -> list[Path]:
+    """One chart for each engine, network and workload, as `registry.Chart.draw`."""
+    groups: dict[tuple[str, ...], list[PointSummary]] = {}
+    for point in points:
+        if point.workload != REFERENCE and point.status is not Status.FAILED:
+            key = (point.engine, point.dataplane, point.topology, str(point.k), point.workload)
+            groups.setdefault(key, []).append(point)
+    of = [(_panel(group), found) for _, group in sorted(groups.items()) if (found := effects(group))]
+    paths: list[Path] = []
+    for (panel, found), stem in zip(of, file_stems(CHART, [panel for panel, _ in of]), strict=True):
+        with style.look():
+            paths += saving.save(_chart(panel, found), out, stem)
+    return paths
+
+
+def effects(
+    points: Iterable[PointSummary], share_of: Callable[[PointSummary], float] = lambda p: p.late_queue_share
+) -> dict[Series, list[Change]]:
+    """All changes of good points, by series; none of a point without a quiet one
+    beside it, or whose queues have no limit."""
+    good = [point for point in points if not style.suspect(point) and point.reference_mbps]
+    quiet = {_pair(point): _metrics(point) for point in good if point.noise.where == NOWHERE}
+    found: dict[Series, list[Change]] = {}
+    for point in good:
+        beside = quiet.get(_pair(point))
+        if point.noise.where == NOWHERE or beside is None or share_of(point) <= 0:
+            continue
+        network = f"{point.subflows} {point.rate_mbps:g} {point.queue_pkts} {point.quiet}"
+        setting, pair = f"{network} {point.late_share:.3g} {point.noise.where}", f"{network} {point.seed}"
+        for name, change in changes(beside, _metrics(point)).items():
+            series = Series(point.subflows, point.noise.where, point.clock)
+            found.setdefault(series, []).append(Change(name, share_of(point), change, setting, pair))
+    return found
+
+
+def _pair(point: PointSummary) -> tuple[Setting, int, int]:
+    return dataclasses.replace(point.setting, variant=point.quiet), point.subflows, point.seed
+
+
+def _metrics(point: PointSummary) -> dict[str, float]:
+    return metrics(point.flows, point.reference_mbps or 1.0)
+
+
+def half(values: Sequence[float]) -> float:
+    """Half the 95 % interval of the mean; nan for fewer than six values."""
+    found = interval_pct(values)
+    return float("nan") if found is None else found
+
+
+def _panel(group: Sequence[PointSummary]) -> Panel:
+    return Panel(group[0].setting, tuple(sorted({p.subflows for p in group})), tuple(group))
+
+
+def finding(found: Found) -> str:
+    """The title: how late packets may be before the first metric leaves its tolerance."""
+    everything = [change for series in found.values() for change in series]
+    name = COMPLETION if all(change.metric == COMPLETION for change in everything) else GOODPUT
+    of = [change for change in everything if change.metric == name]
+    share = largest_share(binned(of, half), TOLERANCES[name].most)
+    most = f"{TOLERANCES[name].most:g} {'%' if TOLERANCES[name].relative else 'points'}"
+    words = "the completion time" if name == COMPLETION else "mean goodput"
+    if not share:
+        return f"No lateness was shown to leave {words} within {most}"
+    return f"Late by up to {share:.2g} of a queue's time, {words} stays within {most}"
+
+
+def _chart(panel: Panel, found: Found) -> Figure:
+    names = [n for n in TOLERANCES if any(c.metric == n for of in found.values() for c in of)]
+    rows = [names[i : i + 2] for i in range(0, len(names), 2)]
+    sheet = Sheet(*((_HEIGHT_IN, len(row)) for row in rows))
+    several = len({series.clock for series in found}) > 1
+    for axes_row, row in zip(sheet.axes, rows, strict=True):
+        for axes, name in zip(axes_row, row, strict=True):
+            _metric(axes, name, found, several)
+    for axes in sheet.axes[-1]:
+        axes.set_xlabel("lateness / queue time")
+    text = Text(finding(found), style.network(panel.points[0]), _caption(panel, several))
+    return sheet.finish(text, _key(found), _key_of_marks(panel, several))
+
+
+def _metric(axes: Axes, name: str, found: Found, several: bool) -> None:
+    tolerance = TOLERANCES[name].most
+    axes.axhspan(-tolerance, tolerance, color=style.GRID, alpha=0.6, lw=0, zorder=0)
+    axes.axhline(0, color=style.FAINT, lw=0.8, zorder=1)
+    for i, (series, of) in enumerate(sorted(found.items())):
+        bins = binned([change for change in of if change.metric == name], half)
+        if not bins:
+            continue
+        apart = _APART ** (i - (len(found) - 1) / 2)
+        axes.errorbar(
+            [each.share * apart for each in bins],
+            [each.mean for each in bins],
+            yerr=[0.0 if each.half != each.half else each.half for each in bins],
+            fmt=series.marker,
+            ms=3.4,
+            lw=0.9,
+            capsize=1.5,
+            color=_COLOURS[series.where],
+            markerfacecolor=series.face(several),
+            zorder=3,
+        )
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylabel(_LABELS[name], fontsize=8.5)
+
+
+def _key(found: Found) -> list[Line2D]:
+    places = [where for where in _PLACES if any(series.where == where for series in found)]
+    return [
+        Line2D([], [], color=_COLOURS[where], lw=2.4, label=f"stalls of {_PLACES[where]}") for where in places
+    ]
+
+
+def _key_of_marks(panel: Panel, several: bool) -> list[Line2D]:
+    marks = [
+        Line2D([], [], color=style.INK, marker="s" if n == 1 else "o", ms=4, lw=0, label=style.transport(n))
+        for n in panel.subflows
+    ]
+    hollow = Line2D(
+        [], [], color=style.INK, marker="o", ms=4, markerfacecolor="white", lw=0, label="strict clock"
+    )
+    return [*marks, *([hollow] if several else [])]
+
+
+def _caption(panel: Panel, several: bool) -> list[str]:
+    rates = "/".join(f"{rate:g}" for rate in sorted({p.rate_mbps for p in panel.points}))
+    queues = "/".join(f"{pkts}" for pkts in sorted({p.queue_pkts for p in panel.points}))
+    clocks = (
+        "Filled: the fabric's clock stands still while it stalls."
+        if several
+        else "With stalls of all CPUs the fabric's clock stands still."
+    )
+    return [
+        f"Links of {rates} Mb/s, queues of {queues} packets, {len(panel.seeds)} seeds"
+        f"{', simulated' if panel.setting.engine in VIRTUAL_TIME else ', real hosts'}.",
+        "Change against the quiet point of the same setting and seed, mean by share; whisker: 95 % "
+        "interval of the mean, from 6 points on. Lateness: its 99th percentile. Queue time: what a "
+        "full queue takes to drain. Grey: the tolerance.",
+        clocks,
+        *style.doubts(panel.points),
+    ]

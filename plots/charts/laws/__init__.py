@@ -1,0 +1,1 @@
+"""Charts of validation: laws of TCP and conservation of packets."""

@@ -1,0 +1,104 @@
+"""What a flow alone gets of its link, at several link rates, beside what arithmetic gives it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from analysis import laws
+from plots.data import Level, Panel, PointSummary, Setting, file_stems, panels
+from plots.shared import saving, style
+from plots.shared.sheet import Sheet, Text
+
+CHART = "fill"
+_HEIGHT_IN = 2.8
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),
+    levels: Sequence[Level] = (),  # noqa: ARG001 - what is expected follows from the rates
+) -> list[Path]:
+    """One chart a setting, link rates aside, as `registry.Chart.draw`."""
+    groups: dict[Setting, list[Panel]] = {}
+    for panel in panels(points, expected):
+        if any(panel.best(1)):
+            groups.setdefault(dataclasses.replace(panel.setting, rate_mbps=0.0, seconds=0.0), []).append(
+                panel
+            )
+    stems = file_stems(CHART, [dataclasses.replace(of[0], setting=s) for s, of in groups.items()])
+    paths: list[Path] = []
+    for of, stem in zip(groups.values(), stems, strict=True):
+        with style.look():
+            paths += saving.save(_chart(of), out, stem)
+    return paths
+
+
+def missed_bytes(point: PointSummary) -> float:
+    """Of what its link carries, what the point's slowest flow did not get."""
+    room = laws.fill_bytes(point.rate_mbps, point.seconds)
+    return max((room - flow.bytes_received for flow in point.flows), key=abs, default=room)
+
+
+def finding(points: Sequence[PointSummary]) -> str:
+    """The title: in bytes where they are few, else in percent."""
+    worst = max(points, key=lambda point: abs(missed_bytes(point)))
+    missed = missed_bytes(worst)
+    rates = f"at {len(points)} link rates" if len(points) > 1 else f"at {worst.rate_mbps:g} Mb/s"
+    if abs(missed) < laws.SEGMENT_BYTES:
+        return f"A flow alone misses {missed:.0f} bytes of what its link carries, {rates}"
+    share = 100 - 100 * missed / laws.fill_bytes(worst.rate_mbps, worst.seconds)
+    return f"A flow alone has {share:.2f} % and more of what its link carries, {rates}"
+
+
+def _chart(of: Sequence[Panel]) -> Figure:
+    points = [panel.best(1)[0] for panel in of]
+    sheet = Sheet((_HEIGHT_IN, 1))
+    axes = sheet.axes[0][0]
+    for point in points:
+        _mark(axes, point)
+    rates = [point.rate_mbps for point in points]
+    ends = (min(rates) / 2, max(rates) * 2)
+    axes.plot(
+        ends, [laws.fill_bytes(rate, 8e-6) for rate in ends], color="black", ls=style.PUBLISHED_DASH, lw=1.2
+    )
+    style.log_axes(axes)
+    axes.set_xlim(ends[0], ends[1] * 8)
+    axes.set_xlabel("link rate (Mb/s)")
+    axes.set_ylabel("goodput (Mb/s)")
+    theory = Line2D(
+        [], [], color="black", ls=style.PUBLISHED_DASH, label="1448 payload bytes in a frame of 1514"
+    )
+    words = Text(
+        finding(points),
+        f"{style.network(of[0].setting)}: one TCP flow, payload received",
+        _caption(of, points),
+    )
+    return sheet.finish(words, [theory])
+
+
+def _mark(axes: Axes, point: PointSummary) -> None:
+    goodput = sum(flow.goodput_mbps for flow in point.flows)
+    received = sum(flow.bytes_received for flow in point.flows)
+    face = "white" if style.suspect(point) else style.TCP_COLOUR
+    axes.plot([point.rate_mbps], [goodput], "s", color=style.TCP_COLOUR, markerfacecolor=face, ms=6, zorder=4)
+    told = f"{received:,} bytes\n{missed_bytes(point):+,.0f} missing".replace(",", "\N{THIN SPACE}")
+    axes.annotate(
+        told.replace("+0", "0"),
+        (point.rate_mbps, goodput),
+        (6, -4),
+        textcoords="offset points",
+        va="top",
+        fontsize=7.5,
+    )
+
+
+def _caption(of: Sequence[Panel], points: Sequence[PointSummary]) -> list[str]:
+    return [style.parameters(*of), *style.doubts(points)]

@@ -1,0 +1,102 @@
+"""The window of a flow at a queue it fills, over time, beside the textbook's saw."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis import laws
+from plots.data import Level, Panel, PointSummary
+from plots.shared import lanes, saving, style
+from plots.shared.sheet import Sheet, Text
+
+CHART = "saw"
+_HEIGHT_IN = 2.9
+_TEETH = 4
+TOP = "window_top_pkts"
+"""The quantity whose level is the height of the teeth."""
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),
+    levels: Sequence[Level] = (),
+) -> list[Path]:
+    """One chart a setting, as `registry.Chart.draw`; the level of the quantity `window_top_pkts` gives the
+    textbook's saw."""
+    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
+
+
+def textbook(top_pkts: float, packet_s: float, until_s: float) -> tuple[list[float], list[float]]:
+    """Seconds and packets of a window that begins at half its top at 0: it grows by a packet a round trip,
+    which lasts as many packet times as the window has packets; then a round trip goes by for the repair."""
+    t_s, window = [0.0], [top_pkts / 2]
+    while t_s[-1] < until_s:
+        began = t_s[-1]
+        for pkts in np.linspace(top_pkts / 2, top_pkts, 60):
+            t_s.append(began + packet_s * (float(pkts) ** 2 - (top_pkts / 2) ** 2) / 2)
+            window.append(float(pkts))
+        t_s += [t_s[-1], t_s[-1] + packet_s * top_pkts]
+        window += [top_pkts / 2, top_pkts / 2]
+    return t_s, window
+
+
+def finding(saws: Sequence[laws.Saw]) -> str:
+    """The title: height, length and mean of the measured teeth."""
+    top, rounds, mean = (
+        statistics.fmean(of) for of in zip(*((s.top_pkts, s.rounds, s.mean_pct) for s in saws), strict=True)
+    )
+    return f"Halved at {top:.0f} packets, every {rounds:.0f} round trips; mean window {mean:.0f} % of that"
+
+
+def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
+    point = next(iter(panel.best(1)), None)
+    sockets = point.read_table("sockets") if point else None
+    saws = laws.saws(sockets) if sockets is not None else []
+    if point is None or sockets is None or not saws:
+        return None
+    sheet = Sheet((_HEIGHT_IN, 1))
+    axes = sheet.axes[0][0]
+    first, last = saws[0].start_s - 1, saws[min(_TEETH, len(saws)) - 1].end_s + 1
+    shown = (sockets["flow"] == 0) & (sockets["t_s"] >= first) & (sockets["t_s"] <= last)
+    style_of_line = style.SUSPECT_DASH if style.suspect(point) else "-"
+    axes.plot(
+        sockets["t_s"][shown], sockets["cwnd_pkts"][shown], color=style.TCP_COLOUR, lw=1.6, ls=style_of_line
+    )
+    top = next((level.value for level in style.levels_of(panel, levels, TOP)), None)
+    if top is not None:
+        _theory(axes, top, panel, saws[0].start_s, last)
+    axes.set_xlim(first, last)
+    axes.set_ylim(0, 1.15 * max(saw.top_pkts for saw in saws))
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("congestion window (packets)")
+    subtitle = f"{style.network(panel.setting)}: one TCP flow, a queue of {panel.setting.queue_pkts} packets"
+    key = lanes.theory_key("W/2 round trips from W/2 to W, one for the repair") if top is not None else []
+    return sheet.finish(Text(finding(saws), subtitle, _caption(panel, point, saws)), key)
+
+
+def _theory(axes: Axes, top: float, panel: Panel, start_s: float, until_s: float) -> None:
+    t_s, window = textbook(top, laws.packet_ms(panel.setting.rate_mbps) / 1000, until_s - start_s)
+    axes.plot(np.array(t_s) + start_s, window, color="black", ls=style.PUBLISHED_DASH, lw=1.2, zorder=4)
+    for value, told in ((top, f"W = {top:.0f}"), (0.75 * top, "3/4 W"), (0.5 * top, "W / 2")):
+        axes.axhline(value, color=style.FAINT, lw=0.6, zorder=1)
+        axes.annotate(
+            told, (0, value), (3, 2), xycoords=("axes fraction", "data"), textcoords="offset points",
+            fontsize=7.5, color=style.FAINT, path_effects=style.halo(), zorder=6,
+        )  # fmt: skip
+
+
+def _caption(panel: Panel, point: PointSummary, saws: Sequence[laws.Saw]) -> list[str]:
+    return [
+        style.parameters(panel),
+        f"Shown: the first {min(_TEETH, len(saws))} of {len(saws)} whole saws; all are in the numbers above. "
+        "Dashed: theory, begun at the first halving and left to itself. Means count every round trip once.",
+        *style.doubts([point]),
+    ]

@@ -1,0 +1,79 @@
+"""How long pings take beside the queue each of them found: waiting is what stands before a packet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from analysis import laws
+from plots.data import Level, Panel, PointSummary
+from plots.shared import lanes, saving, style
+from plots.shared.sheet import Sheet, Text
+
+CHART = "wait"
+_HEIGHT_IN = 3.0
+EMPTY = "empty_way_ms"
+"""The quantity whose level is the way through an empty network."""
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),
+    levels: Sequence[Level] = (),
+) -> list[Path]:
+    """One chart a setting, as `registry.Chart.draw`; the level of the quantity `empty_way_ms` is where the
+    line of theory begins."""
+    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
+
+
+def found(point: PointSummary) -> laws.Waits | None:
+    """Pings and the queue they met; None where either was not sampled."""
+    pings, queues, times = (point.read_table(name) for name in ("pings", "queues", "queue_times"))
+    if pings is None or queues is None or times is None:
+        return None
+    return laws.waits(pings, queues, times, laws.way_out(point.ports))
+
+
+def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
+    point = next(iter(panel.best(1)), None)
+    waits = found(point) if point else None
+    if point is None or waits is None:
+        return None
+    packet_ms = laws.packet_ms(panel.setting.rate_mbps)
+    sheet = Sheet((_HEIGHT_IN, 1))
+    axes = sheet.axes[0][0]
+    axes.plot(waits.queued, waits.out_ms, ".", color=style.TCP_COLOUR, ms=3, alpha=0.4, zorder=3)
+    most = float(waits.queued.max())
+    empty = next((level.value for level in style.levels_of(panel, levels, EMPTY)), None)
+    if empty is not None:
+        queued = np.array([0.0, most])
+        axes.plot(
+            queued, empty + packet_ms * queued, color="black", ls=style.PUBLISHED_DASH, lw=1.2, zorder=4
+        )
+        axes.fill_between(
+            queued, empty + packet_ms * (queued - 1), empty + packet_ms * queued, color=style.GRID, zorder=1
+        )
+    axes.set_xlim(0, most * 1.03)
+    axes.set_ylim(0, float(waits.out_ms.max()) * 1.08)
+    axes.set_xlabel("packets queued before the ping")
+    axes.set_ylabel("its way there (ms)")
+    slope, nothing_queued = waits.line
+    each = f"{slope / packet_ms:.3f} packet times for each packet queued"
+    title = f"A ping takes {nothing_queued:.1f} ms, and {each}"
+    subtitle = f"{style.network(panel.setting)}: pings beside one TCP flow, {len(waits.queued)} of them"
+    key = (
+        lanes.theory_key("empty path and packets queued; grey: the first partly sent")
+        if empty is not None
+        else []
+    )
+    caption = [
+        style.parameters(panel),
+        f"A packet time is {packet_ms:.4g} ms. Packets at links that are faster count for as much less.",
+        *style.doubts([point]),
+    ]
+    return sheet.finish(Text(title, subtitle, caption), key)

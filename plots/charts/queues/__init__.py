@@ -1,0 +1,1 @@
+"""Charts of queues, windows and round-trip times."""

@@ -1,0 +1,177 @@
+"""Round-trip time of every flow with its deviation (CS244 2013, figure 11): how long packets wait in queues.
+
+A row a transport. Flows are sorted by the sender's own smoothed estimate (line and band); pings that took
+the same paths stand over it (dots and whiskers).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from engines.registry import VIRTUAL_TIME
+from model.result import FlowRow
+from plots.data import Level, Panel, Picked, PointSummary
+from plots.shared import saving, style
+from plots.shared.sheet import Sheet, Text
+
+CHART = "rtt"
+_SIMULATED_PINGS = "Pings: what a small packet would have taken, had all queues stood still."
+_HEIGHT_IN = 1.5
+_MOST_ROWS, _MOST_FLOWS = 3, 160
+_LOG_FROM = 20
+"""The slowest flow's mean over the fastest's from which on a linear axis would hide the fast ones."""
+Floats = npt.NDArray[np.float64]
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),
+    levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
+) -> list[Path]:
+    """One chart a setting, as `registry.Chart.draw`."""
+    return saving.draw_panels(CHART, points, out, expected, _chart)
+
+
+def finding(rows: Sequence[PointSummary]) -> str:
+    """The title: the mean flow's RTT under each transport shown."""
+    means = [(row, style.milliseconds(mean)) for row in rows for mean in _mean_ms(row)]
+    return f"Mean RTT: {style.with_transports(means)}"
+
+
+def _mean_ms(point: PointSummary) -> list[float]:
+    """One number: the mean over the flows by the kernel, else by pings; none where neither measured."""
+    for name in ("srtt_ms_mean", "ping_ms_mean"):
+        known = [value for flow in point.flows if not math.isnan(value := getattr(flow, name))]
+        if known:
+            return [statistics.fmean(known)]
+    return []
+
+
+def _chart(panel: Panel) -> Figure | None:
+    picked = panel.first_of_each(_MOST_ROWS, lambda point: point if _mean_ms(point) else None)
+    rows = picked.items
+    if not rows:
+        return None
+    sheet = Sheet(*[(_HEIGHT_IN, 1)] * len(rows))
+    log = _unlike(rows)
+    for (axes,), point in zip(sheet.axes, rows, strict=True):
+        _row(axes, point, max(panel.subflows), log)
+    every = [axes for row in sheet.axes for axes in row]
+    _scale(every, log, panel)
+    every[-1].set_xlabel("rank of flow, shortest to longest mean RTT")
+    subtitle = style.subtitle(panel, "round-trip time of every flow")
+    words = Text(finding(rows), subtitle, _caption(panel, picked, log), style.absences(picked.gaps))
+    return sheet.finish(words, _legend(rows))
+
+
+def _unlike(rows: Sequence[PointSummary]) -> bool:
+    """Whether the flows' means differ too much for a linear axis."""
+    means = [m for p in rows for f in p.flows for m in (f.srtt_ms_mean, f.ping_ms_mean) if not math.isnan(m)]
+    return max(means) > _LOG_FROM * min(means)
+
+
+def _row(axes: Axes, point: PointSummary, most: int, log: bool) -> None:
+    """One transport's flows in the order of their mean RTT."""
+    flows = sorted(point.flows, key=_order)
+    ranks = np.unique(np.linspace(1, len(flows), min(len(flows), _MOST_FLOWS)).round().astype(int))
+    shown = [flows[rank - 1] for rank in ranks]
+    suspect = style.suspect(point)
+    mean, low, high = _reach([(flow.srtt_ms_mean, flow.srtt_ms_std) for flow in shown], log)
+    (line,) = axes.plot(
+        ranks, mean, color=style.colour(point.subflows, most), lw=2, zorder=3,
+        ls=style.SUSPECT_DASH if suspect else "-", marker="s" if len(ranks) == 1 else "",
+    )  # fmt: skip
+    axes.fill_between(ranks, low, high, color=line.get_color(), alpha=0.25, lw=2 if len(ranks) == 1 else 0)
+    mean, low, high = _reach([(flow.ping_ms_mean, flow.ping_ms_std) for flow in shown], log)
+    axes.vlines(ranks, low, high, color=style.FAINT, lw=0.5, zorder=4)
+    axes.plot(
+        ranks, mean, ls="", marker="o", markersize=2.6, color=style.INK,
+        markerfacecolor="white" if suspect else style.INK, markeredgewidth=0.6, zorder=5,
+    )  # fmt: skip
+    deaf = [
+        rank for rank, flow in enumerate(flows, 1) if flow.pings_sent and flow.pings_lost == flow.pings_sent
+    ]
+    axes.plot(
+        deaf, [0.96] * len(deaf), "x", color=style.INK, markersize=4, transform=axes.get_xaxis_transform()
+    )
+    axes.set_title(_title(point))
+    axes.set_xlim(1 - 0.02 * max(len(flows), 2), 1.02 * max(len(flows), 2))
+    axes.set_xticks(style.rank_ticks(len(flows)))
+    if suspect:
+        style.hatch(axes)
+
+
+def _reach(spread: Sequence[tuple[float, float]], log: bool) -> tuple[Floats, Floats, Floats]:
+    """The means, and from where to where their deviation is drawn: upwards alone on a logarithmic axis, on
+    which a deviation as large as its mean would reach down for ever."""
+    mean, std = np.array(spread).T
+    return mean, mean if log else np.maximum(mean - std, 0), mean + std
+
+
+def _order(flow: FlowRow) -> tuple[bool, float]:
+    """By the kernel's mean, by that of pings where there is none, unmeasured ones last."""
+    mean = flow.ping_ms_mean if math.isnan(flow.srtt_ms_mean) else flow.srtt_ms_mean
+    return (math.isnan(mean), mean)
+
+
+def _title(point: PointSummary) -> str:
+    sent, lost = (sum(getattr(flow, f"pings_{what}") for flow in point.flows) for what in ("sent", "lost"))
+    loss = f"; {100 * lost / sent:.1f} % of {sent} pings lost" if sent else ""
+    return f"{style.name(point)}{loss}"
+
+
+def _scale(every: Sequence[Axes], log: bool, panel: Panel) -> None:
+    """One scale for all rows, in seconds where flows wait for seconds; what a full queue adds, as a line."""
+    low = min(float(axes.dataLim.minposy) for axes in every)
+    high = max(float(axes.dataLim.y1) for axes in every)
+    for axes in every:
+        if log:
+            axes.set_yscale("log")
+            axes.set_ylim(low / 1.5, 1.5 * high)
+        else:
+            axes.set_ylim(0, 1.1 * high)
+            axes.yaxis.set_major_locator(MaxNLocator(5))
+        axes.yaxis.set_major_formatter(lambda ms, _: f"{ms / 1000:g}" if high >= 3000 else f"{ms:g}")
+        axes.set_ylabel(f"RTT ({'s' if high >= 3000 else 'ms'})")
+        if panel.full_queue_ms:
+            axes.axhline(panel.full_queue_ms, color=style.INK, linestyle=":", linewidth=1, zorder=2)
+
+
+def _legend(rows: Sequence[PointSummary]) -> list[Artist]:
+    """What was measured, in grey: its colour is the transport's."""
+    flows = [flow for point in rows for flow in point.flows]
+    sender = Line2D([], [], color=style.FAINT, lw=2, label="sender's srtt, band: std")
+    pings = Line2D([], [], color=style.INK, marker="o", markersize=2.6, lw=0.5, label="pings, whisker: std")
+    lost = Line2D([], [], color=style.INK, marker="x", markersize=4, lw=0, label="none came back")
+    return [
+        *([sender] if any(not math.isnan(flow.srtt_ms_mean) for flow in flows) else []),
+        *([pings] if any(not math.isnan(flow.ping_ms_mean) for flow in flows) else []),
+        *([lost] if any(0 < flow.pings_sent == flow.pings_lost for flow in flows) else []),
+    ]
+
+
+def _caption(panel: Panel, picked: Picked[PointSummary], log: bool) -> list[str]:
+    thinned = any(len(point.flows) > _MOST_FLOWS for point in picked.items)
+    full = panel.full_queue_ms
+    return [
+        style.parameters(panel),
+        *([f"Dotted: what one full queue adds, {style.milliseconds(full)}."] if full else []),
+        *([_SIMULATED_PINGS] if panel.setting.engine in VIRTUAL_TIME else []),
+        f"Deviation (std) is over time and subflows{', drawn upwards alone' if log else ''}.",
+        *([f"{_MOST_FLOWS} of the flows, evenly spaced in rank, are drawn."] if thinned else []),
+        *style.choice(panel, picked.items, picked.left_out),
+        *style.doubts(picked.items),
+    ]

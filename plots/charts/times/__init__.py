@@ -1,0 +1,1 @@
+"""Charts of completion times."""

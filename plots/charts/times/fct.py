@@ -1,0 +1,222 @@
+"""When sized flows were done: their completion times, and their slowdown by size, under several transports.
+
+Slowdown is completion time over the time the flow would take alone on its path; shown as in pFabric (Alizadeh
+et al., SIGCOMM 2013, figures 7 to 10) on average and at the 99th percentile. Flows of all seeds together.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from analysis.completion import Completions, completions, percentile, slowdown
+from model.result import FlowRow
+from plots.data import Level, Panel, PointSummary
+from plots.shared import style
+from plots.shared.sheet import Sheet, Text
+from plots.shared.transports import by_transport, colour, draw_joined, label
+
+CHART = "fct"
+_HEIGHT_IN = 1.7
+_EDGES = (1, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 10**15)
+"""Flow sizes in bytes between which slowdowns are taken together."""
+_LEAST_FOR_P99 = 100
+_SHORT_BYTES = 100_000
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One transport: a point to name it by, and the flows of all its seeds."""
+
+    point: PointSummary
+    seeds: int
+    sized: Completions
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Completed flows of similar sizes."""
+
+    flows: tuple[FlowRow, ...]
+
+    @property
+    def size_bytes(self) -> float:
+        """The geometric mean of their sizes."""
+        return math.exp(statistics.fmean(math.log(flow.size_bytes) for flow in self.flows))
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(map(slowdown, self.flows))
+
+    @property
+    def p99(self) -> float | None:
+        """Of their slowdowns; None of fewer than a hundred."""
+        if len(self.flows) < _LEAST_FOR_P99:
+            return None
+        return percentile([slowdown(flow) for flow in self.flows], 99)
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),
+    levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
+) -> list[Path]:
+    """One chart for all that differ in transport and marking alone, as `registry.Chart.draw`."""
+    return draw_joined(CHART, points, out, expected, _chart)
+
+
+def curve(group: Sequence[PointSummary]) -> Curve | None:
+    """Of one transport's points, good ones first: of the good ones, else of the suspect ones; None where they
+    completed no sized flow."""
+    usable = [point for point in group if point.status is group[0].status and point.flows]
+    sized = completions(flow for point in usable for flow in point.flows)
+    return Curve(usable[0], len(usable), sized) if sized.completed else None
+
+
+def bins(sized: Completions) -> list[Bin]:
+    """Completed flows by size, as far as their ideal times are known; without empty bins."""
+    known = [flow for flow in sized.completed if math.isfinite(flow.ideal_s)]
+    split = (tuple(flow for flow in known if low <= flow.size_bytes < high) for low, high in pairwise(_EDGES))
+    return [Bin(flows) for flows in split if flows]
+
+
+def _chart(panel: Panel) -> Figure | None:
+    groups = by_transport(panel)
+    found = [curve(group) for group in groups]
+    rows = [row for row in found if row]
+    if not rows:
+        return None
+    of_size = [bins(row.sized) for row in rows]
+    with_slowdown = any(of_size)
+    sheet = Sheet(*[(_HEIGHT_IN, 1)] * (3 if with_slowdown else 1))
+    handles = _distribution(sheet.axes[0][0], rows)
+    if with_slowdown:
+        _by_size(sheet.axes[1][0], rows, of_size, lambda one: one.mean)
+        _by_size(sheet.axes[2][0], rows, of_size, lambda one: one.p99)
+        sheet.axes[1][0].set_ylabel("mean slowdown")
+        sheet.axes[2][0].set_ylabel("p99 slowdown")
+        sheet.axes[2][0].set_xlabel("flow size")
+    absent = [label(group[0]) for group, one in zip(groups, found, strict=True) if one is None]
+    words = Text(
+        _finding(rows),
+        style.subtitle(panel, "completion of sized flows"),
+        _caption(panel, rows, with_slowdown),
+        f"failed or without completed flows: {'; '.join(absent)}" if absent else "",
+    )
+    return sheet.finish(words, handles)
+
+
+def _distribution(axes: Axes, rows: Sequence[Curve]) -> list[Line2D]:
+    lines = []
+    for row in rows:
+        took = np.sort(np.array(row.sized.took_ms))
+        share = 100 * np.arange(1, len(took) + 1) / len(took)
+        shown = np.unique(np.linspace(0, len(took) - 1, style.MOST_POINTS).round().astype(int))
+        lines += axes.plot(
+            took[shown],
+            share[shown],
+            color=colour(row.point),
+            linewidth=1.6,
+            linestyle=_dash(row),
+            label=f"{label(row.point)}: {style.milliseconds(statistics.fmean(row.sized.took_ms))} on average",
+        )
+    _log_scale(axes, [ms for row in rows for ms in row.sized.took_ms])
+    axes.set_ylim(0, 102)
+    axes.set_yticks(range(0, 101, 25))
+    axes.set_ylabel("flows done (%)")
+    axes.set_xlabel("completion time")
+    axes.xaxis.set_major_formatter(FuncFormatter(_time))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    return lines
+
+
+def _by_size(
+    axes: Axes, rows: Sequence[Curve], of_size: Sequence[Sequence[Bin]], value: Callable[[Bin], float | None]
+) -> None:
+    for row, of_row in zip(rows, of_size, strict=True):
+        known = [(one.size_bytes, found) for one in of_row if (found := value(one)) is not None]
+        axes.plot(
+            [size for size, _ in known],
+            [found for _, found in known],
+            color=colour(row.point),
+            linewidth=1.6,
+            linestyle=_dash(row),
+            marker="o",
+            markersize=3.5,
+        )
+    _log_scale(axes, [one.size_bytes for of_row in of_size for one in of_row])
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=0.9)
+    axes.xaxis.set_major_formatter(FuncFormatter(_bytes))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda factor, _: f"{factor:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _log_scale(axes: Axes, values: Sequence[float]) -> None:
+    """With room on both sides, though all values be one."""
+    axes.set_xlim(0.8 * min(values), 1.25 * max(values))
+    axes.set_xscale("log")
+
+
+def _time(ms: float, _: object) -> str:
+    return f"{ms * 1000:g} us" if ms < 1 else f"{ms:g} ms" if ms < 1000 else f"{ms / 1000:g} s"
+
+
+def _bytes(size: float, _: object) -> str:
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:g} {unit}"
+    return f"{size:g} B"
+
+
+def _dash(row: Curve) -> str | tuple[int, tuple[int, int]]:
+    return style.SUSPECT_DASH if style.suspect(row.point) else "-"
+
+
+def _finding(rows: Sequence[Curve]) -> str:
+    """What short flows meet, where there are any, else all."""
+    short = [[flow for flow in row.sized.completed if flow.size_bytes < _SHORT_BYTES] for row in rows]
+    which, flows = ("Short flows", short) if all(short) else ("Flows", [row.sized.completed for row in rows])
+    told = (
+        f"{style.milliseconds(percentile([1000 * flow.completed_s for flow in of_row], 99))} "
+        f"with {label(row.point)}"
+        for row, of_row in zip(rows, flows, strict=True)
+    )
+    return f"{which}, 99 of 100 done within: {'; '.join(told)}"
+
+
+def _caption(panel: Panel, rows: Sequence[Curve], with_slowdown: bool) -> list[str]:
+    counts = "; ".join(
+        f"{label(row.point)} {len(row.sized.completed)} of {row.sized.started}"
+        + (
+            f" ({row.sized.unfinished} unfinished when traffic ended, in no curve)"
+            if row.sized.unfinished
+            else ""
+        )
+        for row in rows
+    )
+    slow = (
+        "Slowdown: completion time over that of the flow alone on its path, without slow start; p99 where a "
+        f"size has {_LEAST_FOR_P99} flows or more."
+    )
+    return [
+        style.parameters(panel),
+        f"Flows that started in the measured window and were completed: {counts}.",
+        *([slow] if with_slowdown else []),
+        f"Short: below {_SHORT_BYTES // 1000} kB.",
+        *style.doubts([row.point for row in rows]),
+    ]

@@ -1,0 +1,255 @@
+"""What short flows pay for what long ones get: completion times, use of the links between switches, goodput
+of flows without end, and subflows opened, a row for each transport, or for each time at which subflows join.
+
+After table 1 and figure 12 of SIGCOMM 2011 (Raiciu et al.). Flows of all seeds together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from analysis.completion import Completions, completions
+from model import transports
+from model.congestion import BASELINE
+from model.result import Status
+from model.tuning import AT_ONCE
+from plots.data import REFERENCE, Level, Panel, PointSummary, Setting, file_stems
+from plots.shared import saving, style
+from plots.shared.sheet import Sheet, Text
+
+CHART = "short_and_long"
+_CURVES_IN, _ROW_IN = 1.7, 0.21
+_MOST_SHOWN = 0.99
+"""The slowest of a hundred flows would leave the others no room."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What stands side by side: its name, the points of all seeds, and their short flows."""
+
+    name: str
+    colour: str
+    points: tuple[PointSummary, ...]
+    sized: Completions
+
+    @property
+    def algorithm(self) -> str:
+        return self.points[0].algorithm
+
+    @property
+    def took_ms(self) -> list[float]:
+        return self.sized.took_ms
+
+    @property
+    def used_pct(self) -> float:
+        return statistics.fmean(map(used_pct, self.points))
+
+    @property
+    def long_mbps(self) -> float | None:
+        each = [f.goodput_mbps for point in self.points for f in point.flows if not f.size_bytes]
+        return statistics.fmean(each) if each else None
+
+    @property
+    def opened(self) -> float:
+        """Subflows of a short flow, on average."""
+        return statistics.fmean(flow.subflows_joined for flow in self.sized.completed)
+
+
+def used_pct(point: PointSummary) -> float:
+    """Mean utilisation of the links between switches; 0 where there are none."""
+    links = [port.utilisation_pct for port in point.ports if "host" not in port.layer.split("-")]
+    return statistics.fmean(links) if links else 0.0
+
+
+def draw(
+    points: Iterable[PointSummary],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),  # noqa: ARG001 - rows are transports, and none is missed
+    levels: Sequence[Level] = (),
+) -> list[Path]:
+    """One chart for all points that differ in transport alone, as `registry.Chart.draw`; levels of the
+    quantities `fct_ms_mean` and `links_used_pct` are drawn on the paper's own network, for times are of its
+    size and rate."""
+    groups: dict[Setting, list[PointSummary]] = {}
+    for point in points:
+        if point.workload != REFERENCE and point.status is not Status.FAILED:
+            groups.setdefault(dataclasses.replace(point.setting, cc="", variant=point.common), []).append(
+                point
+            )
+    of = [
+        Panel(setting, tuple(sorted({p.subflows for p in group})), tuple(group))
+        for setting, group in sorted(groups.items())
+    ]
+    paths: list[Path] = []
+    for panel, stem in zip(of, file_stems(CHART, of), strict=True):
+        found = rows(panel)
+        if found:
+            with style.look():
+                paths += saving.save(_chart(panel, found, levels), out, stem)
+    return paths
+
+
+def rows(panel: Panel) -> list[Row]:
+    """Those whose short flows were completed, in the order of model/transports.py or from late joins to
+    early ones; of each the good points, else the suspect ones."""
+    late = any(point.joins not in {"", AT_ONCE} for point in panel.points)
+    groups: dict[tuple[float, str], list[PointSummary]] = {}
+    for point in panel.points:
+        groups.setdefault(_place(point, late), []).append(point)
+    made: list[Row] = []
+    for number, key in enumerate(sorted(groups)):
+        ran = groups[key]
+        good = [p for p in ran if p.status is Status.OK] or ran
+        sized = completions(flow for point in good for flow in point.flows)
+        if sized.completed:
+            shade = to_hex(colormaps["viridis"](0.95 * number / max(1, len(groups) - 1)))
+            colour = shade if late else style.algorithm_colour(good[0].algorithm)
+            doubt = " (suspect)" if style.suspect(good[0]) else ""
+            made.append(Row(key[1] + doubt, colour, tuple(good), sized))
+    return made
+
+
+def _place(point: PointSummary, late: bool) -> tuple[float, str]:
+    """Where a row stands, and what it is called."""
+    if not late:
+        return float(transports.rank(point.algorithm)), transports.title(point.algorithm)
+    if not point.joins:
+        return 0.0, "never: TCP"
+    short = [flow.subflows_joined for flow in point.flows if flow.size_bytes]
+    return 1 + (statistics.fmean(short) if short else 0.0), f"join {point.joins}"
+
+
+def _chart(panel: Panel, found: Sequence[Row], levels: Sequence[Level]) -> Figure:
+    height = 0.15 + _ROW_IN * len(found)
+    late = any(point.joins not in {"", AT_ONCE} for point in panel.points)
+    sheet = Sheet((_CURVES_IN, 1), (height, 2), *([(height, 2)] if late else []))
+    handles = _curves(sheet.axes[0][0], found)
+    beside = [
+        level
+        for level in levels
+        if level.is_on(panel.setting)
+        and level.k == panel.setting.k
+        and level.quantity in {"fct_ms_mean", "links_used_pct"}
+    ]
+    _completion(sheet.axes[1][0], found, [lv for lv in beside if lv.quantity == "fct_ms_mean"])
+    _bars(
+        sheet.axes[1][1],
+        found,
+        lambda row: row.used_pct,
+        "{:.0f}",
+        [lv for lv in beside if lv.quantity == "links_used_pct"],
+    )
+    sheet.axes[1][1].set_xlabel("links used (%)")
+    if late:
+        _bars(sheet.axes[2][0], found, lambda row: row.opened, "{:.1f}")
+        sheet.axes[2][0].set_xlabel("subflows, short flow")
+        _bars(sheet.axes[2][1], found, lambda row: row.long_mbps or 0.0, "{:.0f}")
+        sheet.axes[2][1].set_xlabel("Mb/s, long flow")
+    for row in sheet.axes[1:]:
+        for number, axes in enumerate(row):
+            _names(axes, found if number == 0 else [], len(found))
+    words = Text(
+        _finding(found), style.subtitle(panel, "short flows beside long ones"), _caption(panel, found, beside)
+    )
+    return sheet.finish(words, handles, style.published_key(beside, panel))
+
+
+def _curves(axes: Axes, found: Sequence[Row]) -> list[Line2D]:
+    lines = []
+    for row in found:
+        took = np.sort(np.array(row.took_ms))
+        share = 100 * np.arange(1, len(took) + 1) / len(took)
+        shown = np.unique(np.linspace(0, len(took) - 1, style.MOST_POINTS).round().astype(int))
+        lines += axes.plot(
+            took[shown], share[shown], color=row.colour, linewidth=1.6, label=row.name,
+            linestyle=style.SUSPECT_DASH if style.suspect(row.points[0]) else "-",
+        )  # fmt: skip
+    axes.set_xlim(0, max(float(np.quantile(row.took_ms, _MOST_SHOWN)) for row in found))
+    axes.set_ylim(0, 102)
+    axes.set_yticks(range(0, 101, 25))
+    axes.set_ylabel("short flows done (%)")
+    axes.set_xlabel("completion time (ms)")
+    return lines
+
+
+def _completion(axes: Axes, found: Sequence[Row], levels: Sequence[Level]) -> None:
+    """Mean, and the standard deviation to both sides."""
+    for y, row in enumerate(found):
+        mean, deviation = statistics.fmean(row.took_ms), statistics.pstdev(row.took_ms)
+        axes.hlines(y, max(0.0, mean - deviation), mean + deviation, color=row.colour, lw=1.4, zorder=3)
+        axes.plot(mean, y, "o", color=row.colour, ms=5, zorder=4)
+        axes.annotate(
+            f"{mean:.0f}", (mean, y), xytext=(0, 3.5), textcoords="offset points", ha="center",
+            va="bottom", fontsize=7, zorder=5, path_effects=style.halo(),
+        )  # fmt: skip
+    _published(axes, found, levels)
+    axes.set_xlim(left=0)
+    axes.set_xlabel("completion (ms)")
+
+
+def _bars(
+    axes: Axes,
+    found: Sequence[Row],
+    of: Callable[[Row], float],
+    shown: str,
+    levels: Sequence[Level] = (),
+) -> None:
+    for y, row in enumerate(found):
+        axes.barh(y, of(row), height=0.6, color=row.colour, zorder=2)
+        axes.annotate(
+            shown.format(of(row)), (of(row), y), xytext=(2, 0), textcoords="offset points", va="center",
+            fontsize=7, zorder=5, path_effects=style.halo(),
+        )  # fmt: skip
+    _published(axes, found, levels)
+    axes.set_xlim(0, 1.16 * max(*map(of, found), *(level.value for level in levels), 0.01))
+
+
+def _published(axes: Axes, found: Sequence[Row], levels: Sequence[Level]) -> None:
+    for y, row in enumerate(found):
+        for level in levels:
+            if level.algorithm == row.algorithm:
+                axes.vlines(
+                    level.value, y - 0.42, y + 0.42, color="black", ls=style.PUBLISHED_DASH, lw=1.5, zorder=6,
+                    path_effects=style.halo(),
+                )  # fmt: skip
+
+
+def _names(axes: Axes, found: Sequence[Row], count: int) -> None:
+    axes.set_ylim(count - 0.4, -0.7)
+    axes.set_yticks(range(count), [row.name for row in found] or [""] * count)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    axes.grid(axis="x", color=style.GRID, linewidth=0.8)
+
+
+def _finding(found: Sequence[Row]) -> str:
+    """The title: under what short flows take longest, and shortest."""
+    by_time = sorted(found, key=lambda row: statistics.fmean(row.took_ms))
+    told = [f"{statistics.fmean(row.took_ms):.0f} ms ({row.name})" for row in by_time]
+    return f"Short flows take {' to '.join(dict.fromkeys((told[0], told[-1])))}"
+
+
+def _caption(panel: Panel, found: Sequence[Row], beside: Sequence[Level]) -> list[str]:
+    counts = "; ".join(f"{row.name} {len(row.sized.completed)} of {row.sized.started}" for row in found)
+    ccs = dict.fromkeys(BASELINE if p.subflows == 1 else p.cc for row in found for p in row.points)
+    return [
+        style.parameters(panel, congestion=f"congestion control {', '.join(ccs)}"),
+        f"Short flows that started in the measured window and were completed: {counts}; the others are in no "
+        "mean.",
+        "Dots and lines: mean and standard deviation over flows. Links: mean utilisation of all links "
+        "between switches, both directions, with headers and acknowledgements.",
+        *style.sources(beside),
+        *style.doubts([row.points[0] for row in found]),
+    ]

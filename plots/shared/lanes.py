@@ -1,0 +1,143 @@
+"""What the charts of lanes have in common: all algorithms of a setting in one chart, every lane a repetition.
+
+A series is one algorithm; at each of its places stand the values of all lanes of all good points, or of the
+suspect ones, hollow, where no point is good.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from model import transports
+from plots.charts.goodput.throughput import interval_pct
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Level, Panel, PointSummary, Setting, file_stems, panels
+from plots.shared import saving, style
+
+LanesOf = Callable[[PointSummary], Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Spot:
+    """The repetitions of one algorithm at one subflow count, in %, and whether they are suspect."""
+
+    values: tuple[float, ...]
+    suspect: bool
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.values)
+
+    @property
+    def half(self) -> float:
+        """Half the width of the mean's 95 % interval; 0 where there are too few values for one."""
+        return interval_pct(self.values) or 0.0
+
+
+@dataclass(frozen=True)
+class Series:
+    """One algorithm's panel."""
+
+    panel: Panel
+
+    @property
+    def algorithm(self) -> str:
+        return self.panel.setting.cc
+
+    def spot(self, subflows: int, lanes_of: LanesOf) -> Spot | None:
+        """None where nothing was measured."""
+        values = tuple(value for point in self.panel.best(subflows) for value in lanes_of(point))
+        return Spot(values, self.panel.dubious(subflows)) if values else None
+
+
+def draw_groups(
+    chart: str,
+    points: Iterable[PointSummary],
+    out: Path,
+    expected: Sequence[int],
+    drawn: Callable[[Sequence[Series]], Figure | None],
+) -> list[Path]:
+    """One chart a setting, its congestion controls side by side; the files written."""
+    groups: dict[Setting, list[Panel]] = {}
+    for panel in panels(points, expected):
+        groups.setdefault(dataclasses.replace(panel.setting, cc=""), []).append(panel)
+    stems = file_stems(chart, [dataclasses.replace(of[0], setting=setting) for setting, of in groups.items()])
+    paths: list[Path] = []
+    for of, stem in zip(groups.values(), stems, strict=True):
+        ordered = sorted(map(Series, of), key=lambda series: transports.rank(series.algorithm))
+        with style.look():
+            figure = drawn(ordered)
+            paths += saving.save(figure, out, stem) if figure else []
+    return paths
+
+
+def mark(axes: Axes, x: float, spot: Spot, algorithm: str) -> None:
+    """Every lane as a faint dot, their mean as the algorithm's marker with its interval; hollow if
+    suspect."""
+    colour = style.algorithm_colour(algorithm)
+    look: Any = {"color": colour, "markeredgecolor": colour}
+    face = "white" if spot.suspect else colour
+    axes.plot([x] * len(spot.values), spot.values, ls="", marker="o", ms=2.2, alpha=0.45, zorder=3, **look)
+    axes.errorbar(
+        x, spot.mean, yerr=spot.half or None, marker=style.algorithm_marker(algorithm), ms=6.5,
+        markerfacecolor=face, capsize=2.5, linewidth=1.4, zorder=5, **look,
+    )  # fmt: skip
+
+
+def legend(series: Sequence[Series], doubtful: bool) -> list[Artist]:
+    """The algorithms, and what hollow means where anything is."""
+    handles: list[Artist] = [
+        Line2D(
+            [], [], ls="", ms=6, color=style.algorithm_colour(of.algorithm),
+            marker=style.algorithm_marker(of.algorithm), label=transports.title(of.algorithm),
+        )
+        for of in series
+    ]  # fmt: skip
+    hollow = Line2D([], [], ls="", marker="o", color=style.FAINT, markerfacecolor="white", label="suspect")
+    return [*handles, *([hollow] if doubtful else [])]
+
+
+def theory(axes: Axes, left: float, right: float, value: float) -> None:
+    """An expected value, as a dashed line over its place."""
+    axes.hlines(
+        value, left, right, color="black", ls=style.PUBLISHED_DASH, lw=1.3, zorder=4,
+        path_effects=style.halo(),
+    )  # fmt: skip
+
+
+def theory_key(told: str) -> list[Artist]:
+    """The legend entry of expected values."""
+    return [Line2D([], [], color="black", ls=style.PUBLISHED_DASH, lw=1.3, label=f"theory: {told}")]
+
+
+def levels_for(levels: Sequence[Level], quantity: str, series: Sequence[Series]) -> list[Level]:
+    """The expected values that belong into this chart."""
+    return [
+        level
+        for of in series
+        for level in style.levels_of(of.panel, levels, quantity)
+        if level.algorithm == of.algorithm
+    ]
+
+
+def caption(series: Sequence[Series], spots: Iterable[Spot], beside: Sequence[Level]) -> list[str]:
+    """Parameters, how to read the marks, doubts, and where expected values come from."""
+    most = max((len(spot.values) for spot in spots), default=0)
+    enough = "; whisker: 95 % interval of the mean (Student's t)" if most >= MIN_SEEDS_FOR_INTERVAL else ""
+    formulas = ", ".join(dict.fromkeys(level.paper for level in beside))
+    points = [point for of in series for point in of.panel.points]
+    return [
+        style.parameters(*(of.panel for of in series)).replace(" / congestion control ", " / "),
+        f"Dots: one repetition each (lanes and seeds), n = {most} at most; marker: their mean{enough}.",
+        *style.doubts(points),
+        *([f"Dashed: theory, not measured ({formulas})."] if formulas else []),
+    ]

@@ -1,0 +1,87 @@
+"""Charts as files: one sheet a panel, saved whole as SVG, PDF and PNG.
+
+An SVG is to be set into a page beside others: its text stays text, its ids are its own, its numbers have two
+digits after the point.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from common.errors import StoreError
+from plots.data import Panel, PointSummary, file_stems, panels
+from plots.shared import sheet, style
+
+FORMATS = ("svg", "pdf", "png")
+_METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
+    "pdf": {"CreationDate": None},
+}
+_REFERENCE = re.compile(r'(\bid="|url\(#|href="#)')
+_GEOMETRY = re.compile(r'\b(?:d|x|y|transform|points|width|height)="[^"]*\.\d\d\d[^"]*"')
+_LONG_FRACTION = re.compile(r"(\.\d\d)\d+")
+
+
+def draw_panels(
+    chart: str,
+    points: Iterable[PointSummary],
+    out: Path,
+    expected: Sequence[int],
+    drawn: Callable[[Panel], Figure | None],
+) -> list[Path]:
+    """One chart a setting (k, topology, workload, ...) into folder `out`; returns the files written.
+
+    `drawn` makes a panel's figure, or None where the panel has nothing to show. Raises StoreError when `out`
+    cannot be written.
+    """
+    of = panels(points, expected)
+    paths: list[Path] = []
+    for panel, stem in zip(of, file_stems(chart, of), strict=True):
+        with style.look():
+            figure = drawn(panel)
+            paths += save(figure, out, stem) if figure else []
+    return paths
+
+
+def save(figure: Figure, directory: Path, stem: str) -> list[Path]:
+    """Write `stem`.svg, .pdf and .png; each appears whole. Raises StoreError when the folder refuses."""
+    paths = [directory / f"{stem}.{suffix}" for suffix in FORMATS]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for path in paths:
+            _replace(path, _bytes(figure, path.suffix[1:], stem))
+    except OSError as error:
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        advice = "free some space there and plot again" if full else "give a writable folder by --results"
+        raise StoreError(f"writing charts to {directory}: {error.strerror or error}; {advice}") from error
+    return paths
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """All or nothing. Raises OSError."""
+    aside = path.with_name(f".{path.name}.part")
+    try:
+        aside.write_bytes(data)
+        aside.replace(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def _bytes(figure: Figure, kind: str, stem: str) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, dpi=sheet.DPI, metadata=_METADATA.get(kind))
+    return _tidy(buffer.getvalue().decode(), stem).encode() if kind == "svg" else buffer.getvalue()
+
+
+def _tidy(svg: str, stem: str) -> str:
+    """Ids no other chart in the page has, and hundredths of a point instead of millionths."""
+    own = _REFERENCE.sub(rf"\g<1>{stem}-", svg)
+    return _GEOMETRY.sub(lambda found: _LONG_FRACTION.sub(r"\1", found[0]), own)

@@ -1,0 +1,195 @@
+"""The sheet a chart is drawn on: title, legend, axes and caption below each other, none touching another.
+
+Narrow, so that its letters are still letters on a phone. Everything is measured as it will be drawn and
+put in its place at the end; axes keep their height, the sheet grows with its words. No pyplot, so no
+global state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.legend import Legend
+from matplotlib.text import Text as Words
+
+from plots.shared import style
+
+WIDTH_IN = 4.8
+DPI = 200
+_MARGIN, _GAP = 0.1, 0.08
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+_UNIT = re.compile(r"(?<=\d) (?=%|Mb/s|ms\b|us\b|s\b|hosts|packets|subflows)|(?<=MPTCP) (?=\d)")
+_LEGEND: Any = {  # Any: matplotlib types the places as one long Literal
+    "loc": "upper left",
+    "borderaxespad": 0.0,
+    "borderpad": 0.0,
+    "handlelength": 2.0,
+    "columnspacing": 1.2,
+    "labelspacing": 0.3,
+    "frameon": False,
+}
+
+
+@dataclass(frozen=True)
+class Text:
+    """The words of a chart: the finding, what is plotted, the parameters as sentences, and what is not
+    shown and why."""
+
+    title: str
+    subtitle: str
+    caption: Sequence[str]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What labels need around axes, in inches."""
+
+    left: float
+    right: float
+    below: float
+    above: float
+
+
+class Sheet:
+    """Rows of axes, each given by its height in inches and the number of axes in it; make, fill and
+    `finish` it inside `style.look()`."""
+
+    def __init__(self, *rows: tuple[float, int]) -> None:
+        self._heights_in = [height for height, _ in rows]
+        in_all = sum(self._heights_in)
+        self._figure = Figure(figsize=(WIDTH_IN, in_all), dpi=DPI)
+        self._renderer: RendererAgg = FigureCanvasAgg(self._figure).get_renderer()  # type: ignore[no-untyped-call]
+        self.axes = [
+            [self._new_axes((WIDTH_IN - 0.4) / columns - 0.3, height, in_all) for _ in range(columns)]
+            for height, columns in rows
+        ]
+
+    def finish(self, text: Text, *legends: Sequence[Artist]) -> Figure:
+        """Put everything in its place, each of the `legends` in rows of its own; the figure, as high as it
+        needs to be."""
+        head: list[Words | Legend] = [
+            self._words([text.title], 11.5, style.INK, "bold"),
+            self._words([text.subtitle], 9.5, style.FAINT),
+            *(self._legend(handles) for handles in legends if handles),
+            *([self._words([text.note], 8.5, style.FAINT)] if text.note else []),
+        ]
+        foot = self._words(text.caption, 8, style.FAINT)
+        rooms = [[self._room(axes) for axes in row] for row in self.axes]
+        rows_in = [
+            (max(room.above for room in row), height, max(room.below for room in row))
+            for row, height in zip(rooms, self._heights_in, strict=True)
+        ]
+        parts_in = [*map(self._height_in, head), *map(sum, rows_in), self._height_in(foot)]
+        height_in = 2 * _MARGIN + sum(parts_in) + _GAP * (len(parts_in) - 1)
+        tops = self._tops(parts_in, height_in)
+        for part in head:
+            self._put(part, next(tops), height_in)
+        left_in, right_in = max(row[0].left for row in rooms), max(row[-1].right for row in rooms)
+        for row, needed, (above, height, _) in zip(self.axes, rooms, rows_in, strict=True):
+            bottom = next(tops) - above - height
+            alike = [other for other in rooms if len(other) == len(needed)]
+            for axes, (left, width) in zip(row, _columns(alike, left_in, right_in), strict=True):
+                axes.set_position((left / WIDTH_IN, bottom / height_in, width / WIDTH_IN, height / height_in))
+        self._put(foot, next(tops), height_in)
+        self._figure.set_size_inches(WIDTH_IN, height_in)
+        return self._figure
+
+    def _new_axes(self, width_in: float, height_in: float, sheet_in: float) -> Axes:
+        """In nearly the size it will have; its place comes later."""
+        size = (width_in / WIDTH_IN, height_in / sheet_in)
+        axes = self._figure.add_axes((0, 0, *size), axisbelow=True)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color=style.GRID, linewidth=0.8)
+        axes.tick_params(length=3)
+        return axes
+
+    def _words(self, paragraphs: Sequence[str], size: float, colour: str, weight: str = "normal") -> Words:
+        font = FontProperties(family="DejaVu Sans", size=size, weight=weight)
+        lines = [line for words in paragraphs for line in self._lines(_UNIT.sub(_NO_BREAK, words), font)]
+        return self._figure.text(
+            0, 0, "\n".join(lines), va="top", color=colour, fontproperties=font, linespacing=1.15
+        )
+
+    def _lines(self, words: str, font: FontProperties) -> Iterator[str]:
+        """The words in lines that fit the sheet; a word too long for one is broken."""
+        most = (WIDTH_IN - 2 * _MARGIN) * DPI
+        line = ""
+        for word in words.split(" "):
+            longer = f"{line} {word}" if line else word
+            if self._width(longer, font) <= most:
+                line = longer
+                continue
+            if line:
+                yield line
+            line = word
+            while self._width(line, font) > most:
+                fitting = max(1, int(len(line) * most / self._width(line, font)) - 1)
+                yield line[:fitting]
+                line = line[fitting:]
+        yield line
+
+    def _width(self, words: str, font: FontProperties) -> float:
+        width, _, _ = self._renderer.get_text_width_height_descent(words, font, False)  # type: ignore[no-untyped-call]
+        return float(width)
+
+    def _legend(self, handles: Sequence[Artist]) -> Legend:
+        """In as many columns as the sheet has room for."""
+        for columns in range(min(len(handles), 5), 0, -1):
+            legend: Legend = self._figure.legend(handles=handles, ncols=columns, **_LEGEND)
+            fits = legend.get_window_extent(self._renderer).width <= (WIDTH_IN - 2 * _MARGIN) * DPI
+            if fits or columns == 1:
+                return legend
+            legend.remove()
+        raise ValueError("a legend has at least one handle")
+
+    def _room(self, axes: Axes) -> _Room:
+        inner, outer = axes.bbox, axes.get_tightbbox(self._renderer) or axes.bbox
+        return _Room(
+            max(0.0, inner.x0 - outer.x0) / DPI,
+            max(0.0, outer.x1 - inner.x1) / DPI,
+            max(0.0, inner.y0 - outer.y0) / DPI,
+            max(0.0, outer.y1 - inner.y1) / DPI,
+        )
+
+    def _height_in(self, part: Artist) -> float:
+        return float(part.get_window_extent(self._renderer).height) / DPI
+
+    def _tops(self, parts_in: Sequence[float], height_in: float) -> Iterator[float]:
+        """The upper edge of each part in inches above the sheet's foot, from the top down."""
+        top = height_in - _MARGIN
+        for part in parts_in:
+            yield top
+            top -= part + _GAP
+
+    def _put(self, part: Words | Legend, top_in: float, height_in: float) -> None:
+        where = (_MARGIN / WIDTH_IN, top_in / height_in)
+        if isinstance(part, Legend):
+            part.set_bbox_to_anchor(where, transform=self._figure.transFigure)
+        else:
+            part.set_position(where)
+
+
+def _columns(
+    alike: Sequence[Sequence[_Room]], left_in: float, right_in: float
+) -> Iterator[tuple[float, float]]:
+    """Left edge and width in inches of each of a row's axes, all equally wide, and at the same places in
+    `alike`, all rows of as many; `left_in` and `right_in` are what any row needs at its ends, so that all
+    begin and end alike."""
+    columns = list(zip(*alike, strict=True))
+    lefts = [left_in, *(max(room.left for room in column) for column in columns[1:])]
+    rights = [*(max(room.right for room in column) for column in columns[:-1]), right_in]
+    spent = 2 * _MARGIN + sum(lefts) + sum(rights) + _GAP * (len(columns) - 1)
+    width = (WIDTH_IN - spent) / len(columns)
+    x = _MARGIN
+    for left, right in zip(lefts, rights, strict=True):
+        yield x + left, width
+        x += left + width + right + _GAP

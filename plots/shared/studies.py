@@ -1,0 +1,168 @@
+"""Points that differ in network, traffic matrix, transport and seed, as charts of gains want them.
+
+A gain is goodput over that of TCP on the first network, whose hosts have one NIC, with the same flows' seed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from model.result import Status
+from plots.data import REFERENCE, Panel, PointSummary, Setting
+from plots.shared import style
+from topos import TOPOLOGIES
+
+ValueOf = Callable[[PointSummary], float]
+_MARKERS = ("o", "^", "D", "v")
+_LINES = ("-", (0, (1, 1.1)), "-.", (0, (5, 1, 1, 1, 1, 1)))
+"""Of the first network, the second, ...; dashes stand for doubts."""
+
+
+@dataclass(frozen=True, order=True)
+class Curve:
+    """One transport on one network, the `place`-th of its study."""
+
+    place: int
+    network: str
+    subflows: int
+
+    @property
+    def transport(self) -> str:
+        return style.transport(self.subflows)
+
+    @property
+    def colour(self) -> str:
+        return style.colour(self.subflows)
+
+    @property
+    def marker(self) -> str:
+        return _MARKERS[self.place % len(_MARKERS)]
+
+    @property
+    def line(self) -> Any:  # Any: matplotlib has no name for the type of its line styles
+        return _LINES[self.place % len(_LINES)]
+
+
+@dataclass(frozen=True)
+class Study:
+    """All points of one chart; `setting` is what they have in common."""
+
+    setting: Setting
+    points: tuple[PointSummary, ...]
+
+    @property
+    def networks(self) -> list[str]:
+        """By name, those of the registry's first kind first."""
+        kinds = list(TOPOLOGIES)
+        ordered = sorted(self.points, key=lambda p: (kinds.index(p.topology), p.shape))
+        return list(dict.fromkeys(map(style.network, ordered)))
+
+    @property
+    def curves(self) -> list[Curve]:
+        networks = self.networks
+        named = ((style.network(point), point.subflows) for point in self.points)
+        return sorted({Curve(networks.index(name), name, subflows) for name, subflows in named})
+
+    @property
+    def matrices(self) -> list[str]:
+        return list(dict.fromkeys(point.matrix for point in self.points))
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What to call each matrix: in words, where no two have the same."""
+        told = {point.matrix: point.matrix_words for point in self.points}
+        names = list(told.values())
+        return {m: name if name and names.count(name) == 1 else m for m, name in told.items()}
+
+    @property
+    def panels(self) -> list[Panel]:
+        """One a network, for captions."""
+        return [
+            Panel(
+                dataclasses.replace(of[0].setting, variant=self.setting.variant),
+                tuple(sorted({point.subflows for point in of})),
+                of,
+            )
+            for name in self.networks
+            if (of := tuple(point for point in self.points if style.network(point) == name))
+        ]
+
+    def of(self, curve: Curve, matrix: str) -> list[PointSummary]:
+        """One a seed: the good ones, or the suspect ones where none is good."""
+        here = [
+            point
+            for point in self.points
+            if (point.matrix, point.subflows) == (matrix, curve.subflows)
+            and style.network(point) == curve.network
+        ]
+        good = [point for point in here if point.status is Status.OK]
+        return good or here
+
+    def dubious(self, curve: Curve) -> bool:
+        """Whether it rests on suspect points anywhere."""
+        return any(style.suspect(point) for matrix in self.matrices for point in self.of(curve, matrix))
+
+    def gains(self, curve: Curve, matrix: str, value_of: ValueOf) -> list[float]:
+        """One a seed; [] where TCP did not run on the first network."""
+        tcp = {p.seed: value_of(p) for p in self.of(Curve(0, self.networks[0], 1), matrix)}
+        return [value_of(point) / tcp[point.seed] for point in self.of(curve, matrix) if tcp.get(point.seed)]
+
+    def mean_gain(self, curve: Curve, matrix: str, value_of: ValueOf) -> float | None:
+        gains = self.gains(curve, matrix, value_of)
+        return statistics.fmean(gains) if gains else None
+
+    def label(self, curve: Curve) -> str:
+        """`MPTCP 8`, and on what where there are several networks."""
+        return f"{curve.transport}, {curve.network}" if len(self.networks) > 1 else curve.transport
+
+    @property
+    def baseline(self) -> str:
+        """What gains are over."""
+        return f"TCP on {self.networks[0]}" if len(self.networks) > 1 else "TCP"
+
+    @property
+    def caption(self) -> list[str]:
+        """What all charts of studies say below themselves."""
+        seeds = len({point.seed for point in self.points})
+        several = "Means over seeds; whiskers: 95 % interval (Student's t), from 6 seeds on."
+        return [
+            style.parameters(*self.panels),
+            "One seed." if seeds == 1 else several,
+            *style.doubts(self.points),
+        ]
+
+
+def studies(points: Iterable[PointSummary], by: Callable[[PointSummary], str]) -> list[Study]:
+    """Points by what they have in common: their size, all of the setting but network and matrix, and what
+    `by` finds. Those without flows, failed ones and references are left out."""
+    groups: dict[Setting, list[PointSummary]] = {}
+    for point in points:
+        if point.workload != REFERENCE and point.flows and point.status is not Status.FAILED:
+            common = dataclasses.replace(
+                point.setting,
+                topology="networks",
+                shape=(),
+                workload=by(point),
+                variant=point.under_any_matrix,
+            )
+            groups.setdefault(common, []).append(point)
+    return [Study(setting, tuple(groups[setting])) for setting in sorted(groups)]
+
+
+def per_host_pct(point: PointSummary) -> float:
+    """What all flows get together, in % of what one link of every host could carry."""
+    return 100 * _total_mbps(point) / point.hosts / point.rate_mbps
+
+
+def per_sender_pct(point: PointSummary) -> float:
+    """What a sending host gets on average, in % of one link: above 100 where it fills several."""
+    return 100 * _total_mbps(point) / len({flow.src for flow in point.flows}) / point.rate_mbps
+
+
+def _total_mbps(point: PointSummary) -> float:
+    return math.fsum(flow.goodput_mbps for flow in point.flows)

@@ -1,0 +1,357 @@
+"""The look all charts share: palette, marks and the words that captions repeat.
+
+Colours: TCP has Okabe-Ito's vermillion; subflow counts run along viridis from light to dark without
+its yellow end, so they are ordered for every reader, in print too, and stay readable on white. Algorithms
+have colours of Okabe and Ito's and Tol's palettes, the same in every chart, and a marker each for print in
+grey. Whatever is suspect is hatched, hollow or dashed, whatever was published is dashed black.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import AbstractPathEffect, withStroke
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from engines.registry import engine_words
+from model import transports as named
+from model.congestion import described
+from model.result import Status
+from plots.data import Level, Panel, PointSummary, Setting
+from topos import TOPOLOGIES, told
+
+TCP_COLOUR = "#D55E00"
+PUBLISHED_DASH = (0, (3, 1.6))
+SUSPECT_DASH = (0, (4, 2))
+INK = "#222222"
+FAINT = "#5f5f5f"
+GRID = "#e3e3e3"
+HATCH = "////"
+ALGORITHMS: Mapping[str, tuple[str, str]] = {
+    named.TCP: (TCP_COLOUR, "s"),
+    named.SCATTER: ("#E69F00", "D"),
+    "reno": ("#56B4E9", "o"),
+    "cubic": ("#999933", "<"),
+    "bbr": ("#6b6b6b", ">"),
+    "lia": ("#0072B2", "^"),
+    "olia": ("#009E73", "P"),
+    "balia": ("#332288", "X"),
+    "ewtcp": ("#CC79A7", "v"),
+    "coupled": ("#44AA99", "d"),
+    "dctcp": ("#882255", "*"),
+}
+"""Colour and marker of each name of `model.transports`; one without has `OTHER`."""
+OTHER = (FAINT, "h")
+MOST_POINTS = 512
+"""Of a curve; more than its pixels would only be a bigger file."""
+_BY_HOSTS = {"star", "dumbbell", "two_bottlenecks"}
+"""Of these the number of hosts says enough of their size."""
+_RC: Any = {  # Any: matplotlib types the keys as one long Literal
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 4,
+    "axes.edgecolor": FAINT,
+    "axes.linewidth": 0.8,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9.5,
+    "axes.labelpad": 3,
+    "legend.fontsize": 8.5,
+    "text.color": INK,
+    "text.parse_math": False,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "hatch.linewidth": 1.0,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "refabric",
+}
+
+
+def look() -> AbstractContextManager[None]:
+    """Matplotlib's settings for the time of a `with`; draw and save inside it."""
+    return mpl.rc_context(_RC)
+
+
+def colour(subflows: int, most: int = 8) -> str:
+    """The colour of TCP (1) or of a subflow count: lightest at 2, darkest at `most` and beyond."""
+    if subflows <= 1:
+        return TCP_COLOUR
+    position = min(1.0, (subflows - 2) / max(most - 2, 1))
+    return to_hex(mpl.colormaps["viridis"](0.83 * (1 - position)))
+
+
+def algorithm_colour(name: str) -> str:
+    """The colour of an algorithm (`tcp`, `scatter`, `reno`, `lia`, ...), the same in every chart; its words
+    are `model.transports.title`'s."""
+    return ALGORITHMS.get(name, OTHER)[0]
+
+
+def algorithm_marker(name: str) -> str:
+    """The marker that tells an algorithm where its colour does not."""
+    return ALGORITHMS.get(name, OTHER)[1]
+
+
+def transport(subflows: int) -> str:
+    """`TCP` or `MPTCP 4`: how legends and titles call a transport."""
+    return "TCP" if subflows == 1 else f"MPTCP {subflows}"
+
+
+def line(axes: Axes, x: Sequence[float], y: Sequence[float], count: int, most: int, doubt: bool) -> Line2D:
+    """A transport's curve, with its legend entry; TCP's is thick and has squares, to stand out in grey,
+    and lies below the others, to hide none.
+
+    Of very many values, evenly spaced ones are drawn, first and last among them.
+    """
+    few = len(x) <= 20
+    shown = np.unique(np.linspace(0, len(x) - 1, MOST_POINTS).round().astype(int))
+    (drawn,) = axes.plot(
+        np.asarray(x)[shown],
+        np.asarray(y)[shown],
+        color=colour(count, most),
+        linewidth=2.2 if count == 1 else 1.5,
+        linestyle=SUSPECT_DASH if doubt else "-",
+        marker="s" if count == 1 else "o" if few else "",
+        markersize=3.6 if count == 1 else 2.6,
+        markevery=1 if few else (0.04, 0.115),
+        label=f"{transport(count)} (suspect)" if doubt else transport(count),
+        zorder=3 + (count > 1),
+    )
+    return drawn
+
+
+def absences(why: Mapping[int, str]) -> str:
+    """`missing: MPTCP 2, 3; failed: TCP`, from the reason at each subflow count."""
+    told: dict[str, list[int]] = {}
+    for count, reason in sorted(why.items()):
+        told.setdefault(reason, []).append(count)
+    return "; ".join(f"{reason}: {transports(counts)}" for reason, counts in told.items())
+
+
+def transports(counts: Sequence[int]) -> str:
+    """`TCP, MPTCP 2-4, 8`."""
+    mptcp = [count for count in counts if count > 1]
+    parts = [*(["TCP"] if 1 in counts else []), *([f"MPTCP {_ranges(mptcp)}"] if mptcp else [])]
+    return ", ".join(parts)
+
+
+def hatch(axes: Axes) -> None:
+    """Mark all that these axes show as suspect."""
+    axes.add_patch(
+        Rectangle(
+            (0, 0), 1, 1, transform=axes.transAxes, facecolor="none", edgecolor=GRID, hatch=HATCH,
+            linewidth=0, zorder=0,
+        )
+    )  # fmt: skip
+
+
+def percent_axis(axes: Axes, top: float, optimum: float = 100.0) -> None:
+    """Goodput axis from 0 to `optimum`, which is a line, or as far as `top`, where the highest mark or
+    label ends."""
+    step = next((s for s in (1, 2, 5, 10, 20) if max(optimum, top) / s <= 7), 50)
+    axes.set_ylim(0, max(1.06 * optimum, top * 1.02))
+    axes.set_yticks(range(0, int(max(optimum, top)) // step * step + 1, step))
+    axes.axhline(optimum, color=FAINT, linewidth=0.8, zorder=1)
+
+
+def rank_ticks(flows: int) -> list[int]:
+    """First, last, and round ranks between them."""
+    step = next((s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000) if flows / s <= 7), 5000)
+    between = [rank for rank in range(step, flows, step) if rank > 1 and flows - rank > 0.6 * step]
+    return sorted({1, *between, flows})
+
+
+def subtitle(panel: Panel, what: str) -> str:
+    """`FatTree k=8, 128 hosts, one to one, LIA: mean goodput ...`."""
+    cc = panel.setting.cc if max(point.subflows for point in panel.points) > 1 else ""
+    under = f", {named.title(cc)}" if cc else ""
+    return f"{network(panel.setting)}, {panel.hosts} hosts, {workload(panel.setting)}{under}: {what}"
+
+
+def workload(setting: Setting) -> str:
+    return setting.workload.replace("_", " ")
+
+
+def network(setting: Setting | PointSummary) -> str:
+    """`FatTree k=8`, `FatTree k=8, 4:1`, `Star`."""
+    return _network(setting.topology, setting.k, setting.shape)
+
+
+def _network(kind: str, k: int, shape: tuple[tuple[str, int], ...]) -> str:
+    family = TOPOLOGIES[kind]
+    title = family.title[0].upper() + family.title[1:]
+    if kind in _BY_HOSTS:
+        return ", ".join([title, *told(kind, dict(shape))])
+    return f"{title} {', '.join(told(kind, {family.size.name: k, **dict(shape)}))}"
+
+
+def log_axes(axes: Axes, shown: str = "{:g}") -> None:
+    """Both axes logarithmic, decades told as numbers; on the lower one as `shown`."""
+    for axis, words in ((axes.xaxis, shown), (axes.yaxis, "{:g}")):
+        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+        axis.set_major_formatter(FuncFormatter(lambda value, _, words=words: words.format(value)))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def queue_limit(queue_pkts: int) -> str:
+    return f"queues of {queue_pkts} packets" if queue_pkts else "unbounded queues"
+
+
+def parameters(*of: Panel, congestion: str = "") -> str:
+    """The caption's first sentence: every parameter that decides the numbers; where panels differ, what
+    each of them has. `congestion` stands for the congestion control where a panel has several."""
+    each = zip(*(_parameters(panel, congestion) for panel in of), strict=True)
+    return (
+        "; ".join(told for values in each if (told := " / ".join(dict.fromkeys(filter(None, values))))) + "."
+    )
+
+
+def _parameters(panel: Panel, congestion: str) -> list[str]:
+    s = panel.setting
+    how = panel.distinct(lambda point: point.rate_choice)
+    plural = "s" if len(panel.seeds) > 1 else ""
+    seeds = f"n = {len(panel.seeds)} (seed{plural} {_ranges(panel.seeds)})".replace(" ", "\N{NO-BREAK SPACE}")
+    return [
+        f"{network(s)}, {panel.hosts} hosts",
+        f"links {s.rate_mbps:g} Mb/s" + (f" ({how})" if how else ""),
+        queue_limit(s.queue_pkts),
+        f"ECN marks from {s.ecn_pkts} packets on" if s.ecn_pkts else "",
+        f"{s.seconds:g} s measured",
+        seeds,
+        congestion or f"congestion control {described(s.cc, (point.subflows for point in panel.points))}",
+        s.variant,
+        engine_words(s.engine, s.dataplane),
+        panel.distinct(lambda point: point.kernel),
+    ]
+
+
+def percent_of(panel: Panel) -> str:
+    """What goodput's percentages are of, for an axis: `% of optimal` where one flow alone is the optimum."""
+    return "% of optimal" if math.isclose(panel.optimum_pct, 100) else "% of one flow alone"
+
+
+def definition(panel: Panel) -> str:
+    """What 100 % stands for, and where the optimum lies when it is another."""
+    references = sorted({p.reference_mbps for p in panel.points if p.reference_mbps})
+    shown = "".join(f" ({'-'.join(f'{r:.3g}' for r in _ends(references))} Mb/s)" for _ in references[:1])
+    told = f"100 %: goodput of one uncongested TCP flow on the same links{shown}."
+    if math.isclose(panel.optimum_pct, 100):
+        return told
+    return f"{told} Line at {panel.optimum_pct:.3g} %: the optimum, flows share their hosts' links."
+
+
+def doubts(points: Iterable[PointSummary]) -> list[str]:
+    """Caption sentence on suspect points and the first one's reasons; empty when there are none."""
+    doubtful = [point for point in points if suspect(point)]
+    if not doubtful:
+        return []
+    reasons = [plain("; ".join(point.reasons)) for point in doubtful]
+    others = sum(reason != reasons[0] for reason in reasons)
+    told = textwrap.shorten(reasons[0], 180, placeholder=" ...") or "no reason was given"
+    more = f" ({others} more for reasons of their own)" if others else ""
+    return [f"Suspect (hatched, hollow or dashed; in no mean): {told}{more}."]
+
+
+def suspect(point: PointSummary) -> bool:
+    return point.status is Status.SUSPECT
+
+
+def name(point: PointSummary) -> str:
+    """`TCP`, `MPTCP 4 (suspect)`."""
+    return transport(point.subflows) + (" (suspect)" if suspect(point) else "")
+
+
+def with_transports(told: Sequence[tuple[PointSummary, str]]) -> str:
+    """`47 % with TCP, 88 % with MPTCP 8 (suspect)`: a title's list of what was measured at each point."""
+    if len(told) > 1 and all(suspect(point) for point, _ in told):
+        parts = [f"{value} with {transport(point.subflows)}" for point, value in told]
+        return f"{', '.join(parts)} (all suspect)"
+    return ", ".join(f"{value} with {name(point)}" for point, value in told)
+
+
+def milliseconds(ms: float) -> str:
+    """`1.2 s`, `240 ms`, `3.1 ms`."""
+    return f"{ms / 1000:.1f} s" if ms >= 1000 else f"{ms:.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
+
+
+def choice(panel: Panel, shown: Sequence[PointSummary], left_out: Sequence[int]) -> list[str]:
+    """Caption sentence on which of several seeds and transports are shown."""
+    seeds = f"seed {_ranges(sorted({point.seed for point in shown}))}" if len(panel.seeds) > 1 else ""
+    others = f"not: {transports(left_out)}" if left_out else ""
+    told = "; ".join(part for part in (seeds, others) if part)
+    return [f"Shown: {transports([point.subflows for point in shown])} ({told})."] if told else []
+
+
+def plain(words: str) -> str:
+    """Without the control characters that a tool's message may hold and an SVG may not."""
+    return "".join(c if c.isprintable() else " " for c in words)
+
+
+def levels_of(panel: Panel, levels: Sequence[Level], quantity: str) -> list[Level]:
+    """The published numbers that stand beside this panel's `quantity`."""
+    s = panel.setting
+    return [
+        level
+        for level in levels
+        if level.is_on(s) and level.quantity == quantity and level.subflows in panel.subflows
+    ]
+
+
+def published_key(levels: Sequence[Level], panel: Panel) -> list[Line2D]:
+    """The legend entry of what was published, if there is any."""
+    papers = " / ".join(sorted({level.cited(panel.setting.k) for level in levels}))
+    label = f"published, {papers}"
+    return [Line2D([], [], color="black", linestyle=PUBLISHED_DASH, linewidth=1.5, label=label)][
+        : len(levels)
+    ]
+
+
+def halo() -> list[AbstractPathEffect]:
+    """A white rim, for what must be seen on any ground."""
+    return [withStroke(linewidth=3.2, foreground="white")]
+
+
+def sources(levels: Sequence[Level]) -> list[str]:
+    """Caption sentence on where published numbers stand."""
+    if not levels:
+        return []
+    cited = sorted(
+        {
+            f"{level.paper} (source: {level.source}; {_network(level.topology, level.k, level.shape)})"
+            for level in levels
+        }
+    )
+    return [f"Dashed black: published, {'; '.join(cited)}."]
+
+
+def _ends(values: Sequence[float]) -> list[float]:
+    """First and last of sorted values, once if they print alike."""
+    first, last = values[0], values[-1]
+    return [first] if f"{first:.3g}" == f"{last:.3g}" else [first, last]
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """`1-6, 8`: three and more consecutive numbers as a range."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    shown = [f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    return ", ".join(shown)

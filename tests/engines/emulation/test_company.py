@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import os
+import time
+
+from engines.emulation.verdict.company import UserTime, others_pct, read
+
+
+def test_what_is_not_the_run_s_own_is_others() -> None:
+    assert others_pct(UserTime(0, 0, 0), UserTime(50, 20, 200)) == 15.0
+    assert others_pct(UserTime(0, 0, 0), UserTime(50, 60, 200)) == 0.0
+    assert others_pct(UserTime(1, 1, 1), UserTime(1, 1, 1)) == 0.0
+
+
+def test_own_work_is_seen() -> None:
+    before, end = read(), time.monotonic() + 0.3
+    while time.monotonic() < end:
+        pass
+    after = read()
+    assert (after.own - before.own) / os.sysconf("SC_CLK_TCK") > 0.05
+    assert after.all > before.all

@@ -1,0 +1,75 @@
+"""The controller's process as a run sees it: what it says, how it ends, and no wait without an end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from common.errors import DeadlineError, RunError
+from engines.emulation.dataplanes.ovs.controller import Controller
+
+READS = "import json, sys, time; config = json.load(open(sys.argv[1])); "
+LISTENS = READS + "print(json.dumps({'event': 'ready'}), flush=True); "
+PROGRAMS = LISTENS + "print(json.dumps({'switches': config['switches']}), flush=True); "
+WAITS = "time.sleep(60)"
+DIES = "sys.exit('no room for rule 7')"
+
+
+@pytest.fixture
+def made() -> Iterator[list[Controller]]:
+    controllers: list[Controller] = []
+    yield controllers
+    for controller in controllers:
+        controller.stop()
+
+
+def controller(program: str, folder: Path, made: list[Controller]) -> Controller:
+    one = Controller([sys.executable, "-c", program], {"switches": 20}, folder, folder / "log")
+    made.append(one)
+    return one
+
+
+def test_it_is_configured_and_tells_when_all_is_programmed(tmp_path: Path, made: list[Controller]) -> None:
+    one = controller(PROGRAMS + WAITS, tmp_path, made)
+    one.start()
+    assert one.wait_ready(20.0) == {"switches": 20}
+    one.check()
+    one.stop()
+    one.check()
+
+
+@pytest.mark.parametrize("program", [READS + DIES, "nonsense"])
+def test_one_that_dies_before_it_listens_is_told_with_its_last_words(
+    program: str, tmp_path: Path, made: list[Controller]
+) -> None:
+    with pytest.raises(RunError, match=r"ended with 1: .*(no room for rule 7|NameError)"):
+        controller(program, tmp_path, made).start()
+
+
+def test_one_that_dies_later_is_told_at_the_next_check(tmp_path: Path, made: list[Controller]) -> None:
+    one = controller(PROGRAMS + DIES, tmp_path, made)
+    one.start()
+    one.wait_ready(20.0)
+    end = time.monotonic() + 20
+    with pytest.raises(RunError, match="no room for rule 7"):
+        while time.monotonic() < end:
+            one.check()
+            time.sleep(0.01)
+
+
+def test_one_that_programs_nothing_is_not_waited_for_longer_than_allowed(
+    tmp_path: Path, made: list[Controller]
+) -> None:
+    one = controller(LISTENS + WAITS, tmp_path, made)
+    one.start()
+    with pytest.raises(DeadlineError, match=r"programmed within 0\.2 s: it said nothing"):
+        one.wait_ready(0.2)
+
+
+def test_one_that_stops_talking_nonsense_is_an_error(tmp_path: Path, made: list[Controller]) -> None:
+    with pytest.raises(RunError, match="said 'hello', which is not of its contract"):
+        controller("print('hello', flush=True); import time; " + WAITS, tmp_path, made).start()

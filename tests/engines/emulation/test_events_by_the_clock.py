@@ -1,0 +1,43 @@
+"""Link events of an emulation happen in order and on time, and tell of what went wrong."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from common.errors import RunError
+from engines.emulation.dataplanes.link_events import carried_out
+from model.spec import LinkEvent
+
+
+class Written:
+    def __init__(self) -> None:
+        self.events: list[LinkEvent] = []
+
+    def set_share(self, event: LinkEvent) -> None:
+        if event.a == "gone":
+            raise RunError("the fabric core stopped")
+        self.events.append(event)
+
+
+def test_what_is_due_happens_in_order_and_the_rest_does_not() -> None:
+    links = Written()
+    later, now, never = (
+        LinkEvent(0.05, "a", "b"),
+        LinkEvent(0.0, "a", "b", 0.5),
+        LinkEvent(60.0, "a", "b", 1.0),
+    )
+    with carried_out((never, later, now), links):
+        deadline = time.monotonic() + 10
+        while len(links.events) < 2 and time.monotonic() < deadline:
+            time.sleep(0.005)
+    assert links.events == [now, later]
+
+
+def test_a_core_that_died_is_told_of() -> None:
+    with (
+        pytest.raises(RunError, match="core stopped"),
+        carried_out((LinkEvent(0.0, "gone", "b"),), Written()),
+    ):
+        time.sleep(0.05)

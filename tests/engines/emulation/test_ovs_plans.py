@@ -1,0 +1,161 @@
+"""What Open vSwitch's data plane asks of the kernel and of Open vSwitch, and what it refuses. No root."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topos
+from common.errors import RunError, UsageError
+from engines.emulation.dataplanes.ovs.database import Bridge, configuration, listens
+from engines.emulation.dataplanes.ovs.wires import bridge_ports
+from engines.emulation.dataplanes.registry import DATAPLANES
+from engines.emulation.kernel.shaping import Shape, htb_class, leaf, nic_shape, switch_shape
+from experiments.cs244_2013.one_to_one import EXPERIMENT
+from harness.plan.options import Given, openflow_of, resolve
+from model.openflow import CONTROLLERS, openflow_words
+from model.spec import (
+    PORT,
+    QDISC,
+    LinkSpec,
+    OpenFlowSpec,
+    RunSpec,
+    TopologySpec,
+)
+
+_TICK_NS = 64
+_FRAME_BYTES = 1514
+
+
+@pytest.mark.parametrize("rate_bps", [1_000_000, 10_000_000, 100_000_000, 40_000_000_000])
+def test_a_class_has_the_links_rate_and_a_burst_of_two_frames_or_two_ms(rate_bps: int) -> None:
+    options = htb_class(rate_bps)
+    length, kind = struct.unpack_from("=HH", options)
+    assert (length, kind) == (4 + 44, 1)
+    rate, ceil, ticks, ceil_ticks = struct.unpack_from("=8xI8xIII", options, 4)
+    assert rate == ceil == min(rate_bps // 8, 0xFFFFFFFF)
+    burst_bytes = ticks * _TICK_NS * rate_bps / 8e9
+    assert ticks == ceil_ticks
+    assert burst_bytes == pytest.approx(max(2 * _FRAME_BYTES, 0.002 * rate_bps / 8), rel=0.01)
+    (exact,) = struct.unpack_from("=Q", options, 4 + 44 + 4)
+    assert exact == rate_bps // 8
+
+
+def test_a_leaf_holds_all_of_the_queue_but_what_is_on_the_wire() -> None:
+    assert leaf(Shape(10**7, 100)) == ("pfifo", struct.pack("=I", 99))
+    assert leaf(Shape(10**7, 1)) == ("pfifo", struct.pack("=I", 1)), "0 would drop everything"
+    assert leaf(Shape(10**7, 0))[1] == struct.pack("=I", 1 << 20), "0 is unbounded"
+    assert leaf(Shape(10**7, 0, queue_bytes=100_000)) == ("bfifo", struct.pack("=I", 100_000 - 1514))
+    kind, options = leaf(Shape(12_112_000, 100, delay_us=5000.0))
+    latency, limit = struct.unpack_from("=II", options)
+    assert (kind, latency * _TICK_NS, limit) == ("netem", 5_000_000, 99 + 5)
+
+
+def test_hosts_have_their_own_queue_and_fast_links_their_speed() -> None:
+    link = LinkSpec(10.0, queue_pkts=50, nic_queue_pkts=200)
+    assert switch_shape(link, 4) == Shape(40_000_000, 50)
+    assert nic_shape(link, 1) == Shape(10_000_000, 200)
+    assert switch_shape(dataclasses.replace(link, queue_bytes=9000), 1).queue_pkts == 0
+
+
+def test_one_transaction_makes_every_bridge_and_port_once() -> None:
+    topology = topos.build("fat_tree", {"k": 4})
+    ports = bridge_ports(topology)
+    bridges = [Bridge(topology.nodes[s].name, s + 1, at) for s, at in ports.items()]
+    rows = configuration(bridges, "netdev", "tcp:127.0.0.1:6653", {"max-idle": "1"})
+    made = {table: [r["row"] for r in rows if r["table"] == table] for table in {r["table"] for r in rows}}
+    interfaces = [(row["name"], row["ofport_request"]) for row in made["Interface"]]
+    assert len(set(interfaces)) == len(interfaces) == 2 * len(topology.links) - len(topology.hosts)
+    assert interfaces[:2] == [("p0e0-eth1", 1), ("p0e0-eth2", 2)]
+    assert len(made["Bridge"]) == len(made["Controller"]) == len(topology.switches)
+    ids = {row["name"]: dict(row["other_config"][1])["datapath-id"] for row in made["Bridge"]}
+    assert ids["p0e0"] == f"{topology.index('p0e0') + 1:016x}"
+    assert {row["fail_mode"] for row in made["Bridge"]} == {"secure"}
+    assert made["QoS"] == [{"type": "linux-noop"}], "Open vSwitch would clear the links' queues"
+    assert all(row["qos"] == ["named-uuid", "q"] for row in made["Port"])
+    assert all("controller" not in r["row"] for r in configuration(bridges, "system", "", {}))
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        ({"routing": "scatter"}, "routing 'scatter' is none of OpenFlow's"),
+        ({"routing": "valiant"}, "routing 'valiant' is none of OpenFlow's"),
+        ({"link": LinkSpec(5.0, loss=0.01)}, "random loss .* choose --dataplane fabric"),
+        ({"link": LinkSpec(5.0, ecn_pkts=20)}, "ECN threshold .* choose --dataplane fabric"),
+        ({"link": LinkSpec(5.0, random_pkts=20)}, "given by chance .* choose --dataplane fabric"),
+        ({"openflow": OpenFlowSpec(mode="lazy")}, "--mode lazy: unknown; choose from: reactive"),
+        ({"openflow": OpenFlowSpec(controller="nox")}, "--controller nox: unknown"),
+        ({"openflow": OpenFlowSpec(datapath="asic")}, "--datapath asic: unknown"),
+    ],
+)
+def test_what_openflow_cannot_carry_is_refused_with_what_to_choose(
+    asked: dict[str, Any], complaint: str
+) -> None:
+    topology = topos.build("fat_tree", {"k": 4})
+    spec = RunSpec(**{"link": LinkSpec(5.0), "dataplane": "ovs", **asked})
+    with pytest.raises(UsageError, match=complaint):
+        DATAPLANES["ovs"].check(spec, topology)
+
+
+def test_points_from_before_there_was_openflow_are_found_again() -> None:
+    spec = RunSpec(LinkSpec(5.0), TopologySpec("fat_tree", {"k": 4}))
+    assert "openflow" not in spec.canonical()
+    hashes = {
+        dataclasses.replace(spec, openflow=chosen).content_hash()
+        for chosen in (OpenFlowSpec(), OpenFlowSpec(mode="proactive"), OpenFlowSpec(datapath="user"))
+    }
+    assert len(hashes) == 3
+    told = dataclasses.replace(spec, openflow=OpenFlowSpec(mode="hybrid"))
+    assert RunSpec.from_json(told.to_json()) == told
+
+
+def test_openflow_is_asked_of_open_vswitch_alone() -> None:
+    assert openflow_of(Given()) == OpenFlowSpec()
+    chosen = openflow_of(Given(dataplane="ovs", mode="proactive"))
+    assert openflow_words(chosen) == "--mode proactive"
+    with pytest.raises(UsageError, match="--mode proactive: only Open vSwitch has one: add --dataplane ovs"):
+        openflow_of(Given(mode="proactive"))
+    with pytest.raises(UsageError, match=f"choose from: {', '.join(CONTROLLERS)}"):
+        openflow_of(Given(dataplane="ovs", controller="ryu"))
+
+
+def test_auto_is_the_fabrics_rate() -> None:
+    (figure,) = EXPERIMENT.figures
+    with pytest.raises(UsageError, match="--dataplane ovs: --rate auto is what the fabric carries here"):
+        resolve(Given(dataplane="ovs"), figure.defaults)
+    assert resolve(Given(dataplane="ovs", rate="1"), figure.defaults).dataplane == "ovs"
+
+
+def test_hosts_queues_are_the_fabrics_unless_asked_and_the_kernels_under_open_vswitch() -> None:
+    defaults = EXPERIMENT.figures[0].defaults
+    assert resolve(Given(), defaults).host_queue == PORT
+    assert resolve(Given(host_queue=QDISC), defaults).host_queue == QDISC
+    assert resolve(Given(dataplane="ovs", rate="1"), defaults).host_queue == QDISC
+    with pytest.raises(UsageError, match="--host-queue port is the fabric's: leave it out"):
+        resolve(Given(dataplane="ovs", rate="1", host_queue=PORT), defaults)
+    with pytest.raises(UsageError, match="simulated hosts have no kernel"):
+        resolve(Given(engine="simulator", host_queue=QDISC), defaults)
+
+
+def test_a_socket_that_is_bound_and_does_not_listen_yet_is_not_an_answer(tmp_path: Path) -> None:
+    path = tmp_path / "db.sock"
+    assert not listens(path)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        assert path.is_socket()
+        assert not listens(path)
+        server.listen()
+        assert listens(path)
+
+
+def test_what_keeps_the_database_from_answering_is_told(tmp_path: Path) -> None:
+    beside = tmp_path / "file"
+    beside.touch()
+    with pytest.raises(RunError, match="Not a directory"):
+        listens(beside / "db.sock")

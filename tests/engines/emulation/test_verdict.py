@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from engines.emulation.verdict.blame import Load
+from engines.emulation.verdict.verdict import Evidence, Verdict, judge, only_stalled
+from model.machine.effects import BEARINGS
+from model.reasons import COMPLETION, GOODPUT, SATURATED, Fault
+from model.result import FlowRow, Status
+
+
+def flow(joined: int = 8, asked: int = 8, cc: str = "reno") -> FlowRow:
+    return FlowRow(
+        flow=0,
+        src="p0e0h0",
+        dst="p1e0h0",
+        src_ip="10.0.0.2",
+        dst_ip="10.1.0.2",
+        sport=1100,
+        dport=5201,
+        transport="mptcp",
+        subflows_asked=asked,
+        subflows_joined=joined,
+        cc=cc,
+        goodput_mbps=4.0,
+        bytes_received=1,
+        retransmits=0,
+        up_s=0.1,
+    )
+
+
+LOAD = Load([60.0] * 40, {"cpu0": [70.0] * 40, "cpu1": [50.0] * 40})
+FULL = Load([100.0] * 10 + [50.0] * 30)
+GOOD = Evidence(
+    late_p99_us=400.0,
+    queue_us=242_000.0,
+    lost={"the ring": 0},
+    load=LOAD,
+    flows=[flow()],
+    fallbacks=0,
+    cc_asked=["reno"],
+)
+
+
+def test_a_run_the_machine_carried_is_ok() -> None:
+    assert judge(GOOD) == Verdict(Status.OK)
+
+
+def test_a_short_flow_may_be_done_before_subflows_join() -> None:
+    short = dataclasses.replace(flow(joined=1), size_bytes=70_000)
+    late = dataclasses.replace(GOOD, flows=[flow(), short], cc_asked=["reno"] * 2, joins_late=True)
+    assert judge(late) == Verdict(Status.OK)
+    assert judge(dataclasses.replace(late, joins_late=False)).status is Status.SUSPECT
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"late_p99_us": 242_000.0}, "242.0 ms late or more, 100 % of the 242 ms that a full queue takes"),
+        ({"lost": {"the ring": 3}}, "3 frames were lost in the ring"),
+        ({"load": FULL, "elastic": False}, "no idle time was left in 10 of 40"),
+        ({"unheld_pct": 20.0}, "a CPU had no time left for hosts in 20 % of the window; CPU0 was 70 % busy"),
+        (
+            {"stretch_pct": 90.0, "stretch_longest_ms": 30.0},
+            "stood still for 90 % of the time, 30 ms at most",
+        ),
+        ({"over_carried_pct": 112.0}, "12 % more was delivered than subflows carried"),
+        ({"halves_pct": (70.0, 80.0)}, "70.0 % of the link rate, then 80.0 in the second half"),
+        (
+            {"flows": [flow(), flow(joined=5)], "cc_asked": ["reno"] * 2},
+            "1 of 2 flows had fewer than 8, the worst 5",
+        ),
+        ({"fallbacks": 2}, "2 flows fell back"),
+        ({"stalled": 1}, "1 of 1 flows delivered nothing in the whole window"),
+        ({"waiting": 1}, "1 of 1 flows delivered nothing in the whole window although their subflows did"),
+        ({"flows": [flow(cc="bbr/reno")]}, "reno was asked for, bbr was in force"),
+    ],
+)
+def test_each_departure_is_named(change: dict[str, object], word: str) -> None:
+    verdict = judge(dataclasses.replace(GOOD, **change))  # type: ignore[arg-type]
+    assert verdict.status is Status.SUSPECT
+    assert len(verdict.reasons) == 1
+    assert word in verdict.reasons[0].text
+
+
+def test_a_flow_that_was_done_before_the_window_has_no_subflows_left_to_count() -> None:
+    done = dataclasses.replace(flow(joined=0), completed_s=1.0)
+    assert judge(dataclasses.replace(GOOD, flows=[done])) == Verdict(Status.OK)
+    short = dataclasses.replace(flow(joined=5), completed_s=1.0)
+    assert judge(dataclasses.replace(GOOD, flows=[short])).status is Status.SUSPECT
+
+
+def test_only_a_flow_that_stands_still_on_a_machine_that_kept_up_is_no_result_at_all() -> None:
+    assert only_stalled(dataclasses.replace(GOOD, stalled=1))
+    assert not only_stalled(dataclasses.replace(GOOD, stalled=1, lost={"the ring": 3}))
+    assert not only_stalled(dataclasses.replace(GOOD, waiting=1))
+
+
+def test_one_busy_second_in_forty_is_put_down_to_others() -> None:
+    once = dataclasses.replace(GOOD, load=Load([100.0] + [50.0] * 39), elastic=False)
+    assert judge(once).status is Status.OK
+
+
+def test_an_elastic_clock_waits_for_a_run_that_fills_a_cpu() -> None:
+    full = Load([75.0] * 40, {"cpu0": [100.0] * 40, "cpu1": [50.0] * 40})
+    assert judge(dataclasses.replace(GOOD, load=full)).status is Status.OK
+    assert judge(dataclasses.replace(GOOD, load=full, unheld_pct=4.0)).status is Status.OK
+    strict = judge(dataclasses.replace(GOOD, load=full, elastic=False))
+    assert [reason.kind for reason in strict.reasons] == [SATURATED]
+
+
+@pytest.mark.parametrize("sized", [False, True])
+def test_lateness_is_measured_against_the_delay_of_a_full_queue(sized: bool) -> None:
+    """A metric is doubted beyond its own limit; the point is suspect when it is measured for that metric."""
+    rows = [dataclasses.replace(flow(), size_bytes=70_000 if sized else 0)]
+    main = COMPLETION if sized else GOODPUT
+    for metric, bearing in BEARINGS.items():
+        for share, doubted in ((0.99 * bearing.late_share, False), (1.01 * bearing.late_share, True)):
+            late_us = share * GOOD.queue_us
+            verdict = judge(dataclasses.replace(GOOD, flows=rows, late_p99_us=late_us))
+            doubts = {name for reason in (*verdict.reasons, *verdict.cautions) for name in reason.doubts}
+            assert (metric in doubts) == doubted
+            assert (verdict.status is Status.SUSPECT) == (share > BEARINGS[main].late_share)
+
+
+@pytest.mark.parametrize(
+    ("load", "whose"),
+    [
+        (dataclasses.replace(LOAD, steal_pct=30.0, others_pct=10.0), Fault.HYPERVISOR),
+        (dataclasses.replace(LOAD, steal_pct=3.0, others_pct=30.0), Fault.OTHERS),
+        (dataclasses.replace(LOAD, steal_pct=3.0, others_pct=4.0), Fault.HYPERVISOR),
+        (dataclasses.replace(LOAD, others_pct=30.0), Fault.OTHERS),
+        (Load([60.0] * 4, {"cpu0": [95.0] * 4}, jitter_p99_us=2000.0), Fault.LOAD),
+        (dataclasses.replace(LOAD, jitter_p99_us=2000.0), Fault.HYPERVISOR),
+        (LOAD, Fault.LOAD),
+    ],
+)
+def test_a_reason_says_whose_fault_it_was(load: Load, whose: Fault) -> None:
+    (reason,) = judge(dataclasses.replace(GOOD, load=load, late_p99_us=242_000.0)).reasons
+    assert reason.fault is whose
+
+
+@pytest.mark.parametrize(
+    ("losses", "repairs", "flow_s", "suspect"),
+    [
+        (1000, 2, 40, False),
+        (1000, 4, 40, True),
+        (10, 4, 80, False),
+        (60, 6, 400, True),
+        (2000, 6, 80, True),
+        (2000, 6, 200, False),
+    ],
+)
+def test_repairs_are_told_when_they_are_many(losses: int, repairs: int, flow_s: int, suspect: bool) -> None:
+    busy_pct = [50.0] * (flow_s // len(GOOD.flows))
+    rows = [dataclasses.replace(flow, cc="lia") for flow in GOOD.flows]
+    ours = dataclasses.replace(GOOD, flows=rows, cc_asked=["lia"] * len(rows))
+    found = dataclasses.replace(ours, cc_losses=losses, cc_repairs=repairs, load=Load(busy_pct))
+    verdict = judge(found)
+    assert (verdict.status is Status.SUSPECT) == suspect
+    words = f"left out {repairs} of {losses + repairs} window reductions"
+    assert not suspect or words in verdict.reasons[0].text
+
+
+def test_sockets_of_flows_that_are_done_are_gone_for_no_fault() -> None:
+    done = dataclasses.replace(flow(joined=0), completed_s=1.5)
+    assert judge(dataclasses.replace(GOOD, flows=[done])).status is Status.OK

@@ -1,0 +1,93 @@
+"""Simulations share nothing: in turns, in threads or one after the other, they read the same bytes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import topos
+from engines.simulation.engine import plan_of
+from engines.simulation.stack import PS_PER_S, datagram_tuples, flow_tuples, stack_of
+from fabric._core import Simulation
+from model.flows import planned_flows
+from model.spec import (
+    LinkSpec,
+    RunSpec,
+    StackSpec,
+    TopologySpec,
+    TransportSpec,
+    WorkloadSpec,
+)
+
+STEPS_PS = [round(step * 0.02 * PS_PER_S) for step in range(1, 26)]
+MPTCP = RunSpec(
+    LinkSpec(20.0, 10.0, random_pkts=20, loss=0.001),
+    TopologySpec("fat_tree", {"k": 4}),
+    TransportSpec(4, "lia"),
+    WorkloadSpec("beside_constant_rate"),
+    stack=StackSpec(scheduler="burst", recovery="linux", send_buffer=200, start_spread_ms=20.0),
+)
+SCATTERED = RunSpec(
+    LinkSpec(40.0, 5.0, queue_pkts=30, ecn_pkts=10, discipline="priority"),
+    TopologySpec("fat_tree", {"k": 4}),
+    TransportSpec(1, "dctcp"),
+    WorkloadSpec("short_and_long", {"gap_ms": 20, "dscp": 46}),
+    routing="scatter",
+    seed=2,
+)
+
+
+def made(spec: RunSpec) -> Simulation:
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    flows = planned_flows(spec, topology)
+    tuples = flow_tuples(spec, topology, flows), datagram_tuples(topology, flows)
+    return Simulation(plan_of(spec, topology), stack_of(spec), *tuples)
+
+
+def told(simulation: Simulation) -> list[tuple[str, bytes]]:
+    readings: Sequence[Mapping[str, Any]] = (
+        simulation.ports(),
+        simulation.flows(),
+        simulation.subflows(),
+        simulation.datagrams(),
+    )
+    return [(name, np.asarray(value).tobytes()) for one in readings for name, value in one.items()]
+
+
+def alone(spec: RunSpec) -> list[list[tuple[str, bytes]]]:
+    simulation, found = made(spec), []
+    for t_ps in STEPS_PS:
+        simulation.run_until(t_ps)
+        found.append(told(simulation))
+    return found
+
+
+def test_in_turns() -> None:
+    specs = (MPTCP, SCATTERED, MPTCP)
+    simulations = [made(spec) for spec in specs]
+    found: list[list[list[tuple[str, bytes]]]] = [[], [], []]
+    for t_ps in STEPS_PS:
+        for simulation, steps in zip(simulations, found, strict=True):
+            simulation.run_until(t_ps)
+            steps.append(told(simulation))
+    assert found == [alone(spec) for spec in specs]
+    assert found[0][-1] != found[1][-1]
+    assert all(int(np.frombuffer(dict(steps[-1])["hops"], np.int64)[0]) > 10_000 for steps in found)
+
+
+def test_in_threads() -> None:
+    """The core lets go of Python while it simulates: both run at once where there are two CPUs."""
+    found: dict[int, list[list[tuple[str, bytes]]]] = {}
+
+    def in_thread(number: int, spec: RunSpec) -> Callable[[], None]:
+        return lambda: found.__setitem__(number, alone(spec))
+
+    threads = [threading.Thread(target=in_thread(i, spec)) for i, spec in enumerate((MPTCP, SCATTERED))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [found[0], found[1]] == [alone(MPTCP), alone(SCATTERED)]

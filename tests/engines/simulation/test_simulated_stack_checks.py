@@ -1,0 +1,40 @@
+"""What the simulator refuses of end hosts before anything starts, and the emulator of what only it has."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.errors import UsageError
+from engines.emulation.engine import MininetEngine
+from engines.simulation.engine import SimulatorEngine
+from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
+
+
+def spec(cc: str, subflows: int = 2, stack: StackSpec | None = None) -> RunSpec:
+    return RunSpec(
+        LinkSpec(10.0),
+        TopologySpec("fat_tree", {"k": 4}),
+        TransportSpec(subflows, cc),
+        stack=stack or StackSpec(),
+    )
+
+
+@pytest.mark.parametrize("cc", ["cubic", "bbr", "vegas"])
+def test_a_congestion_control_it_does_not_have(cc: str) -> None:
+    with pytest.raises(UsageError, match=f"no congestion control '{cc}': choose one of reno, ewtcp"):
+        SimulatorEngine().check(spec(cc))
+
+
+def test_what_it_has_it_takes() -> None:
+    for cc in ("reno", "ewtcp", "coupled", "lia", "olia", "balia", "dctcp"):
+        SimulatorEngine().check(spec(cc))
+
+
+def test_the_emulator_has_no_fully_coupled_one() -> None:
+    with pytest.raises(UsageError, match="congestion control coupled is no kernel's"):
+        MininetEngine().check(spec("coupled"))
+
+
+def test_acknowledgements_are_routed_or_at_once() -> None:
+    with pytest.raises(UsageError, match="acks 'magic': choose routed or at_once"):
+        SimulatorEngine().check(spec("reno", stack=StackSpec(acks="magic")))

@@ -1,0 +1,209 @@
+"""The simulator behind the Engine protocol: what it refuses, what it measures, and how often."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from common.errors import RunError, UsageError
+from engines.engine import Silent
+from engines.registry import make
+from engines.simulation import readings
+from model.result import RunResult, Status
+from model.spec import (
+    LinkEvent,
+    LinkSpec,
+    RunSpec,
+    SamplingSpec,
+    StackSpec,
+    TopologySpec,
+    TransportSpec,
+    WorkloadSpec,
+)
+
+ALONE = WorkloadSpec("reference")
+FRAME, PAYLOAD = 1514, 1448
+EVERYTHING = SamplingSpec(queues_ms=10, sockets_ms=50, pings_ms=50)
+
+
+def spec(**fields: Any) -> RunSpec:
+    """A quarter of a second on a k=4 tree at 20 Mb/s, unless told otherwise."""
+    usual: dict[str, Any] = {
+        "link": LinkSpec(20.0),
+        "topology": TopologySpec("fat_tree", {"k": 4}),
+        "transport": TransportSpec(2, "lia"),
+        "engine": "simulator",
+        "warmup_s": 0.1,
+        "seconds": 0.25,
+    }
+    return RunSpec(**{**usual, **fields})
+
+
+def run(wanted: RunSpec, observer: Silent | None = None) -> RunResult:
+    engine = make("simulator")
+    engine.check(wanted)
+    return engine.run(wanted, observer or Silent(), Path("/nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"stack": StackSpec(acks="never")}, "acks 'never': choose routed or at_once"),
+        ({"stack": StackSpec(scheduler="lottery")}, "scheduler 'lottery': choose min_rtt"),
+        ({"stack": StackSpec(acks="at_once"), "link": LinkSpec(20.0, ecn_pkts=10)}, "at_once with ECN"),
+        ({"stack": StackSpec(acks="at_once"), "transport": TransportSpec(1, "dctcp")}, "at_once with ECN"),
+        ({"stack": StackSpec(min_rto_ms=-1)}, "min_rto_ms cannot be negative"),
+        ({"stack": StackSpec(initial_window=0)}, "a window a segment"),
+        ({"link": LinkSpec(20.0, delay_us=-1)}, "a delay of -1 us: no link is that fast"),
+        ({"link": LinkSpec(0.0)}, "a link rate of 0 Mb/s"),
+        ({"seconds": 0.0}, "time runs forwards only"),
+        ({"transport": TransportSpec(1, "bbr")}, "no congestion control 'bbr': choose one of reno"),
+        ({"transport": TransportSpec(1, "reno", {"net.ipv4.tcp_sack": "0"})}, "--sysctl net.ipv4.tcp_sack=0"),
+        ({"transport": TransportSpec(1, "reno", write_bytes=9)}, "--write 9: simulated hosts have no kernel"),
+        ({"events": (LinkEvent(0.1, "p0e0", "moon"),)}, "no node called 'moon'"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_starts(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        make("simulator").check(spec(**fields))
+
+
+def test_real_hosts_refuse_what_only_simulated_ones_do() -> None:
+    real = spec(engine="mininet", transport=TransportSpec())
+    stack = dataclasses.replace(real, stack=StackSpec(sack=False, min_rto_ms=10))
+    with pytest.raises(UsageError, match=r"stack min_rto_ms=10 sack=off: .* choose --engine simulator"):
+        make("mininet").check(stack)
+
+
+def test_one_flow_alone_fills_its_links_to_the_segment() -> None:
+    result = run(spec(workload=ALONE, transport=TransportSpec(), warmup_s=0.2, seconds=1.0))
+    (flow,) = result.flows
+    assert result.status is Status.OK
+    assert flow.bytes_received / 1e6 == pytest.approx(20 / 8 * PAYLOAD / FRAME, abs=2 * PAYLOAD / 1e6)
+    busy = [port for port in result.ports if port.utilisation_pct > 50]
+    assert len(busy) == 6  # up and down through the core
+    for port in busy:
+        assert port.utilisation_median_pct == pytest.approx(100.0, abs=0.2)
+
+
+def test_a_run_in_which_nothing_arrives_is_no_result() -> None:
+    with pytest.raises(RunError, match=r"no flow delivered a byte in 0.35 s at 20 Mb/s: simulate longer"):
+        run(spec(link=LinkSpec(20.0, delay_us=1e6)))
+
+
+def test_queues_without_limit_grow_and_lose_nothing() -> None:
+    link = LinkSpec(20.0, queue_pkts=0, nic_queue_pkts=0)
+    result = run(spec(workload=ALONE, transport=TransportSpec(), link=link, warmup_s=0.5, seconds=1.0))
+    (flow,) = result.flows
+    assert flow.goodput_mbps == pytest.approx(20 * PAYLOAD / FRAME, rel=0.01)
+    assert result.metrics["drops"] == 0
+    assert max(port.max_queue_pkts for port in result.ports) > 300
+
+
+def test_tables_are_those_every_engine_has() -> None:
+    result = run(spec(sampling=EVERYTHING))
+    flows, subflows = 16, 32
+    assert set(result.samples) == {"goodput", "cpu", "links", "queues", "queue_times", "sockets", "pings"}
+    assert len(result.samples["cpu"]) == 0
+    assert set(np.unique(result.samples["goodput"]["t_s"])) == {0.0, 0.25}
+    assert len(result.samples["goodput"]) == 2 * flows
+    times = result.samples["queue_times"]["t_s"].tolist()
+    assert times == [round(0.01 * n, 9) for n in range(26)]
+    assert result.samples["queues"]["pkts"].min() >= 1
+    switches = [port for port in result.ports if not port.layer.startswith("host-")]
+    assert result.samples["queues"]["pkts"].max() <= max(port.max_queue_pkts for port in result.ports)
+    assert max(port.max_queue_pkts for port in switches) <= 100
+    sockets = result.samples["sockets"]
+    assert set(sockets["t_s"].tolist()) == {round(0.05 * n, 9) for n in range(-2, 6)}
+    assert len(sockets) == 8 * subflows
+    assert len(result.samples["pings"]) == 6 * subflows
+    assert not set(result.metrics) & {"cpu_busy_pct", "late_p99_us", "setup_s"}
+    last = sockets["t_s"] == 0.25
+    acked = np.bincount(sockets["flow"][last], sockets["bytes_acked"][last], minlength=flows)
+    assert (acked >= [flow.bytes_received * 0.5 for flow in result.flows]).all()
+
+
+def test_pings_and_sockets_agree_on_how_long_a_round_trip_is() -> None:
+    """On a full path smoothed round trips are what a probe finds, but for the probe's own size."""
+    link = LinkSpec(20.0, delay_us=100, queue_pkts=50)
+    wanted = spec(workload=ALONE, transport=TransportSpec(), link=link, sampling=EVERYTHING, warmup_s=1.0)
+    (flow,) = run(wanted).flows
+    assert flow.pings_sent == 6
+    assert flow.pings_lost == 0
+    assert flow.ping_ms_mean > 2 * 6 * 0.1
+    assert flow.srtt_ms_mean == pytest.approx(flow.ping_ms_mean, rel=0.35)
+    quiet = run(dataclasses.replace(wanted, routing="scatter")).samples
+    assert "pings" not in quiet  # there is no one path
+
+
+def test_the_longest_queue_is_of_the_window_alone() -> None:
+    """What waits while the middle link is slow is lost when it is cut, before the window opens."""
+    wanted = spec(
+        workload=ALONE,
+        transport=TransportSpec(),
+        topology=TopologySpec("dumbbell", {"n": 1, "lanes": 1}),
+        stack=StackSpec(receive_buffer=20),
+        events=tuple(LinkEvent(t_s, "l0", "r0", share) for t_s, share in ((0.05, 0.1), (0.2, 0), (0.21, 1))),
+    )
+    after = run(dataclasses.replace(wanted, warmup_s=0.3))
+    whole = run(dataclasses.replace(wanted, warmup_s=0.0, seconds=0.3))
+    (late,) = (port.max_queue_pkts for port in after.ports if (port.node, port.peer) == ("l0", "r0"))
+    (ever,) = (port.max_queue_pkts for port in whole.ports if (port.node, port.peer) == ("l0", "r0"))
+    assert late <= 2
+    assert ever >= 15
+
+
+def test_a_cut_link_carries_nothing_until_it_is_mended() -> None:
+    (flow,) = run(spec(workload=ALONE, transport=TransportSpec())).flows
+    cut = (LinkEvent(0.05, flow.src, "p0e0", 0.0),)
+    (dead,) = run(spec(workload=ALONE, transport=TransportSpec(), events=cut)).flows
+    assert dead.bytes_received == 0
+    mended = (*cut, LinkEvent(0.06, flow.src, "p0e0", 1.0))
+    (alive,) = run(spec(workload=ALONE, transport=TransportSpec(), events=mended, warmup_s=1.0)).flows
+    assert alive.goodput_mbps == pytest.approx(20 * PAYLOAD / FRAME, rel=0.01)
+    half = (LinkEvent(0.0, flow.src, "p0e0", 0.5),)
+    (slow,) = run(spec(workload=ALONE, transport=TransportSpec(), events=half, warmup_s=0.5)).flows
+    assert slow.goodput_mbps == pytest.approx(10 * PAYLOAD / FRAME, rel=0.03)
+
+
+class Notes(Silent):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def test_sampling_is_bounded_at_any_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readings, "MOST_ROWS", 500)
+    notes = Notes()
+    samples = run(spec(sampling=SamplingSpec(1, 1, 1)), notes).samples
+    for name in ("queues", "sockets", "pings", "links"):
+        assert 0 < len(samples[name]) <= 500, name
+    assert any(
+        re.search(r"queues are sampled every \d+ ms: every 1 ms would be more", n) for n in notes.lines
+    )
+
+
+@pytest.mark.parametrize("slice_hops", [1, 50_000])
+def test_how_time_is_sliced_changes_nothing(slice_hops: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = run(spec(sampling=EVERYTHING))
+    monkeypatch.setattr(readings, "SLICE_HOPS", slice_hops)
+    monkeypatch.setattr(readings, "FIRST_SLICE_PS", 10**7)
+    monkeypatch.setattr(readings, "LEAST_SLICE_PS", 10**8)
+    assert decisive(run(spec(sampling=EVERYTHING))) == decisive(whole)
+
+
+def decisive(result: RunResult) -> RunResult:
+    """All but what a machine adds."""
+    return dataclasses.replace(result, provenance={}, cost={})
+
+
+def test_another_seed_is_another_result() -> None:
+    assert decisive(run(spec())) == decisive(run(spec()))
+    assert decisive(run(spec())) != decisive(run(spec(seed=2)))

@@ -1,0 +1,71 @@
+"""A point that does not fit is refused before anything is built, and told by how much."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+import topos
+from common.errors import UsageError
+from engines.simulation import engine
+from engines.simulation.memory import check_memory, estimated_mb
+from model.flows import planned_flows
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
+
+
+def spec_of(k: int = 4, subflows: int = 8, **link: Any) -> RunSpec:
+    return RunSpec(
+        LinkSpec(100.0, **link),
+        TopologySpec("fat_tree", {"k": k}),
+        TransportSpec(subflows, "lia"),
+        engine="simulator",
+    )
+
+
+def estimate(spec: RunSpec) -> float:
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    return estimated_mb(spec, topology, planned_flows(spec, topology))
+
+
+def test_what_is_larger_takes_more() -> None:
+    small = estimate(spec_of())
+    for larger in (
+        spec_of(k=8),
+        spec_of(subflows=16),
+        spec_of(queue_pkts=400),
+        spec_of(queue_pkts=0),
+        spec_of(queue_bytes=10**6),
+        spec_of(delay_us=1000.0),
+    ):
+        assert estimate(larger) > small
+
+
+def test_a_queue_in_bytes_counts_as_the_packets_it_holds() -> None:
+    assert estimate(spec_of(queue_bytes=100 * 1514)) == pytest.approx(estimate(spec_of(queue_pkts=100)))
+
+
+def test_measured_points_are_met() -> None:
+    # benchmarks/simulator.py: the most ever held, in MB
+    for k, measured in ((8, 46), (16, 84)):
+        assert estimate(spec_of(k=k, delay_us=10.0)) == pytest.approx(measured, rel=0.3)
+
+
+def test_what_does_not_fit_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "free_memory_mb", lambda: 50.0)
+    engine.SimulatorEngine().check(spec_of())
+    with pytest.raises(UsageError, match=r"128 hosts and 1024 subflows takes about \d+ MB .* 50 MB are free"):
+        engine.SimulatorEngine().check(spec_of(k=8, queue_pkts=0))
+
+
+@pytest.mark.parametrize(("queue_pkts", "advice"), [(100, "fewer --subflows"), (0, "a limit to --queue")])
+def test_the_way_out_is_the_point_s_own(queue_pkts: int, advice: str) -> None:
+    spec = spec_of(queue_pkts=queue_pkts)
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    flows = planned_flows(spec, topology)
+    enough = estimated_mb(spec, topology, flows)
+    check_memory(spec, topology, flows, enough)
+    with pytest.raises(UsageError) as refused:
+        check_memory(spec, topology, flows, enough - 1)
+    assert re.search(f"{advice}$", str(refused.value))

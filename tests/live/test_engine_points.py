@@ -1,0 +1,229 @@
+"""Whole points at k=4 on real kernels: counts and physics, never an exact throughput."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import topos
+from analysis.idleness import idleness
+from analysis.steadiness import OVER_CARRIED_PCT
+from controllers.groups import ecmp_groups
+from controllers.hashing import FiveTuple
+from controllers.routing import path
+from engines.emulation.engine import MininetEngine
+from engines.engine import Silent
+from model.flows import STRIDE
+from model.result import RunResult, Status
+from model.spec import (
+    LinkSpec,
+    RunSpec,
+    SamplingSpec,
+    TopologySpec,
+    TransportSpec,
+    WorkloadSpec,
+    sub_seed,
+)
+from tests.support.noise import only_noise
+
+pytestmark = pytest.mark.emulation
+
+RATE_MBPS = 10.0
+PAYLOAD = 1448 / 1514
+TCP = 6
+
+
+def spec(subflows: int, workload: str = "one_to_one", cc: str = "reno") -> RunSpec:
+    return RunSpec(
+        link=LinkSpec(RATE_MBPS),
+        topology=TopologySpec("fat_tree", {"k": 4}),
+        transport=TransportSpec(subflows, cc),
+        workload=WorkloadSpec(workload),
+        warmup_s=2.0,
+        seconds=4.0,
+        sampling=SamplingSpec(queues_ms=100),
+    )
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[MininetEngine]:
+    engine = MininetEngine()
+    yield engine
+    engine.close()
+
+
+def run(engine: MininetEngine, wanted: RunSpec, raw: Path) -> RunResult:
+    engine.check(wanted)
+    return engine.run(wanted, Silent(), raw)
+
+
+def check_physics(result: RunResult, flows: int) -> None:
+    assert only_noise(result), result.reasons
+    assert len(result.flows) == flows
+    assert all(flow.goodput_mbps > 0 for flow in result.flows)
+    assert result.provenance["kernel"] == platform.release(), "no counter may take its place"
+    before, after = (result.provenance["counters"][when] for when in ("before", "after"))
+    for name in ("not_ipv4", "no_such_host", "oversized", "no_memory", "send_refused"):
+        assert after[name] == 0, name
+    assert after["injected"] == sum(after[fate] for fate in ("delivered", "dropped", "lost", "in_flight"))
+    assert sum(port.drops for port in result.ports) == after["dropped"] - before["dropped"]
+    assert all(0 <= port.utilisation_pct <= 100.5 for port in result.ports)
+    assert all(port.max_queue_pkts <= 100 for port in result.ports)
+
+
+def check_links_are_not_outrun(result: RunResult, wanted: RunSpec) -> None:
+    """A window also sees what lay before a hole when it opened; all of the traffic sees no such thing."""
+    goodput = result.samples["goodput"]
+    instants = sorted(set(goodput["t_s"].tolist()))
+    interval_s = dict(zip(instants[1:], np.diff(instants), strict=True))
+    traffic_s = wanted.warmup_s + wanted.seconds + max(flow.up_s for flow in result.flows) + 0.5
+    for flow in result.flows:
+        mine = goodput["flow"] == flow.flow
+        seen = zip(goodput["t_s"][mine].tolist(), goodput["mbps"][mine].tolist(), strict=True)
+        received_mb = sum(mbps * interval_s.get(t_s, 0.0) for t_s, mbps in seen)
+        assert 0 < received_mb <= RATE_MBPS * PAYLOAD * traffic_s
+
+
+def test_one_uncongested_flow_fills_the_link(engine: MininetEngine, tmp_path: Path) -> None:
+    result = run(engine, spec(1, "reference"), tmp_path)
+    check_physics(result, 1)
+    check_links_are_not_outrun(result, spec(1))
+    # Less than the link only when the machine itself stood still.
+    if result.status is Status.OK:
+        assert result.flows[0].goodput_mbps >= RATE_MBPS * PAYLOAD * 0.9
+    assert len(result.samples["goodput"]) == len(result.samples["cpu"]) - 1
+    assert set(result.samples["queue_times"]["t_s"].tolist())
+
+
+def test_a_permutation_over_tcp(engine: MininetEngine, tmp_path: Path) -> None:
+    result = run(engine, spec(1), tmp_path)
+    check_physics(result, 16)
+    assert {flow.cc for flow in result.flows} == {"reno"}
+    check_links_are_not_outrun(result, spec(1))
+    # A host's downlink carries its one flow's data and its own flow's acknowledgements.
+    into = {port.peer: port for port in result.ports if port.layer == "edge-host"}
+    for flow in result.flows:
+        assert into[flow.dst].tx_bytes >= 0.9 * flow.bytes_received
+
+
+def test_mptcp_takes_the_paths_that_routing_foretells(engine: MininetEngine, tmp_path: Path) -> None:
+    wanted = spec(4, cc="cubic")
+    result = run(engine, wanted, tmp_path)
+    check_physics(result, 16)
+    assert {(flow.subflows_asked, flow.subflows_joined) for flow in result.flows} == {(4, 4)}
+    assert {flow.cc for flow in result.flows} == {"cubic"}
+    assert not result.provenance["path_manager_errors"]
+    assert 50 < result.metrics[OVER_CARRIED_PCT] < 150
+    check_paths(wanted, result)
+
+
+def check_paths(wanted: RunSpec, result: RunResult) -> None:
+    """Nothing goes where routing does not send it; a subflow may be silent for a window of seconds."""
+    expected, used = expected_links(wanted, result), used_links(result)
+    assert used <= expected
+    assert len(used) >= 0.95 * len(expected)
+
+
+def expected_links(wanted: RunSpec, result: RunResult) -> set[tuple[str, str]]:
+    """Directed links that data and acknowledgements of all subflows should use above the edge."""
+    topology = topos.build(wanted.topology.kind, wanted.topology.params)
+    tables, seed = ecmp_groups(topology), sub_seed(wanted.seed, "routing")
+    links = set()
+    for flow in result.flows:
+        for i in range(flow.subflows_asked):
+            there = FiveTuple(flow.src_ip, flow.dst_ip, TCP, flow.sport + i * STRIDE, flow.dport)
+            back = FiveTuple(flow.dst_ip, flow.src_ip, TCP, flow.dport, flow.sport + i * STRIDE)
+            for direction in (there, back):
+                nodes = path(topology, tables, wanted.routing, seed, direction)
+                names = [topology.nodes[node].name for node in nodes]
+                links |= set(pairwise(names[1:-1]))
+    return links
+
+
+def used_links(result: RunResult) -> set[tuple[str, str]]:
+    """Iperf3's control connections are idle inside the window."""
+    return {(port.node, port.peer) for port in result.ports if port.tx_packets and "host" not in port.layer}
+
+
+def test_the_same_spec_gives_the_same_flows_and_paths(engine: MininetEngine, tmp_path: Path) -> None:
+    wanted = spec(2)
+    first, second = (run(engine, wanted, tmp_path) for _ in range(2))
+    assert [(f.src, f.dst, f.sport, f.dport) for f in first.flows] == [
+        (f.src, f.dst, f.sport, f.dport) for f in second.flows
+    ]
+    check_paths(wanted, first)
+    check_paths(wanted, second)
+
+
+def test_everything_is_sampled_and_agrees(engine: MininetEngine, tmp_path: Path) -> None:
+    """Round trips by the kernel's own word and by pings are of the same paths; queues explain both."""
+    wanted = dataclasses.replace(spec(2), sampling=SamplingSpec(queues_ms=100, sockets_ms=250, pings_ms=250))
+    result = run(engine, wanted, tmp_path)
+    check_physics(result, 16)
+    tables = result.samples
+    assert set(tables) == {"goodput", "cpu", "links", "queues", "queue_times", "sockets", "pings"}
+    assert set(
+        zip(tables["sockets"]["flow"].tolist(), tables["sockets"]["subflow"].tolist(), strict=True)
+    ) == {(flow, subflow) for flow in range(16) for subflow in range(2)}
+    check_sockets(result, wanted.warmup_s + wanted.seconds)
+    assert tables["queues"]["pkts"].max() <= 100
+    assert {len(set(tables[name]["t_s"].tolist())) >= 5 for name in ("cpu", "links")} == {True}
+    assert all(port.utilisation_median_pct <= 101 for port in result.ports)
+    full_queue_ms = 100 * 1514 * 8 / wanted.link.rate_mbps / 1000
+    for flow in result.flows:
+        assert flow.pings_sent > flow.pings_lost
+        assert 0 < flow.srtt_ms_mean < 12 * full_queue_ms
+        assert 0 < flow.ping_ms_mean < 12 * full_queue_ms
+
+
+def check_sockets(result: RunResult, traffic_s: float) -> None:
+    """What subflows say of themselves holds together, and with what the connections delivered."""
+    sockets = result.samples["sockets"]
+    assert (sockets["cwnd_pkts"] >= 1).all()
+    assert (sockets["notsent_bytes"] >= 0).all()
+    assert (sockets["rwnd_limited_ms"] <= sockets["busy_ms"]).all()
+    assert sockets["busy_ms"].max() <= 1000 * (traffic_s + 3 * max(f.up_s for f in result.flows) + 1)
+    seen = idleness(sockets)
+    assert len(seen) == len(set(zip(sockets["flow"].tolist(), sockets["subflow"].tolist(), strict=True)))
+    assert ((seen["starved_pct"] >= 0) & (seen["starved_pct"] <= 100)).all()
+    assert (seen["idle_pct"] <= 100).all()
+    # The samples' window is up to two intervals shorter than the one that is measured.
+    assert float(seen["idle_pct"].mean()) == pytest.approx(result.metrics["subflow_idle_pct"], abs=15)
+    goodput = sum(flow.goodput_mbps for flow in result.flows)
+    assert float(seen["mbps"].sum()) == pytest.approx(goodput, rel=0.2)
+
+
+def test_unbounded_queues_drop_nothing(engine: MininetEngine, tmp_path: Path) -> None:
+    link = LinkSpec(RATE_MBPS / 4, queue_pkts=0, nic_queue_pkts=0)
+    wanted = dataclasses.replace(spec(1), link=link, sampling=SamplingSpec(queues_ms=100, sockets_ms=250))
+    result = run(engine, wanted, tmp_path)
+    assert only_noise(result), result.reasons
+    assert sum(port.drops for port in result.ports) == 0
+    assert max(port.max_queue_pkts for port in result.ports) > 100, "TCP fills what never drops"
+
+
+def test_a_machine_asked_for_too_much_says_so_and_comes_to_an_end(
+    engine: MininetEngine, tmp_path: Path
+) -> None:
+    wanted = dataclasses.replace(spec(8), link=LinkSpec(1000.0), warmup_s=1.0, seconds=3.0)
+    result = run(engine, wanted, tmp_path)
+    assert result.status is Status.SUSPECT
+    assert any(reason.about.machine for reason in result.reasons)
+    assert len(result.flows) == 16
+
+
+@pytest.mark.parametrize("subflows", [1, 4])
+def test_native_traffic_is_traffic_like_any_other(
+    engine: MininetEngine, tmp_path: Path, subflows: int
+) -> None:
+    wanted = dataclasses.replace(spec(subflows), traffic="native")
+    result = run(engine, wanted, tmp_path)
+    check_physics(result, 16)
+    assert all(flow.subflows_joined == subflows for flow in result.flows)
+    check_links_are_not_outrun(result, wanted)

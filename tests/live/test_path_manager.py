@@ -1,0 +1,212 @@
+"""The userspace path manager on real connections: counts, ports, filter, failure."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from engines.emulation.kernel.netns import call_in_netns
+from engines.emulation.mptcp import mptcp_genl
+from engines.emulation.mptcp.mptcp_genl import IPPROTO_MPTCP, Event
+from engines.emulation.mptcp.path_manager import PathManager
+from model.flows import AddressPair
+from tests.support.endpoint_lab import Pair, eventually, pairs, run_isolated
+
+pytestmark = [
+    pytest.mark.emulation,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces"),
+]
+
+DPORT, CPORT = 5001, 10000
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A connection both ends of which are held by the test."""
+
+    client: socket.socket
+    server: socket.socket
+
+
+def tcp_socket(pid: int, proto: int) -> socket.socket:
+    sock = call_in_netns(pid, lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, proto))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.settimeout(20)
+    return sock
+
+
+@contextmanager
+def listening(pair: Pair, proto: int = IPPROTO_MPTCP) -> Iterator[socket.socket]:
+    with tcp_socket(pair.server.pid, proto) as listener:
+        listener.bind((pair.server_ip, DPORT))
+        listener.listen(8)
+        yield listener
+
+
+@contextmanager
+def conversation(pair: Pair, listener: socket.socket, cport: int = CPORT) -> Iterator[Conversation]:
+    """Connect, and send one byte: only then is an MPTCP connection fully established."""
+    with tcp_socket(pair.client.pid, IPPROTO_MPTCP) as client:
+        client.bind((pair.client_ip, cport))
+        client.connect((pair.server_ip, DPORT))
+        client.send(b"x")
+        server, _ = listener.accept()
+        with server:
+            server.recv(1)
+            yield Conversation(client, server)
+
+
+def data_ports(sport: int, dport: int) -> bool:
+    return dport == DPORT and sport < 20000
+
+
+def scenario_counts() -> None:
+    for subflows, pair in zip((1, 2, 8, 32), pairs(4), strict=True):
+        with (
+            PathManager([pair.client, pair.server], subflows, data_ports) as manager,
+            listening(pair) as listener,
+            conversation(pair, listener),
+        ):
+            assert manager.wait_all(1, 5), manager.reports()
+            (report,) = manager.reports()
+            expected = [CPORT + 1000 * i for i in range(subflows)]
+            assert sorted(s.path.lport for s in report.subflows) == expected
+            assert report.established == report.requested == subflows
+            assert report.created == subflows - 1
+            assert not report.errors
+            assert 0 <= report.up_s < 1
+            print(subflows, f"up after {report.up_s * 1000:.1f} ms")
+
+
+def scenario_late() -> None:
+    """They wait until they are told when, and a connection that has ended gets none."""
+    pair, other = pairs(2)
+    hosts = [host for each in (pair, other) for host in (each.client, each.server)]
+    with PathManager(hosts, 4, data_ports, late=True) as manager, listening(pair) as listener:
+        with listening(other) as there, conversation(other, there):
+            assert manager.wait_all(1, 5)
+        with conversation(pair, listener):
+            assert manager.wait_all(2, 5)
+            assert [report.established for report in manager.reports()] == [1, 1]
+            now = time.monotonic()
+            manager.join_at({(each.client_ip, CPORT): now for each in (pair, other)})
+            eventually(lambda: manager.reports()[1].established == 4, "all have joined")
+            assert manager.reports()[0].created == 0
+
+
+def scenario_filter() -> None:
+    (pair,) = pairs(1)
+    with (
+        PathManager([pair.client, pair.server], 4, data_ports) as manager,
+        listening(pair) as listener,
+        conversation(pair, listener, cport=30000),
+        conversation(pair, listener),
+    ):
+        assert manager.wait_all(1, 5)
+        assert not manager.wait_all(2, 0.3)
+        (report,) = manager.reports()
+        assert report.path == AddressPair(pair.client_ip, CPORT, pair.server_ip, DPORT)
+
+
+def scenario_retry() -> None:
+    """A taken local port, then a remote port nobody listens on: both are noted, one can be helped."""
+    (pair,) = pairs(1)
+
+    def policy(event: Event) -> list[AddressPair]:
+        path = event.path
+        return [
+            AddressPair(path.laddr, 11000, path.raddr, path.rport),
+            AddressPair(path.laddr, 12000, path.raddr, 5999),
+        ]
+
+    with (
+        tcp_socket(pair.client.pid, 0) as squatter,
+        PathManager([pair.client, pair.server], 3, data_ports, policy, retry_s=0.5) as manager,
+        listening(pair) as listener,
+    ):
+        squatter.bind((pair.client_ip, 11000))
+        with conversation(pair, listener):
+            assert not manager.wait_all(1, 1.5)
+            (report,) = manager.reports()
+            assert report.established == 2
+            assert any("EADDRINUSE" in error for error in report.errors), report.errors
+            assert any("Connection refused" in error for error in report.errors), report.errors
+
+
+def scenario_fallback() -> None:
+    """A plain TCP server: the client falls back, and the path manager never sees a connection."""
+    (pair,) = pairs(1)
+    with (
+        PathManager([pair.client, pair.server], 4, data_ports) as manager,
+        listening(pair, proto=0) as listener,
+        conversation(pair, listener) as talk,
+    ):
+        assert not manager.wait_all(1, 0.5)
+        assert manager.reports() == ()
+        info = talk.client.getsockopt(284, 1, 128) if _has_info(talk.client) else b""
+        assert not info or struct.unpack_from("=I", info, 8)[0] & 1
+
+
+def _has_info(sock: socket.socket) -> bool:
+    try:
+        sock.getsockopt(284, 1, 128)
+    except OSError:
+        return False
+    return True
+
+
+def scenario_end() -> None:
+    (pair,) = pairs(1)
+    with PathManager([pair.client, pair.server], 4, data_ports) as manager, listening(pair) as listener:
+        with conversation(pair, listener):
+            assert manager.wait_all(1, 5)
+        eventually(lambda: manager.reports()[0].ended, "the connection is reported as ended")
+        assert manager.reports()[0].established == 4
+
+
+def scenario_sixteen_pairs() -> None:
+    made = pairs(16)
+    hosts = [host for pair in made for host in (pair.client, pair.server)]
+    with ExitStack() as stack:
+        manager = stack.enter_context(PathManager(hosts, 8, data_ports))
+        listeners = [stack.enter_context(listening(pair)) for pair in made]
+        start = time.monotonic()
+        talks = [conversation(p, at) for p, at in zip(made, listeners, strict=True)]
+        threads = [threading.Thread(target=stack.enter_context, args=(talk,)) for talk in talks]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert manager.wait_all(16, 5), manager.reports()
+        assert all(r.established == 8 and not r.errors for r in manager.reports())
+        print(f"16 x 8 subflows {1000 * (time.monotonic() - start):.0f} ms after the first connect")
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        scenario_counts,
+        scenario_late,
+        scenario_filter,
+        scenario_retry,
+        scenario_fallback,
+        scenario_end,
+        scenario_sixteen_pairs,
+    ],
+)
+def test_path_manager(scenario: Callable[[], None]) -> None:
+    sys.stdout.write(run_isolated(scenario))
+
+
+def test_this_kernel_is_told_apart() -> None:
+    found = mptcp_genl.support()
+    assert (found.advice == "") == (found.level is mptcp_genl.PathManagement.USERSPACE)

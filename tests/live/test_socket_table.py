@@ -1,0 +1,269 @@
+"""What one reading of all senders says is what asking for one socket after the other says."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from common.errors import RunError
+from engines.emulation.kernel.netns import HostRef, call_in_netns, sysctl_path
+from engines.emulation.kernel.sock_diag import SocketSampler, TcpSocket
+from engines.emulation.measure.socket_table import SocketTable, SubflowReadings
+from engines.emulation.mptcp.mptcp_genl import IPPROTO_MPTCP
+from engines.emulation.mptcp.path_manager import PathManager, ndiffports
+from engines.emulation.mptcp.path_manager_inkernel import SignalPathManager
+from engines.emulation.traffic.demands import is_data
+from model.flows import FIRST_CPORT, FIRST_PORT, STRIDE, AddressPair, PlannedFlow
+from tests.support.endpoint_lab import Pair, eventually, pairs, run_isolated
+
+pytestmark = [
+    pytest.mark.emulation,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces"),
+]
+
+
+def hosts_of(made: list[Pair]) -> list[HostRef]:
+    return [host for pair in made for host in (pair.client, pair.server)]
+
+
+def flows_of(made: list[Pair], each: int = 1) -> list[PlannedFlow]:
+    ends = [(i, n, pair) for i, pair in enumerate(made) for n in range(each)]
+    return [
+        PlannedFlow(
+            i * each + n,
+            pair.client.name,
+            pair.server.name,
+            pair.client_ip,
+            pair.server_ip,
+            FIRST_PORT + n,
+            FIRST_CPORT + n,
+        )
+        for i, n, pair in ends
+    ]
+
+
+def open_socket(pid: int, proto: int) -> socket.socket:
+    sock = call_in_netns(pid, lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, proto))
+    sock.settimeout(20)
+    return sock
+
+
+@contextmanager
+def connected(
+    pair: Pair, flow: PlannedFlow, proto: int, server_proto: int | None = None
+) -> Iterator[tuple[socket.socket, socket.socket]]:
+    with ExitStack() as stack:
+        theirs = proto if server_proto is None else server_proto
+        listener = stack.enter_context(open_socket(pair.server.pid, theirs))
+        listener.bind((flow.dst_ip, flow.port))
+        listener.listen(1)
+        client = stack.enter_context(open_socket(pair.client.pid, proto))
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+        client.bind((flow.src_ip, flow.cport))
+        client.connect((flow.dst_ip, flow.port))
+        client.send(b"x")
+        server = stack.enter_context(listener.accept()[0])
+        server.recv(1)
+        yield client, server
+
+
+def transfer(ends: tuple[socket.socket, socket.socket], size: int) -> None:
+    """`size` bytes, all acknowledged in the end."""
+    client, server = ends
+    sender = threading.Thread(target=client.sendall, args=(bytes(size),))
+    sender.start()
+    while size > 0:
+        size -= len(server.recv(1 << 16))
+    sender.join()
+
+
+@contextmanager
+def cut_for(seconds: float, host: HostRef) -> Iterator[None]:
+    """The host's link goes down a little later, and comes back; the body must last longer than that."""
+
+    def set_link(state: str) -> None:
+        call_in_netns(host.pid, lambda: subprocess.run(["ip", "link", "set", "eth0", state], check=True))
+
+    def cut() -> None:
+        time.sleep(0.2)
+        set_link("down")
+        time.sleep(seconds)
+        set_link("up")
+
+    thread = threading.Thread(target=cut)
+    thread.start()
+    yield
+    thread.join()
+
+
+def agree(seen: SubflowReadings, i: int, sock: TcpSocket) -> bool:
+    """Whether entry i of the table is this socket, with the same numbers."""
+    ours = AddressPair(*_address(seen.laddr[i], seen.lport[i]), *_address(seen.raddr[i], seen.rport[i]))
+    return ours == sock.path and (
+        int(seen.cwnd_pkts[i]),
+        int(seen.srtt_us[i]),
+        int(seen.min_rtt_us[i]),
+        int(seen.retransmits[i]),
+        int(seen.bytes_acked[i]),
+        seen.cc_names[seen.cc[i]],
+        bool(seen.mptcp[i]),
+    ) == (
+        sock.snd_cwnd,
+        sock.srtt_us,
+        sock.min_rtt_us,
+        sock.total_retrans,
+        sock.bytes_acked,
+        sock.cc,
+        sock.subflow is not None,
+    )
+
+
+def _address(address: int, port: int) -> tuple[str, int]:
+    return str(ipaddress.IPv4Address(int(address))), int(port)
+
+
+def scenario_tcp() -> None:
+    """Two flows of one host on a link that fails for a while, and connections that are none of ours."""
+    (pair,) = pairs(1, rate_mbit=100)
+    hosts, flows = hosts_of([pair]), flows_of([pair], each=2)
+    other = PlannedFlow(9, pair.client.name, pair.server.name, pair.client_ip, pair.server_ip, 80, 1200)
+    control = PlannedFlow(9, pair.client.name, pair.server.name, pair.client_ip, pair.server_ip, 5203, 40000)
+    with SocketSampler(hosts) as sampler, SocketTable(hosts, flows) as table, ExitStack() as stack:
+        assert len(table.read()) == 0
+        ends = [stack.enter_context(connected(pair, flow, 0)) for flow in (*flows, other, control)]
+        before, start_s = table.read(), time.monotonic()
+        assert before.counts(2).tolist() == [1, 1]
+        with cut_for(0.5, pair.server):
+            transfer(ends[1], 20_000_000)
+        transfer(ends[0], 2_000_000)
+        transfer(ends[2], 1_000_000)
+        seen = table.read()
+        assert start_s < seen.t_s < time.monotonic()
+        assert seen.flow.tolist() == [0, 1]
+        assert seen.subflow.tolist() == [0, 0]
+        for i, flow in enumerate(flows):
+            sock = sampler.tcp_at(pair.client, flow.seen_by_sender)
+            assert sock is not None
+            assert agree(seen, i, sock)
+        assert seen.bytes_acked.min() > 2_000_000
+        assert seen.bytes_acked.max() > 20_000_000
+        sent_again = seen.retransmits_since(before, 2)
+        assert sent_again[1] > 0, "what was under way at the cut is lost"
+        assert sent_again.tolist() == seen.retransmits.tolist()
+        assert seen.mptcp_counts(2).tolist() == [0, 0]
+        assert seen.cc_of(0) == "reno"
+    with pytest.raises(RunError, match="closed"):
+        table.read()
+
+
+def scenario_mptcp() -> None:
+    """Four subflows, one from another port than planned, numbered by their ports."""
+    (pair,) = pairs(1, rate_mbit=100)
+    hosts, (flow,) = hosts_of([pair]), flows_of([pair])
+    with (
+        open_socket(pair.client.pid, 0) as squatter,
+        PathManager(hosts, 4, is_data, ndiffports(4, STRIDE)) as manager,
+        SocketSampler(hosts) as sampler,
+        SocketTable(hosts, [flow]) as table,
+    ):
+        squatter.bind((pair.client_ip, FIRST_CPORT + 2 * STRIDE))
+        with connected(pair, flow, IPPROTO_MPTCP) as ends:
+            assert manager.wait_all(1, 5)
+            transfer(ends, 20_000_000)
+            eventually(lambda: not int(table.read().unacked_pkts.sum()), "all is acknowledged")
+            seen = table.read()
+            assert seen.subflow.tolist() == [0, 1, 2, 3]
+            assert set(seen.flow.tolist()) == {0}
+            planned = [FIRST_CPORT + i * STRIDE for i in range(4)]
+            assert [port for port in seen.lport.tolist() if port in planned] == planned[:2] + planned[3:]
+            assert seen.mptcp.all()
+            by_port = {sock.path.lport: sock for sock in sampler.tcp(pair.client)}
+            assert len(by_port) == 4
+            for i, port in enumerate(seen.lport.tolist()):
+                assert agree(seen, i, by_port[port])
+            assert int(seen.bytes_acked.sum()) >= 20_000_000
+
+
+def scenario_ports_of_the_kernels_choice() -> None:
+    (pair,) = pairs(1)
+    hosts, (flow,) = hosts_of([pair]), flows_of([pair])
+    with (
+        SignalPathManager(hosts, 4, is_data, {pair.server: pair.server_ip}) as manager,
+        SocketTable(hosts, [flow], fixed_ports=False) as table,
+        connected(pair, flow, IPPROTO_MPTCP) as ends,
+    ):
+        assert manager.wait_all(1, 5)
+        transfer(ends, 1_000_000)
+        seen = table.read()
+        assert seen.subflow.tolist() == [0, 1, 2, 3]
+        assert seen.lport[0] == FIRST_CPORT
+        assert seen.rport.tolist() == [FIRST_PORT, 9001, 9002, 9003]
+        assert table.read().lport.tolist() == seen.lport.tolist()
+
+
+def scenario_fallback() -> None:
+    """A server without MPTCP: the flow is found, as plain TCP."""
+    (pair,) = pairs(1)
+    hosts, (flow,) = hosts_of([pair]), flows_of([pair])
+    with (
+        PathManager(hosts, 4, is_data),
+        SocketTable(hosts, [flow]) as table,
+        connected(pair, flow, IPPROTO_MPTCP, server_proto=0),
+    ):
+        seen = table.read()
+        assert seen.counts(1).tolist() == [1]
+        assert seen.mptcp_counts(1).tolist() == [0]
+
+
+def scenario_many() -> None:
+    """The reference workload's shape, 128 hosts, 1024 subflows: all found, and what a reading costs."""
+    small_tables = sysctl_path("net.ipv4.tcp_child_ehash_entries")  # as a point has them
+    if small_tables.exists():
+        small_tables.write_text("1024")
+    made = pairs(64)
+    hosts, flows = hosts_of(made), flows_of(made, each=2)
+    with ExitStack() as stack:
+        manager = stack.enter_context(PathManager(hosts, 8, is_data, ndiffports(8, STRIDE)))
+        table = stack.enter_context(SocketTable(hosts, flows))
+        for flow in flows:
+            stack.enter_context(connected(made[flow.flow // 2], flow, IPPROTO_MPTCP))
+        assert manager.wait_all(128, 15)
+        # A join's token is there when its last ACK was sent, a subflow's when its data was acknowledged.
+        eventually(lambda: table.read().counts(128).tolist() == [8] * 128, "all subflows are found")
+        seen = table.read()
+        assert seen.flow.tolist() == [flow for flow in range(128) for _ in range(8)]
+        assert seen.subflow.tolist() == list(range(8)) * 128
+        start = time.process_time()
+        for _ in range(10):
+            table.read()
+        print(f"a reading of 1024 subflows on 64 hosts: {(time.process_time() - start) * 100:.1f} ms CPU")
+
+
+def scenario_a_refusal_names_the_host() -> None:
+    (pair,) = pairs(1)
+    with pytest.raises(RunError, match="has the host of pid 999999 ended"):
+        SocketTable([HostRef(pair.client.name, 999999)], flows_of([pair]))
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        scenario_tcp,
+        scenario_mptcp,
+        scenario_ports_of_the_kernels_choice,
+        scenario_fallback,
+        scenario_many,
+        scenario_a_refusal_names_the_host,
+    ],
+)
+def test_socket_table(scenario: Callable[[], None]) -> None:
+    sys.stdout.write(run_isolated(scenario))

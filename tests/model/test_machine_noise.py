@@ -1,0 +1,71 @@
+"""Noise as a record: what a reader is told, what counts as changed, and what a damaged file gives."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.machine.idle_noise import FLOOR_US, MachineNoise, differs
+
+QUIET = MachineNoise(1.0, 20.0, 70.0, 300.0, 0.0, ((0, 70.0, 300.0), (1, 60.0, 200.0)))
+NOISY = dataclasses.replace(QUIET, late_p99_us=4100.0, longest_us=9300.0)
+MICROSECONDS = st.floats(0.0, 1e6)
+
+
+def late(p99_us: float) -> MachineNoise:
+    return dataclasses.replace(QUIET, late_p99_us=p99_us)
+
+
+def test_words() -> None:
+    assert str(QUIET) == "CPU 0 and 1 woke up 0.07 ms late at the 99th percentile, 0.30 ms at most: quiet"
+    assert str(NOISY).endswith(
+        "4.1 ms late at the 99th percentile, 9.3 ms at most: "
+        "the hypervisor takes CPU time away for milliseconds"
+    )
+    assert "5.0 % of CPU time stolen" in str(dataclasses.replace(QUIET, steal_pct=5.0))
+    assert not dataclasses.replace(QUIET, steal_pct=5.0).quiet
+    assert "other processes or the hypervisor" in str(dataclasses.replace(NOISY, realtime=False))
+    many = dataclasses.replace(QUIET, by_cpu=tuple((cpu, 1.0, 2.0) for cpu in range(8)))
+    assert str(many).startswith("CPU 0 to 7 woke up")
+
+
+@given(MICROSECONDS, MICROSECONDS)
+def test_what_differs_changed_by_a_factor_of_two_above_the_floor(one: float, other: float) -> None:
+    changed = differs(late(one), late(other))
+    assert changed == differs(late(other), late(one))
+    if changed:
+        assert max(one, other) >= 2 * min(one, other)
+        assert max(one, other) >= 2 * FLOOR_US
+    assert not differs(late(one), late(one))
+
+
+def test_stolen_time_and_priority_count_too() -> None:
+    assert differs(QUIET, dataclasses.replace(QUIET, steal_pct=10.0))
+    assert not differs(QUIET, dataclasses.replace(QUIET, steal_pct=3.0))
+    assert differs(QUIET, dataclasses.replace(QUIET, realtime=False))
+
+
+@pytest.mark.parametrize("noise", [QUIET, NOISY, dataclasses.replace(QUIET, realtime=False, by_cpu=())])
+def test_it_survives_its_json(noise: MachineNoise) -> None:
+    assert MachineNoise.from_json(json.loads(json.dumps(noise.to_json()))) == noise
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"late_p99_us": "much"}, {"late_p99_us": -1}, {"by_cpu": 3}, {"by_cpu": [[0, 1]]}, {"seconds": None},
+     {"steal_pct": float("nan")}],
+)  # fmt: skip
+def test_a_damaged_record_is_refused(damage: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"noise|could not|unpack|values"):
+        MachineNoise.from_json({**QUIET.to_json(), **damage})
+
+
+@pytest.mark.parametrize("nothing", [None, 7, "quiet", {}])
+def test_something_else_is_refused(nothing: object) -> None:
+    with pytest.raises(ValueError, match="noise"):
+        MachineNoise.from_json(nothing)

@@ -1,0 +1,234 @@
+"""The core must send a flow where the pure routing functions say it goes."""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+import topos
+from controllers.groups import ecmp_groups
+from controllers.hashing import FiveTuple, flow_hash, mix, switch_seed
+from controllers.routing import path
+from fabric import _core
+from model.network_plan import (
+    NO_PORT,
+    downlink,
+    network_plan,
+    plan_for,
+    port_names,
+    uplink,
+)
+from model.spec import LinkSpec, RunSpec, TopologySpec
+from topos.topology import Builder, Layer, Topology
+
+TCP = 6
+SEED = 4242
+
+
+def number(ip: str) -> int:
+    return int(ipaddress.IPv4Address(ip))
+
+
+def walked(topology: Topology, policy: str, flow: FiveTuple, nic: int) -> list[int]:
+    """The nodes one packet visits in the core, read off the ports' counters."""
+    hops = dict(sent_on(topology, policy, flow, nic).keys())
+    nodes = [topology.nics[nic].host]
+    while nodes[-1] in hops:
+        nodes.append(hops[nodes[-1]])
+    return nodes
+
+
+def sent_on(topology: Topology, policy: str, flow: FiveTuple, nic: int) -> Counter[tuple[int, int]]:
+    """From which node to which one packet is sent in the core, and how often."""
+    plan = network_plan(topology, ecmp_groups(topology), LinkSpec(10.0), policy, SEED)
+    fabric = _core.VirtualFabric(plan)
+    fabric.inject(0, nic, 1500, (number(flow.src), number(flow.dst), TCP, flow.sport, flow.dport))
+    fabric.run_until(10**14)
+    sent: Counter[tuple[int, int]] = Counter()
+    for port, times in enumerate(fabric.counters()["tx_packets"].tolist()):
+        link = topology.links[port // 2]
+        sent[link.ends if port == uplink(port // 2) else link.ends[::-1]] += times
+    return +sent
+
+
+@pytest.mark.parametrize("policy", ["hashed", "ecmp", "valiant"])
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        ("fat_tree", {"k": 4}),
+        ("fat_tree", {"k": 6}),
+        ("star", {"n": 5}),
+        ("vl2", {"da": 4, "di": 4, "servers": 3}),
+        ("leaf_spine", {"leaves": 3, "hosts": 2}),
+        ("bcube", {"n": 3, "k": 1}),
+    ],
+)
+def test_core_and_routing_agree_on_every_path(kind: str, params: dict[str, int], policy: str) -> None:
+    topology = topos.build(kind, params)
+    tables = ecmp_groups(topology)
+    rng = random.Random(3)
+    for _ in range(60):
+        source, target = rng.sample(range(len(topology.nics)), 2)
+        if topology.nics[source].host == topology.nics[target].host:
+            continue
+        ports = rng.randrange(1024, 65536), rng.randrange(1024, 65536)
+        flow = FiveTuple(topology.nics[source].ip, topology.nics[target].ip, TCP, *ports)
+        expected = Counter(pairwise(path(topology, tables, policy, SEED, flow)))
+        assert sent_on(topology, policy, flow, source) == expected
+
+
+def scattered(seed: int, packets: int = 4000) -> tuple[Topology, list[int]]:
+    """Packets of one flow across a k=8 tree: how many each port sent."""
+    topology = topos.build("fat_tree", {"k": 8})
+    plan = network_plan(
+        topology, ecmp_groups(topology), LinkSpec(10.0, queue_pkts=0, nic_queue_pkts=0), "scatter", seed
+    )
+    fabric = _core.VirtualFabric(plan)
+    source, target = topology.nics[0], topology.nics[-1]
+    for _ in range(packets):
+        fabric.inject(0, 0, 1500, (number(source.ip), number(target.ip), TCP, 1000, 80))
+    fabric.run_until(10**15)
+    assert fabric.counters()["delivered"] == packets
+    return topology, fabric.counters()["tx_packets"].tolist()
+
+
+def test_scattered_packets_of_one_flow_use_all_paths_evenly() -> None:
+    topology, sent = scattered(SEED)
+    by_layer: dict[str, list[int]] = {}
+    for (_, _, layer), packets in zip(port_names(topology), sent, strict=True):
+        if packets:
+            by_layer.setdefault(layer, []).append(packets)
+    used = {layer: len(counts) for layer, counts in by_layer.items()}
+    assert used == {
+        "host-edge": 1,
+        "edge-agg": 4,
+        "agg-core": 16,
+        "core-agg": 16,
+        "agg-edge": 4,
+        "edge-host": 1,
+    }
+    for counts in by_layer.values():
+        assert sum(counts) == 4000
+        assert max(abs(count - 4000 / len(counts)) for count in counts) < 5 * (4000 / len(counts)) ** 0.5
+
+
+def test_scattering_is_uniform_over_whole_paths_where_next_hops_have_different_numbers_of_them() -> None:
+    """Two next hops, one with a single path behind it and one with three: a quarter and three quarters."""
+    net = Builder("lopsided", {})
+    a, b, thin, fat, *middle = (
+        net.switch(name, Layer.EDGE) for name in ("a", "b", "t", "f", "m0", "m1", "m2", "n")
+    )
+    for host, switch, address in (("h0", a, "10.0.0.1"), ("h1", b, "10.0.0.2")):
+        net.attach(net.host(host), switch, address)
+    for left, right in [(a, thin), (a, fat), (thin, middle[3]), *((fat, m) for m in middle[:3])]:
+        net.link(left, right)
+    for m in middle:
+        net.link(m, b)
+    topology = net.build()
+    plan = network_plan(
+        topology, ecmp_groups(topology), LinkSpec(10.0, queue_pkts=0, nic_queue_pkts=0), "scatter", SEED
+    )
+    fabric = _core.VirtualFabric(plan)
+    for _ in range(4000):
+        fabric.inject(0, 0, 1500, (number("10.0.0.1"), number("10.0.0.2"), TCP, 1000, 80))
+    fabric.run_until(10**15)
+    sent = dict(
+        zip(
+            ((a, b) for a, b, _ in port_names(topology)),
+            fabric.counters()["tx_packets"].tolist(),
+            strict=True,
+        )
+    )
+    assert sent["a", "t"] + sent["a", "f"] == 4000
+    assert abs(sent["a", "t"] - 1000) < 5 * 750**0.5
+    assert all(abs(sent[name, "b"] - 1000) < 5 * 750**0.5 for name in ("m0", "m1", "m2", "n"))
+
+
+def test_scattering_follows_from_the_seed() -> None:
+    assert scattered(1, 200)[1] == scattered(1, 200)[1] != scattered(2, 200)[1]
+
+
+def test_ports_have_the_speed_of_their_link() -> None:
+    topology = topos.build("vl2", {"da": 4, "di": 4, "servers": 2})
+    plan = network_plan(topology, ecmp_groups(topology), LinkSpec(5.0), "hashed", SEED)
+    for (_, _, layer), rate_bps in zip(port_names(topology), plan.rate_bps.tolist(), strict=True):
+        assert rate_bps == (5_000_000 if "host" in layer else 50_000_000)
+
+
+def test_ports_of_hosts_that_forward_are_a_switchs() -> None:
+    topology = topos.build("bcube", {"n": 3, "k": 1})
+    link = LinkSpec(10.0, queue_pkts=30, nic_queue_pkts=70, loss=0.25)
+    plan = network_plan(topology, ecmp_groups(topology), link, "hashed", SEED)
+    assert set(plan.queue_pkts.tolist()) == {30} and set(plan.loss.tolist()) == {0.25}
+    assert set(plan.nic_uplink.tolist()) == set(plan.nic_downlink.tolist()) == {NO_PORT}
+    assert plan.nic_attach_node.tolist() == [nic.host for nic in topology.nics]
+
+
+def test_hosts_links_lose_nothing_and_all_ports_mark() -> None:
+    topology = topos.build("fat_tree", {"k": 4})
+    plan = network_plan(
+        topology, ecmp_groups(topology), LinkSpec(10.0, loss=0.25, ecn_pkts=20), "hashed", SEED
+    )
+    for (_, _, layer), loss in zip(port_names(topology), plan.loss.tolist(), strict=True):
+        assert loss == (0.0 if "host" in layer else 0.25)
+    assert set(plan.ecn_pkts.tolist()) == {20}
+
+
+def test_hashes_are_the_same_in_both_languages() -> None:
+    rng = random.Random(1)
+    for _ in range(200):
+        src, dst = rng.getrandbits(32), rng.getrandbits(32)
+        sport, dport = rng.getrandbits(16), rng.getrandbits(16)
+        flow = FiveTuple(str(ipaddress.IPv4Address(src)), str(ipaddress.IPv4Address(dst)), TCP, sport, dport)
+        assert _core.flow_hash(src, dst, TCP, sport, dport) == flow_hash(flow)
+        assert _core.mix(src, dst) == mix(src, dst)
+        assert _core.switch_seed(src, sport) == switch_seed(src, sport)
+
+
+def test_host_queues_have_a_capacity_of_their_own() -> None:
+    topology = topos.build("fat_tree", {"k": 4})
+    spec = RunSpec(LinkSpec(10.0, queue_pkts=30, nic_queue_pkts=70), TopologySpec("fat_tree", {"k": 4}))
+    plan = plan_for(spec, topology)
+    nic_ports = {uplink(nic.link) for nic in topology.nics}
+    for port, capacity in enumerate(plan.queue_pkts.tolist()):
+        assert capacity == (70 if port in nic_ports else 30)
+    assert plan.max_packets >= plan.queue_pkts.sum()
+
+
+def test_ports_are_named_by_their_ends() -> None:
+    topology = topos.build("fat_tree", {"k": 4})
+    names = port_names(topology)
+    nic = topology.nics[0]
+    host, edge = topology.nodes[nic.host].name, topology.nodes[nic.switch].name
+    assert names[uplink(nic.link)] == (host, edge, "host-edge")
+    assert names[downlink(nic.link)] == (edge, host, "edge-host")
+    assert len(names) == 2 * len(topology.links)
+
+
+def test_a_dual_homed_tree_forwards_within_each_plane() -> None:
+    topology = topos.build("dual_homed_fat_tree", {"k": 4})
+    first, last = topology.hosts[0], topology.hosts[-1]
+    tables = ecmp_groups(topology)
+    for a, b in zip(topology.nics_of(first), topology.nics_of(last), strict=True):
+        flow = FiveTuple(a.ip, b.ip, TCP, 1000, 80)
+        nodes = walked(topology, "hashed", flow, topology.nics.index(a))
+        assert nodes == list(path(topology, tables, "hashed", SEED, flow))
+        assert all(topology.link_between(x, y) >= 0 for x, y in pairwise(nodes))
+
+
+@pytest.mark.parametrize("policy", ["hashed", "ecmp", "scatter"])
+def test_a_packet_to_a_plane_that_is_not_joined_is_dropped_and_the_core_goes_on(policy: str) -> None:
+    topology = topos.build("dual_homed_fat_tree", {"k": 4})
+    plan = network_plan(topology, ecmp_groups(topology), LinkSpec(10.0), policy, SEED)
+    fabric = _core.VirtualFabric(plan)
+    here, there = (topology.nics_of(topology.hosts[end]) for end in (0, -1))
+    for nic in there:
+        fabric.inject(0, topology.nics.index(here[0]), 1500, (number(here[0].ip), number(nic.ip), TCP, 1, 2))
+    log = fabric.run_until(10**14)
+    assert sorted(departure[3] for departure in log) == [False, True]
+    counters = fabric.counters()
+    assert (counters["delivered"], counters["dropped"], counters["in_flight"]) == (1, 1, 0)

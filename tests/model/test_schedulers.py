@@ -1,0 +1,148 @@
+"""Central schedulers in a point: what can be asked for, and what they do to a simulated network."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from common.errors import UsageError
+from engines.engine import Silent
+from engines.flow_level.checks import check_steady
+from engines.simulation.engine import SimulatorEngine
+from model.result import RunResult
+from model.schedulers import parse_scheduler, scheduler_title, scheduler_words
+from model.spec import (
+    LinkEvent,
+    LinkSpec,
+    RunSpec,
+    SchedulerSpec,
+    TopologySpec,
+    TransportSpec,
+    WorkloadSpec,
+)
+
+TREE = RunSpec(
+    LinkSpec(20.0, 10.0),
+    TopologySpec("fat_tree", {"k": 4}),
+    TransportSpec(1),
+    WorkloadSpec("stride", {"i": 4}),
+    engine="simulator",
+    warmup_s=2.0,
+    seconds=3.0,
+)
+LOOP = replace(TREE, workload=WorkloadSpec("permuted_loop", {"sizes": "uniform-200000-4000000"}), seconds=6.0)
+
+
+def run(spec: RunSpec) -> RunResult:
+    engine = SimulatorEngine()
+    engine.check(spec)
+    return engine.run(spec, Silent(), Path())
+
+
+def total_mbps(result: RunResult) -> float:
+    return sum(flow.goodput_mbps for flow in result.flows)
+
+
+def with_scheduler(spec: RunSpec, text: str) -> RunSpec:
+    return replace(spec, scheduler=parse_scheduler(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen", "words", "title"),
+    [
+        ("none", SchedulerSpec(), "", ""),
+        ("first_fit", SchedulerSpec("first_fit", 100), "first_fit:100", "first fit every 100 ms"),
+        ("annealing:2.5", SchedulerSpec("annealing", 2.5), "annealing:2.5", "annealing every 2.5 ms"),
+        ("first_fit:ideal", SchedulerSpec("first_fit"), "first_fit:ideal", "ideal first fit"),
+    ],
+)
+def test_what_is_typed(text: str, chosen: SchedulerSpec, words: str, title: str) -> None:
+    assert parse_scheduler(text) == chosen
+    assert (scheduler_words(chosen), scheduler_title(chosen)) == (words, title)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("last_fit", "choose from: none, first_fit, annealing"),
+        ("first_fit:", "write NAME:MS"),
+        ("first_fit:0", "write NAME:MS"),
+        ("first_fit:soon", "or NAME:ideal"),
+        ("first_fit:nan", "write NAME:MS"),
+        ("none:10", "none has no interval"),
+    ],
+)
+def test_what_is_typed_wrong(text: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        parse_scheduler(text)
+
+
+def test_a_spec_without_a_scheduler_is_the_one_from_before_there_were_any() -> None:
+    assert 'scheduler":{' not in TREE.canonical()
+    assert with_scheduler(TREE, "none").content_hash() == TREE.content_hash()
+    chosen = [with_scheduler(TREE, f"first_fit:{each}") for each in ("ideal", "10", "100")]
+    assert len({spec.content_hash() for spec in (TREE, *chosen)}) == 4
+    assert RunSpec.from_json(chosen[0].to_json()) == chosen[0]
+
+
+@pytest.mark.parametrize("name", ["first_fit", "annealing"])
+def test_an_ideal_scheduler_gives_each_flow_of_a_stride_links_of_its_own(name: str) -> None:
+    """All 16 flows cross the core, which has room for them; hashed they collide."""
+    hashed, scheduled = run(TREE), run(with_scheduler(TREE, f"{name}:ideal"))
+    assert total_mbps(scheduled) > 0.9 * 16 * 20 * 1448 / 1514 > 1.2 * total_mbps(hashed)
+    assert scheduled.metrics["scheduler_ticks"] == 1
+    assert 1 <= scheduled.metrics["scheduler_moves"] <= 16
+    busiest = max(port.utilisation_pct for port in scheduled.ports if "host" not in port.layer)
+    assert busiest <= 100.1
+
+
+def test_of_flows_that_come_and_go_a_scheduler_that_looks_often_carries_more_than_one_that_does_not() -> None:
+    """A flow lasts a second or so: between two looks ten seconds apart there is nobody to move."""
+    loop = replace(LOOP, seed=3)
+    never = total_mbps(run(loop))
+    often = run(with_scheduler(loop, "first_fit:20"))
+    assert often.metrics["scheduler_ticks"] == 400
+    assert total_mbps(often) > 1.1 * never
+    seldom = run(with_scheduler(loop, "first_fit:8000"))
+    assert seldom.metrics["scheduler_ticks"] == 1
+    assert total_mbps(seldom) == pytest.approx(never, rel=0.01)
+
+
+def test_ticks_are_at_exact_times_whatever_else_is_looked_at() -> None:
+    """300 ms do not divide the second at which links are read."""
+    assert run(with_scheduler(TREE, "first_fit:300")).metrics["scheduler_ticks"] == 16
+
+
+def test_the_same_spec_gives_the_same_twice() -> None:
+    spec = with_scheduler(LOOP, "annealing:100")
+    one, other = run(spec), run(spec)
+    assert repr((one.flows, one.ports, one.metrics)) == repr((other.flows, other.ports, other.metrics))
+    assert one.samples == other.samples
+
+
+def test_the_seed_decides_how_annealing_goes() -> None:
+    tree = replace(TREE, seconds=0.2, warmup_s=0.1)
+    moves = [run(with_scheduler(replace(tree, seed=n), "annealing:ideal")).metrics for n in (1, 2, 3)]
+    assert len({each["scheduler_moves"] for each in moves}) > 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"routing": "scatter"}, "every packet chooses a path"),
+        ({"events": (LinkEvent(1.0, "p0a0", "c0"),)}, "links that fail"),
+        ({"topology": TopologySpec("bcube", {"n": 4})}, "its hosts forward"),
+        ({"scheduler": SchedulerSpec("last_fit")}, "choose one of none, first_fit"),
+    ],
+)
+def test_what_cannot_be_scheduled_is_refused(changed: dict[str, object], why: str) -> None:
+    spec = replace(with_scheduler(TREE, "first_fit:100"), **changed)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=why):
+        SimulatorEngine().check(spec)
+
+
+def test_steady_rates_have_nobody_to_schedule() -> None:
+    with pytest.raises(UsageError, match="no central scheduler"):
+        check_steady(replace(with_scheduler(TREE, "first_fit:100"), engine="flow-level"), ())

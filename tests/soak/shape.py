@@ -1,0 +1,93 @@
+"""A results folder's shape, which is everything in it but the numbers; and its faults: a part of soak.py."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from common.errors import StoreError
+from common.files import TMP_PREFIX
+from harness.results import store
+from harness.results.store import StoredPoint
+
+
+def shape(directory: Path) -> dict[str, Any]:
+    """Nested dictionaries of names, columns and row counts: equal for two runs of the same sweep.
+
+    Samples leave zeros out and depend on the moment: only whether they have rows counts.
+    """
+    found = store.scan(directory)
+    return {
+        "broken": [str(error) for error in found.broken],
+        "unfinished": sorted(entry.name for entry in directory.glob(f"{TMP_PREFIX}*")),
+        "points": {point.name: _point(point) for point in found.points},
+        "charts": sorted(path.name for path in (directory / "charts").iterdir()),
+        "summary": _summary(directory / store.SUMMARY),
+    }
+
+
+def _point(point: StoredPoint) -> dict[str, Any]:
+    run = json.loads((point.path / store.RUN).read_text())
+    return {
+        "finished": point.finished,
+        "spec": run["spec"],
+        "fields": sorted(run),
+        "metrics": sorted(run["metrics"]),
+        "provenance": sorted(run["provenance"]),
+        "flows": [(flow.flow, flow.src, flow.dst, flow.sport, flow.dport) for flow in point.flows],
+        "ports": [(port.port, port.node, port.peer) for port in point.ports],
+        "samples": {name: _sample(point, name) for name in point.sample_rows},
+        "files": sorted(str(path.relative_to(point.path)) for path in point.path.rglob("*")),
+    }
+
+
+def _sample(point: StoredPoint, name: str) -> tuple[list[str], bool]:
+    table = point.sample(name)
+    return list(table.columns), len(table) > 0
+
+
+def _summary(path: Path) -> dict[str, Any]:
+    with path.open(newline="") as file:
+        reader = csv.DictReader(file, strict=True)
+        rows = list(reader)
+    named = ("workload", "subflows", "seed", "hosts", "rate_mbps")
+    whole = [all(row.get(name) for name in (*named, "status", "goodput_mbps_mean")) for row in rows]
+    return {
+        "columns": list(reader.fieldnames or ()),
+        "rows": [{name: row.get(name) for name in named} for row in rows],
+        "whole": whole,
+    }
+
+
+def differences(expected: Any, found: Any, where: str = "") -> list[str]:
+    """One line for each place where two shapes differ."""
+    if isinstance(expected, Mapping) and isinstance(found, Mapping):
+        return [
+            line
+            for name in sorted({*expected, *found})
+            for line in differences(expected.get(name), found.get(name), f"{where}/{name}")
+        ]
+    return [] if expected == found else [f"{where}: {found} instead of {expected}"]
+
+
+def broken(directory: Path) -> list[str]:
+    """What a killed sweep must not leave: a point that is not whole, a summary that does not parse."""
+    faults = [str(error) for error in store.scan(directory).broken]
+    for point in store.scan(directory).points:
+        for name in point.sample_rows:
+            try:
+                point.sample(name)
+            except StoreError as error:
+                faults.append(str(error))
+    try:
+        whole = _summary(directory / store.SUMMARY)["whole"]
+    except FileNotFoundError:
+        whole = []
+    except (OSError, ValueError, csv.Error) as error:
+        return [*faults, f"reading {directory / store.SUMMARY}: {error}"]
+    if not all(whole):
+        faults.append(f"reading {directory / store.SUMMARY}: rows without numbers")
+    return faults

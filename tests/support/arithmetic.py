@@ -1,0 +1,112 @@
+"""The arithmetic the BPF objects are compiled from, compiled for this machine: the same file."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.coupled_model import Path as ModelPath
+
+HEADER = Path(__file__).resolve().parents[2] / "engines/emulation/congestion/bpf/arithmetic.h"
+ONE_PACKET = 2.0**32
+MOST = 64
+_WRAPPER = """
+#include "arithmetic.h"
+static struct paths summed(const struct path *paths, u32 count) {
+    struct paths all = {0};
+    for (u32 i = 0; i < count; i++) add(&all, &paths[i]);
+    return all;
+}
+static struct olia sorted(const struct path *paths, u32 count) {
+    struct olia sets = {0};
+    for (u32 i = 0; i < count; i++) olia_look(&sets, &paths[i]);
+    for (u32 i = 0; i < count; i++) olia_count(&sets, &paths[i]);
+    return sets;
+}
+#define PER_ACK(name) s64 t_##name(const struct path *paths, u32 count, u32 i) { \\
+    struct paths all = summed(paths, count); return (s64)name##_per_ack(&all, &paths[i]); }
+PER_ACK(lia)
+PER_ACK(ewtcp)
+PER_ACK(balia)
+s64 t_olia(const struct path *paths, u32 count, u32 i) {
+    struct paths all = summed(paths, count);
+    struct olia sets = sorted(paths, count);
+    return olia_per_ack(&all, &sets, &paths[i]);
+}
+s64 t_reno(const struct path *paths, u32 count, u32 i) {
+    (void)count;
+    return (s64)per_ack_of_reno(paths[i].window);
+}
+u32 t_balia_after_loss(const struct path *paths, u32 count, u32 i) {
+    struct paths all = summed(paths, count);
+    return balia_after_loss(&all, &paths[i]);
+}
+struct path t_path_of(u32 window, u32 rtt, u64 between) { return path_of(window, rtt, between); }
+u32 t_dctcp_alpha(u32 alpha, u32 delivered, u32 marked) { return dctcp_alpha(alpha, delivered, marked); }
+u32 t_dctcp_after_marks(u32 window, u32 alpha) { return dctcp_after_marks(window, alpha); }
+s64 t_whole_packets(s64 *credit, s64 per_ack, u32 packets) { return whole_packets(credit, per_ack, packets); }
+"""
+
+
+class CPath(ctypes.Structure):
+    _fields_ = (("window", ctypes.c_uint32), ("rtt", ctypes.c_uint32), ("between_losses", ctypes.c_uint32))
+
+
+@functools.cache
+def compiled() -> ctypes.CDLL:
+    """The library. Skips the test where there is no C compiler (which building the core needs anyway)."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder, "arithmetic.c"), Path(folder, "arithmetic.lib")
+        source.write_text(_WRAPPER)
+        flags = ("-O1", "-g", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fsanitize=undefined")
+        trap = ("-fno-sanitize-recover=all", "-fsanitize-undefined-trap-on-error")
+        argv = (compiler, *flags, *trap, f"-I{HEADER.parent}", str(source), "-o", str(library))
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        loaded = ctypes.CDLL(str(library))
+    for name in ("lia", "ewtcp", "balia", "olia", "reno"):
+        getattr(loaded, f"t_{name}").restype = ctypes.c_int64
+    loaded.t_whole_packets.restype = ctypes.c_int64
+    for name in ("balia_after_loss", "dctcp_alpha", "dctcp_after_marks"):
+        getattr(loaded, f"t_{name}").restype = ctypes.c_uint32
+    loaded.t_path_of.restype = CPath
+    return loaded
+
+
+def c_path(window: int, rtt_eighths_us: int, between_losses: int = 0) -> CPath:
+    """As the BPF programs make it of what the kernel says: clipped."""
+    found = compiled().t_path_of(window, rtt_eighths_us, ctypes.c_uint64(between_losses))
+    assert isinstance(found, CPath)
+    return found
+
+
+def model_paths(paths: Sequence[CPath]) -> list[ModelPath]:
+    return [ModelPath(p.window, p.rtt / 8e6, p.between_losses) for p in paths]
+
+
+def per_ack(name: str, paths: Sequence[CPath], i: int) -> float:
+    """Packets per acknowledged packet on path `i`."""
+    return float(getattr(compiled(), f"t_{name}")((CPath * len(paths))(*paths), len(paths), i)) / ONE_PACKET
+
+
+def balia_after_loss(paths: Sequence[CPath], i: int) -> int:
+    return int(compiled().t_balia_after_loss((CPath * len(paths))(*paths), len(paths), i))
+
+
+def grown(window: int, per_ack_fixed: int, acks: int) -> int:
+    """A window after so many acknowledgements, one by one."""
+    credit = ctypes.c_int64(0)
+    for _ in range(acks):
+        added = compiled().t_whole_packets(ctypes.byref(credit), ctypes.c_int64(per_ack_fixed), 1)
+        window = max(1, window + added)
+    return window

@@ -1,0 +1,130 @@
+"""A Dask cluster of separate processes on 127.0.0.1: a scheduler and workers, each ended by its id."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engines.engine import Observer
+from engines.fake import FakeEngine
+from model.result import RunResult
+from model.spec import RunSpec
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE_S = 60.0
+_QUIET = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__GIL__ENABLED": "False",
+}
+
+
+class Deadly(FakeEngine):
+    """Kills the worker that runs the point with 4 subflows."""
+
+    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+        if spec.transport.subflows == 4:
+            os.kill(os.getppid(), signal.SIGKILL)
+        return super().run(spec, observer, raw)
+
+
+@dataclass
+class Lab:
+    """A scheduler and the workers started so far; their ports are the system's choice."""
+
+    folder: Path
+    address: str = ""
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start_scheduler(self) -> subprocess.Popen[bytes]:
+        """Returns once it listens."""
+        told = self.folder / f"scheduler{len(self.processes)}.json"
+        process = self._start(
+            "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(told)
+        )
+        text = self._appears(told, process)
+        self.address = text.partition('"address": "')[2].partition('"')[0]
+        return process
+
+    def start_worker(self, *options: str) -> subprocess.Popen[bytes]:
+        """One without a nanny: killed, it stays dead. Registers soon; see `wait_for_workers`."""
+        return self._start(
+            "worker", self.address, "--no-nanny", "--host", "127.0.0.1", "--no-dashboard",
+            "--local-directory", str(self.scratch), *options,
+        )  # fmt: skip
+
+    def worker_at(self, address: str) -> subprocess.Popen[bytes]:
+        """The worker that has this address."""
+        (log,) = (log for log in self.folder.glob("worker*.log") if address in log.read_text())
+        return self.processes[int(log.stem.removeprefix("worker"))]
+
+    @property
+    def scratch(self) -> Path:
+        """Where workers keep what is temporary."""
+        return self.folder / "scratch"
+
+    def left(self) -> list[Path]:
+        """Points' folders that workers still have."""
+        return list(self.scratch.rglob("refabric-*"))
+
+    def wait_for_workers(self) -> None:
+        """Returns once all that were started have registered."""
+        deadline = time.monotonic() + DEADLINE_S
+        logs = list(self.folder.glob("worker*.log"))
+        while not all("Registered to" in log.read_text() for log in logs):
+            assert time.monotonic() < deadline, self.logs()
+            time.sleep(0.05)
+
+    def _start(self, what: str, *options: str) -> subprocess.Popen[bytes]:
+        log = (self.folder / f"{what}{len(self.processes)}.log").open("wb")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dask", what, *options],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT,
+            env={**os.environ, **_QUIET, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        log.close()
+        self.processes.append(process)
+        return process
+
+    def _appears(self, path: Path, process: subprocess.Popen[bytes]) -> str:
+        deadline = time.monotonic() + DEADLINE_S
+        while time.monotonic() < deadline and process.poll() is None:
+            if path.exists() and (text := path.read_text()).rstrip().endswith("}"):
+                return text
+            time.sleep(0.05)
+        raise AssertionError(f"no {path.name}: {self.logs()}")
+
+    def logs(self) -> str:
+        """What all of them said."""
+        return "\n".join(log.read_text() for log in sorted(self.folder.glob("*.log")))
+
+    def stop(self) -> None:
+        """End all that still run."""
+        for process in reversed(self.processes):
+            process.send_signal(signal.SIGTERM)
+        for process in self.processes:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, *workers: tuple[str, ...]) -> Iterator[Lab]:
+    """A scheduler and a worker for each tuple of options."""
+    lab = Lab(folder)
+    try:
+        lab.start_scheduler()
+        for options in workers:
+            lab.start_worker(*options)
+        lab.wait_for_workers()
+        yield lab
+    finally:
+        lab.stop()

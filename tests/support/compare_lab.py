@@ -1,0 +1,52 @@
+"""Judged points made in memory, for tests of what reads results."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.plan.baseline import reference_of
+from harness.results import summary
+from harness.results.store import StoredPoint, point_name
+from harness.results.summary import Judged
+from model.reasons import of_text
+from model.result import Status
+from model.spec import RunSpec
+from tests.support.store_lab import flow_row, result_of
+
+REFERENCE_MBPS = 5.0
+
+SATURATED = (of_text("CPU: no idle time left in 9 of 40 seconds"),)
+
+
+def stored(
+    spec: RunSpec,
+    goodputs: Sequence[float],
+    status: Status = Status.OK,
+    provenance: Mapping[str, Any] | None = None,
+) -> StoredPoint:
+    """A point with one flow a goodput in Mb/s; none makes it failed."""
+    result = result_of(goodputs)
+    flows = [dataclasses.replace(flow_row(n, mbps), src=f"h{n}") for n, mbps in enumerate(goodputs)]
+    return StoredPoint(
+        path=Path("results") / point_name(spec),
+        spec=spec,
+        status=status if goodputs else Status.FAILED,
+        reasons=() if status is Status.OK and goodputs else SATURATED,
+        hosts=16,
+        elapsed_s=60.0,
+        flows=tuple(flows),
+        ports=result.ports,
+        metrics=result.metrics,
+        provenance=provenance if provenance is not None else {"kernel": "6.18.0", "cpu": "Xeon"},
+    )
+
+
+def judged(points: Sequence[StoredPoint]) -> list[Judged]:
+    """The points and the references they need."""
+    references = {reference_of(p.spec).content_hash(): reference_of(p.spec) for p in points}
+    provenance = points[0].provenance
+    extra = [stored(spec, [REFERENCE_MBPS], provenance=provenance) for spec in references.values()]
+    return summary.judge([*points, *extra])

@@ -1,0 +1,97 @@
+"""Two-host networks in namespaces nobody else can see, for tests of the end hosts' side.
+
+`run_isolated(scenario)` runs a module-level function in a fresh process inside private network,
+mount and PID namespaces: whatever it starts is gone when it ends. `pairs(n)` makes n client-server
+host pairs there, each joined by a veth.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from engines.emulation.kernel.netns import HostRef, call_in_netns
+
+ROOT = Path(__file__).resolve().parents[2]
+ISOLATE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+
+
+def run_isolated(scenario: Callable[[], None], timeout_s: float = 60) -> str:
+    """Run `scenario` in private namespaces; its stdout. Fails the test with its stderr."""
+    argv = [*ISOLATE, sys.executable, "-m", "tests.support.endpoint_lab"]
+    argv += [scenario.__module__.rpartition(".")[2], scenario.__name__]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False)
+    assert done.returncode == 0, f"{scenario.__name__}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A client and a server on one link; /30 addresses."""
+
+    client: HostRef
+    server: HostRef
+    client_ip: str
+    server_ip: str
+
+
+def pairs(count: int, rate_mbit: int = 0) -> list[Pair]:
+    """`count` pairs, links shaped by tbf to `rate_mbit` both ways unless 0."""
+    made = []
+    for i in range(count):
+        client, server = _host(f"c{i}"), _host(f"s{i}")
+        address = f"10.{i // 256}.{i % 256}"
+        made.append(Pair(client, server, f"{address}.1", f"{address}.2"))
+    _ip([line for i, pair in enumerate(made) for line in _link(i, pair)])
+    for pair in made:
+        for host, ip in ((pair.client, pair.client_ip), (pair.server, pair.server_ip)):
+            call_in_netns(host.pid, partial(_configure, ip, rate_mbit))
+    return made
+
+
+def eventually(condition: Callable[[], bool], what: str, deadline_s: float = 10) -> None:
+    """Poll until `condition` holds."""
+    end = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < end, f"not within {deadline_s} s: {what}"
+        time.sleep(0.01)
+
+
+def _host(name: str) -> HostRef:
+    argv = ["unshare", "--net", "sh", "-c", "echo up; exec sleep 1000"]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n"
+    return HostRef(name, process.pid)
+
+
+def _link(i: int, pair: Pair) -> list[str]:
+    return [
+        f"link add v{i}a type veth peer name v{i}b",
+        f"link set v{i}a netns {pair.client.pid} name eth0",
+        f"link set v{i}b netns {pair.server.pid} name eth0",
+    ]
+
+
+def _configure(ip: str, rate_mbit: int) -> None:
+    _ip([f"addr add {ip}/30 dev eth0", "link set lo up", "link set eth0 up"])
+    if rate_mbit:
+        shape = f"tc qdisc add dev eth0 root tbf rate {rate_mbit}mbit burst 16k limit 200k"
+        subprocess.run(shape.split(), check=True)
+
+
+def _ip(lines: list[str]) -> None:
+    subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    sys.path.insert(0, str(ROOT / "tests" / "emulation"))
+    getattr(importlib.import_module(sys.argv[1]), sys.argv[2])()

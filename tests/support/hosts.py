@@ -1,0 +1,86 @@
+"""Simulated hosts on one switch, for tests of transports. NIC i's uplink is port 2i, its downlink 2i + 1."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engines.simulation.stack import FlowTuple, Stack, stack_of
+from fabric._core import Simulation
+from fabric.plan import NetworkPlan
+from model.spec import LinkSpec, RunSpec
+from tests.support.plans import one_switch
+
+US = 1_000_000
+MS = 1000 * US
+S = 1000 * MS
+PAYLOAD, HEADER, ACK = 1434, 80, 80
+PACKET = PAYLOAD + HEADER
+RATE_BPS = 10_000_000
+PACKET_PS = PACKET * 8 * S // RATE_BPS
+ACK_PS = ACK * 8 * S // RATE_BPS
+
+
+def stack(**wanted: Any) -> Stack:
+    """Every segment acknowledged, least timeout 200 ms; the rest as the engine has it by default."""
+    base = dataclasses.replace(
+        stack_of(RunSpec(LinkSpec(10.0))),
+        payload_bytes=PAYLOAD,
+        header_bytes=HEADER,
+        ack_bytes=ACK,
+        delayed_ack_ps=0,
+    )
+    return dataclasses.replace(base, **wanted)
+
+
+def network(
+    nics: int = 2, *, delay_ps: int = 0, queue_pkts: int = 100, loss: float = 0.0, rate_bps: int = RATE_BPS
+) -> NetworkPlan:
+    """Uplinks hold whatever they are given: senders keep them short. Packets are lost towards hosts only."""
+    plan = one_switch(nics, rate_bps, delay_ps, queue_pkts)
+    queues, lost = plan.queue_pkts.copy(), np.zeros(2 * nics)
+    queues[plan.nic_uplink] = 0
+    lost[plan.nic_downlink] = loss
+    return dataclasses.replace(plan, queue_pkts=queues, loss=lost, max_packets=1 << 20)
+
+
+def with_rate(plan: NetworkPlan, rates: dict[int, int]) -> NetworkPlan:
+    """The same with other rates (bit/s) of these NICs, both ways."""
+    rate_bps = plan.rate_bps.copy()
+    for nic, rate in rates.items():
+        rate_bps[[2 * nic, 2 * nic + 1]] = rate
+    return dataclasses.replace(plan, rate_bps=rate_bps)
+
+
+def with_delay(plan: NetworkPlan, delays: dict[int, int]) -> NetworkPlan:
+    """The same with other delays (ps) of these NICs, both ways."""
+    delay_ps = plan.delay_ps.copy()
+    for nic, delay in delays.items():
+        delay_ps[[2 * nic, 2 * nic + 1]] = delay
+    return dataclasses.replace(plan, delay_ps=delay_ps)
+
+
+def tcp(
+    pairs: Sequence[tuple[int, int]] = ((0, 1),), *, pkts: int = 0, start_ps: int = 0, cc: str = "reno"
+) -> FlowTuple:
+    """A flow with a subflow for each pair of NICs; `pkts` full segments, 0 for no end."""
+    return pkts * PAYLOAD, start_ps, cc, [(*pair, i, i) for i, pair in enumerate(pairs)], -1, 0
+
+
+TWO_PATHS = ((0, 2), (1, 3))
+"""Between a host with NICs 0 and 1 and one with 2 and 3."""
+
+
+def lose_downlink(simulation: Simulation, nic: int, now_ps: int) -> None:
+    """What is on its way to the host over its last link at this instant is lost."""
+    simulation.run_until(now_ps)
+    simulation.set_port_up(2 * nic + 1, False, now_ps)
+    simulation.set_port_up(2 * nic + 1, True, now_ps)
+
+
+def conserved(simulation: Simulation) -> bool:
+    ports = simulation.ports()
+    return ports["injected"] == ports["delivered"] + ports["dropped"] + ports["lost"]

@@ -1,0 +1,120 @@
+"""What is on this machine that a run could have left behind: taken before and after, then compared.
+
+    python tests/support/leftovers.py snapshot > before
+    ... whatever must leave nothing ...
+    python tests/support/leftovers.py compare before     # exit code 1 and a diff when something is left
+
+Only things that are new count: what was there before and has gone is none of our business.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+Snapshot = Mapping[str, tuple[str, ...]]
+
+_FOLDERS = ("/tmp", "/run", "/run/lock", "/dev/shm", "/var/tmp", "/sys/fs/bpf")
+_PROGRAMS = re.compile(
+    r"refabric|engines\.|tests\.emulation|mininet:|iperf|sleep infinity|unshare|setpriv|mnexec|"
+    r"ovs-vswitchd|ovsdb-server|controllers\."
+)
+
+
+def snapshot() -> dict[str, tuple[str, ...]]:
+    """Interfaces, namespaces, mounts, processes, files in temporary folders, abstract sockets, sysctls.
+
+    Processes are those a run could start, by name; other programs come and go.
+    """
+    found = {
+        "interfaces": _lines(["ip", "-o", "link"], r"^\d+: ([^:@]+)"),
+        "class/net": sorted(entry.name for entry in Path("/sys/class/net").iterdir()),
+        "namespaces": _namespaces(),
+        "mounts": sorted(Path("/proc/self/mounts").read_text().splitlines()),
+        "processes": _processes(),
+        "files": sorted(
+            str(p) for folder in _FOLDERS if Path(folder).is_dir() for p in Path(folder).iterdir()
+        ),
+        "sockets": sorted(re.findall(r"@refabric\S*", Path("/proc/net/unix").read_text())),
+        "sysctls": [
+            f"{name}={_sysctl(name)}" for name in ("fs/file-max", "kernel/pty/max", "net/core/rmem_max")
+        ],
+    }
+    return {kind: tuple(values) for kind, values in found.items()}
+
+
+def compare(before: Snapshot, after: Snapshot) -> list[str]:
+    """One line for each thing that is there after and was not before; empty when nothing is left."""
+    return [
+        f"{kind}: {value}"
+        for kind, values in after.items()
+        for value in sorted(set(values) - set(before.get(kind, ())))
+    ]
+
+
+def wait_until_gone(before: Snapshot, seconds: float = 30.0) -> list[str]:
+    """What is left of a run once the kernel has had `seconds` to take its namespaces apart."""
+    deadline = time.monotonic() + seconds
+    while (left := compare(before, snapshot())) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
+
+
+def _lines(argv: list[str], pattern: str) -> list[str]:
+    text = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=30).stdout
+    return sorted(match[1] for line in text.splitlines() if (match := re.match(pattern, line)))
+
+
+def _namespaces() -> list[str]:
+    """Every namespace a process is in, by /proc, which needs no lsns(8) and sees the same."""
+    found = set()
+    for pid in _pids():
+        for kind in ("net", "mnt", "pid", "ipc", "uts"):
+            try:
+                found.add(str(Path(f"/proc/{pid}/ns/{kind}").readlink()))
+            except OSError:
+                continue  # it has just ended, or is a kernel thread
+    return sorted(found)
+
+
+def _processes() -> list[str]:
+    found = []
+    for pid in _pids():
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if pid != os.getpid() and _PROGRAMS.search(words):
+            found.append(f"{pid} {words.strip()[:200]}")
+    return sorted(found)
+
+
+def _pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _sysctl(name: str) -> str:
+    path = Path("/proc/sys") / name
+    return path.read_text().strip() if path.exists() else ""
+
+
+def main(argv: list[str]) -> int:
+    if argv == ["snapshot"]:
+        json.dump(snapshot(), sys.stdout, indent=1)
+        return 0
+    if len(argv) == 2 and argv[0] == "compare":
+        left = wait_until_gone(json.loads(Path(argv[1]).read_text()))
+        print("\n".join(f"left behind: {line}" for line in left) or "nothing left behind")
+        return 1 if left else 0
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,40 @@
+"""What a noisy machine may do to a run of real hosts, and what a test makes of it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+from model.reasons import DRIFT, REPAIRS, UNSTEADY, Reason, texts
+from model.result import RunResult
+
+OF_SHORT_WINDOWS = {UNSTEADY, DRIFT}
+"""Tests measure for seconds: flows have not settled by then, and no test rests on that."""
+
+
+def doubts(result: RunResult) -> list[Reason]:
+    """Why not to believe it, but for the shortness of its window."""
+    return [reason for reason in result.reasons if reason.kind not in OF_SHORT_WINDOWS]
+
+
+def only_noise(result: RunResult) -> bool:
+    """Whether nothing but the machine casts doubt on it: other programs' use of the CPUs, and a kernel that
+    runs no BPF program while a certain process of theirs does (docs/congestion.md)."""
+    return all(reason.about.machine or reason.kind == REPAIRS for reason in doubts(result))
+
+
+def repeated(run: Callable[[], RunResult]) -> RunResult:
+    """A run, once more where the machine had no time for it."""
+    result = run()
+    if doubts(result) and only_noise(result):
+        result = run()
+    assert only_noise(result), result.reasons
+    return result
+
+
+def noisy(*results: RunResult) -> bool:
+    """Whether how fast and how even packets went says more of the machine than of hosts; it is warned."""
+    reasons = [reason for result in results for reason in doubts(result)]
+    if reasons:
+        warnings.warn(f"the machine was too busy for this: {texts(reasons)}", stacklevel=2)
+    return bool(reasons)

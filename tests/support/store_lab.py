@@ -1,0 +1,68 @@
+"""Specs, results and stored points for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.plan.baseline import reference_of
+from harness.results.store import Store, StoredPoint
+from model.reasons import of_text
+from model.result import FlowRow, PortRow, RunResult, Status, Table
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+
+EXPERIMENT = "cs244-one-to-one"
+
+
+def spec_of(subflows: int = 1, *, k: int = 4, seed: int = 1, rate_mbps: float = 5.0) -> RunSpec:
+    """A point of the k=4 sweep."""
+    return RunSpec(
+        link=LinkSpec(rate_mbps),
+        topology=TopologySpec("fat_tree", {"k": k}),
+        transport=TransportSpec(subflows),
+        workload=WorkloadSpec("one_to_one"),
+        seed=seed,
+    )
+
+
+def flow_row(number: int, goodput_mbps: float, subflows: int = 1) -> FlowRow:
+    return FlowRow(
+        number, "p0e0h0", "p1e0h0", "10.0.0.2", "10.1.0.2", 40000 + number, 5001, "tcp", subflows, subflows,
+        "reno", goodput_mbps, 5_000_000, 3 * number, 0.25,
+    )  # fmt: skip
+
+
+def result_of(goodputs: Sequence[float], status: Status = Status.OK, *reasons: str) -> RunResult:
+    """A whole result with one flow a goodput, in Mb/s."""
+    return RunResult(
+        status,
+        tuple(map(of_text, reasons)),
+        tuple(flow_row(number, mbps) for number, mbps in enumerate(goodputs)),
+        (PortRow(0, "p0e0h0", "p0e0", "host-edge", 1000, 1_500_000, 7, 99, 61.5),),
+        {
+            "goodput": Table.from_rows(("t_s", "flow", "mbps"), [(-1.0, 0, 1.5), (0.5, 0, 0.1 + 0.2)]),
+            "remarks": Table.from_rows(("t_s", "busy_pct", "note"), [(0.5, 31.25, "a,b")]),
+        },
+        {"cpu_busy_pct": 31.25, "late_p99_us": 120.0},
+        {"kernel": "6.18", "sysctls": {"net.ipv4.tcp_sack": 1}},
+    )
+
+
+def put(store: Store, spec: RunSpec, result: RunResult) -> StoredPoint:
+    """Store a result as a sweep does."""
+    with store.writing(spec) as writer:
+        (writer.raw / "iperf3.json").write_text("{}")
+        return writer.commit(result, hosts=16, elapsed_s=60.25)
+
+
+def put_reference(
+    store: Store, spec: RunSpec, goodput_mbps: float, status: Status = Status.OK
+) -> StoredPoint:
+    """Store the reference of `spec`."""
+    reasons = () if status is Status.OK else ("late",)
+    return put(store, reference_of(spec), result_of([goodput_mbps], status, *reasons))
+
+
+def leftovers(folder: Path) -> list[str]:
+    """Names of everything unfinished in an experiment's folder."""
+    return [entry.name for entry in folder.iterdir() if entry.name.startswith(".")]
