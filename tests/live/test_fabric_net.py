@@ -22,7 +22,7 @@ GATEWAY = "10.255.255.254 dev p0e0h0-eth0 lladdr 02:ff:ff:ff:ff:fe PERMANENT"
 _SHELL = """
 import sys
 sys.path.append(sys.argv[1])
-from engines.emulation.shell import main
+from engines.emulation.hosts.shell import main
 sys.exit(main("ft,4", 10, 100, wait_s=60, factory="tests.support.standin:make"))
 """
 

@@ -19,7 +19,7 @@ def run(case: str, request: object = None, *, where: str = "kill_cases", **optio
     """Reports of a case run in private namespaces; its status must be 0."""
     reports: list[Any] = []
     options = {"deadline_s": 120.0, **options}
-    assert spawn_inside(f"tests.emulation.{where}:{case}", request, on_report=reports.append, **options) == 0
+    assert spawn_inside(f"tests.support.{where}:{case}", request, on_report=reports.append, **options) == 0
     return reports
 
 

@@ -28,7 +28,7 @@ sys.path.append(sys.argv[1])
 from engines.emulation.sandbox.isolation import spawn_inside
 from engines.emulation.sandbox.lock import emulation_lock
 with emulation_lock(wait_s=float(sys.argv[3])):
-    status = spawn_inside("tests.emulation." + sys.argv[2], None, deadline_s=60,
+    status = spawn_inside("tests.support." + sys.argv[2], None, deadline_s=60,
                           on_report=lambda m: print(json.dumps(m), flush=True))
 sys.exit(status)
 """
