@@ -14,6 +14,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from common.errors import StoreError
 
 TMP_PREFIX = ".tmp-"
 OWNER = "owner"
+LOCK_S, LOCK_POLL_S = 60.0, 0.05
+"""How long another process may hold a folder, and how often it is tried."""
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 
@@ -136,12 +139,30 @@ def _alone_in(folder: Path) -> Iterator[None]:
     """Keep other runs from creating, renaming or removing `.tmp-` entries here meanwhile. Raises OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        # Where folders cannot be locked, two runs at once on one folder are the user's own risk.
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        _lock(handle, folder)
         yield
     finally:
         os.close(handle)
+
+
+def _lock(handle: int, folder: Path) -> None:
+    """Lock a folder. Raises StoreError when another process does not release it.
+
+    Where folders cannot be locked, two runs at once on one folder are the user's own risk.
+    """
+    until = time.monotonic() + LOCK_S
+    while True:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise StoreError(
+                    f"locking {folder}: another process has held its lock for {LOCK_S:g} s; find it with "
+                    f"`fuser {folder}`, end it, and run the same command again"
+                ) from None
+        except OSError:
+            return None
+        time.sleep(LOCK_POLL_S)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,15 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from common import programs
+
 ROOT = Path(__file__).resolve().parents[1]
 _TIMEOUT_S = 10
+_GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 def machine() -> dict[str, Any]:
@@ -32,22 +35,35 @@ def free_memory_mb() -> float:
     return int((_field("/proc/meminfo", "MemAvailable") or "0").split()[0]) / 1024
 
 
-def revision() -> str:
-    """Git revision of this checkout, `+` behind it when files differ; `unknown` outside a checkout."""
-    if shutil.which("git") is None:
+def revision(root: Path = ROOT) -> str:
+    """Return the git revision of a checkout, with `+` where files differ; `unknown` outside a checkout.
+
+    Git runs no program that the checkout names: no file system monitor, no hook, no filter.
+    """
+    if shutil.which("git", path=programs.environment().get("PATH")) is None:
         return "unknown"
-    # The owner of the checkout is often not root: this run only reads it, the index included.
-    git = ["git", "--no-optional-locks", "-c", f"safe.directory={ROOT}", "-C", str(ROOT)]
-    head = output([*git, "rev-parse", "--short=12", "HEAD"])
+    git = _git(root)
+    head = output([*git, "rev-parse", "--short=12", "HEAD"], _GIT)
     if not head:
         return "unknown"
-    return head + ("+" if output([*git, "status", "--porcelain", "--untracked-files=no"]) else "")
+    return head + ("+" if output([*git, "status", "--porcelain", "--untracked-files=no"], _GIT) else "")
 
 
-def output(argv: Sequence[str]) -> str:
-    """What a tool says of itself; empty when it fails or hangs."""
+def _git(root: Path) -> list[str]:
+    # The owner of the checkout is often not root: this run only reads it, the index included.
+    git = ["git", "--no-optional-locks", "-c", f"safe.directory={root}", "-C", str(root)]
+    git += ["-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"]
+    names = output([*git, "config", "--name-only", "--get-regexp", r"^filter\..*"], _GIT).split()
+    filters = {name.rpartition(".")[0] for name in names}
+    off = ("clean=", "smudge=", "process=", "required=false")
+    return [*git, *(word for each in sorted(filters) for what in off for word in ("-c", f"{each}.{what}"))]
+
+
+def output(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> str:
+    """Return what a program prints; empty when it fails or hangs."""
+    env = programs.environment(variables)
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, env=env)
     except subprocess.TimeoutExpired:
         return ""  # a point is not lost for want of a version number
     return (done.stdout or done.stderr).strip() if done.returncode == 0 else ""

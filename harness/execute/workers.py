@@ -14,7 +14,6 @@ import math
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +23,7 @@ from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Self
 
-from common import files
+from common import files, programs
 from common.errors import HostUnfitError, RefabricError, StoreError
 from common.side_by_side import follow_parent
 from engines.dispatch import runs, waves
@@ -161,11 +160,16 @@ class Processes:
     def _start(self) -> _Worker:
         ours, theirs = Pipe()
         handle = theirs.fileno()
-        argv = [sys.executable, "-c", _PROGRAM, str(handle), json.dumps(sys.path)]
+        argv = [*programs.python(), _PROGRAM, str(handle), json.dumps(programs.import_path())]
         # Until it ignores it itself, a worker must not hear Ctrl-C.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            worker = _Worker(subprocess.Popen(argv, stdin=subprocess.DEVNULL, pass_fds=[handle]), ours)
+            worker = _Worker(
+                subprocess.Popen(
+                    argv, stdin=subprocess.DEVNULL, pass_fds=[handle], env=programs.environment()
+                ),
+                ours,
+            )
             self._workers.append(worker)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)

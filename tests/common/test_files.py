@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from common import files
+from common.errors import StoreError
 
 WRITER = """
 import sys, time
 from pathlib import Path
 from common import files
+from common.errors import StoreError
 aside = files.open_aside(Path(sys.argv[1]), "point")
 (aside.path / "half").write_text("x")
 print(aside.path, flush=True)
@@ -120,3 +122,17 @@ def test_what_another_process_removes_meanwhile_is_removed(
     monkeypatch.setattr(os, "unlink", twice)
     files.remove_tree(folder)
     assert not folder.exists()
+
+
+def test_a_folder_that_stays_locked_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LOCK_S", 0.2)
+    holder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        with pytest.raises(StoreError, match=r"another process has held its lock for 0\.2 s"):
+            files.replace_file(tmp_path / "file", b"new")
+        assert not (tmp_path / "file").exists()
+    finally:
+        os.close(holder)
+    files.replace_file(tmp_path / "file", b"new")
+    assert (tmp_path / "file").read_bytes() == b"new"

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common import errors
+from common import errors, programs
 from common.errors import DeadlineError, HostUnfitError, RefabricError, RunError
 from engines.emulation.sandbox.lines import LineReader
 
@@ -274,8 +274,8 @@ def _argv(life_fd: int, request_fd: int, report_fd: int, target: str) -> list[st
 def _environment() -> dict[str, str]:
     """Ours; and Mininet's import of distutils must not load setuptools by its shim, which takes 0.2 s."""
     if sys.version_info >= (3, 12):
-        return dict(os.environ)  # no distutils but setuptools'
-    return {"SETUPTOOLS_USE_DISTUTILS": "stdlib", **os.environ}
+        return programs.environment()  # no distutils but setuptools'
+    return {"SETUPTOOLS_USE_DISTUTILS": "stdlib", **programs.environment()}
 
 
 def _needed_folders() -> list[Path]:

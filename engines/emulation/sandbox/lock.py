@@ -22,6 +22,8 @@ from pathlib import Path
 from common.errors import BusyError
 
 NAME = "refabric-emulation"
+SILENT_S = 2.0
+POLL_S = 0.01
 _UCRED = struct.Struct("=iII")
 
 
@@ -63,6 +65,7 @@ def _acquire(
     deadline: float, wait_s: float, on_wait: Callable[[Owner], None] | None, name: str
 ) -> socket.socket:
     told = False
+    silent_since = time.monotonic()
     while True:
         listener = _try_listen(name)
         if listener is not None:
@@ -71,7 +74,10 @@ def _acquire(
             probe.setblocking(False)
             holder = _ask(probe, name)
             if holder is None:
+                _check_silence(silent_since, name)
+                time.sleep(POLL_S)
                 continue
+            silent_since = time.monotonic()
             if time.monotonic() >= deadline:
                 waited = f" after {wait_s:g} s of waiting" if wait_s else ""
                 raise BusyError(
@@ -82,6 +88,18 @@ def _acquire(
                 on_wait(holder)
                 told = True
             _wait_for_end(probe, deadline)
+
+
+def _check_silence(since: float, name: str) -> None:
+    """Raises BusyError when the name has been taken for long by a socket on which nobody listens.
+
+    An owner listens within microseconds of taking the name; between two owners it is free for a moment.
+    """
+    if time.monotonic() - since > SILENT_S:
+        raise BusyError(
+            f"locking this machine for emulation: another process holds the name @{name} and does not listen "
+            f"on it, so it is no emulation; find it with `ss -xlp`, and end it"
+        )
 
 
 def _try_listen(name: str) -> socket.socket | None:

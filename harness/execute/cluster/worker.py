@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any
 
 from distributed import Reschedule, Worker, get_worker
 
+from common import programs
 from common.errors import HostUnfitError, RefabricError, RunError
 from engines.engine import Engine
 from harness.execute.attempts import Attempt
@@ -39,7 +39,7 @@ async def afresh(function: Callable[..., Any], *args: Any) -> Any:
     """What `function` returns or raises in a new process, which has nothing of the worker's state and keeps
     none of the machine's locks. Raises RunError where it does not answer."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _PROGRAM, json.dumps(sys.path),
+        *programs.python(), _PROGRAM, json.dumps(programs.import_path()), env=programs.environment(),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:
