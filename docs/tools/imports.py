@@ -17,7 +17,7 @@ ORDER = (
 )  # fmt: skip
 ENGINES = ("emulation", "simulation", "flow_level")
 EXCEPTIONS = {
-    "harness/claims/quantities.py -> experiments": "metrics of single papers; statements will hold their metric",
+    "harness/claims/quantities.py -> experiments": "metrics of single papers",
 }
 """Imports that break a rule, and why they are there. Nothing may be added."""
 
