@@ -1,7 +1,7 @@
 """What was published: SIGCOMM 2011 on TCP and MPTCP in data centres, and the CS244 2013 post on its figures.
 
-Reference simulations are no published numbers and have no place here. Source: targets/README.md of the
-project. A tolerance is stated with its reason; where words give a sign alone, the sign is judged.
+Reference simulations are not published numbers and do not belong here. docs/published.md lists every
+statement. A tolerance is stated with its reason; where words give a sign alone, the sign is judged.
 """
 
 from __future__ import annotations
