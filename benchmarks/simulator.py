@@ -30,9 +30,9 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import topos
 from analysis.stats import jain
 from common.errors import RefabricError
+from engines.core_setup.setup import plan_of
+from engines.core_setup.stack import PS_PER_S, flow_tuples, stack_of
 from engines.provenance import machine
-from engines.simulation.engine import plan_of
-from engines.simulation.stack import PS_PER_S, flow_tuples, stack_of
 from fabric._core import Simulation
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec

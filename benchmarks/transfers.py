@@ -1,8 +1,9 @@
 """What MPTCP's transfers lose to a receiver's buffer and to Linux's scheduler, between simulated hosts.
 
-The cloud that real hosts make up (docs/ec2.md), with one property of the hosts changed at a time: mean
-throughput between racks by TCP, MPTCP 2 and MPTCP 4, and the last over the first. The tables of
-docs/subflow-idle.md and docs/ec2.md are made by it; a run takes seconds and is the same everywhere.
+The cloud that real hosts make up (docs/experiments/ec2.md), with one property of the hosts changed at a
+time: mean throughput between racks by TCP, MPTCP 2 and MPTCP 4, and the last over the first. This script
+makes the tables of docs/subflow-idle.md and docs/experiments/ec2.md. A run takes seconds and gives the
+same numbers on every machine.
 
     python -m benchmarks.transfers --minutes 10
 """

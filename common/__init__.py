@@ -1,1 +1,4 @@
-"""What every other package may use: errors, random draws, files, words. Imports nothing of refabric."""
+"""What every other package may use: errors, random draws, files, grammar.
+
+Imports no other package of refabric.
+"""

@@ -1,7 +1,14 @@
-"""Routing decisions as pure functions of the graph, the packet header and a seed.
+"""Routing decisions: pure functions of the graph, the packet header and a seed.
 
 groups.py     ECMP groups of every switch towards every switch that has hosts
 hashing.py    the hash of the 5-tuple; the C++ core computes exactly the same
 routing.py    policies: which of the equal paths a flow takes
-probes.py     ports that make a ping take a given flow's path
+rules.py      forwarding rules of OpenFlow switches
+probes.py     ports that make a ping take the path of a given flow
+scheduler.py  the protocol between a central flow scheduler and a network
+hedera/       Hedera's schedulers
+openflow/     the ECMP controller of OpenFlow switches, as a process
+pox_ext/      the same controller under RipL-POX's name
+
+May import `topos` and what is left of it.
 """

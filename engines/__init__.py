@@ -1,1 +1,10 @@
-"""Engines turn a RunSpec into a RunResult; `engine.py` is the protocol they share."""
+"""Engines: each turns a RunSpec into a RunResult.
+
+engine.py       the protocol that every engine implements
+registry.py     engines by name
+dispatch.py     several engines behind one protocol
+core_setup/     what the simulator and the flow-level engine share
+simulation/, flow_level/, emulation/, fake.py    the engines
+
+May import `analysis` and what is left of it. No engine imports another one.
+"""

@@ -50,7 +50,7 @@ def never(_spec: RunSpec) -> bool:
 
 def mean_share(subflows: int) -> float:
     """Mean goodput as a share of the reference: 0.5 for TCP, rising towards 0.91 as the reference
-    simulator with routed ACKs does (targets/README.md)."""
+    simulator with routed ACKs does (docs/validation.md)."""
     return 0.91 - 0.41 * math.exp(-(subflows - 1) / 2.6)
 
 

@@ -10,10 +10,10 @@ from typing import Protocol
 
 import numpy as np
 
-from controllers.hashing import FiveTuple
+from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.rules import Routes
 from controllers.scheduler import FlowCount, PortCount
-from engines.simulation.stack import NEVER_PS, TCP
+from engines.core_setup.stack import NEVER_PS
 from fabric._core import Simulation
 from fabric.readings import SimulatedCounters
 from model.flows import PlannedFlow, subflow_pairs
@@ -92,8 +92,8 @@ class SimulatedNetwork:
         self._paths: dict[FiveTuple, tuple[str, ...]] = {}
         self._flow_of = np.repeat(np.arange(len(flows)), [flow.subflows for flow in flows])
         pairs = [pair for flow in flows for pair in subflow_pairs(topology, flow)]
-        self._there = [FiveTuple(p.laddr, p.raddr, TCP, p.lport, p.rport) for p in pairs]
-        back = [FiveTuple(p.raddr, p.laddr, TCP, p.rport, p.lport) for p in pairs]
+        self._there = [FiveTuple(p.laddr, p.raddr, PROTO_TCP, p.lport, p.rport) for p in pairs]
+        back = [FiveTuple(p.raddr, p.laddr, PROTO_TCP, p.rport, p.lport) for p in pairs]
         self._number = {
             flow: (i, way) for way, row in enumerate((self._there, back)) for i, flow in enumerate(row)
         }

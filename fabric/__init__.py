@@ -1,5 +1,11 @@
-"""The fabric: all links and switches of a network in one C++ core, driven by a virtual or the real clock.
+"""The fabric: all links and switches of a network in one C++ core, with a virtual or a real clock.
 
-`plan.NetworkPlan` describes a network in arrays; `VirtualFabric` plays packets through it at chosen
-instants; `RealtimeFabric` carries the frames of real hosts between their veth ends.
+plan.py       NetworkPlan: a network as flat arrays
+readings.py   counters of the core
+core/         packets, ports, queue disciplines, forwarding; used with both clocks
+simulation/   simulated end hosts in virtual time
+realtime/     frames between the veth ends of real hosts, in real time
+host_io/      sockets of real hosts: traffic, pings, socket dumps
+
+May import `common`.
 """

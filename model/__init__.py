@@ -1,4 +1,6 @@
-"""What a point is: its spec, its result, its flows, and the names of what it is made of.
+"""What a point is: its spec, its result, its flows, and the names of transports and algorithms.
 
-Imports no engine and no experiment.
+machine/   what a machine carries, and what its noise does to a number
+
+May import `workloads` and what is left of it; no engine and no experiment.
 """

@@ -1,13 +1,11 @@
 """Topologies: pure graphs, by registry name.
 
-    topology.py               Topology, its parts, shortest paths
-    fat_tree.py  dual_homed_fat_tree.py  vl2.py  leaf_spine.py  bcube.py
-    cloud.py                  several tenants, racks joined by different numbers of paths
-    star.py  dumbbell.py  two_bottlenecks.py
-    ports.py                  datapath ids and port numbers towards OpenFlow
-    mininet_topos.py          the same for stock Mininet: mn --custom topos/mininet_topos.py --topo ft,4
+topology.py        Topology, its parts, shortest paths
+fat_tree.py, vl2.py, bcube.py, ...    one family each
+ports.py           datapath ids and port numbers for OpenFlow
+mininet_topos.py   the same for stock Mininet: mn --custom topos/mininet_topos.py --topo ft,4
 
-To add one: write its module, add a `Family` here.
+To add one, write its module and add a `Family` here. May import `common`.
 """
 
 from __future__ import annotations

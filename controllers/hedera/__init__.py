@@ -1,5 +1,7 @@
 """Central scheduling of large flows in multi-rooted trees: Al-Fares et al., Hedera, NSDI 2010. Pure.
 
-`demands`: what flows would send if only hosts limited them. `first_fit` and `annealing`: which path each
-takes. `large_flows`: which flows are worth it. `candidates`: the paths there are.
+demands.py      estimate what each flow would send if only the hosts limited it
+large_flows.py  select the flows to schedule
+candidates.py   list the paths of a flow
+first_fit.py, annealing.py    choose a path for each flow
 """

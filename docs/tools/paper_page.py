@@ -1,6 +1,6 @@
-"""Write what was measured into docs/sigcomm11.md: its tables, its charts, and why what differs does.
+"""Write measured numbers into docs/experiments/sigcomm11.md: tables, charts, and reasons for differences.
 
-    python docs/tools/paper_page.py [--results results] [--page docs/sigcomm11.md]
+    python docs/tools/paper_page.py [--results results] [--page docs/experiments/sigcomm11.md]
 
 Between `<!-- claims: SECTION -->`, or `<!-- differs: SECTION -->`, and `<!-- end -->` everything is made
 anew, as is what follows `<!-- score -->` on its line. An image whose link is followed by
@@ -27,11 +27,11 @@ from harness.plan.options import ENGINE, Given
 from harness.report.claims import Row, rows, score
 from harness.results.load import Gathered, gather
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "sigcomm11.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "experiments" / "sigcomm11.md"
 HEAD = "| claim | published | simulated | emulated | verdict |\n|---|---|---|---|---|"
 _BLOCK = re.compile(r"<!-- (claims|differs): (.+?) -->\n.*?<!-- end -->", re.DOTALL)
 _SCORE = re.compile(r"<!-- score -->.*")
-_IMAGE = re.compile(r"\((images/[\w.-]+\.png)\)<!-- (\S+\.png) -->")
+_IMAGE = re.compile(r"\(((?:\.\./)?images/[\w.-]+\.png)\)<!-- (\S+\.png) -->")
 
 
 def written(page: str, found: Sequence[Row]) -> str:

@@ -1,1 +1,4 @@
-"""Steady-state rates of every flow without a packet: a network of capacities, and who shares them how."""
+"""Flow level: steady rates of all flows without packets, by an equilibrium or by max-min fairness.
+
+May import `engines.core_setup` and everything left of `engines`.
+"""

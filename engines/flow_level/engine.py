@@ -18,6 +18,10 @@ import numpy as np
 
 import topos
 from common.errors import UsageError
+from engines.core_setup.checks import check_spec
+from engines.core_setup.paths import check_paths
+from engines.core_setup.setup import prepared
+from engines.core_setup.stack import check_stack
 from engines.engine import Observer
 from engines.flow_level.checks import check_equilibrium, check_steady
 from engines.flow_level.equilibrium import equilibrium
@@ -25,10 +29,6 @@ from engines.flow_level.max_min import max_min
 from engines.flow_level.network import Crossings, Floats, FluidNetwork
 from engines.flow_level.summarise import ack_share, summarise
 from engines.provenance import free_memory_mb, machine, revision
-from engines.simulation.checks import check_spec
-from engines.simulation.engine import prepared
-from engines.simulation.paths import check_paths
-from engines.simulation.stack import check_stack
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.flows import PlannedFlow, planned_flows
 from model.machine.capacity import demand

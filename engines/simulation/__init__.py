@@ -1,1 +1,4 @@
-"""The packet-level simulator: simulated end hosts on the fabric core, in virtual time."""
+"""The packet-level simulator: simulated hosts on the fabric core, in virtual time.
+
+May import `engines.core_setup` and everything left of `engines`.
+"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engines.simulation.stack import PS_PER_S, Stack
+from engines.core_setup.stack import PS_PER_S, Stack
 from fabric.plan import NetworkPlan
 
 PS_PER_BYTE_AT_1_BPS = 8 * PS_PER_S

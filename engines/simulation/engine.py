@@ -13,17 +13,16 @@ from typing import Any
 
 import topos
 from common.errors import RunError
-from controllers.groups import ecmp_groups
+from engines.core_setup.checks import check_spec
+from engines.core_setup.paths import check_paths
+from engines.core_setup.setup import built, plan_of
+from engines.core_setup.stack import Stack, check_stack, stack_of
 from engines.engine import Observer
 from engines.provenance import free_memory_mb, machine, revision
-from engines.simulation.checks import check_spec
 from engines.simulation.completion import ideal_s
-from engines.simulation.machine_noise import noise_tuple
 from engines.simulation.memory import check_memory, estimated_mb
-from engines.simulation.paths import check_paths, choose_paths
 from engines.simulation.readings import Recording, record
 from engines.simulation.scheduled import Scheduling
-from engines.simulation.stack import Stack, check_stack, datagram_tuples, flow_tuples, stack_of
 from engines.simulation.summarise import summarise
 from fabric._core import COMPILER, Simulation
 from fabric.plan import NetworkPlan
@@ -31,20 +30,14 @@ from model.congestion import COUPLED_DEFAULT
 from model.flows import PlannedFlow, planned_flows
 from model.link_events import check_events
 from model.machine.capacity import demand
-from model.network_plan import network_plan
 from model.result import NO_VALUE, RunResult
 from model.schedulers import check_scheduler, ticking_s
-from model.spec import RunSpec, sub_seed
+from model.spec import RunSpec
 from topos.topology import Topology
 
 HOPS_PER_CPU_S = 8e6
 """To plan time with: at k=8, on the reference machine (benchmarks/simulator.py)."""
 STARTING_S = 0.3
-ALARMS_A_SUBFLOW = 8
-"""Descriptors: a timer of each kind and what stale ones may lie in the calendar."""
-LEAST_PACKETS = 1 << 20
-PACKETS_A_SUBFLOW = 32
-"""Beside those: what 65 536 subflows in slow start have under way. Memory is taken as it is used."""
 
 
 class SimulatorEngine:
@@ -89,7 +82,7 @@ class SimulatorEngine:
         topology = topos.build(spec.topology.kind, spec.topology.params)
         flows = planned_flows(spec, topology)
         plan, stack = plan_of(spec, topology), stack_of(spec)
-        simulation = _simulation(spec, topology, flows, plan, stack)
+        simulation = built(spec, topology, flows, plan, stack)
         ideal = _ideal_s(simulation, flows, plan, stack)
         scheduling = Scheduling(spec, topology, flows, simulation)
         recording = _record(simulation, spec, topology, flows, observer, scheduling)
@@ -107,24 +100,6 @@ class SimulatorEngine:
                 **scheduling.times,
             },
         )
-
-
-def prepared(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> Simulation:
-    """A simulation in which every subflow has its path and nothing was sent yet. Raises RunError for what the
-    core cannot hold."""
-    return _simulation(spec, topology, flows, plan_of(spec, topology), stack_of(spec))
-
-
-def _simulation(
-    spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], plan: NetworkPlan, stack: Stack
-) -> Simulation:
-    tuples = flow_tuples(spec, topology, flows)
-    try:
-        simulation = Simulation(plan, stack, tuples, datagram_tuples(topology, flows), noise_tuple(spec))
-    except (ValueError, MemoryError) as error:
-        raise RunError(f"setting up the simulation: {error or 'out of memory'}") from error
-    choose_paths(simulation, spec, topology, flows)
-    return simulation
 
 
 def _record(
@@ -147,19 +122,6 @@ def _record(
 def origin() -> dict[str, Any]:
     """Where results come from; nothing of it decides them."""
     return {**machine(), "compiler": COMPILER, "engine": "simulator", "revision": revision()}
-
-
-def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
-    """As the emulator's, but that hosts' queues are kept short by the senders, which wait for room. Where
-    hosts forward, the senders meet the queue as others' packets do, and wait for nothing."""
-    tables = ecmp_groups(topology)
-    plan = network_plan(topology, tables, spec.link, spec.routing, sub_seed(spec.seed, "routing"))
-    queue_pkts = plan.queue_pkts.copy()
-    if spec.stack.nic_waits and not topology.hosts_forward:
-        queue_pkts[plan.nic_uplink] = 0
-    subflows = sum(flow.subflows for flow in planned_flows(spec, topology))
-    most = max(plan.max_packets, LEAST_PACKETS) + (ALARMS_A_SUBFLOW + PACKETS_A_SUBFLOW) * subflows
-    return dataclasses.replace(plan, queue_pkts=queue_pkts, max_packets=most)
 
 
 def _ideal_s(

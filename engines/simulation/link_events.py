@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from engines.simulation.stack import PS_PER_S
+from engines.core_setup.stack import PS_PER_S
 from model.link_events import ports_of
 from model.network_plan import port_rates_bps
 from model.spec import RunSpec

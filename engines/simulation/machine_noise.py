@@ -1,37 +1,17 @@
-"""A simulated machine that stalls: what the core takes of a spec's noise, and how late deliveries were. Pure.
-
-The elastic clock stands still where all CPUs stall at once (fabric/simulation/machine_noise.hpp). The stalls
-of one side alone are simulated by the strict clock, whatever the spec says: that is their full effect.
-"""
+"""How late deliveries were on a simulated machine that stalls. Pure."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
+from engines.core_setup.stalls import elastic
 from engines.simulation.readings import Reading
-from engines.simulation.stack import PS_PER_MS
 from fabric._core import LATENESS_EDGES_NS
 from model.noise import noisy
-from model.spec import ELASTIC, OF_ALL, OF_FABRIC, RunSpec, sub_seed
+from model.spec import RunSpec
 
-NoiseTuple = tuple[int, int, int, int, bool, bool]
 QUANTILES = {"late_p50_us": 0.5, "late_p99_us": 0.99, "late_p999_us": 0.999}
-
-
-def elastic(spec: RunSpec) -> bool:
-    """Whether the simulated network stands still in stalls."""
-    return spec.clock == ELASTIC and spec.noise.where == OF_ALL
-
-
-def noise_tuple(spec: RunSpec) -> NoiseTuple | None:
-    """None without noise."""
-    if not noisy(spec):
-        return None
-    times_ms = (spec.noise.every_ms, spec.noise.least_ms, spec.noise.most_ms)
-    every_ps, least_ps, most_ps = (round(ms * PS_PER_MS) for ms in times_ms)
-    timers = spec.noise.where != OF_FABRIC
-    return every_ps, least_ps, most_ps, sub_seed(spec.seed, "noise"), timers, elastic(spec)
 
 
 def noise_metrics(spec: RunSpec, opened: Reading, closed: Reading) -> dict[str, float]:

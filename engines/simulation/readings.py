@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from controllers.routing import per_packet
+from engines.core_setup.stack import PS_PER_MS, PS_PER_S
 from engines.engine import Observer
 from engines.simulation.link_events import Network, Timeline
 from engines.simulation.scheduled import Clock
-from engines.simulation.stack import PS_PER_MS, PS_PER_S
 from fabric.readings import (
     DatagramReadings,
     FlowReadings,

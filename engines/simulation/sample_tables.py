@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from engines.core_setup.stack import PS_PER_MS, PS_PER_S
 from engines.simulation.readings import Recording
-from engines.simulation.stack import PS_PER_MS, PS_PER_S
 from model.flows import PlannedFlow
 from model.result import SAMPLE_COLUMNS, Table
 from model.spec import RunSpec

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from controllers.hashing import FiveTuple
+from engines.core_setup.stack import PS_PER_MS, PS_PER_S
 from engines.scheduling import SimulatedNetwork
-from engines.simulation.stack import PS_PER_MS, PS_PER_S
 from fabric._core import Simulation
 from model.flows import PlannedFlow
 from model.schedulers import Driver, application_of, scheduled

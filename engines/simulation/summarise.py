@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from analysis.spread import spread
 from common.errors import RunError
+from engines.core_setup.stack import NEVER_PS, PS_PER_S
 from engines.simulation.machine_noise import noise_metrics
 from engines.simulation.readings import Recording
 from engines.simulation.sample_tables import sample_tables, utilisation_pct
-from engines.simulation.stack import NEVER_PS, PS_PER_S
 from model.flows import PlannedFlow
 from model.network_plan import port_names, port_rates_bps
 from model.result import (

@@ -1,1 +1,1 @@
-"""Coupled congestion control: its share of a bottleneck, the shift of its traffic, and its gain."""
+"""Coupled congestion control: its share of a bottleneck, how it shifts traffic, and what it gains."""

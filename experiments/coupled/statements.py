@@ -31,7 +31,7 @@ DROPS = 12.0, "a full queue loses in bursts, and not to everybody alike"
 PROBES = (
     8.0,
     "a subflow on the worse path keeps a packet or two under way, drops come in bursts, and real receivers "
-    "acknowledge it packet by packet (docs/coupled.md)",
+    "acknowledge it packet by packet (docs/experiments/coupled.md)",
 )
 
 

@@ -2,7 +2,7 @@
 
 Theirs had 1 Mb/s links, 100-packet queues and 40 s. Goodput in percent of optimal depends on none of these,
 so its figures run at what this machine carries; queues and delays do, so theirs are at 1 Mb/s.
-What they measured: targets/README.md of the project.
+What they measured: docs/published.md.
 """
 
 from __future__ import annotations

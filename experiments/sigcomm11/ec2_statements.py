@@ -31,7 +31,8 @@ _THREE_TIMES = _between(
     "MPTCP three times TCP where there is path diversity",
 ).explained(
     "How EC2 was wired and what its other tenants sent is not known; ours is assumed and not fitted. Three "
-    "times in the mean needs networks where most single paths are crowded beside free ones (docs/ec2.md)."
+    "times in the mean needs networks where most single paths are crowded beside free ones "
+    "(docs/experiments/ec2.md)."
 )  # fmt: skip
 _MORE = _between(Relation.ABOVE, 1, 0.0, "the sign alone", "MPTCP gains where there is path diversity")
 _NO_DIVERSITY = dataclasses.replace(
@@ -51,7 +52,7 @@ EC2 = (
     *(dataclasses.replace(row, engine="simulator") for row in (_THREE_TIMES, _MORE, _NO_DIVERSITY)),
     _emulated(_MORE).explained(
         emulated="Twelve hosts leave one another little to gain, pairs are few: 0.98 times in one minute, "
-        "1.14 and 1.17 in longer runs; 0.88 with Linux's own receive buffers (docs/ec2.md)."
+        "1.14 and 1.17 in longer runs; 0.88 with Linux's own receive buffers (docs/experiments/ec2.md)."
     ),
 )
 

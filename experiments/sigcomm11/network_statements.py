@@ -48,7 +48,7 @@ OVERSUBSCRIBED_BY_MATRIX = (
 NOT_QUITE_FULL = (
     "Four flows an uplink on average leave some uplinks to flows that are held up elsewhere, so TCP leaves a "
     "sixth of them unused. With two and four connections a host the gain is 1.08 and 1.00 "
-    "(docs/oversubscribed.md)."
+    "(docs/experiments/oversubscribed.md)."
 )
 OVERLOADED = (
     _over_tcp("jain_over_tcp", "one_to_one", ABOVE, "overloaded: MPTCP shares the core more evenly",

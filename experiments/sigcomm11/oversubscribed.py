@@ -32,7 +32,7 @@ MATRICES = (
 
 
 def _defaults(workloads: tuple[str, ...], subflows: tuple[int, ...]) -> Defaults:
-    """1 s after 0.5 s: longer ones give the same (docs/oversubscribed.md)."""
+    """1 s after 0.5 s: longer ones give the same (docs/experiments/oversubscribed.md)."""
     return Defaults(
         ks=(8,),
         workloads=workloads,

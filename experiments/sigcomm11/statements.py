@@ -1,7 +1,7 @@
 """What was published: SIGCOMM 2011 on TCP and MPTCP in data centres, and the CS244 2013 post on its figures.
 
-Reference simulations are no published numbers and have no place here. Source: targets/README.md of the
-project. A tolerance is stated with its reason; where words give a sign alone, the sign is judged.
+Reference simulations are not published numbers and do not belong here. docs/published.md lists every
+statement. A tolerance is stated with its reason; where words give a sign alone, the sign is judged.
 """
 
 from __future__ import annotations
@@ -222,12 +222,12 @@ def _beside_long(quantity: str, cc: str, value: float, within: tuple[float, str]
 CORE_UNKNOWN = (
     "What the paper counts as core utilisation its text does not say; ours is the mean utilisation of links "
     "between switches. No one matrix has all of the published ones: TCP's and PacketScatter's are those of "
-    "8 % of the hosts sending long flows, LIA's that of a quarter of them (docs/short-flows.md)."
+    "8 % of the hosts sending long flows, LIA's that of a quarter of them (docs/experiments/short-flows.md)."
 )
 HANDSHAKES = (
     "Connections here are open when their data comes. With handshakes (--stack handshake=on, and the rest of "
     "the stack) PacketScatter's short flows take 41 ms and deviations are about the mean, as recalled; those "
-    "beside TCP and LIA are then a quarter to a third too fast (docs/short-flows.md)."
+    "beside TCP and LIA are then a quarter to a third too fast (docs/experiments/short-flows.md)."
 )
 WHY_NOT = {"links_used_pct": CORE_UNKNOWN, "fct_ms_mean": HANDSHAKES, "fct_variation_pct": HANDSHAKES}
 SHORT_MS = (15.0, "about a sixth: queues of 100 packets last 8 ms each, and matrices differ")
@@ -247,7 +247,7 @@ SHORT_BESIDE_LONG = tuple(
     dataclasses.replace(_beside_long("fct_variation_pct", cc, percent, VARIATION), source=Source.RECALLED)
     for cc, percent in ((TCP, 100), (SCATTER, 50), ("lia", 100))
 )
-"""What the paper calls core utilisation is not defined there (docs/short-flows.md)."""
+"""What the paper calls core utilisation is not defined there (docs/experiments/short-flows.md)."""
 DCTCP10 = "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010"
 
 

@@ -1,1 +1,1 @@
-"""Studies of the tool itself: machine noise, and subflows that run dry."""
+"""Studies of refabric itself: machine noise, and subflows that run out of data."""

@@ -1,1 +1,1 @@
-"""The simulator and the emulation beside arithmetic, theory, another simulator, and each other."""
+"""Simulator and emulation compared with arithmetic, theory, another simulator, and each other."""

@@ -23,7 +23,7 @@ CCS = (BASELINE, COUPLED_DEFAULT)
 PAPER = "same paths"
 CITATION = (
     "No publication: what must follow where two engines send the same flows over the same paths "
-    "(docs/cross-check.md)"
+    "(docs/experiments/cross-check.md)"
 )
 PATHS = "which links a flow shares, and with how many, decides most of its goodput; the rest is chance"
 LEVEL = 5.0, "as far as permutations move the mean (reference simulations)"

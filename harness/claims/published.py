@@ -6,7 +6,7 @@ The numbers themselves stand in statements.py.
 figure; `recalled` is from the printed paper, digits not re-checked; `theory` is what a formula gives for the
 very network (theory.py), `expected` what must follow from how a comparison is made: both are shown as such
 and never as published, and neither is `reference`, another simulator's.
-Source: targets/README.md of the project.
+docs/published.md lists them all.
 """
 
 from __future__ import annotations

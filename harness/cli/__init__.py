@@ -1,1 +1,1 @@
-"""The command refabric."""
+"""The command `refabric`: commands, options, progress and tables."""

@@ -1,1 +1,1 @@
-"""Two folders of results side by side."""
+"""Comparison of two results folders."""

@@ -1,1 +1,1 @@
-"""Carrying points out: in this process, in worker processes, on a cluster."""
+"""Execution of points: in this process, in worker processes, on a cluster."""

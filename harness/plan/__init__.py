@@ -1,1 +1,1 @@
-"""From options to the points of a sweep, their link rates and their windows."""
+"""From options to the points of a sweep, their link rates and their measured windows."""

@@ -8,8 +8,8 @@ import typing
 from collections.abc import Mapping, Sequence
 
 from common.errors import UsageError
+from engines.core_setup.stack import CHOICES
 from engines.registry import MADE_UP, VIRTUAL_TIME
-from engines.simulation.stack import CHOICES
 from model.spec import StackSpec, typed
 
 FIELDS: Mapping[str, type] = typing.get_type_hints(StackSpec)

@@ -1,1 +1,1 @@
-"""The results folder: what is stored, and what is read back."""
+"""The results folder: what is stored, and how it is read back and summarised."""

@@ -1,1 +1,1 @@
-"""What charts share: the sheet, the look, saving, and how points are grouped."""
+"""What charts share: the sheet, the style, saving, and grouping of points."""

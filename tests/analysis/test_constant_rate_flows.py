@@ -12,10 +12,11 @@ import pytest
 import topos
 from analysis.constant_rate import told
 from common.errors import UsageError
+from engines.core_setup.setup import plan_of
+from engines.core_setup.stack import datagram_tuples, flow_tuples, stack_of
 from engines.emulation.engine import MininetEngine
 from engines.engine import Silent
-from engines.simulation.engine import SimulatorEngine, plan_of
-from engines.simulation.stack import datagram_tuples, flow_tuples, stack_of
+from engines.simulation.engine import SimulatorEngine
 from fabric._core import Simulation
 from model.flows import planned_flows
 from model.result import UDP, RunResult, under_test

@@ -14,13 +14,13 @@ import topos
 from analysis.shares import bottleneck_shares_pct, congested_shares_pct
 from analysis.theory import bottleneck_share, congested_share
 from common.errors import RunError, UsageError
+from engines.core_setup.setup import prepared
 from engines.engine import Silent
 from engines.flow_level.engine import fluid_network
 from engines.flow_level.equilibrium import SPARE, equilibrium
 from engines.flow_level.max_min import max_min
 from engines.flow_level.network import FULL, Crossings, FluidNetwork
 from engines.registry import make
-from engines.simulation.engine import prepared
 from model.flows import planned_flows
 from model.result import RunResult
 from model.spec import (

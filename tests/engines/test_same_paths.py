@@ -9,10 +9,10 @@ import pytest
 
 import topos
 from controllers.groups import ecmp_groups
-from controllers.hashing import FiveTuple
+from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.routing import path
-from engines.simulation.engine import plan_of
-from engines.simulation.stack import TCP, flow_tuples, stack_of
+from engines.core_setup.setup import plan_of
+from engines.core_setup.stack import flow_tuples, stack_of
 from fabric._core import Simulation
 from model.flows import STRIDE, planned_flows
 from model.network_plan import plan_for, port_names
@@ -39,7 +39,7 @@ def test_every_simulated_subflow_takes_the_path_of_the_emulators_five_tuple(
     different = set()
     for flow in flows:
         for i in range(subflows):
-            five_tuple = FiveTuple(flow.src_ip, flow.dst_ip, TCP, flow.cport + i * STRIDE, flow.port)
+            five_tuple = FiveTuple(flow.src_ip, flow.dst_ip, PROTO_TCP, flow.cport + i * STRIDE, flow.port)
             nodes = path(topology, tables, routing, routing_seed, five_tuple)
             names = [topology.nodes[node].name for node in nodes]
             taken = [ports[port][:2] for port in simulation.path(flow.flow * subflows + i)]

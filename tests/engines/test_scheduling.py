@@ -13,9 +13,9 @@ from controllers.groups import ecmp_groups
 from controllers.hashing import FiveTuple
 from controllers.rules import Routes
 from controllers.scheduler import Application, FlowCount, FlowRates, Network
+from engines.core_setup.setup import plan_of
+from engines.core_setup.stack import PS_PER_S, flow_tuples, stack_of
 from engines.scheduling import FabricNetwork, SimulatedNetwork, numbers
-from engines.simulation.engine import plan_of
-from engines.simulation.stack import PS_PER_S, flow_tuples, stack_of
 from fabric._core import Simulation, VirtualFabric
 from model.flows import planned_flows
 from model.network_plan import network_plan, ports_along

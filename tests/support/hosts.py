@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engines.simulation.stack import FlowTuple, Stack, stack_of
+from engines.core_setup.stack import FlowTuple, Stack, stack_of
 from fabric._core import Simulation
 from fabric.plan import NetworkPlan
 from model.spec import LinkSpec, RunSpec

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 
 import topos
-from engines.simulation.engine import plan_of
-from engines.simulation.stack import flow_tuples, stack_of
+from engines.core_setup.setup import plan_of
+from engines.core_setup.stack import flow_tuples, stack_of
 from fabric._core import Simulation
 from fabric.plan import NetworkPlan
 from model.flows import FIRST_CPORT, FIRST_PORT, PlannedFlow

@@ -1,1 +1,1 @@
-"""The highest link rate that this machine carries, measured and remembered."""
+"""The highest link rate that this machine carries: measured once, then stored in a file."""

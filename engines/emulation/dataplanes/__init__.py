@@ -1,1 +1,1 @@
-"""What carries frames between the hosts: the fabric core in real time, or Open vSwitch."""
+"""Data planes: the fabric core in real time, or Open vSwitch, behind one protocol (dataplane.py)."""

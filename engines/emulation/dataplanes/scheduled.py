@@ -12,9 +12,8 @@ from ipaddress import IPv4Address
 import numpy as np
 
 from common.errors import RefabricError
-from controllers.hashing import FiveTuple
+from controllers.hashing import PROTO_TCP, FiveTuple
 from engines.emulation.measure.socket_table import SocketTable
-from engines.simulation.stack import TCP
 from model.flows import PlannedFlow
 from model.schedulers import Driver
 
@@ -110,7 +109,7 @@ def bytes_sent(table: SocketTable, flows: Sequence[PlannedFlow]) -> Callable[[],
         columns = (seen.laddr, seen.raddr, seen.lport, seen.rport, payload)
         rows = zip(*(column[chosen].tolist() for column in columns), strict=True)
         return {
-            FiveTuple(str(IPv4Address(laddr)), str(IPv4Address(raddr)), TCP, lport, rport): octets
+            FiveTuple(str(IPv4Address(laddr)), str(IPv4Address(raddr)), PROTO_TCP, lport, rport): octets
             for laddr, raddr, lport, rport, octets in rows
         }
 

@@ -1,1 +1,1 @@
-"""Hosts, their processes and tuning, and the Mininet network that holds them."""
+"""Hosts: namespaces, processes, kernel settings, and the Mininet network that holds them."""

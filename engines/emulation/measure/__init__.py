@@ -1,1 +1,1 @@
-"""What is read while a point runs, and the rows and tables that come of it."""
+"""Measurements during a run, and the rows and tables made from them."""

@@ -1,1 +1,1 @@
-"""The private namespaces that a run lives in, the lock of the machine, and the pipe to the outside."""
+"""The private namespaces of a run, the machine's lock, and the pipe to the parent process."""

@@ -1,1 +1,1 @@
-"""Whether the numbers of a run are about the transport or about the machine."""
+"""Decide whether the machine disturbed a run, and what caused it."""

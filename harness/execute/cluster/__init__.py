@@ -1,1 +1,1 @@
-"""Points of a sweep on the workers of a Dask cluster."""
+"""Execution of points on the workers of a Dask cluster."""

@@ -8,9 +8,9 @@ import dataclasses
 import pytest
 
 import topos
-from engines.simulation.engine import plan_of
+from engines.core_setup.setup import plan_of
+from engines.core_setup.stack import PS_PER_S, flow_tuples, stack_of
 from engines.simulation.linux import LINUX
-from engines.simulation.stack import PS_PER_S, flow_tuples, stack_of
 from fabric._core import Simulation
 from fabric.readings import SimulatedCounters
 from model.flows import planned_flows

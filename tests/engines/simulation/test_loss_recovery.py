@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topos
-from engines.simulation.engine import plan_of
-from engines.simulation.stack import flow_tuples, stack_of
+from engines.core_setup.setup import plan_of
+from engines.core_setup.stack import flow_tuples, stack_of
 from fabric._core import Simulation
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import topos
-from engines.simulation.engine import plan_of
-from engines.simulation.stack import PS_PER_S, datagram_tuples, flow_tuples, stack_of
+from engines.core_setup.setup import plan_of
+from engines.core_setup.stack import PS_PER_S, datagram_tuples, flow_tuples, stack_of
 from fabric._core import Simulation
 from model.flows import planned_flows
 from model.spec import (

@@ -10,10 +10,11 @@ import pytest
 
 import topos
 from common.errors import UsageError
+from engines.core_setup.paths import choose_paths
+from engines.core_setup.setup import plan_of
+from engines.core_setup.stack import flow_tuples, stack_of
 from engines.emulation.engine import MininetEngine
-from engines.simulation.engine import SimulatorEngine, plan_of
-from engines.simulation.paths import choose_paths
-from engines.simulation.stack import flow_tuples, stack_of
+from engines.simulation.engine import SimulatorEngine
 from fabric._core import Simulation
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec

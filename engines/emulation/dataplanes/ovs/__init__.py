@@ -1,10 +1,10 @@
-"""Open vSwitch as a data plane: one bridge a switch, links shaped by the kernel's HTB, OpenFlow rules.
+"""Open vSwitch as a data plane: one bridge per switch, links shaped by the kernel's HTB, OpenFlow rules.
 
-datapath.py     kernel or user-space datapath, found by trying
+datapath.py     choose the kernel's or the user-space datapath by trying
 daemons.py      the run's own ovsdb-server and ovs-vswitchd
 database.py     bridges, ports and controllers in one transaction (RFC 7047)
-shaping.py      rate, queue and delay of an interface (HTB, pfifo, netem)
-counters.py     what the queues and the switches' sockets have counted
+wires.py        veth pairs and their queue disciplines
+counters.py     counters of queues and of the switches' sockets
 controller.py   the OpenFlow controller's process
 dataplane.py    all of it behind the DataPlane protocol
 """

@@ -14,7 +14,7 @@ from common.errors import UsageError
 from controllers.bcube_paths import parallel_path
 from controllers.hashing import mix
 from controllers.routing import POLICIES
-from engines.simulation.stack import SubflowTuple, subflow_tuple
+from engines.core_setup.stack import SubflowTuple, subflow_tuple
 from model.flows import PlannedFlow, subflow_pairs
 from model.network_plan import ports_along
 from model.spec import RunSpec, sub_seed

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from common.errors import UsageError
+from controllers.hashing import PROTO_TCP, PROTO_UDP
 from fabric._core import congestion_controls, flow_hash, schedulers
 from fabric.plan import PS_PER_US
 from model.congestion import CONGESTION_CONTROLS
@@ -21,7 +22,6 @@ NO_WAITING = 2**32 - 1
 PS_PER_MS = 1000 * PS_PER_US
 PS_PER_S = 1000 * PS_PER_MS
 NEVER_PS = 2**63 - 1
-TCP, UDP = 6, 17
 CHOICES = {"acks": ("routed", "at_once"), "scheduler": tuple(schedulers()), "recovery": ("rfc", "linux")}
 """The words that fields of a StackSpec may have."""
 INITIAL_RTO_PS = PS_PER_S
@@ -147,14 +147,14 @@ def datagram_tuples(topology: Topology, flows: Sequence[PlannedFlow]) -> list[Da
             round(flow.rate_mbps * 1e6),
             0,
             round(flow.start_s * PS_PER_S),
-            subflow_tuple(number, flow.seen_by_sender, UDP),
+            subflow_tuple(number, flow.seen_by_sender, PROTO_UDP),
             flow.dscp,
         )
         for flow in constant
     ]
 
 
-def subflow_tuple(number: dict[str, int], pair: AddressPair, protocol: int = TCP) -> SubflowTuple:
+def subflow_tuple(number: dict[str, int], pair: AddressPair, protocol: int = PROTO_TCP) -> SubflowTuple:
     """`number` of the NIC with an address. The core's hash is controllers/hashing.py's, and 65 536 subflows
     take it 131 072 times."""
     local, remote = _as_number(pair.laddr), _as_number(pair.raddr)

@@ -1,0 +1,91 @@
+"""Read the imports of the tree, and the rules they must keep. Pure; used by architecture.py and its test.
+
+A package imports only packages to its left in `ORDER`. Inside `engines/` no engine imports another one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+ORDER = (
+    "common", "fabric", "topos", "controllers", "workloads", "model", "analysis", "engines", "setup", "plots",
+    "harness", "experiments",
+)  # fmt: skip
+ENGINES = ("emulation", "simulation", "flow_level")
+EXCEPTIONS = {
+    "harness/claims/quantities.py -> experiments": "metrics of single papers",
+}
+"""Imports that break a rule, and why they are there. Nothing may be added."""
+
+
+class Import(NamedTuple):
+    """One import statement: `file` relative to the root, `module` with its dots."""
+
+    file: str
+    module: str
+
+    @property
+    def importer(self) -> str:
+        return self.file.split("/", maxsplit=1)[0]
+
+    @property
+    def imported(self) -> str:
+        return self.module.split(".", maxsplit=1)[0]
+
+
+def modules(root: Path = ROOT) -> list[Path]:
+    """Return the Python files of the packages in ORDER."""
+    return sorted(path for package in ORDER for path in (root / package).rglob("*.py"))
+
+
+def imports(root: Path = ROOT) -> list[Import]:
+    """Return every import of one package of ORDER by another module of the tree, the lazy ones included."""
+    return [
+        Import(path.relative_to(root).as_posix(), module)
+        for path in modules(root)
+        for module in imported_by(path.read_text())
+        if module.split(".")[0] in ORDER
+    ]
+
+
+def imported_by(source: str) -> Iterator[str]:
+    """Yield the names that `source` imports, as `package.module.name`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def violations(found: list[Import]) -> list[str]:
+    """Return the imports that break a rule, as `FILE -> PACKAGE`, each once."""
+    broken = [f"{each.file} -> {each.imported}" for each in found if _climbs(each)]
+    broken += [f"{each.file} -> {'.'.join(each.module.split('.')[:2])}" for each in found if _crosses(each)]
+    return list(dict.fromkeys(broken))
+
+
+def _climbs(each: Import) -> bool:
+    return ORDER.index(each.imported) > ORDER.index(each.importer)
+
+
+def _crosses(each: Import) -> bool:
+    """Whether one engine imports another; `engines/registry.py` makes engines, so it may import all."""
+    if each.importer != "engines" or each.file == "engines/registry.py" or each.imported != "engines":
+        return False
+    imported = each.module.split(".")[1]
+    return imported in ENGINES and each.file.split("/")[1] != imported
+
+
+def edges(found: list[Import]) -> dict[str, list[str]]:
+    """Return for each package the packages that it imports, in the order of ORDER."""
+    pairs = {(each.importer, each.imported) for each in found if each.importer != each.imported}
+    return {importer: [each for each in ORDER if (importer, each) in pairs] for importer in ORDER}
+
+
+def first_line(path: Path) -> str:
+    """Return the first line of the docstring of a module, or an empty string."""
+    return (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n")[0]

@@ -1,0 +1,121 @@
+"""Write docs/published.md: every number that a result is compared with, from the statements in experiments/.
+
+    python docs/tools/published_page.py
+
+Only the text before `<!-- numbers -->` is written by hand. A statement appears once, although several figures
+may show it, and so does one that only names a congestion control or an engine before the same words.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from experiments.registry import EXPERIMENTS
+from experiments.sigcomm11.statements import CS244
+from harness.claims.published import UNPUBLISHED, Published
+from harness.claims.quantities import QUANTITIES
+from harness.claims.verdicts import place
+from harness.experiment import Experiment, Figure
+from model.transports import transport
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "published.md"
+MARK = "<!-- numbers -->\n"
+HEAD = (
+    "| section or figure | what it says | metric | network, workload | transport | value | source "
+    "| tolerance |\n|---|---|---|---|---|---|---|---|"
+)
+_POST_FIGURE = re.compile(r"cs244-fig(\d+)")
+Shown = dict[Published, list[Figure]]
+"""Statements, and the figures that show each."""
+
+
+def metric_of(row: Published) -> tuple[str, str]:
+    """Return what the metric of a statement is in words, and its unit."""
+    metric = QUANTITIES[row.quantity]
+    return metric.about, metric.unit
+
+
+def statements(experiments: Iterable[Experiment]) -> Shown:
+    """Return every statement once, in the order of the experiments."""
+    shown: Shown = {}
+    first: dict[object, Published] = {}
+    for experiment in experiments:
+        for figure in experiment.figures:
+            for row in figure.published:
+                shown.setdefault(first.setdefault((_about(row), row.words), row), []).append(figure)
+    return {row: figures for row, figures in shown.items() if (_about(row), _unprefixed(row)) not in first}
+
+
+def _about(row: Published) -> tuple[object, ...]:
+    """What two statements have in common where only a prefix of their words tells them apart."""
+    network = row.topology, row.k, row.shape, row.workload, row.subflows
+    return row.citation, metric_of(row), network, row.relation, row.value, row.source
+
+
+def _unprefixed(row: Published) -> str:
+    """The words after `LIA: `; nothing for words without such a prefix."""
+    return row.words.partition(": ")[2]
+
+
+def section_of(row: Published, figures: Sequence[Figure]) -> str:
+    """Return the figure of the post, the section of the paper, or else the figure of refabric."""
+    of_post = [_POST_FIGURE.fullmatch(figure.name) for figure in figures if row.citation == CS244]
+    if found := next(filter(None, of_post), None):
+        return f"figure {found.group(1)}"
+    return next((figure.section for figure in figures if figure.section), f"`{figures[0].name}`")
+
+
+def table_row(row: Published, figures: Sequence[Figure]) -> str:
+    about, unit = metric_of(row)
+    cells = (
+        section_of(row, figures),
+        row.words,
+        f"{about} ({unit})" if unit else about,
+        f"{place(row)}, `{row.workload}`",
+        transport(row.algorithm, row.subflows) if row.algorithm else _plain_transport(row.subflows),
+        row.short().replace("<", "&lt;"),
+        row.source,
+        _tolerance(row),
+    )
+    return f"| {' | '.join(str(cell).replace('|', '/') for cell in cells)} |"
+
+
+def _plain_transport(subflows: int) -> str:
+    return "TCP" if subflows == 1 else f"MPTCP {subflows}"
+
+
+def _tolerance(row: Published) -> str:
+    return f"{row.tolerance:g}: {row.because}" if row.because else f"{row.tolerance:g}"
+
+
+def numbers(shown: Shown) -> str:
+    """Return a heading and a table for each paper: published ones first, then theory and the like."""
+    published = {row: figures for row, figures in shown.items() if row.source not in UNPUBLISHED}
+    others = {row: figures for row, figures in shown.items() if row.source in UNPUBLISHED}
+    theory = "## Theory, expectations and references"
+    parts = ("## Published numbers", *_tables(published), theory, *_tables(others))
+    return "\n\n".join(parts)
+
+
+def _tables(shown: Shown) -> list[str]:
+    citations = dict.fromkeys(row.citation for row in shown)
+    return ["\n".join([f"### {each}", "", HEAD, *_rows(shown, each)]) for each in citations]
+
+
+def _rows(shown: Shown, citation: str) -> list[str]:
+    return [table_row(row, figures) for row, figures in shown.items() if row.citation == citation]
+
+
+def written(page: str) -> str:
+    """Return `page` with all that follows MARK made anew."""
+    head, mark, _ = page.partition(MARK)
+    return f"{head}{mark}\n{numbers(statements(EXPERIMENTS.values()))}\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text()))

@@ -1,0 +1,10 @@
+"""From a RunSpec to the core's Simulation: the simulator and the flow-level engines share it.
+
+checks.py   the settings of a spec that simulated hosts accept
+stack.py    options of the end hosts, and flows, as the core reads them
+stalls.py   stalls of a simulated machine, as the core reads them
+paths.py    paths of subflows that the routing policy does not choose
+setup.py    the Simulation itself
+
+May import what is left of `engines`, and no engine.
+"""

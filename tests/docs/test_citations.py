@@ -1,0 +1,89 @@
+"""Files that docs, docstrings and comments cite exist, and so do the headings that docs link to."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = {".py", ".md", ".hpp", ".cpp", ".c", ".h", ".sh", ".toml", ".yml"}
+FOREIGN = (
+    "net/", "include/", "kernel/", "Documentation/", "tools/testing/", "drivers/", "lib/", "fs/",
+    "proc/", "sys/", "etc/", "usr/", "var/", "dev/", "run/", "tmp/", "results/", "other/", "raw/", "charts/",
+)  # fmt: skip
+"""Folders of the kernel's sources, of the machine, and of results."""
+ELSEWHERE = {"boot.py", "pox.py", "tcp.cpp", "asker.cpp"}
+"""Files of POX and of csg-htsim, and one that a test writes."""
+_CITED = re.compile(
+    r"(?<![\w/.<>*{}-])((?:[\w.-]+/)*[\w-][\w.-]*\.(?:py|md|hpp|cpp|sh|bpf\.c))\b(?![\w/*{<(=])"
+)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
+
+
+def tracked() -> list[str]:
+    done = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout.splitlines()
+
+
+TRACKED = tracked()
+
+
+def cited(text: str) -> set[str]:
+    """Return the paths of source files and pages that `text` names."""
+    paths = (path.removeprefix("./").removeprefix("root/") for path in _CITED.findall(text))
+    return {path for path in paths if not path.startswith(FOREIGN) and path not in ELSEWHERE}
+
+
+def exists(path: str, beside: Path) -> bool:
+    """Whether a file of the tree ends with `path`, or `path` leads to a file from the folder `beside`."""
+    return (beside / path).exists() or any(f"/{known}".endswith(f"/{path}") for known in TRACKED)
+
+
+def missing() -> list[str]:
+    """Return `FILE: PATH` for each cited file that does not exist."""
+    found = []
+    for name in TRACKED:
+        path = ROOT / name
+        if path.suffix in TEXT and path.exists():
+            dangling = sorted(each for each in cited(path.read_text()) if not exists(each, path.parent))
+            found += [f"{name}: {each}" for each in dangling]
+    return found
+
+
+def headings(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    kept = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in _HEADING.findall(page.read_text()))
+    return {heading.strip().replace(" ", "-") for heading in kept}
+
+
+def broken_links(name: str) -> list[str]:
+    """Return the links of a page that lead to no file, or to no heading of it."""
+    page, found = ROOT / name, []
+    for link in _LINK.findall(page.read_text()):
+        path, _, heading = link.partition("#")
+        if link.startswith(("http:", "https:")):
+            continue
+        target = page.parent / path if path else page
+        if not target.exists() or (heading and heading not in headings(target)):
+            found.append(f"{name}: {link}")
+    return found
+
+
+def test_a_path_is_recognised_in_prose() -> None:
+    text = "as model/spec.py and `topos/ports.py` say (theory.py), see net/ipv4/tcp.c and x/<point>.py"
+    assert cited(text) == {"model/spec.py", "topos/ports.py", "theory.py"}
+    assert not exists("targets/README.md", ROOT)
+
+
+def test_cited_files_exist() -> None:
+    assert missing() == []
+
+
+def test_links_of_pages_lead_somewhere() -> None:
+    pages = [name for name in TRACKED if name.endswith(".md") and (ROOT / name).exists()]
+    assert "README.md" in pages
+    assert [broken for name in pages for broken in broken_links(name)] == []

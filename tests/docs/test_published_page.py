@@ -1,0 +1,34 @@
+"""docs/published.md lists the statements of the experiments as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from docs.tools.published_page import PAGE, section_of, statements, table_row, written
+from experiments.cs244_2013 import post
+from experiments.registry import EXPERIMENTS
+from experiments.sigcomm11.statements import FIGURES, ONE_TO_ONE
+
+
+def test_the_page_is_current() -> None:
+    page = PAGE.read_text()
+    assert page == written(page), "run python docs/tools/published_page.py and commit what it writes"
+
+
+def test_every_statement_has_words_a_citation_and_a_row() -> None:
+    page = PAGE.read_text()
+    shown = statements(EXPERIMENTS.values())
+    assert len(shown) > 100
+    assert [row for row in shown if not (row.words and row.citation)] == []
+    assert [row.words for row, figures in shown.items() if table_row(row, figures) not in page] == []
+
+
+def test_a_prefix_alone_makes_no_second_row() -> None:
+    row = ONE_TO_ONE[0]
+    figure = replace(post.FIGURES_OF_THE_POST[0], published=(row, replace(row, words=f"LIA: {row.words}")))
+    experiment = replace(post.EXPERIMENT, figures=(figure,))
+    assert list(statements([experiment])) == [row]
+
+
+def test_a_figure_of_the_post_is_called_by_its_number() -> None:
+    assert section_of(FIGURES[4][0], [post.FIGURES_OF_THE_POST[3]]) == "figure 4"
