@@ -23,7 +23,7 @@ class Figure:
     The networks of one that is not `sized` are what it is about: no --k chooses them. One that is not
     `relative` says nothing in percent of a reference flow, so no such flow is run for it. `section` is the
     paper's that it belongs to, in our words, where the experiment has several. `emulated` is what real hosts
-    run of it, if not what simulated ones do; where it is `in_halves` they run that or nothing.
+    run of it, if not what simulated ones do; with `separate_variants` they run that or nothing.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Figure:
     relative: bool = True
     section: str = ""
     emulated: Defaults | None = None
-    in_halves: bool = False
+    separate_variants: bool = False
     options: tuple[str, ...] | None = None
     """The fields of `Given` that its own experiment takes; None: all."""
 

@@ -83,7 +83,7 @@ SECTIONS: Mapping[str, tuple[Figure, ...]] = {
     "A cloud of several tenants": ec2.EXPERIMENT.figures,
 }
 FIGURES = tuple(
-    replace(figure, name=f"{NAME}-{figure.name}", section=section, in_halves=True)
+    replace(figure, name=f"{NAME}-{figure.name}", section=section, separate_variants=True)
     for section, figures in SECTIONS.items()
     for figure in figures
 )

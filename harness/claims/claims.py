@@ -27,7 +27,7 @@ from harness.claims.verdicts import (
 )
 from harness.experiment import Figure
 from harness.plan.options import ENGINE
-from harness.plan.variants import in_halves
+from harness.plan.variants import has_variants
 from harness.results.summary import Judged
 
 OTHER_SIZE = "another size"
@@ -135,7 +135,7 @@ def once(found: Iterable[Claim]) -> list[Claim]:
 
 def claims(figure: Figure, points: Sequence[Judged]) -> list[Claim]:
     """Every statement of a figure of two halves; none of another figure."""
-    if not in_halves(figure):
+    if not has_variants(figure):
         return []
     emulated = [p for p in points if p.spec.engine == ENGINE]
     simulated = [p for p in points if p.spec.engine != ENGINE]

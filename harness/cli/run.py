@@ -21,7 +21,7 @@ from harness.cli import table
 from harness.cli.progress import JsonProgress, for_stream, write_json
 from harness.execute import sweep
 from harness.execute.attempts import NO_RETRIES, Retries
-from harness.execute.machines import Here, Site
+from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Outcome, Progress
 from harness.experiment import Experiment, Figure
 from harness.plan import session
@@ -30,7 +30,7 @@ from harness.plan.session import Session
 from harness.report import claims as claim_tables
 from harness.report import figures, report
 from harness.results import store
-from harness.results.load import Gathered, gather
+from harness.results.load import Loaded, load
 from model.result import Status
 
 
@@ -73,11 +73,13 @@ def run_experiment(asked: Request) -> int:
 def _carry_out(asked: Request, progress: Progress) -> tuple[Outcome, dict[str, Any]]:
     experiment, force = asked.experiment, asked.force
     engine = session.engine_for(experiment, asked.given)
-    with _site(engine, asked.dask) as site:
-        ready = session.prepare(experiment, asked.given, site, asked.results, force, progress, asked.retries)
+    with _machines(engine, asked.dask) as machines:
+        ready = session.prepare(
+            experiment, asked.given, machines, asked.results, force, progress, asked.retries
+        )
         for line in advising.before(ready, force) if asked.dask is None else ():
             progress.note(line)
-        outcome = sweep.run(ready.jobs, site.crew, ready.store, progress, force, ready.retries)
+        outcome = sweep.run(ready.jobs, machines.executor, ready.store, progress, force, ready.retries)
     outcome = dataclasses.replace(outcome, planned=len(ready.plan.jobs))
     if outcome.interrupted:
         if _all_finished(outcome):
@@ -93,7 +95,7 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
     """Tables, verdicts, charts and the report; where they are, for machines."""
     human, directory = asked.human, ready.store.directory
     table.print_results(human, outcome.points, published_of(asked.experiment))
-    stored = gather(asked.experiment, asked.results, ready.plan)
+    stored = load(asked.experiment, asked.results, ready.plan)
     wanted: list[figures.Wanted] = []
     judged: list[Verdict] = []
     for shown in stored.figures:
@@ -121,10 +123,10 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _site(engine: Engine, dask: str | None) -> Iterator[Site]:
+def _machines(engine: Engine, dask: str | None) -> Iterator[Machines]:
     """This machine, or the cluster. Raises UsageError, HostUnfitError."""
     if dask is None:
-        yield Here(engine)
+        yield ThisMachine(engine)
         return
     from harness.execute.cluster.cluster import connected  # noqa: PLC0415
 
@@ -143,7 +145,7 @@ def emit_verdicts(figure: Figure, found: Sequence[verdicts.Verdict]) -> None:
         write_json(sys.stdout, {"event": "verdict", **verdicts.fields(figure, verdict)})
 
 
-def show_claims(human: IO[str], stored: Gathered, as_json: bool) -> None:
+def show_claims(human: IO[str], stored: Loaded, as_json: bool) -> None:
     """A paper's contents: every claim once; for machines an object each on stdout."""
     found = once(claim for shown in stored.figures for claim in shown.claims)
     table.print_claims(human, claim_tables.rows(found))

@@ -1,4 +1,4 @@
-"""Which refabric this is: two machines give one result only where all that decides it is the same on both."""
+"""The build of refabric: two machines give the same result only if everything that decides it is the same."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ import numpy as np
 from engines.provenance import ROOT, revision
 from fabric import _core
 
-DECIDING = ("topos", "controllers", "workloads", "fabric", "engines", "experiments")
-"""The folders whose Python decides a result."""
+DECIDING = (
+    "common", "fabric", "topos", "controllers", "workloads", "model", "analysis", "engines", "harness",
+    "experiments",
+)  # fmt: skip
+"""Packages whose Python files decide a result."""
+NOT_DECIDING = ("setup", "plots")
+"""Packages that install refabric or draw stored results. A package must be in one of the two lists."""
 
 
 @dataclass(frozen=True)
 class Build:
-    """What must be the same, each under the name a reader knows it by; `revision` is told, not compared:
-    another one may have the same code."""
+    """What must be the same on all machines. Field names are the names in messages. `revision` is shown and
+    not compared: another revision may have the same code."""
 
     code: str
     core: str
@@ -28,16 +33,16 @@ class Build:
     dask: str
     revision: str
 
-    def unlike(self, other: Build) -> str:
-        """What differs, in words: `Python 3.11 here, 3.13 there`; empty where nothing does."""
-        said = [
+    def difference(self, other: Build) -> str:
+        """Describe what differs, e.g. `Python 3.11 here, 3.13 there`; empty if nothing does."""
+        found = [
             _words(field.name, getattr(self, field.name), getattr(other, field.name))
             for field in fields(self)
             if field.name != "revision" and getattr(self, field.name) != getattr(other, field.name)
         ]
-        if said and self.revision != other.revision:
-            said.insert(0, f"revision {self.revision} here, {other.revision} there")
-        return "; ".join(said)
+        if found and self.revision != other.revision:
+            found.insert(0, f"revision {self.revision} here, {other.revision} there")
+        return "; ".join(found)
 
 
 def _words(name: str, here: str, there: str) -> str:
@@ -49,7 +54,7 @@ def _words(name: str, here: str, there: str) -> str:
 
 
 def build() -> Build:
-    """This machine's, by the files as they are now: edits that were not committed count."""
+    """Return the build of this machine from the files as they are now, uncommitted edits included."""
     digest = hashlib.sha256()
     for folder in DECIDING:
         for path in sorted((ROOT / folder).rglob("*.py")):

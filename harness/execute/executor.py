@@ -1,5 +1,7 @@
-"""Who carries out the points of a sweep, as the sweep sees it: it hands out orders and is told what becomes
-of them. What does the work is in workers.py (processes of this machine) and cluster.py (a Dask cluster)."""
+"""The interface between a sweep and what runs its points: tasks go in, events come out.
+
+Executors: `SequentialExecutor` (here), `LocalExecutor` (workers.py) and `DaskExecutor` (cluster/executor.py).
+"""
 
 from __future__ import annotations
 
@@ -9,39 +11,39 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from engines.engine import Engine, Observer
-from harness.execute.point import Done, Order, carry_out
+from harness.execute.point import Done, Task, run_task
 from harness.results.store import Store
 
 
 @dataclass(frozen=True)
 class Started:
-    """A point has been begun; `worker` says where, if not on this machine."""
+    """A point has started; `worker` names the machine, and is empty for this one."""
 
-    order: Order
+    task: Task
     worker: str = ""
 
 
 @dataclass(frozen=True)
 class Noted:
-    """What an engine, or the crew, thought worth telling the user."""
+    """A line for the user, from the engine or the executor."""
 
-    order: Order
+    task: Task
     text: str
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A point is stored."""
+    """A point has ended and is stored."""
 
-    order: Order
+    task: Task
     done: Done
 
 
-Told = Started | Noted | Finished
+Event = Started | Noted | Finished
 
 
-class Crew(Protocol):
-    """Carries out points, ended on leaving: nothing of it runs on, and nothing unfinished lies about."""
+class Executor(Protocol):
+    """Runs points. Leaving the context ends what still runs and removes what is unfinished."""
 
     def __enter__(self) -> Self: ...
 
@@ -49,13 +51,15 @@ class Crew(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def run(self, orders: Iterable[Order]) -> Iterator[Told]:
-        """Carry out all orders, each told as Started once and then as Finished. Raises what ends a sweep:
-        StoreError, HostUnfitError, RunError."""
+    def run(self, tasks: Iterable[Task]) -> Iterator[Event]:
+        """Run all tasks. Each has one Started event and then one Finished event.
+
+        Raises the errors that end a sweep: StoreError, HostUnfitError, RunError.
+        """
 
 
-class InTurn:
-    """One point after the other, in this process; the observer is told of each one's phases."""
+class SequentialExecutor:
+    """Runs one point after the other in this process; the observer gets the phases of each."""
 
     def __init__(self, engine: Engine, where: Store, observer: Observer) -> None:
         self._engine, self._store, self._observer = engine, where, observer
@@ -66,10 +70,10 @@ class InTurn:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing of it runs on."""
+        """Do nothing: no point outlives `run`."""
 
-    def run(self, orders: Iterable[Order]) -> Iterator[Told]:
-        """As `Crew.run`."""
-        for order in orders:
-            yield Started(order)
-            yield Finished(order, carry_out(order, self._engine, self._store, self._observer))
+    def run(self, tasks: Iterable[Task]) -> Iterator[Event]:
+        """Run the tasks as `Executor.run` does."""
+        for task in tasks:
+            yield Started(task)
+            yield Finished(task, run_task(task, self._engine, self._store, self._observer))

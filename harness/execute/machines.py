@@ -1,4 +1,4 @@
-"""Where a sweep is carried out, as a session sees it: this machine, or a cluster's workers (cluster.py)."""
+"""The machines that run a sweep's points, as planning sees them: this machine or a cluster (cluster/)."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import Protocol
 from common.errors import HostUnfitError
 from engines.dispatch import only
 from engines.engine import Engine, Observer
-from harness.execute.executor import Crew
-from harness.execute.workers import CrewHere
+from harness.execute.executor import Executor
+from harness.execute.workers import LocalExecutor
 from harness.plan import rate
 from harness.plan.rate import RateChoice
 from harness.results.store import Store
 from model.spec import RunSpec, TopologySpec
 
 
-class Site(Protocol):
-    """Knows what the machines that carry out points can do."""
+class Machines(Protocol):
+    """Capabilities of the machines that run points, and the executor for them."""
 
     engine: Engine
-    """The engine of the points, to plan with."""
+    """The engine to plan with."""
 
     def at_once(self, spec: RunSpec) -> int:
-        """How many points of this one's engine are carried out side by side."""
+        """Return how many points of this spec's engine run side by side."""
 
     def coupled_cc(self, names: tuple[str, ...]) -> tuple[str, str]:
-        """As `Engine.coupled_cc`, of these engines on the machines that run their points."""
+        """Return what `Engine.coupled_cc` returns for these engines on the machines that run their points."""
 
     def known_rate(
         self, topology: TopologySpec, names: tuple[str, ...], highest_mbps: float = math.inf
     ) -> RateChoice:
-        """The link rate that these engines carry there, as far as it is known; at most `highest_mbps`."""
+        """Return the link rate that these engines carry there, without measuring; at most `highest_mbps`."""
 
     def rate(
         self,
@@ -41,33 +41,36 @@ class Site(Protocol):
         observer: Observer,
         highest_mbps: float = math.inf,
     ) -> RateChoice:
-        """The link rate that they carry, measured if need be. Raises HostUnfitError."""
+        """Return the link rate that they carry there; measure it if needed. Raises HostUnfitError."""
 
     def unfit(self, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
-        """Engines that cannot run these points of theirs, and why. Raises UsageError for impossible ones."""
+        """Return the engines that cannot run these points, each with the reason.
 
-    def crew(self, where: Store, observer: Observer) -> Crew:
-        """Who carries out the points."""
+        Raises UsageError for points that no machine can run.
+        """
+
+    def executor(self, where: Store, observer: Observer) -> Executor:
+        """Return an executor that stores its points in `where`."""
 
 
-class Here:
-    """This machine."""
+class ThisMachine:
+    """This machine alone."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
     def at_once(self, spec: RunSpec) -> int:
-        """As many as its engine bears."""
+        """Return how many points the spec's engine runs at once."""
         return only(self.engine, {spec.engine}).parallel
 
     def coupled_cc(self, names: tuple[str, ...]) -> tuple[str, str]:
-        """As the engines say."""
+        """Return what the engines return here."""
         return only(self.engine, names).coupled_cc()
 
     def known_rate(
         self, topology: TopologySpec, names: tuple[str, ...], highest_mbps: float = math.inf
     ) -> RateChoice:
-        """As calibrated before."""
+        """Return the rate of an earlier calibration of this machine."""
         return rate.known_rate(topology, names, highest_mbps)
 
     def rate(
@@ -77,20 +80,20 @@ class Here:
         observer: Observer,
         highest_mbps: float = math.inf,
     ) -> RateChoice:
-        """Calibrated now, unless it was before and still holds."""
+        """Return the calibrated rate; calibrate now if no earlier calibration is valid."""
         return rate.choose_rate(topology, names, self.engine, observer, highest_mbps)
 
     def unfit(self, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
-        """By the engines' own checks."""
+        """Check every point with its engine on this machine."""
         return unfit_here(self.engine, specs)
 
-    def crew(self, where: Store, observer: Observer) -> Crew:
-        """As many processes as the engine bears."""
-        return CrewHere(self.engine, where, observer)
+    def executor(self, where: Store, observer: Observer) -> Executor:
+        """Return an executor with as many processes as the engine runs at once."""
+        return LocalExecutor(self.engine, where, observer)
 
 
 def unfit_here(engine: Engine, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
-    """Engines that cannot run these points on this machine, and why. Raises UsageError."""
+    """Return the engines that cannot run these points here, each with the first reason. Raises UsageError."""
     unfit: dict[str, HostUnfitError] = {}
     for spec in specs:
         try:

@@ -1,4 +1,4 @@
-"""One point of a sweep: run, audited, stored, in whatever process."""
+"""Runs one point of a sweep: run it, check its result, store it. Works in any process."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ NO_REASON = (of_text("the engine gave no reason"),)
 
 
 @dataclass(frozen=True)
-class Order:
-    """A point to run; `rate_how` is how its link rate was come by. A finished result from before is worth
-    more than a failure: `keeps_earlier` says there is one. `attempts` are those before a retry, which
-    replaces the stored result if it is the one that counts, and not otherwise."""
+class Task:
+    """A point to run. `rate_how` says how its link rate was chosen.
+
+    `keeps_earlier`: there is a finished result, which a failure does not replace. `attempts` are the earlier
+    attempts if this is a retry: its result replaces the stored one only if it is the attempt that counts.
+    """
 
     spec: RunSpec
     rate_how: str = ""
@@ -37,7 +39,7 @@ class Order:
     attempts: tuple[Attempt, ...] = ()
 
     def keeps_stored(self, made: Attempt) -> bool:
-        """Whether the result from before stays when this run ends like this."""
+        """Return whether the stored result stays if this attempt ends as `made`."""
         if not self.attempts:
             return made.status is Status.FAILED and self.keeps_earlier
         return attempts.counting((*self.attempts, made)) <= len(self.attempts)
@@ -45,8 +47,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Done:
-    """What came of an order: the attempt, and the point as it was stored, or None where an earlier result
-    stays."""
+    """The outcome of a task: the attempt, and the point as stored, or None if an earlier result stays."""
 
     point: StoredPoint | None
     attempt: Attempt
@@ -60,29 +61,30 @@ class Done:
         return self.attempt.elapsed_s
 
 
-def carry_out(order: Order, engine: Engine, where: Store, observer: Observer) -> Done:
-    """Run the point and store it. Raises what ends a sweep: HostUnfitError, StoreError, KeyboardInterrupt."""
+def run_task(task: Task, engine: Engine, where: Store, observer: Observer) -> Done:
+    """Run the point and store it. Raises the errors that end a sweep: HostUnfitError, StoreError,
+    KeyboardInterrupt."""
     began, started_at = time.monotonic(), attempts.now()
-    with where.writing(order.spec) as writer:
-        result = attempt(engine, order.spec, observer, writer.raw)
-        return _stored(order, result, writer, time.monotonic() - began, started_at)
+    with where.writing(task.spec) as writer:
+        result = attempt(engine, task.spec, observer, writer.raw)
+        return _stored(task, result, writer, time.monotonic() - began, started_at)
 
 
-def _stored(order: Order, result: RunResult, writer: PointWriter, elapsed_s: float, started_at: str) -> Done:
+def _stored(task: Task, result: RunResult, writer: PointWriter, elapsed_s: float, started_at: str) -> Done:
     made = Attempt.of(result, elapsed_s, started_at)
-    if made.status is Status.OK and (off := off_by_arithmetic(order.spec, made.goodput_mbps)):
-        made = dataclasses.replace(made, reasons=(Reason(BASELINE, off),))
-    if order.keeps_stored(made):
+    if made.status is Status.OK and (deviation := off_by_arithmetic(task.spec, made.goodput_mbps)):
+        made = dataclasses.replace(made, reasons=(Reason(BASELINE, deviation),))
+    if task.keeps_stored(made):
         return Done(None, made)
-    result = dataclasses.replace(result, provenance={**result.provenance, "rate_choice": order.rate_how})
-    stored = writer.commit(result, hosts_of(order.spec), elapsed_s, (*order.attempts, made))
+    result = dataclasses.replace(result, provenance={**result.provenance, "rate_choice": task.rate_how})
+    stored = writer.commit(result, hosts_of(task.spec), elapsed_s, (*task.attempts, made))
     return Done(stored, made)
 
 
-def fail(order: Order, reason: str, where: Store, elapsed_s: float) -> Done:
-    """Store the point as failed, whose process is no more. Raises StoreError."""
-    with where.writing(order.spec) as writer:
-        return _stored(order, _failed(reason), writer, elapsed_s, attempts.ago(elapsed_s))
+def fail(task: Task, reason: str, where: Store, elapsed_s: float) -> Done:
+    """Store the point as failed for `reason`, after its process has died. Raises StoreError."""
+    with where.writing(task.spec) as writer:
+        return _stored(task, _failed(reason), writer, elapsed_s, attempts.ago(elapsed_s))
 
 
 def _failed(reason: str) -> RunResult:
@@ -90,14 +92,14 @@ def _failed(reason: str) -> RunResult:
 
 
 def hosts_of(spec: RunSpec) -> int:
-    """How many hosts the point's topology has. Raises UsageError on an impossible topology."""
+    """Return the number of hosts of the point's topology. Raises UsageError for an impossible topology."""
     return len(topos.build(spec.topology.kind, spec.topology.params).hosts)
 
 
 def attempt(engine: Engine, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-    """Run one point; whatever keeps it from having a result is the reason of a failed one.
+    """Run one point; turn an error into a failed result with the error as its reason.
 
-    Raises HostUnfitError, StoreError, and KeyboardInterrupt: what ends the sweep.
+    Raises only the errors that end the sweep: HostUnfitError, StoreError, KeyboardInterrupt.
     """
     try:
         return audited(engine.run(spec, observer, raw))
@@ -110,19 +112,19 @@ def attempt(engine: Engine, spec: RunSpec, observer: Observer, raw: Path) -> Run
             raise files.store_error(f"writing below {raw}", error) from error
         return _bug(error, raw)
     except Exception as error:
-        # A bug costs its own point, not the night's sweep; the traceback is kept with the point.
+        # A bug fails its own point and not the whole sweep; the traceback is stored with the point.
         return _bug(error, raw)
 
 
 def _bug(error: Exception, raw: Path) -> RunResult:
     with files.storing(f"writing {raw / 'traceback.txt'}"):
         (raw / "traceback.txt").write_text("".join(traceback.format_exception(error)))
-    reason = f"a bug: {type(error).__name__}: {error} (raw/traceback.txt has where)"
+    reason = f"a bug: {type(error).__name__}: {error} (traceback in raw/traceback.txt)"
     return _failed(one_line(reason))
 
 
 def audited(result: RunResult) -> RunResult:
-    """`result`, failed when it promises numbers it does not have: never a missing bar."""
+    """Return `result`, failed if a flow has no goodput, so that no chart lacks a bar without a reason."""
     if result.status is Status.FAILED:
         return result if result.reasons else dataclasses.replace(result, reasons=NO_REASON)
     lacking = [flow.flow for flow in result.flows if not math.isfinite(flow.goodput_mbps)]
@@ -135,5 +137,5 @@ def audited(result: RunResult) -> RunResult:
 
 
 def one_line(text: str) -> str:
-    """`text` on one line."""
+    """Return `text` on one line, with single spaces."""
     return " ".join(text.split())

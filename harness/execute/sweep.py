@@ -1,8 +1,8 @@
-"""The sweep: which points, in which order, for how long; as many at a time as the crew carries out; what is
-finished stays finished.
+"""Sweeps: run the points of a plan that are not finished yet, and keep every finished point.
 
-Points that only the machine makes suspect are run again after all others, a limited number of times
-(attempts.py)."""
+The executor decides how many points run at a time. Points that only the machine makes suspect are run again
+after all others, a limited number of times (attempts.py).
+"""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from common.grammar import are, points
 from engines.dispatch import only
 from engines.engine import Engine, Observer
 from harness.execute.attempts import NO_RETRIES, Retries
-from harness.execute.executor import Crew, Noted, Started
-from harness.execute.point import Done, Order
+from harness.execute.executor import Executor, Noted, Started
+from harness.execute.point import Done, Task
 from harness.plan.baseline import is_reference, reference_of
 from harness.plan.rate import UNTOLD, RateChoice
 from harness.results import store, summary
@@ -30,14 +30,14 @@ from model.spec import RunSpec, TopologySpec
 
 @dataclass(frozen=True)
 class Job:
-    """A point of the plan and the wall time it is expected to take."""
+    """A point of the plan and its expected wall time."""
 
     spec: RunSpec
     expected_s: float
     rate: RateChoice = UNTOLD
-    """How the link rate was come by, kept with the result; the spec's is a placeholder where it has none."""
+    """How the link rate was chosen, stored with the result. If it is unknown, the spec has a placeholder."""
     cpu_bound: bool = False
-    """Whether it asks for more than the machine carries, on purpose (`Figure.cpu_bound`)."""
+    """Whether it overloads the machine on purpose (`Figure.cpu_bound`)."""
     at_once: int = 1
     """How many such points run side by side."""
 
@@ -48,9 +48,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the sweep is: run `index` (from 1) of `total` still to do, retries included; `eta_s` until all
-    are done. `worker` is who has the job, if not this machine. `attempt` counts the runs of this point;
-    `again` says that another one follows."""
+    """A point's position in the sweep: run `index` (from 1) of `total`, retries included.
+
+    `eta_s` is the expected time until all runs are done. `worker` names the machine that runs the point, and
+    is empty for this one. `attempt` counts the runs of this point; `again` says that another one follows.
+    """
 
     index: int
     total: int
@@ -60,24 +62,24 @@ class Place:
     again: bool = False
 
 
-MakeCrew = Callable[[Store, Observer], Crew]
-"""A crew whose results go into that store; it may tell the observer what to expect."""
+MakeExecutor = Callable[[Store, Observer], Executor]
+"""Makes an executor that writes to the store and may send notes to the observer."""
 
 
 class Progress(Observer, Protocol):
-    """Told how a sweep is getting on, and, as Observer, how its points are."""
+    """Receives the progress of a sweep and, as an Observer, that of its points."""
 
     def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
-        """The sweep has these points, of which `pending` are to run."""
+        """The sweep starts; of its `jobs` those in `pending` will run."""
 
     def start(self, job: Job, place: Place) -> None:
-        """A point begins."""
+        """A point starts."""
 
     def finish(self, judged: summary.Judged, place: Place) -> None:
         """A point is stored."""
 
     def end(self) -> None:
-        """The sweep is over, however it ended."""
+        """The sweep has ended, in whatever way."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +89,13 @@ class Outcome:
     points: tuple[summary.Judged, ...]
     planned: int
     failures: tuple[str, ...]
-    """Points that failed while an earlier, finished result of theirs was kept (`--force`)."""
+    """Names of points that failed (`--force`) and whose earlier, finished result was kept."""
     interrupted: bool
 
     @property
     def exit_code(self) -> int:
-        """0 all ok or suspect as intended, 1 some failed, suspect or missing, 130 interrupted."""
+        """Return 0 if all are ok or suspect as intended, 1 if some are failed, suspect or missing, 130 if
+        interrupted."""
         if self.interrupted:
             return 130
         good = sum(judged.status is Status.OK or judged.as_intended for judged in self.points)
@@ -106,10 +109,10 @@ def plan(
     cpu_bound: bool = False,
     relative: bool = True,
 ) -> list[Job]:
-    """The specs' references where goodput is told relative to them, then the specs, each once, with all
-    sampling asked for and expected seconds.
+    """Return the jobs of `specs`, each once, with expected seconds and all sampling that any spec asks for.
 
-    `rate_of` says how a topology's link rate was come by.
+    If goodput is relative to a baseline, the baselines come first. `rate_of` says how a topology's link rate
+    was chosen.
     """
     specs = list(specs)
     expected_s: dict[str, float] = {}
@@ -118,17 +121,17 @@ def plan(
         key = spec.content_hash()
         if key not in expected_s:
             expected_s[key] = engine.expected_s(spec)
-        beside = only(engine, {spec.engine}).parallel
-        return Job(spec, expected_s[key], rate_of(topology), cpu_bound, beside)
+        at_once = only(engine, {spec.engine}).parallel
+        return Job(spec, expected_s[key], rate_of(topology), cpu_bound, at_once)
 
     references = [job(reference_of(spec), spec.topology) for spec in specs] if relative else []
     return merged([references, [job(spec, spec.topology) for spec in specs]])
 
 
 def merged(plans: Iterable[Sequence[Job]]) -> list[Job]:
-    """The jobs of several plans in turn, each once, with all sampling asked for.
+    """Return the jobs of several plans in their order, each once, with all sampling that any plan asks for.
 
-    A job is CPU-bound on purpose only where every plan means it to be.
+    A job is CPU-bound on purpose only if it is so in every plan.
     """
     once: dict[str, Job] = {}
     for job in itertools.chain.from_iterable(plans):
@@ -143,7 +146,7 @@ def merged(plans: Iterable[Sequence[Job]]) -> list[Job]:
 
 
 def pending_jobs(jobs: Sequence[Job], stored: Iterable[Entry], force: bool) -> list[Job]:
-    """The jobs still to run: those not finished, or finished with less sampling; or all of them by force."""
+    """Return the jobs that are not finished, or finished with less sampling; with `force` all of them."""
     finished = {} if force else {entry.name: entry.sampling for entry in stored if entry.finished}
     return [
         job for job in jobs if job.name not in finished or not finished[job.name].covers(job.spec.sampling)
@@ -151,10 +154,9 @@ def pending_jobs(jobs: Sequence[Job], stored: Iterable[Entry], force: bool) -> l
 
 
 def retry_jobs(jobs: Sequence[Job], stored: Iterable[Entry], retries: Retries) -> list[Job]:
-    """The finished jobs of which another attempt is of use, and that were not retried so often yet.
+    """Return the finished jobs that only the machine makes suspect and that have retries left.
 
-    Points that overload the machine on purpose are suspect as intended, and not among them; their baselines
-    are.
+    Points that overload the machine on purpose are suspect as intended and not retried; their baselines are.
     """
     attempts = {entry.name: entry.machine_attempts for entry in stored if entry.finished}
 
@@ -167,15 +169,15 @@ def retry_jobs(jobs: Sequence[Job], stored: Iterable[Entry], retries: Retries) -
 
 
 def to_run(jobs: Sequence[Job], stored: Iterable[Entry], force: bool, retries: Retries) -> list[Job]:
-    """The jobs still to run, in plan order: those pending and those to retry."""
+    """Return the pending jobs and the jobs to retry, in plan order."""
     stored = list(stored)
     wanted = [*pending_jobs(jobs, stored, force), *retry_jobs(jobs, stored, retries)]
     names = {job.name for job in wanted}
     return [job for job in jobs if job.name in names]
 
 
-def _suspects(jobs: Sequence[Job], stored: Sequence[Entry]) -> str:
-    """What would run finished points once more that the machine made suspect; empty without any."""
+def _retry_hint(jobs: Sequence[Job], stored: Sequence[Entry]) -> str:
+    """Return a line with the option that retries suspect points; empty if there are none."""
     names = {job.name for job in retry_jobs(jobs, stored, Retries(sys.maxsize, sys.maxsize))}
     if not names:
         return ""
@@ -187,13 +189,13 @@ def _suspects(jobs: Sequence[Job], stored: Sequence[Entry]) -> str:
 
 
 def wall_s(jobs: Iterable[Job]) -> float:
-    """Seconds that all of them are expected to take, side by side where they may be."""
+    """Return the expected wall time of the jobs in s, with those that run side by side counted as such."""
     waves = ((at_once, [job.expected_s for job in wave]) for at_once, wave in _waves(jobs))
     return sum(max(sum(expected) / at_once, *expected) for at_once, expected in waves)
 
 
 def _waves(jobs: Iterable[Job]) -> Iterable[tuple[int, list[Job]]]:
-    """The jobs by how many run side by side."""
+    """Group the jobs by how many run side by side."""
     waves: dict[int, list[Job]] = {}
     for job in jobs:
         waves.setdefault(job.at_once, []).append(job)
@@ -201,8 +203,8 @@ def _waves(jobs: Iterable[Job]) -> Iterable[tuple[int, list[Job]]]:
 
 
 def _longest_first(jobs: Sequence[Job]) -> list[Job]:
-    """Of those that run side by side, baselines, which all percentages wait for, then long ones: a long one
-    begun last has the machine's other cores wait for it."""
+    """Return the jobs in the order to start them. Among jobs that run side by side, baselines come first,
+    because all percentages need them, then the longest: a long job started last leaves other cores idle."""
 
     def order(job: Job) -> tuple[bool, float]:
         return not is_reference(job.spec), -job.expected_s
@@ -211,7 +213,8 @@ def _longest_first(jobs: Sequence[Job]) -> list[Job]:
 
 
 def remaining_s(pending: Sequence[Job], observed: Sequence[tuple[float, float]]) -> float:
-    """Seconds `pending` will take: expected, corrected by (expected, observed) seconds of finished jobs."""
+    """Return the seconds that `pending` will take: expected ones, scaled by observed / expected seconds of
+    finished jobs."""
     expected = wall_s(pending)
     planned = sum(pair[0] for pair in observed)
     return expected * sum(pair[1] for pair in observed) / planned if planned > 0 else expected
@@ -219,126 +222,125 @@ def remaining_s(pending: Sequence[Job], observed: Sequence[tuple[float, float]])
 
 def run(
     jobs: Sequence[Job],
-    crew: MakeCrew,
+    executor: MakeExecutor,
     where: Store,
     progress: Progress,
     force: bool = False,
     retries: Retries = NO_RETRIES,
 ) -> Outcome:
-    """Run what is pending and keep every finished point; Ctrl-C ends it in order. Points that only the
-    machine makes suspect are retried as often as `retries` says, those stored earlier included.
+    """Run the pending jobs and keep every finished point; Ctrl-C ends the sweep cleanly.
 
-    A point that fails is stored as failed and the sweep goes on. Raises StoreError when results
-    cannot be kept, HostUnfitError when the machine turns out unfit, RunError when nobody is left to run
-    points: going on would be in vain.
+    Points that only the machine makes suspect, also those stored earlier, are retried as often as `retries`
+    says. A point that fails is stored as failed, and the sweep continues. Raises StoreError if results cannot
+    be stored, HostUnfitError if the machine proves unfit, RunError if no worker is left to run points.
     """
-    return _Sweep(list(jobs), crew, where, progress, force, retries).run()
+    return _Sweep(list(jobs), executor, where, progress, force, retries).run()
 
 
 class _Sweep:
-    """State of one sweep: what is stored, how long points took, what failed beside a kept result."""
+    """The state of one sweep: stored points, durations, failures beside a kept result."""
 
     def __init__(
         self,
         jobs: list[Job],
-        crew: MakeCrew,
+        executor: MakeExecutor,
         where: Store,
         progress: Progress,
         force: bool,
         retries: Retries,
     ) -> None:
-        self.jobs, self.crew, self.store, self.progress = jobs, crew, where, progress
+        self.jobs, self.make_executor, self.store, self.progress = jobs, executor, where, progress
         self.force, self.retries = force, retries
         self.cpu_bound = {job.name for job in jobs if job.cpu_bound}
         self.stored: dict[str, StoredPoint] = {}
         self.observed: dict[int, list[tuple[float, float]]] = {}
-        """(expected, observed) seconds of finished jobs, by how many ran side by side."""
+        """(expected, observed) seconds of finished jobs, by the number that ran side by side."""
         self.left: list[Job] = []
-        self.begun = self.total = 0
+        self.started = self.total = 0
         self.places: dict[str, Place] = {}
-        """Of the points that are running, by name."""
+        """Positions of the running points, by name."""
         self.failures: list[str] = []
 
     def run(self) -> Outcome:
-        self._rescan(tell=True)
+        self._rescan(note=True)
         entries = [point.entry for point in self.stored.values()]
         pending = pending_jobs(self.jobs, entries, self.force)
         again = [job for job in retry_jobs(self.jobs, entries, self.retries) if job not in pending]
         interrupted = False
         self.progress.begin(self.jobs, [*pending, *again])
-        if not pending and not again and (line := _suspects(self.jobs, entries)):
+        if not pending and not again and (line := _retry_hint(self.jobs, entries)):
             self.progress.note(line)
         try:
             if pending or again:
-                self._carry_out(pending, again)
+                self._run_all(pending, again)
         except KeyboardInterrupt:
             interrupted = True
             self.store.clean_up()
-            self._rescan(tell=False)  # it may have come between a point's renaming and its summary
+            self._rescan(note=False)  # Ctrl-C may have come after a point was renamed and before the summary
         finally:
             self.progress.end()
         judged = {j.point.name: j for j in summary.judge(self.stored.values(), self.cpu_bound)}
         points = tuple(judged[job.name] for job in self.jobs if job.name in judged)
         return Outcome(points, len(self.jobs), tuple(self.failures), interrupted)
 
-    def _rescan(self, tell: bool) -> None:
+    def _rescan(self, note: bool) -> None:
         found = store.scan(self.store.directory)
         self.stored = {point.name: point for point in found.points}
-        if tell:
+        if note:
             for error in found.broken:
                 self.progress.note(str(error))
         if self.stored:
             summary.write(self.store, list(self.stored.values()))
 
-    def _carry_out(self, pending: Sequence[Job], again: list[Job]) -> None:
-        """Run what is pending, then what is to be retried, round by round, until no retry is left."""
+    def _run_all(self, pending: Sequence[Job], again: list[Job]) -> None:
+        """Run the pending jobs, then the retries in rounds until none is left."""
         self.left = [*pending, *again]
         self.total = len(self.left)
-        with self.crew(self.store, self.progress) as crew:
-            again += self._round(crew, [self._order(job) for job in _longest_first(pending)])
+        with self.make_executor(self.store, self.progress) as executor:
+            again += self._round(executor, [self._task(job) for job in _longest_first(pending)])
             while again:
-                again = self._round(crew, [self._retry(job) for job in _longest_first(again)])
+                again = self._round(executor, [self._retry(job) for job in _longest_first(again)])
 
-    def _round(self, crew: Crew, orders: Sequence[Order]) -> list[Job]:
-        """Carry out these orders; the jobs that are to be retried after them."""
+    def _round(self, executor: Executor, tasks: Sequence[Task]) -> list[Job]:
+        """Run the tasks; return the jobs to retry afterwards."""
         jobs = {job.name: job for job in self.jobs}
         again: list[Job] = []
-        for told in crew.run(orders):
-            job = jobs[point_name(told.order.spec)]
-            if isinstance(told, Started):
-                self._start(job, told)
-            elif isinstance(told, Noted):
-                self.progress.note(f"{job.name}: {told.text}")
-            elif self._finish(job, told.order, told.done):
+        for event in executor.run(tasks):
+            job = jobs[point_name(event.task.spec)]
+            if isinstance(event, Started):
+                self._start(job, event)
+            elif isinstance(event, Noted):
+                self.progress.note(f"{job.name}: {event.text}")
+            elif self._finish(job, event.task, event.done):
                 again.append(job)
         return again
 
-    def _start(self, job: Job, told: Started) -> None:
-        self.begun += 1
-        attempt = len(told.order.attempts) + 1
-        place = Place(self.begun, self.total, self._eta_s(), told.worker, attempt)
+    def _start(self, job: Job, event: Started) -> None:
+        self.started += 1
+        attempt = len(event.task.attempts) + 1
+        place = Place(self.started, self.total, self._eta_s(), event.worker, attempt)
         self.places[job.name] = place
         self.progress.start(job, place)
 
     def _eta_s(self) -> float:
         return sum(remaining_s(jobs, self.observed.get(at_once, ())) for at_once, jobs in _waves(self.left))
 
-    def _order(self, job: Job) -> Order:
+    def _task(self, job: Job) -> Task:
         earlier = self.stored.get(job.name)
-        return Order(job.spec, job.rate.how, earlier is not None and earlier.finished)
+        return Task(job.spec, job.rate.how, earlier is not None and earlier.finished)
 
-    def _retry(self, job: Job) -> Order:
-        """An order for another attempt at a stored point; its earlier ones go with it."""
+    def _retry(self, job: Job) -> Task:
+        """Return the task of another attempt at a stored point, with the earlier attempts."""
         point = self.stored[job.name]
         sampling = job.spec.sampling.joined(point.spec.sampling)
         spec = dataclasses.replace(job.spec, sampling=sampling)
-        return Order(spec, job.rate.how, True, point.runs)
+        return Task(spec, job.rate.how, True, point.runs)
 
-    def _finish(self, job: Job, order: Order, done: Done) -> bool:
-        """Keep what came of the order; whether the point is to be retried."""
+    def _finish(self, job: Job, task: Task, done: Done) -> bool:
+        """Keep the outcome of the task; return whether the point is to be retried."""
         self.left.remove(job)
         self.observed.setdefault(job.at_once, []).append((job.expected_s, done.elapsed_s))
-        self._keep(job, order, done)
+        self._keep(job, task, done)
         again = bool(retry_jobs([job], [self.stored[job.name].entry], self.retries))
         if again:
             self.left.append(job)
@@ -347,16 +349,16 @@ class _Sweep:
         now = summary.judge(self.stored.values(), self.cpu_bound)
         judged = next(j for j in now if j.point.name == job.name)
         place = self.places.pop(job.name)
-        told = dataclasses.replace(place, total=self.total, eta_s=self._eta_s(), again=again)
-        self.progress.finish(judged, told)
+        after = dataclasses.replace(place, total=self.total, eta_s=self._eta_s(), again=again)
+        self.progress.finish(judged, after)
         return again
 
-    def _keep(self, job: Job, order: Order, done: Done) -> None:
+    def _keep(self, job: Job, task: Task, done: Done) -> None:
         if done.point is not None:
             self.stored[job.name] = done.point
             if job.name in self.failures:
                 self.failures.remove(job.name)
-        elif order.attempts:
+        elif task.attempts:
             self.stored[job.name] = self.store.note_attempt(self.stored[job.name], done.attempt)
         else:
             self.failures.append(job.name)

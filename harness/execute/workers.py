@@ -1,8 +1,9 @@
-"""Points of a sweep in processes of their own, as many at a time as there are workers.
+"""Runs the points of a sweep in worker processes of this machine.
 
-A worker gets an order, runs and stores the point, and answers; one that dies costs its own point, which fails
-and says how. Workers die with the process that started them (prctl(2), PR_SET_PDEATHSIG), whatever ends that;
-it alone hears Ctrl-C. They are programs started afresh: nothing of the parent's threads is in them.
+The parent sends a task to a worker. The worker runs and stores the point and sends back what became of it. If
+a worker dies, its point fails with the cause. Workers end with the process that started them (prctl(2),
+PR_SET_PDEATHSIG), however that ends; only the parent handles Ctrl-C. Each worker is a new Python program, not
+a fork, so that it has none of the parent's threads.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from engines.dispatch import runs, waves
 from engines.engine import Engine, Observer
 from engines.provenance import free_memory_mb
 from harness.execute.executor import (
-    Crew,
+    Event,
+    Executor,
     Finished,
-    InTurn,
     Noted,
+    SequentialExecutor,
     Started,
-    Told,
 )
-from harness.execute.point import Order, carry_out, fail
+from harness.execute.point import Task, fail, run_task
 from harness.results.store import Store
 
 _PROGRAM = (
@@ -45,21 +46,21 @@ _PROGRAM = (
     "from harness.execute.workers import serve; serve(int(sys.argv[1]))"
 )
 GRACE_S = 2.0
-"""A worker told to end has nothing to tidy up: what it was writing is removed for it."""
-ASK_EVERY_S = 0.2
-"""How often it is asked whether the points are still wanted, where somebody else may say no."""
+"""Time from SIGTERM to SIGKILL. A worker has nothing to tidy up: the parent removes its unfinished files."""
+POLL_S = 0.2
+"""How often the parent checks whether the points are still wanted, where they may be cancelled."""
 
 
 @dataclass(frozen=True)
-class _Ended:
-    """An error that ends the sweep: what went wrong, and whether it was the store's."""
+class _Fatal:
+    """An error of a worker that ends the sweep; `of_store` says that it is a StoreError."""
 
     text: str
     of_store: bool
 
 
-class _Voice:
-    """The Observer of a worker: notes go to the parent; phases of several points at once tell nothing."""
+class _PipeObserver:
+    """The Observer of a worker: sends notes to the parent and ignores phases, which overlap among workers."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -75,16 +76,16 @@ class _Voice:
 class _Worker:
     process: subprocess.Popen[bytes]
     pipe: Connection
-    order: Order | None = None
+    task: Task | None = None
     needs_mb: float = 0.0
-    began: float = 0.0
+    started: float = 0.0
 
 
 class Processes:
-    """`at_once` processes at most, started when there is work for them and ended on leaving.
+    """At most `at_once` worker processes, started when there is work for them and ended on leaving.
 
-    What runs at once takes no more than `memory_mb` together, by the engine's estimate; a point that is
-    larger runs alone.
+    Points run side by side only while the engine estimates that they need at most `memory_mb` together. A
+    point that needs more runs alone.
     """
 
     def __init__(self, at_once: int, engine: Engine, where: Store, memory_mb: float = math.inf) -> None:
@@ -102,66 +103,66 @@ class Processes:
             worker.process.terminate()
         deadline = time.monotonic() + GRACE_S
         for worker in self._workers:
-            _bury(worker, max(0.0, deadline - time.monotonic()))
+            _end(worker, max(0.0, deadline - time.monotonic()))
         self._store.clean_up()
 
-    def run(self, orders: Iterable[Order], wanted: Callable[[], bool] | None = None) -> Iterator[Told]:
-        """As `Crew.run`. It ends early once the points are not `wanted` any more."""
-        waiting = deque(orders)
-        pause_s = None if wanted is None else ASK_EVERY_S
+    def run(self, tasks: Iterable[Task], wanted: Callable[[], bool] | None = None) -> Iterator[Event]:
+        """Run the tasks as `Executor.run` does; stop early once `wanted` returns False."""
+        waiting = deque(tasks)
+        pause_s = None if wanted is None else POLL_S
         while wanted is None or wanted():
             while waiting and self._fits(needs_mb := self._engine.memory_mb(waiting[0].spec)):
-                yield self._give(waiting.popleft(), needs_mb)
+                yield self._assign(waiting.popleft(), needs_mb)
             busy = {worker.pipe: worker for worker in self._busy}
             if not busy:
                 return
             for pipe in wait(list(busy), pause_s):
-                yield self._hear(busy[pipe])  # type: ignore[index]
+                yield self._receive(busy[pipe])  # type: ignore[index]
 
     @property
     def _busy(self) -> list[_Worker]:
-        return [worker for worker in self._workers if worker.order is not None]
+        return [worker for worker in self._workers if worker.task is not None]
 
     def _fits(self, needs_mb: float) -> bool:
         held_mb = sum(worker.needs_mb for worker in self._busy)
         return len(self._busy) < self._at_once and (not self._busy or held_mb + needs_mb <= self._memory_mb)
 
-    def _give(self, order: Order, needs_mb: float) -> Started:
-        worker = next((w for w in self._workers if w.order is None), None) or self._start()
-        worker.order, worker.needs_mb, worker.began = order, needs_mb, time.monotonic()
-        with contextlib.suppress(BrokenPipeError):  # it died: told when it is listened to
-            worker.pipe.send(order)
-        return Started(order)
+    def _assign(self, task: Task, needs_mb: float) -> Started:
+        worker = next((w for w in self._workers if w.task is None), None) or self._start()
+        worker.task, worker.needs_mb, worker.started = task, needs_mb, time.monotonic()
+        with contextlib.suppress(BrokenPipeError):  # it died: `_receive` finds out
+            worker.pipe.send(task)
+        return Started(task)
 
-    def _hear(self, worker: _Worker) -> Noted | Finished:
-        order = worker.order
-        if order is None:
-            raise AssertionError("an idle worker has nothing to tell")
+    def _receive(self, worker: _Worker) -> Noted | Finished:
+        task = worker.task
+        if task is None:
+            raise AssertionError("received a message from a worker without a task")
         try:
             message = worker.pipe.recv()
         except (EOFError, ConnectionResetError):
-            return self._lost(worker, order)
-        if isinstance(message, _Ended):
+            return self._lost(worker, task)
+        if isinstance(message, _Fatal):
             raise (StoreError if message.of_store else HostUnfitError)(message.text)
         if isinstance(message, str):
-            return Noted(order, message)
-        worker.order = None
-        return Finished(order, message)
+            return Noted(task, message)
+        worker.task = None
+        return Finished(task, message)
 
-    def _lost(self, worker: _Worker, order: Order) -> Finished:
-        """The point of a worker that died. What it left unfinished is removed."""
+    def _lost(self, worker: _Worker, task: Task) -> Finished:
+        """Store the point of a dead worker as failed and remove the worker's unfinished files."""
         self._workers.remove(worker)
-        _bury(worker, GRACE_S)
+        _end(worker, GRACE_S)
         files.remove_abandoned(self._store.directory)
-        how = _how(worker.process.returncode)
-        reason = f"its process died ({how}): run the same command again to repeat it"
-        return Finished(order, fail(order, reason, self._store, time.monotonic() - worker.began))
+        cause = _cause(worker.process.returncode)
+        reason = f"its process died ({cause}): run the same command again to repeat it"
+        return Finished(task, fail(task, reason, self._store, time.monotonic() - worker.started))
 
     def _start(self) -> _Worker:
         ours, theirs = Pipe()
         handle = theirs.fileno()
         argv = [*programs.python(), _PROGRAM, str(handle), json.dumps(programs.import_path())]
-        # Until it ignores it itself, a worker must not hear Ctrl-C.
+        # The worker inherits the block, so that Ctrl-C cannot end it before it ignores the signal itself.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             worker = _Worker(
@@ -179,7 +180,8 @@ class Processes:
         return worker
 
 
-def _bury(worker: _Worker, grace_s: float) -> None:
+def _end(worker: _Worker, grace_s: float) -> None:
+    """Wait for the process, kill it after `grace_s`, and close the pipe."""
     try:
         worker.process.wait(grace_s)
     except subprocess.TimeoutExpired:
@@ -188,35 +190,35 @@ def _bury(worker: _Worker, grace_s: float) -> None:
     worker.pipe.close()
 
 
-def _how(exit_code: int) -> str:
+def _cause(exit_code: int) -> str:
     if exit_code < 0:
         return f"{signal.Signals(-exit_code).name}, perhaps for want of memory"
     return f"exit code {exit_code}"
 
 
 def serve(handle: int) -> None:
-    """A worker's life on its end of the pipe: orders until there are no more."""
+    """Run a worker on its end of the pipe: take tasks until the parent closes the pipe or ends."""
     follow_parent()
     os.set_inheritable(handle, False)
     pipe = Connection(handle)
     with contextlib.suppress(EOFError):
         engine, where, parent = pipe.recv()
-        voice = _Voice(pipe)
+        observer = _PipeObserver(pipe)
         while os.getppid() == parent:
-            order = pipe.recv()
+            task = pipe.recv()
             try:
-                pipe.send(carry_out(order, engine, where, voice))
+                pipe.send(run_task(task, engine, where, observer))
             except RefabricError as error:
-                pipe.send(_Ended(str(error), isinstance(error, StoreError)))
+                pipe.send(_Fatal(str(error), isinstance(error, StoreError)))
 
 
-class CrewHere:
-    """The Crew of this machine. What may share it comes first; what wants it to itself then has it, in this
-    process."""
+class LocalExecutor:
+    """The Executor of this machine. It first runs the engines whose points may run side by side, in worker
+    processes, and then those whose points need the machine to themselves, in this process."""
 
     def __init__(self, engine: Engine, where: Store, observer: Observer) -> None:
         self._engine, self._store, self._observer = engine, where, observer
-        self._at_work = contextlib.ExitStack()
+        self._running = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -224,33 +226,33 @@ class CrewHere:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._at_work.close()
+        self._running.close()
 
-    def run(self, orders: Iterable[Order]) -> Iterator[Told]:
-        """As `Crew.run`."""
-        orders = list(orders)
+    def run(self, tasks: Iterable[Task]) -> Iterator[Event]:
+        """Run the tasks as `Executor.run` does."""
+        tasks = list(tasks)
         for engine in waves(self._engine):
-            wave = [order for order in orders if runs(engine, order.spec.engine)]
-            yield from self._at_work.enter_context(self._crew(engine, wave)).run(wave)
-            self._at_work.close()
+            wave = [task for task in tasks if runs(engine, task.spec.engine)]
+            yield from self._running.enter_context(self._executor(engine, wave)).run(wave)
+            self._running.close()
 
-    def _crew(self, engine: Engine, orders: Sequence[Order]) -> Crew:
-        count = min(engine.parallel, len(orders))
+    def _executor(self, engine: Engine, tasks: Sequence[Task]) -> Executor:
+        count = min(engine.parallel, len(tasks))
         if count <= 1:
-            return InTurn(engine, self._store, self._observer)
+            return SequentialExecutor(engine, self._store, self._observer)
         free_mb = free_memory_mb()
-        if text := too_large_together([engine.memory_mb(order.spec) for order in orders], count, free_mb):
+        if text := too_large_together([engine.memory_mb(task.spec) for task in tasks], count, free_mb):
             self._observer.note(text)
         return Processes(count, engine, self._store, free_mb)
 
 
 def too_large_together(needs_mb: Sequence[float], at_once: int, free_mb: float) -> str:
-    """What to say where the largest `at_once` points do not fit into memory together; empty where they do."""
+    """Return a warning if the largest `at_once` points do not fit into memory together, else nothing."""
     largest = sorted(needs_mb, reverse=True)[:at_once]
     if sum(largest) <= free_mb:
         return ""
     fit = sum(total <= free_mb for total in itertools.accumulate(largest))
     return (
-        f"points take up to {largest[0]:.0f} MB and {free_mb:.0f} MB are free: no more than "
+        f"points need up to {largest[0]:.0f} MB each and {free_mb:.0f} MB are free: at most "
         f"{max(1, fit)} of the largest run at once, instead of {at_once}"
     )

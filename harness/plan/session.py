@@ -20,14 +20,20 @@ from engines.engine import Engine, Observer
 from engines.registry import VIRTUAL_TIME
 from harness.execute import sweep
 from harness.execute.attempts import NO_RETRIES, Retries
-from harness.execute.machines import Here, Site
+from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Job
 from harness.experiment import Experiment, Figure
 from harness.plan import begun, rate
 from harness.plan.baseline import reference_of
 from harness.plan.options import ENGINE, Given, SweepOptions, parse_engines, resolve
 from harness.plan.rate import RateChoice, RateKey, rate_key
-from harness.plan.variants import NO_COUNTERPART, Half, halves, lacks_counterpart, with_engines
+from harness.plan.variants import (
+    NO_COUNTERPART,
+    EngineVariant,
+    engine_variants,
+    lacks_counterpart,
+    with_engines,
+)
 from harness.results import manifest, store
 from harness.results.store import Entry, Store, point_name
 from model.spec import RunSpec, TopologySpec
@@ -45,7 +51,7 @@ NO_CPU_TO_SATURATE = "what too much work for a machine does shows in real time a
 
 @dataclass(frozen=True)
 class Part:
-    """A figure, or that half of it which real hosts run, with the options it runs under: its points, and the
+    """A figure, or its emulated variant, with the options it runs under: its points, and the
     link rate of each topology."""
 
     figure: Figure
@@ -113,7 +119,7 @@ def _told(choice: RateChoice) -> str:
 def engine_for(experiment: Experiment, given: Given) -> Engine:
     """The engine asked for, else those that the experiment's figures run in. Raises UsageError."""
     given = settled(experiment, given)
-    each = (half.engines for figure in experiment.figures for half in halves(figure, given))
+    each = (variant.engines for figure in experiment.figures for variant in engine_variants(figure, given))
     names = dict.fromkeys(name for names in each for name in names)
     return engines.make(*(names or parse_engines(given.engine)))
 
@@ -126,7 +132,7 @@ def settled(experiment: Experiment, given: Given) -> Given:
 def make_plan(experiment: Experiment, given: Given, engine: Engine, stored: Iterable[Entry] = ()) -> Plan:
     """The plan as far as it is known without root; starts nothing. `stored` are the points that a run would
     find. Raises UsageError."""
-    here = Here(engine)
+    here = ThisMachine(engine)
     return _plan(experiment, given, here, here.known_rate, stored)
 
 
@@ -135,17 +141,19 @@ Carried = Callable[[TopologySpec, tuple[str, ...], float], RateChoice]
 
 
 def _plan(
-    experiment: Experiment, given: Given, site: Site, carried: Carried, stored: Iterable[Entry]
+    experiment: Experiment, given: Given, machines: Machines, carried: Carried, stored: Iterable[Entry]
 ) -> Plan:
-    """The plan, given what the site's machines carry on a topology, which is asked once for each that no
+    """The plan, given what the machines carry on a topology, which is asked once for each that no
     finished point tells the rate of."""
     _check_shared(experiment, given)
     _check_sized(experiment, given)
     asked = settled(experiment, given)
-    halved = [
-        (figure, _resolved(half, site)) for figure in experiment.figures for half in halves(figure, asked)
+    resolved = [
+        (figure, _resolved(variant, machines))
+        for figure in experiment.figures
+        for variant in engine_variants(figure, asked)
     ]
-    known = begun.rates(halved, stored)
+    known = begun.rates(resolved, stored)
 
     def once(topology: TopologySpec, names: tuple[str, ...], highest_mbps: float) -> RateChoice:
         key = rate_key(topology), names
@@ -153,16 +161,18 @@ def _plan(
             known[key] = carried(topology, names, highest_mbps)
         return known[key]
 
-    parts = tuple(_part(figure, options, once) for figure, options in halved)
-    plan = Plan(sweep.merged(_jobs(part, site) for part in parts), parts, _notes(experiment, given, asked))
+    parts = tuple(_part(figure, options, once) for figure, options in resolved)
+    plan = Plan(
+        sweep.merged(_jobs(part, machines) for part in parts), parts, _notes(experiment, given, asked)
+    )
     if not plan.jobs:
         raise UsageError("; ".join(plan.left_out()))
     return plan
 
 
-def _resolved(half: Half, site: Site) -> SweepOptions:
-    coupled_cc, _ = site.coupled_cc(half.engines)
-    return resolve(half.given, half.defaults, coupled_cc)
+def _resolved(variant: EngineVariant, machines: Machines) -> SweepOptions:
+    coupled_cc, _ = machines.coupled_cc(variant.engines)
+    return resolve(variant.given, variant.defaults, coupled_cc)
 
 
 def _notes(experiment: Experiment, given: Given, asked: Given) -> tuple[str, ...]:
@@ -189,10 +199,10 @@ def _check_shared(experiment: Experiment, given: Given) -> None:
             )
 
 
-def _jobs(part: Part, site: Site) -> list[Job]:
+def _jobs(part: Part, machines: Machines) -> list[Job]:
     figure = part.figure
-    jobs = sweep.plan(part.specs, site.engine, part.rate_of, figure.cpu_bound, figure.relative)
-    return [dataclasses.replace(job, at_once=site.at_once(job.spec)) for job in jobs]
+    jobs = sweep.plan(part.specs, machines.engine, part.rate_of, figure.cpu_bound, figure.relative)
+    return [dataclasses.replace(job, at_once=machines.at_once(job.spec)) for job in jobs]
 
 
 def _check_sized(experiment: Experiment, given: Given) -> None:
@@ -270,7 +280,7 @@ class Session:
 def prepare(
     experiment: Experiment,
     given: Given,
-    site: Site,
+    machines: Machines,
     results: Path,
     force: bool,
     observer: Observer,
@@ -283,19 +293,19 @@ def prepare(
     """
     stored = store.index(results / experiment.folder)
     kept = () if force else stored
-    plan = _plan(experiment, given, site, site.known_rate, kept)
-    unfit = _unfit(plan, stored, site, force)
+    plan = _plan(experiment, given, machines, machines.known_rate, kept)
+    unfit = _unfit(plan, stored, machines, force)
     opened = Store.open(results, experiment.folder)
     refused: dict[RateKey, HostUnfitError] = {}
     if _unsettled(plan):
-        plan = _plan(experiment, given, site, _settling(site, unfit, observer, refused), kept)
-        unfit = _unfit(plan, stored, site, force)
+        plan = _plan(experiment, given, machines, _settling(machines, unfit, observer, refused), kept)
+        unfit = _unfit(plan, stored, machines, force)
     pending = sweep.pending_jobs(plan.jobs, stored, force)
     names = frozenset(job.name for job in pending if job.spec.engine in unfit)
-    left, why = _retries(plan, stored, site, retries)
+    left, why = _retries(plan, stored, machines, retries)
     session = Session(plan, opened, unfit, names, left, refused)
     _check_rates(session)
-    for line in (*plan.rate_lines(), *plan.left_out(), *_uncoupled(plan, site), *session.lacking, *why):
+    for line in (*plan.rate_lines(), *plan.left_out(), *_uncoupled(plan, machines), *session.lacking, *why):
         observer.note(line)
     for part in plan.parts:
         if part.figure.name != experiment.folder:
@@ -304,11 +314,11 @@ def prepare(
 
 
 def _retries(
-    plan: Plan, stored: tuple[Entry, ...], site: Site, retries: Retries
+    plan: Plan, stored: tuple[Entry, ...], machines: Machines, retries: Retries
 ) -> tuple[Retries, list[str]]:
-    """How often suspect points may be tried again: not at all where the site cannot run those it has."""
+    """How often suspect points may be tried again: not at all where the machines cannot run those it has."""
     again = sweep.retry_jobs(plan.jobs, stored, retries)
-    unfit = site.unfit(job.spec for job in again)
+    unfit = machines.unfit(job.spec for job in again)
     count = len(again)
     lines = [
         f"{grammar.counted(count, 'suspect point')} {grammar.are(count)} not tried again: {error}"
@@ -317,9 +327,9 @@ def _retries(
     return NO_RETRIES if unfit else retries, lines
 
 
-def _uncoupled(plan: Plan, site: Site) -> list[str]:
+def _uncoupled(plan: Plan, machines: Machines) -> list[str]:
     """A line where MPTCP runs uncoupled because the machine cannot do otherwise."""
-    name, why = site.coupled_cc(tuple(dict.fromkeys(job.spec.engine for job in plan.jobs)))
+    name, why = machines.coupled_cc(tuple(dict.fromkeys(job.spec.engine for job in plan.jobs)))
     unsaid = [part for part in plan.parts if not part.options.ccs]
     fell_back = any(_runs_only(name, part.specs) for part in unsaid)
     if not why or not fell_back:
@@ -332,10 +342,12 @@ def _runs_only(cc: str, specs: Sequence[RunSpec]) -> bool:
     return {spec.transport.cc for spec in specs if spec.transport.subflows > 1} == {cc}
 
 
-def _unfit(plan: Plan, stored: tuple[Entry, ...], site: Site, force: bool) -> dict[str, HostUnfitError]:
-    """Engines that cannot run at the site what is left to run of theirs. Raises UsageError, and
+def _unfit(
+    plan: Plan, stored: tuple[Entry, ...], machines: Machines, force: bool
+) -> dict[str, HostUnfitError]:
+    """Engines that cannot run on these machines what is left to run of theirs. Raises UsageError, and
     HostUnfitError where that leaves none of the plan's engines."""
-    unfit = site.unfit(job.spec for job in sweep.pending_jobs(plan.jobs, stored, force))
+    unfit = machines.unfit(job.spec for job in sweep.pending_jobs(plan.jobs, stored, force))
     if unfit and unfit.keys() == {job.spec.engine for job in plan.jobs}:
         raise next(iter(unfit.values()))
     return unfit
@@ -352,20 +364,20 @@ def _unsettled(plan: Plan) -> bool:
 
 
 def _settling(
-    site: Site,
+    machines: Machines,
     unfit: Mapping[str, HostUnfitError],
     observer: Observer,
     refused: dict[RateKey, HostUnfitError],
 ) -> Carried:
-    """What the site carries. What is known where the engine that would measure it cannot: without a rate any
-    will do there. A network of which it carries nothing goes into `refused`, and has no rate."""
+    """What these machines carry. What is known where the engine that would measure it cannot: without a rate
+    any will do there. A network of which it carries nothing goes into `refused`, and has no rate."""
 
     def carried(topology: TopologySpec, names: tuple[str, ...], highest_mbps: float) -> RateChoice:
         if not unfit.keys().isdisjoint(names):
-            known = site.known_rate(topology, names, highest_mbps)
+            known = machines.known_rate(topology, names, highest_mbps)
             return rate.unmeasured() if known.rate_mbps is None else known
         try:
-            return site.rate(topology, names, observer, highest_mbps)
+            return machines.rate(topology, names, observer, highest_mbps)
         except HostUnfitError as error:
             refused[rate_key(topology)] = error
             return RateChoice(None, rate.NOT_CARRIED)

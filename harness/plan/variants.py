@@ -17,7 +17,7 @@ OF_SIMULATED_HOSTS = ("stack",)
 
 
 @dataclass(frozen=True)
-class Half:
+class EngineVariant:
     """What some of a figure's engines run: options as typed, as far as these have a use for
     them, over `defaults`."""
 
@@ -29,44 +29,47 @@ class Half:
         return parse_engines(self.given.engine) or self.defaults.engines
 
 
-def halves(figure: Figure, given: Given) -> tuple[Half, ...]:
+def engine_variants(figure: Figure, given: Given) -> tuple[EngineVariant, ...]:
     """Simulated and emulated, as far as asked for and there; one for all engines where both run the same.
 
     Raises UsageError for an unknown engine.
     """
     chosen = parse_engines(given.engine) or figure.defaults.engines
-    if not in_halves(figure):
-        return (Half(given, figure.defaults),)
+    if not has_variants(figure):
+        return (EngineVariant(given, figure.defaults),)
     virtual, emulated = _virtual(figure, chosen), figure.emulated if ENGINE in chosen else None
     found = []
     if virtual:
         typed = _without(given, OF_REAL_HOSTS) if emulated else given
-        found.append(Half(dataclasses.replace(typed, engine=",".join(virtual)), figure.defaults))
+        found.append(EngineVariant(dataclasses.replace(typed, engine=",".join(virtual)), figure.defaults))
     if emulated:
         typed = _without(given, OF_SIMULATED_HOSTS) if virtual else given
-        found.append(Half(dataclasses.replace(typed, engine=ENGINE), emulated))
+        found.append(EngineVariant(dataclasses.replace(typed, engine=ENGINE), emulated))
     return tuple(found)
 
 
-def in_halves(figure: Figure) -> bool:
+def has_variants(figure: Figure) -> bool:
     """Whether real hosts run something else than simulated ones, or nothing."""
-    return figure.in_halves or figure.emulated is not None
+    return figure.separate_variants or figure.emulated is not None
 
 
 def lacks_counterpart(figure: Figure, given: Given) -> bool:
     """Whether real hosts were asked for and have nothing to run."""
-    return in_halves(figure) and figure.emulated is None and ENGINE in (parse_engines(given.engine) or ())
+    return has_variants(figure) and figure.emulated is None and ENGINE in (parse_engines(given.engine) or ())
 
 
 def with_engines(figures: Sequence[Figure], given: Given, root: bool) -> Given:
-    """`given` with engines for whoever names none: both where figures are of two halves and `root` may."""
-    named = given.engine is not None or not any(figure.in_halves and figure.emulated for figure in figures)
+    """Return `given` with engines, if it names none: both, as root, where figures have emulated variants."""
+    named = given.engine is not None or not any(
+        figure.separate_variants and figure.emulated for figure in figures
+    )
     return given if named else dataclasses.replace(given, engine=BOTH if root else SIMULATOR)
 
 
 def _virtual(figure: Figure, chosen: Sequence[str]) -> tuple[str, ...]:
-    """`simulator` is, in a figure of two halves, whatever engines in virtual time it compares."""
-    own = figure.defaults.engines if figure.in_halves and SIMULATOR in chosen else ()
+    """Return the engines in virtual time. In a figure with separate variants `simulator` stands for all that
+    the figure compares."""
+    own = figure.defaults.engines if figure.separate_variants and SIMULATOR in chosen else ()
     compared = (name for name in own if name in VIRTUAL_TIME)
     return tuple(dict.fromkeys((*compared, *(name for name in chosen if name != ENGINE))))
 

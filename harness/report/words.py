@@ -15,7 +15,7 @@ from harness.claims.verdicts import AGREES, DIFFERS, Verdict, place
 from harness.execute import attempts
 from harness.report import in_short
 from harness.report.points import point_label
-from harness.results.load import Gathered
+from harness.results.load import Loaded
 from harness.results.summary import Judged
 from model.reasons import KINDS, OTHER, Kind, Reason
 from model.result import Status
@@ -128,26 +128,26 @@ def warning(points: Sequence[Judged]) -> str:
     return f"{whose} made up by the fake engine, which tests refabric itself: evidence of nothing."
 
 
-def summary(gathered: Gathered) -> list[str]:
+def summary(loaded: Loaded) -> list[str]:
     """Plain sentences on all figures together; what became of claims is told by those who show them."""
-    verdicts = list(dict.fromkeys(v for shown in gathered.figures for v in shown.verdicts))
-    known = list(dict.fromkeys(row for shown in gathered.figures for row in shown.figure.published))
-    told = in_short.sentences(gathered.points, known)
-    if not any(shown.claims for shown in gathered.figures):
+    verdicts = list(dict.fromkeys(v for shown in loaded.figures for v in shown.verdicts))
+    known = list(dict.fromkeys(row for shown in loaded.figures for row in shown.figure.published))
+    told = in_short.sentences(loaded.points, known)
+    if not any(shown.claims for shown in loaded.figures):
         told += in_short.score(verdicts, "the table below")
-    empty = [shown.figure.name for shown in gathered.figures if not shown.points]
+    empty = [shown.figure.name for shown in loaded.figures if not shown.points]
     if empty:
         told.append(f"Nothing was run yet for {joined(empty)}.")
-    if gathered.broken:
-        broken = counted(len(gathered.broken), "point")
+    if loaded.broken:
+        broken = counted(len(loaded.broken), "point")
         told.append(f"{broken} could not be read (named below) and are left out.")
     return told
 
 
-def findings(gathered: Gathered) -> list[tuple[str, str]]:
+def findings(loaded: Loaded) -> list[tuple[str, str]]:
     """A verdict's word and a sentence on it, for every statement that was judged, each once; of many, those
     that differ."""
-    verdicts = dict.fromkeys(v for shown in gathered.figures for v in shown.verdicts)
+    verdicts = dict.fromkeys(v for shown in loaded.figures for v in shown.verdicts)
     judged = [v for v in verdicts if v.word in {AGREES, DIFFERS}]
     told = judged if len(judged) <= MANY else [v for v in judged if v.word == DIFFERS]
     return [(v.word, finding(v)) for v in told]

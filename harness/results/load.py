@@ -36,7 +36,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Gathered:
+class Loaded:
     """All figures of an experiment, and what in the folder could not be read."""
 
     figures: tuple[Shown, ...]
@@ -49,7 +49,7 @@ class Gathered:
         return sorted(once.values(), key=lambda judged: summary.order(judged.spec))
 
 
-def gather(experiment: Experiment, results: Path, plan: Plan) -> Gathered:
+def load(experiment: Experiment, results: Path, plan: Plan) -> Loaded:
     """Each figure of `experiment` with its points stored below `results`.
 
     A folder of one figure's own is shown whole. Where figures share one, a figure's points are those that
@@ -72,7 +72,7 @@ def gather(experiment: Experiment, results: Path, plan: Plan) -> Gathered:
         members[figure.name] = stored & noted.union(*(p.names for p in plan.of(figure) if p.certain))
     meant = _cpu_bound(experiment.figures, members)
     judged = summary.judge(found.points, meant)
-    return Gathered(
+    return Loaded(
         tuple(
             Shown(
                 figure,

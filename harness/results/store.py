@@ -25,9 +25,9 @@ from harness.results import tables
 from harness.results.store_reading import (
     FLOWS,
     FORMAT,
-    MOST_NAMED,
-    ORIGIN,
+    MAX_NAMED,
     PORTS,
+    PROVENANCE,
     RAW,
     RUN,
     SAMPLES,
@@ -48,8 +48,8 @@ from model.result import FlowRow, PortRow, RunResult
 from model.spec import RunSpec
 
 __all__ = (
-    "MOST_NAMED",
-    "ORIGIN",
+    "MAX_NAMED",
+    "PROVENANCE",
     "RAW",
     "RUN",
     "SCHEMA",
@@ -111,7 +111,7 @@ class Store:
         path = point.path / RUN
         data = read_run(path)
         if "provenance" not in data:
-            path = point.path / ORIGIN
+            path = point.path / PROVENANCE
             data = read_run(path)
         data["attempts"] = [each.to_json() for each in (*point.runs, attempt)]
         files.replace_file(path, _json_bytes(data), self.tag, beside=self.directory)
@@ -149,7 +149,7 @@ class PointWriter:
             origin = _origin(result, elapsed_s, attempts)
             run = _run(self.spec, result, hosts)
             if result.reproducible:
-                files.write_bytes(folder / ORIGIN, _json_bytes({**origin, "cost": dict(result.cost)}))
+                files.write_bytes(folder / PROVENANCE, _json_bytes({**origin, "cost": dict(result.cost)}))
             else:
                 run |= origin
             files.write_bytes(folder / RUN, _json_bytes(run))

@@ -37,12 +37,12 @@ from workloads import matrices
 SCHEMA = 2
 FORMAT = "refabric-run"
 RUN, FLOWS, PORTS, SUMMARY = "run.json", "flows.csv", "ports.csv", "summary.csv"
-ORIGIN = "origin.json"
+PROVENANCE = "origin.json"
 """What differs from machine to machine, where everything else is the same bytes on all."""
 SAMPLES, RAW = "samples", "raw"
 REMOVE = f"remove that file and {tables.AGAIN}"
 """Nobody looks into samples before a run: one that is there counts as whole."""
-MOST_NAMED = 3
+MAX_NAMED = 3
 """Files damaged in one way that are named one by one."""
 _POINT = re.compile(r".+-[0-9a-f]{12}\Z")
 
@@ -307,7 +307,7 @@ def _gathered(experiment_dir: Path, broken: Sequence[UnreadableError]) -> Iterat
         alike.setdefault(error.kind, []).append(error)
     for errors in alike.values():
         first = errors[0]
-        if len(errors) <= MOST_NAMED:
+        if len(errors) <= MAX_NAMED:
             yield from errors
             continue
         named = first.path.relative_to(experiment_dir)
@@ -330,7 +330,7 @@ def load_point(path: Path) -> StoredPoint:
     run = path / RUN
     data = read_run(run)
     if "provenance" not in data:
-        data |= read_run(path / ORIGIN)
+        data |= read_run(path / PROVENANCE)
     try:
         rows = data["rows"]
         lost = tuple(name for name in rows[SAMPLES] if _is_lost(sample_path(path, name)))

@@ -15,7 +15,7 @@ from engines.fake import FakeEngine
 from engines.registry import VIRTUAL_TIME
 from experiments.registry import EXPERIMENTS
 from harness.execute import attempts
-from harness.execute.machines import Here
+from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Job, run
 from harness.experiment import Experiment
 from harness.plan import rate, session
@@ -33,7 +33,7 @@ ONE = EXPERIMENTS["cs244-one-to-one"]
 SMALL = Given(k="4", subflows="1,8")
 
 
-class Lab(Here):
+class Lab(ThisMachine):
     """A machine never calibrated, which carries these Mb/s by k; nothing where it is none of them."""
 
     def __init__(self, carried: dict[int, float | None]) -> None:
@@ -90,7 +90,7 @@ def test_a_point_without_a_rate_never_reaches_the_sweep(tmp_path: Path) -> None:
 
 def test_a_begun_sweep_goes_on_at_its_rate_whatever_the_machine_carries_now(tmp_path: Path) -> None:
     first = prepared(ONE, Given(k="4", subflows="1"), Lab({4: 10.0}), tmp_path)
-    run(first.jobs, Lab({}).crew, first.store, Recorder())
+    run(first.jobs, Lab({}).executor, first.store, Recorder())
     assert {entry.rate_how for entry in index(tmp_path / ONE.folder)} == {MEASURED}
     later = Lab({4: 50.0})
     assert set(real(prepared(ONE, SMALL, later, tmp_path).jobs)) == {10.0}
@@ -107,7 +107,7 @@ def test_the_newest_points_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         now = f"2026-01-0{day}T12:00:00Z"
         monkeypatch.setattr(attempts, "now", lambda now=now: now)
         ready = prepared(ONE, SMALL, Lab({4: mbps}), tmp_path, force=True)
-        run(ready.jobs, Lab({}).crew, ready.store, Recorder(), force=True)
+        run(ready.jobs, Lab({}).executor, ready.store, Recorder(), force=True)
     assert set(real(prepared(ONE, SMALL, Lab({}), tmp_path).jobs)) == {10.0}
 
 
@@ -115,7 +115,7 @@ def test_a_network_that_is_not_carried_is_left_out_and_the_others_run(tmp_path: 
     ready = prepared(ONE, Given(k="4,8", subflows="1,8"), Lab({4: 5.0}), tmp_path)
     assert {job.spec.topology.k for job in ready.jobs} == {4}
     assert ready.lacking == ["not run: 2 points, because this machine does not carry k=8"]
-    outcome = run(ready.jobs, Lab({}).crew, ready.store, Recorder())
+    outcome = run(ready.jobs, Lab({}).executor, ready.store, Recorder())
     assert len(ready.plan.jobs) > len(outcome.points) == 3
 
 

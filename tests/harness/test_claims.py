@@ -41,7 +41,11 @@ GAIN = dataclasses.replace(LEVEL, quantity="goodput_over_tcp", relation=Relation
 def figure_of(*known: Published) -> Figure:
     figure = EXPERIMENT.figures[0]
     return dataclasses.replace(
-        figure, published=known, in_halves=True, emulated=figure.defaults.emulated(ks=(4,)), section="one"
+        figure,
+        published=known,
+        separate_variants=True,
+        emulated=figure.defaults.emulated(ks=(4,)),
+        section="one",
     )
 
 

@@ -20,13 +20,13 @@ from engines.fake import FakeEngine
 from experiments.command import main
 from experiments.registry import EXPERIMENTS
 from harness.cli.progress import PlainProgress
-from harness.execute.machines import Here
+from harness.execute.machines import ThisMachine
 from harness.plan import session
 from harness.plan.options import Given, SweepOptions, resolve
 from harness.plan.session import Plan
 from harness.report import figures
 from harness.results import manifest
-from harness.results.load import gather
+from harness.results.load import load
 from model.reasons import of_text
 from model.result import RunResult, Status
 from model.spec import RunSpec, SamplingSpec, TopologySpec
@@ -210,7 +210,7 @@ def test_a_network_is_measured_once_for_all_figures(results: Path, monkeypatch: 
     monkeypatch.setattr(calibrate, "calibrate", measure)
     monkeypatch.setitem(engines.ENGINES, "mininet", lambda: FakeEngine(name="mininet"))
     ready = session.prepare(
-        POST, Given(), Here(FakeEngine(name="mininet")), results, False, PlainProgress(StringIO())
+        POST, Given(), ThisMachine(FakeEngine(name="mininet")), results, False, PlainProgress(StringIO())
     )
     assert sorted(measured) == [4, 6, 8]
     assert {part.rate_of(t).rate_mbps for part in ready.plan.parts for t in part.topologies} == {
@@ -223,7 +223,7 @@ class TestWhoseAPointIs:
     def test_each_figure_shows_its_own(self, results: Path) -> None:
         for figure in ("cs244-fig3", "cs244-fig8", "cs244-fig13"):
             assert run(results, figure).exit_code == 0
-        whole = gather(POST, results, plan_of("cs244"))
+        whole = load(POST, results, plan_of("cs244"))
         shown = {each.figure.name: each.points for each in whole.figures}
         assert {p.spec.link.rate_mbps for p in shown["cs244-fig3"]} == {10.0}
         assert {p.spec.link.rate_mbps for p in shown["cs244-fig8"]} == {1000.0}
@@ -233,7 +233,7 @@ class TestWhoseAPointIs:
 
     def test_a_figure_never_run_shows_what_others_ran_for_it(self, results: Path) -> None:
         run(results, "cs244-fig3", "--k", "8", "--rate", "10", "--seconds", "40", "--warmup", "20")
-        figure = gather(EXPERIMENTS["cs244-fig4"], results, plan_of("cs244-fig4")).figures[0]
+        figure = load(EXPERIMENTS["cs244-fig4"], results, plan_of("cs244-fig4")).figures[0]
         assert {p.spec.transport.subflows for p in figure.points} == {1, 8}
 
     def test_a_damaged_note_is_named_and_costs_nothing_else(self, results: Path) -> None:

@@ -17,7 +17,7 @@ from experiments.command import main
 from harness.cli.progress import JsonProgress, RichProgress
 from harness.execute import attempts, sweep
 from harness.execute.attempts import NO_RETRIES, Attempt, Retries
-from harness.execute.machines import Here
+from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Outcome
 from harness.plan import session
 from harness.plan.baseline import expected_mbps, is_reference, reference_of
@@ -58,7 +58,7 @@ def run(
 ) -> tuple[Outcome, Told]:
     told = Told()
     jobs = sweep.plan(SPECS, engine, cpu_bound=cpu_bound)
-    outcome = sweep.run(jobs, Here(engine).crew, store, told, force, Retries.typed(retries))
+    outcome = sweep.run(jobs, ThisMachine(engine).executor, store, told, force, Retries.typed(retries))
     assert leftovers(store.directory) == []
     return outcome, told
 
@@ -192,7 +192,7 @@ class TestBaselines:
     def tries(self, store: Store, engine: Flaky, retries: Retries, cpu_bound: bool = False) -> int:
         engine = dataclasses.replace(engine, name="mininet", falls_on=is_reference)
         jobs = sweep.plan(self.SPECS, engine, cpu_bound=cpu_bound)
-        sweep.run(jobs, Here(engine).crew, store, Told(), False, retries)
+        sweep.run(jobs, ThisMachine(engine).executor, store, Told(), False, retries)
         (baseline,) = (point for point in load(store.directory) if is_reference(point.spec))
         assert len(index(store.directory)) == 2
         return len(baseline.attempts)
@@ -232,7 +232,7 @@ def test_machines_are_told_which_attempt_a_line_is_about(store: Store) -> None:
     stream = StringIO()
     engine = flaky(store)
     progress = JsonProgress(stream, Told(), EXPERIMENT)
-    sweep.run(sweep.plan(SPECS, engine), Here(engine).crew, store, progress, False, Retries(1))
+    sweep.run(sweep.plan(SPECS, engine), ThisMachine(engine).executor, store, progress, False, Retries(1))
     events = [json.loads(line) for line in stream.getvalue().splitlines()]
     runs = [e for e in events if e["event"] == "point" and e["point"] == NOISY]
     assert [(e["attempt"], e["again"]) for e in runs] == [(1, True), (2, False)]
@@ -243,7 +243,7 @@ def test_the_bar_grows_with_a_retry(store: Store) -> None:
     engine = flaky(store)
     bar = RichProgress(Console(file=StringIO()))
     jobs = sweep.plan(SPECS, engine)
-    sweep.run(jobs, Here(engine).crew, store, bar, False, Retries(1))
+    sweep.run(jobs, ThisMachine(engine).executor, store, bar, False, Retries(1))
     retried_s = next(job.expected_s for job in jobs if job.name == NOISY)
     assert bar._total_s == bar._done_s == pytest.approx(sum(j.expected_s for j in jobs) + retried_s)
 
@@ -301,7 +301,7 @@ class TestCommand:
         engine = flaky(store)
         run(store, engine, retries=0)
         plan = session.Plan(sweep.plan(SPECS, engine), ())
-        unfit = Here(Unfit())
+        unfit = ThisMachine(Unfit())
         left, lines = session._retries(plan, index(store.directory), unfit, Retries(1))
         assert (left, lines) == (NO_RETRIES, ["1 suspect point is not tried again: needs root"])
 

@@ -15,7 +15,7 @@ from common.errors import BusyError, StoreError
 from engines.engine import Observer
 from engines.fake import FakeEngine
 from harness.execute import sweep
-from harness.execute.machines import Here
+from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Job, Outcome, Place
 from harness.plan.baseline import is_reference
 from harness.results import summary
@@ -82,7 +82,7 @@ def store(tmp_path: Path) -> Store:
 
 def run(store: Store, engine: FakeEngine, *, force: bool = False) -> tuple[Outcome, Recorder]:
     recorder = Recorder()
-    outcome = sweep.run(sweep.plan(SPECS, engine), Here(engine).crew, store, recorder, force)
+    outcome = sweep.run(sweep.plan(SPECS, engine), ThisMachine(engine).executor, store, recorder, force)
     assert recorder.ended == 1
     assert leftovers(store.directory) == []
     return outcome, recorder
@@ -177,7 +177,9 @@ def test_a_bug_in_an_engine_costs_one_point_and_leaves_its_traceback(store: Stor
 
     outcome, _ = run(store, Custom(custom=buggy))
     failed = outcome.points[2]
-    assert texts(failed.reasons) == "a bug: ZeroDivisionError: by zero really (raw/traceback.txt has where)"
+    assert (
+        texts(failed.reasons) == "a bug: ZeroDivisionError: by zero really (traceback in raw/traceback.txt)"
+    )
     assert "in buggy" in (failed.point.path / "raw" / "traceback.txt").read_text()
 
 

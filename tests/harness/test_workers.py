@@ -19,10 +19,10 @@ from engines.engine import Observer
 from engines.fake import FakeEngine
 from engines.registry import make
 from harness.execute import sweep, workers
-from harness.execute.machines import Here
+from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Job, Outcome, Place
 from harness.plan.baseline import is_reference
-from harness.results.store import ORIGIN, Store
+from harness.results.store import PROVENANCE, Store
 from harness.results.summary import Judged
 from model.result import RunResult, Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
@@ -76,7 +76,7 @@ def specs(engine: str = "fake") -> list[RunSpec]:
 
 def run(results: Path, engine: FakeEngine, listener: Listener, force: bool = False) -> Outcome:
     where = Store.open(results, "test")
-    return sweep.run(sweep.plan(specs(), engine), Here(engine).crew, where, listener, force)
+    return sweep.run(sweep.plan(specs(), engine), ThisMachine(engine).executor, where, listener, force)
 
 
 def with_four(spec: RunSpec) -> bool:
@@ -156,7 +156,7 @@ def test_no_more_points_at_once_than_fit_into_memory(
         running += {"start": 1, "ok": -1}.get(what, 0)
         most = max(most, running)
     assert most == together
-    said = f"points take up to 400 MB and {free_mb:.0f} MB are free: no more than {together} of the largest"
+    said = f"points need up to 400 MB each and {free_mb:.0f} MB are free: at most {together} of the largest"
     assert [note.startswith(said) for note in listener.notes] == ([True] if together < 4 else [])
 
 
@@ -166,7 +166,7 @@ def test_small_points_run_beside_a_large_one(tmp_path: Path, monkeypatch: pytest
     assert run(tmp_path, Uneven(sleep_s=0.1, parallel=5), listener).exit_code == 0
     assert [what for what, _ in listener.told[:3]] == ["start"] * 3
     assert listener.told[3][0] == "ok"  # before the fourth, which is the large one, there must be room
-    assert "no more than 2 of the largest" in listener.notes[0]
+    assert "at most 2 of the largest" in listener.notes[0]
 
 
 def test_one_dead_worker_costs_its_own_point(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def files_of(results: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(results)): path.read_bytes()
         for path in sorted(results.rglob("simulator-*/**/*"))
-        if path.is_file() and path.name != ORIGIN
+        if path.is_file() and path.name != PROVENANCE
     }
 
 
@@ -234,7 +234,7 @@ def test_results_are_the_same_bytes_however_they_were_made(tmp_path: Path) -> No
         )
     ]
     for job in jobs:
-        assert sweep.run([job], Here(engine).crew, here, Listener()).exit_code == 0
+        assert sweep.run([job], ThisMachine(engine).executor, here, Listener()).exit_code == 0
     one, two, three = (files_of(tmp_path / name) for name in "abc")
     assert len(one) >= 4 * 8
     assert one == two

@@ -1,5 +1,7 @@
-"""What a machine of a cluster says of itself before a sweep: asked in a process that ends with the answer, so
-that nothing of it stays in a worker, no lock of the machine's either."""
+"""Capabilities of a machine of a cluster, determined before a sweep.
+
+A process of its own determines them, so that no state and no lock stays in the worker.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,12 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True)
-class Survey:
-    """What a worker's machine says of itself. `machine` is the same for workers on one kernel,
-    `coupled_cc` is by engine, `rates` are the link rates (Mb/s) it is known to carry in real time."""
+class Capabilities:
+    """Capabilities of a worker's machine.
+
+    `machine` identifies the running kernel: workers of one machine have the same. `coupled_cc` is by engine.
+    `rates` are the link rates (Mb/s) that the machine is known to carry in real time, by topology.
+    """
 
     build: Build
     machine: str
@@ -31,11 +36,11 @@ class Survey:
     rates: tuple[tuple[TopologySpec, float], ...]
 
 
-def survey(engine: Engine) -> Survey:
-    """This machine's."""
+def capabilities(engine: Engine) -> Capabilities:
+    """Return the capabilities of this machine."""
     names = engine.name.split(",")
     coupled_cc = {name: only(engine, {name}).coupled_cc() for name in names}
-    return Survey(build(), BOOT.read_text().strip(), coupled_cc, _rates(names))
+    return Capabilities(build(), BOOT.read_text().strip(), coupled_cc, _rates(names))
 
 
 def _rates(names: Collection[str]) -> tuple[tuple[TopologySpec, float], ...]:
@@ -47,15 +52,15 @@ def _rates(names: Collection[str]) -> tuple[tuple[TopologySpec, float], ...]:
 
 
 def check(engine: Engine, specs: Sequence[RunSpec]) -> dict[str, HostUnfitError]:
-    """Engines that cannot run these points on this machine. Raises UsageError."""
+    """Return the engines that cannot run these points on this machine. Raises UsageError."""
     return unfit_here(engine, specs)
 
 
-def answer() -> None:
-    """The life of that process: a function and its arguments come in, what it returns or raises goes out."""
+def main() -> None:
+    """Read a function and its arguments from stdin (pickled), write its result or its error to stdout."""
     function, args = pickle.load(sys.stdin.buffer)
     try:
-        answered = function(*args)
+        result = function(*args)
     except RefabricError as error:
-        answered = error
-    sys.stdout.buffer.write(pickle.dumps(answered))
+        result = error
+    sys.stdout.buffer.write(pickle.dumps(result))

@@ -1,7 +1,7 @@
-"""What a Dask worker does for a sweep (cluster.py): tells what it is, checks points, carries them out.
+"""The part of a sweep that runs on a Dask worker: report capabilities, check points, run points.
 
-Each point is a process of its own, as it is on one machine: a worker may have any number of threads, which
-only wait for theirs; a point that nobody wants any more is ended; nothing a point does is left in the worker.
+Each point runs in a process of its own, as on a single machine. The worker's threads only wait for these
+processes. A cancelled point can so be ended, and no state of a point stays in the worker.
 """
 
 from __future__ import annotations
@@ -23,86 +23,88 @@ from engines.engine import Engine
 from harness.execute.attempts import Attempt
 from harness.execute.build import Build, build
 from harness.execute.executor import Finished, Noted
-from harness.execute.point import Done, Order
+from harness.execute.point import Done, Task
 from harness.execute.workers import Processes
 from harness.results.store import Store, pack
 
-ANSWER_S = 60.0
-"""A check of the largest points takes some seconds."""
+REPLY_S = 60.0
+"""Deadline for a reply. A check of the largest points takes some seconds."""
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from harness.execute.cluster.capabilities import answer; answer()"
+    "from harness.execute.cluster.capabilities import main; main()"
 )
 
 
-async def afresh(function: Callable[..., Any], *args: Any) -> Any:
-    """What `function` returns or raises in a new process, which has nothing of the worker's state and keeps
-    none of the machine's locks. Raises RunError where it does not answer."""
+async def in_new_process(function: Callable[..., Any], *args: Any) -> Any:
+    """Return or raise what `function` does in a new process, which shares no state with the worker and leaves
+    no lock on the machine. Raises RunError if the process dies or does not reply."""
     process = await asyncio.create_subprocess_exec(
         *programs.python(), _PROGRAM, json.dumps(programs.import_path()), env=programs.environment(),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:
-        out, err = await asyncio.wait_for(process.communicate(pickle.dumps((function, args))), ANSWER_S)
+        out, err = await asyncio.wait_for(process.communicate(pickle.dumps((function, args))), REPLY_S)
     except TimeoutError as error:
         process.kill()
         await process.wait()
         raise RunError(
-            f"asking the worker for its {function.__name__}: no answer in {ANSWER_S:g} s"
+            f"running {function.__name__} on the worker: no reply within {REPLY_S:g} s; see the worker's log"
         ) from error
     if process.returncode != 0:
         last = err.decode(errors="replace").strip().splitlines()[-1:]
-        raise RunError(f"asking the worker for its {function.__name__}: {''.join(last) or 'it died'}")
-    answered = pickle.loads(out)
-    if isinstance(answered, RefabricError):
-        raise answered
-    return answered
+        raise RunError(
+            f"running {function.__name__} on the worker: {''.join(last) or 'it died'}; see the worker's log"
+        )
+    result = pickle.loads(out)
+    if isinstance(result, RefabricError):
+        raise result
+    return result
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of an order: as `Done`, with the files of the point's folder in its stead."""
+    """The outcome of a task, as `Done`, with the files of the point's folder instead of the stored point."""
 
     packed: Mapping[str, bytes] | None
     attempt: Attempt
 
 
-def carry(order: Order, engine: Engine, expected: Build, topic: str) -> Reply:
-    """Carry out the order in a temporary folder; what happens meanwhile is logged under `topic`.
+def run_on_worker(task: Task, engine: Engine, expected: Build, topic: str) -> Reply:
+    """Run the task in a temporary folder; publish events under `topic`.
 
     Raises HostUnfitError and StoreError, which end the sweep, with the worker's address.
     """
     worker = get_worker()
     key = str(worker.get_current_task())
 
-    def tell(what: str, text: str = "") -> None:
+    def publish(what: str, text: str = "") -> None:
         worker.log_event(topic, {"key": key, "what": what, "text": text, "worker": worker.address})
 
-    tell("begun")
+    publish("started")
     try:
-        if unlike := expected.unlike(build()):
-            raise HostUnfitError(f"it runs another refabric by now: {unlike}")
+        if difference := expected.difference(build()):
+            raise HostUnfitError(f"it now runs another refabric: {difference}")
         with tempfile.TemporaryDirectory(prefix="refabric-", dir=worker.local_directory) as folder:
-            done = _carry_out(order, engine, Path(folder), lambda: _wanted(worker, key), tell)
+            done = _run(task, engine, Path(folder), lambda: _wanted(worker, key), publish)
             packed = None if done.point is None else pack(done.point.path)
     except RefabricError as error:
         raise type(error)(f"worker {worker.address}: {error}") from error
     return Reply(packed, done.attempt)
 
 
-def _carry_out(
-    order: Order, engine: Engine, folder: Path, wanted: Callable[[], bool], tell: Callable[[str, str], None]
+def _run(
+    task: Task, engine: Engine, folder: Path, wanted: Callable[[], bool], publish: Callable[[str, str], None]
 ) -> Done:
-    with Processes(1, engine, Store.open(folder, "points")) as crew:
-        for told in crew.run([order], wanted):
-            if isinstance(told, Noted):
-                tell("note", told.text)
-            elif isinstance(told, Finished):
-                return told.done
+    with Processes(1, engine, Store.open(folder, "points")) as executor:
+        for event in executor.run([task], wanted):
+            if isinstance(event, Noted):
+                publish("note", event.text)
+            elif isinstance(event, Finished):
+                return event.done
     raise Reschedule
 
 
 def _wanted(worker: Worker, key: str) -> bool:
-    """Whether the sweep still waits for it and the worker stays."""
+    """Return whether the sweep still waits for the task and the worker is not shutting down."""
     task = worker.state.tasks.get(key)
     return task is not None and task.state != "cancelled" and worker.status.name in {"running", "paused"}
