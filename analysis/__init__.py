@@ -1,1 +1,1 @@
-"""Readings of results: pure functions of rows and samples."""
+"""Analysis of results: pure functions of rows and samples. Imports model, topos and workloads only."""

@@ -1,1 +1,1 @@
-"""What every other package may use: errors, random draws, files, words. Imports nothing of refabric."""
+"""Helpers for every other package: errors, random draws, files, grammar. Imports nothing of refabric."""

@@ -1,4 +1,4 @@
-"""What a point is: its spec, its result, its flows, and the names of what it is made of.
+"""The model of a point: its spec, its flows, its result, and the names of congestion controls and events.
 
 Imports no engine and no experiment.
 """

@@ -1,1 +1,1 @@
-"""What a machine carries, how late it is, and what that does to a number."""
+"""What a machine can carry, how late it is, and how lateness changes a measurement."""

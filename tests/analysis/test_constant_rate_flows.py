@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import topos
-from analysis.constant_rate import told
+from analysis.constant_rate import loss_text
 from common.errors import UsageError
 from engines.emulation.engine import MininetEngine
 from engines.engine import Silent
@@ -55,7 +55,8 @@ def test_what_fits_arrives_at_its_rate_and_nothing_is_lost() -> None:
         assert abs(row.bytes_received / PAYLOAD - packets) <= 1
         assert row.goodput_mbps == pytest.approx(0.2 * RATE_MBPS * PAYLOAD / FRAME, rel=1e-3)
     assert (
-        told(rows) == f"6 flows of 4 Mb/s, constant: 0 % of {sum(row.sent_pkts for row in rows)} packets lost"
+        loss_text(rows)
+        == f"6 flows of 4 Mb/s, constant: 0 % of {sum(row.sent_pkts for row in rows)} packets lost"
     )
 
 
