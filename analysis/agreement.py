@@ -1,4 +1,4 @@
-"""How far two measurements of the same flows agree. Pure."""
+"""Agreement of two measurements of the same flows. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 
 def correlation(xs: Sequence[float], ys: Sequence[float]) -> float | None:
-    """Pearson's r; None for fewer than three pairs, or where one side does not vary."""
+    """Return Pearson's r; None for fewer than three pairs, or if one side is constant."""
     if len(xs) < 3 or len(set(xs)) == 1 or len(set(ys)) == 1:
         return None
     return statistics.correlation(xs, ys)
 
 
 def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float | None:
-    """Spearman's rho: `correlation` of the ranks, equal values sharing theirs."""
+    """Return Spearman's rho: the `correlation` of ranks; equal values share the mean of their ranks."""
     return correlation(_ranks(xs), _ranks(ys))
 
 

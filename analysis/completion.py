@@ -1,8 +1,8 @@
-"""When sized flows were done, read off a point's rows. Pure.
+"""Flow completion times from a point's rows. Pure.
 
-What counts are the flows that started in the measured window: those before it met a network that was still
-filling. Slowdown is the time a flow took over what it would take on its path alone (Alizadeh et al., pFabric,
-SIGCOMM 2013, call it normalised completion time).
+Only flows that started in the measured window count; earlier ones met a network that was still filling.
+Slowdown is a flow's completion time over its time alone on its path (Alizadeh et al., pFabric, SIGCOMM 2013,
+call it normalised flow completion time).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from model.result import FlowRow
 
 @dataclass(frozen=True)
 class Completions:
-    """Sized flows that started in the measured window: the rows of those that were completed before traffic
-    ended, in order of size, and how many were not."""
+    """Sized flows that started in the measured window: `completed` rows by increasing size, and the number
+    of flows that had not completed when traffic ended."""
 
     completed: tuple[FlowRow, ...]
     unfinished: int
@@ -33,17 +33,17 @@ class Completions:
 
     @property
     def slowdowns(self) -> list[float]:
-        """Of those whose ideal time is known."""
+        """Slowdowns of the completed flows whose ideal time is known."""
         return [slowdown(flow) for flow in self.completed if math.isfinite(flow.ideal_s)]
 
 
 def slowdown(flow: FlowRow) -> float:
-    """Of a completed flow whose ideal time is known."""
+    """Return the slowdown of a completed flow whose ideal time is known."""
     return flow.completed_s / flow.ideal_s
 
 
 def completions(flows: Iterable[FlowRow]) -> Completions:
-    """Of one point's flows, or of several points' together."""
+    """Return the completions of one point's flows, or of several points' flows together."""
     started = [flow for flow in flows if flow.size_bytes and flow.start_s >= 0]
     done = [flow for flow in started if math.isfinite(flow.completed_s)]
     done.sort(key=lambda flow: (flow.size_bytes, flow.flow))
@@ -51,11 +51,11 @@ def completions(flows: Iterable[FlowRow]) -> Completions:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest of at least one value that `percent` % of them do not exceed."""
+    """Return the smallest value that is at least as large as `percent` % of the values."""
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
-def told(of: Completions) -> str:
+def completion_text(of: Completions) -> str:
     """`733 of 756 flows completed (23 unfinished), in 12.3 ms on average, median 1.2 ms, p99 210 ms`."""
     unfinished = f" ({of.unfinished} unfinished)" if of.unfinished else ""
     counted = f"{len(of.completed)} of {of.started} sized flows completed{unfinished}"

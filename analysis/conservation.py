@@ -1,4 +1,4 @@
-"""Packets are conserved: what came to a switch was sent on, or dropped there, or is in it still. Pure."""
+"""Conservation of packets: a switch has sent, dropped or still holds every packet that arrived. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from model.result import FlowRow, PortRow
 
 @dataclass(frozen=True)
 class Balance:
-    """Packets of a switch in the measured window: those that came in (not counting what the wire lost), those
-    it sent, those its queues refused."""
+    """Packet counts of one switch in the measured window: packets arrived (without losses on the wire),
+    packets sent, and packets dropped by its queues."""
 
     node: str
     layer: str
@@ -21,12 +21,12 @@ class Balance:
 
     @property
     def unaccounted(self) -> int:
-        """What it held more of at the end than at the beginning; 0 where it was empty both times."""
+        """Packets held at the end less those held at the start; 0 if the switch was empty both times."""
         return self.arrived - self.sent - self.dropped
 
 
 def balances(ports: Sequence[PortRow]) -> list[Balance]:
-    """Of every switch, in the order of the ports."""
+    """Return the balance of every switch, in the order of the ports."""
     layers = {port.node: port.layer.partition("-")[0] for port in ports}
     arrived, sent, dropped = (dict.fromkeys(layers, 0) for _ in range(3))
     for port in ports:
@@ -41,10 +41,10 @@ def balances(ports: Sequence[PortRow]) -> list[Balance]:
 
 
 def unaccounted(ports: Sequence[PortRow]) -> int:
-    """Packets that appeared in or vanished from switches, whichever way, all together."""
+    """Return the number of packets that appeared in or vanished from switches, in total."""
     return sum(abs(balance.unaccounted) for balance in balances(ports))
 
 
 def undelivered_bytes(flows: Iterable[FlowRow]) -> int:
-    """By how much what receivers got differs from what was to be sent, over all flows of given size."""
+    """Return the total difference between sizes and received bytes, over all flows with a size."""
     return sum(abs(flow.size_bytes - flow.bytes_received) for flow in flows if flow.size_bytes)

@@ -1,4 +1,4 @@
-"""What became of flows of constant rate, in words. Pure."""
+"""Loss of flows of constant rate, as text. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from model.result import UDP, FlowRow
 
 
-def told(flows: Iterable[FlowRow]) -> str:
-    """`16 flows of 10 Mb/s, constant: 0.52 % of 13212 packets lost`; empty where there are none."""
+def loss_text(flows: Iterable[FlowRow]) -> str:
+    """Return `16 flows of 10 Mb/s, constant: 0.52 % of 13212 packets lost`; empty without such flows."""
     constant = [flow for flow in flows if flow.transport == UDP]
     if not constant:
         return ""

@@ -1,9 +1,9 @@
-"""How much of their time the subflows of a connection had nothing to send. Pure.
+"""Share of time in which the subflows of a connection had nothing to send. Pure.
 
-*Idle* is exact: the kernel counts the time in which a socket has anything unsent or unacknowledged
-(tcp_info's tcpi_busy_time), and idle is the rest. *Starved* is sampled: nothing unsent and the congestion
-window open, while another subflow of the same connection holds unsent data that this one could have
-carried. A starved subflow becomes idle when its last packet is acknowledged, a round trip later.
+*Idle* is exact: the kernel counts the time in which a socket has unsent or unacknowledged data
+(tcp_info's tcpi_busy_time), and idle time is the rest. *Starved* is sampled: the subflow has nothing unsent
+and an open congestion window, while another subflow of the same connection holds unsent data that this one
+could have carried. A starved subflow becomes idle when its last packet is acknowledged, one round trip later.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ COLUMNS = ("flow", "subflow", "seconds", "idle_pct", "starved_pct", "starved_max
 
 
 def idleness(sockets: Table, from_s: float = 0.0) -> Table:
-    """For every subflow seen twice or more in the samples `sockets` from `from_s` on, by (flow, subflow):
+    """Return one row per subflow with at least two samples in `sockets` from `from_s` on.
 
-    `seconds` between its first and last sample, `idle_pct` and `starved_pct` of them, `starved_max_s` the
-    longest time between two samples and all those between them found it starved, `mbps` what it had
-    acknowledged, `idle_mbps` what it would have had beyond that, had it gone on at the rate of its busy time.
+    Rows are ordered by (flow, subflow). `seconds` is the time between the first and the last sample;
+    `idle_pct` and `starved_pct` are shares of it. `starved_max_s` is the longest time over which all samples
+    found the subflow starved. `mbps` is the rate of acknowledged data. `idle_mbps` is what the subflow would
+    have added in its idle time at the rate of its busy time.
     """
     order = np.lexsort((sockets["t_s"], sockets["subflow"], sockets["flow"]))
     rows = order[sockets["t_s"][order] >= from_s]
@@ -36,7 +37,7 @@ def idleness(sockets: Table, from_s: float = 0.0) -> Table:
 
 
 def _of_subflow(sockets: Table, starved: npt.NDArray[np.bool_], run: Ints) -> tuple[float | int, ...]:
-    """A row of `idleness` from one subflow's samples, in order of time."""
+    """Return a row of `idleness` from one subflow's samples in order of time."""
     first, last = run[0], run[-1]
     seconds = float(sockets["t_s"][last] - sockets["t_s"][first])
     busy = float(sockets["busy_ms"][last] - sockets["busy_ms"][first]) / 1000
@@ -49,7 +50,7 @@ def _of_subflow(sockets: Table, starved: npt.NDArray[np.bool_], run: Ints) -> tu
 
 
 def _starved(sockets: Table) -> npt.NDArray[np.bool_]:
-    """Of every sample, whether its subflow could send and has nothing while a sibling holds unsent data."""
+    """Return for every sample whether its subflow could send but has nothing, while a sibling has data."""
     holds = sockets["notsent_bytes"] > 0
     _, look = np.unique(np.stack([sockets["t_s"], sockets["flow"]]), axis=1, return_inverse=True)
     holders = np.bincount(look.reshape(-1), weights=holds)
@@ -59,7 +60,7 @@ def _starved(sockets: Table) -> npt.NDArray[np.bool_]:
 
 
 def _spells(t_s: Floats, starved: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """Share of the time starved, a sample counting until the next, and the longest spell in s."""
+    """Return the share of time starved (each sample counts until the next) and the longest spell in s."""
     gaps = np.diff(t_s)
     share = float(gaps[starved[:-1]].sum() / (t_s[-1] - t_s[0]))
     longest = began = 0.0

@@ -1,6 +1,6 @@
-"""Laws of TCP in closed form, and what samples show of them. Pure.
+"""Laws of TCP in closed form, and how samples agree with them. Pure.
 
-A loss halves a Reno window, a round trip without one adds a packet to it. Sources: Mathis, Semke, Mahdavi and
+A loss halves a Reno window; a round trip without loss adds one packet. Sources: Mathis, Semke, Mahdavi and
 Ott, The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, CCR 27(3), 1997; Padhye, Firoiu,
 Towsley and Kurose, Modeling TCP Throughput: A Simple Model and its Empirical Validation, SIGCOMM 1998.
 """
@@ -20,47 +20,52 @@ from model.result import FlowRow, PortRow, Table
 
 Floats = npt.NDArray[np.float64]
 SEGMENT_BYTES = 1448
-"""Payload of a full segment: 1500 bytes of IPv4 less headers and time stamps."""
+"""Payload of a full segment: 1500 bytes of IPv4 less headers and timestamps."""
 MATHIS = math.sqrt(1.5)
-"""Of senders whose windows grow by a packet a round trip however many acknowledgements that takes: Linux and
-ours count what was acknowledged (RFC 3465). One that counts delayed acknowledgements has sqrt(3/4)."""
+"""The constant C for senders that grow their window by one packet per round trip with delayed
+acknowledgements too. Linux and our simulator count acknowledged bytes (RFC 3465); senders that count
+acknowledgements have sqrt(3/4)."""
 TIMEOUTS_FROM = 0.01
-"""Loss probability above which windows are so small that timeouts tell: 12 packets at this one."""
+"""Loss probability above which windows are so small that timeouts matter: 12 packets at this one."""
 LEAST_RTO_MS = 200.0
 _FALLEN = 0.6
-"""Of its top, what a window has when it is sure to have been halved: loss recovery may get there by steps."""
+"""A window below this share of its top has been halved; loss recovery may reduce it in steps."""
 
 
 def mathis_pkts(loss: float) -> float:
-    """Packets a round trip: Mathis et al.'s C / sqrt(p)."""
+    """Return packets per round trip by Mathis et al.: C / sqrt(p)."""
     return MATHIS / math.sqrt(loss)
 
 
 def padhye_pkts(loss: float, rto_rtts: float) -> float:
-    """Packets a round trip with timeouts that begin at `rto_rtts` round trips: Padhye et al.'s approximate
-    model, a packet an acknowledgement."""
+    """Return packets per round trip by Padhye et al.'s approximate model, with one ACK per packet.
+
+    `rto_rtts` is the first timeout in round trips.
+    """
     waiting = rto_rtts * min(1.0, 3 * math.sqrt(3 * loss / 8)) * loss * (1 + 32 * loss**2)
     return 1 / (math.sqrt(2 * loss / 3) + waiting)
 
 
 def fill_bytes(rate_mbps: float, seconds: float) -> float:
-    """What a link of that rate carries of payload in that time, in full packets back to back."""
+    """Return the payload bytes that back-to-back full packets carry over the link in that time."""
     return rate_mbps * 1e6 * seconds / FRAME_BITS * SEGMENT_BYTES
 
 
 def packet_ms(rate_mbps: float) -> float:
-    """How long a full packet takes to leave."""
+    """Return the transmission time of a full packet, in ms."""
     return FRAME_BITS / rate_mbps / 1000
 
 
 def pkts_per_round(flow: FlowRow) -> float:
-    """Goodput in full segments a mean round trip; nan where that was not sampled."""
+    """Return goodput in full segments per mean round trip; nan if the RTT was not sampled."""
     return flow.goodput_mbps * 1e6 / 8 / SEGMENT_BYTES * flow.srtt_ms_mean / 1000
 
 
 def lost_share(ports: Sequence[PortRow]) -> float:
-    """Of what data took over links between switches, the share that was lost at random; the directions that
-    carry less, acknowledgements, are not counted. 0 where nothing was sent."""
+    """Return the share of data packets that links between switches lost at random; 0 if none were sent.
+
+    Only the direction of each link that carried more bytes counts; the other carries acknowledgements.
+    """
     inner = [port for port in ports if "host" not in port.layer.split("-")]
     back = {(port.peer, port.node): port.tx_bytes for port in inner}
     data = [port for port in inner if port.tx_bytes > back.get((port.node, port.peer), 0)]
@@ -70,8 +75,8 @@ def lost_share(ports: Sequence[PortRow]) -> float:
 
 @dataclass(frozen=True)
 class Saw:
-    """A window from one halving to the next: its top in packets, how many round trips it lasted, and its mean
-    in % of the top, each round trip counting once."""
+    """One sawtooth of a window, from one halving to the next: its top in packets, its length in round trips,
+    and its mean in % of the top, each round trip counting once."""
 
     start_s: float
     end_s: float
@@ -81,7 +86,7 @@ class Saw:
 
 
 def saws(sockets: Table, flow: int = 0) -> list[Saw]:
-    """The whole saws in the measured window of a flow's first subflow."""
+    """Return the complete sawteeth of a flow's first subflow in the measured window."""
     mine = (sockets["flow"] == flow) & (sockets["subflow"] == 0) & (sockets["t_s"] >= 0)
     t_s, window = sockets["t_s"][mine], sockets["cwnd_pkts"][mine]
     if len(t_s) < 2:
@@ -92,7 +97,7 @@ def saws(sockets: Table, flow: int = 0) -> list[Saw]:
 
 
 def _falls(window: Floats) -> list[int]:
-    """Where it has come down from its top."""
+    """Return the indices at which the window has fallen from its top."""
     falls, top = [], 0.0
     for at, pkts in enumerate(window.tolist()):
         if pkts < _FALLEN * top:
@@ -111,8 +116,11 @@ def _saw(t_s: Floats, window: Floats, rounds: Floats, first: int, last: int) -> 
 
 @dataclass(frozen=True, eq=False)
 class Waits:
-    """What each ping of the first subflow found queued on its way, in packets at the bottleneck's rate (one
-    at a link ten times as fast is a tenth), how much of it was being sent, and how long its way took, ms."""
+    """Pings of the first subflow: packets queued on the path when each was sent, how many of these were in
+    transmission, and the one-way delay of the ping, in ms.
+
+    Packets are counted at the bottleneck's rate: one packet at a link ten times as fast counts a tenth.
+    """
 
     queued: Floats
     under_way: Floats
@@ -120,15 +128,17 @@ class Waits:
 
     @property
     def line(self) -> tuple[float, float]:
-        """Least squares: ms for each packet queued, and on an empty path. A packet under way has on average
-        half of it left to send, which counts as half a packet."""
+        """Fit a line by least squares: return ms per queued packet and ms on an empty path.
+
+        A packet in transmission has half of its time left on average, so it counts as half a packet.
+        """
         slope, intercept = np.polyfit(self.queued - self.under_way / 2, self.out_ms, 1)
         return float(slope), float(intercept)
 
 
 def way_out(ports: Sequence[PortRow]) -> dict[int, float]:
-    """The ports that data of a single flow passes, and what a packet's time there is of that at the
-    bottleneck: those that sent more than the ports back."""
+    """Return the ports on the data path of a single flow, with a packet's time there relative to its time at
+    the bottleneck. These are the ports that sent more than the ports of the opposite direction."""
     back = {(port.peer, port.node): port.tx_bytes for port in ports}
     used = [port for port in ports if port.tx_bytes > back.get((port.node, port.peer), 0)]
     rates = {port.port: port.tx_bytes / port.utilisation_pct for port in used if port.utilisation_pct > 0}
@@ -137,8 +147,10 @@ def way_out(ports: Sequence[PortRow]) -> dict[int, float]:
 
 
 def waits(pings: Table, queues: Table, times: Table, way: Mapping[int, float]) -> Waits | None:
-    """Of pings in the measured window at whose instant queues were sampled; between two samples, where none
-    was, by interpolation. `way` is as of `way_out`. None where there is nothing to compare."""
+    """Return pings in the measured window with the queues at their instants, interpolated between samples.
+
+    `way` is a result of `way_out`. Returns None if there is nothing to compare.
+    """
     t_s = np.unique(times["t_s"])
     chosen = (pings["subflow"] == 0) & (pings["flow"] == 0) & ~np.isnan(pings["out_ms"])
     if not len(t_s) or not chosen.any():

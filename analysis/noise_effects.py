@@ -1,7 +1,8 @@
-"""What noise does to a point's numbers: the change against the quiet point of its setting and seed. Pure.
+"""Effects of noise on a point's metrics, relative to the quiet point of the same setting and seed. Pure.
 
-A change is compared with a tolerance, fixed before anything was measured (docs/noise.md), and put beside the
-share of delay: the 99th percentile of lateness over what a packet takes anyway (model/noise.py).
+Each change is compared with a tolerance that was fixed before any measurement (docs/noise.md). Changes are
+ordered by share of delay: the 99th percentile of lateness over a packet's delay without noise
+(model/noise.py).
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from model.result import FlowRow, under_test
 from model.spec import RunSpec
 
 HOPS = 6
-"""Of a path between pods of a FatTree, the hosts' links among them."""
+"""Links of a path between pods of a FatTree, including the hosts' links."""
 EDGES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-"""Of bins of shares of delay."""
+"""Edges of the bins of share of delay."""
 Half = Callable[[Sequence[float]], float]
-"""Half the width of the 95 % interval of a mean."""
+"""A function that returns half the width of the 95 % confidence interval of a mean."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Of a metric: how far noise may move it, in `unit`; a relative one is a change in percent."""
+    """How far noise may move a metric, in `unit`; a relative tolerance is a change in percent."""
 
     most: float
     unit: str
@@ -45,18 +46,18 @@ TOLERANCES: Mapping[str, Tolerance] = {
 
 
 def delay_share(spec: RunSpec) -> float:
-    """The 99th percentile of lateness by the spec's stalls over the delay of a path with one full queue."""
+    """Return the 99th percentile of injected lateness over the delay of a path with one full queue."""
     return 1000 * lateness_ms(spec.noise, 0.99) / delay_budget_us(spec, HOPS)
 
 
 def queue_share(spec: RunSpec) -> float:
-    """The same over the time of that queue alone; 0 where queues have no limit."""
+    """Return the 99th percentile of injected lateness over the drain time of a full queue; 0 if unbounded."""
     full_us = queue_us(spec.link)
     return 1000 * lateness_ms(spec.noise, 0.99) / full_us if full_us else 0.0
 
 
 def metrics(flows: Sequence[FlowRow], baseline_mbps: float) -> dict[str, float]:
-    """Of one point, those that it has; goodput is of flows without end, in percent of the baseline."""
+    """Return the metrics of one point; goodput covers flows without a size, in percent of the baseline."""
     endless = [flow for flow in under_test(flows) if not flow.size_bytes]
     took_ms = completions(flows).took_ms
     found = {COMPLETION: statistics.fmean(took_ms)} if took_ms else {}
@@ -73,7 +74,7 @@ def _jain(values: Sequence[float]) -> float:
 
 
 def changes(quiet: Mapping[str, float], noisy: Mapping[str, float]) -> dict[str, float]:
-    """Of each metric that both have, in the unit of its tolerance."""
+    """Return the change of each metric that both points have, in the unit of its tolerance."""
     found = {}
     for name, tolerance in TOLERANCES.items():
         if name in quiet and name in noisy:
@@ -84,8 +85,8 @@ def changes(quiet: Mapping[str, float], noisy: Mapping[str, float]) -> dict[str,
 
 @dataclass(frozen=True)
 class Change:
-    """Of one metric, by one point: `share` of the delay, the change, its setting, and the quiet point beside
-    it, which others may be compared with too."""
+    """Change of one metric at one point: `share` of the delay, the change, the setting, and the quiet point
+    that it was compared with. Several changes may share one quiet point."""
 
     metric: str
     share: float
@@ -96,9 +97,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Binned:
-    """The changes of a metric at shares from `low` to `high`, averaged for each quiet point: their mean, half
-    its 95 % interval (nan: too few to say) and how many; `share` is the geometric mean. `worst` is the
-    largest mean of one setting."""
+    """Changes of one metric at shares of delay from `low` to `high`, averaged for each quiet point.
+
+    Holds their mean, half its 95 % interval (nan for too few) and their number. `share` is the geometric
+    mean of the shares; `worst` is the largest mean of one setting.
+    """
 
     low: float
     high: float
@@ -113,7 +116,7 @@ class Binned:
 
 
 def binned(found: Iterable[Change], half: Half) -> list[Binned]:
-    """Changes of one metric by share of delay, in increasing order; those of a share of 0 are in no bin."""
+    """Bin the changes of one metric by increasing share of delay; changes at a share of 0 are left out."""
     groups: dict[int, list[Change]] = {}
     for change in (change for change in found if change.share > 0):
         groups.setdefault(bisect_right(EDGES, change.share), []).append(change)
@@ -143,7 +146,7 @@ def _means(group: Sequence[Change], key: Callable[[Change], str]) -> list[float]
 
 
 def largest_share(bins: Sequence[Binned], most: float) -> float:
-    """The largest share of delay up to which every bin stays within the tolerance; 0 where none does."""
+    """Return the largest share of delay up to which every bin is within the tolerance; 0 if none is."""
     largest = 0.0
     for each in bins:
         if not each.within(most):

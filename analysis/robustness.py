@@ -1,4 +1,4 @@
-"""What robustness is read off: where packets are lost, and what is left while links are down. Pure."""
+"""Robustness: where packets are lost, and the goodput that remains while links are down. Pure."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from analysis.laws import SEGMENT_BYTES
 from model.result import FlowRow, PortRow, Table
 
 CPU_S_PER_GB = "cpu_s_per_gb"
-"""A metric of emulated points: the whole machine's CPU time for each 10^9 bytes that flows delivered."""
+"""Metric of emulated points: CPU time of the whole machine per 10^9 bytes delivered."""
 Series = npt.NDArray[np.float64]
 
 
 def core_lost_pct(ports: Iterable[PortRow]) -> float | None:
-    """Of the packets that came to links between switches, those that full queues dropped; None without."""
+    """Return the share of packets that full queues dropped on links between switches; None without any."""
     return _lost_pct(ports, lambda layer: "host" not in layer.split("-"))
 
 
 def access_lost_pct(ports: Iterable[PortRow]) -> float | None:
-    """The same of the last links, from a switch to a host."""
+    """Return the same share for the last links, from a switch to a host."""
     return _lost_pct(ports, lambda layer: layer.endswith("-host") and not layer.startswith("host-"))
 
 
@@ -31,21 +31,21 @@ def _lost_pct(ports: Iterable[PortRow], counts: Callable[[str], bool]) -> float 
     return 100 * sum(port.drops for port in chosen) / came if came else None
 
 
-def resent_pct(flows: Sequence[FlowRow]) -> float | None:
-    """Segments sent again for each 100 full ones delivered; None without flows or without data."""
+def retransmitted_pct(flows: Sequence[FlowRow]) -> float | None:
+    """Return retransmitted segments per 100 full segments delivered; None without flows or data."""
     segments = sum(flow.bytes_received for flow in flows) / SEGMENT_BYTES
     return 100 * sum(flow.retransmits for flow in flows) / segments if segments else None
 
 
 def in_all(goodput: Table) -> tuple[Series, Series]:
-    """Instants in the window, and what all flows delivered in the interval that ended there, in Mb/s."""
+    """Return instants in the window, and the total goodput of the interval that ended there, in Mb/s."""
     times, position = np.unique(goodput["t_s"].astype(np.float64), return_inverse=True)
     mbps = np.bincount(position.ravel(), weights=goodput["mbps"], minlength=len(times)).astype(np.float64)
     return times[times > 0], mbps[times > 0]
 
 
 def of_before_pct(goodput: Table, outage_s: tuple[float, float]) -> tuple[Series, Series] | None:
-    """The same in percent of the mean before links fail; None where nothing was delivered or seen by then."""
+    """Return the same in percent of the mean before links fail; None without goodput before."""
     times, mbps = in_all(goodput)
     before = mbps[_middles(times) < outage_s[0]]
     if not len(before) or not before.mean():
@@ -54,7 +54,7 @@ def of_before_pct(goodput: Table, outage_s: tuple[float, float]) -> tuple[Series
 
 
 def kept_pct(goodput: Table, outage_s: tuple[float, float]) -> float | None:
-    """What flows deliver together while links are down, in percent of what they did before."""
+    """Return the total goodput while links are down, in percent of that before."""
     series = of_before_pct(goodput, outage_s)
     if series is None:
         return None
@@ -64,7 +64,7 @@ def kept_pct(goodput: Table, outage_s: tuple[float, float]) -> float | None:
 
 
 def while_down_mbps(goodput: Table, outage_s: tuple[float, float]) -> list[float]:
-    """Every flow's goodput while links are down, in the order of the flows; [] where nothing was sampled."""
+    """Return every flow's goodput while links are down, in the order of the flows; [] without samples."""
     down = _within(goodput["t_s"], outage_s)
     instants = len(np.unique(goodput["t_s"][down]))
     if not instants:
@@ -76,8 +76,8 @@ def while_down_mbps(goodput: Table, outage_s: tuple[float, float]) -> list[float
 
 
 def _within(times: Series, outage_s: tuple[float, float]) -> npt.NDArray[np.bool_]:
-    """Which of the intervals that ended at these times were while links are down: real clocks are late by
-    milliseconds, so the middle of an interval decides."""
+    """Return which intervals (by end time) were in the outage. Real clocks are late by milliseconds, so the
+    middle of an interval decides."""
     middles = _middles(times)
     return (middles > outage_s[0]) & (middles < outage_s[1])
 
@@ -88,6 +88,6 @@ def _middles(times: Series) -> Series:
 
 
 def stalled_pct(goodput: Table, outage_s: tuple[float, float], link_mbps: float) -> float | None:
-    """Flows that get less than one percent of a link while links are down, in percent of all."""
+    """Return the percentage of flows that get less than 1 % of a link while links are down."""
     mbps = while_down_mbps(goodput, outage_s)
     return 100 * sum(one < 0.01 * link_mbps for one in mbps) / len(mbps) if mbps else None

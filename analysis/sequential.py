@@ -1,5 +1,5 @@
-"""Transfers that pairs of hosts make one after the other by several transports (workloads/turns.py), read off
-a point's rows. Pure."""
+"""Sequential transfers: pairs of hosts that use several transports one after the other
+(workloads/turns.py), read from a point's rows. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from topos.cloud import is_ours, paths_between
 from workloads.turns import TRANSPORTS
 
 LEAST_TURNS = 6
-"""Neighbours come and go between the transfers of a turn: the mean of fewer is chance."""
+"""Minimum number of turns: other flows start and end between the transfers of a turn, so the mean of fewer
+depends on chance."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One pair's transfers: by subflows (1: TCP), its size over the time it took, in Mb/s. `paths` join the
-    two hosts."""
+    """One pair's transfers: throughput in Mb/s (size over completion time) by subflows (1: TCP).
+
+    `paths` is the number of paths between the hosts.
+    """
 
     src: str
     dst: str
@@ -28,7 +31,7 @@ class Turn:
 
 
 def turns(flows: Sequence[FlowRow]) -> list[Turn]:
-    """The turns that began in the window and were completed; [] for another workload."""
+    """Return the turns that began in the window and were completed; [] for another workload."""
     ours = [flow for flow in flows if is_ours(flow.src) and flow.size_bytes]
     each = len(TRANSPORTS)
     groups = (ours[first : first + each] for first in range(0, len(ours) - each + 1, each))
@@ -53,7 +56,7 @@ def in_one_rack(of: Iterable[Turn]) -> list[Turn]:
 
 
 def gain(of: Sequence[Turn], subflows: int) -> float | None:
-    """Mean throughput with so many subflows over TCP's; None of fewer than LEAST_TURNS turns."""
+    """Return mean throughput with `subflows` over TCP's; None for fewer than LEAST_TURNS turns."""
     if len(of) < LEAST_TURNS:
         return None
     mptcp, tcp = (statistics.fmean(turn.mbps[n] for turn in of) for n in (subflows, 1))

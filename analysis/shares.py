@@ -1,6 +1,6 @@
-"""Shares read off a point's rows where lanes repeat one experiment side by side. Pure.
+"""Shares of links, from a point's rows, where replicas repeat one experiment side by side. Pure.
 
-A lane is a repetition of its own: it shares no link, queue or random number with another.
+Replicas are independent repetitions: they have no link, queue or random number in common.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SHARE_ON_CONGESTED = "share_on_congested_path_pct"
 
 
 def bottleneck_shares_pct(flows: Iterable[FlowRow]) -> list[float]:
-    """Of every lane, the goodput of its first flow in % of what all its flows get; [] without lanes."""
+    """Return the goodput of each replica's first flow in % of its flows' total; [] without replicas."""
     lanes: dict[str, list[float]] = {}
     for flow in flows:
         lane = lane_of(flow.src)
@@ -25,8 +25,10 @@ def bottleneck_shares_pct(flows: Iterable[FlowRow]) -> list[float]:
 
 
 def congested_shares_pct(ports: Sequence[PortRow]) -> list[float]:
-    """Of every lane's dual-homed sender, what it put on its first NIC in % of what it sent on both; [] where
-    no host on the left has two."""
+    """Return what each replica's dual-homed sender sent on its first NIC, in % of both NICs.
+
+    Returns [] if no host on the left has two NICs.
+    """
     sent: dict[str, list[int]] = {}
     for port in ports:
         if port.layer.startswith("host-") and lane_of(port.node) is not None:

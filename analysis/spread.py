@@ -1,4 +1,4 @@
-"""Means and deviations of samples, flow by flow. Pure."""
+"""Means and standard deviations of samples for each flow. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def spread(flow: npt.NDArray[Any], values: npt.NDArray[Any], count: int) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of each flow's values, flows being numbered; nan where it has none."""
+    """Return mean and standard deviation of each flow's values (flows 0..count-1); nan without values."""
     n = np.bincount(flow, minlength=count)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(flow, weights=values, minlength=count) / n

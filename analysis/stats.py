@@ -1,4 +1,4 @@
-"""Statistics: of the flows of a point, and of the difference between two sets of points. Pure functions."""
+"""Statistics of a point's flows, and of the difference between two sets of points. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean, minimum, median and maximum, in the unit of the values summarised."""
+    """Mean, minimum, median and maximum, in the unit of the values."""
 
     mean: float
     minimum: float
@@ -18,21 +18,21 @@ class Spread:
     maximum: float
 
     def scaled(self, factor: float) -> Spread:
-        """The same spread in another unit."""
+        """Return the same spread in another unit."""
         return Spread(*(factor * v for v in (self.mean, self.minimum, self.median, self.maximum)))
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Summarise at least one value. Raises ValueError on none: there is no such number."""
+    """Summarise values. Raises ValueError without values."""
     if not values:
         raise ValueError("no values to summarise")
     return Spread(statistics.fmean(values), min(values), statistics.median(values), max(values))
 
 
 def jain(values: Sequence[float]) -> float:
-    """Jain's fairness index, (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has all.
+    """Return Jain's fairness index, (sum x)^2 / (n sum x^2): 1 for equal shares, 1/n if one flow has all.
 
-    All-zero values are equal shares of nothing: 1. Raises ValueError on no values or a negative one.
+    All zeros count as equal shares: 1. Raises ValueError without values or for a negative value.
     Source: Jain, Chiu, Hawe, DEC-TR-301, 1984.
     """
     if not values:
@@ -47,33 +47,33 @@ def jain(values: Sequence[float]) -> float:
 
 
 def ranked(values: Sequence[float]) -> list[float]:
-    """Values in increasing order: the y axis of the paper's rank-of-flow curves."""
+    """Return values in increasing order: the y axis of the paper's rank-of-flow curves."""
     return sorted(values)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """`value` and half the width of its 95 % confidence interval, in the unit of what was measured."""
+    """A value and half the width of its 95 % confidence interval, in the unit of the measurement."""
 
     value: float
     half: float
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether chance alone explains the value in fewer than 5 cases of 100."""
+        """Whether zero lies outside the interval: chance alone explains this in at most 5 of 100 cases."""
         return abs(self.value) > self.half
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """Mean of independent values with Student's interval. Raises ValueError on fewer than two."""
+    """Return the mean of independent values with Student's interval. Raises ValueError for fewer than two."""
     if len(values) < 2:
-        raise ValueError("one value has no spread")
+        raise ValueError("a confidence interval needs at least two values")
     error = statistics.stdev(values) / math.sqrt(len(values))
     return Interval(statistics.fmean(values), t_quantile(0.975, len(values) - 1) * error)
 
 
 def paired_difference(a: Sequence[float], b: Sequence[float]) -> Interval:
-    """Mean of b[i] - a[i] with Student's interval: what the pairs have in common cancels.
+    """Return the mean of b[i] - a[i] with Student's interval; effects common to a pair cancel.
 
     Raises ValueError on fewer than two pairs or unequal lengths.
     """
@@ -81,26 +81,26 @@ def paired_difference(a: Sequence[float], b: Sequence[float]) -> Interval:
 
 
 def welch_difference(a: Sequence[float], b: Sequence[float]) -> Interval:
-    """mean(b) - mean(a) of two independent samples of unequal variance, each of at least two values.
+    """Return mean(b) - mean(a) of two independent samples of unequal variance, of two values or more each.
 
     Degrees of freedom by Welch and Satterthwaite. Raises ValueError. Source: Welch, Biometrika 34, 1947.
     """
     if min(len(a), len(b)) < 2:
-        raise ValueError("one value has no spread")
+        raise ValueError("a confidence interval needs at least two values of each sample")
     of_a, of_b = (statistics.variance(values) / len(values) for values in (a, b))
     difference = statistics.fmean(b) - statistics.fmean(a)
     both = of_a + of_b
     if both == 0:
         return Interval(difference, 0.0)
-    # Shares of the whole, so that tiny variances do not vanish when squared.
+    # Use relative shares, so that tiny variances do not underflow when squared.
     freedom = 1 / ((of_a / both) ** 2 / (len(a) - 1) + (of_b / both) ** 2 / (len(b) - 1))
     return Interval(difference, t_quantile(0.975, freedom) * math.sqrt(both))
 
 
 def t_quantile(p: float, freedom: float) -> float:
-    """Student's t: the value that is not exceeded with probability `p`, at any positive real `freedom`.
+    """Return Student's t quantile: the value not exceeded with probability `p`, for any `freedom` > 0.
 
-    Raises ValueError outside 0 < p < 1 or without freedom.
+    Raises ValueError unless 0 < p < 1 and freedom > 0.
     """
     if not 0 < p < 1 or not freedom > 0:
         raise ValueError(f"there is no t quantile at p={p:g} with {freedom:g} degrees of freedom")
@@ -118,12 +118,12 @@ def t_quantile(p: float, freedom: float) -> float:
 
 
 def _t_tail(t: float, freedom: float) -> float:
-    """Probability of a value above `t` >= 0."""
+    """Return the probability of a value above `t` >= 0."""
     return 0.5 * _incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5)
 
 
 def _incomplete_beta(x: float, a: float, b: float) -> float:
-    """Regularised incomplete beta function I_x(a, b), 0 <= x <= 1.
+    """Return the regularised incomplete beta function I_x(a, b), 0 <= x <= 1.
 
     Source: DLMF 8.17.22, a continued fraction that converges fast below (a + 1) / (a + b + 2).
     """

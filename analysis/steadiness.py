@@ -1,26 +1,27 @@
-"""Whether a window shows what the network carried in it: MPTCP delivers in order, so what is delivered may
-have come before the window, and what came may still wait. Pure."""
+"""Check that data delivered in a window was also carried in it. MPTCP delivers in order: data delivered in
+the window may have arrived before it, and data that arrived in it may still wait for a gap. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 OVER_CARRIED_PCT = "delivered_over_carried_pct"
-"""Metric: bytes that MPTCP's flows without end delivered in the window, in percent of those that their
-subflows were acknowledged in it. 100 where what waits at receivers stays alike; absent without such flows."""
+"""Metric: bytes that MPTCP flows without a size delivered in the window, in percent of the bytes that their
+subflows had acknowledged in it. 100 if the data waiting at receivers is constant; absent without such
+flows."""
 TOLERANCE_PCT = 5.0
 
 
 def unsteady(metrics: Mapping[str, float]) -> str:
-    """As `unsteady_words`, of a point's metrics."""
+    """Return `unsteady_words` for a point's metrics."""
     return unsteady_words(metrics.get(OVER_CARRIED_PCT, 100.0))
 
 
 def unsteady_words(over_carried_pct: float) -> str:
-    """What a reader must know of a window that is off by more than the tolerance; empty where it is not."""
+    """Return a warning for a window that is off by more than the tolerance; else an empty text."""
     off_pct = over_carried_pct - 100
     if abs(off_pct) <= TOLERANCE_PCT:
         return ""
-    told = f"{abs(off_pct):.0f} % {'more' if off_pct > 0 else 'less'} was delivered than subflows carried"
-    why = "what had come before it was delivered" if off_pct > 0 else "what came in it still waited"
-    return f"{told} in the window, because {why}: a longer window (--seconds) is nearer the mark"
+    amount = f"{abs(off_pct):.0f} % {'more' if off_pct > 0 else 'less'} was delivered than subflows carried"
+    why = "data from before the window was delivered in it" if off_pct > 0 else "some data still waited"
+    return f"{amount} in the window, because {why}: use a longer window (--seconds)"

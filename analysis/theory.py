@@ -1,9 +1,9 @@
-"""What the fixed points of coupled algorithms promise: shares at equilibrium, by formula. Pure.
+"""Shares at the equilibrium of coupled congestion controls, in closed form. Pure.
 
-All paths have one round-trip time and losses at random with probability p_r on path r. Windows then settle
-where an ACK's growth equals a loss's cut, and are given in units of one TCP's window on the better path,
-sqrt(2 / p). Sources: Wischik et al., NSDI 2011, section 2 (uncoupled, EWTCP, LIA) and RFC 6356; Khalili et
-al., CoNEXT 2012, theorem 1 (OLIA); Peng et al., ToN 2016, section III (BALIA).
+All paths have one round-trip time, and path r loses packets at random with probability p_r. Windows settle
+where the growth per ACK equals the cut per loss. They are given in units of one TCP's window on the better
+path, sqrt(2 / p). Sources: Wischik et al., NSDI 2011, section 2 (uncoupled, EWTCP, LIA) and RFC 6356;
+Khalili et al., CoNEXT 2012, theorem 1 (OLIA); Peng et al., ToN 2016, section III (BALIA).
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ from collections.abc import Callable
 
 _HALVINGS = 60
 Windows = Callable[[float], tuple[float, float]]
-"""Of a flow with one subflow on either path, given one TCP's window on the worse path, 0 < r <= 1: its
-windows on the worse and on the better one."""
+"""Maps one TCP's window on the worse path, 0 < r <= 1, to the windows of a flow with one subflow on each
+path: on the worse path and on the better one."""
 
 
 def bottleneck_share(cc: str, subflows: int) -> float:
-    """The share of a link that a flow has which meets one TCP there with all its subflows: n / (n + 1) where
-    they are not coupled, else a half."""
+    """Return the share of a link that a flow gets which competes with one TCP flow there.
+
+    The share is n / (n + 1) for n uncoupled subflows, else one half.
+    """
     return subflows / (subflows + 1) if cc not in _WINDOWS else 0.5
 
 
 def congested_share(cc: str, first: int, second: int) -> float:
-    """The share of a flow's traffic that stays on the first of two equal links, where `first` TCPs are its
-    competitors, against `second` < `first` on the other.
+    """Return the share of a flow's traffic on the first of two equal links.
 
-    The links are full and lose as much as it takes: r is where both carry the same.
+    `first` TCP flows compete on the first link, `second` < `first` on the other. Both links are full, so r
+    is where both links carry the same load.
     """
     windows = _WINDOWS.get(cc, _uncoupled)
 
@@ -43,28 +45,28 @@ def congested_share(cc: str, first: int, second: int) -> float:
 
 
 def _uncoupled(r: float) -> tuple[float, float]:
-    """Each subflow is one TCP."""
+    """Return the windows if each subflow is one TCP."""
     return r, 1.0
 
 
 def _ewtcp(r: float) -> tuple[float, float]:
-    """Each subflow is half a TCP."""
+    """Return the windows if each subflow is half a TCP."""
     return r / 2, 0.5
 
 
 def _lia(r: float) -> tuple[float, float]:
-    """Windows as the inverse of the loss, in all one TCP on the better path: p is as 1 / r^2."""
+    """Return windows inversely proportional to loss (p ~ 1 / r^2); their sum is one TCP on the better path."""
     return r * r / (1 + r * r), 1 / (1 + r * r)
 
 
 def _olia(r: float) -> tuple[float, float]:
-    """All on the better path, as long as there is one."""
+    """Return all of the window on the better path, as long as one path is better."""
     return (0.0, 1.0) if r < 1 else (0.5, 0.5)
 
 
 def _balia(r: float) -> tuple[float, float]:
-    """(1 + a) / 2 (4 + a) / 5 = min(a, 3/2) / r^2 on the worse path, a being the better one's window over its
-    own; on the better path the sum is one TCP's."""
+    """Solve (1 + a) / 2 (4 + a) / 5 = min(a, 3/2) / r^2 on the worse path, where a is the ratio of the better
+    window to the worse one. The sum of both windows is one TCP's on the better path."""
     low, high = 1.0, 2 + 10 / (r * r) if r else float("inf")
     if high == float("inf"):
         return 0.0, 1.0

@@ -1,4 +1,4 @@
-"""Random numbers that are the same on every machine: by comparisons and plain arithmetic alone."""
+"""Random draws that are identical on every machine: they use comparisons and basic arithmetic only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 
 def exponential(rng: random.Random) -> float:
-    """A value of the exponential distribution of mean 1, by comparisons alone.
+    """Return a draw from the exponential distribution with mean 1, using comparisons only.
 
     Source: von Neumann, Various techniques used in connection with random digits, 1951: a run of falling
     uniform numbers that begins at x has odd length with probability exp(-x).

@@ -1,4 +1,4 @@
-"""Every error refabric raises on purpose, and the exit code each one ends the command with.
+"""The errors that refabric raises on purpose, and the exit code of each.
 
 A message says what was attempted, what happened, and what to do about it. Anything that is
 not a `RefabricError` is a bug and may show a traceback.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 
 class RefabricError(Exception):
-    """Base of the tree; `exit_code` is what the command line ends with."""
+    """Base class of all refabric errors; the command line exits with `exit_code`."""
 
     exit_code = 1
 
 
 def by_name() -> dict[str, type[RefabricError]]:
-    """Every class of the tree, so that an error can cross a pipe and be raised again as itself."""
+    """Return every error class by name, so that another process can raise a received error again."""
     found: dict[str, type[RefabricError]] = {}
     waiting = [RefabricError]
     while waiting:
@@ -25,35 +25,35 @@ def by_name() -> dict[str, type[RefabricError]]:
 
 
 class UsageError(RefabricError):
-    """The request itself is wrong: nothing was started."""
+    """The request is invalid; nothing was started."""
 
     exit_code = 2
 
 
 class HostUnfitError(RefabricError):
-    """This machine, kernel or user cannot do it: nothing was started."""
+    """This machine, kernel or user cannot run the request; nothing was started."""
 
     exit_code = 3
 
 
 class BusyError(HostUnfitError):
-    """Another emulation holds the machine; the message names its pid."""
+    """Another emulation is running on this machine; the message names its pid."""
 
 
 class RunError(RefabricError):
-    """A point could not be finished; finished points are kept."""
+    """A point could not be finished; results of finished points are kept."""
 
 
 class StalledFlowError(RunError):
-    """A connection is up but delivers nothing: the kernel's doing, and gone on another try."""
+    """A connection is established but delivers nothing. The kernel causes this; a retry may succeed."""
 
 
 class CommandError(RunError):
-    """A program we started failed: argv, exit code and last stderr lines are in the message."""
+    """A child process failed; the message holds argv, exit code and the last lines of stderr."""
 
 
 class DeadlineError(RunError):
-    """Something did not happen in time; the message says what was waited for and how long."""
+    """Something did not happen before its deadline; the message names it and the time waited."""
 
 
 class StoreError(RefabricError):

@@ -1,8 +1,8 @@
-"""Files that are either whole or absent: atomic writes, folders with an owner, giving back to the sudo user.
+"""Atomic writes: files and folders that are either complete or absent. Also ownership under sudo.
 
-A folder being written is called `.tmp-<name>-<random>` and holds `owner`: a file with the writer's
-pid that the writer keeps locked (`flock`). The kernel drops the lock when the writer dies, however it
-dies, and unlike a pid it means the same in every PID namespace.
+A folder being written is called `.tmp-<name>-<random>`. It contains a file `owner` with the writer's pid,
+which the writer keeps locked (`flock`). The kernel releases the lock when the writer dies, for any reason.
+Unlike a pid, the lock is valid across PID namespaces.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _RENAME_EXCHANGE = 2
 
 
 def is_full(error: OSError) -> bool:
-    """Whether the disk, or the user's share of it, is full."""
+    """Return whether the error means that the disk, or the user's quota, is full."""
     return error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
 def store_error(attempt: str, error: OSError) -> StoreError:
-    """`error` as one line: what was attempted, what happened, what to do."""
+    """Return a StoreError whose message says what was attempted, what happened and what to do."""
     happened = error.strerror or str(error)
     if is_full(error):
         advice = "free some space there and run the same command again; finished points are kept"
@@ -46,7 +46,7 @@ def store_error(attempt: str, error: OSError) -> StoreError:
 
 @contextlib.contextmanager
 def storing(attempt: str) -> Iterator[None]:
-    """Turn an OSError of the block into the StoreError of `attempt`."""
+    """Convert an OSError raised in the block into a StoreError that names `attempt`."""
     try:
         yield
     except OSError as error:
@@ -54,7 +54,7 @@ def storing(attempt: str) -> Iterator[None]:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write and fsync a new file. Every byte of the store passes here: tests fill the disk here."""
+    """Write a new file and fsync it. All writes of the store use this function, so tests can fail them."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -62,7 +62,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def fsync_dir(path: Path) -> None:
-    """Make renames and creations inside the folder durable."""
+    """Flush a folder's entries to disk, so that renames and creations in it survive a crash."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -71,7 +71,7 @@ def fsync_dir(path: Path) -> None:
 
 
 def fsync_tree(path: Path) -> None:
-    """fsync every file and folder below `path`, and `path`: engines leave raw files unsynced."""
+    """fsync `path` and every file and folder below it. Engines do not sync their raw files themselves."""
     for folder, _, names in os.walk(path):
         for name in names:
             entry = Path(folder, name)
@@ -82,7 +82,7 @@ def fsync_tree(path: Path) -> None:
 
 
 def sudo_user() -> tuple[int, int] | None:
-    """uid and gid of the user behind sudo; None when there is none or we are not root."""
+    """Return uid and gid of the user who called sudo; None without sudo or without root."""
     uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     if os.geteuid() != 0 or not (uid.isdigit() and gid.isdigit()):
         return None
@@ -90,11 +90,11 @@ def sudo_user() -> tuple[int, int] | None:
 
 
 def give_back(path: Path) -> None:
-    """Hand a file or a whole folder to the user behind sudo, symlinks themselves and not their targets."""
+    """Give a file or a folder tree to the user who called sudo; symbolic links are not followed."""
     user = sudo_user()
     if user is None:
         return
-    # Shared folders of VMs and root-squashing servers know no owners; a result is worth more than its owner.
+    # Shared folders of VMs and root-squashing servers refuse chown; keep the result nevertheless.
     with contextlib.suppress(PermissionError):
         os.chown(path, *user, follow_symlinks=False)
         for folder, folders, names in os.walk(path):
@@ -103,7 +103,7 @@ def give_back(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Create the folder and its missing parents, giving each created one back."""
+    """Create the folder and its missing parents; created folders belong to the user who called sudo."""
     missing = [p for p in (path, *path.parents) if not p.exists()]
     for folder in reversed(missing):
         folder.mkdir(exist_ok=True)
@@ -111,12 +111,12 @@ def make_folder(path: Path) -> None:
 
 
 def replace_file(path: Path, data: bytes, tag: str = "", beside: Path | None = None) -> None:
-    """Atomically give `path` this content: readers see the old or the new, never a part.
+    """Replace the content of `path` atomically: readers see either the old or the new content.
 
-    `tag` marks the temporary file for `remove_tagged`; it is made in the folder `beside`, the file's own
-    unless given, of the same file system.
+    `tag` marks the temporary file for `remove_tagged`. The temporary file is made in the folder `beside`
+    (default: the folder of `path`), which must be on the same file system.
 
-    Raises StoreError, with no temporary file left.
+    Raises StoreError; no temporary file remains then.
     """
     folder = beside or path.parent
     with storing(f"writing {path}"), _alone_in(folder):
@@ -136,7 +136,7 @@ def replace_file(path: Path, data: bytes, tag: str = "", beside: Path | None = N
 
 @contextlib.contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Keep other runs from creating, renaming or removing `.tmp-` entries here meanwhile. Raises OSError."""
+    """Lock `folder` against other runs that create, rename or remove `.tmp-` entries. Raises OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         _lock(handle, folder)
@@ -167,16 +167,16 @@ def _lock(handle: int, folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Aside:
-    """A folder being written, owned by this process until `publish` or `discard`."""
+    """A folder being written. This process owns it until `publish` or `discard`."""
 
     path: Path
     lock: int
 
 
 def open_aside(parent: Path, name: str, tag: str = "") -> Aside:
-    """A new `.tmp-` folder in `parent`, locked as ours, marked for `remove_tagged`.
+    """Create a `.tmp-` folder in `parent`, locked by this process and marked for `remove_tagged`.
 
-    Raises OSError, with nothing left behind.
+    Raises OSError; nothing remains then.
     """
     with _alone_in(parent):
         path = Path(tempfile.mkdtemp(prefix=f"{TMP_PREFIX}{name}-{tag}", dir=parent))
@@ -196,13 +196,13 @@ def open_aside(parent: Path, name: str, tag: str = "") -> Aside:
 
 
 def _lock_if_supported(lock: int) -> None:
-    """Lock a file that is ours alone; where the file system has no locks, its pid has to do."""
+    """Lock our own file. On a file system without locks the pid in the file identifies the owner."""
     with contextlib.suppress(OSError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def discard(aside: Aside) -> None:
-    """Remove the folder, if it is still there, and let go of it; the next run removes what resists."""
+    """Remove the folder if it still exists and release its lock; the next run removes any remains."""
     try:
         shutil.rmtree(aside.path, ignore_errors=True)
     finally:
@@ -210,9 +210,9 @@ def discard(aside: Aside) -> None:
 
 
 def publish(aside: Aside, target: Path) -> None:
-    """Give the folder its name, in one step even over an older one of that name. Raises OSError.
+    """Rename the folder to `target` in one step, replacing an older folder of that name. Raises OSError.
 
-    The caller still discards `aside`, which then holds the older one, if anything.
+    The caller must still discard `aside`, which then contains the older folder, if there was one.
     """
     give_back(aside.path)
     fsync_tree(aside.path)
@@ -226,7 +226,7 @@ def publish(aside: Aside, target: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Swap two names in one step (renameat2(2)), or in two on file systems that cannot. Raises OSError."""
+    """Swap two names atomically (renameat2(2)); in three steps if the file system cannot. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     code = libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
     if code == 0:
@@ -241,7 +241,7 @@ def exchange(one: Path, other: Path) -> None:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Whether the writer of a `.tmp-` folder is gone: nobody holds its lock, or it was never locked."""
+    """Return whether the writer of a `.tmp-` folder is gone: no process holds the folder's lock."""
     try:
         handle = os.open(folder / OWNER, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -250,7 +250,7 @@ def is_abandoned(folder: Path) -> bool:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system without locks (some shared folders): the pid is all there is
+    except OSError:  # Some shared file systems have no locks: use the pid.
         return not _pid_alive(folder / OWNER)
     finally:
         os.close(handle)
@@ -263,7 +263,7 @@ def _pid_alive(owner: Path) -> bool:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with all in it. What another process removes meanwhile is removed. Raises OSError."""
+    """Remove a folder tree. Entries that another process removes meanwhile are no error. Raises OSError."""
 
     def unless_gone(
         _call: object, _path: str, problem: tuple[type[BaseException], BaseException, object]
@@ -275,7 +275,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def remove_abandoned(parent: Path) -> list[str]:
-    """Remove what dead writers left in `parent`; names removed. Raises StoreError."""
+    """Remove the entries of dead writers in `parent` and return their names. Raises StoreError."""
     removed = []
     with storing(f"removing unfinished folders in {parent}"), _alone_in(parent):
         for entry in sorted(parent.glob(f"{TMP_PREFIX}*")):

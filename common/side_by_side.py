@@ -1,7 +1,8 @@
-"""Work without results in common, shared out among forked processes: what to do need not be told them.
+"""Run independent tasks in parallel in forked processes.
 
-Unlike the workers of a sweep (workers.py) they inherit all there is at the time and do no more than one list
-of tasks. They die with this process (prctl(2), PR_SET_PDEATHSIG) and are ended when it is interrupted.
+Forked processes inherit the tasks, so nothing is pickled on the way in. Unlike the workers of a sweep
+(harness/execute/workers.py) they run one list of tasks and exit. They die with this process (prctl(2),
+PR_SET_PDEATHSIG), and an interrupt ends them.
 """
 
 from __future__ import annotations
@@ -29,8 +30,7 @@ _FORK = multiprocessing.get_context("fork")
 
 @dataclass(frozen=True)
 class _Done(Generic[T]):
-    """What came of task `number`: its result, or the error that says why there is none; `said` is what it
-    wrote to stderr."""
+    """Outcome of task `number`: its result or its error, and `said`, what it wrote to stderr."""
 
     number: int
     said: str
@@ -39,8 +39,11 @@ class _Done(Generic[T]):
 
 
 def side_by_side(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """The results of all tasks, in their order; as many run at once as there are CPUs. What several say on
-    stderr is said once. Raises the first RefabricError of a task, RunError where a process dies."""
+    """Run the tasks in parallel, one per CPU, and return their results in order.
+
+    Identical lines that several tasks write to stderr are printed once. Raises the first RefabricError of a
+    task, and RunError if a process dies.
+    """
     at_once = min(len(tasks), len(os.sched_getaffinity(0)))
     if at_once < 2:
         return [task() for task in tasks]
@@ -55,13 +58,15 @@ def side_by_side(tasks: Sequence[Callable[[], T]]) -> list[T]:
         if (error := done[number].error) is not None:
             raise error
     if len(done) < len(tasks):
-        raise RunError(f"{len(tasks) - len(done)} of {len(tasks)} tasks were lost: a process died")
+        raise RunError(
+            f"running {len(tasks)} tasks in parallel: {len(tasks) - len(done)} were lost because a process "
+            "died; run the command again"
+        )
     return [done[number].result for number in range(len(tasks))]  # type: ignore[misc]
 
 
 def follow_parent() -> None:
-    """For a process that works for the one that started it: Ctrl-C is the parent's alone to hear, and its
-    end, whatever that is, is this one's too."""
+    """Make this child process ignore Ctrl-C, which its parent handles, and die when its parent dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -109,7 +114,7 @@ def _carried_out(number: int, task: Callable[[], Any]) -> _Done[Any]:
 
 
 def _results(pipes: Sequence[Connection]) -> Iterator[_Done[Any]]:
-    """Until every process has ended, in whatever order."""
+    """Yield results in the order in which they arrive, until every process has ended."""
     open_pipes = list(pipes)
     while open_pipes:
         for pipe in connection.wait(open_pipes):

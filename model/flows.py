@@ -1,7 +1,7 @@
-"""The flows of a point with their addresses and ports: the same in every engine. Pure.
+"""The flows of a point with their addresses and ports, identical in every engine. Pure.
 
-Ports are a function of the flow alone, so a flow's 5-tuples, and with them all its ECMP choices, are
-the same in every run of the same spec.
+Ports depend on the flow only. A flow's 5-tuples, and with them its ECMP choices, are therefore identical in
+every run of the same spec.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from workloads.matrices import build
 FIRST_PORT = 5201
 FIRST_CPORT = 1100
 STRIDE = 950
-"""Between the local ports of a flow's subflows: 32 of them stay below the ephemeral ports at 32768."""
+"""Distance between local ports of a flow's subflows; 32 subflows stay below the ephemeral ports (32768)."""
 MOST_FLOWS_A_HOST = STRIDE
-"""What a real host has ports for; a simulated one begins anew."""
+"""Limit on real hosts, set by their local ports; simulated hosts reuse ports."""
 _PORTS = 60_000
 NO_CC = "none"
-"""Of flows of constant rate."""
+"""Congestion control of flows of constant rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddressPair:
-    """One path: local address and port, remote address and port."""
+    """Addresses and ports of one subflow: local address and port, remote address and port."""
 
     laddr: str
     lport: int
@@ -42,11 +42,13 @@ class AddressPair:
 
 @dataclass(frozen=True)
 class PlannedFlow:
-    """One flow: host names, addresses, server port, and the client port of its first subflow; its payload
-    (0: as much as the run lasts), when it starts after the common start of traffic, or after the flow `after`
-    is done, its subflows (1: plain TCP) and their congestion control, by its name in
-    model/congestion.py. One of constant rate (`rate_mbps` with headers, 0: none) has neither, and comes
-    after all that have."""
+    """One flow: hosts, addresses, server port, and the client port of its first subflow.
+
+    `size_bytes` is the payload; 0 means that the flow sends until the run ends. The flow starts `start_s`
+    seconds after the common start of traffic, or after the flow number `after` has completed. `subflows` is
+    1 for plain TCP; `cc` is a name of model/congestion.py. A flow of constant rate (`rate_mbps` > 0, headers
+    included) has neither, and such flows follow all others.
+    """
 
     flow: int
     src: str
@@ -74,7 +76,7 @@ class PlannedFlow:
         return self.subflows > 1
 
     def columns(self) -> dict[str, Any]:
-        """What a FlowRow says of it before anything is measured."""
+        """Return the columns of a FlowRow that are known before the run."""
         return {
             "flow": self.flow,
             "src": self.src,
@@ -99,8 +101,11 @@ class PlannedFlow:
 
 
 def planned_flows(spec: RunSpec, topology: Topology) -> tuple[PlannedFlow, ...]:
-    """The workload's flows in the matrix's order. Ports are the next free ones of their hosts; after
-    `MOST_FLOWS_A_HOST` they begin again. Raises UsageError as `build` does."""
+    """Return the workload's flows in the order of the matrix, with ports.
+
+    Each flow takes the next free ports of its hosts; after `MOST_FLOWS_A_HOST` flows the port numbers
+    repeat. Raises UsageError as `build` does.
+    """
     flows = drawn_flows(spec, topology)
     address = {topology.nodes[host].name: topology.nics_of(host)[0].ip for host in topology.hosts}
     sent: Counter[str] = Counter()
@@ -131,7 +136,7 @@ def planned_flows(spec: RunSpec, topology: Topology) -> tuple[PlannedFlow, ...]:
 
 
 def _transport(spec: RunSpec, flow: Flow) -> tuple[int, str]:
-    """Subflows and congestion control."""
+    """Return the flow's number of subflows and its congestion control."""
     if flow.rate_mbps:
         return 0, NO_CC
     if flow.plain:
@@ -141,7 +146,7 @@ def _transport(spec: RunSpec, flow: Flow) -> tuple[int, str]:
 
 
 def drawn_flows(spec: RunSpec, topology: Topology) -> tuple[Flow, ...]:
-    """The workload's flows. Raises UsageError for a workload that does not suit the topology."""
+    """Draw the workload's flows. Raises UsageError for a workload that does not suit the topology."""
     speed = max(
         sum(topology.links[nic.link].speed for nic in topology.nics_of(host)) for host in topology.hosts
     )
@@ -151,18 +156,20 @@ def drawn_flows(spec: RunSpec, topology: Topology) -> tuple[Flow, ...]:
 
 
 def check_ports(flows: Iterable[PlannedFlow]) -> None:
-    """Raises UsageError where a host would start more flows than it has ports for."""
+    """Raise UsageError if a host would start more flows than it has local ports for."""
     if max(Counter(flow.src for flow in flows).values(), default=0) > MOST_FLOWS_A_HOST:
         raise UsageError(
-            f"the workload starts more than {MOST_FLOWS_A_HOST} flows from one host, which is all that real "
-            "hosts' ports allow: choose a smaller topology, less time or load, or --engine simulator"
+            f"the workload starts more than {MOST_FLOWS_A_HOST} flows from one host, but a real host has "
+            "ports for no more: choose a smaller topology, less time or load, or --engine simulator"
         )
 
 
 def subflow_pairs(topology: Topology, flow: PlannedFlow) -> tuple[AddressPair, ...]:
-    """Each subflow's addresses and ports as its sender has them: over the same address pair (ndiffports), or,
-    where the hosts have several NICs, over first to first, second to second and so on in turn, which is all
-    that a dual-homed tree joins."""
+    """Return the addresses and ports of each subflow as its sender sees them.
+
+    Hosts with one NIC use one address pair for all subflows (ndiffports). With several NICs, subflow i joins
+    local NIC i to remote NIC i, modulo the number of NICs. A dual-homed tree has no other paths.
+    """
     nics = [topology.nics_of(topology.index(name)) for name in (flow.src, flow.dst)]
     local, remote = ([nic.ip for nic in of_host] for of_host in nics)
     return tuple(

@@ -1,4 +1,4 @@
-"""Link events: what is wrong with them, and the ports they are about. Pure."""
+"""Link events: validation, text form, and the ports that each event changes. Pure."""
 
 from __future__ import annotations
 
@@ -11,43 +11,48 @@ from model.spec import LinkEvent, RunSpec
 from topos.topology import Topology
 
 LEAST_SHARE = 1e-4
-"""Of a link's rate, unless it is cut: a packet then takes ten thousand times as long."""
-MOST_TOLD = 4
+"""Smallest share of its rate that a link may keep unless it is cut: packets take 10,000 times as long."""
+MAX_LISTED = 4
 
 
 def check_events(spec: RunSpec, topology: Topology) -> None:
-    """Raises UsageError for an event outside the run, of a link that is not there, or with no such share."""
+    """Raise UsageError for an event outside the run, on an unknown link, or with an invalid share."""
     end_s = spec.warmup_s + spec.seconds
     for event in spec.events:
         ports_of(event, topology)
         if not 0 <= event.t_s < end_s:
-            raise UsageError(f"event {told(event)}: the run is from 0 to {end_s:g} s; choose a time in it")
+            raise UsageError(
+                f"event {event_text(event)}: the run lasts from 0 to {end_s:g} s; choose a time in it"
+            )
         if event.share and not LEAST_SHARE <= event.share <= 1:
             raise UsageError(
-                f"event {told(event)}: a share is 0 (cut), or from {LEAST_SHARE:g} to 1 (as before), "
-                f"not {event.share:g}"
+                f"event {event_text(event)}: the share must be 0 (cut) or from {LEAST_SHARE:g} to 1 "
+                f"(full rate), not {event.share:g}"
             )
 
 
 def ports_of(event: LinkEvent, topology: Topology) -> tuple[int, int]:
-    """Both directions of the event's link. Raises UsageError for an unknown node or link."""
+    """Return the ports of both directions of the event's link. Raises UsageError for an unknown link."""
     try:
         link = topology.link_between(topology.index(event.a), topology.index(event.b))
     except UsageError as error:
-        raise UsageError(f"event {told(event)}: {error}") from None
+        raise UsageError(f"event {event_text(event)}: {error}") from None
     return uplink(link), downlink(link)
 
 
-def told(event: LinkEvent) -> str:
-    """As one types it: `10:p0a0-c0:0`."""
+def event_text(event: LinkEvent) -> str:
+    """Return the event in the syntax of --event: `10:p0a0-c0:0`."""
     return f"{event.t_s:g}:{event.a}-{event.b}:{event.share:g}"
 
 
 def words(events: Sequence[LinkEvent]) -> str:
-    """All of them as one types them; of more than `MOST_TOLD` how many, when, and a digest, so that others
-    are told apart."""
-    typed = [told(event) for event in events]
-    if len(typed) <= MOST_TOLD:
+    """Return all events in the syntax of --event.
+
+    For more than `MAX_LISTED` events, return their number, their time range and a short digest, so that
+    different lists have different texts.
+    """
+    typed = [event_text(event) for event in events]
+    if len(typed) <= MAX_LISTED:
         return f"events {', '.join(typed)}"
     times = [event.t_s for event in events]
     digest = hashlib.sha256(" ".join(typed).encode()).hexdigest()[:4]
@@ -55,8 +60,10 @@ def words(events: Sequence[LinkEvent]) -> str:
 
 
 def outage(spec: RunSpec) -> tuple[float, float] | None:
-    """When the first link is cut and the last one is as before again, in s from the opening of the measured
-    window; None where nothing is cut, or does not come back in the run."""
+    """Return when the first link is cut and when the last one is restored, in s from the window's start.
+
+    Returns None if no link is cut, or if a cut link is not restored in the run.
+    """
     cuts = [event.t_s for event in spec.events if not event.share]
     back = {frozenset((event.a, event.b)): event.t_s for event in spec.events if event.share == 1}
     cut = {frozenset((event.a, event.b)) for event in spec.events if not event.share}

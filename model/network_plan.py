@@ -1,6 +1,6 @@
-"""From a topology, its forwarding tables and link parameters to the arrays the fabric core takes.
+"""Conversion of a topology, its forwarding tables and link parameters to the arrays of the fabric core.
 
-Port 2i transmits on link i from its `a` end to its `b` end, port 2i+1 the other way. Both engines
+Port 2i transmits on link i from its `a` end to its `b` end; port 2i+1 transmits the other way. Both engines
 build their network here, so a flow with the same 5-tuple and seed takes the same path in both.
 """
 
@@ -21,26 +21,26 @@ from topos import Topology
 
 NO_PORT = 0xFFFFFFFF
 MOST_PACKETS = 1 << 20
-"""Packets the core holds at once when queues are unbounded: 2 GB of frames."""
+"""Packets that the core can hold if queues are unbounded: 2 GB of frames."""
 
 
 def uplink(link: int) -> int:
-    """The port that transmits from the lower-layer end of a link (a host's NIC queue, at a host link)."""
+    """Return the port that transmits from a link's lower-layer end (on a host link, the host's NIC queue)."""
     return 2 * link
 
 
 def downlink(link: int) -> int:
-    """The port that transmits towards the lower-layer end of a link."""
+    """Return the port that transmits towards a link's lower-layer end."""
     return 2 * link + 1
 
 
 def ports_along(topology: Topology, nodes: Sequence[int]) -> list[int]:
-    """The ports that lead from each node to the next. Raises UsageError where no link joins two."""
+    """Return the ports along a path of nodes. Raises UsageError if no link joins two of them."""
     return [_port_towards(topology, here, there) for here, there in pairwise(nodes)]
 
 
 def port_names(topology: Topology) -> list[tuple[str, str, str]]:
-    """For each port: the transmitting node, its peer, and the layers they are in, e.g. `edge-agg`."""
+    """Return (transmitting node, peer, layers) of each port; layers are named like `edge-agg`."""
     names = []
     for link in topology.links:
         a, b = topology.nodes[link.a], topology.nodes[link.b]
@@ -50,13 +50,13 @@ def port_names(topology: Topology) -> list[tuple[str, str, str]]:
 
 
 def port_rates_bps(topology: Topology, link: LinkSpec) -> npt.NDArray[np.int64]:
-    """What each port transmits, in bit/s."""
+    """Return the rate of each port, in bit/s."""
     speeds = np.array([each.speed for each in topology.links], np.int64)
     return np.repeat(speeds * round(link.rate_mbps * 1e6), 2)
 
 
 def plan_for(spec: RunSpec, topology: Topology) -> NetworkPlan:
-    """The network a RunSpec asks for; the path hash takes the spec's `routing` sub-seed."""
+    """Return the network of a RunSpec; the path hash uses the sub-seed `routing`."""
     tables = ecmp_groups(topology)
     return network_plan(topology, tables, spec.link, spec.routing, sub_seed(spec.seed, "routing"))
 
@@ -64,12 +64,13 @@ def plan_for(spec: RunSpec, topology: Topology) -> NetworkPlan:
 def network_plan(
     topology: Topology, tables: EcmpTables, link: LinkSpec, policy: str, seed: int
 ) -> NetworkPlan:
-    """Ports, NICs and forwarding groups of `topology` with every link alike, but for their speed and that
-    hosts' links lose nothing at random.
+    """Return the ports, NICs and forwarding groups of `topology`.
 
-    Where hosts forward, their ports are a switch's: others' packets pass them too. Their NICs have no ports
-    of their own (NO_PORT)."""
-    if policy == "spanning-tree":  # to the core: a choice among one
+    All links have the parameters `link`, multiplied by their speed; hosts' links lose nothing at random.
+    If hosts forward packets, their ports behave like switch ports, because other hosts' packets pass them.
+    Their NICs then have no ports of their own (NO_PORT).
+    """
+    if policy == "spanning-tree":  # For the core this is a hash over groups of one member.
         tables, policy = leftmost(tables), "hashed"
     ports = 2 * len(topology.links)
     queue_pkts = np.full(ports, 0 if link.queue_bytes else link.queue_pkts, np.uint32)
@@ -121,7 +122,7 @@ def _nic_ports(topology: Topology, port_of: Callable[[int], int]) -> npt.NDArray
 def _port_groups(
     topology: Topology, tables: EcmpTables
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """Groups name next-hop nodes; the core wants ports, which differ from switch to switch."""
+    """Convert groups of next-hop nodes to groups of ports, which differ from switch to switch."""
     offsets, member_port, member_paths = [0], [], []
     fib = np.full(tables.fib.shape, -1, np.int32)
     for node in topology.forwarders:
@@ -150,7 +151,7 @@ def _port_towards(topology: Topology, node: int, neighbour: int) -> int:
 
 
 def _most_packets(queue_pkts: npt.NDArray[np.uint32], link: LinkSpec) -> int:
-    """Enough descriptors for every queue full and every wire full of frames of half the usual size."""
+    """Return enough descriptors for full queues, and for wires full of frames of half the usual size."""
     if not queue_pkts.all():
         return MOST_PACKETS
     on_wire = 2 * link.rate_mbps * link.delay_us / FRAME_BITS

@@ -1,5 +1,4 @@
-"""What can be chosen of the data plane `ovs`, by name: who programs the switches and when, and what carries
-packets. Pure."""
+"""Options of the data plane `ovs`: controller, mode of programming, and datapath, by name. Pure."""
 
 from __future__ import annotations
 
@@ -9,23 +8,23 @@ from common.errors import UsageError
 from model.spec import OpenFlowSpec
 
 CONTROLLERS: Mapping[str, str] = {
-    "osken": "OpenFlow 1.3 by os-ken's encoder, in a process of the run's",
+    "osken": "OpenFlow 1.3 with os-ken's encoder, in a process of the run",
     "pox": "the same logic as a component of POX, OpenFlow 1.0",
 }
 MODES: Mapping[str, str] = {
-    "reactive": "a flow's rules when its first packet comes in",
-    "proactive": "tables and groups before any flow",
-    "hybrid": "tables downwards, a flow's rules upwards",
+    "reactive": "the controller installs a flow's rules when its first packet arrives",
+    "proactive": "the controller installs tables and groups before any flow",
+    "hybrid": "tables towards hosts in advance, rules of each flow towards the core",
 }
 DATAPATHS: Mapping[str, str] = {
-    "auto": "the kernel's where it has one",
-    "kernel": "the module openvswitch",
-    "user": "Open vSwitch's own, in user space",
+    "auto": "the kernel's datapath if there is one, else user space",
+    "kernel": "the kernel module openvswitch",
+    "user": "Open vSwitch's datapath in user space",
 }
 
 
 def check_openflow(chosen: OpenFlowSpec) -> None:
-    """Raises UsageError listing what there is."""
+    """Raise UsageError for an unknown name; the message lists the known ones."""
     known = {"controller": CONTROLLERS, "mode": MODES, "datapath": DATAPATHS}
     for name, words in known.items():
         word = getattr(chosen, name)
@@ -34,7 +33,7 @@ def check_openflow(chosen: OpenFlowSpec) -> None:
 
 
 def openflow_words(chosen: OpenFlowSpec) -> str:
-    """What of it is not as usual, as one types it: `--mode proactive`; empty where all is."""
+    """Return the options that differ from the defaults, as typed: `--mode proactive`; empty if none do."""
     usual = OpenFlowSpec()
-    told = ((name, getattr(chosen, name)) for name in ("controller", "mode", "datapath"))
-    return " ".join(f"--{name} {value}" for name, value in told if value != getattr(usual, name))
+    values = ((name, getattr(chosen, name)) for name in ("controller", "mode", "datapath"))
+    return " ".join(f"--{name} {value}" for name, value in values if value != getattr(usual, name))

@@ -1,7 +1,7 @@
 """Reasons for suspicion: why a number may say more about the machine than about the transport. Pure.
 
-A `Reason` is a record: its kind, the numbers it rests on, words for the reader, whose fault it was, and which
-metrics it doubts. A new kind is one entry in KINDS.
+A `Reason` is a record of its kind, its numbers, a text for the reader, the cause on the machine, and the
+metrics it casts doubt on. A new kind is one entry in KINDS.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 GOODPUT, SLOWEST, JAIN, RTT, COMPLETION = "goodput", "slowest flow", "fairness", "RTT", "completion times"
 METRICS = (GOODPUT, SLOWEST, JAIN, RTT, COMPLETION)
-"""What a reason can doubt. `slowest flow` is its goodput; `fairness` is Jain's index."""
+"""Metrics that a reason can cast doubt on: `slowest flow` is its goodput, `fairness` is Jain's index."""
 
 
 class Fault(StrEnum):
-    """What kept the machine from being on time, as far as it is known."""
+    """What delayed the machine, as far as it is known."""
 
     LOAD = "load"
-    """This run asked for more than the machine has."""
+    """This run needed more than the machine has."""
     OTHERS = "other processes"
     HYPERVISOR = "hypervisor"
     UNKNOWN = ""
@@ -28,8 +28,10 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of reason: a title for the report, what it means for the numbers, what to do about it.
-    `machine` says whether the machine is to blame, so that the same command may do better later."""
+    """A kind of reason: its title in the report, what it means for the numbers, and what to do.
+
+    `machine` is True if the machine is the cause, so that the same command may succeed later.
+    """
 
     title: str
     means: str
@@ -38,11 +40,11 @@ class Kind:
 
 
 _LESS = (
-    "Give a lower `--rate`, a smaller k or fewer subflows, and leave the machine to the run alone; "
-    "`--rate auto` chooses a rate this machine carries."
+    "Use a lower `--rate`, a smaller k or fewer subflows, and run nothing else on the machine; "
+    "`--rate auto` chooses a rate that this machine sustains."
 )
-_MACHINES = f"{_LESS} Where it was busy for a while only, `--retry-suspect` runs such points once more."
-_MPTCP = "Run the point again; if it stays, `sudo .venv/bin/refabric doctor` tests MPTCP on this kernel."
+_MACHINES = f"{_LESS} If the machine was busy only for a while, `--retry-suspect` repeats such points."
+_MPTCP = "Run the point again; if it persists, `sudo .venv/bin/refabric doctor` tests MPTCP on this kernel."
 _LONGER = "Measure longer (`--seconds`, `--warmup`), or at a higher `--rate`."
 
 LATE, STRETCHED, LOST, SATURATED, MACHINE = "late", "stretched", "lost", "saturated", "machine"
@@ -53,29 +55,30 @@ UNSTEADY, DRIFT, BASELINE, OTHER = "unsteady", "drift", "baseline", "other"
 KINDS: Mapping[str, Kind] = {
     LATE: Kind(
         "Frames were delivered late",
-        "Frames reached their hosts so late, in proportion to the time they spend in queues and on links, "
-        "that the metrics named may be off by more than their tolerance (docs/noise.md).",
+        "Frames reached their hosts late in proportion to the time they spend in queues and on links. "
+        "The metrics named may be off by more than their tolerance (docs/noise.md).",
         _MACHINES,
         machine=True,
     ),
     STRETCHED: Kind(
-        "The fabric's clock stood still too long",
-        "The machine stood still, and the fabric's clock with it. Goodput is per second of that clock; the "
-        "kernels' timers went on, and beyond the measured limit that shows in the metrics named.",
+        "The fabric's clock was paused too long",
+        "The machine stalled, and the fabric's clock was paused meanwhile. Goodput is per second of that "
+        "clock, but the kernels' timers kept running. Beyond the measured limit this changes the metrics "
+        "named.",
         _MACHINES,
         machine=True,
     ),
     LOST: Kind(
         "Frames were lost outside the network's queues",
-        "The machine dropped frames where the network asked for has no queue. TCP took that for congestion, "
-        "so goodput is too low.",
+        "The machine dropped frames at a place where the network under test has no queue. TCP took this for "
+        "congestion, so goodput is too low.",
         _MACHINES,
         machine=True,
     ),
     SATURATED: Kind(
         "The CPU was saturated",
-        "No CPU time was left, so the stacks waited for the machine and not for the network. The number says "
-        "how fast this machine is.",
+        "No CPU time was left, so the stacks waited for the machine instead of the network. The number "
+        "measures the speed of this machine.",
         _MACHINES,
         machine=True,
     ),
@@ -87,60 +90,58 @@ KINDS: Mapping[str, Kind] = {
     ),
     SUBFLOWS: Kind(
         "Subflows were missing",
-        "Some flows had fewer subflows than asked for, so the number belongs to a transport between two of "
-        "the chart's.",
+        "Some flows had fewer subflows than requested, so the number belongs to a transport between two of "
+        "those in the chart.",
         _MPTCP,
     ),
-    FALLBACK: Kind(
-        "MPTCP fell back to TCP", "Some flows were plain TCP, which counts against MPTCP.", _MPTCP
-    ),
+    FALLBACK: Kind("MPTCP fell back to TCP", "Some flows ran as plain TCP but count as MPTCP.", _MPTCP),
     STALLED: Kind(
-        "Flows stood still",
-        "Some flows delivered nothing while they were measured. They pull the mean down, and their share of "
-        "the network went to others.",
+        "Flows delivered nothing",
+        "Some flows delivered nothing in the measured window. They lower the mean, and other flows used "
+        "their share of the network.",
         _LESS,
     ),
     CONTROL: Kind(
         "Another congestion control was in force",
-        "Not all flows ran what was asked for.",
+        "Some flows did not run the requested congestion control.",
         "Choose one this kernel has with --cc; `sysctl net.ipv4.tcp_available_congestion_control` lists "
         "them.",
     ),
     REPAIRS: Kind(
-        "The kernel left out window reductions",
-        "The kernel runs no BPF program while a certain program of another process does. Windows that were "
-        "not reduced were put right a round trip later, and queues are longer until then "
+        "The kernel skipped window reductions",
+        "The kernel runs no BPF program while a certain program of another process runs. refabric corrected "
+        "each skipped reduction a round trip later, so queues were longer until then "
         "(docs/congestion.md).",
         "End other programs that trace the kernel with BPF, then run the point again.",
     ),
     UNSTEADY: Kind(
-        "Delivered is not what was carried",
-        "MPTCP delivers in order, so data of before the window counted in it, or data of the window still "
-        "waited at its end. The goodput is that much too high or too low.",
+        "Delivered data differs from carried data",
+        "MPTCP delivers in order. Data carried before the window was delivered in it, or data carried in the "
+        "window was still waiting at its end. Goodput is too high or too low by that amount.",
         _LONGER,
     ),
     DRIFT: Kind(
         "The two halves of the window differ",
-        "Goodput in the first half of the window differs from the second half by more than the tolerance: "
-        "the flows had not settled.",
+        "Goodput in the first half of the window differs from the second half by more than the tolerance, "
+        "so the flows were not in steady state.",
         _LONGER,
     ),
     BASELINE: Kind(
         "The baseline is suspect",
-        "The uncongested flow that 100 % stands for was measured on a machine that could not keep up. "
-        "Goodput in Mb/s stands; the percentages may be too high.",
+        "The uncongested flow that defines 100 % was measured on a machine that could not keep up. "
+        "Goodput in Mb/s is valid; the percentages may be too high.",
         _MACHINES,
         machine=True,
     ),
-    OTHER: Kind("Another reason", "The engine's own words stand with each point.", "Run it again."),
+    OTHER: Kind("Another reason", "The text of the engine is listed with each point.", "Run it again."),
 }
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a point is suspect, or, as a caution, why some of its metrics do not stand.
+    """Why a point is suspect or, as a caution, why some of its metrics are not reliable.
 
-    `numbers` are (name with unit, value) pairs; `doubts` are names of METRICS, empty for all of them.
+    `numbers` are pairs of name with unit and value; `doubts` are names of METRICS, empty for all of them.
     """
 
     kind: str
@@ -157,7 +158,7 @@ class Reason:
         return KINDS.get(self.kind, KINDS[OTHER])
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON types; `from_json` is the inverse."""
+        """Return plain JSON types; `from_json` is the inverse."""
         return {
             "kind": self.kind,
             "text": self.text,
@@ -168,7 +169,7 @@ class Reason:
 
     @classmethod
     def from_json(cls, data: object) -> Reason:
-        """A stored reason; text alone is from an older version. Raises ValueError for anything else."""
+        """Read a stored reason; older versions stored the text only. Raises ValueError for anything else."""
         if isinstance(data, str):
             return of_text(data)
         if not isinstance(data, Mapping) or not isinstance(data.get("text"), str):
@@ -197,21 +198,21 @@ _STARTS = (
     ("its reference is suspect", "", BASELINE),
     ("its baseline is suspect", "", BASELINE),
 )
-"""How texts of earlier versions begin, what they contain, and their kind."""
+"""Texts of earlier versions: how they begin, what they contain, and their kind."""
 
 
 def of_text(text: str) -> Reason:
-    """The reason whose words these are; of an unknown kind, OTHER."""
+    """Return the reason with this text; its kind is OTHER if the text is unknown."""
     kind = next((kind for start, part, kind in _STARTS if text.startswith(start) and part in text), OTHER)
     return Reason(kind, text)
 
 
 def texts(reasons: Iterable[Reason]) -> str:
-    """All of them on one line."""
+    """Return the texts of all reasons on one line."""
     return "; ".join(reason.text for reason in reasons)
 
 
 def blames_machine(reasons: Iterable[Reason]) -> bool:
-    """Whether the machine alone is to blame, so that another attempt may do better."""
+    """Return whether all reasons blame the machine, so that another attempt may succeed."""
     found = list(reasons)
     return bool(found) and all(reason.about.machine for reason in found)

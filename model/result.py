@@ -1,8 +1,8 @@
-"""RunResult: what one point measured, and whether to believe it.
+"""RunResult: what one point measured, and whether the numbers are reliable.
 
-`ok` is a result. `suspect` is a number that says more about the CPU (or about a subflow that
-never came up) than about the transport. `failed` has no number. Every status but `ok` carries
-at least one reason (model/reasons.py).
+`ok` is a reliable result. `suspect` is a number that says more about the machine (or about a missing
+subflow) than about the transport. `failed` has no number. Every status but `ok` has at least one reason
+(model/reasons.py).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy.typing as npt
 from model.reasons import Reason
 
 NO_VALUE = float("nan")
-"""In a row of numbers: not measured. Empty in the CSV files."""
+"""Marks a number that was not measured; empty in CSV files."""
 
 UDP = "udp"
-"""The transport of a flow of constant rate."""
+"""Transport of a flow of constant rate."""
 
 
 class Status(StrEnum):
@@ -32,11 +32,13 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FlowRow:
-    """One flow (one line of flows.csv). Goodput is payload delivered to the receiving application's
-    socket inside the measured window, in Mb/s; `bytes_received` is the same window's bytes.
+    """One flow (one line of flows.csv).
 
-    RTT means and standard deviations are over the window: `srtt` the kernel's own smoothed estimate, over
-    all subflows and samples; `ping` over all pings that came back along the paths of the subflows.
+    `goodput_mbps` is the payload delivered to the receiving application's socket in the measured window, in
+    Mb/s; `bytes_received` are the bytes of the same window.
+
+    Means and standard deviations of the RTT are over the window. `srtt` is the kernel's smoothed estimate,
+    over all subflows and samples; `ping` is over all answered pings along the paths of the subflows.
     """
 
     flow: int
@@ -64,23 +66,25 @@ class FlowRow:
     completed_s: float = NO_VALUE
     """Seconds from a sized flow's start until its last byte was received."""
     size_bytes: int = 0
-    """Of payload; 0: as much as the run lasts."""
+    """Payload of the flow; 0 means that it sends until the run ends."""
     start_s: float = NO_VALUE
-    """Seconds from the opening of the measured window (warm-up is negative) until it started; no value where
-    it did not, or where that is not recorded."""
+    """Start of the flow, in seconds from the start of the measured window (warm-up is negative). No value if
+    the flow did not start, or if the engine does not record starts."""
     ideal_s: float = NO_VALUE
-    """What `completed_s` would be if the flow had its path to itself and sent at its rate from the start."""
+    """What `completed_s` would be if the flow were alone on its path and sent at line rate from the start."""
     rate_mbps: float = 0.0
-    """At which a flow of constant rate sends, headers included; 0: its transport decides."""
+    """Rate of a flow of constant rate, headers included; 0 for flows with a transport."""
     sent_pkts: int = 0
-    """Of a flow of constant rate, in the window."""
+    """Packets that a flow of constant rate sent in the window."""
     lost_pkts: int = 0
-    """The same, for want of room in its host's queue or on their way."""
+    """Packets of such a flow that its host's queue or the network dropped in the window."""
 
 
 def under_test(flows: Sequence[FlowRow]) -> Sequence[FlowRow]:
-    """The flows whose transport the point is about: all but those of constant rate, or these where there are
-    no others."""
+    """Return the flows whose transport the point studies: all flows but those of constant rate.
+
+    If there are no others, return the flows of constant rate.
+    """
     return [flow for flow in flows if flow.transport != UDP] or flows
 
 
@@ -88,9 +92,9 @@ def under_test(flows: Sequence[FlowRow]) -> Sequence[FlowRow]:
 class PortRow:
     """One direction of one link (one line of ports.csv); counts cover the measured window.
 
-    `layer` names the ends' layers, e.g. `edge-agg`; utilisation is bytes sent over capacity, in the whole
-    window and as the median over its seconds. `drops` are of full queues and cut links; `lost` at random on
-    the wire; `marked` with Congestion Experienced.
+    `layer` names the layers of both ends, e.g. `edge-agg`. Utilisation is bytes sent over capacity, in the
+    whole window, and as the median over its seconds. `drops` counts packets dropped by full queues and cut
+    links, `lost` random losses on the wire, `marked` packets marked Congestion Experienced.
     """
 
     port: int
@@ -109,17 +113,17 @@ class PortRow:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Samples: named columns of equal length, integers, floats or text; samples/<name>.csv.gz."""
+    """Samples: named columns of equal length (integers, floats, text), stored as samples/<name>.csv.gz."""
 
     columns: Mapping[str, npt.NDArray[Any]]
 
     def __post_init__(self) -> None:
         if len({len(column) for column in self.columns.values()}) > 1:
-            raise ValueError("columns of a table have one length")
+            raise ValueError("a table has columns of different lengths")
 
     @classmethod
     def from_rows(cls, names: Sequence[str], rows: Iterable[Sequence[float | int | str]]) -> Table:
-        """A table from its rows; without rows every column is an empty one of floats."""
+        """Return a table from its rows; without rows every column is an empty array of floats."""
         columns = list(zip(*rows, strict=True)) or [()] * len(names)
         return cls({name: np.array(column) for name, column in zip(names, columns, strict=True)})
 
@@ -138,7 +142,7 @@ class Table:
         return self.columns[name]
 
     def rows(self) -> list[tuple[float | int | str, ...]]:
-        """All rows as Python values."""
+        """Return all rows as Python values."""
         return list(zip(*(column.tolist() for column in self.columns.values()), strict=True))
 
 
@@ -154,27 +158,31 @@ SAMPLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "pings": ("t_s", "flow", "subflow", "rtt_ms", "out_ms"),
 }  # fmt: skip
-"""The tables of RunResult.samples and the columns every reader may count on."""
+"""The tables of RunResult.samples and the columns that every table has."""
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """`metrics` holds per-point numbers: cpu_busy_pct, cpu_busy_max_pct, late_p99_us, drops,
-    retransmits, astray (frames lost outside queues), packet_hops, setup_s, startup_s ...; `subflow_idle_pct`
-    is the mean share of the window in which a subflow had nothing unsent and nothing unacknowledged;
-    `delivered_over_carried_pct` as analysis/steadiness.py says.
+    """Rows, samples and metrics of one point.
+
+    `metrics` holds per-point numbers: cpu_busy_pct, cpu_busy_max_pct, late_p99_us, drops, retransmits,
+    astray (frames lost outside queues), packet_hops, setup_s, startup_s and others. `subflow_idle_pct` is
+    the mean share of the window in which a subflow had nothing unsent and nothing unacknowledged.
+    analysis/steadiness.py defines `delivered_over_carried_pct`.
 
     `samples` always has `goodput` (t_s, flow, mbps), `cpu` (t_s, busy_pct, user_pct, system_pct,
-    softirq_pct, steal_pct) and `links` (t_s, port, utilisation_pct, 0 left out), each over the interval that
-    ended at t_s, which counts from the opening of the measured window (warm-up is negative). When asked for
-    (SamplingSpec), also
+    softirq_pct, steal_pct) and `links` (t_s, port, utilisation_pct; zeros omitted). Each sample covers the
+    interval that ended at t_s, in seconds from the start of the measured window (warm-up is negative).
+    SamplingSpec adds on request:
 
-    * `queues` (t_s, port, pkts), lengths of 0 left out, and `queue_times` (t_s) with every sampled instant;
+    * `queues` (t_s, port, pkts; lengths of 0 omitted), and `queue_times` (t_s) with every sampled instant;
     * `sockets` (t_s, flow, subflow, cwnd_pkts, srtt_ms, rttvar_ms, retransmits, bytes_acked, unacked_pkts,
-      notsent_bytes, busy_ms, rwnd_limited_ms) at the sender, subflow 0 being the first. Retransmits and
-      acknowledged bytes count since the connection began, as do the ms in which something was unsent
-      or unacknowledged, and those of them in which the receiver's window was in the way;
-    * `pings` (t_s of sending, flow, subflow, rtt_ms, out_ms: the way out alone; nan where none came back)."""
+      notsent_bytes, busy_ms, rwnd_limited_ms) at the sender; subflow 0 is the first. Retransmits,
+      acknowledged bytes and milliseconds are cumulative since the connection began. `busy_ms` counts the
+      time in which data was unsent or unacknowledged, `rwnd_limited_ms` the part of it in which the
+      receiver's window was the limit;
+    * `pings` (t_s of sending, flow, subflow, rtt_ms, out_ms: the way out only; nan without an answer).
+    """
 
     status: Status
     reasons: tuple[Reason, ...] = ()
@@ -184,8 +192,8 @@ class RunResult:
     metrics: Mapping[str, float] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     reproducible: bool = False
-    """Whether the same spec gives the same on any machine, all but `provenance` and `cost`."""
+    """Whether the same spec gives the same result on any machine, except for `provenance` and `cost`."""
     cost: Mapping[str, float] = field(default_factory=dict)
-    """Per-point numbers on the machine, of a reproducible result: CPU time, memory."""
+    """Machine-dependent numbers of a reproducible result: CPU time, memory."""
     cautions: tuple[Reason, ...] = ()
-    """What doubts some metrics of a point whose status stands: goodput holds, RTT may not."""
+    """Reasons that cast doubt on some metrics only: goodput is reliable, RTT may not be."""

@@ -1,4 +1,4 @@
-"""Central schedulers of flows as a point runs them: what can be asked for, what drives them, their cost."""
+"""Central flow schedulers in a point: their options, the driver that runs them, and their cost."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def scheduled(spec: RunSpec) -> bool:
 
 
 def scheduler_words(chosen: SchedulerSpec) -> str:
-    """As one types it: `first_fit:100`, `annealing:ideal`; empty where there is none."""
+    """Return the scheduler in the syntax of --scheduler: `first_fit:100`, `annealing:ideal`; else empty."""
     if chosen.name == NO_SCHEDULER:
         return ""
     return f"{chosen.name}:{IDEAL if chosen.ideal else f'{chosen.interval_ms:g}'}"
 
 
 def scheduler_title(chosen: SchedulerSpec) -> str:
-    """For tables: `first fit every 100 ms`, `ideal annealing`; empty where there is none."""
+    """Return the scheduler's name for tables: `first fit every 100 ms`, `ideal annealing`; else empty."""
     if chosen.name == NO_SCHEDULER:
         return ""
     title = schedulers.SCHEDULERS[chosen.name].title
@@ -40,12 +40,12 @@ def scheduler_title(chosen: SchedulerSpec) -> str:
 
 
 def parse_scheduler(text: str) -> SchedulerSpec:
-    """`none`, `first_fit` (every 100 ms), `first_fit:10`, `annealing:ideal`. Raises UsageError."""
+    """Parse `none`, `first_fit` (every 100 ms), `first_fit:10` or `annealing:ideal`. Raises UsageError."""
     name, colon, interval = (part.strip() for part in text.partition(":"))
     if name not in NAMES:
         raise UsageError(f"--scheduler {text}: unknown; choose from: {', '.join(NAMES)}")
     if name == NO_SCHEDULER and colon:
-        raise UsageError(f"--scheduler {text}: none has no interval")
+        raise UsageError(f"--scheduler {text}: 'none' takes no interval")
     if name == NO_SCHEDULER or interval == IDEAL:
         return SchedulerSpec(name)
     try:
@@ -54,37 +54,38 @@ def parse_scheduler(text: str) -> SchedulerSpec:
         interval_ms = 0.0
     if not LEAST_MS <= interval_ms <= MOST_MS:
         raise UsageError(
-            f"--scheduler {text}: write NAME:MS with {LEAST_MS:g} to {MOST_MS:g} ms between two looks at the "
-            f"network, or NAME:{IDEAL}"
+            f"--scheduler {text}: write NAME:MS with an interval of {LEAST_MS:g} to {MOST_MS:g} ms, "
+            f"or NAME:{IDEAL}"
         )
     return SchedulerSpec(name, interval_ms)
 
 
 def check_scheduler(spec: RunSpec, topology: Topology) -> None:
-    """Raises UsageError for a scheduler there is not, or one that the network has no use for."""
+    """Raise UsageError for an unknown scheduler, or for one that cannot schedule this network."""
     if not scheduled(spec):
         return
     words = scheduler_words(spec.scheduler)
     if spec.scheduler.name not in NAMES:
         raise UsageError(f"scheduler '{spec.scheduler.name}': choose one of {', '.join(NAMES)}")
     if spec.events:
-        raise UsageError(f"--scheduler {words}: it is not told of links that fail: leave out --event")
+        raise UsageError(f"--scheduler {words}: schedulers do not handle link failures; omit --event")
     if per_packet(spec.routing):
         raise UsageError(
-            f"--scheduler {words} with routing '{spec.routing}': there every packet chooses a path of its "
-            "own; choose --routing hashed"
+            f"--scheduler {words} with routing '{spec.routing}': each packet chooses its own path there; "
+            "choose --routing hashed"
         )
     application_of(spec, topology)
 
 
 def application_of(spec: RunSpec, topology: Topology) -> Application:
-    """Raises UsageError for a network it cannot schedule."""
+    """Return the scheduler application of the spec. Raises UsageError for an unsuitable network."""
     seed, chosen = sub_seed(spec.seed, "scheduler"), spec.scheduler
     return schedulers.make(chosen.name, topology, spec.link.rate_mbps, seed, ideal=chosen.ideal)
 
 
 def ticking_s(spec: RunSpec) -> float:
-    """CPU time that a simulated point's ticks take, about; an ideal scheduler's depend on the flows."""
+    """Return the approximate CPU time of a simulated point's ticks, in s; 0 for an ideal scheduler, whose
+    ticks depend on the flows."""
     if not scheduled(spec) or spec.scheduler.ideal:
         return 0.0
     ticks = (spec.warmup_s + spec.seconds) * 1000 / spec.scheduler.interval_ms
@@ -93,8 +94,7 @@ def ticking_s(spec: RunSpec) -> float:
 
 @dataclass
 class Account:
-    """Of an application's ticks: how many, how many paths they set, and the CPU time they took in all and at
-    most."""
+    """Statistics of a scheduler's ticks: ticks, paths set, and total and largest CPU time."""
 
     ticks: int = 0
     moves: int = 0
@@ -103,18 +103,18 @@ class Account:
 
     @property
     def counts(self) -> dict[str, float]:
-        """Metrics that are the same on every machine."""
+        """Return the metrics that are identical on every machine."""
         return {"scheduler_ticks": self.ticks, "scheduler_moves": self.moves}
 
     @property
     def times(self) -> dict[str, float]:
-        """CPU time of a tick on this one, in ms."""
+        """Return mean and largest CPU time of a tick on this machine, in ms."""
         mean_s = self.cpu_s / self.ticks if self.ticks else 0.0
         return {"scheduler_cpu_ms_mean": 1000 * mean_s, "scheduler_cpu_ms_max": 1000 * self.most_cpu_s}
 
 
 class Driver:
-    """Lets an application tick, and keeps account of it."""
+    """Run an application's ticks and record their statistics."""
 
     def __init__(self, application: Application, network: Network) -> None:
         self.account = Account()
@@ -131,7 +131,7 @@ class Driver:
 
 
 class _Counted:
-    """A Network whose set paths are counted."""
+    """A Network that counts the paths set."""
 
     def __init__(self, network: Network, account: Account) -> None:
         self._network = network

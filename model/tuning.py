@@ -1,15 +1,17 @@
-"""Tunings of end hosts that matter to MPTCP, and words for them. Pure.
+"""Host tunings that matter to MPTCP, and their names. Pure.
 
-The send buffer of an MPTCP connection is the sum of its subflows' and the first number of
-net.ipv4.tcp_wmem (__mptcp_sync_sndbuf in net/mptcp/protocol.h, Linux >= 6.7). What an application writes
-goes to a subflow as soon as any has room, so with the kernel's own 4 kB there is never anything that is not
-yet bound to a subflow; and when the slowest holds up the data in front, the buffer is full and the others run
-dry. With a reserve beyond the subflows' own buffers they go on. At the other end data that came by one path
-waits for what is still on another, in a receive buffer that starts small and grows with what is read
-(mptcp_rcv_space_adjust): too slowly for a transfer of seconds. Where its window runs out, a receiver drops
-what its subflows have acknowledged already (mptcp_data_queue_ofo, counted as NoDSSInWindow), which is sent
-again only when some subflow has nothing else to do (mptcp_subflow_get_retrans): a window that holds whatever
-the sender may have under way never runs out. docs/subflow-idle.md has what was measured.
+Sender: the send buffer of an MPTCP connection is the sum of its subflows' buffers plus the first number of
+net.ipv4.tcp_wmem (__mptcp_sync_sndbuf in net/mptcp/protocol.h, Linux >= 6.7). Data goes to a subflow as soon
+as any subflow has room. With the kernel's default of 4 kB no data therefore remains unassigned. If the
+slowest subflow delays the data at the front, the send buffer fills and the other subflows have nothing to
+send. A reserve beyond the subflows' buffers keeps them busy.
+
+Receiver: data from one path waits for data that is still on another path. The receive buffer that holds it
+starts small and grows with the rate of reading (mptcp_rcv_space_adjust), too slowly for transfers of a few
+seconds. When its window is exhausted, a receiver drops data that its subflows have already acknowledged
+(mptcp_data_queue_ofo, counter NoDSSInWindow). The sender retransmits it only when a subflow has nothing else
+to send (mptcp_subflow_get_retrans). A window as large as all data in flight is never exhausted.
+docs/subflow-idle.md lists the measurements.
 """
 
 from __future__ import annotations
@@ -30,40 +32,45 @@ UNTOUCHED = "kernel's own"
 DEFAULT = "default"
 AT_ONCE = "at once"
 KERNELS_OWN: Mapping[str, str] = {WMEM: "4096 16384 4194304"}
-"""What Linux itself sets on machines of 4 GB and more (tcp_init in net/ipv4/tcp.c)."""
+"""Linux's defaults on machines with 4 GB or more (tcp_init in net/ipv4/tcp.c)."""
 RESERVE: Mapping[str, str] = {WMEM: "4194304 16384 4194304"}
-"""4 MB instead of 4 kB: what a path 64 times as fast as the slowest delivers while that one works off one
-burst of 64 kB. The other numbers are the kernel's own."""
+"""4 MB instead of 4 kB: what a path 64 times as fast as the slowest delivers while the slowest sends one
+burst of 64 kB. The other numbers are Linux's defaults."""
 CAPPED_RESERVE: Mapping[str, str] = {WMEM: "4194304 16384 262144"}
-"""The reserve, and no more than 256 kB for each subflow: what one that has fallen back can hold up."""
+"""The reserve, and at most 256 kB for each subflow: the data that a timed-out subflow can delay."""
 MOST_CAP_BYTES, LEAST_CAP_BYTES, SHARED_BYTES = 256 << 10, 32 << 10, 2 << 20
-"""The cap is a share of 2 MB for all subflows that share a link's worth of network. Eight have 256 kB each;
-64 have windows of two packets, and 256 kB would take one a quarter of a minute. 32 kB are 20 packets."""
+"""The cap is a share of 2 MB among all subflows that share one link. Eight subflows have 256 kB each. 64
+subflows have windows of two packets and would need 15 s to send 256 kB. 32 kB are 20 packets."""
 RESERVE_IN_CAPS, LEAST_RESERVE_BYTES = 16, 1 << 20
-"""What fast paths deliver while the slowest works off what it holds: 4 MB beside 256 kB. Half a MB beside
-32 kB left subflows idle for 2 to 4 % of the time, 1 MB did not."""
+"""What fast paths deliver while the slowest sends its buffer: 4 MB beside 256 kB. With 0.5 MB beside 32 kB
+subflows were idle for 2 to 4 % of the time; with 1 MB they were not."""
 BUFFER_A_BYTE = 4
-"""A receive buffer advertises half of itself, or less: packets take more memory than their payload."""
+"""Receive buffer per byte of window: packets take more memory than their payload, so a receive buffer
+advertises at most half of its size."""
 CAPPED_PATH_BYTES = 200_000
-"""A queue of 100 full packets and a third more on the way: for such paths the cap was measured to cost
-nothing, with 2 and with 8 subflows. What holds more gets no cap."""
+"""A queue of 100 full packets, and a third more on the wire. On such paths the cap was measured to cost
+nothing, with 2 and with 8 subflows. Paths that hold more get no cap."""
 ROOM_FROM_THE_START: Mapping[str, str] = {RMEM: "4096 4194304 8388608"}
-"""A connection's receive buffer begins with 4 MB in place of 128 kB."""
+"""Initial receive buffer of 4 MB instead of 128 kB."""
 _LEAST_BYTES, _INITIAL_BYTES, _MOST_ROOM_BYTES = 4096, 16384, 32 << 20
-"""Linux's own."""
+"""Linux's defaults."""
 _BUFFERS = {"send_buffer": "send buffer", "receive_buffer": "receive buffer"}
-"""Of simulated connections, in segments; 0: none."""
+"""Buffers of simulated connections, in segments; 0 for no limit."""
 MOST_LINKS = 12
-"""There and back, in a network of three layers."""
+"""Links of a round trip in a network of three layers."""
 
 
 def default(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> Mapping[str, str]:
-    """How MPTCP's hosts are set up unless the spec says otherwise. Nothing for plain TCP, nor where the spec
-    sets send buffers of its own: room at the receiver is made for ours, and `kernel's own` is to be that.
+    """Return the sysctls of MPTCP hosts for which the spec sets no send buffers; empty for plain TCP.
 
-    They have the reserve. Where a path and one queue hold little each subflow has a cap, and the receiver
-    room for all that a sender may then have under way, unless plain TCP runs beside, which is to be the same
-    beside any. Elsewhere there is some room where flows have an end."""
+    If the spec sets send buffers, the result is empty too: our receive buffers match our send buffers only,
+    and `kernel's own` must mean the kernel's defaults.
+
+    All MPTCP hosts get the reserve. If a path and one queue hold little data, each subflow gets a cap, and
+    the receiver gets room for all data in flight. The receiver's room is omitted where plain TCP flows run
+    beside, because these must not depend on MPTCP's settings. On other paths only transfers get a larger
+    initial receive buffer.
+    """
     if spec.transport.subflows == 1 or WMEM in spec.transport.sysctls:
         return {}
     transfers = matrices.transfers(spec.workload.matrix)
@@ -79,15 +86,18 @@ def default(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> 
 
 
 def _holds_little(link: LinkSpec) -> bool:
-    """Whether a path and one queue, which has a limit, hold so little that the cap never binds."""
+    """Return whether a path and one bounded queue hold so little data that the cap never limits a flow."""
     queue_bytes = link.queue_bytes or link.queue_pkts * FRAME_BITS // 8
     path_bytes = link.rate_mbps * link.delay_us * MOST_LINKS / 8
     return queue_bytes > 0 and queue_bytes + path_bytes <= CAPPED_PATH_BYTES
 
 
 def sharing(topology: Topology, flows: Sequence[PlannedFlow]) -> float:
-    """How many subflows of flows without an end share a link's worth of the narrowest layer, were all spread
-    evenly: 8 of one flow a host with 8 on a FatTree, 64 of two on a 4:1 FatTree."""
+    """Return the number of subflows per link of the narrowest layer, if all were spread evenly.
+
+    Only flows without a size count. Examples: 8 for one flow per host with 8 subflows on a FatTree; 64 for
+    two such flows per host on a 4:1 FatTree.
+    """
     layers: Counter[tuple[int, int]] = Counter()
     for link in topology.links:
         layers[topology.nodes[link.a].layer, topology.nodes[link.b].layer] += link.speed
@@ -95,7 +105,7 @@ def sharing(topology: Topology, flows: Sequence[PlannedFlow]) -> float:
 
 
 def words(transport: TransportSpec) -> str:
-    """A short name of how the end hosts are tuned: `default`, `kernel's own`, `tcp_notsent_lowat 16K`."""
+    """Return a short name of the hosts' tuning: `default`, `kernel's own`, `tcp_notsent_lowat 16K`."""
     parts = [
         f"{name.rpartition('.')[2]} {_short(value)}"
         for name, value in sorted(transport.sysctls.items())
@@ -107,7 +117,7 @@ def words(transport: TransportSpec) -> str:
 
 
 def joins(transport: TransportSpec) -> str:
-    """When MPTCP's further subflows join: `at once`, `after 10 ms`, `after 100 kB`; empty for plain TCP."""
+    """Return when further subflows join: `at once`, `after 10 ms`, `after 100 kB`; empty for plain TCP."""
     parts = [
         *([f"{transport.join_after_ms:g} ms"] if transport.join_after_ms else []),
         *([_decimal(transport.join_after_bytes)] if transport.join_after_bytes else []),
@@ -118,7 +128,7 @@ def joins(transport: TransportSpec) -> str:
 
 
 def _decimal(size: int) -> str:
-    """`100 kB`, `1 MB`, `1500 bytes`."""
+    """Return a size with decimal units: `100 kB`, `1 MB`, `1500 bytes`."""
     for factor, unit in ((10**6, "MB"), (1000, "kB")):
         if size % factor == 0:
             return f"{size // factor} {unit}"
@@ -126,18 +136,18 @@ def _decimal(size: int) -> str:
 
 
 def words_of(spec: RunSpec) -> str:
-    """As `words`, of real or simulated hosts, whose connections' buffers are told: `send buffer 792`."""
+    """Return the name of the tuning of real or simulated hosts; simulated ones: `send buffer 792`."""
     parts = [f"{name} {value}" for field, name in _BUFFERS.items() if (value := getattr(spec.stack, field))]
     return ", ".join(parts) or words(spec.transport)
 
 
 def untuned(stack: StackSpec) -> StackSpec:
-    """The same simulated hosts but for what `words_of` tells."""
+    """Return the same simulated hosts without the tunings that `words_of` names."""
     return dataclasses.replace(stack, send_buffer=0, receive_buffer=0)
 
 
 def _short(value: str) -> str:
-    """`4096 1048576` as `4K 1M`."""
+    """Return `4096 1048576` as `4K 1M`."""
     return " ".join(_unit(int(number)) if number.isdecimal() else number for number in value.split())
 
 

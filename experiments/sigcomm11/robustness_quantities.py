@@ -42,7 +42,7 @@ def _stalled_pct(point: Judged) -> float | None:
 
 
 def _resent_over_uncoupled(points: Sequence[Judged]) -> float | None:
-    resent = {_algorithm(p.spec): robustness.resent_pct(p.point.flows) for p in points}
+    resent = {_algorithm(p.spec): robustness.retransmitted_pct(p.point.flows) for p in points}
     return ratio(resent.get(COUPLED_DEFAULT), resent.get(BASELINE))
 
 

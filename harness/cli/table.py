@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis import constant_rate
-from analysis.completion import completions, told
+from analysis.completion import completion_text, completions
 from harness.claims import published
 from harness.claims.claims import Colour
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
@@ -210,8 +210,8 @@ def _print_notes(console: Console, group: Sequence[Judged], known: tuple[publish
     for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
         sized = completions(judged.point.flows)
         if sized.started:
-            console.print(Text(f"{name}, seed {judged.spec.seed}: {told(sized)}"), soft_wrap=True)
-        if constant := constant_rate.told(judged.point.flows):
+            console.print(Text(f"{name}, seed {judged.spec.seed}: {completion_text(sized)}"), soft_wrap=True)
+        if constant := constant_rate.loss_text(judged.point.flows):
             console.print(Text(f"{name}, seed {judged.spec.seed}: {constant}"), soft_wrap=True)
     rows = {
         judged.spec.transport.subflows: row for judged in group if (row := _published(judged.spec, known))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import topos
 from harness.results.summary import Judged
-from model.link_events import told as told_event
+from model.link_events import event_text
 from model.noise import stalls_words
 from model.openflow import openflow_words
 from model.schedulers import scheduler_words
@@ -48,7 +48,7 @@ def fields_of(spec: RunSpec) -> dict[str, Value]:
         "random_pkts": link.random_pkts,
         "discipline": link.discipline,
         "host_queue": link.host_queue,
-        "events": " ".join(map(told_event, spec.events)),
+        "events": " ".join(map(event_text, spec.events)),
         "write_bytes": transport.write_bytes,
         **{f"sysctl {name}": value for name, value in sorted(transport.sysctls.items())},
         "engine": spec.engine,

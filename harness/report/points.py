@@ -20,7 +20,7 @@ from harness.report.figures import variant
 from harness.results import across
 from harness.results.load import Shown
 from harness.results.summary import Judged
-from model.link_events import told
+from model.link_events import event_text
 from model.noise import noisy, stalls_words
 from model.openflow import openflow_words
 from model.reasons import texts
@@ -344,7 +344,7 @@ def _extras(spec: RunSpec) -> list[str]:
         *(["--random-drop", str(link.random_pkts)] if link.random_pkts else []),
         *(["--discipline", link.discipline] if link.discipline != FIFO else []),
         *(["--host-queue", QDISC] if link.host_queue == QDISC and spec.dataplane != OVS else []),
-        *(part for event in spec.events for part in ("--event", told(event))),
+        *(part for event in spec.events for part in ("--event", event_text(event))),
         *(["--write", str(transport.write_bytes)] if transport.write_bytes else []),
         *sysctls,
         *(part for told in stack_words(spec.stack).split() for part in ("--stack", told)),

@@ -1,11 +1,11 @@
-"""What a point asks of the machine, and what that carries: packet-hops a second, by a simple model. Pure.
+"""Model of a point's load and of a machine's capacity, in packet-hops per second. Pure.
 
-A flow sends `share` of what its host's links leave it, in full frames; every data packet is answered by
-`acks` packets; each packet crosses `hops` ports. `share` and `acks` are what real kernels did here at k=8
-(docs/fidelity.md). With 8 subflows the model says 0.47 M packet-hops/s at k=8 and 5 Mb/s, where 0.50 M were
-measured, and 0.59 M at k=4 and 50 Mb/s, where 0.46 M were: good enough to tell what fits from what does not.
-Packets scattered over all paths count as 8 subflows: they fill as much, and what arrives out of order is
-acknowledged at once (RFC 5681, section 3.2).
+A flow sends full frames at `share` of the rate that its host's links leave it. Hosts return `acks` packets
+for every data packet, and each packet crosses `hops` ports. `share` and `acks` were measured with real
+kernels at k=8 (docs/fidelity.md). With 8 subflows the model predicts 0.47 M packet-hops/s at k=8 and 5 Mb/s,
+where 0.50 M were measured. At k=4 and 50 Mb/s it predicts 0.59 M, where 0.46 M were measured. This accuracy
+suffices to decide whether a point fits. Per-packet scattering counts as 8 subflows: it fills links as well,
+and data out of order is acknowledged at once (RFC 5681, section 3.2).
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from workloads import matrices
 from workloads.flow import Flow, Traffic
 
 GOODPUT = (0.45, 0.62, 0.71, 0.76, 0.78, 0.79, 0.80, 0.80)
-"""Share of a host's link that one flow a host keeps busy, by subflows from 1; more than 8 gain nothing."""
+"""Share of a host's link that one flow per host uses, by subflows from 1; more than 8 gain nothing."""
 ALONE = 0.96
 ACKS_TCP, ACKS_MPTCP = 0.54, 0.97
-"""Packets sent back for each data packet."""
+"""Packets returned for each data packet."""
 FIT_PCT, FULL_PCT = 70.0, 95.0
-"""The one record of how busy a machine may be. At 70 % work waits 2.3 times as long for a CPU as it takes
-(load / (1 - load), M/M/1), 3.5 times where noise takes a tenth of the CPU time; at 85 % that would be 6 and
-17 times. Beyond the second nobody is on time."""
+"""Limits on how busy a machine may be. At 70 % work waits for a CPU 2.3 times as long as it runs
+(load / (1 - load), M/M/1), and 3.5 times as long if noise takes a tenth of the CPU time. At 85 % these
+would be 6 and 17 times. Above the second limit all deliveries are late."""
 MIN_RATE_MBPS = 2.0
-"""Slower links between real hosts measure bursts and queues: at 1 Mb/s the 64 kB that MPTCP hands to a
-subflow at a time take half a second, and a queue of 100 packets 1.2 s."""
+"""On slower links between real hosts bursts and queues dominate: at 1 Mb/s the 64 kB that MPTCP gives to a
+subflow at once take half a second, and a queue of 100 packets takes 1.2 s."""
 ESTIMATED_HOPS_PER_CPU, ESTIMATED_MOST_HOPS = 300_000.0, 1_000_000.0
-"""At 70 % busy, where nothing was measured: 2 cores of a cloud VM; one thread carries all packets, so more
-than four CPUs help little."""
+"""Estimates at 70 % busy, used without measurements: 2 cores of a cloud VM. One thread carries all packets,
+so more than four CPUs help little."""
 _SAMPLED_FLOWS, _SAMPLED_LINKS = (24, 256), 200_000
-"""Flows whose paths are measured, at least and at most; and links looked at in all."""
+"""Minimum and maximum number of flows whose paths are computed; and total number of links visited."""
 _MOST_FLOWS_BUILT = 400_000
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What a point asks for: hosts, flows, mean ports a packet crosses, packets and packet-hops a second."""
+    """Load of a point: hosts, flows, mean number of ports per packet, packets per second."""
 
     hosts: int
     flows: int
@@ -60,7 +60,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was seen once: so many packet-hops a second kept the machine so busy."""
+    """One measurement: the load in packet-hops per second, and how busy the CPUs were."""
 
     hops_per_s: float
     busy_pct: float
@@ -68,7 +68,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Capacity:
-    """What this machine carries: everything measured on it, and its number of CPUs for where nothing was."""
+    """Capacity of this machine: all measurements on it, and its CPUs, for an estimate without any."""
 
     measured: tuple[Measured, ...]
     cpus: int
@@ -79,13 +79,13 @@ class Capacity:
 
     @property
     def known(self) -> tuple[Measured, ...]:
-        """By increasing load; an estimate stands in where there is nothing."""
+        """Return measurements by increasing load, or one estimate if there are none."""
         most = min(ESTIMATED_MOST_HOPS, ESTIMATED_HOPS_PER_CPU * self.cpus)
         return tuple(sorted(self.measured, key=lambda m: m.hops_per_s)) or (Measured(most, FIT_PCT),)
 
     @property
     def hops_per_s(self) -> float:
-        """What keeps the machine 70 % busy: where `busy_pct` first says so."""
+        """Return the load at which `busy_pct` first reaches 70 %."""
         before = Measured(0.0, 0.0)
         for after in self.known:
             if after.busy_pct > FIT_PCT:
@@ -95,12 +95,14 @@ class Capacity:
         return before.hops_per_s * FIT_PCT / before.busy_pct
 
     def nearest(self, hops_per_s: float) -> Measured:
-        """The measurement to hold a demand against: the smallest that was as much, else the largest."""
+        """Return the smallest measurement at this load or above, else the largest measurement."""
         return next((m for m in self.known if m.hops_per_s >= hops_per_s), self.known[-1])
 
     def busy_pct(self, hops_per_s: float) -> float:
-        """How busy a demand would keep the machine: between measurements in proportion, beyond the largest
-        as it; above 100 is more than there is."""
+        """Return how busy this load would keep the machine; above 100 means overload.
+
+        The value is interpolated between measurements, and proportional to the load beyond the largest.
+        """
         before = Measured(0.0, 0.0)
         for after in self.known:
             if hops_per_s <= after.hops_per_s:
@@ -116,7 +118,7 @@ def _between(before: Measured, after: Measured, hops_per_s: float) -> float:
 
 
 def demand(spec: RunSpec) -> Demand:
-    """What `spec` asks for. Raises UsageError for a topology or workload that does not exist."""
+    """Return the load of `spec`. Raises UsageError for an unknown topology or workload."""
     workload = spec.workload
     crowd = _crowd(
         spec.topology.kind,
@@ -135,20 +137,20 @@ def demand(spec: RunSpec) -> Demand:
 
 
 def rate_carried(capacity: Capacity, topology: TopologySpec) -> float:
-    """The link rate in Mb/s at which one_to_one with 8 subflows would keep the machine 70 % busy."""
+    """Return the link rate in Mb/s at which one_to_one with 8 subflows keeps the machine 70 % busy."""
     unit = RunSpec(LinkSpec(1.0), topology, TransportSpec(len(GOODPUT)))
     return capacity.hops_per_s / demand(unit).hops_per_s
 
 
 def rounded_down(rate_mbps: float) -> float:
-    """To one significant digit, two below 2: a rate to type."""
+    """Round a rate down to one significant digit, or to two if its first digit is 1."""
     digits = 10.0 ** math.floor(math.log10(rate_mbps))
     step = digits / 10 if rate_mbps / digits < 2 else digits
     return math.floor(rate_mbps / step + 1e-6) * step
 
 
 def _share(subflows: int, flows_a_host: float) -> float:
-    """Of a host's link that its flows keep busy: the more there are, the better their gaps are filled."""
+    """Return the share of a host's link that its flows use; flows fill each other's gaps."""
     alone = GOODPUT[min(subflows, len(GOODPUT)) - 1]
     return 1 - (1 - alone) / math.sqrt(max(1.0, flows_a_host))
 
@@ -158,7 +160,7 @@ class _Crowd:
     hosts: int
     flows: int
     links_filled: float
-    """Hosts' links' worth of traffic if the network itself had no limits."""
+    """Traffic in units of one host's link, if the network had no other limits."""
     hops: float
 
 
@@ -186,7 +188,10 @@ def _crowd(
 
 
 def _offered(flows: Sequence[Flow], traffic: Traffic, hosts: int) -> float:
-    """At most, in hosts' links: flows without end fill one, of others what their sizes and rates come to."""
+    """Return the offered load in units of one host's link, at most one per host.
+
+    A flow without a size fills one link; other flows add their sizes or rates.
+    """
     sized = sum(flow.size_bytes for flow in flows) * 8e-6 / (traffic.seconds * traffic.host_mbps)
     constant = sum(flow.rate_mbps for flow in flows) / traffic.host_mbps
     endless = sum(not flow.size_bytes and not flow.rate_mbps for flow in flows)
@@ -194,7 +199,7 @@ def _offered(flows: Sequence[Flow], traffic: Traffic, hosts: int) -> float:
 
 
 def _mean_hops(topology: Topology, flows: Sequence[Flow]) -> float:
-    """Mean number of ports on the flows' shortest paths, over some of them."""
+    """Return the mean number of ports on the flows' shortest paths, over a sample of flows."""
     least, most = _SAMPLED_FLOWS
     count = min(most, max(least, _SAMPLED_LINKS // len(topology.links)))
     sampled = flows[:: max(1, len(flows) // count)]
@@ -202,7 +207,7 @@ def _mean_hops(topology: Topology, flows: Sequence[Flow]) -> float:
 
 
 def _distance(topology: Topology, flow: Flow) -> int:
-    """Links from source to destination, by breadth-first search."""
+    """Return the number of links from source to destination, by breadth-first search."""
     start, end = topology.index(flow.src), topology.index(flow.dst)
     forwarders = set(topology.forwarders)
     seen, frontier, links = {start}, {start}, 0

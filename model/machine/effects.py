@@ -1,9 +1,9 @@
-"""What late frames and a paused clock do to a number, and how much of either each metric bears. Pure.
+"""How late frames and a paused clock change each metric, and how much each metric tolerates. Pure.
 
-Lateness counts in proportion to the time that a full queue takes to drain (`queue_delay_us`): it is the queue
-that feeds a bottleneck's link while nothing arrives. A pause of the fabric's clock counts by its share of the
-window: real hosts' timers go on meanwhile. Each limit is the largest amount up to which the metric stayed
-within its tolerance (noise_effects.py), in every setting, in the experiments of docs/noise.md.
+Lateness is relative to the time that a full queue takes to drain (`queue_delay_us`), because that queue
+keeps the bottleneck's link busy while nothing arrives. A pause of the fabric's clock is relative to the
+window, because real hosts' timers keep running. Each limit is the largest amount at which the metric stayed
+within its tolerance (analysis/noise_effects.py) in every setting of the experiments in docs/noise.md.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from model.spec import LinkSpec
 
 @dataclass(frozen=True)
 class Bearing:
-    """How much a metric bears: 99th percentile of lateness as a share of a full queue's time, pauses of the
-    clock in percent of the window."""
+    """What a metric tolerates: the 99th percentile of lateness as a share of a full queue's drain time, and
+    pauses of the clock in percent of the window."""
 
     late_share: float
     stretch_pct: float
@@ -42,22 +42,22 @@ BEARINGS: Mapping[str, Bearing] = {
 }
 
 UNBOUNDED_PKTS = 100
-"""A queue without a limit holds more than this when it matters."""
+"""Length assumed for an unbounded queue under load."""
 DRIFT_POINTS = 4.0
-"""The window's mean lies between those of its halves: where they differ by twice the tolerance of the mean,
-that may be off by all of it."""
+"""The window's mean lies between the means of its halves. If these differ by twice the tolerance, the mean
+may be off by the whole tolerance."""
 
 
 def queue_delay_us(link: LinkSpec) -> float:
-    """Time that a full queue of the link takes to drain, in microseconds."""
+    """Return the time that a full queue of the link takes to drain, in microseconds."""
     return queue_us(link) or UNBOUNDED_PKTS * FRAME_BITS / link.rate_mbps
 
 
 def doubted_by_lateness(share: float) -> tuple[str, ...]:
-    """Metrics that may be off by more than their tolerance where frames are so late."""
+    """Return the metrics that this lateness may move by more than their tolerance."""
     return tuple(metric for metric in METRICS if share > BEARINGS[metric].late_share)
 
 
 def doubted_by_stretch(pct: float) -> tuple[str, ...]:
-    """Metrics that may be off by more than their tolerance where the clock stood still for so long."""
+    """Return the metrics that this pause of the clock may move by more than their tolerance."""
     return tuple(metric for metric in METRICS if pct > BEARINGS[metric].stretch_pct)

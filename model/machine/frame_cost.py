@@ -1,7 +1,7 @@
-"""What a frame costs the machine from one host to another, and which link rates noise allows. Pure.
+"""CPU cost of carrying a frame from one host to another, and the link rates that noise allows. Pure.
 
-The cost is all CPU time that a short run took beyond the idle machine's, over the frames it carried: both
-hosts' kernels, the traffic, and the fabric's core.
+The cost is the CPU time of a short run beyond that of the idle machine, divided by the frames carried. It
+includes both hosts' kernels, the traffic programs and the fabric's core.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def frame_us(metrics: Mapping[str, float], cpus: int, idle_pct: float, ports: fl
     """
     frames_per_s = metrics["packet_hops_per_s"] / ports
     if frames_per_s <= 0:
-        raise ValueError("a run without frames says nothing of their cost")
+        raise ValueError("measuring the cost of a frame: the run carried no frames")
     busy_us_per_s = max(0.0, metrics["cpu_busy_pct"] - idle_pct) / 100 * cpus * 1e6
     return busy_us_per_s / frames_per_s
 
 
 def rate_by_noise(noise: MachineNoise) -> float:
-    """Return the link rate (Mb/s) up to which goodput, that of the slowest flow too, bears the noise."""
+    """Return the highest link rate (Mb/s) at which all goodput metrics tolerate the machine's noise."""
     at_1_mbps_us = BEARINGS[SLOWEST].late_share * queue_us(LinkSpec(1.0))
     return at_1_mbps_us / max(noise.late_p99_us, FLOOR_US)

@@ -1,7 +1,7 @@
-"""How late an idle machine wakes a thread that waits for nothing but the clock: its noise. Pure.
+"""Noise of an idle machine: how late it wakes a thread that waits only for the clock. Pure.
 
-A thread at real-time priority is late only where nothing of its own machine could run either: the hypervisor
-took the CPU away, or the kernel worked in an interrupt.
+A thread with real-time priority is late only if nothing else could run on the CPU either: the hypervisor had
+taken the CPU away, or the kernel was in an interrupt handler.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 FLOOR_US = 250.0
-"""Noise below this does not matter: a packet takes 121 us at 100 Mb/s, the highest rate calibration tries."""
+"""Noise below this is negligible: a packet takes 121 us at 100 Mb/s, the highest rate of calibration."""
 FLOOR_STEAL_PCT = 2.0
-"""One second of two CPUs has 200 ticks, so this is 4 of them."""
+"""One second of two CPUs has 200 ticks, so this limit is 4 ticks."""
 FACTOR = 2.0
-"""Noise that changed by less is the same noise."""
+"""Two records differ if their noise differs by this factor."""
 LONG_US = 1000.0
 _NUMBERS = ("seconds", "late_p50_us", "late_p99_us", "longest_us", "steal_pct")
 
 
 @dataclass(frozen=True)
 class MachineNoise:
-    """How late wake-ups were in `seconds`, over all CPUs, and the share of CPU time the hypervisor took.
+    """Lateness of wake-ups during `seconds` over all CPUs, and the share of CPU time the hypervisor took.
 
-    `by_cpu` has (CPU, 99th percentile, longest) of each CPU in microseconds. `realtime` is False where the
-    kernel refused real-time priority: other processes then count as noise.
+    `by_cpu` has (CPU, 99th percentile, longest) of each CPU in microseconds. `realtime` is False if the
+    kernel refused real-time priority; other processes then count as noise.
     """
 
     seconds: float
@@ -38,7 +38,7 @@ class MachineNoise:
     realtime: bool = True
 
     def __str__(self) -> str:
-        """Return one line: who was late, by how much, and what that means."""
+        """Return one line: which CPUs were late, by how much, and the cause."""
         who = f"CPU {_listed([cpu for cpu, _, _ in self.by_cpu])}" if self.by_cpu else "CPUs"
         steal = f", {self.steal_pct:.1f} % of CPU time stolen" if self.steal_pct >= FLOOR_STEAL_PCT else ""
         late = f"{who} woke up {_ms(self.late_p99_us)} ms late at the 99th percentile"
@@ -71,14 +71,14 @@ class MachineNoise:
     def from_json(cls, data: object) -> MachineNoise:
         """Read a stored record. Raises ValueError for anything else."""
         if not isinstance(data, Mapping):
-            raise ValueError("machine noise is a record of numbers")
+            raise ValueError("reading machine noise: the stored value is not a record")
         try:
             by_cpu = tuple((int(cpu), float(p99), float(most)) for cpu, p99, most in data["by_cpu"])
             numbers = {name: float(data[name]) for name in _NUMBERS}
         except (KeyError, TypeError) as error:
-            raise ValueError(f"machine noise lacks {error}") from error
+            raise ValueError(f"reading machine noise: the record lacks {error}") from error
         if not all(math.isfinite(number) and number >= 0 for number in numbers.values()):
-            raise ValueError("machine noise is never negative")
+            raise ValueError("reading machine noise: a number is negative or not finite")
         return cls(
             seconds=numbers["seconds"],
             late_p50_us=numbers["late_p50_us"],
@@ -91,7 +91,7 @@ class MachineNoise:
 
 
 def differs(one: MachineNoise, other: MachineNoise) -> bool:
-    """Whether noise changed by FACTOR or more, above the floors; records of unlike priority always differ."""
+    """Return whether noise above the floors changed by FACTOR; records of unequal priority always differ."""
     if one.realtime != other.realtime:
         return True
     late = _changed(one.late_p99_us, other.late_p99_us, FLOOR_US)
@@ -104,7 +104,7 @@ def _changed(one: float, other: float, floor: float) -> bool:
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    """`0 and 1`, `0 to 7`."""
+    """Return `0 and 1` or `0 to 7`."""
     if len(numbers) > 2:
         return f"{numbers[0]} to {numbers[-1]}"
     return " and ".join(map(str, numbers))

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from analysis.completion import completions, percentile, slowdown, told
+from analysis.completion import completion_text, completions, percentile, slowdown
 from model.result import NO_VALUE, FlowRow
 
 
@@ -40,8 +40,10 @@ def test_sized_flows_of_the_window_count() -> None:
 
 
 def test_it_is_told_with_what_is_missing() -> None:
-    assert told(completions(ROWS)).startswith("2 of 3 sized flows completed (1 unfinished), in 30 ms")
-    assert told(completions(ROWS[4:])) == "0 of 1 sized flows completed (1 unfinished)"
+    assert completion_text(completions(ROWS)).startswith(
+        "2 of 3 sized flows completed (1 unfinished), in 30 ms"
+    )
+    assert completion_text(completions(ROWS[4:])) == "0 of 1 sized flows completed (1 unfinished)"
 
 
 def test_percentiles_are_values_that_were_measured() -> None:

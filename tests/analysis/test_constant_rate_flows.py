@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import topos
-from analysis.constant_rate import told
+from analysis.constant_rate import loss_text
 from common.errors import UsageError
 from engines.core_setup.setup import plan_of
 from engines.core_setup.stack import datagram_tuples, flow_tuples, stack_of
@@ -56,7 +56,8 @@ def test_what_fits_arrives_at_its_rate_and_nothing_is_lost() -> None:
         assert abs(row.bytes_received / PAYLOAD - packets) <= 1
         assert row.goodput_mbps == pytest.approx(0.2 * RATE_MBPS * PAYLOAD / FRAME, rel=1e-3)
     assert (
-        told(rows) == f"6 flows of 4 Mb/s, constant: 0 % of {sum(row.sent_pkts for row in rows)} packets lost"
+        loss_text(rows)
+        == f"6 flows of 4 Mb/s, constant: 0 % of {sum(row.sent_pkts for row in rows)} packets lost"
     )
 
 

@@ -57,8 +57,8 @@ def test_losses_are_told_by_layer() -> None:
 
 
 def test_segments_sent_again_are_told_for_each_hundred_delivered() -> None:
-    assert robustness.resent_pct([flow(144_800, 1), flow(144_800, 0)]) == pytest.approx(0.5)
-    assert robustness.resent_pct([flow(0, 3)]) is None
+    assert robustness.retransmitted_pct([flow(144_800, 1), flow(144_800, 0)]) == pytest.approx(0.5)
+    assert robustness.retransmitted_pct([flow(0, 3)]) is None
 
 
 def test_what_is_kept_is_told_in_percent_of_before() -> None:

@@ -52,7 +52,7 @@ def test_the_first_refusal_is_raised_when_the_others_are_done() -> None:
 
 
 def test_a_process_that_dies_is_no_result() -> None:
-    with pytest.raises(RunError, match="1 of 3 tasks were lost"):
+    with pytest.raises(RunError, match="running 3 tasks in parallel: 1 were lost"):
         side_by_side([lambda: 1, lambda: os._exit(3), lambda: 2])
 
 

@@ -18,7 +18,7 @@ def test_all_busy_time_but_the_idle_machines_is_the_frames() -> None:
     metrics = {"cpu_busy_pct": 45.0, "packet_hops_per_s": 100_000.0}
     assert frame_us(metrics, cpus=2, idle_pct=5.0, ports=2.0) == pytest.approx(0.4 * 2 * 1e6 / 50_000)
     assert frame_us(metrics, cpus=2, idle_pct=50.0, ports=2.0) == 0
-    with pytest.raises(ValueError, match="without frames"):
+    with pytest.raises(ValueError, match="the run carried no frames"):
         frame_us({**metrics, "packet_hops_per_s": 0.0}, 2, 5.0, 2.0)
 
 

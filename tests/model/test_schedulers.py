@@ -71,7 +71,7 @@ def test_what_is_typed(text: str, chosen: SchedulerSpec, words: str, title: str)
         ("first_fit:0", "write NAME:MS"),
         ("first_fit:soon", "or NAME:ideal"),
         ("first_fit:nan", "write NAME:MS"),
-        ("none:10", "none has no interval"),
+        ("none:10", "'none' takes no interval"),
     ],
 )
 def test_what_is_typed_wrong(text: str, why: str) -> None:
@@ -131,8 +131,8 @@ def test_the_seed_decides_how_annealing_goes() -> None:
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"routing": "scatter"}, "every packet chooses a path"),
-        ({"events": (LinkEvent(1.0, "p0a0", "c0"),)}, "links that fail"),
+        ({"routing": "scatter"}, "each packet chooses its own path"),
+        ({"events": (LinkEvent(1.0, "p0a0", "c0"),)}, "do not handle link failures"),
         ({"topology": TopologySpec("bcube", {"n": 4})}, "its hosts forward"),
         ({"scheduler": SchedulerSpec("last_fit")}, "choose one of none, first_fit"),
     ],

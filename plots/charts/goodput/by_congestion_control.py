@@ -137,7 +137,7 @@ def _place(name: str) -> tuple[int, int]:
 
 def resent_pct(point: PointSummary) -> float | None:
     """Segments sent again for each 100 full ones delivered; None without flows or without data."""
-    return robustness.resent_pct(point.flows)
+    return robustness.retransmitted_pct(point.flows)
 
 
 def finding(comparison: Comparison) -> str:

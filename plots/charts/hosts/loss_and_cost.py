@@ -37,7 +37,7 @@ class _Quantity:
 _ALWAYS = (
     _Quantity("lost between\nswitches (%)", lambda p: robustness.core_lost_pct(p.ports)),
     _Quantity("lost on the\nlast link (%)", lambda p: robustness.access_lost_pct(p.ports)),
-    _Quantity("sent again for\n100 delivered", lambda p: robustness.resent_pct(p.flows)),
+    _Quantity("sent again for\n100 delivered", lambda p: robustness.retransmitted_pct(p.flows)),
     _Quantity("Jain's index", lambda p: jain(p) if p.flows else None),
 )
 _REAL = (
