@@ -1,7 +1,8 @@
-"""The experiments that a command can run. The registry of experiments makes one and hands it down."""
+"""The experiments that a command can run. `experiments/registry.py` makes the one instance."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -19,9 +20,12 @@ class Catalogue:
         return iter(self.experiments.values())
 
     def find(self, name: str) -> Experiment:
-        """Return the experiment called `name`. Raises UsageError that lists the known ones."""
+        """Return the experiment called `name`. Raises UsageError that names the closest matches."""
         try:
             return self.experiments[name]
         except KeyError:
-            known = ", ".join(self.experiments)
-            raise UsageError(f"experiment {name}: unknown; choose from: {known}") from None
+            close = difflib.get_close_matches(name, self.experiments, n=3, cutoff=0.5)
+            meant = f"did you mean {' or '.join(close)}? " if close else ""
+            raise UsageError(
+                f"experiment {name}: unknown; {meant}`refabric list` shows all experiments"
+            ) from None

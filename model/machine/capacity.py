@@ -164,6 +164,12 @@ class _Crowd:
     hops: float
 
 
+@functools.lru_cache(maxsize=4)
+def _topology(kind: str, params: tuple[tuple[str, int], ...]) -> Topology:
+    """Return the network. Points of a plan come in groups on one network, so a few are kept."""
+    return topos.build(kind, dict(params))
+
+
 @functools.lru_cache(maxsize=512)
 def _crowd(
     kind: str,
@@ -173,7 +179,7 @@ def _crowd(
     seed: int,
     traffic: Traffic,
 ) -> _Crowd:
-    topology = topos.build(kind, dict(params))
+    topology = _topology(kind, params)
     hosts = len(topology.hosts)
     if matrix == "all_to_all" and hosts * hosts > _MOST_FLOWS_BUILT:
         names = [topology.nodes[host].name for host in topology.hosts]
@@ -203,17 +209,28 @@ def _mean_hops(topology: Topology, flows: Sequence[Flow]) -> float:
     least, most = _SAMPLED_FLOWS
     count = min(most, max(least, _SAMPLED_LINKS // len(topology.links)))
     sampled = flows[:: max(1, len(flows) // count)]
-    return sum(_distance(topology, flow) for flow in sampled) / len(sampled)
+    forwarders = frozenset(topology.forwarders)
+    return sum(_distance(topology, forwarders, flow) for flow in sampled) / len(sampled)
 
 
-def _distance(topology: Topology, flow: Flow) -> int:
-    """Return the number of links from source to destination, by breadth-first search."""
+def _distance(topology: Topology, forwarders: frozenset[int], flow: Flow) -> int:
+    """Return the number of links from source to destination, by a breadth-first search from both ends."""
     start, end = topology.index(flow.src), topology.index(flow.dst)
-    forwarders = set(topology.forwarders)
-    seen, frontier, links = {start}, {start}, 0
-    while end not in frontier and frontier:
-        neighbours = {there for here in frontier for there in topology.adjacency[here]} - seen
-        frontier = {node for node in neighbours if node == end or node in forwarders}
-        seen |= frontier
+    ends = {start, end}
+    growing, waiting = {start}, {end}
+    reached, reached_by_other = {start}, {end}
+    links = 0
+    while growing and growing.isdisjoint(waiting):
+        if len(growing) > len(waiting):
+            growing, waiting = waiting, growing
+            reached, reached_by_other = reached_by_other, reached
+        growing = {
+            there
+            for here in growing
+            for there in topology.adjacency[here]
+            if there in forwarders or there in ends
+        }
+        growing -= reached
+        reached |= growing
         links += 1
     return links
