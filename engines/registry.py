@@ -40,12 +40,13 @@ def _fake() -> Engine:
     return FakeEngine()
 
 
+MININET = "mininet"
 SIMULATOR = "simulator"
 FLOW_LEVEL = "flow-level"
 MAX_MIN = "max-min"
 MADE_UP = "fake"
 ENGINES: dict[str, Callable[[], Engine]] = {
-    "mininet": _mininet,
+    MININET: _mininet,
     SIMULATOR: _simulator,
     FLOW_LEVEL: _flow_level,
     MAX_MIN: _max_min,

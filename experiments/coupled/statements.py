@@ -4,7 +4,7 @@ they are fixed points (theory.py), and bear the source `theory`."""
 from __future__ import annotations
 
 from analysis import theory
-from analysis.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
+from experiments.coupled.metrics import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
 from harness.claims.published import Published, Relation, Source
 from model.transports import title
 

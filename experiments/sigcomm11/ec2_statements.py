@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
-from analysis import sequential
-from analysis.sequential import Turn
+from experiments.sigcomm11.ec2_metrics import GAIN_BETWEEN_RACKS, GAIN_IN_A_RACK
 from experiments.sigcomm11.statements import SIGCOMM11
-from harness.claims.measures import Quantity, each
 from harness.claims.published import Published, Relation, Source
-from harness.results.summary import Judged
 
 WORKLOAD = "in_turn:2000"
 EMULATED_CLOUD: Mapping[str, int] = {"n": 12, "racks": 4, "tenants": 3}
@@ -21,7 +18,7 @@ EMULATED_WORKLOAD = "in_turn:500"
 
 def _between(relation: Relation, value: float, tolerance: float, because: str, words: str) -> Published:
     return Published(
-        "gain_between_racks", "cloud", 40, WORKLOAD, 4, relation, value, Source.TEXT, words, "SIGCOMM'11",
+        GAIN_BETWEEN_RACKS, "cloud", 40, WORKLOAD, 4, relation, value, Source.TEXT, words, "SIGCOMM'11",
         SIGCOMM11, tolerance, because,
     )  # fmt: skip
 
@@ -36,7 +33,7 @@ _THREE_TIMES = _between(
 )  # fmt: skip
 _MORE = _between(Relation.ABOVE, 1, 0.0, "the sign alone", "MPTCP gains where there is path diversity")
 _NO_DIVERSITY = dataclasses.replace(
-    _MORE, quantity="gain_in_a_rack", relation=Relation.ABOUT, tolerance=0.1, source=Source.RECALLED,
+    _MORE, metric=GAIN_IN_A_RACK, relation=Relation.ABOUT, tolerance=0.1, source=Source.RECALLED,
     because="a tenth: more acknowledgements and their scheduling cost something",
     words="no gain where there is one path",
 )  # fmt: skip
@@ -55,20 +52,3 @@ EC2 = (
         "1.14 and 1.17 in longer runs; 0.88 with Linux's own receive buffers (docs/experiments/ec2.md)."
     ),
 )
-
-
-def _gain(among: Callable[[Sequence[Turn]], list[Turn]]) -> Callable[[Judged], float | None]:
-    def of(point: Judged) -> float | None:
-        return sequential.gain(among(sequential.turns(point.point.flows)), point.spec.transport.subflows)
-
-    return of
-
-
-TURNS: dict[str, Quantity] = {
-    "gain_between_racks": Quantity(
-        "x TCP", "mean throughput between racks over TCP's", each(_gain(sequential.between_racks))
-    ),
-    "gain_in_a_rack": Quantity(
-        "x TCP", "mean throughput inside a rack over TCP's", each(_gain(sequential.in_one_rack))
-    ),
-}

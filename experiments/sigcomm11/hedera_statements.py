@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.sigcomm11.hedera_quantities import OVER_FIRST_FIT
+from experiments.sigcomm11.hedera_metrics import OVER_FIRST_FIT
 from experiments.sigcomm11.statements import SIGCOMM11, SIGN
 from harness.claims.published import Published, Relation, Source
 

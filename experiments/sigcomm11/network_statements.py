@@ -8,6 +8,8 @@ from __future__ import annotations
 import functools
 
 from experiments.sigcomm11.statements import ABOUT, ABOVE, BELOW, SIGCOMM11, SIGN
+from harness.claims.metric import Metric
+from harness.claims.metrics import GOODPUT_OVER_SINGLE_HOMED, GOODPUT_OVER_TCP, JAIN_OVER_TCP
 from harness.claims.published import Published, Relation, Source
 
 NSDI11 = "Wischik et al., Design, implementation and evaluation of congestion control for MPTCP, NSDI 2011"
@@ -16,7 +18,7 @@ TENTH = (0.1, "a tenth: a few flows meet elsewhere all the same")
 
 
 def _over_tcp(
-    quantity: str,
+    metric: Metric,
     workload: str,
     relation: Relation,
     words: str,
@@ -25,12 +27,12 @@ def _over_tcp(
 ) -> Published:
     """Of 8 subflows, on the 4:1 FatTree of 512 hosts."""
     row = Published(
-        quantity, "fat_tree", 8, workload, 8, relation, 1, source, words, "SIGCOMM'11", SIGCOMM11, *tolerance
+        metric, "fat_tree", 8, workload, 8, relation, 1, source, words, "SIGCOMM'11", SIGCOMM11, *tolerance
     )  # fmt: skip
     return row.on(oversubscription=4)
 
 
-_gain = functools.partial(_over_tcp, "goodput_over_tcp")
+_gain = functools.partial(_over_tcp, GOODPUT_OVER_TCP)
 
 
 OVERSUBSCRIBED_BY_LOAD = (
@@ -51,7 +53,7 @@ NOT_QUITE_FULL = (
     "(docs/experiments/oversubscribed.md)."
 )
 OVERLOADED = (
-    _over_tcp("jain_over_tcp", "one_to_one", ABOVE, "overloaded: MPTCP shares the core more evenly",
+    _over_tcp(JAIN_OVER_TCP, "one_to_one", ABOVE, "overloaded: MPTCP shares the core more evenly",
               Source.RECALLED).explained(
         emulated="Level on 64 hosts at 10 Mb/s: 1.06 and 0.97 times in two runs of one permutation."
     ),
@@ -65,7 +67,7 @@ def _two_nics(
 ) -> Published:
     """Of 8 subflows on the dual-homed FatTree, over 8 on the FatTree whose hosts cost as many ports."""
     return Published(
-        "goodput_over_single_homed", "dual_homed_fat_tree", 12, workload, 8, relation, 1, Source.TEXT, words,
+        GOODPUT_OVER_SINGLE_HOMED, "dual_homed_fat_tree", 12, workload, 8, relation, 1, Source.TEXT, words,
         "SIGCOMM'11", SIGCOMM11, *tolerance,
     )  # fmt: skip
 
@@ -84,19 +86,19 @@ DUAL_HOMED_BY_MATRIX = (
 
 
 def _bcube(
-    quantity: str, workload: str, relation: Relation, words: str, source: Source = Source.RECALLED
+    metric: Metric, workload: str, relation: Relation, words: str, source: Source = Source.RECALLED
 ) -> Published:
     """Of as many subflows as NICs over one path, on 125 servers with three NICs."""
     paper, citation = ("SIGCOMM'11", SIGCOMM11) if source is Source.TEXT else ("NSDI'11", NSDI11)
     row = Published(
-        quantity, "bcube", 5, workload, 3, relation, 1, source, words, paper, citation, *SIGN
+        metric, "bcube", 5, workload, 3, relation, 1, source, words, paper, citation, *SIGN
     )  # fmt: skip
     return row.on(k=2)
 
 
 BCUBE_BY_MATRIX = (
-    _bcube("goodput_over_tcp", "one_to_one", ABOVE, "BCube: throughput improves", Source.TEXT),
-    _bcube("jain_over_tcp", "one_to_one", ABOVE, "BCube: fairness improves", Source.TEXT),
-    _bcube("goodput_over_tcp", "connections:30", ABOVE, "sparse traffic: one path uses one NIC of three"),
-    _bcube("goodput_over_tcp", "neighbours", BELOW, "neighbours: the direct paths alone fill all NICs"),
+    _bcube(GOODPUT_OVER_TCP, "one_to_one", ABOVE, "BCube: throughput improves", Source.TEXT),
+    _bcube(JAIN_OVER_TCP, "one_to_one", ABOVE, "BCube: fairness improves", Source.TEXT),
+    _bcube(GOODPUT_OVER_TCP, "connections:30", ABOVE, "sparse traffic: one path uses one NIC of three"),
+    _bcube(GOODPUT_OVER_TCP, "neighbours", BELOW, "neighbours: the direct paths alone fill all NICs"),
 )

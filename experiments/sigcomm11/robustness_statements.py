@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from experiments.sigcomm11.robustness_metrics import (
+    KEPT_OVER_TCP,
+    RETRANSMITTED_OVER_UNCOUPLED,
+    STALLED_OVER_TCP,
+)
 from experiments.sigcomm11.statements import SIGCOMM11, SIGN
+from harness.claims.metric import Metric
+from harness.claims.metrics import JAIN_OVER_TCP
 from harness.claims.published import Published, Relation, Source
 
 ABOVE, BELOW = Relation.ABOVE, Relation.BELOW
 
 
-def _recalled(quantity: str, subflows: int, relation: Relation, words: str) -> Published:
+def _recalled(metric: Metric, subflows: int, relation: Relation, words: str) -> Published:
     """FatTree k=8, random permutation; MPTCP is the paper's own."""
     row = Published(
-        quantity, "fat_tree", 8, "one_to_one", subflows, relation, 1, Source.RECALLED, words, "SIGCOMM'11",
+        metric, "fat_tree", 8, "one_to_one", subflows, relation, 1, Source.RECALLED, words, "SIGCOMM'11",
         SIGCOMM11, *SIGN,
     )  # fmt: skip
     return row.under("lia")
 
 
 COST = (
-    _recalled("jain_over_tcp", 8, ABOVE, "8 subflows share more evenly than TCP"),
-    _recalled("resent_over_uncoupled", 8, BELOW, "coupled subflows send less again than uncoupled ones"),
+    _recalled(JAIN_OVER_TCP, 8, ABOVE, "8 subflows share more evenly than TCP"),
+    _recalled(RETRANSMITTED_OVER_UNCOUPLED, 8, BELOW, "coupled subflows send less again than uncoupled ones"),
 )
 FAILURES = (
-    _recalled("kept_over_tcp", 8, ABOVE, "8 subflows keep more of their goodput than TCP"),
-    _recalled("stalled_over_tcp", 8, BELOW, "fewer of their flows stand still than of TCP's"),
+    _recalled(KEPT_OVER_TCP, 8, ABOVE, "8 subflows keep more of their goodput than TCP"),
+    _recalled(STALLED_OVER_TCP, 8, BELOW, "fewer of their flows stand still than of TCP's"),
 )

@@ -8,6 +8,31 @@ from __future__ import annotations
 
 import dataclasses
 
+from harness.claims.metric import Metric
+from harness.claims.metrics import (
+    BOTTLENECK_PKTS,
+    BUFFER_PCT,
+    CPU_BUSY_PCT,
+    CPU_SLOPE,
+    FCT_MS_MEAN,
+    FCT_VARIATION_PCT,
+    GOODPUT_DIP,
+    GOODPUT_OVER_SINGLE_HOMED,
+    GOODPUT_OVER_TCP,
+    GOODPUT_PCT_MEAN,
+    GOODPUT_PCT_MEDIAN,
+    GOODPUT_PCT_MIN,
+    GOODPUT_SLOPE,
+    JAIN_OVER_TCP,
+    LINKS_BUSY_PCT,
+    LINKS_UNUSED_PCT,
+    LINKS_USED_PCT,
+    ONE_WAY_S_MAX,
+    QUEUE_GROWTH,
+    QUEUE_PKTS_MAX,
+    QUEUE_VARIATION_PCT,
+    RTT_VARIATION_PCT,
+)
 from harness.claims.published import Published, Relation, Source
 from model.transports import SCATTER, TCP, title
 
@@ -26,10 +51,10 @@ SATURATED = (0.0, "saturated read as at most 5 % idle")
 ERRATIC = (0.0, "erratic read as a deviation of at least a third of the mean")
 
 
-def _paper(quantity: str, subflows: int, bound: Bound, words: str) -> Published:
+def _paper(metric: Metric, subflows: int, bound: Bound, words: str) -> Published:
     """SIGCOMM 2011, FatTree k=8, random permutation."""
     return Published(
-        quantity, "fat_tree", 8, "one_to_one", subflows, *bound, Source.TEXT, words, "SIGCOMM'11", SIGCOMM11,
+        metric, "fat_tree", 8, "one_to_one", subflows, *bound, Source.TEXT, words, "SIGCOMM'11", SIGCOMM11,
         *A_BOUND,
     )  # fmt: skip
 
@@ -45,15 +70,15 @@ KERNEL_LEVEL = (
     "scheduler leaves subflows without data (docs/fidelity.md)."
 )
 ONE_TO_ONE = (
-    _paper("goodput_pct_mean", 1, (BELOW, 50), "mean goodput of TCP is below 50 % of optimal"),
-    _paper("goodput_pct_mean", 8, (ABOUT, 95), 'levels off about 95 %; "approaches 100 %"')
+    _paper(GOODPUT_PCT_MEAN, 1, (BELOW, 50), "mean goodput of TCP is below 50 % of optimal"),
+    _paper(GOODPUT_PCT_MEAN, 8, (ABOUT, 95), 'levels off about 95 %; "approaches 100 %"')
     .within(*LEVEL)
     .explained(emulated=KERNEL_LEVEL),
-    _paper("goodput_pct_min", 8, (AT_LEAST, 70), "all flows reach at least 70 %").explained(SAME_PATH_TWICE),
-    _paper("goodput_pct_median", 8, (AT_LEAST, 90), "more than half of the flows reach 90 %").explained(
+    _paper(GOODPUT_PCT_MIN, 8, (AT_LEAST, 70), "all flows reach at least 70 %").explained(SAME_PATH_TWICE),
+    _paper(GOODPUT_PCT_MEDIAN, 8, (AT_LEAST, 90), "more than half of the flows reach 90 %").explained(
         emulated=KERNEL_LEVEL
     ),
-    _paper("goodput_pct_min", 1, (ABOUT, 10), "some flows about 10 %, very few near 100 %").within(*ONE_FLOW),
+    _paper(GOODPUT_PCT_MIN, 1, (ABOUT, 10), "some flows about 10 %, very few near 100 %").within(*ONE_FLOW),
 )
 
 
@@ -66,30 +91,30 @@ BY_CONGESTION_CONTROL = tuple(row.under(TCP) if row.subflows == 1 else _of_lia(r
 subflows is about short flows, not about this."""
 
 
-def _post(k: int, quantity: str, subflows: int, bound: Bound, words: str) -> Published:
+def _post(k: int, metric: Metric, subflows: int, bound: Bound, words: str) -> Published:
     """The CS244 2013 post, FatTree, random permutation."""
     return Published(
-        quantity, "fat_tree", k, "one_to_one", subflows, *bound, Source.TEXT, words, "CS244'13", CS244,
+        metric, "fat_tree", k, "one_to_one", subflows, *bound, Source.TEXT, words, "CS244'13", CS244,
         *A_BOUND,
     )  # fmt: skip
 
 
-def _several(quantity: str, subflows: int, bound: Bound, words: str) -> Published:
+def _several(metric: Metric, subflows: int, bound: Bound, words: str) -> Published:
     """The post's figure 13."""
-    return dataclasses.replace(_post(4, quantity, subflows, bound, words), workload="one_to_several:4")
+    return dataclasses.replace(_post(4, metric, subflows, bound, words), workload="one_to_several:4")
 
 
 def _trend(k: int) -> tuple[Published, ...]:
     """Figures 2 and 3: trend and level of the paper, a few points lower; rank curves coincide."""
     return (
-        _post(k, "goodput_slope", 8, (ABOVE, 0), "goodput rises with subflows as in the paper").within(*SIGN),
-        _post(k, "goodput_pct_mean", 1, (BELOW, 50), "TCP: the paper's level, a few points lower").within(
+        _post(k, GOODPUT_SLOPE, 8, (ABOVE, 0), "goodput rises with subflows as in the paper").within(*SIGN),
+        _post(k, GOODPUT_PCT_MEAN, 1, (BELOW, 50), "TCP: the paper's level, a few points lower").within(
             *LEVEL
         ),
         _post(
-            k, "goodput_pct_mean", 8, (ABOUT, 95), "8 subflows: the paper's level, a few points lower"
+            k, GOODPUT_PCT_MEAN, 8, (ABOUT, 95), "8 subflows: the paper's level, a few points lower"
         ).within(*A_FEW_LOWER),
-        _post(k, "goodput_pct_min", 8, (AT_LEAST, 70), "rank curves coincide with the paper's").within(
+        _post(k, GOODPUT_PCT_MIN, 8, (AT_LEAST, 70), "rank curves coincide with the paper's").within(
             *ONE_FLOW
         ),
     )
@@ -100,55 +125,53 @@ FIGURES: dict[int, tuple[Published, ...]] = {
     2: _trend(6),
     3: _trend(8),
     4: (
-        _post(8, "links_busy_pct", 8, (ABOVE, 95), "8 subflows: more than 95 % of links above 50 %"),
-        _post(8, "links_unused_pct", 1, (ABOUT, 33), "TCP: about a third of the links unused").within(
+        _post(8, LINKS_BUSY_PCT, 8, (ABOVE, 95), "8 subflows: more than 95 % of links above 50 %"),
+        _post(8, LINKS_UNUSED_PCT, 1, (ABOUT, 33), "TCP: about a third of the links unused").within(
             8.0, "a third is a word, and permutations differ"
         ),
     ),
     5: (
-        _post(6, "cpu_slope", 8, (ABOVE, 0), "CPU use rises with subflows").within(*SIGN),
+        _post(6, CPU_SLOPE, 8, (ABOVE, 0), "CPU use rises with subflows").within(*SIGN),
         *(
-            _post(k, "cpu_busy_pct", 8, (AT_LEAST, 95), f"the CPU saturates at k={k}")
+            _post(k, CPU_BUSY_PCT, 8, (AT_LEAST, 95), f"the CPU saturates at k={k}")
             .within(*SATURATED)
             .of_saturated()
             for k in (10, 12)
         ),
     ),
     6: (
-        _post(8, "goodput_dip", 7, (BELOW, 0), "goodput dips at 7 subflows, where the CPU saturates")
+        _post(8, GOODPUT_DIP, 7, (BELOW, 0), "goodput dips at 7 subflows, where the CPU saturates")
         .within(*SIGN)
         .of_saturated(),
     ),
     7: tuple(
-        _post(k, "goodput_slope", 8, (BELOW, 0), f"k={k}: goodput falls with subflows")
+        _post(k, GOODPUT_SLOPE, 8, (BELOW, 0), f"k={k}: goodput falls with subflows")
         .within(*SIGN)
         .of_saturated()
         for k in (10, 12)
     ),
-    8: (
-        _post(4, "goodput_over_tcp", 8, (BELOW, 1), "at 1 Gb/s TCP beats MPTCP").within(*SIGN).of_saturated(),
-    ),
+    8: (_post(4, GOODPUT_OVER_TCP, 8, (BELOW, 1), "at 1 Gb/s TCP beats MPTCP").within(*SIGN).of_saturated(),),
     9: (
-        _post(8, "queue_growth", 1, (ABOVE, 1), "unbounded queues grow all run").within(*SIGN),
-        _post(8, "queue_pkts_max", 1, (ABOUT, 450), "the worst queue has about 450 packets").within(
+        _post(8, QUEUE_GROWTH, 1, (ABOVE, 1), "unbounded queues grow all run").within(*SIGN),
+        _post(8, QUEUE_PKTS_MAX, 1, (ABOUT, 450), "the worst queue has about 450 packets").within(
             225.0, "half: growth ends with the socket buffers, which are not those of 2013"
         ),
     ),
-    10: (_post(8, "one_way_s_max", 1, (ABOVE, 5), "delays of more than 5 s one way"),),
+    10: (_post(8, ONE_WAY_S_MAX, 1, (ABOVE, 5), "delays of more than 5 s one way"),),
     11: tuple(
-        _post(8, "rtt_variation_pct", n, (AT_LEAST, 33), f"{who}: erratic, large variance").within(*ERRATIC)
+        _post(8, RTT_VARIATION_PCT, n, (AT_LEAST, 33), f"{who}: erratic, large variance").within(*ERRATIC)
         for n, who in ((1, "TCP"), (8, "8 subflows"))
     ),
     12: tuple(
-        _post(8, "queue_variation_pct", n, (AT_LEAST, 33), f"{who}: erratic, large variance").within(*ERRATIC)
+        _post(8, QUEUE_VARIATION_PCT, n, (AT_LEAST, 33), f"{who}: erratic, large variance").within(*ERRATIC)
         for n, who in ((1, "TCP"), (8, "8 subflows"))
     ),
     13: (
-        _several("goodput_pct_mean", 1, (ABOUT, 19), "TCP gets about 19 %").within(
+        _several(GOODPUT_PCT_MEAN, 1, (ABOUT, 19), "TCP gets about 19 %").within(
             3.0, "read off bars, and permutations differ"
         ),
-        _several("goodput_pct_mean", 6, (BELOW, 25), "25 % a flow is optimal").within(0.5, "rounding"),
-        _several("goodput_over_tcp", 6, (ABOVE, 1), "6 subflows are moderately better").within(*SIGN),
+        _several(GOODPUT_PCT_MEAN, 6, (BELOW, 25), "25 % a flow is optimal").within(0.5, "rounding"),
+        _several(GOODPUT_OVER_TCP, 6, (ABOVE, 1), "6 subflows are moderately better").within(*SIGN),
     ),
 }
 """What the post says of each of its figures; figure 1 is the paper's."""
@@ -157,7 +180,7 @@ FIGURES: dict[int, tuple[Published, ...]] = {
 def _two_nics(workload: str, subflows: int, bound: Bound, words: str) -> Published:
     """SIGCOMM 2011 on dual-homed trees, as its words say it; their matrices are not known in detail."""
     return Published(
-        "goodput_over_single_homed", "dual_homed_fat_tree", 4, workload, subflows, *bound, Source.TEXT,
+        GOODPUT_OVER_SINGLE_HOMED, "dual_homed_fat_tree", 4, workload, subflows, *bound, Source.TEXT,
         f"{subflows} subflows: {words}", "SIGCOMM'11", SIGCOMM11, *SIGN,
     )  # fmt: skip
 
@@ -175,48 +198,48 @@ DUAL_HOMED = (
 
 
 def _elsewhere(
-    quantity: str, topology: str, k: int, workload: str, bound: Bound, words: str, **shape: int
+    metric: Metric, topology: str, k: int, workload: str, bound: Bound, words: str, **shape: int
 ) -> Published:
     """SIGCOMM 2011 on other topologies, in words alone; their sizes are ours."""
     row = Published(
-        quantity, topology, k, workload, 8, *bound, Source.TEXT, words, "SIGCOMM'11", SIGCOMM11, *SIGN
+        metric, topology, k, workload, 8, *bound, Source.TEXT, words, "SIGCOMM'11", SIGCOMM11, *SIGN
     )  # fmt: skip
     return row.on(**shape)
 
 
 OTHER_NETWORKS = (
-    _elsewhere("jain_over_tcp", "vl2", 4, "one_to_one", (ABOVE, 1), "VL2: fairness improves", di=6),
-    _elsewhere("goodput_over_tcp", "bcube", 12, "one_to_one", (ABOVE, 1), "BCube: throughput improves"),
-    _elsewhere("jain_over_tcp", "bcube", 12, "one_to_one", (ABOVE, 1), "BCube: fairness improves too"),
+    _elsewhere(JAIN_OVER_TCP, "vl2", 4, "one_to_one", (ABOVE, 1), "VL2: fairness improves", di=6),
+    _elsewhere(GOODPUT_OVER_TCP, "bcube", 12, "one_to_one", (ABOVE, 1), "BCube: throughput improves"),
+    _elsewhere(JAIN_OVER_TCP, "bcube", 12, "one_to_one", (ABOVE, 1), "BCube: fairness improves too"),
     _elsewhere(
-        "goodput_over_tcp", "fat_tree", 6, "one_to_one", (ABOVE, 1),
+        GOODPUT_OVER_TCP, "fat_tree", 6, "one_to_one", (ABOVE, 1),
         "oversubscribed: a gain where the matrix meets the core", oversubscription=4,
     ),
 )  # fmt: skip
 OVERSUBSCRIBED_LOCALLY = (
     _elsewhere(
-        "goodput_over_tcp", "fat_tree", 6, "stride:1", (ABOUT, 1),
+        GOODPUT_OVER_TCP, "fat_tree", 6, "stride:1", (ABOUT, 1),
         "oversubscribed: no gain where hosts' own links are the bottleneck", oversubscription=4,
     ).within(0.1, "a tenth: one flow in twelve crosses the core all the same"),
 )  # fmt: skip
 SHORT_WORKLOAD = "short_and_long:33"
 SHORT_TOLD = {
-    "fct_ms_mean": "short ones take",
-    "fct_variation_pct": "their deviation from that",
-    "links_used_pct": "core utilisation",
+    FCT_MS_MEAN: "short ones take",
+    FCT_VARIATION_PCT: "their deviation from that",
+    LINKS_USED_PCT: "core utilisation",
 }
 SINGLE_PATH = frozenset({TCP, SCATTER})
 
 
-def _beside_long(quantity: str, cc: str, value: float, within: tuple[float, str]) -> Published:
+def _beside_long(metric: Metric, cc: str, value: float, within: tuple[float, str]) -> Published:
     """SIGCOMM 2011, table 1: 70 kB over TCP beside long flows, 512 hosts, 4:1."""
     source = Source.TEXT if cc in {TCP, "lia"} else Source.RECALLED
     row = Published(
-        quantity, "fat_tree", 8, SHORT_WORKLOAD, 1 if cc in SINGLE_PATH else 8, ABOUT, value, source,
-        f"long flows over {title(cc)}: {SHORT_TOLD[quantity]}", "SIGCOMM'11", SIGCOMM11, *within,
+        metric, "fat_tree", 8, SHORT_WORKLOAD, 1 if cc in SINGLE_PATH else 8, ABOUT, value, source,
+        f"long flows over {title(cc)}: {SHORT_TOLD[metric]}", "SIGCOMM'11", SIGCOMM11, *within,
         algorithm=cc,
     )  # fmt: skip
-    return row.on(oversubscription=4).explained(WHY_NOT[quantity])
+    return row.on(oversubscription=4).explained(WHY_NOT[metric])
 
 
 CORE_UNKNOWN = (
@@ -229,12 +252,12 @@ HANDSHAKES = (
     "the stack) PacketScatter's short flows take 41 ms and deviations are about the mean, as recalled; those "
     "beside TCP and LIA are then a quarter to a third too fast (docs/experiments/short-flows.md)."
 )
-WHY_NOT = {"links_used_pct": CORE_UNKNOWN, "fct_ms_mean": HANDSHAKES, "fct_variation_pct": HANDSHAKES}
+WHY_NOT = {LINKS_USED_PCT: CORE_UNKNOWN, FCT_MS_MEAN: HANDSHAKES, FCT_VARIATION_PCT: HANDSHAKES}
 SHORT_MS = (15.0, "about a sixth: queues of 100 packets last 8 ms each, and matrices differ")
 CORE_PCT = (5.0, "between permutations, as the mean goodput")
 VARIATION = (25.0, "recalled as about the mean, and half of it with PacketScatter: read as to a quarter")
 SHORT_BESIDE_LONG = tuple(
-    _beside_long(quantity, cc, value, within)
+    _beside_long(metric, cc, value, within)
     for cc, ms, used in (
         (TCP, 79, 25),
         (SCATTER, 42, 30),
@@ -242,35 +265,35 @@ SHORT_BESIDE_LONG = tuple(
         ("ewtcp", 80, 57),
         ("reno", 152, 65),
     )
-    for quantity, value, within in (("fct_ms_mean", ms, SHORT_MS), ("links_used_pct", used, CORE_PCT))
+    for metric, value, within in ((FCT_MS_MEAN, ms, SHORT_MS), (LINKS_USED_PCT, used, CORE_PCT))
 ) + tuple(
-    dataclasses.replace(_beside_long("fct_variation_pct", cc, percent, VARIATION), source=Source.RECALLED)
+    dataclasses.replace(_beside_long(FCT_VARIATION_PCT, cc, percent, VARIATION), source=Source.RECALLED)
     for cc, percent in ((TCP, 100), (SCATTER, 50), ("lia", 100))
 )
 """What the paper calls core utilisation is not defined there (docs/experiments/short-flows.md)."""
 DCTCP10 = "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010"
 
 
-def _dctcp(quantity: str, bound: Bound, words: str) -> Published:
+def _dctcp(metric: Metric, bound: Bound, words: str) -> Published:
     """Of long flows to one receiver, as experiments/dctcp/queue.py has them."""
     return Published(
-        quantity, "star", 5, "one_to_several:4:servers=1", 1, *bound, Source.RECALLED, words, "DCTCP'10",
+        metric, "star", 5, "one_to_several:4:servers=1", 1, *bound, Source.RECALLED, words, "DCTCP'10",
         DCTCP10, *A_BOUND, algorithm="dctcp",
     )  # fmt: skip
 
 
 DCTCP = (
-    _dctcp("goodput_pct_mean", (AT_LEAST, 25), "the same or better throughput than TCP").within(
+    _dctcp(GOODPUT_PCT_MEAN, (AT_LEAST, 25), "the same or better throughput than TCP").within(
         0.5, "a quarter of what one flow gets alone is all that TCP could give each of four"
     ),
-    _dctcp("buffer_pct", (BELOW, 10), "with 90 % less buffer space"),
-    _dctcp("bottleneck_pkts", (ABOUT, 20), "a queue that is stable near the threshold of 20 packets").within(
+    _dctcp(BUFFER_PCT, (BELOW, 10), "with 90 % less buffer space"),
+    _dctcp(BOTTLENECK_PKTS, (ABOUT, 20), "a queue that is stable near the threshold of 20 packets").within(
         7.0, "four flows swing between 13 and 24 by the model of section 3.3"
     ),
 )
 STAR = (
     Published(
-        "goodput_over_tcp", "star", 16, "one_to_one", 8, ABOUT, 1, Source.TEXT,
+        GOODPUT_OVER_TCP, "star", 16, "one_to_one", 8, ABOUT, 1, Source.TEXT,
         "no gain where the hosts' own links are the bottleneck", "SIGCOMM'11", SIGCOMM11, 0.1,
         "a tenth: more ACKs and their scheduling cost something",
     ),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from engines.registry import FLOW_LEVEL, SIMULATOR
 from experiments.sigcomm11.statements import SIGCOMM11
+from harness.claims.metrics import GOODPUT_PCT_MEAN
 from harness.claims.published import Published, Relation, Source
 from harness.experiment import Experiment, Figure, RateOf
 from harness.plan.options import Defaults, SweepOptions
@@ -102,7 +103,7 @@ def needed(k: int, engine: str = FLOW_LEVEL) -> Published:
     """That so many subflows will do, as a statement about this engine's points."""
     tolerance = WITHIN if engine == FLOW_LEVEL else MANY_HOSTS
     return Published(
-        "goodput_pct_mean", "fat_tree", k, "one_to_one", AT_MOST, Relation.AT_LEAST, ENOUGH_PCT, Source.TEXT,
+        GOODPUT_PCT_MEAN, "fat_tree", k, "one_to_one", AT_MOST, Relation.AT_LEAST, ENOUGH_PCT, Source.TEXT,
         f"{k**3 // 4} hosts: 90 % with at most {AT_MOST} subflows", "SIGCOMM'11", SIGCOMM11,
         *tolerance, engine=engine, differs=LARGE,
     )  # fmt: skip

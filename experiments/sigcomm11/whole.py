@@ -24,6 +24,7 @@ from experiments.sigcomm11 import (
     subflows_needed,
     topologies,
 )
+from harness.claims.metrics import GOODPUT_PCT_MEAN
 from harness.claims.published import Published
 from harness.experiment import Experiment, Figure
 from harness.plan.options import Defaults
@@ -50,7 +51,7 @@ _AT_K4 = _BY_CC.defaults.emulated(ks=(4,), warmup_s=6.0, seconds=8.0)
 
 def _of_models(known: Sequence[Published]) -> tuple[Published, ...]:
     """What the paper says of packets' means, asked of flow-level models, which it drew beside them."""
-    means = [row for row in known if row.quantity == "goodput_pct_mean"]
+    means = [row for row in known if row.metric is GOODPUT_PCT_MEAN]
     return tuple(replace(row, engine=FLOW_LEVEL, words=f"flow level: {row.words}") for row in means)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from common.errors import UsageError
 from engines.simulation.linux import LINUX
+from harness.claims.metric import Metric
+from harness.claims.metrics import ACROSS_MEAN, ACROSS_SPEARMAN
 from harness.claims.published import Published, Relation, Source
 from harness.experiment import Experiment, Figure, RateOf
 from harness.plan.options import ENGINE, Defaults, SweepOptions
@@ -30,11 +32,11 @@ LEVEL = 5.0, "as far as permutations move the mean (reference simulations)"
 
 
 def _expected(
-    quantity: str, k: int, name: str, bound: tuple[Relation, float], words: str, why: tuple[float, str]
+    metric: Metric, k: int, name: str, bound: tuple[Relation, float], words: str, why: tuple[float, str]
 ) -> Published:
     subflows = 1 if name == transports.TCP else SUBFLOWS
     return Published(
-        quantity, "fat_tree", k, "one_to_one", subflows, *bound, Source.EXPECTED, words, PAPER, CITATION,
+        metric, "fat_tree", k, "one_to_one", subflows, *bound, Source.EXPECTED, words, PAPER, CITATION,
         *why, algorithm=name,
     )  # fmt: skip
 
@@ -43,17 +45,17 @@ def _expectations(k: int) -> tuple[Published, ...]:
     tcp = transports.TCP
     return (
         _expected(
-            "across_spearman", k, tcp, (Relation.AT_LEAST, 0.8), "TCP: flows rank alike", (0.0, PATHS)
+            ACROSS_SPEARMAN, k, tcp, (Relation.AT_LEAST, 0.8), "TCP: flows rank alike", (0.0, PATHS)
         ),
         *(
             _expected(
-                "across_mean", k, name, (Relation.ABOUT, 0), f"{transports.title(name)}: the same mean", LEVEL
+                ACROSS_MEAN, k, name, (Relation.ABOUT, 0), f"{transports.title(name)}: the same mean", LEVEL
             )
             for name in (tcp, *CCS)
         ),
         *(
             _expected(
-                "across_spearman", k, name, (Relation.ABOVE, 0), f"{transports.title(name)}: ranks alike",
+                ACROSS_SPEARMAN, k, name, (Relation.ABOVE, 0), f"{transports.title(name)}: ranks alike",
                 (0.0, "eight subflows even out what paths do to one, so only the sign is expected"),
             )
             for name in CCS

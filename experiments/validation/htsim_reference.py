@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 
 from engines.registry import SIMULATOR
+from harness.claims.metrics import JAIN, LINK_PCT_MEAN
 from harness.claims.published import Published, Relation, Source
 from harness.experiment import Experiment, Figure, RateOf
 from harness.plan.options import Defaults, SweepOptions
@@ -60,13 +61,13 @@ def _as_htsim(spec: RunSpec) -> RunSpec:
 def _rows(row: Row, acks: str) -> tuple[Published, ...]:
     return tuple(
         Published(
-            quantity, "fat_tree", 8, "one_to_one", n, Relation.ABOUT, value, Source.REFERENCE,
+            metric, "fat_tree", 8, "one_to_one", n, Relation.ABOUT, value, Source.REFERENCE,
             f"ACKs {acks}: {what}", "csg-htsim", CITATION, *tolerance,
         )
         for n, (goodput, jain) in row.items()
-        for quantity, value, what, tolerance in (
-            ("link_pct_mean", goodput, "mean goodput", GOODPUT),
-            ("jain", jain, "Jain's index", FAIRNESS),
+        for metric, value, what, tolerance in (
+            (LINK_PCT_MEAN, goodput, "mean goodput", GOODPUT),
+            (JAIN, jain, "Jain's index", FAIRNESS),
         )
     )  # fmt: skip
 

@@ -7,6 +7,22 @@ import dataclasses
 
 from analysis import laws
 from engines.registry import SIMULATOR
+from experiments.validation.metrics import (
+    EMPTY_WAY_MS,
+    FILL_PCT,
+    MATHIS_CONSTANT,
+    MATHIS_SLOPE,
+    OVER_PADHYE,
+    SAWTOOTH_MEAN_PCT,
+    SAWTOOTH_ROUNDS,
+    SHORTFALL_BYTES,
+    UNACCOUNTED_PKTS,
+    UNDELIVERED_BYTES,
+    WAIT_PKTS,
+    WAITS_EXACT_PCT,
+    WINDOW_TOP_PKTS,
+)
+from harness.claims.metric import Metric
 from harness.claims.published import Published, Relation, Source
 from harness.plan.options import ENGINE
 
@@ -30,11 +46,11 @@ FLOOD, FLOOD_SUBFLOWS = "transfers:2000", 4
 
 
 def _alone(
-    quantity: str, relation: Relation, value: float, words: str, citation: str = ARITHMETIC, access: int = 1
+    metric: Metric, relation: Relation, value: float, words: str, citation: str = ARITHMETIC, access: int = 1
 ) -> Published:
     """Of a TCP flow that has a dumbbell to itself."""
     row = Published(
-        quantity, "dumbbell", 1, "against_tcp", 1, relation, value, Source.THEORY, words, _PAPERS[citation],
+        metric, "dumbbell", 1, "against_tcp", 1, relation, value, Source.THEORY, words, _PAPERS[citation],
         citation,
     )  # fmt: skip
     return row.on(access=access)
@@ -50,12 +66,12 @@ def _of(row: Published, simulated: Tolerance, real: Tolerance | None) -> tuple[P
 
 FILL = (
     *_of(
-        _alone("shortfall_bytes", ABOUT, 0, "a flow alone has every byte of its link, at every rate"),
+        _alone(SHORTFALL_BYTES, ABOUT, 0, "a flow alone has every byte of its link, at every rate"),
         EXACT,
         None,
     ),
     *_of(
-        _alone("fill_pct", ABOUT, 100, "a flow alone has all that headers leave, 1448 of 1514 bytes"),
+        _alone(FILL_PCT, ABOUT, 100, "a flow alone has all that headers leave, 1448 of 1514 bytes"),
         EXACT,
         (0.5, "the window is cut by two clocks, and connections start it late"),
     ),
@@ -63,22 +79,22 @@ FILL = (
 
 
 def _saw(
-    quantity: str, value: float, words: str, simulated: Tolerance, real: Tolerance
+    metric: Metric, value: float, words: str, simulated: Tolerance, real: Tolerance
 ) -> tuple[Published, ...]:
-    return _of(_alone(quantity, ABOUT, value, words, access=SAW_ACCESS), simulated, real)
+    return _of(_alone(metric, ABOUT, value, words, access=SAW_ACCESS), simulated, real)
 
 
 SAW = (
     *_saw(
-        "window_top_pkts", SAW_TOP, f"the window is halved at what path and queue hold, {SAW_TOP} packets",
+        WINDOW_TOP_PKTS, SAW_TOP, f"the window is halved at what path and queue hold, {SAW_TOP} packets",
         (2.0, "what is on the way in whole packets"), (6.0, "bursts of a busy kernel overflow it early"),
     ),
     *_saw(
-        "saw_rounds", SAW_TOP / 2, "it grows by a packet a round trip: W / 2 round trips from half to whole",
+        SAWTOOTH_ROUNDS, SAW_TOP / 2, "it grows by one packet per round trip: W / 2 round trips up to W",
         (3.0, "a round trip until the loss is known, one for its repair"), (5.0, "the same, sampled"),
     ),
     *_saw(
-        "saw_mean_pct", 75, "its mean over round trips is 3/4 of its top",
+        SAWTOOTH_MEAN_PCT, 75, "its mean over round trips is 3/4 of its top",
         (2.0, "a round trip at full height before the repair, one at half"), (4.0, "the same, sampled"),
     ),
 )  # fmt: skip
@@ -86,14 +102,14 @@ SAW = (
 LOSS = (
     *_of(
         _alone(
-            "mathis_slope", ABOUT, -0.5, "p up to 1 %: goodput goes by 1 / sqrt(p)", MATHIS97
+            MATHIS_SLOPE, ABOUT, -0.5, "p up to 1 %: goodput goes by 1 / sqrt(p)", MATHIS97
         ),
         (0.03, "a few hundred losses a rate"),
         (0.05, "fewer losses, in less time"),
     ),
     *_of(
         _alone(
-            "mathis_constant", ABOUT, round(laws.MATHIS, 3),
+            MATHIS_CONSTANT, ABOUT, round(laws.MATHIS, 3),
             "p up to 1 %: packets a round trip are sqrt(3/2) / sqrt(p)", MATHIS97,
         ),
         (0.12, "10 %: losses by chance, not evenly spaced as derived, give up to 1.31 (the paper, table 1)"),
@@ -101,7 +117,7 @@ LOSS = (
     ),
     *_of(
         _alone(
-            "over_padhye", ABOUT, 1, "p of 3 and 10 %: as many as the model with timeouts says", PADHYE98
+            OVER_PADHYE, ABOUT, 1, "p of 3 and 10 %: as many as the model with timeouts says", PADHYE98
         ),
         (0.35, "the model is of Reno without SACK, which has more timeouts"),
         (0.5, "the same, and Linux begins its timeouts later"),
@@ -110,17 +126,17 @@ LOSS = (
 
 WAITS = (
     *_saw(
-        "wait_pkts", 1, "a ping waits a packet time for each packet it finds queued",
+        WAIT_PKTS, 1, "a ping waits a packet time for each packet it finds queued",
         (0.01, "the packet under way is half sent on average"),
         (0.05, "queues are sampled at other instants than pings are sent"),
     ),
     *_saw(
-        "empty_way_ms", 30.37, "without a queue its way takes three transmissions and three delays, 30.37 ms",
+        EMPTY_WAY_MS, 30.37, "without a queue its way takes three transmissions and three delays, 30.37 ms",
         (0.3, "a quarter of a packet time: the packet under way"), (1.5, "and the schedulers of two hosts"),
     ),
     *_of(
         _alone(
-            "waits_exact_pct", AT_LEAST, 100, "no ping waits for more than what is queued, or a packet less",
+            WAITS_EXACT_PCT, AT_LEAST, 100, "no ping waits for more than what is queued, or a packet less",
             access=SAW_ACCESS,
         ),
         EXACT,
@@ -129,9 +145,9 @@ WAITS = (
 )  # fmt: skip
 
 
-def _flood(quantity: str, words: str) -> Published:
+def _flood(metric: Metric, words: str) -> Published:
     return Published(
-        quantity, "fat_tree", 4, FLOOD, FLOOD_SUBFLOWS, ABOUT, 0, Source.THEORY, words, _PAPERS[ARITHMETIC],
+        metric, "fat_tree", 4, FLOOD, FLOOD_SUBFLOWS, ABOUT, 0, Source.THEORY, words, _PAPERS[ARITHMETIC],
         ARITHMETIC, *EXACT,
     )  # fmt: skip
 
@@ -140,12 +156,12 @@ UNDER_WAY = 10.0 * 16 * FLOOD_SUBFLOWS
 """Packets of all subflows' first windows: real flows begin before the window does, by a moment."""
 CONSERVED = (
     *_of(
-        _flood("unaccounted_pkts", "every switch sent on or dropped every packet that came, and no other"),
+        _flood(UNACCOUNTED_PKTS, "every switch sent on or dropped every packet that came, and no other"),
         EXACT,
         (UNDER_WAY, "first windows may be under way when counting begins"),
     ),
     *_of(
-        _flood("undelivered_bytes", "every byte sent was received once, whatever was dropped on the way"),
+        _flood(UNDELIVERED_BYTES, "every byte sent was received once, whatever was dropped on the way"),
         EXACT,
         None,
     ),

@@ -16,7 +16,6 @@ import topos
 from engines.registry import VIRTUAL_TIME
 from harness.claims import verdicts
 from harness.claims.published import Published, Relation, Source
-from harness.claims.quantities import QUANTITIES
 from harness.claims.verdicts import (
     AGREES,
     DIFFERS,
@@ -127,7 +126,7 @@ def once(found: Iterable[Claim]) -> list[Claim]:
     first: dict[tuple[object, ...], Claim] = {}
     for claim in found:
         row = claim.published
-        key = row.quantity, row.topology, row.k, row.shape, row.workload, row.subflows, row.engine
+        key = row.metric, row.topology, row.k, row.shape, row.workload, row.subflows, row.engine
         about = row.algorithm if row.source is Source.RECALLED else ""
         first.setdefault((*key, row.relation, row.value, about), claim)
     return list(first.values())
@@ -181,7 +180,7 @@ def _other_sizes(row: Published, points: Sequence[Judged]) -> list[int]:
 def _free_of_size(row: Published) -> bool:
     """Whether it is about a sign, or about which side of 1 a ratio is on."""
     sign = row.relation in {Relation.ABOVE, Relation.BELOW} and row.value in {0, 1}
-    return sign and QUANTITIES[row.quantity].on_any_size
+    return sign and row.metric.on_any_size
 
 
 def fields(claim: Claim) -> dict[str, Any]:
@@ -189,9 +188,9 @@ def fields(claim: Claim) -> dict[str, Any]:
     return {
         "figure": claim.figure.name,
         "section": claim.figure.section,
-        "published": dataclasses.asdict(claim.published),
+        "published": claim.published.as_json(),
         "network": place(claim.published),
-        "unit": QUANTITIES[claim.published.quantity].unit,
+        "unit": claim.published.metric.unit,
         "simulated": _side_fields(claim.simulated),
         "emulated": _side_fields(claim.emulated),
         "colour": claim.colour,

@@ -1,31 +1,30 @@
-"""How a quantity is read off points: each point, beside TCP's, lane by lane, or all points of a seed. Pure,
-but for reading samples.
+"""Ways to read a metric off a figure's points: at each point, over TCP, per replica, or over all points of a
+seed. Pure, apart from reading sample tables.
 
-A quantity is measured at each seed and then averaged over the seeds.
+A metric is read at each seed and then averaged over the seeds.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+import topos
 from common.errors import StoreError
-from harness.claims.published import Published
 from harness.results.across import Pair, pairs
 from harness.results.summary import Judged
 from model.result import Status, Table
-from model.spec import RunSpec
+from model.spec import TopologySpec
 from workloads import matrices
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A quantity over `n` repetitions (seeds, or lanes of them): mean, and the standard deviation between
-    them (None for a single one).
+    """A metric over `n` repetitions (seeds or replicas): the mean, and the standard deviation between them.
 
-    `suspect`: at least one point behind it is.
+    `spread` is None for a single repetition. `suspect`: at least one point behind it is suspect.
     """
 
     value: float
@@ -34,50 +33,49 @@ class Measured:
     suspect: bool
 
 
-Measure = Callable[[Sequence[Judged], Published], Measured | None]
+class Subject(Protocol):
+    """What a statement is about: a network, a workload, and a number of subflows."""
+
+    @property
+    def k(self) -> int: ...
+    @property
+    def workload(self) -> str: ...
+    @property
+    def subflows(self) -> int: ...
+    def is_on(self, network: TopologySpec) -> bool: ...
+
+
+Measure = Callable[[Sequence[Judged], Subject], Measured | None]
 OfPoint = Callable[[Judged], float | None]
 BySubflows = dict[int, Judged]
 
 
-def itself(spec: RunSpec) -> RunSpec:
-    """The usual setting of a point."""
-    return spec
+def is_about(subject: Subject, point: Judged) -> bool:
+    """Whether the point has the subject's network and workload."""
+    return subject.is_on(point.spec.topology) and _has_workload(subject, point)
 
 
-@dataclass(frozen=True)
-class Quantity:
-    """A measurable thing: `unit` (empty for ratios), what it is, and how it is read off a figure's points;
-    `repeats` is what its repetitions are. Points with the same `setting` are looked at together: those of two
-    engines for some quantities, of several link rates or loss rates for others. `on_any_size`: its sign, or
-    which side of 1 it is on, does not go by the network's size."""
-
-    unit: str
-    about: str
-    measure: Measure
-    repeats: str = "seed"
-    setting: Callable[[RunSpec], RunSpec] = itself
-    on_any_size: bool = False
+def _has_workload(subject: Subject, point: Judged) -> bool:
+    workload = point.spec.workload
+    return matrices.label(workload.matrix, workload.params) == subject.workload
 
 
-def _workload(point: Judged) -> str:
-    return matrices.label(point.spec.workload.matrix, point.spec.workload.params)
-
-
-def is_about(row: Published, point: Judged) -> bool:
-    return row.is_on(point.spec.topology) and _workload(point) == row.workload
-
-
-def _seeds(points: Sequence[Judged], row: Published) -> list[BySubflows]:
-    """The points of the statement's network and workload, one dictionary a seed."""
+def _seeds(points: Sequence[Judged], subject: Subject) -> list[BySubflows]:
+    """The points of the subject's network and workload: one dictionary per seed."""
     seeds: dict[int, BySubflows] = {}
     for point in points:
-        if is_about(row, point):
+        if is_about(subject, point):
             seeds.setdefault(point.spec.seed, {})[point.spec.transport.subflows] = point
     return list(seeds.values())
 
 
+def _chosen(points: Sequence[Judged], subject: Subject) -> list[Judged]:
+    """The points with the subject's number of subflows: one per seed."""
+    return [seed[subject.subflows] for seed in _seeds(points, subject) if subject.subflows in seed]
+
+
 def measured_over(values: Iterable[tuple[float | None, Iterable[Judged]]]) -> Measured | None:
-    """The mean of the values there are, each with the points behind it; None without any."""
+    """Average the values that are not None, each given with the points behind it; None without any."""
     known = [(value, list(behind)) for value, behind in values if value is not None]
     if not known:
         return None
@@ -91,66 +89,75 @@ def measured_over(values: Iterable[tuple[float | None, Iterable[Judged]]]) -> Me
 
 
 def each(value_of: OfPoint) -> Measure:
-    """`value_of` each point of the statement's number of subflows."""
+    """`value_of` each point with the subject's number of subflows."""
 
-    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        chosen = [seed[row.subflows] for seed in _seeds(points, row) if row.subflows in seed]
-        return measured_over((value_of(point), [point]) for point in chosen)
+    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+        return measured_over((value_of(point), [point]) for point in _chosen(points, subject))
 
     return measure
 
 
-def each_lane(shares_of: Callable[[Judged], Sequence[float]]) -> Measure:
-    """Every value of `shares_of` each point of the statement's number of subflows: lanes are repetitions."""
+def each_replica(values_of: Callable[[Judged], Sequence[float]]) -> Measure:
+    """All values of each point with the subject's number of subflows: every value is a repetition."""
 
-    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        chosen = [seed[row.subflows] for seed in _seeds(points, row) if row.subflows in seed]
-        return measured_over((share, [point]) for point in chosen for share in shares_of(point))
+    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+        chosen = _chosen(points, subject)
+        return measured_over((value, [point]) for point in chosen for value in values_of(point))
 
     return measure
 
 
 def over_tcp(value_of: OfPoint) -> Measure:
-    """`value_of` at the statement's number of subflows, divided by TCP's with the same seed."""
+    """`value_of` at the subject's number of subflows, divided by TCP's with the same seed."""
 
-    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        pairs = [(s[row.subflows], s[1]) for s in _seeds(points, row) if row.subflows in s and 1 in s]
-        return measured_over((ratio(value_of(one), value_of(tcp)), (one, tcp)) for one, tcp in pairs)
+    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+        seeds = [seed for seed in _seeds(points, subject) if {subject.subflows, 1} <= set(seed)]
+        beside = [(seed[subject.subflows], seed[1]) for seed in seeds]
+        return measured_over((ratio(value_of(one), value_of(tcp)), (one, tcp)) for one, tcp in beside)
 
     return measure
 
 
 def over_topology(kind: str, value_of: OfPoint) -> Measure:
-    """`value_of` on the statement's topology, divided by that on the usual `kind` of the same size and
-    seed."""
+    """`value_of` on the subject's network, divided by its value on the usual `kind` of the same size, at the
+    same seed."""
 
-    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        usual = dataclasses.replace(row, topology=kind, shape=())
-        others = {_key(p): p for p in points if is_about(usual, p)}
-        chosen = [seed[row.subflows] for seed in _seeds(points, row) if row.subflows in seed]
-        pairs = [(point, others[_key(point)]) for point in chosen if _key(point) in others]
-        return measured_over((ratio(value_of(one), value_of(other)), (one, other)) for one, other in pairs)
-
-    return measure
-
-
-def across(value_of: Callable[[Pair], float | None]) -> Measure:
-    """`value_of` each point of the statement's number of subflows that two engines ran."""
-
-    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        about = [p for p in points if is_about(row, p)]
-        chosen = [p for p in about if p.spec.transport.subflows == row.subflows]
-        return measured_over((value_of(pair), (pair.emulated, pair.simulated)) for pair in pairs(chosen))
+    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+        usual = TopologySpec(kind, {topos.TOPOLOGIES[kind].size.name: subject.k})
+        others = {
+            _key(point): point
+            for point in points
+            if _is_same_network(point.spec.topology, usual) and _has_workload(subject, point)
+        }
+        chosen = [point for point in _chosen(points, subject) if _key(point) in others]
+        beside = [(point, others[_key(point)]) for point in chosen]
+        return measured_over((ratio(value_of(one), value_of(other)), (one, other)) for one, other in beside)
 
     return measure
+
+
+def _is_same_network(one: TopologySpec, other: TopologySpec) -> bool:
+    """Whether they are equal but for the number of replicas."""
+    return topos.identity(one.kind, one.params) == topos.identity(other.kind, other.params)
 
 
 def _key(point: Judged) -> tuple[object, ...]:
     return point.spec.transport.subflows, point.spec.seed
 
 
+def across(value_of: Callable[[Pair], float | None]) -> Measure:
+    """`value_of` each point with the subject's number of subflows that two engines ran."""
+
+    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+        about = [p for p in points if is_about(subject, p)]
+        chosen = [p for p in about if p.spec.transport.subflows == subject.subflows]
+        return measured_over((value_of(pair), (pair.emulated, pair.simulated)) for pair in pairs(chosen))
+
+    return measure
+
+
 def slope(value_of: OfPoint) -> Measure:
-    """The least-squares slope of `value_of` against the number of subflows (TCP: 1), from 3 counts on."""
+    """The least-squares slope of `value_of` against the number of subflows (TCP: 1); from 3 counts on."""
 
     def of(seed: BySubflows) -> float | None:
         known = [(count, value) for count, point in seed.items() if (value := value_of(point)) is not None]
@@ -159,18 +166,20 @@ def slope(value_of: OfPoint) -> Measure:
         counts, values = zip(*known, strict=True)
         return statistics.linear_regression(counts, values).slope
 
-    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        return measured_over((of(seed), seed.values()) for seed in _seeds(points, row))
+    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+        return measured_over((of(seed), seed.values()) for seed in _seeds(points, subject))
 
     return measure
 
 
 def dip(value_of: OfPoint) -> Measure:
-    """`value_of` at the statement's number of subflows less the mean of one fewer and one more."""
+    """`value_of` at the subject's number of subflows minus the mean of its values at one fewer and one
+    more."""
 
-    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
-        n = row.subflows
-        trios = [[s[n], s[n - 1], s[n + 1]] for s in _seeds(points, row) if {n, n - 1, n + 1} <= set(s)]
+    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+        n = subject.subflows
+        seeds = [seed for seed in _seeds(points, subject) if {n, n - 1, n + 1} <= set(seed)]
+        trios = [[seed[n], seed[n - 1], seed[n + 1]] for seed in seeds]
         return measured_over((_below_neighbours([value_of(p) for p in trio]), trio) for trio in trios)
 
     return measure
@@ -181,25 +190,26 @@ def _below_neighbours(values: Sequence[float | None]) -> float | None:
     return None if here is None or before is None or after is None else here - (before + after) / 2
 
 
-def ratio(a: float | None, b: float | None) -> float | None:
-    return None if a is None or not b else a / b
-
-
 def together(value_of: Callable[[Sequence[Judged]], float | None]) -> Measure:
-    """`value_of` all points of the statement with one seed, whatever their setting leaves open."""
+    """`value_of` all points of a seed that differ in congestion control, link rate or loss rate."""
 
-    def measure(points: Sequence[Judged], row: Published) -> Measured | None:
+    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         seeds: dict[int, list[Judged]] = {}
         for point in points:
-            if is_about(row, point) and point.spec.transport.subflows == row.subflows:
+            if is_about(subject, point) and point.spec.transport.subflows == subject.subflows:
                 seeds.setdefault(point.spec.seed, []).append(point)
         return measured_over((value_of(group), group) for group in seeds.values())
 
     return measure
 
 
+def ratio(a: float | None, b: float | None) -> float | None:
+    """a / b; None where either is unknown or b is 0."""
+    return a / b if a is not None and b else None
+
+
 def table(point: Judged, name: str) -> Table | None:
-    """A sample table; None where it was not sampled or cannot be read, which the charts say too."""
+    """A sample table of the point; None where it was not sampled or cannot be read."""
     try:
         return point.point.sample(name) if name in point.point.sample_rows else None
     except StoreError:

@@ -1,12 +1,12 @@
-"""Published numbers as data: value, where it stands, how sure we are of it, and what counts as agreeing.
+"""Published numbers as data: a metric, its value, the source, and what counts as agreement.
 
-The numbers themselves stand in statements.py.
+The numbers themselves are in the packages of the papers (experiments/*/statements.py).
 
-`text` stands in the paper, post or slides in words or digits; `figure` was digitised from a vector
-figure; `recalled` is from the printed paper, digits not re-checked; `theory` is what a formula gives for the
-very network (theory.py), `expected` what must follow from how a comparison is made: both are shown as such
-and never as published, and neither is `reference`, another simulator's.
-docs/published.md lists them all.
+Kinds of sources: `text` is in the paper, post or slides, in words or digits. `figure` was digitised from a
+vector figure. `recalled` is from the printed paper; its digits were not checked again. `theory` is what a
+formula gives for the network, `expected` what follows from the comparison itself, `reference` the result of
+another simulator; these three are never shown as published.
+`docs/published.md` lists them all.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import topos
+from harness.claims.metric import Metric
 from model.spec import TopologySpec
 from model.transports import SCATTER
 
@@ -34,7 +36,7 @@ UNPUBLISHED = frozenset({Source.THEORY, Source.EXPECTED, Source.REFERENCE})
 
 
 class Relation(StrEnum):
-    """How the published value bounds ours."""
+    """How the published value bounds the measured one."""
 
     BELOW = "<"
     ABOUT = "about"
@@ -42,7 +44,7 @@ class Relation(StrEnum):
     ABOVE = ">"
 
     def holds(self, measured: float, published: float, tolerance: float) -> bool:
-        """Whether `measured` agrees with `published`, give or take `tolerance`."""
+        """Return whether `measured` agrees with `published` within `tolerance`."""
         if self is Relation.BELOW:
             return measured < published + tolerance
         if self is Relation.ABOUT:
@@ -54,17 +56,16 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True)
 class Published:
-    """One published number: `quantity` at `subflows` is `relation` `value`, on the paper's own `k`; other
-    parameters of the topology are the usual ones, or those in `shape`.
+    """One published number: `metric` at `subflows` is `relation` `value`, on the paper's own `k`.
 
-    `workload` is written as on the command line, e.g. `one_to_several:4`; `quantity` is a name of
-    `quantities.QUANTITIES`, in its unit; `paper` the short name, `citation` the long one. `tolerance`, in the
-    same unit, is what still counts as agreeing, and `because` says why. `on_cpu_bound`: a claim about a
-    saturated machine, so it is judged on points that are suspect for that. `algorithm` is one of
-    model/transports.py where the statement is about that alone; empty: whatever MPTCP ran.
+    Other parameters of the topology are the usual ones, or those in `shape`. `workload` is written as on the
+    command line, e.g. `one_to_several:4`. `value` and `tolerance` are in the metric's unit; `because` gives
+    the reason for the tolerance. `paper` is the short name, `citation` the long one. `on_cpu_bound`: the
+    statement is about a saturated machine, so it is judged on points that are suspect for that reason.
+    `algorithm` is one of model/transports.py if the statement is about it alone; empty: any MPTCP.
     """
 
-    quantity: str
+    metric: Metric
     topology: str
     k: int
     workload: str
@@ -81,74 +82,82 @@ class Published:
     algorithm: str = ""
     shape: tuple[tuple[str, int], ...] = ()
     engine: str = ""
-    """The one whose points it is about alone; empty: any."""
+    """The only engine whose points it is about; empty: any."""
     differs: str = ""
-    """Why ours differs, for when it does: said beside such a verdict only."""
+    """Why the measured value differs; shown only beside such a verdict."""
     emulated_differs: str = ""
-    """The same of real hosts, where their reason is another."""
+    """The same for real hosts, if their reason is another one."""
 
     @property
     def network(self) -> TopologySpec:
-        """What it is about."""
+        """The network it is about."""
         size = topos.TOPOLOGIES[self.topology].size.name
         return TopologySpec(self.topology, {size: self.k, **dict(self.shape)})
 
     def is_on(self, network: TopologySpec) -> bool:
-        """Whether `network` is the one it is about; lanes are repetitions."""
+        """Return whether `network` is the one it is about; the number of replicas may differ."""
         ours = self.network
         return topos.identity(network.kind, network.params) == topos.identity(ours.kind, ours.params)
 
     def on(self, **shape: int) -> Published:
-        """The same about a network with these parameters."""
+        """Return the same statement about a network with these parameters."""
         return dataclasses.replace(self, shape=tuple(sorted(shape.items())))
 
     def within(self, tolerance: float, because: str) -> Published:
-        """The same with a tolerance."""
+        """Return the same statement with this tolerance."""
         return dataclasses.replace(self, tolerance=tolerance, because=because)
 
     def explained(self, simulated: str = "", emulated: str = "") -> Published:
-        """The same with why ours differs, should it: simulated, and between real hosts if that is another
-        reason."""
+        """Return the same statement with the reason why the measured value differs, if it does: in the
+        simulator, and between real hosts if theirs is another one."""
         return dataclasses.replace(self, differs=simulated, emulated_differs=emulated)
 
     def of_saturated(self) -> Published:
-        """The same as a claim about a saturated machine."""
+        """Return the same as a statement about a saturated machine."""
         return dataclasses.replace(self, on_cpu_bound=True)
 
     def under(self, algorithm: str) -> Published:
-        """The same about one algorithm alone."""
+        """Return the same statement about one algorithm only."""
         return dataclasses.replace(self, algorithm=algorithm)
 
     def is_of(self, algorithm: str) -> bool:
-        """Whether it is about points of this algorithm; about PacketScatter only where it says so."""
+        """Return whether it is about points of this algorithm. Only statements that name PacketScatter are
+        about it."""
         return algorithm == self.algorithm if self.algorithm else algorithm != SCATTER
 
     def short(self) -> str:
-        """For a table cell: `< 50`."""
+        """Return the bound for a table cell: `< 50`."""
         return f"{self.relation} {self.value:g}"
 
     def cited(self) -> str:
-        """For the line below the table: `< 50 (text, k=8)`."""
+        """Return the bound with its source, for the line below a table: `< 50 (text, k=8)`."""
         return f"{self.short()} ({self.source}, k={self.k})"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all fields for JSON, the metric by its name (as `quantity`)."""
+        others = (field.name for field in dataclasses.fields(self) if field.name != "metric")
+        return {"quantity": self.metric.name, **{name: getattr(self, name) for name in others}}
 
 
 def known_as(rows: Iterable[Published]) -> str:
-    """What to call the values beside ours: `published`, or `theory`, `expected`, `reference` where all
-    of them are."""
+    """Return what to call the values beside the measured ones: `published`, or `theory`, `expected` or
+    `reference` if all of them are that."""
     sources = {row.source for row in rows}
     return str(*sources) if len(sources) == 1 and sources <= UNPUBLISHED else "published"
 
 
 def find(
-    known: tuple[Published, ...],
-    quantity: str,
+    known: Iterable[Published],
+    metric: Metric,
     network: TopologySpec,
     workload: str,
     subflows: int,
     algorithm: str,
 ) -> Published | None:
-    """The number published for this transport on such a network, whatever its size: the reader is shown the
-    paper's k."""
-    key = (quantity, network.kind, topos.shape(network.kind, network.params), workload, subflows)
+    """Return the number published for this transport on such a network of any size; None if there is none.
+
+    Readers see the paper's k beside it.
+    """
+    key = (metric, network.kind, topos.shape(network.kind, network.params), workload, subflows)
     alike = (p for p in known if p.is_of(algorithm))
-    return next((p for p in alike if (p.quantity, p.topology, p.shape, p.workload, p.subflows) == key), None)
+    return next((p for p in alike if (p.metric, p.topology, p.shape, p.workload, p.subflows) == key), None)

@@ -9,7 +9,6 @@ from typing import Any
 
 from harness.claims.measures import Measured
 from harness.claims.published import Published
-from harness.claims.quantities import QUANTITIES
 from harness.cli.progress import queue_label, workload_label
 from harness.experiment import Figure
 from harness.plan.baseline import is_reference
@@ -44,7 +43,7 @@ class Verdict:
 
     @property
     def unit(self) -> str:
-        return QUANTITIES[self.published.quantity].unit
+        return self.published.metric.unit
 
 
 def verdicts(figure: Figure, points: Sequence[Judged]) -> list[Verdict]:
@@ -104,18 +103,18 @@ def _coupled_by_default(spec: RunSpec) -> bool:
 def _verdict(row: Published, group: Sequence[Judged]) -> Verdict:
     """The verdict of one setting's points."""
     setting = _shown(group[0].spec)
-    quantity = QUANTITIES[row.quantity]
+    metric = row.metric
     if row.on_cpu_bound:
-        measured = quantity.measure(group, row)
+        measured = metric.measure(group, row)
         if measured is not None and not measured.suspect:
             why = "the machine carried it: this is about a saturated one; give a higher --rate"
             return Verdict(row, measured, NOT_MEASURED, why, setting)
     else:
-        measured = quantity.measure([p for p in group if p.status is Status.OK], row)
-        if measured is None and (dubious := quantity.measure(group, row)) is not None:
+        measured = metric.measure([p for p in group if p.status is Status.OK], row)
+        if measured is None and (dubious := metric.measure(group, row)) is not None:
             return Verdict(row, dubious, SUSPECT, _reason(row, group), setting)
     if measured is None:
-        return Verdict(row, None, NOT_MEASURED, f"these points do not tell {quantity.about}", setting)
+        return Verdict(row, None, NOT_MEASURED, f"these points do not have {metric.about}", setting)
     agrees = row.relation.holds(measured.value, row.value, row.tolerance)
     why = _explained(row, measured.value, agrees)
     return Verdict(row, measured, AGREES if agrees else DIFFERS, why, setting)
@@ -130,7 +129,7 @@ def _is_about(row: Published, spec: RunSpec) -> bool:
 
 def _compared(row: Published, spec: RunSpec) -> RunSpec:
     """What is one setting to a statement: some are about points of two engines, or of many loss rates."""
-    return QUANTITIES[row.quantity].setting(spec)
+    return row.metric.setting(spec)
 
 
 def _key(spec: RunSpec) -> str:
@@ -178,11 +177,10 @@ def _explained(row: Published, value: float, agrees: bool) -> str:
 
 def fields(figure: Figure, verdict: Verdict) -> dict[str, Any]:
     """A verdict for machines, flat."""
-    row = dataclasses.asdict(verdict.published)
     measured = dataclasses.asdict(verdict.measured) if verdict.measured else None
     return {
         "figure": figure.name,
-        **row,
+        **verdict.published.as_json(),
         "unit": verdict.unit,
         "measured": measured,
         "verdict": verdict.word,

@@ -22,7 +22,7 @@ from harness.execute.sweep import Job, Place, Progress, wall_s
 from harness.plan import labels
 from harness.plan.baseline import is_reference
 from harness.plan.rate import named
-from harness.results import summary
+from harness.results import columns, summary
 from harness.results.store import finite
 from model import tuning
 from model.reasons import texts
@@ -277,7 +277,7 @@ def point_fields(experiment: str, judged: summary.Judged) -> dict[str, Any]:
         "caution_records": [caution.to_json() for caution in judged.cautions],
         "attempt_records": [attempt.to_json() for attempt in judged.point.runs],
     }
-    return {"point": judged.point.name, **summary.record(experiment, judged), **records}
+    return {"point": judged.point.name, **columns.record(experiment, judged), **records}
 
 
 def write_json(stream: IO[str], fields: Mapping[str, Any]) -> None:

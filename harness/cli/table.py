@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import IO
 
 from rich import box
@@ -15,6 +15,8 @@ from analysis import constant_rate
 from analysis.completion import completion_text, completions
 from harness.claims import published
 from harness.claims.claims import Colour
+from harness.claims.metric import Metric, ShownIn, shown_in
+from harness.claims.metrics import GOODPUT_PCT_MEAN, TABLES
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
 from harness.cli.progress import queue_label, state, tuned, workload_label
 from harness.execute import attempts
@@ -35,6 +37,7 @@ COLOURS = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}
 CLAIM_COLOURS = {Colour.GREEN: "green", Colour.AMBER: "yellow", Colour.RED: "red"}
 VERDICT_COLOURS = {AGREES: "green", DIFFERS: "red", SUSPECT: "yellow", NOT_MEASURED: "dim"}
 PIPE_WIDTH = 110
+METRICS = shown_in(ShownIn.RUN, TABLES)
 
 
 def console_for(stream: IO[str]) -> Console:
@@ -151,9 +154,7 @@ def _results(group: Sequence[Judged], known: tuple[published.Published, ...]) ->
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     seeded = len({judged.spec.seed for judged in group}) > 1
     table.add_column("trans-\nport", no_wrap=True)
-    heads = [*(["\nseed"] if seeded else []), "mean\n%", "min\n%", "median\n%", "\nJain", "\nresent",
-             "CPU\n%", "late\np99 us"]  # fmt: skip
-    for head in heads:
+    for head in [*(["\nseed"] if seeded else []), *map(_head, METRICS)]:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("\nstatus", no_wrap=True)
     table.add_column("published\nmean %", no_wrap=True)
@@ -163,21 +164,14 @@ def _results(group: Sequence[Judged], known: tuple[published.Published, ...]) ->
     return table
 
 
+def _head(metric: Metric) -> str:
+    """The head of its column, in two lines."""
+    return f"{metric.head}\n{metric.short_unit}" if metric.short_unit else f"\n{metric.head}"
+
+
 def _numbers(judged: Judged) -> list[Text]:
-    pct = judged.goodput_pct
-    return [
-        _cell(pct.mean if pct else None, "{:.1f}".format),
-        _cell(pct.minimum if pct else None, "{:.1f}".format),
-        _cell(pct.median if pct else None, "{:.1f}".format),
-        _cell(judged.jain, "{:.3f}".format),
-        _cell(judged.retransmits, "{:.0f}".format),
-        _cell(judged.metric("cpu_busy_pct"), "{:.0f}".format),
-        _cell(judged.metric("late_p99_us"), "{:.0f}".format),
-    ]
-
-
-def _cell(value: float | None, show: Callable[[float], str]) -> Text:
-    return Text("-" if value is None else show(value))
+    values = ((metric, metric.at(judged)) for metric in METRICS)
+    return [Text("-" if value is None else metric.cell(value)) for metric, value in values]
 
 
 def _verdict(judged: Judged, known: tuple[published.Published, ...]) -> list[Text]:
@@ -192,7 +186,7 @@ def _published(spec: RunSpec, known: tuple[published.Published, ...]) -> publish
     transport = spec.transport
     running = algorithm(transport.cc, transport.subflows, spec.routing)
     return published.find(
-        known, "goodput_pct_mean", spec.topology, workload_label(spec), transport.subflows, running
+        known, GOODPUT_PCT_MEAN, spec.topology, workload_label(spec), transport.subflows, running
     )
 
 

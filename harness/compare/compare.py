@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from analysis import stats
 from common.errors import StoreError, UsageError
+from harness.claims.metric import Metric, ShownIn, shown_in
+from harness.claims.metrics import GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES
 from harness.compare.match import Condition, Matching, Pair, conditions, match
 from harness.plan.baseline import is_reference, reference_of
 from harness.results import provenance, store, summary
@@ -43,32 +45,8 @@ class Side:
         return [judged for judged in self.points if not is_reference(judged.spec)]
 
 
-@dataclass(frozen=True)
-class Measure:
-    """One number of a point. `digits` behind the decimal point are worth showing."""
-
-    name: str
-    title: str
-    unit: str
-    digits: int
-    of: Callable[[Judged], float | None]
-
-
-GOODPUT_PCT = Measure(
-    "goodput_pct_mean", "mean goodput", "%", 1, lambda j: j.goodput_pct.mean if j.goodput_pct else None
-)
-GOODPUT_MBPS = Measure(
-    "goodput_mbps_mean", "mean goodput", "Mb/s", 3, lambda j: j.goodput_mbps.mean if j.goodput_mbps else None
-)
-OTHERS = (
-    Measure("goodput_pct_min", "slowest flow", "%", 1,
-            lambda j: j.goodput_pct.minimum if j.goodput_pct else None),
-    Measure("jain", "Jain's index", "", 3, lambda j: j.jain),
-    Measure("retransmits", "resent", "", 0, lambda j: j.retransmits),
-    Measure("drops", "dropped", "", 0, lambda j: j.drops),
-    Measure("cpu_busy_pct", "CPU", "%", 0, lambda j: j.metric("cpu_busy_pct")),
-    Measure("late_p99_us", "late p99", "us", 0, lambda j: j.metric("late_p99_us")),
-)  # fmt: skip
+METRICS = shown_in(ShownIn.COMPARE, TABLES)
+"""What stands beside the mean goodput."""
 
 
 @dataclass(frozen=True)
@@ -133,10 +111,15 @@ class Compared:
     """A pair of conditions with everything that was measured on both sides."""
 
     pair: Pair
+    metric: Metric
+    """Mean goodput, in percent or in Mb/s."""
     goodput: Difference
-    unit: str
-    others: tuple[tuple[Measure, Difference], ...]
+    others: tuple[tuple[Metric, Difference], ...]
     flows: FlowByFlow | None
+
+    @property
+    def unit(self) -> str:
+        return self.metric.short_unit
 
 
 @dataclass(frozen=True)
@@ -244,20 +227,20 @@ def _folder_side(path: Path) -> Side:
 
 def _compared(pair: Pair) -> Compared:
     reference = is_reference(pair.a.spec)
-    pct = difference(pair, GOODPUT_PCT)
-    measure = GOODPUT_MBPS if reference or pct.how is How.NOTHING else GOODPUT_PCT
-    goodput = difference(pair, measure) if measure is not GOODPUT_PCT else pct
-    others = tuple((other, difference(pair, other)) for other in OTHERS)
-    flows = flow_by_flow(pair, measure) if goodput.how is How.ONE_SEED and not reference else None
-    return Compared(pair, goodput, measure.unit, others, flows)
+    pct = difference(pair, GOODPUT_PCT_MEAN)
+    metric = GOODPUT_MBPS_MEAN if reference or pct.how is How.NOTHING else GOODPUT_PCT_MEAN
+    goodput = pct if metric is GOODPUT_PCT_MEAN else difference(pair, metric)
+    others = tuple((other, difference(pair, other)) for other in METRICS)
+    flows = flow_by_flow(pair, metric) if goodput.how is How.ONE_SEED and not reference else None
+    return Compared(pair, metric, goodput, others, flows)
 
 
-def sample(condition: Condition, measure: Measure) -> Sample:
-    """The measure of every seed that may be averaged; of the suspect ones where there are no others."""
+def sample(condition: Condition, metric: Metric) -> Sample:
+    """Return the metric at every seed that may be averaged: the suspect ones only if all are suspect."""
     known = {
         seed: (point, value)
         for seed, point in condition.by_seed().items()
-        if (value := measure.of(point)) is not None
+        if (value := metric.at(point)) is not None
     }
     good = {seed: value for seed, (point, value) in known.items() if point.status is Status.OK}
     doubtful = {seed: value for seed, (point, value) in known.items() if point.status is not Status.OK}
@@ -269,9 +252,9 @@ def sample(condition: Condition, measure: Measure) -> Sample:
     )
 
 
-def difference(pair: Pair, measure: Measure) -> Difference:
+def difference(pair: Pair, metric: Metric) -> Difference:
     """B minus A: paired over common seeds if two or more drew the same permutation, else Welch's."""
-    a, b = sample(pair.a, measure), sample(pair.b, measure)
+    a, b = sample(pair.a, metric), sample(pair.b, metric)
     if a.mean is None or b.mean is None:
         return Difference(a, b, None, None, How.NOTHING)
     plain = b.mean - a.mean
@@ -286,21 +269,21 @@ def difference(pair: Pair, measure: Measure) -> Difference:
     return Difference(a, b, plain, None, How.ONE_SEED, len(common))
 
 
-def flow_by_flow(pair: Pair, measure: Measure) -> FlowByFlow | None:
+def flow_by_flow(pair: Pair, metric: Metric) -> FlowByFlow | None:
     """The one seed both sides have, flow against flow; None where they have no flows in common."""
     if not pair.same_permutation:
         return None
-    a, b = sample(pair.a, measure).by_seed, sample(pair.b, measure).by_seed
+    a, b = sample(pair.a, metric).by_seed, sample(pair.b, metric).by_seed
     for seed in a:
         if seed in b:
-            return _flows(pair.a.by_seed()[seed], pair.b.by_seed()[seed], measure)
+            return _flows(pair.a.by_seed()[seed], pair.b.by_seed()[seed], metric)
     return None
 
 
-def _flows(a: Judged, b: Judged, measure: Measure) -> FlowByFlow | None:
+def _flows(a: Judged, b: Judged, metric: Metric) -> FlowByFlow | None:
     ours, theirs = (
         {
-            (flow.flow, flow.src, flow.dst): flow.goodput_mbps * _scale(judged, measure)
+            (flow.flow, flow.src, flow.dst): flow.goodput_mbps * _scale(judged, metric)
             for flow in under_test(judged.point.flows)
         }
         for judged in (a, b)
@@ -310,9 +293,9 @@ def _flows(a: Judged, b: Judged, measure: Measure) -> FlowByFlow | None:
     changes = [theirs[key] - ours[key] for key in ours]
     low, middle, high = statistics.quantiles(changes, n=4, method="inclusive")
     faster = sum(change > 0 for change in changes)
-    return FlowByFlow(a.spec.seed, len(changes), faster, measure.unit, (low, middle, high))
+    return FlowByFlow(a.spec.seed, len(changes), faster, metric.short_unit, (low, middle, high))
 
 
-def _scale(judged: Judged, measure: Measure) -> float:
-    """From Mb/s to the measure's unit."""
-    return 100 / judged.reference_mbps if measure is GOODPUT_PCT and judged.reference_mbps else 1.0
+def _scale(judged: Judged, metric: Metric) -> float:
+    """The factor from Mb/s to the metric's unit."""
+    return 100 / judged.reference_mbps if metric is GOODPUT_PCT_MEAN and judged.reference_mbps else 1.0

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.claims.metric import Metric
 from harness.cli.progress import write_json
 from harness.cli.table import console_for
 from harness.compare.compare import (
@@ -176,34 +177,33 @@ def _goodput(group: Sequence[Compared]) -> Table:
     for one, name in zip(group, row_names(group), strict=True):
         d = one.goodput
         table.add_row(
-            name, _mean(d.a, one.unit), _mean(d.b, one.unit), _change(one), _interval(one),
+            name, _mean(d.a, one.metric), _mean(d.b, one.metric), _change(one), _interval(one),
             _seeds(d), conclusion(one),
         )  # fmt: skip
     return table
 
 
-def _digits(unit: str) -> int:
-    return 1 if unit == "%" else 3
-
-
-def _mean(sample: Sample, unit: str) -> Text:
+def _mean(sample: Sample, metric: Metric) -> Text:
     if sample.mean is None:
         return Text("-")
     mark = SUSPECT_MARK if sample.suspect else ""
-    return Text(f"{sample.mean:.{_digits(unit)}f} {unit}{mark}", style="yellow" if sample.suspect else "")
+    return Text(
+        f"{metric.cell(sample.mean)} {metric.short_unit}{mark}", style="yellow" if sample.suspect else ""
+    )
 
 
 def _change(one: Compared) -> str:
     value = one.goodput.value
-    return "-" if value is None else f"{value:+.{_digits(one.unit)}f}"
+    return "-" if value is None else f"{value:+.{one.metric.decimals}f}"
 
 
 def _interval(one: Compared) -> str:
     interval = one.goodput.interval
     if interval is None:
         return "-"
+    digits = one.metric.decimals
     low, high = interval.value - interval.half, interval.value + interval.half
-    return f"{low:+.{_digits(one.unit)}f} .. {high:+.{_digits(one.unit)}f}"
+    return f"{low:+.{digits}f} .. {high:+.{digits}f}"
 
 
 def _seeds(d: Difference) -> str:
@@ -242,17 +242,15 @@ def _others(group: Sequence[Compared]) -> Table:
     """A and B side by side for everything else; a suspect side is marked."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("A | B", no_wrap=True)
-    for measure, _ in group[0].others:
-        table.add_column(f"{measure.title}\n{measure.unit}", justify="right", no_wrap=True)
+    for metric, _ in group[0].others:
+        table.add_column(f"{metric.head}\n{metric.short_unit}", justify="right", no_wrap=True)
     for one, name in zip(group, row_names(group), strict=True):
-        cells = [
-            f"{_short(d.a, measure.digits)} | {_short(d.b, measure.digits)}" for measure, d in one.others
-        ]
+        cells = [f"{_short(d.a, metric)} | {_short(d.b, metric)}" for metric, d in one.others]
         table.add_row(name.replace(" | ", " |\n"), *cells)
     return table
 
 
-def _short(sample: Sample, digits: int) -> str:
+def _short(sample: Sample, metric: Metric) -> str:
     """At most five characters, and the mark of a suspect number."""
     if sample.mean is None:
         return "-"
@@ -260,7 +258,7 @@ def _short(sample: Sample, digits: int) -> str:
     for limit, divisor, letter in ((1e6, 1e6, "M"), (1e4, 1e3, "k")):
         if sample.mean >= limit:
             return f"{sample.mean / divisor:.3g}{letter}{mark}"
-    return f"{sample.mean:.{digits}f}{mark}"
+    return f"{metric.cell(sample.mean)}{mark}"
 
 
 def _notes(group: Sequence[Compared]) -> list[str]:
@@ -294,7 +292,7 @@ def flow_sentence(one: Compared, name: str) -> str:
     flows = one.flows
     if flows is None:
         raise ValueError("this pair has no flows to compare")
-    low, middle, high = (f"{q:+.{_digits(flows.unit)}f}" for q in flows.quartiles)
+    low, middle, high = (f"{q:+.{one.metric.decimals}f}" for q in flows.quartiles)
     return (
         f"{name}, seed {flows.seed}, flow by flow: {flows.faster} of {flows.flows} faster in B; "
         f"B - A is {middle} {flows.unit} at the median, {low} to {high} for the middle half "
@@ -401,7 +399,7 @@ def pair_fields(one: Compared) -> dict[str, Any]:
         "points_a": [point.point.name for point in pair.a.points],
         "points_b": [point.point.name for point in pair.b.points],
         "goodput": {"unit": one.unit, **_difference_fields(one.goodput)},
-        **{measure.name: _difference_fields(d) for measure, d in one.others},
+        **{metric.name: _difference_fields(d) for metric, d in one.others},
         "flow_by_flow": dataclasses.asdict(one.flows) if one.flows else None,
     }
 

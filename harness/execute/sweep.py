@@ -21,7 +21,7 @@ from harness.execute.executor import Executor, Noted, Started
 from harness.execute.point import Done, Task
 from harness.plan.baseline import is_reference, reference_of
 from harness.plan.rate import UNTOLD, RateChoice
-from harness.results import store, summary
+from harness.results import columns, store, summary
 from harness.results.store import Entry, Store, StoredPoint, point_name
 from model.reasons import texts
 from model.result import Status
@@ -290,7 +290,7 @@ class _Sweep:
             for error in found.broken:
                 self.progress.note(str(error))
         if self.stored:
-            summary.write(self.store, list(self.stored.values()))
+            columns.write(self.store, list(self.stored.values()))
 
     def _run_all(self, pending: Sequence[Job], again: list[Job]) -> None:
         """Run the pending jobs, then the retries in rounds until none is left."""
@@ -345,7 +345,7 @@ class _Sweep:
         if again:
             self.left.append(job)
             self.total += 1
-        summary.write(self.store, list(self.stored.values()))
+        columns.write(self.store, list(self.stored.values()))
         now = summary.judge(self.stored.values(), self.cpu_bound)
         judged = next(j for j in now if j.point.name == job.name)
         place = self.places.pop(job.name)

@@ -11,7 +11,6 @@ from common.grammar import counted
 from harness.claims.claims import OTHER_SIZE, Claim, Colour, Side
 from harness.claims.measures import Measured
 from harness.claims.published import Published
-from harness.claims.quantities import QUANTITIES
 from harness.claims.verdicts import NOT_MEASURED, SUSPECT, place
 from harness.report.points import NOTHING
 from harness.report.words import with_unit
@@ -72,7 +71,7 @@ def score(found: Sequence[Row]) -> str:
 
 def _row(claim: Claim) -> Row:
     row = claim.published
-    unit = QUANTITIES[row.quantity].unit
+    unit = row.metric.unit
     transport = "TCP" if row.subflows == 1 else f"{row.subflows} subflows"
     bound = row.short().replace(">=", "\N{GREATER-THAN OR EQUAL TO}")
     within = with_unit(f"{row.tolerance:g}", unit) if row.tolerance else "none"
@@ -111,13 +110,12 @@ def _cell(side: Side | None, real: bool = False) -> Cell:
 
 def value(measured: Measured, row: Published) -> str:
     """`91.5 ± 0.8 % of optimal (95 %, 6 seeds)`; no interval for fewer than six."""
-    quantity = QUANTITIES[row.quantity]
-    digits = ".1f" if quantity.unit.startswith("%") else ".3g"
+    metric = row.metric
     half = interval(measured)
     spread = "" if half is None else f" \N{PLUS-MINUS SIGN} {half:.2g}"
-    repeats = counted(measured.n, quantity.repeats)
+    repeats = counted(measured.n, metric.repeats)
     sure = repeats if half is None else f"95 %, {repeats}"
-    return f"{with_unit(f'{measured.value:{digits}}{spread}', quantity.unit)} ({sure})"
+    return f"{with_unit(f'{metric.text(measured.value)}{spread}', metric.unit)} ({sure})"
 
 
 def interval(measured: Measured) -> float | None:

@@ -230,7 +230,7 @@ def published_levels(known: Sequence[Published]) -> list[Level]:
         Level(
             topology=p.topology,
             workload=p.workload.partition(":")[0],
-            quantity=_QUANTITIES[p.quantity],
+            quantity=_QUANTITIES[p.metric.name],
             subflows=p.subflows,
             relation=p.relation,
             value=p.value,
@@ -246,6 +246,6 @@ def published_levels(known: Sequence[Published]) -> list[Level]:
 
 
 def _drawable(number: Published) -> bool:
-    if number.quantity == "goodput_pct_min":
+    if number.metric.name == "goodput_pct_min":
         return number.relation is Relation.AT_LEAST
-    return number.quantity in _QUANTITIES
+    return number.metric.name in _QUANTITIES

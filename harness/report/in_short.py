@@ -22,6 +22,7 @@ from common.grammar import (
     were,
 )
 from engines.registry import SIMULATOR, VIRTUAL_TIME
+from harness.claims.metrics import GOODPUT_PCT_MEAN
 from harness.claims.published import Published, find, known_as
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
 from harness.cli.progress import queue_label, workload_label
@@ -148,7 +149,7 @@ def _beside(judged: Judged, known: Sequence[Published]) -> Published | None:
     spec, transport = judged.spec, judged.spec.transport
     running = algorithm(transport.cc, transport.subflows, spec.routing)
     label = workload_label(spec)
-    return find(tuple(known), "goodput_pct_mean", spec.topology, label, transport.subflows, running)
+    return find(known, GOODPUT_PCT_MEAN, spec.topology, label, transport.subflows, running)
 
 
 def basis(good: Sequence[Judged]) -> str:

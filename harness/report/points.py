@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from engines.emulation.dataplanes.registry import OVS
 from engines.registry import VIRTUAL_TIME, engine_words
+from harness.claims.metric import Metric, ShownIn, shown_in
+from harness.claims.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES
 from harness.cli.progress import label, queue_label, state, workload_label
 from harness.execute import attempts
 from harness.experiment import Figure
@@ -70,7 +72,7 @@ class Points:
     reference: str
 
 
-_HEADS = ("mean %", "min %", "median %", "Jain", "resent", "dropped", "CPU %", "late p99 \N{MICRO SIGN}s")
+METRICS = shown_in(ShownIn.REPORT, TABLES)
 
 
 def point_tables(points: Sequence[Judged]) -> list[Points]:
@@ -110,11 +112,11 @@ def _agreeing(pair: across.Pair, name: str) -> tuple[str, ...]:
     return (
         name,
         str(here.spec.seed),
-        _cell(here.goodput_pct.mean if here.goodput_pct else None, "{:.1f}".format),
-        _cell(there.goodput_pct.mean if there.goodput_pct else None, "{:.1f}".format),
+        _value(GOODPUT_PCT_MEAN, here),
+        _value(GOODPUT_PCT_MEAN, there),
         _cell(pair.mean_difference, "{:+.1f}".format),
-        _cell(here.jain, "{:.3f}".format),
-        _cell(there.jain, "{:.3f}".format),
+        _value(JAIN, here),
+        _value(JAIN, there),
         _cell(pair.correlation, "{:.2f}".format),
         _cell(pair.rank_correlation, "{:.2f}".format),
         state(here),
@@ -129,28 +131,28 @@ def _table(group: Sequence[Judged]) -> Points:
     again = any(len(judged.point.attempts) > 1 for judged in group)
     return Points(
         setting_title(specs),
-        ("transport", "seed", *_HEADS, *(["attempt"] if again else []), "status"),
+        ("transport", "seed", *map(_head, METRICS), *(["attempt"] if again else []), "status"),
         tuple(Row(_cells(judged, name, again), judged.status.value) for judged, name in named),
         told or "there is no usable baseline, so there are no percentages",
     )
 
 
+def _head(metric: Metric) -> str:
+    return f"{metric.head} {metric.short_unit}".strip()
+
+
 def _cells(judged: Judged, name: str, again: bool) -> tuple[str, ...]:
-    pct = judged.goodput_pct
     return (
         name,
         str(judged.spec.seed),
-        _cell(pct.mean if pct else None, "{:.1f}".format),
-        _cell(pct.minimum if pct else None, "{:.1f}".format),
-        _cell(pct.median if pct else None, "{:.1f}".format),
-        _cell(judged.jain, "{:.3f}".format),
-        _cell(judged.retransmits, "{:.0f}".format),
-        _cell(judged.drops, "{:.0f}".format),
-        _cell(judged.metric("cpu_busy_pct"), "{:.0f}".format),
-        _cell(judged.metric("late_p99_us"), "{:.0f}".format),
+        *(_value(metric, judged) for metric in METRICS),
         *([attempts.words(judged.point.attempts).removeprefix("attempt ") or "1 of 1"] if again else []),
         state(judged),
     )
+
+
+def _value(metric: Metric, judged: Judged) -> str:
+    return _cell(metric.at(judged), metric.cell)
 
 
 def _cell(value: float | None, show: Callable[[float], str]) -> str:

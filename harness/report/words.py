@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from common.grammar import counted, joined
 from harness.claims.published import Published, Source, known_as
-from harness.claims.quantities import QUANTITIES
 from harness.claims.verdicts import AGREES, DIFFERS, Verdict, place
 from harness.execute import attempts
 from harness.report import in_short
@@ -180,10 +179,10 @@ def measured(verdict: Verdict) -> str:
     value = verdict.measured
     if value is None:
         return "-"
-    digits = ".1f" if verdict.unit.startswith("%") else ".3g"
+    metric = verdict.published.metric
     spread = "" if value.spread is None else f" \N{PLUS-MINUS SIGN} {value.spread:.2g}"
-    repeats = counted(value.n, QUANTITIES[verdict.published.quantity].repeats)
-    return f"{with_unit(f'{value.value:{digits}}{spread}', verdict.unit)} ({repeats})"
+    repeats = counted(value.n, metric.repeats)
+    return f"{with_unit(f'{metric.text(value.value)}{spread}', verdict.unit)} ({repeats})"
 
 
 def tolerance(verdict: Verdict) -> str:

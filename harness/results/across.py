@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from analysis.agreement import correlation, rank_correlation
-from engines.registry import VIRTUAL_TIME
+from engines.registry import MININET, VIRTUAL_TIME
 from harness.plan.baseline import is_reference
-from harness.plan.options import ENGINE
 from harness.results.summary import Judged
 from model.result import under_test
 from model.spec import RunSpec, StackSpec
@@ -64,7 +63,7 @@ def pairs(points: Iterable[Judged]) -> list[Pair]:
     for judged in points:
         if is_reference(judged.spec) or not judged.point.flows:
             continue
-        if judged.spec.engine == ENGINE:
+        if judged.spec.engine == MININET:
             emulated[alike(judged.spec).canonical()] = judged
         else:
             others.append(judged)

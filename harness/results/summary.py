@@ -1,57 +1,40 @@
-"""summary.csv: one row per point, recomputed from the stored points, percentages of their baselines.
+"""Stored points beside their baselines, which their percentages refer to.
 
-A baseline is arithmetic: within half a percent of the computed value it is right, whatever the machine did.
-A point whose baseline is suspect and off that value is suspect itself. A point without a usable baseline
-keeps its raw Mb/s and empty percentages.
+A baseline can be computed: within half a percent of the computed value it is right, whatever the machine
+did. A point is suspect if its baseline is suspect and off that value. A point without a usable baseline
+keeps its goodput in Mb/s and has no percentages.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import statistics
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import topos
 from analysis import stats
-from analysis.completion import Completions, percentile
-from common import files
 from engines.registry import STEADY_STATE
 from harness.plan.baseline import is_reference
-from harness.results.store import SUMMARY, Store, StoredPoint
-from harness.results.tables import Cell, csv_bytes
+from harness.results.store import StoredPoint
 from model import transports
-from model.congestion import in_force
 from model.reasons import (
     BASELINE,
     COMPLETION,
     RTT,
     Reason,
     blames_machine,
-    texts,
 )
 from model.result import Status
 from model.spec import RunSpec
-from workloads import matrices
-
-COLUMNS = (
-    "experiment", "engine", "dataplane", "topology", "k", "hosts", "workload", "transport", "subflows", "cc",
-    "rate_mbps", "queue_pkts", "seconds", "seed", "status", "reasons", "goodput_mbps_mean", "reference_mbps",
-    "goodput_pct_mean", "goodput_pct_min", "goodput_pct_median", "goodput_pct_max", "jain", "cpu_busy_pct",
-    "late_p99_us", "retransmits", "drops", "routing", "loss_pct", "ecn_pkts", "write_bytes", "sysctls",
-    "flows_started", "flows_completed", "fct_ms_mean", "fct_ms_median", "fct_ms_p99", "slowdown_mean",
-    "slowdown_p99", "topology_params", "faults", "cautions", "attempts", "kinds",
-)  # fmt: skip
-
 
 BASELINE_SUSPECT = Reason(BASELINE, "its baseline is suspect")
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A stored point beside its reference: what tables, summaries and charts show of it.
+    """A stored point beside its baseline: what tables and charts show.
 
-    `reference_mbps` is the reference flow's goodput in Mb/s; `goodput_mbps` and `goodput_pct` spread
+    `reference_mbps` is the goodput of the baseline flow in Mb/s; `goodput_mbps` and `goodput_pct` are spreads
     over the point's flows. None where there is no such number.
     """
 
@@ -63,9 +46,9 @@ class Judged:
     goodput_pct: stats.Spread | None
     jain: float | None
     as_intended: bool = False
-    """Suspect for want of CPU alone, in a figure whose point that is."""
+    """Suspect only because the CPU was overloaded, in a figure that overloads it on purpose."""
     cautions: tuple[Reason, ...] = ()
-    """What doubts some of its metrics, although its status stands."""
+    """Reasons to doubt some of its metrics; they leave its status unchanged."""
 
     @property
     def spec(self) -> RunSpec:
@@ -76,23 +59,23 @@ class Judged:
 
     @property
     def retransmits(self) -> int | None:
-        """Segments sent again by all flows; None without flows or segments."""
+        """The segments that all flows retransmitted; None without flows or segments."""
         if self.spec.engine in STEADY_STATE:
             return None
         return self.point.retransmits if self.point.flows else None
 
     @property
     def drops(self) -> float | None:
-        """Packets dropped by all ports; the engine's own count where there is no port table."""
+        """The packets that all ports dropped; the engine's own count where there is no port table."""
         if self.spec.engine in STEADY_STATE:
             return None
         return self.point.drops if self.point.ports else self.metric("drops")
 
 
 def judge(points: Iterable[StoredPoint], cpu_bound: Collection[str] = ()) -> list[Judged]:
-    """Every point beside its reference, in the order of `order`.
+    """Return every point beside its baseline, sorted by `order`.
 
-    `cpu_bound` names points that ask for more than the machine carries on purpose.
+    `cpu_bound` names the points that overload the machine on purpose.
     """
     known = {point.spec.content_hash(): point for point in points}
     return [
@@ -102,7 +85,7 @@ def judge(points: Iterable[StoredPoint], cpu_bound: Collection[str] = ()) -> lis
 
 
 def order(spec: RunSpec) -> tuple[object, ...]:
-    """Sort key of points for readers: by network, then reference, then transport, then seed."""
+    """Return the sort key of points in tables: network, baseline first, transport, seed."""
     return (
         spec.engine, spec.dataplane, spec.topology.kind, spec.topology.k,
         topos.shape(spec.topology.kind, spec.topology.params), spec.link.rate_mbps,
@@ -113,14 +96,14 @@ def order(spec: RunSpec) -> tuple[object, ...]:
 
 
 def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: bool) -> Judged:
-    reference = known.get(point.reference_hash)
-    reference_mbps = _reference_mbps(reference)
+    baseline = known.get(point.reference_hash)
+    reference_mbps = _goodput_mbps(baseline)
     status, reasons, cautions = point.status, point.reasons, point.cautions
     if _is_right_baseline(point):
         doubts = (RTT, COMPLETION)
         doubted = tuple(dataclasses.replace(reason, doubts=doubts) for reason in reasons)
         status, reasons, cautions = Status.OK, (), (*cautions, *doubted)
-    elif status is not Status.FAILED and _is_suspect(reference) and reference is not point:
+    elif status is not Status.FAILED and _is_suspect(baseline) and baseline is not point:
         status = Status.SUSPECT
         reasons = (*reasons, BASELINE_SUSPECT)
     failed = point.status is Status.FAILED
@@ -139,64 +122,19 @@ def _judged(point: StoredPoint, known: Mapping[str, StoredPoint], cpu_bound: boo
 
 
 def _is_right_baseline(point: StoredPoint) -> bool:
-    """Whether only the machine casts doubt on a baseline, which has the computed goodput all the same."""
+    """Return whether a baseline is suspect only because of the machine and still has the computed goodput."""
     suspect = point.status is Status.SUSPECT and blames_machine(point.reasons)
     return suspect and is_reference(point.spec) and point.is_arithmetic
 
 
-def _is_suspect(reference: StoredPoint | None) -> bool:
-    if reference is None or reference.status is not Status.SUSPECT:
+def _is_suspect(baseline: StoredPoint | None) -> bool:
+    if baseline is None or baseline.status is not Status.SUSPECT:
         return False
-    return not reference.is_arithmetic
+    return not baseline.is_arithmetic
 
 
-def _reference_mbps(reference: StoredPoint | None) -> float | None:
-    """Goodput of the reference flow in Mb/s; None when there is none to divide by."""
-    if reference is None or reference.status is Status.FAILED or reference.goodput_mbps is None:
+def _goodput_mbps(baseline: StoredPoint | None) -> float | None:
+    """Return the goodput of the baseline flow in Mb/s; None if there is none to divide by."""
+    if baseline is None or baseline.status is Status.FAILED or baseline.goodput_mbps is None:
         return None
-    return reference.goodput_mbps.mean or None
-
-
-def record(experiment: str, judged: Judged) -> dict[str, Cell | None]:
-    """One line of summary.csv as COLUMNS and values; None where there is no such number."""
-    spec, pct, goodput = judged.spec, judged.goodput_pct, judged.goodput_mbps
-    values: tuple[Cell | None, ...] = (
-        experiment, spec.engine, spec.dataplane, spec.topology.kind, spec.topology.k, judged.point.hosts,
-        matrices.label(spec.workload.matrix, spec.workload.params), spec.transport.name,
-        spec.transport.subflows, in_force(spec.transport.cc, spec.transport.subflows),
-        spec.link.rate_mbps, spec.link.queue_pkts, spec.seconds, spec.seed, judged.status.value,
-        texts(judged.reasons), goodput.mean if goodput else None, judged.reference_mbps,
-        *((pct.mean, pct.minimum, pct.median, pct.maximum) if pct else (None,) * 4), judged.jain,
-        judged.metric("cpu_busy_pct"), judged.metric("late_p99_us"), judged.retransmits, judged.drops,
-        spec.routing, 100 * spec.link.loss, spec.link.ecn_pkts, spec.transport.write_bytes,
-        " ".join(f"{name}={value}" for name, value in sorted(spec.transport.sysctls.items())),
-        *_completion(judged.point.completions),
-        " ".join(f"{n}={value}" for n, value in topos.shape(spec.topology.kind, spec.topology.params)),
-        ", ".join(dict.fromkeys(r.fault.value for r in judged.reasons if r.fault.value)),
-        texts(judged.cautions), max(1, len(judged.point.attempts)),
-        ", ".join(dict.fromkeys(reason.kind for reason in judged.reasons)),
-    )  # fmt: skip
-    return dict(zip(COLUMNS, values, strict=True))
-
-
-def _completion(of: Completions) -> tuple[Cell | None, ...]:
-    """Columns of points with sized flows; None in those of others, and where none was completed."""
-    counts = (of.started, len(of.completed)) if of.started else (None, None)
-    took, slow = of.took_ms, of.slowdowns
-    times = (statistics.fmean(took), statistics.median(took), percentile(took, 99)) if took else (None,) * 3
-    return *counts, *times, *((statistics.fmean(slow), percentile(slow, 99)) if slow else (None, None))
-
-
-def _text(value: Cell | None) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
-    return str(value)
-
-
-def write(store: Store, points: Sequence[StoredPoint]) -> None:
-    """Rewrite the experiment's summary.csv atomically. Raises StoreError."""
-    records = [record(store.directory.name, judged) for judged in judge(points)]
-    rows = [[_text(value) for value in one.values()] for one in records]
-    files.replace_file(store.directory / SUMMARY, csv_bytes(COLUMNS, rows), store.tag)
+    return baseline.goodput_mbps.mean or None

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from experiments.command import main
 from experiments.sigcomm11.hedera import EXPERIMENT, INTERVALS_MS
-from harness.claims.quantities import QUANTITIES
+from experiments.sigcomm11.hedera_metrics import OVER_FIRST_FIT
 from harness.cli.progress import workload_label
 from harness.plan.labels import names, routing
 from harness.plan.options import Given, resolve
@@ -30,7 +30,7 @@ def test_every_scheduler_runs_at_every_interval_beside_tcp_and_mptcp() -> None:
         assert {"first_fit:ideal", "first_fit:10", "annealing:1000"} < set(led) and led.count("") == 2
         assert {spec.transport.subflows for spec in here if not scheduler_words(spec.scheduler)} == {1, 8}
     assert {row.workload for row in FIGURE.published} <= {workload_label(spec) for spec in specs}
-    assert {row.quantity for row in FIGURE.published} <= set(QUANTITIES)
+    assert {row.metric for row in FIGURE.published} == set(OVER_FIRST_FIT.values())
 
 
 def test_real_hosts_run_what_they_can() -> None:
@@ -42,7 +42,7 @@ def test_real_hosts_run_what_they_can() -> None:
 
 
 def test_a_small_tree_gives_every_statement_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the paper's size there are verdicts; here it is only that the quantity finds its points."""
+    """On the paper's size there are verdicts; here it is only that the metric finds its points."""
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
     short = ("--k", "4", "--warmup", "0.1", "--seconds", "0.4", "--results", str(tmp_path))
     done = CliRunner().invoke(main, ["run", "hedera", *short, "--json"])

@@ -10,13 +10,14 @@ import pytest
 
 from experiments.registry import EXPERIMENTS
 from harness.claims import published
+from harness.claims.metrics import GOODPUT_PCT_MEAN
 from harness.claims.published import Published, Relation, Source
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, place, verdicts
 from harness.compare.match import conditions, match
 from harness.experiment import Figure
 from harness.plan import rate
 from harness.report import figures
-from harness.results import summary
+from harness.results import columns, summary
 from harness.results.store import Store, load
 from harness.results.summary import Judged
 from model.spec import RunSpec, TopologySpec
@@ -25,7 +26,7 @@ from plots.shared import style
 from tests.support.store_lab import EXPERIMENT, put, put_reference, result_of, spec_of
 
 PLAIN = Published(
-    "goodput_pct_mean", "fat_tree", 4, "one_to_one", 1, Relation.ABOUT, 80, Source.TEXT, "words", "paper",
+    GOODPUT_PCT_MEAN, "fat_tree", 4, "one_to_one", 1, Relation.ABOUT, 80, Source.TEXT, "words", "paper",
     "citation", 1.0, "because",
 )  # fmt: skip
 FOUR = dataclasses.replace(PLAIN.on(oversubscription=4), value=20)
@@ -80,7 +81,7 @@ def test_a_level_is_drawn_on_its_own_network(points: list[Judged]) -> None:
 def test_tables_show_the_number_published_for_that_network() -> None:
     known = (PLAIN, FOUR)
     found = [
-        published.find(known, "goodput_pct_mean", spec(times).topology, "one_to_one", 1, "tcp")
+        published.find(known, GOODPUT_PCT_MEAN, spec(times).topology, "one_to_one", 1, "tcp")
         for times in (1, 4, 2)
     ]
     assert found == [PLAIN, FOUR, None]
@@ -88,7 +89,7 @@ def test_tables_show_the_number_published_for_that_network() -> None:
 
 def test_the_summary_tells_them_apart(tmp_path: Path, points: list[Judged]) -> None:
     store = Store.open(tmp_path, EXPERIMENT)
-    summary.write(store, [judged.point for judged in points])
+    columns.write(store, [judged.point for judged in points])
     with (store.directory / "summary.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["workload"] != "reference"]
     assert [(row["k"], row["topology_params"]) for row in rows] == [("4", ""), ("4", "oversubscription=4")]

@@ -14,6 +14,7 @@ from engines.registry import SIMULATOR
 from engines.simulation.engine import SimulatorEngine
 from experiments.command import main
 from experiments.registry import CATALOGUE
+from experiments.validation.metrics import SHORTFALL_BYTES
 from experiments.validation.theory import EXPERIMENT, FIGURES, LOSSES_PCT, RATES_MBPS
 from harness.claims.verdicts import AGREES, DIFFERS, verdicts
 from harness.experiment import Figure
@@ -32,7 +33,7 @@ def refabric(*arguments: str) -> Result:
 
 
 def words_on(figure: str, results: Path, *options: str) -> dict[str, str]:
-    """The verdicts' words by quantity."""
+    """The verdicts' words by the metric's name."""
     done = refabric("run", f"validation-{figure}", "--results", str(results), "--json", *options)
     events = [json.loads(line) for line in done.stdout.splitlines()]
     return {event["quantity"]: event["verdict"] for event in events if event["event"] == "verdict"}
@@ -44,7 +45,7 @@ def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("figure", "quantities"),
+    ("figure", "metrics"),
     [
         ("fill", {"shortfall_bytes", "fill_pct"}),
         ("saw", {"window_top_pkts", "saw_rounds", "saw_mean_pct"}),
@@ -52,9 +53,9 @@ def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         ("conserved", {"unaccounted_pkts", "undelivered_bytes"}),
     ],
 )
-def test_arithmetic_and_theory_agree(figure: str, quantities: set[str], tmp_path: Path) -> None:
+def test_arithmetic_and_theory_agree(figure: str, metrics: set[str], tmp_path: Path) -> None:
     rate = ("--rate", "100") if figure == "fill" else ()
-    assert words_on(figure, tmp_path, *rate) == dict.fromkeys(quantities, AGREES)
+    assert words_on(figure, tmp_path, *rate) == dict.fromkeys(metrics, AGREES)
     charts = [path.name for path in (tmp_path / "validation" / "charts").rglob("*.svg")]
     assert len(charts) == 1 and (tmp_path / "validation" / f"report-validation-{figure}.html").is_file()
 
@@ -102,7 +103,7 @@ def test_a_byte_too_few_is_found(tmp_path: Path) -> None:
             result = dataclasses.replace(result, flows=(flow,))
         put(store, spec, result)
     points = summary.judge(load(store.directory))
-    (verdict,) = (v for v in verdicts(figure, points) if v.published.quantity == "shortfall_bytes")
+    (verdict,) = (v for v in verdicts(figure, points) if v.published.metric is SHORTFALL_BYTES)
     assert verdict.word == DIFFERS and verdict.measured is not None
     assert verdict.measured.value == pytest.approx(1.0, abs=1e-6)
 

@@ -18,6 +18,7 @@ from harness.claims.claims import (
     once,
 )
 from harness.claims.measures import Measured
+from harness.claims.metrics import GOODPUT_OVER_TCP, GOODPUT_PCT_MEAN
 from harness.claims.published import Published, Relation, Source
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT
 from harness.experiment import Figure
@@ -32,10 +33,10 @@ from tests.support.store_lab import spec_of
 HIGH, LOW = [4.8, 4.8], [2.0, 2.0]
 """Goodputs in Mb/s: 96 and 40 % of the reference."""
 LEVEL = Published(
-    "goodput_pct_mean", "fat_tree", 8, "one_to_one", 8, Relation.ABOUT, 95, Source.TEXT, "levels off",
+    GOODPUT_PCT_MEAN, "fat_tree", 8, "one_to_one", 8, Relation.ABOUT, 95, Source.TEXT, "levels off",
     "paper", "citation", 5.0, "because",
 ).explained("Simulated paths collide.", "Real subflows run dry.")  # fmt: skip
-GAIN = dataclasses.replace(LEVEL, quantity="goodput_over_tcp", relation=Relation.ABOVE, value=1, tolerance=0)
+GAIN = dataclasses.replace(LEVEL, metric=GOODPUT_OVER_TCP, relation=Relation.ABOVE, value=1, tolerance=0)
 
 
 def figure_of(*known: Published) -> Figure:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.plan.baseline import is_reference, reference_of
-from harness.results import summary
+from harness.results import columns
 from harness.results.store import Store, load
 from model.reasons import LATE, RTT, Fault, Reason, of_text
 from model.result import Status
@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def rows(store: Store) -> list[dict[str, str]]:
-    summary.write(store, load(store.directory))
+    columns.write(store, load(store.directory))
     with (store.directory / "summary.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 

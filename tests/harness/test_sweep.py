@@ -18,7 +18,7 @@ from harness.execute import sweep
 from harness.execute.machines import ThisMachine
 from harness.execute.sweep import Job, Outcome, Place
 from harness.plan.baseline import is_reference
-from harness.results import summary
+from harness.results import columns
 from harness.results.store import Store, StoredPoint, load, point_name
 from harness.results.summary import Judged
 from model.reasons import texts
@@ -156,7 +156,7 @@ def test_an_interruption_keeps_what_is_finished_and_the_next_run_goes_on(store: 
 def test_an_interruption_between_a_point_and_its_summary(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really, calls = summary.write, []
+    really, calls = columns.write, []
 
     def interrupted(where: Store, points: Sequence[StoredPoint]) -> None:
         calls.append(len(points))
@@ -164,7 +164,7 @@ def test_an_interruption_between_a_point_and_its_summary(
             raise KeyboardInterrupt
         really(where, points)
 
-    monkeypatch.setattr(summary, "write", interrupted)
+    monkeypatch.setattr(columns, "write", interrupted)
     outcome, _ = run(store, FakeEngine())
     assert (outcome.interrupted, len(outcome.points), summary_rows(store)) == (True, 2, 2)
 

@@ -1,4 +1,4 @@
-"""What theory's statements are about (statements.py), as numbers read off stored points."""
+"""Metrics of the validation experiments: what arithmetic and theory say about links, windows and queues."""
 
 from __future__ import annotations
 
@@ -9,14 +9,8 @@ from collections.abc import Callable, Sequence
 
 from analysis import laws
 from analysis.conservation import unaccounted, undelivered_bytes
-from harness.claims.measures import (
-    Measure,
-    Quantity,
-    each,
-    each_lane,
-    table,
-    together,
-)
+from harness.claims.measures import Measure, each_replica, table, together
+from harness.claims.metric import Metric
 from harness.results.summary import Judged
 from model.spec import RunSpec
 
@@ -34,8 +28,7 @@ def _any_loss(spec: RunSpec) -> RunSpec:
 
 
 def _shortfall_bytes(points: Sequence[Judged]) -> float | None:
-    """By how much a single flow misses what arithmetic gives it, at that of several link rates where it is
-    most."""
+    """The bytes that a single flow misses of what its link carries, at the rate where it misses most."""
     missed = [
         laws.fill_bytes(p.spec.link.rate_mbps, p.spec.seconds) - flow.bytes_received
         for p in points
@@ -45,7 +38,7 @@ def _shortfall_bytes(points: Sequence[Judged]) -> float | None:
 
 
 def _fill_pct(points: Sequence[Judged]) -> float | None:
-    """The least share of it that a flow had."""
+    """The smallest share of that, in %, which a flow had."""
     shares = [
         100 * flow.bytes_received / laws.fill_bytes(p.spec.link.rate_mbps, p.spec.seconds)
         for p in points
@@ -55,8 +48,8 @@ def _fill_pct(points: Sequence[Judged]) -> float | None:
 
 
 def _rounds(points: Sequence[Judged], within: Callable[[float], bool]) -> list[tuple[float, float, float]]:
-    """Of every flow of points whose loss is `within`: what share was lost, packets a round trip, and the
-    round trip in ms."""
+    """Return the share lost, the packets per round trip, and the round trip in ms of each flow of points
+    whose loss is `within`."""
     shares = [(laws.lost_share(p.point.ports), p) for p in points]
     return [
         (loss, pkts, flow.srtt_ms_mean)
@@ -85,24 +78,24 @@ def _mathis_constant(points: Sequence[Judged]) -> float | None:
 
 
 def _over_padhye(points: Sequence[Judged]) -> float | None:
-    """Of what it gives, at probabilities where timeouts tell."""
+    """Packets per round trip over those of Padhye's model, at loss rates where timeouts matter."""
     found = _rounds(points, lambda loss: not _rare(loss))
     ratios = [pkts / laws.padhye_pkts(loss, laws.LEAST_RTO_MS / rtt_ms) for loss, pkts, rtt_ms in found]
     return statistics.fmean(ratios) if ratios else None
 
 
-def each_saw(value_of: Callable[[laws.Saw], float]) -> Measure:
-    """`value_of` every saw of the first flow's window."""
+def each_sawtooth(value_of: Callable[[laws.Saw], float]) -> Measure:
+    """`value_of` each sawtooth of the first flow's window."""
 
     def values(point: Judged) -> list[float]:
         sockets = table(point, "sockets")
         return [] if sockets is None else [value_of(saw) for saw in laws.saws(sockets)]
 
-    return each_lane(values)
+    return each_replica(values)
 
 
 def waits(point: Judged) -> laws.Waits | None:
-    """Pings beside the queue they found; None where either was not sampled."""
+    """Return the pings beside the queue that each found; None where either was not sampled."""
     tables = [table(point, name) for name in ("pings", "queues", "queue_times")]
     pings, queues, times = tables
     if pings is None or queues is None or times is None:
@@ -121,7 +114,7 @@ def _empty_way_ms(point: Judged) -> float | None:
 
 
 def _waits_exact_pct(point: Judged) -> float | None:
-    """Pings that waited for the packets before them, and no less than for those not yet under way."""
+    """The share of pings that waited for the packets before them, and at least for those still queued."""
     found = waits(point)
     if found is None:
         return None
@@ -133,46 +126,54 @@ def _waits_exact_pct(point: Judged) -> float | None:
 
 
 def empty_way_ms(spec: RunSpec) -> float:
-    """One way of a ping through an empty dumbbell: three links, the outer ones `access` times as fast."""
+    """Return the one-way delay of a ping through an empty dumbbell, in ms: three links, the outer ones
+    `access` times as fast."""
     sent_ms = PING_BYTES * 8 / spec.link.rate_mbps / 1000
     return 3 * spec.link.delay_us / 1000 + sent_ms * (1 + 2 / spec.topology.params.get("access", 1))
 
 
-LAWS: dict[str, Quantity] = {
-    "shortfall_bytes": Quantity(
-        "bytes", "what a flow misses of what its link carries", together(_shortfall_bytes), setting=_any_rate
-    ),
-    "fill_pct": Quantity(
-        "% of the payload there is room for",
-        "a single flow's goodput",
-        together(_fill_pct),
-        setting=_any_rate,
-    ),
-    "window_top_pkts": Quantity(
-        "packets", "the window when it is halved", each_saw(lambda s: s.top_pkts), "saw"
-    ),
-    "saw_rounds": Quantity("round trips", "how long a window grows", each_saw(lambda s: s.rounds), "saw"),
-    "saw_mean_pct": Quantity(
-        "% of its top", "the mean window over round trips", each_saw(lambda s: s.mean_pct), "saw"
-    ),
-    "mathis_slope": Quantity(
-        "", "how goodput follows the loss rate, on log axes", together(_mathis_slope), setting=_any_loss
-    ),
-    "mathis_constant": Quantity(
-        "", "packets a round trip times sqrt(p)", together(_mathis_constant), setting=_any_loss
-    ),
-    "over_padhye": Quantity(
-        "x the model", "goodput where timeouts tell", together(_over_padhye), setting=_any_loss
-    ),
-    "wait_pkts": Quantity("packet times", "what a ping waits for each packet queued", each(_wait_pkts)),
-    "empty_way_ms": Quantity("ms", "a ping's way out without a queue", each(_empty_way_ms)),
-    "waits_exact_pct": Quantity(
-        "% of pings", "pings that wait for what is queued and for nothing else", each(_waits_exact_pct)
-    ),
-    "unaccounted_pkts": Quantity(
-        "packets", "packets that appear or vanish", each(lambda p: float(unaccounted(p.point.ports)))
-    ),
-    "undelivered_bytes": Quantity(
-        "bytes", "bytes sent and not received", each(lambda p: float(undelivered_bytes(p.point.flows)))
-    ),
-}
+SHORTFALL_BYTES = Metric(
+    "shortfall_bytes", "bytes", "by how much a flow misses what its link carries",
+    over=together(_shortfall_bytes), setting=_any_rate,
+)  # fmt: skip
+FILL_PCT = Metric(
+    "fill_pct", "% of the payload that fits", "the goodput of a single flow",
+    over=together(_fill_pct), setting=_any_rate,
+)  # fmt: skip
+WINDOW_TOP_PKTS = Metric(
+    "window_top_pkts", "packets", "the window when it is halved",
+    over=each_sawtooth(lambda saw: saw.top_pkts), repeats="cycle",
+)  # fmt: skip
+SAWTOOTH_ROUNDS = Metric(
+    "saw_rounds", "round trips", "how long a window grows",
+    over=each_sawtooth(lambda saw: saw.rounds), repeats="cycle",
+)  # fmt: skip
+SAWTOOTH_MEAN_PCT = Metric(
+    "saw_mean_pct", "% of its top", "the mean window over round trips",
+    over=each_sawtooth(lambda saw: saw.mean_pct), repeats="cycle",
+)  # fmt: skip
+MATHIS_SLOPE = Metric(
+    "mathis_slope", "", "the slope of goodput against the loss rate, on log axes",
+    over=together(_mathis_slope), setting=_any_loss,
+)  # fmt: skip
+MATHIS_CONSTANT = Metric(
+    "mathis_constant", "", "packets per round trip times sqrt(p)",
+    over=together(_mathis_constant), setting=_any_loss,
+)  # fmt: skip
+OVER_PADHYE = Metric(
+    "over_padhye", "x the model", "the goodput where timeouts matter",
+    over=together(_over_padhye), setting=_any_loss,
+)  # fmt: skip
+WAIT_PKTS = Metric("wait_pkts", "packet times", "how long a ping waits for each queued packet", _wait_pkts)
+EMPTY_WAY_MS = Metric("empty_way_ms", "ms", "the one-way delay of a ping without a queue", _empty_way_ms)
+WAITS_EXACT_PCT = Metric(
+    "waits_exact_pct", "% of pings", "pings that wait exactly for what is queued", _waits_exact_pct
+)
+UNACCOUNTED_PKTS = Metric(
+    "unaccounted_pkts", "packets", "packets that appear or vanish",
+    lambda p: float(unaccounted(p.point.ports)),
+)  # fmt: skip
+UNDELIVERED_BYTES = Metric(
+    "undelivered_bytes", "bytes", "bytes sent and not received",
+    lambda p: float(undelivered_bytes(p.point.flows)),
+)  # fmt: skip

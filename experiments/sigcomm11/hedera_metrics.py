@@ -1,0 +1,57 @@
+"""Metrics of central flow schedulers: what hosts carry with MPTCP, over TCP under a scheduler. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from harness.claims.measures import Measure, Measured, Subject, is_about, measured_over, ratio
+from harness.claims.metric import Metric
+from harness.results.summary import Judged
+from model.result import under_test
+from model.schedulers import scheduled, scheduler_title
+from model.spec import RunSpec, SchedulerSpec
+
+
+def any_scheduler(spec: RunSpec) -> RunSpec:
+    """Return the same for specs that differ only in congestion control and scheduler."""
+    transport = dataclasses.replace(spec.transport, cc="any")
+    return dataclasses.replace(spec, transport=transport, scheduler=SchedulerSpec())
+
+
+def carried_mbps(point: Judged) -> float:
+    """The goodput of all flows together, in Mb/s. Where flows come and go, their mean says nothing."""
+    return sum(flow.goodput_mbps for flow in under_test(point.point.flows))
+
+
+def _over_scheduled_tcp(chosen: SchedulerSpec) -> Measure:
+    """The goodput at the subject's number of subflows over that of TCP under `chosen`, at the same seed."""
+
+    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+        about = [point for point in points if is_about(subject, point)]
+        with_scheduler = {point.spec.seed: point for point in about if point.spec.scheduler == chosen}
+        without = [
+            point
+            for point in about
+            if point.spec.transport.subflows == subject.subflows and not scheduled(point.spec)
+        ]
+        beside = [(point, with_scheduler[point.spec.seed]) for point in without
+                  if point.spec.seed in with_scheduler]  # fmt: skip
+        return measured_over((ratio(carried_mbps(a), carried_mbps(b)), (a, b)) for a, b in beside)
+
+    return measure
+
+
+def _over_first_fit(interval_ms: float) -> Metric:
+    chosen = SchedulerSpec("first_fit", interval_ms)
+    return Metric(
+        f"mptcp_over_first_fit_{interval_ms:g}ms",
+        "x first fit",
+        f"the goodput of MPTCP over that of TCP with {scheduler_title(chosen)}",
+        over=_over_scheduled_tcp(chosen),
+        setting=any_scheduler,
+    )
+
+
+OVER_FIRST_FIT = {interval_ms: _over_first_fit(interval_ms) for interval_ms in (0.0, 10.0, 500.0, 1000.0)}
+"""By the scheduler's interval in ms; 0 is ideal."""

@@ -1,0 +1,99 @@
+"""summary.csv: one row per point. Its columns are the point's setting, its status, and the metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import topos
+from common import files
+from harness.claims.metric import ShownIn, shown_in
+from harness.claims.metrics import TABLES
+from harness.results.store import SUMMARY, Store, StoredPoint
+from harness.results.summary import Judged, judge
+from harness.results.tables import Cell, csv_bytes
+from model.congestion import in_force
+from model.reasons import texts
+from workloads import matrices
+
+ValueOf = Callable[[Judged], Cell | None]
+
+
+def _sysctls(judged: Judged) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(judged.spec.transport.sysctls.items()))
+
+
+def _workload(judged: Judged) -> str:
+    return matrices.label(judged.spec.workload.matrix, judged.spec.workload.params)
+
+
+def _topology_params(judged: Judged) -> str:
+    topology = judged.spec.topology
+    return " ".join(f"{name}={value}" for name, value in topos.shape(topology.kind, topology.params))
+
+
+def _faults(judged: Judged) -> str:
+    return ", ".join(dict.fromkeys(r.fault.value for r in judged.reasons if r.fault.value))
+
+
+_SETTING: Mapping[str, ValueOf] = {
+    "engine": lambda j: j.spec.engine,
+    "dataplane": lambda j: j.spec.dataplane,
+    "topology": lambda j: j.spec.topology.kind,
+    "k": lambda j: j.spec.topology.k,
+    "hosts": lambda j: j.point.hosts,
+    "workload": _workload,
+    "transport": lambda j: j.spec.transport.name,
+    "subflows": lambda j: j.spec.transport.subflows,
+    "cc": lambda j: in_force(j.spec.transport.cc, j.spec.transport.subflows),
+    "rate_mbps": lambda j: j.spec.link.rate_mbps,
+    "queue_pkts": lambda j: j.spec.link.queue_pkts,
+    "seconds": lambda j: j.spec.seconds,
+    "seed": lambda j: j.spec.seed,
+    "routing": lambda j: j.spec.routing,
+    "loss_pct": lambda j: 100 * j.spec.link.loss,
+    "ecn_pkts": lambda j: j.spec.link.ecn_pkts,
+    "write_bytes": lambda j: j.spec.transport.write_bytes,
+    "sysctls": _sysctls,
+    "topology_params": _topology_params,
+}
+_STATUS: Mapping[str, ValueOf] = {
+    "status": lambda j: j.status.value,
+    "reasons": lambda j: texts(j.reasons),
+    "faults": _faults,
+    "cautions": lambda j: texts(j.cautions),
+    "attempts": lambda j: max(1, len(j.point.attempts)),
+    "kinds": lambda j: ", ".join(dict.fromkeys(reason.kind for reason in j.reasons)),
+}
+_METRICS: Mapping[str, ValueOf] = {metric.name: metric.at for metric in shown_in(ShownIn.SUMMARY, TABLES)}
+_VALUES: Mapping[str, ValueOf] = {**_SETTING, **_STATUS, **_METRICS}
+_ORDER = (
+    "engine", "dataplane", "topology", "k", "hosts", "workload", "transport", "subflows", "cc",
+    "rate_mbps", "queue_pkts", "seconds", "seed", "status", "reasons", "goodput_mbps_mean", "reference_mbps",
+    "goodput_pct_mean", "goodput_pct_min", "goodput_pct_median", "goodput_pct_max", "jain", "cpu_busy_pct",
+    "late_p99_us", "retransmits", "drops", "routing", "loss_pct", "ecn_pkts", "write_bytes", "sysctls",
+    "flows_started", "flows_completed", "fct_ms_mean", "fct_ms_median", "fct_ms_p99", "slowdown_mean",
+    "slowdown_p99", "topology_params", "faults", "cautions", "attempts", "kinds",
+)  # fmt: skip
+"""The order of files written so far; the columns of newer metrics follow."""
+
+COLUMNS = ("experiment", *dict.fromkeys((*_ORDER, *_VALUES)))
+
+
+def record(experiment: str, judged: Judged) -> dict[str, Cell | None]:
+    """Return one row as COLUMNS and values; None where the point has no such number."""
+    return {"experiment": experiment, **{name: _VALUES[name](judged) for name in COLUMNS[1:]}}
+
+
+def write(store: Store, points: Sequence[StoredPoint]) -> None:
+    """Rewrite the experiment's summary.csv atomically. Raises StoreError."""
+    records = [record(store.directory.name, judged) for judged in judge(points)]
+    rows = [[_text(value) for value in one.values()] for one in records]
+    files.replace_file(store.directory / SUMMARY, csv_bytes(COLUMNS, rows), store.tag)
+
+
+def _text(value: Cell | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
+    return str(value)
