@@ -55,7 +55,7 @@ def _ewtcp(r: float) -> tuple[float, float]:
 
 
 def _lia(r: float) -> tuple[float, float]:
-    """Return windows inversely proportional to loss (p ~ 1 / r^2); they add up to a TCP on the better path."""
+    """Return windows inversely proportional to loss (p ~ 1 / r^2); together one TCP on the better path."""
     return r * r / (1 + r * r), 1 / (1 + r * r)
 
 

@@ -16,9 +16,7 @@ ORDER = (
     "harness", "experiments",
 )  # fmt: skip
 ENGINES = ("emulation", "simulation", "flow_level")
-EXCEPTIONS = {
-    "harness/claims/quantities.py -> experiments": "metrics of single papers",
-}
+EXCEPTIONS = {}
 """Imports that break a rule, and why they are there. Nothing may be added."""
 
 

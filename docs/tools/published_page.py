@@ -18,7 +18,6 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 from experiments.registry import EXPERIMENTS
 from experiments.sigcomm11.statements import CS244
 from harness.claims.published import UNPUBLISHED, Published
-from harness.claims.quantities import QUANTITIES
 from harness.claims.verdicts import place
 from harness.experiment import Experiment, Figure
 from model.transports import transport
@@ -36,7 +35,7 @@ Shown = dict[Published, list[Figure]]
 
 def metric_of(row: Published) -> tuple[str, str]:
     """Return what the metric of a statement is in words, and its unit."""
-    metric = QUANTITIES[row.quantity]
+    metric = row.metric
     return metric.about, metric.unit
 
 

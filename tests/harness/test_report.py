@@ -223,7 +223,7 @@ def evidence(**changes: Any) -> Evidence:
         ({"lost": {"the ring": 3}}, "Frames were lost outside the network's queues"),
         ({"load": Load([99.0] * 40), "elastic": False}, "The CPU was saturated"),
         ({"stretch_pct": 90.0}, "The fabric's clock was paused too long"),
-        ({"over_carried_pct": 90.0}, "Delivered is not what was carried"),
+        ({"over_carried_pct": 90.0}, "Delivered data differs from carried data"),
         ({"halves_pct": (50.0, 60.0)}, "The two halves of the window differ"),
         ({"flows": [dataclasses.replace(flow_row(0, 1.0, 8), subflows_joined=3)]}, "Subflows were missing"),
         ({"fallbacks": 1}, "MPTCP fell back to TCP"),
