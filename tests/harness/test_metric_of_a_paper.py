@@ -1,0 +1,47 @@
+"""A paper with metrics of its own is one package: figure, statements and metrics, and no edit elsewhere."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from analysis.completion import completions, slowdown
+from harness.catalogue import Catalogue
+from harness.claims.verdicts import AGREES, DIFFERS
+from harness.cli.commands import command_line
+from harness.results.store import load
+from harness.results.summary import judge
+from plots.shared import saving
+from tests.support.made_up_paper.figure import EXPERIMENT
+from tests.support.made_up_paper.metrics import NFCT_LARGE, SMALL_BYTES
+
+
+def refabric(*arguments: str) -> list[dict[str, Any]]:
+    """The JSON events of the command line whose catalogue holds this paper alone."""
+    main = command_line(Catalogue({EXPERIMENT.name: EXPERIMENT}))
+    done = CliRunner().invoke(main, [*arguments, "--json"])
+    assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_its_statements_get_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+    events = refabric("run", EXPERIMENT.name, "--results", str(tmp_path))
+    verdicts = {event["quantity"]: event for event in events if event["event"] == "verdict"}
+    assert {name: event["verdict"] for name, event in verdicts.items()} == {
+        "nfct_small": AGREES,
+        "nfct_large": DIFFERS,
+    }
+    stored = load(tmp_path / EXPERIMENT.folder)
+    (point,) = (each for each in judge(stored) if each.point.completions.started)
+    done = completions(point.point.flows).completed
+    small = statistics.fmean(slowdown(flow) for flow in done if flow.size_bytes <= SMALL_BYTES)
+    assert verdicts["nfct_small"]["measured"]["value"] == pytest.approx(small)
+    assert verdicts["nfct_large"]["measured"]["value"] == NFCT_LARGE.at(point)
+    (page,) = tmp_path.rglob("report.html")
+    assert "large flows are faster than on an idle path" in page.read_text()

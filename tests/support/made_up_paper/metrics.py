@@ -1,0 +1,32 @@
+"""Normalised completion time by flow size: the completion time over that on an idle path."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+from analysis.completion import slowdown
+from harness.claims.measures import OfPoint
+from harness.claims.metric import Metric
+from harness.results.summary import Judged
+
+SMALL_BYTES, LARGE_BYTES = 100_000, 1_000_000
+
+
+def _normalised(above: float, up_to: float) -> OfPoint:
+    def of(point: Judged) -> float | None:
+        completed = point.point.completions.completed
+        found = [slowdown(flow) for flow in completed if above < flow.size_bytes <= up_to]
+        return statistics.fmean(found) if found else None
+
+    return of
+
+
+NFCT_SMALL = Metric(
+    "nfct_small", "", "the mean normalised completion time of flows up to 100 kB",
+    _normalised(0, SMALL_BYTES),
+)  # fmt: skip
+NFCT_LARGE = Metric(
+    "nfct_large", "", "the mean normalised completion time of flows above 1 MB",
+    _normalised(LARGE_BYTES, math.inf),
+)  # fmt: skip
