@@ -1,1 +1,5 @@
-"""Experiments: figures as lists of RunSpecs, the sweep that runs them, the store that keeps them, the CLI."""
+"""What can be run: one package per paper, post or study, each with its figures, published numbers and
+metrics.
+
+May import every other package but tests. `registry.py` lists all experiments.
+"""

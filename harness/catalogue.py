@@ -1,4 +1,4 @@
-"""The experiments that a command can run. The registry of experiments makes one and hands it down."""
+"""The experiments that a command can run. `experiments.registry` makes the catalogue and passes it on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.experiment import Experiment
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Experiments by name, in the order in which they are listed."""
+    """Experiments by name, in the order of `refabric list`."""
 
     experiments: Mapping[str, Experiment]
 

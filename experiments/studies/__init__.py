@@ -1,1 +1,1 @@
-"""Studies of the tool itself: machine noise, and subflows that run dry."""
+"""Studies of the emulation itself: machine noise, and subflows without data to send."""

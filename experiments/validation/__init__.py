@@ -1,1 +1,4 @@
-"""The simulator and the emulation beside arithmetic, theory, another simulator, and each other."""
+"""Validation of simulator and emulation against arithmetic, theory, another simulator, and each other.
+
+`theory.py` takes the figure on shares of a link from `experiments.coupled`.
+"""

@@ -162,7 +162,7 @@ def test_a_file_of_ones_own_and_json(results: Path, tmp_path: Path) -> None:
 
 def test_what_cannot_be_reported_is_one_line(results: Path, tmp_path: Path) -> None:
     for arguments, said in (
-        (("cs244", "--results", tmp_path), "nothing to report"),
+        (("cs244", "--results", tmp_path), "there are no results in"),
         (("cs244", "--results", results, "--output", tmp_path), "is a folder"),
         (("nope",), "unknown"),
     ):
