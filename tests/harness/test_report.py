@@ -33,8 +33,8 @@ from harness.results.store import StoredPoint, load
 from model.reasons import of_text
 from model.result import Status
 from model.spec import LinkSpec
-from tests.support.compare_lab import REFERENCE_MBPS, judged, stored
-from tests.support.store_lab import EXPERIMENT, flow_row, spec_of
+from tests.support.judged_points import REFERENCE_MBPS, judged, stored
+from tests.support.stored_points import EXPERIMENT, flow_row, spec_of
 
 VOID = {"meta", "link", "br", "hr", "img"}
 
