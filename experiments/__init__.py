@@ -1,7 +1,5 @@
-"""What can be run: one package per paper or post, with its figures, published numbers and metrics.
+"""What can be run: one package per paper, post or study, each with its figures, published numbers and
+metrics.
 
-registry.py   every experiment by name
-command.py    the console script `refabric`
-
-May import every other package.
+May import every other package but tests. `registry.py` lists all experiments.
 """

@@ -1,4 +1,4 @@
-"""The command `refabric`: the command line of the harness, with every experiment of the registry."""
+"""The command `refabric`: the command line of the harness with all experiments of the registry."""
 
 from experiments.registry import CATALOGUE
 from harness.cli.commands import command_line

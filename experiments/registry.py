@@ -1,11 +1,12 @@
-"""All experiments. A new one is one file or package, and one line here."""
+"""All experiments by name. A new experiment is a file or package and one line here."""
 
 from __future__ import annotations
 
 from experiments.coupled import sweep, wire
-from experiments.cs244_2013 import beyond, one_to_one, post
+from experiments.cs244_2013 import one_to_one, post
 from experiments.dctcp import queue, short_flows
 from experiments.sigcomm11 import (
+    dual_homed_and_star,
     dual_homed_load,
     ec2,
     fat_tree_sizes,
@@ -32,8 +33,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         *whole.SINGLE,
         one_to_one.EXPERIMENT,
         sweep.EXPERIMENT,
-        beyond.DUAL_HOMED_TREE,
-        beyond.STAR_OF_HOSTS,
+        dual_homed_and_star.DUAL_HOMED_TREE,
+        dual_homed_and_star.STAR_OF_HOSTS,
         wire.FAIRNESS,
         *wire.SINGLE,
         wire.SHIFTED,

@@ -1,4 +1,4 @@
-"""The experiments that a command can run. `experiments/registry.py` makes the one instance."""
+"""The experiments that a command can run. `experiments.registry` makes the catalogue and passes it on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.experiment import Experiment
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Experiments by name, in the order in which they are listed."""
+    """Experiments by name, in the order of `refabric list`."""
 
     experiments: Mapping[str, Experiment]
 

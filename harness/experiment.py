@@ -1,4 +1,5 @@
-"""What an experiment is: figures of a paper or post, each of points, charts and published numbers."""
+"""The definition of an experiment: figures of a paper or post, each with points, charts and published
+numbers."""
 
 from __future__ import annotations
 
@@ -10,20 +11,23 @@ from harness.plan.options import Defaults, SweepOptions
 from model.spec import RunSpec, TopologySpec
 
 RateOf = Callable[[TopologySpec], float]
-"""Link rate in Mb/s for a topology: fixed by an option, or what this machine carries."""
+"""Returns the link rate in Mb/s of a topology: fixed by an option, or the rate that this machine carries."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: the points it is made of, drawn as `charts` (names of `plots.registry.CHARTS`).
+    """One figure: its points, drawn as `charts` (names of `plots.registry.CHARTS`).
 
-    `about` says in two or three sentences what it shows. A `cpu_bound` figure asks for more than the machine
-    carries, to show what that does: its points are meant to be suspect. With `baselines` it has TCP beside
-    MPTCP under several congestion controls, whatever `--cc` and `--subflows` choose among those.
-    The networks of one that is not `sized` are what it is about: no --k chooses them. One that is not
-    `relative` says nothing in percent of a reference flow, so no such flow is run for it. `section` is the
-    paper's that it belongs to, in our words, where the experiment has several. `emulated` is what real hosts
-    run of it, if not what simulated ones do; with `separate_variants` they run that or nothing.
+    `about` says in two to four sentences what it shows. `section` is the section of the paper, in our words,
+    if the experiment has several. `emulated` has the settings for real hosts if they differ from those of
+    simulated hosts. `options` are the fields of `Given` that its own experiment takes; None means all. Flags:
+
+    * `cpu_bound`: it overloads the machine on purpose, so its points are meant to be suspect.
+    * `baselines`: it always has TCP beside MPTCP under several congestion controls; `--cc` and `--subflows`
+      choose among the latter.
+    * `sized`: `--k` chooses its networks. Otherwise the figure is about networks of its own.
+    * `relative`: it shows goodput in percent of a baseline, so the baseline is run too.
+    * `separate_variants`: real hosts run `emulated` or, if that is None, nothing.
     """
 
     name: str
@@ -42,16 +46,14 @@ class Figure:
     emulated: Defaults | None = None
     separate_variants: bool = False
     options: tuple[str, ...] | None = None
-    """The fields of `Given` that its own experiment takes; None: all."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What `refabric run <name>` runs: figures whose points are kept in results/<folder>.
+    """What `refabric run <name>` runs: figures whose points are stored in results/<folder>.
 
-    Figures of one folder share the points they have in common, whichever experiment ran them.
-    `shared_options` are the fields of `Given` it takes, where its figures have too little in common for the
-    others; None: all.
+    Figures in one folder share common points, whichever experiment ran them. `shared_options` are the fields
+    of `Given` that it takes, if its figures have too little in common for the others; None means all.
     """
 
     name: str

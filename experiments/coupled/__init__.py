@@ -1,1 +1,4 @@
-"""Coupled congestion control: its share of a bottleneck, how it shifts traffic, and what it gains."""
+"""Coupled congestion control of MPTCP: its share of a bottleneck, its shift of traffic, and its gain.
+
+`sweep.py` takes the statements of SIGCOMM 2011 on its permutation from `experiments.sigcomm11`.
+"""

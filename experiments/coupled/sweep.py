@@ -1,7 +1,9 @@
-"""coupled-sweep: one random permutation by congestion control. What is MPTCP's gain, and what its coupling's?
+"""coupled-sweep: one random permutation by congestion control, to separate the gain of MPTCP from that of
+coupling.
 
-The baselines are those of SIGCOMM 2011 (Raiciu et al.): TCP over hashed paths, PacketScatter, MPTCP with
-uncoupled subflows, EWTCP. They stand beside the coupled algorithms whatever `--cc` chooses among those.
+The transports to compare with are those of SIGCOMM 2011 (Raiciu et al.): TCP over hashed paths,
+PacketScatter, MPTCP with uncoupled subflows, EWTCP. TCP and PacketScatter are always run; `--cc` chooses the
+others.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ MULTIPATH = tuple(name for name in transports.COMPARED if name not in {transport
 
 
 def variants(options: SweepOptions) -> list[Variant]:
-    """TCP, PacketScatter, and MPTCP under each congestion control asked for, all compared ones unless told.
+    """Return TCP, PacketScatter, and MPTCP under each congestion control of --cc, by default all of
+    MULTIPATH.
 
-    Raises UsageError where options leave nothing to compare.
+    Raises UsageError if options leave nothing to compare.
     """
     counts = tuple(count for count in options.subflows if count > 1)
     if not counts:
@@ -36,8 +39,8 @@ def variants(options: SweepOptions) -> list[Variant]:
         )
     if options.routing == transports.SCATTER:
         raise UsageError(
-            f"--routing {options.routing}: PacketScatter is part of {NAME} anyway; --routing says how all "
-            "others choose their paths: hashed or ecmp"
+            f"--routing {options.routing}: PacketScatter is always part of {NAME}; give the routing of the "
+            "other transports, hashed or ecmp"
         )
     return [*BASELINES, *(Variant(cc=cc, subflows=counts) for cc in options.ccs or MULTIPATH)]
 
@@ -55,10 +58,10 @@ EXPERIMENT = Experiment(
             name=NAME,
             title="By congestion control",
             about=(
-                "The same permutation under plain TCP, under PacketScatter (TCP whose every packet takes a "
-                "path of its own) and under MPTCP with uncoupled, weighted and coupled congestion control. "
-                "What several paths give is common to all of MPTCP; coupling decides how much the subflows "
-                "push each other's queues, which losses and resent segments show."
+                "The same permutation under plain TCP, under PacketScatter (TCP with a random path for "
+                "every packet) and under MPTCP with uncoupled, weighted and coupled congestion control. All "
+                "of MPTCP gains from several paths. Coupling decides how much subflows fill queues, which "
+                "losses and retransmitted segments show."
             ),
             defaults=Defaults(ks=(8,), workloads=("one_to_one",), subflows=(8,)),
             topologies=fat_trees,

@@ -1,9 +1,9 @@
-"""Coupled congestion control on the wire: what a flow takes of a bottleneck beside TCP, and where it sends
-when one of two bottlenecks is worse.
+"""coupled-fairness: an MPTCP flow's share of a bottleneck beside one TCP flow; coupled-shift: which of two
+bottlenecks it sends through if one is more congested.
 
-Lanes are independent repetitions within one run, six and more, so one seed already has intervals. Theory is
-about sources that always have something to send, so hosts have the reserve that keeps subflows from running
-dry (model/tuning.py): what is compared is the congestion control, not the packet scheduler.
+A run has six or more independent replicas, so that one seed is enough for an interval. Theory assumes sources
+that always have data to send. So hosts get send buffers that keep all subflows busy (model/tuning.py): the
+comparison is of congestion control, not of the packet scheduler.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ from model.spec import RunSpec, TopologySpec
 from model.tuning import RESERVE
 
 ALGORITHMS = ("reno", "lia", "olia", "balia", "ewtcp")
-APART_MS, BY_CHANCE_PKTS = 1000.0, 5
-"""Simulated hosts have no jitter: lanes that start in one instant stay alike, and at a drop-tail queue that a
-sender meets at its link's own rate, whoever is first takes every place that falls free (Floyd and Jacobson,
-1992). So their flows start apart, and the last places of their queues are given by chance."""
+START_SPREAD_MS, RANDOM_DROP_PKTS = 1000.0, 5
+"""Simulated hosts have no jitter. Replicas that start together would stay identical. At a drop-tail queue
+whose input has the rate of its link, the flow whose packet comes first would get every free slot (Floyd and
+Jacobson, 1992). So flows start at different times, and the last slots of queues use random drop."""
 PAIRS = 2
-LANES = 6
+REPLICAS = 6
 WORSE, BETTER = 3, 1
-"""Competitors at the two bottlenecks of coupled-shift."""
+"""Numbers of TCP flows at the two bottlenecks of coupled-shift."""
 
 
 def dumbbells(_options: SweepOptions) -> list[TopologySpec]:
-    """One network: the flow under test and one TCP, `LANES` times."""
-    return [TopologySpec("dumbbell", {"n": PAIRS, "lanes": LANES})]
+    """Return one network: the flow under test and one TCP flow, `REPLICAS` times."""
+    return [TopologySpec("dumbbell", {"n": PAIRS, "lanes": REPLICAS})]
 
 
 def bottlenecks(_options: SweepOptions) -> list[TopologySpec]:
-    """One network: three TCPs at one bottleneck and one at the other, `LANES` times."""
-    return [TopologySpec("two_bottlenecks", {"first": WORSE, "second": BETTER, "lanes": LANES})]
+    """Return one network: three TCP flows at one bottleneck and one at the other, `REPLICAS` times."""
+    return [TopologySpec("two_bottlenecks", {"first": WORSE, "second": BETTER, "lanes": REPLICAS})]
 
 
-def _out_of_step(spec: RunSpec) -> RunSpec:
+def _desynchronised(spec: RunSpec) -> RunSpec:
     if spec.engine != SIMULATOR:
         return spec
-    stack = replace(spec.stack, start_spread_ms=spec.stack.start_spread_ms or APART_MS)
-    link = replace(spec.link, random_pkts=spec.link.random_pkts or BY_CHANCE_PKTS)
+    stack = replace(spec.stack, start_spread_ms=spec.stack.start_spread_ms or START_SPREAD_MS)
+    link = replace(spec.link, random_pkts=spec.link.random_pkts or RANDOM_DROP_PKTS)
     return replace(spec, link=link, stack=stack)
 
 
 def by_algorithm(topologies: Topologies) -> Points:
-    """A sweep over all algorithms, or over the one asked for."""
+    """Return a function that makes the points of all algorithms, or of those of --cc."""
 
     def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
         variants = [Variant(cc=cc) for cc in options.ccs or ALGORITHMS]
-        return [_out_of_step(spec) for spec in points_on(topologies, variants)(options, rate_of)]
+        return [_desynchronised(spec) for spec in points_on(topologies, variants)(options, rate_of)]
 
     return points
 
@@ -61,28 +61,29 @@ ALONGSIDE = Defaults(ks=(), workloads=("against_tcp",), subflows=(2, 4, 8), traf
 LOSS = replace(
     ALONGSIDE, rate_mbps=60.0, queue_pkts=1000, delay_us=13_000, loss_pct=0.2, warmup_s=15.0, seconds=30.0
 )
-"""Random loss alone: a window of sqrt(1.5 / p) is 27 packets, in a round trip of 78 ms 4.3 Mb/s; 8 uncoupled
-subflows and a TCP have 38 of the link's 60 Mb/s."""
+"""Only random losses: a window of sqrt(1.5 / p) is 27 packets, which is 4.3 Mb/s at a round trip of 78 ms.
+Eight uncoupled subflows and a TCP flow use 38 of the link's 60 Mb/s."""
 QUEUE = replace(ALONGSIDE, rate_mbps=10.0, queue_pkts=50, delay_us=5_000, warmup_s=20.0, seconds=25.0)
-"""A full queue alone: the two flows' windows are 75 packets together when it drops, and 8
-coupled subflows settle in 11 s."""
+"""Only losses of a full queue: the two flows' windows together are 75 packets when it drops. Eight coupled
+subflows converge in 11 s."""
 PATHS = replace(
     ALONGSIDE, subflows=(2,), rate_mbps=10.0, queue_pkts=100, delay_us=5_000, warmup_s=30.0, seconds=40.0
 )
-"""Two bottlenecks, each filled by the TCPs on it."""
+"""Two bottlenecks, each filled by its TCP flows."""
 
 FAIRNESS = Experiment(
     name="coupled-fairness",
-    title="What MPTCP takes of a bottleneck beside one TCP, by congestion control",
+    title="Share of a bottleneck that MPTCP takes beside one TCP flow, by congestion control",
     folder="coupled-fairness",
     figures=(
         Figure(
             name="coupled-fairness-loss",
-            title="Share of a link beside one TCP, under random loss",
+            title="Share of a link beside one TCP flow, under random loss",
             about=(
-                "One MPTCP flow with 2, 4 and 8 subflows meets one plain TCP on a link that loses packets "
-                "at random and never fills: each subflow sees the same loss, so the share is the "
-                "algorithm's alone. Uncoupled subflows take a TCP's share each, coupled ones together."
+                "One MPTCP flow with 2, 4 and 8 subflows shares a link with one plain TCP flow. The link "
+                "drops packets at random and is never full. So each subflow sees the same loss rate, and "
+                "the share depends on the algorithm alone: uncoupled subflows take one TCP's share each, "
+                "coupled ones together."
             ),
             defaults=LOSS,
             topologies=dumbbells,
@@ -93,11 +94,11 @@ FAIRNESS = Experiment(
         ),
         Figure(
             name="coupled-fairness-queue",
-            title="Share of a link beside one TCP, at a drop-tail queue",
+            title="Share of a link beside one TCP flow, at a drop-tail queue",
             about=(
-                "The same where the two fill the link: losses come from its queue, in bursts, and not to "
-                "everybody alike. Coupling holds here too, but what loss a flow sees now depends on how it "
-                "sends."
+                "The same with two flows that fill the link: its queue causes the losses, in bursts and at "
+                "different rates for the two flows. Coupling is effective here too, but a flow's loss rate "
+                "now depends on how it sends."
             ),
             defaults=QUEUE,
             topologies=dumbbells,
@@ -113,16 +114,17 @@ SINGLE = tuple(Experiment(f.name, f.title, FAIRNESS.folder, (f,)) for f in FAIRN
 
 SHIFTED = Experiment(
     name="coupled-shift",
-    title="Whether traffic moves off the more congested of two bottlenecks, by congestion control",
+    title="Traffic shift away from the more congested of two bottlenecks, by congestion control",
     folder="coupled-shift",
     figures=(
         Figure(
             name="coupled-shift",
             title="Traffic on the more congested of two bottlenecks",
             about=(
-                "An MPTCP flow has one subflow through each of two links; three TCPs share the first, one "
-                "the second. Uncoupled subflows take what a TCP would on either link; coupled ones send "
-                "less over the worse link the more they follow the better one."
+                "An MPTCP flow has one subflow through each of two links. Three TCP flows share the first "
+                "link, one the second. An uncoupled subflow takes what a TCP flow would take on its link. "
+                "Coupled ones send less over the more congested link, some algorithms more strongly than "
+                "others."
             ),
             defaults=PATHS,
             topologies=bottlenecks,

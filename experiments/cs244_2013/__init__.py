@@ -1,1 +1,4 @@
-"""The CS244 2013 post of Wilson and O'Connor on SIGCOMM 2011, and two figures beyond it."""
+"""The CS244 2013 post by Wilson and O'Connor, which reproduced figures of SIGCOMM 2011 on Mininet.
+
+Its published numbers are in `experiments.sigcomm11`, next to those of the paper that it reproduced.
+"""

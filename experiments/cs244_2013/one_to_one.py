@@ -1,7 +1,7 @@
-"""cs244-one-to-one: TCP against MPTCP with 2..8 subflows on a FatTree, a random permutation of long flows.
+"""cs244-one-to-one: TCP and MPTCP with 2 to 8 subflows on a FatTree under a random permutation of long flows.
 
-SIGCOMM 2011 (Raiciu et al.) figures on throughput and rank; reproduced on Mininet by the CS244
-course in 2013. In a folder of its own: `run_mptcp.sh` runs it for any k and workload.
+The figures of SIGCOMM 2011 (Raiciu et al.) on throughput and rank, which a CS244 2013 post reproduced on
+Mininet. Its results have a folder of their own: `run_mptcp.sh` runs it for any k and workload.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ EXPERIMENT = Experiment(
             name=NAME,
             title="TCP and MPTCP on a FatTree",
             about=(
-                "Every host sends one long flow and receives one. TCP flows that are hashed onto one link "
-                "halve each other while other links idle; MPTCP spreads each flow over several paths and "
-                "moves its load away from the crowded ones."
+                "Every host sends one long flow and receives one. TCP flows that are hashed onto the same "
+                "link share its rate, while other links are idle. MPTCP spreads each flow over several "
+                "paths and shifts traffic away from congested ones."
             ),
             defaults=Defaults(ks=(8,), workloads=("one_to_one",), subflows=tuple(range(1, 9))),
             topologies=fat_trees,

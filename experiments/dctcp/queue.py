@@ -1,9 +1,10 @@
-"""dctcp: how long a queue TCP needs. Long flows from several hosts to one, with and without marks.
+"""dctcp: the queue length of long flows from several hosts to one, with and without ECN marks.
 
-After Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010, whose switch gave a port up to 700 KB (figure
-1): 460 full packets. Rate and delay are chosen so that the path holds 43 packets, half of what it holds there
-at 10 Gb/s and 100 us. The threshold of 20 is three times the bound of section 3.4, K > C RTT / 7, below which
-DCTCP lets the link idle, and half of what the path holds: halving at every mark (RFC 3168) lets it idle.
+After Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010. Their switch gave a port up to 700 KB (figure
+1), which is 460 full packets. Rate and delay are chosen for a bandwidth-delay product of 43 packets, half of
+theirs at 10 Gb/s and 100 us. The marking threshold of 20 packets is three times the bound of section 3.4, K >
+C RTT / 7, below which DCTCP leaves the link idle at times. It is half of the bandwidth-delay product, so that
+a flow which halves its window at every mark (RFC 3168) does leave the link idle.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from model.spec import RunSpec, SamplingSpec, TopologySpec, WorkloadSpec
 NAME = "dctcp"
 SENDERS = 4
 WORKLOAD = f"one_to_several:{SENDERS}:servers=1"
-"""One percent of the hosts, which is at least one of them, receives."""
+"""One percent of the hosts, but at least one, receives."""
 DEFAULTS = Defaults(
     ks=(SENDERS,),
     workloads=(WORKLOAD,),
@@ -33,27 +34,31 @@ DEFAULTS = Defaults(
     sampling=SamplingSpec(queues_ms=10),
 )
 DROP_TAIL = Variant(cc=BASELINE, ecn_pkts=0)
-HEEDING = (BASELINE, "dctcp")
-"""Marks heeded as losses are (RFC 3168), and by their share (RFC 8257)."""
+MARKED = (BASELINE, "dctcp")
+"""Congestion controls that react to a mark as to a loss (RFC 3168) and by the share of marks (RFC 8257)."""
 
 
 def stars(options: SweepOptions) -> list[TopologySpec]:
-    """For each k a star of k hosts and one more, to which they send."""
+    """Return for each k a star of k senders and one receiver."""
     return [TopologySpec("star", {"n": k + 1}) for k in options.ks]
 
 
 def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Drop-tail, then with marks whatever `--cc` names, or `HEEDING`. Raises UsageError where nothing is
-    marked, or for another workload."""
+    """Return the point with drop-tail, then those with marks under each congestion control of --cc or MARKED.
+
+    Raises UsageError if nothing is marked, or for another workload.
+    """
     if not options.ecn_pkts:
         raise UsageError(
-            f"--ecn 0: {NAME} is about marks; give the queue from which on to mark, e.g. --ecn 20"
+            f"--ecn 0: {NAME} compares queues with marks; give a marking threshold in packets: --ecn 20"
         )
     if options.workloads != parse_workloads(WORKLOAD):
-        raise UsageError(f"--workload: in {NAME} k hosts send to one; choose how many by --k")
+        raise UsageError(
+            f"--workload: {NAME} has a fixed one, k hosts that send to one; choose their number with --k"
+        )
     return [
         dataclasses.replace(spec, workload=_all_to_one(spec.topology))
-        for spec in points_on(stars, [DROP_TAIL, *(Variant(cc=cc) for cc in options.ccs or HEEDING)])(
+        for spec in points_on(stars, [DROP_TAIL, *(Variant(cc=cc) for cc in options.ccs or MARKED)])(
             options, rate_of
         )
     ]
@@ -65,17 +70,17 @@ def _all_to_one(topology: TopologySpec) -> WorkloadSpec:
 
 EXPERIMENT = Experiment(
     name=NAME,
-    title="The queue TCP needs: drop-tail, ECN and DCTCP where several hosts send to one (SIGCOMM 2010)",
+    title="Queue length under drop-tail, ECN and DCTCP, several hosts to one (SIGCOMM 2010)",
     folder=NAME,
     figures=(
         Figure(
             name=NAME,
-            title="The queue of the bottleneck",
+            title="Queue length at the bottleneck",
             about=(
-                "Four hosts send one long flow each to a fifth, whose link they share. Reno fills whatever "
-                "buffer there is; with marks from a threshold on it halves too often to keep the link busy; "
-                "DCTCP backs off by the share of marked packets and holds the queue near the threshold "
-                "without letting the link idle."
+                "Four hosts send one long flow each to a fifth host, whose link they share. Reno with "
+                "drop-tail fills any buffer. With ECN marks above a threshold Reno halves its window too "
+                "often to keep the link busy. DCTCP reduces it by the share of marked packets, and keeps "
+                "the queue near the threshold and the link busy."
             ),
             defaults=DEFAULTS,
             topologies=stars,

@@ -1,9 +1,9 @@
-"""short-flows: how long flows of a web search take under TCP, DCTCP and MPTCP, at rising load.
+"""short-flows: completion times of a web search's flows under TCP, DCTCP and MPTCP, at rising load.
 
-Sizes after Alizadeh et al., DCTCP, SIGCOMM 2010; arrivals, load and slowdown as in their pFabric, SIGCOMM
-2013. In the simulator, at 1 Gb/s: DCTCP marks from 20 packets on, as its paper does at that rate. All have a
-least RTO of 10 ms, as that paper's incast experiments, and acknowledge every packet: acknowledgements held
-back for longer than that would bring timeouts of their own.
+Flow sizes are from Alizadeh et al., DCTCP, SIGCOMM 2010; arrivals, load and slowdown from pFabric (the same
+authors and others, SIGCOMM 2013). It runs in the simulator at 1 Gb/s, where DCTCP marks from 20 packets on,
+as in its paper. All have a min RTO of 10 ms, as in that paper's incast experiments, and acknowledge every
+packet, because acknowledgements delayed for longer than the RTO would cause timeouts.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ DEFAULTS = Defaults(
 
 EXPERIMENT = Experiment(
     name=NAME,
-    title="Completion times of a web search's flows under TCP, DCTCP and MPTCP (sizes of SIGCOMM 2010)",
+    title="Flow completion times of a web search under TCP, DCTCP and MPTCP (sizes of SIGCOMM 2010)",
     folder=NAME,
     figures=(
         Figure(
             name=NAME,
-            title="Completion times of a web search's flows",
+            title="Flow completion times of a web search",
             about=(
-                "Flows of a web search's sizes arrive at random between all hosts. Drop-tail TCP fills "
-                "queues that short flows then wait in and lose packets at; DCTCP keeps queues short for "
-                "everybody; MPTCP spreads long flows, and gives short ones several windows to begin with."
+                "Flows with the sizes of a web search arrive at random between all hosts. Drop-tail TCP "
+                "fills queues, in which short flows wait and lose packets. DCTCP keeps queues short for all "
+                "flows; MPTCP spreads long flows and gives short ones several initial windows."
             ),
             defaults=DEFAULTS,
             topologies=fat_trees,

@@ -1,13 +1,13 @@
-"""dual-homed-load: hosts with two NICs beside the FatTree that costs as many switch ports a host, by load.
+"""dual-homed-load: a FatTree whose hosts have two NICs beside a FatTree of equal cost, by load.
 
-SIGCOMM 2011 (Raiciu et al., the section on dual-homed FatTrees): a significant gain while the core is not
-overloaded, none for matrices that fill it. What "equal cost" means is in topos/dual_homed_fat_tree.py.
+SIGCOMM 2011 (Raiciu et al., the section on dual-homed FatTrees) reports a significant gain while the core is
+not overloaded, and none for matrices that fill it. topos/dual_homed_fat_tree.py defines "equal cost".
 """
 
 from __future__ import annotations
 
 from engines.registry import SIMULATOR
-from experiments.cs244_2013.beyond import both_trees, dual_homed
+from experiments.sigcomm11.dual_homed_and_star import both_trees, dual_homed
 from experiments.sigcomm11.network_statements import DUAL_HOMED_BY_LOAD, DUAL_HOMED_BY_MATRIX
 from harness.experiment import Experiment, Figure
 from harness.plan.options import Defaults
@@ -21,7 +21,8 @@ MATRICES = ("local:80:pod=15", "local:50:pod=30", "one_to_one")
 
 
 def _defaults(workloads: tuple[str, ...]) -> Defaults:
-    """k=12, as the authors: there a host of either tree takes exactly five switch ports."""
+    """Return defaults with k=12, as in the paper: there both trees need exactly five switch ports per
+    host."""
     return Defaults(
         ks=(12,),
         workloads=workloads,
@@ -39,11 +40,11 @@ _BY_LOAD = _defaults(tuple(f"connections:{load}" for load in LOADS))
 FIGURES = (
     Figure(
         name=f"{NAME}-random",
-        title="Two NICs a host, by load",
+        title="Two NICs per host, by load",
         about=(
-            "Connections between random hosts, on a FatTree and on a dual-homed one of as many switch ports "
-            "a host. TCP uses one NIC of two. MPTCP uses both as long as the core has room for that; the "
-            "more connections there are the more the core, which is thinner here, decides."
+            "Connections between random hosts, on a FatTree and on a dual-homed FatTree with as many switch "
+            "ports per host. TCP uses one of the two NICs, MPTCP both. With more connections the core, which "
+            "is smaller in the dual-homed tree, becomes the bottleneck and the gain shrinks."
         ),
         defaults=_BY_LOAD,
         emulated=_BY_LOAD.emulated(
@@ -61,10 +62,10 @@ FIGURES = (
     ),
     Figure(
         name=f"{NAME}-matrices",
-        title="Two NICs a host, by traffic matrix",
+        title="Two NICs per host, by traffic matrix",
         about=(
-            "The same trees under traffic that stays in racks and pods to different degrees, and under a "
-            "permutation. What stays below has two NICs' worth of room; what fills the core has none."
+            "The same trees under matrices of which different shares stay inside racks and pods, and under a "
+            "permutation. Local traffic can use both NICs; traffic that fills the core cannot."
         ),
         defaults=_defaults(MATRICES),
         topologies=both_trees,

@@ -1,7 +1,9 @@
-"""ec2: throughput between our hosts in a cloud that others use too, by TCP and MPTCP in turn.
+"""ec2: throughput of sequential transfers over TCP and MPTCP between hosts of a cloud shared with other
+tenants.
 
-SIGCOMM 2011 (Raiciu et al.) on Amazon EC2: 40 instances, 12 hours, all pairs in sequence. Network and
-neighbours are assumptions (topos/cloud.py, workloads/turns.py), not fitted to the published gain.
+SIGCOMM 2011 (Raiciu et al.) on Amazon EC2: 40 instances, 12 hours, all pairs one after the other. The network
+and the other tenants' traffic are assumptions (topos/cloud.py, workloads/turns.py), not fitted to the
+published gain.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ from workloads.turns import TRANSPORTS
 
 NAME = "ec2"
 HOSTS = 40
-MOST = TRANSPORTS[-1]
+MAX_SUBFLOWS = TRANSPORTS[-1]
 BRIEF = {"n": 8, "racks": 4, "tenants": 2}
 
 
 def clouds(options: SweepOptions) -> list[TopologySpec]:
-    """40 hosts of ours as in the paper; fewer between real hosts, and where things are only to work."""
+    """Return a cloud with 40 hosts under test, as in the paper; fewer for real hosts and brief profiles."""
     if options.brief:
         return [TopologySpec("cloud", BRIEF)]
     simulated = VIRTUAL_TIME.issuperset(options.engines)
@@ -31,9 +33,11 @@ def clouds(options: SweepOptions) -> list[TopologySpec]:
 
 
 def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """The workload has the transports: once is enough where all is to be brief. Transfers tell what is to be
-    known: nothing else of thousands of flows is sampled."""
-    once = Variant(subflows=(MOST,) if options.brief else None)
+    """Return the points. The workload contains all transports, so a brief profile runs one point.
+
+    Results come from the transfers, so nothing else of these thousands of flows is sampled.
+    """
+    once = Variant(subflows=(MAX_SUBFLOWS,) if options.brief else None)
     made = points_on(clouds, (once,))(options, rate_of)
     return [dataclasses.replace(point, sampling=SamplingSpec()) for point in made]
 
@@ -41,7 +45,7 @@ def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
 DEFAULTS = Defaults(
     ks=(8,),
     workloads=(WORKLOAD,),
-    subflows=(MOST,),
+    subflows=(MAX_SUBFLOWS,),
     cc="lia",
     rate_mbps=100.0,
     seconds=600.0,
@@ -51,16 +55,17 @@ DEFAULTS = Defaults(
 )
 EXPERIMENT = Experiment(
     name=NAME,
-    title="A cloud of several tenants: TCP and MPTCP in turn between 40 hosts (SIGCOMM 2011 on EC2)",
+    title="A cloud of several tenants: sequential TCP and MPTCP transfers, 40 hosts (SIGCOMM 2011 on EC2)",
     folder=NAME,
     figures=(
         Figure(
             name=NAME,
-            title="TCP and MPTCP in turn in a cloud",
+            title="Sequential TCP and MPTCP transfers in a cloud",
             about=(
-                "Pairs of 40 hosts make one transfer each over TCP, MPTCP 2 and MPTCP 4, one at a time, "
-                "while other tenants' hosts in the same racks send and are silent at random. Between racks "
-                "there are 2 to 8 paths, and MPTCP finds those that are not busy; inside a rack there is one."
+                "Pairs of 40 hosts make one transfer each over TCP, MPTCP with 2 and MPTCP with 4 subflows, "
+                "one after the other. Hosts of other tenants in the same racks send and pause at random. "
+                "Between racks there are 2 to 8 paths and MPTCP uses the less busy ones; inside a rack there "
+                "is one path."
             ),
             defaults=DEFAULTS,
             emulated=DEFAULTS.emulated(

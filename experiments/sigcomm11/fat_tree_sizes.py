@@ -1,8 +1,8 @@
-"""fat-tree-sizes: the permutation of SIGCOMM 2011 packet by packet at 128, 1024 and 8192 hosts, and beside it
-the rates at which congestion control is in equilibrium, which the paper has for its largest networks alone.
+"""fat-tree-sizes: the permutation of SIGCOMM 2011 at packet level with 128, 1024 and 8192 hosts.
 
-Acknowledgements take no path and no time, as in the authors' simulator. Larger networks are watched for a
-shorter time, from when they have settled on (docs/flow-level.md).
+Beside it stand the equilibrium rates of congestion control (flow level), which are all that the paper has for
+its largest networks. Acknowledgements take no path and no time, as in the authors' simulator. The window is
+shorter in larger networks and starts once they have converged (docs/flow-level.md).
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ DEFAULTS = Defaults(
     stack={"acks": "at_once"},
 )
 IN_TIME = {16: (1, 4, 8), 32: (1, 8)}
-"""Numbers of subflows that a single seed is run with; several seeds are for who has time."""
+"""By k: the numbers of subflows of a run with one seed, to save time. Runs with several seeds have all."""
 SECONDS = {16: (1.0, 1.0), 32: (0.75, 0.25)}
-"""Warm-up and window in virtual seconds, of networks that are watched for less than a small one."""
+"""By k: warm-up and window in virtual seconds, shorter in large networks."""
 
 
 def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """What was chosen by hand is run whole, and for as long as was said."""
+    """Return all points if options choose subflows or seeds; else those that finish in time. Durations of
+    SECONDS apply unless options choose others."""
     specs = [_for_its_time(spec, options) for spec in points_on(fat_trees)(options, rate_of)]
     if options.subflows != DEFAULTS.subflows or len(options.seeds) > 1:
         return specs
@@ -52,16 +53,16 @@ def _for_its_time(spec: RunSpec, options: SweepOptions) -> RunSpec:
 
 EXPERIMENT = Experiment(
     name=NAME,
-    title="FatTree k=8, 16 and 32 packet by packet, beside flow level, random permutation (SIGCOMM 2011)",
+    title="FatTree k=8, 16 and 32 at packet level and flow level, random permutation (SIGCOMM 2011)",
     folder=NAME,
     figures=(
         Figure(
             name=NAME,
             title="The permutation on larger trees",
             about=(
-                "TCP loses a little more to collisions the larger the tree; eight subflows find what is left "
-                "nearly as well among 8192 hosts as among 128. Black is packet by packet, grey the "
-                "equilibrium of congestion control on the same paths."
+                "TCP loses slightly more goodput to collisions in larger trees. Eight subflows use the "
+                "remaining capacity nearly as well with 8192 hosts as with 128. Black is packet level, grey "
+                "the equilibrium of congestion control on the same paths."
             ),
             defaults=DEFAULTS,
             topologies=fat_trees,

@@ -1,7 +1,8 @@
-"""oversubscribed: what MPTCP gains on a 4:1 FatTree, by load and by traffic matrix, and who shares its core.
+"""oversubscribed: the gain of MPTCP on a 4:1 FatTree by load and by traffic matrix, and how flows share the
+core.
 
-SIGCOMM 2011 (Raiciu et al., the section on oversubscribed networks): 512 hosts. The gain depends on the
-matrix; there is none where hosts' own links or nothing at all is the bottleneck.
+SIGCOMM 2011 (Raiciu et al., the section on oversubscribed networks), 512 hosts. The gain depends on the
+matrix. There is none where hosts' own links are the bottleneck, or where there is no bottleneck.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MATRICES = (
 
 
 def _defaults(workloads: tuple[str, ...], subflows: tuple[int, ...]) -> Defaults:
-    """1 s after 0.5 s: longer ones give the same (docs/experiments/oversubscribed.md)."""
+    """Return defaults with 1 s after 0.5 s; longer windows give the same (docs/experiments/oversubscribed.md)."""
     return Defaults(
         ks=(8,),
         workloads=workloads,
@@ -50,18 +51,18 @@ _FAIRNESS = _defaults(("one_to_one",), (1, 2, 4, 8))
 
 
 def _emulated(defaults: Defaults, *workloads: str) -> Defaults:
-    """64 real hosts, for less than two minutes a figure."""
+    """Return the emulated variant: 64 real hosts, less than two minutes per figure."""
     return defaults.emulated(ks=(4,), workloads=workloads, subflows=(1, 8), warmup_s=8.0, seconds=8.0)
 
 
 FIGURES = (
     Figure(
         name=f"{NAME}-load",
-        title="An oversubscribed FatTree by load",
+        title="Oversubscribed FatTree, by load",
         about=(
-            "Connections between random hosts of a 4:1 FatTree, from one for every hundred hosts to four a "
-            "host. Few connections seldom meet and have their hosts' links to themselves; very many fill the "
-            "core whatever the transport. Between the two MPTCP finds room that single paths leave."
+            "Connections between random hosts of a 4:1 FatTree, from one per hundred hosts to four per host. "
+            "Few connections seldom share links and are limited by their hosts' links. Very many fill the "
+            "core under any transport. In between MPTCP uses capacity that single paths leave idle."
         ),
         defaults=_BY_LOAD,
         emulated=_emulated(_BY_LOAD, "connections:25", "connections:200"),
@@ -73,11 +74,11 @@ FIGURES = (
     ),
     Figure(
         name=f"{NAME}-matrices",
-        title="An oversubscribed FatTree by traffic matrix",
+        title="Oversubscribed FatTree, by traffic matrix",
         about=(
-            "The same tree under a permutation, traffic that stays in racks or pods, and hot spots. Where "
-            "the core is short of room several paths share it better; where hosts' own links or hot "
-            "receivers are, there is nothing to gain."
+            "The same tree under a permutation, under traffic that stays in racks or pods, and under hot "
+            "spots. Where the core is the bottleneck, several paths share it better. Where hosts' own links "
+            "or hot receivers are, there is no gain."
         ),
         defaults=_BY_MATRIX,
         emulated=_emulated(_BY_MATRIX, "one_to_one", "local:100:pod=0"),
@@ -89,10 +90,10 @@ FIGURES = (
     ),
     Figure(
         name=f"{NAME}-fairness",
-        title="An overloaded core, shared",
+        title="Fairness on an overloaded core",
         about=(
-            "All hosts send across the oversubscribed core. TCP fills most of it already, so there is little "
-            "goodput to gain; what differs more is how evenly flows share it."
+            "All hosts send across the oversubscribed core. TCP fills most of it already, so MPTCP gains "
+            "little goodput; the larger difference is how evenly flows share the core."
         ),
         defaults=_FAIRNESS,
         emulated=_emulated(_FAIRNESS, "one_to_one"),

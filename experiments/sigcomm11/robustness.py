@@ -1,7 +1,7 @@
-"""robustness: what MPTCP costs in losses, retransmissions and CPU, and what it saves when links fail.
+"""robustness: what MPTCP costs in losses, retransmissions and CPU time, and how it survives failing links.
 
-SIGCOMM 2011 (Raiciu et al.) on a FatTree k=8 under a random permutation. Failures: a quarter of the core
-switches lose all their links at once for the middle third of the window, and get them back.
+SIGCOMM 2011 (Raiciu et al.) on a FatTree k=8 under a random permutation. Failure: all links of a quarter of
+the core switches are down during the middle third of the window.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from topos.topology import Layer
 
 NAME = "robustness"
 FAILING = 4
-"""One core switch in so many."""
+"""One core switch in this many fails."""
 
 
 def each_transport(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """As usual, but TCP once, whatever the number of congestion controls beside it."""
+    """Return the usual points, with TCP only once, not once per congestion control of MPTCP."""
     points = points_on(fat_trees)(options, rate_of)
     first = points[0].transport.cc
     return [point for point in points if point.transport.subflows > 1 or point.transport.cc == first]
 
 
 def core_failure(topology: TopologySpec, fail_s: float, back_s: float) -> tuple[LinkEvent, ...]:
-    """Every link of the first quarter of the core switches is cut at one time and back at the other."""
+    """Return events that cut every link of the first quarter of the core switches at `fail_s` and restore it
+    at `back_s`."""
     net = topos.build(topology.kind, topology.params)
     core = [i for i, node in enumerate(net.nodes) if node.layer is Layer.CORE]
     failing = set(core[: max(1, len(core) // FAILING)])
@@ -41,7 +42,7 @@ def core_failure(topology: TopologySpec, fail_s: float, back_s: float) -> tuple[
 
 
 def failing(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """The permutation while the core fails; `--event` goes before that."""
+    """Return the permutation with a failing core, or with the events of `--event` instead."""
     points = points_on(fat_trees)(options, rate_of)
     return points if options.events else [_failing(point) for point in points]
 
@@ -70,11 +71,11 @@ FAILURE_DEFAULTS = Defaults(
 )
 LOSS_AND_COST = Figure(
     name=f"{NAME}-cost",
-    title="Loss, retransmissions, fairness and CPU by subflows",
+    title="Loss, retransmissions, fairness and CPU time by subflows",
     about=(
-        "A random permutation over TCP, coupled and uncoupled MPTCP. Uncoupled subflows lose more the "
-        "more they are, coupled ones fewer than TCP, and both share evenly. Between real hosts, what a "
-        "delivered gigabyte costs the machine stands beside it."
+        "A random permutation over TCP and over coupled and uncoupled MPTCP. With uncoupled subflows losses "
+        "rise with their number; with coupled ones they are fewer than with TCP; both share evenly. For "
+        "real hosts the chart also shows the CPU time per delivered gigabyte."
     ),
     defaults=COST_DEFAULTS,
     emulated=COST_DEFAULTS.emulated(ks=(4,), subflows=(1, 8), warmup_s=8.0, seconds=10.0),
@@ -86,11 +87,11 @@ LOSS_AND_COST = Figure(
 )
 LINK_FAILURE = Figure(
     name=f"{NAME}-failure",
-    title="A quarter of the core fails, and comes back",
+    title="A quarter of the core fails and recovers",
     about=(
         "In the middle third of the window the links of a quarter of the core switches are down, and routing "
-        "goes on as if they were not. TCP flows whose path is cut stand still until long after it is back; "
-        "MPTCP flows go on over the subflows that are left."
+        "does not react. TCP flows whose path is cut stall until long after it is restored. MPTCP flows "
+        "continue over their other subflows."
     ),
     defaults=FAILURE_DEFAULTS,
     emulated=FAILURE_DEFAULTS.emulated(ks=(4,), subflows=(1, 8), warmup_s=12.0, seconds=24.0),
@@ -108,7 +109,7 @@ def _experiment(name: str, title: str, figures: Sequence[Figure]) -> Experiment:
 
 EXPERIMENT = _experiment(
     NAME,
-    "What MPTCP costs and what it withstands: loss, retransmissions, CPU, failing links (SIGCOMM 2011)",
+    "Cost and robustness of MPTCP: loss, retransmissions, CPU time, failing links (SIGCOMM 2011)",
     (LOSS_AND_COST, LINK_FAILURE),
 )
 SINGLE = tuple(_experiment(figure.name, figure.title, (figure,)) for figure in EXPERIMENT.figures)

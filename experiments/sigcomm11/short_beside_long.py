@@ -1,10 +1,9 @@
-"""short-beside-long: what long flows cost the short ones they meet, by the long ones' transport; short-joins:
-what it costs them if all flows are MPTCP's, by when further subflows join.
+"""short-beside-long: completion times of short flows by the transport of long flows; short-joins: the same if
+all flows use MPTCP, by when additional subflows join.
 
-Table 1 of SIGCOMM 2011 (Raiciu et al.): an oversubscribed FatTree of 512 hosts, a third of which send
-without end, the others 70 kB over plain TCP now and then. Hosts are those of the authors' simulator.
-The paper proposes to open further subflows only once a flow has turned out to be a long one; the second
-figure does.
+Table 1 of SIGCOMM 2011 (Raiciu et al.): an oversubscribed FatTree of 512 hosts. A third of the hosts send
+without end, the others send 70 kB over plain TCP at intervals. Hosts behave as in the authors' simulator. The
+paper proposes to open additional subflows only once a flow proves to be long; the second figure does so.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ VARIANTS = (
     *(Variant(cc=cc, simulated=STACK) for cc in ("lia", "ewtcp", BASELINE)),
 )
 OPENING = dataclasses.replace(STACK, handshake=True)
-"""Where opening is what it is about, it takes its packets and its time."""
+"""With handshakes: the second figure is about opening subflows, so this takes its packets and its time."""
 JOIN_VARIANTS = (
     Variant(cc=BASELINE, subflows=(1,), simulated=OPENING),
     Variant(simulated=OPENING, join_after_bytes=1_000_000),
@@ -48,23 +47,25 @@ ALIKE_WORKLOAD = SHORT_WORKLOAD.replace("long", "long_alike", 1)
 
 
 def oversubscribed(options: SweepOptions) -> list[TopologySpec]:
-    """For each k a FatTree with four times the hosts."""
+    """Return for each k a FatTree with four times the hosts."""
     return [TopologySpec("fat_tree", {"k": k, "oversubscription": OVERSUBSCRIPTION}) for k in options.ks]
 
 
 def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    return [_heedless(spec) for spec in points_on(oversubscribed, VARIANTS)(options, rate_of)]
+    return [_patient(spec) for spec in points_on(oversubscribed, VARIANTS)(options, rate_of)]
 
 
 def _joining(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Real hosts' subflows join by the clock alone."""
+    """Return the points; subflows of real hosts can join after a time, not after a number of bytes."""
     specs = points_on(oversubscribed, JOIN_VARIANTS)(options, rate_of)
     return [s for s in specs if s.engine != MININET or not s.transport.join_after_bytes]
 
 
-def _heedless(spec: RunSpec) -> RunSpec:
-    """PacketScatter's TCP takes nothing for lost before as many packets have overtaken it as there are paths
-    between pods, and three more: so has the public successor of the authors' simulator (csg-htsim, tcp.cpp).
+def _patient(spec: RunSpec) -> RunSpec:
+    """Return PacketScatter's points with a threshold of three duplicate ACKs plus the number of paths between
+    pods.
+
+    The public successor of the authors' simulator does the same (csg-htsim, tcp.cpp).
     """
     if spec.routing != SCATTER or spec.engine != SIMULATOR or spec.stack.dup_threshold:
         return spec
@@ -90,19 +91,19 @@ EMULATED = _DEFAULTS.emulated(
     warmup_s=6.0,
     seconds=12.0,
 )
-"""64 hosts at a tenth of the rate, whose short ones send at a tenth of the pace: as much of their links."""
+"""64 hosts at a tenth of the rate. Short flows start a tenth as often, so they load links as much."""
 EXPERIMENT = Experiment(
     name=NAME,
-    title="Short flows over TCP beside long ones over TCP or MPTCP, on a 4:1 FatTree (SIGCOMM 2011)",
+    title="Short TCP flows beside long flows over TCP or MPTCP, on a 4:1 FatTree (SIGCOMM 2011)",
     folder=NAME,
     figures=(
         Figure(
             name=NAME,
             title="Short flows beside long ones",
             about=(
-                "A third of 512 hosts send without end, the others 70 kB every 200 ms on average, always "
-                "over plain TCP. The better the long flows use the network the longer short ones wait in its "
-                "queues; coupling keeps most of that use for a small part of that price."
+                "A third of 512 hosts send without end. The others send 70 kB every 200 ms on average, "
+                "always over plain TCP. The better the long flows use the network, the longer short flows "
+                "wait in its queues; coupled MPTCP keeps most of the utilisation and adds little delay."
             ),
             defaults=_DEFAULTS,
             emulated=EMULATED,
@@ -116,16 +117,16 @@ EXPERIMENT = Experiment(
 )
 ALIKE = Experiment(
     name=JOINS,
-    title="MPTCP for short flows too, whose further subflows join at once or late, on a 4:1 FatTree",
+    title="MPTCP for short flows too: additional subflows that join at once or late, on a 4:1 FatTree",
     folder=JOINS,
     figures=(
         Figure(
             name=JOINS,
-            title="When further subflows join",
+            title="When additional subflows join",
             about=(
-                "The same flows, the short ones over the long ones' transport. Subflows that join after a "
-                "short flow's last byte are opened by long flows alone, which lose little by waiting; those "
-                "that join at once cost their handshakes, and bring short flows as many initial windows."
+                "The same flows, with MPTCP for short flows too. If subflows join only after a short flow's "
+                "last byte, only long flows open them, which lose little by waiting. Subflows that join at "
+                "once cost handshakes and give short flows several initial windows."
             ),
             defaults=dataclasses.replace(_DEFAULTS, workloads=(ALIKE_WORKLOAD,), cc=COUPLED_DEFAULT),
             emulated=dataclasses.replace(

@@ -1,7 +1,8 @@
-"""subflows-needed: how many subflows it takes to use 90 % of FatTree, VL2 and BCube, by number of hosts.
+"""subflows-needed: the number of subflows that reach 90 % goodput on FatTree, VL2 and BCube, by number of
+hosts.
 
-SIGCOMM 2011, flow level up to 8192 hosts. Acknowledgements load no link, as in its authors' program (they
-return at once); subflows draw their paths with replacement.
+SIGCOMM 2011, flow level, up to 8192 hosts. Acknowledgements return at once and load no link, as in the
+authors' simulator. Subflows draw their paths with replacement.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from model.spec import RunSpec, TopologySpec
 NAME = "subflows-needed"
 ENOUGH_PCT = 90.0
 PLATEAU = 16
-"""Subflows beyond which a BCube's servers gain nothing: 100 % there."""
+"""The number of subflows whose goodput is 100 % on BCube; more gain nothing."""
 AT_MOST = 8
 LARGEST_K = 32
 
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """What is run on one network: enough counts to see where it passes 90 %; `packets` too, if small."""
+    """What is run on one network: numbers of subflows around 90 %, and `packets` if packet level is run
+    too."""
 
     topology: TopologySpec
     counts: tuple[int, ...]
@@ -54,7 +56,7 @@ NETWORKS = (
     _network("bcube", (*range(1, 6), PLATEAU), n=8, k=2),
     _network("bcube", (*range(1, 6), PLATEAU), n=12, k=2),
 )
-"""From 128 to 8192 hosts; BCube with three NICs a server, as far as its tables are built in seconds."""
+"""From 128 to 8192 hosts. BCubes have three NICs per server and sizes whose tables are built in seconds."""
 DEFAULTS = Defaults(
     ks=(),
     workloads=("one_to_one",),
@@ -69,7 +71,7 @@ DEFAULTS = Defaults(
 
 
 def _networks(options: SweepOptions) -> list[Network]:
-    """The smallest of each kind will do where it is to be brief."""
+    """Return all networks; with a brief profile only the smallest of each kind."""
     return [network for network in NETWORKS if network.packets or not options.brief]
 
 
@@ -82,7 +84,7 @@ def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
 
 
 def _of(network: Network, options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Subflows asked for by hand or by a profile are run everywhere."""
+    """Return the points of one network; numbers of subflows from --subflows or a profile replace its own."""
     counts = network.counts if options.subflows == DEFAULTS.subflows else options.subflows
     engines = tuple(name for name in options.engines if network.packets or name != SIMULATOR)
     asked = dataclasses.replace(options, subflows=counts, engines=engines)
@@ -100,7 +102,7 @@ LARGE = (
 
 
 def needed(k: int, engine: str = FLOW_LEVEL) -> Published:
-    """That so many subflows will do, as a statement about this engine's points."""
+    """Return the statement that AT_MOST subflows are enough, for points of this engine."""
     tolerance = WITHIN if engine == FLOW_LEVEL else MANY_HOSTS
     return Published(
         GOODPUT_PCT_MEAN, "fat_tree", k, "one_to_one", AT_MOST, Relation.AT_LEAST, ENOUGH_PCT, Source.TEXT,
@@ -118,9 +120,9 @@ EXPERIMENT = Experiment(
             name=NAME,
             title="Subflows needed",
             about=(
-                "A random permutation on networks of growing size: the least number of subflows with which "
-                "the flows reach 90 % on average. Larger networks offer more paths, and need a few more "
-                "subflows, not many more."
+                "The smallest number of subflows with which the flows of a random permutation reach 90 % on "
+                "average, on networks of growing size. Larger networks have more paths and need a few more "
+                "subflows, not many."
             ),
             defaults=DEFAULTS,
             topologies=_topologies,

@@ -1,7 +1,7 @@
-"""topologies: the same permutation on networks of about one size. Where does MPTCP gain, and what?
+"""topologies: the same permutation on networks of similar size, to show where MPTCP gains what.
 
-SIGCOMM 2011 (Raiciu et al., the section on other topologies) says of VL2 that fairness improves, of BCube
-that throughput does too, and of an oversubscribed FatTree that it depends on the matrix.
+SIGCOMM 2011 (Raiciu et al., the section on other topologies): on VL2 fairness improves, on BCube throughput
+too, and on an oversubscribed FatTree the gain depends on the matrix.
 """
 
 from __future__ import annotations
@@ -23,27 +23,29 @@ OVERSUBSCRIPTION = 4
 SUBFLOWS = (1, 2, 4, 8)
 BCUBE_MATRICES = ("one_to_one", "connections:30", "neighbours")
 LOCAL = "stride:1"
-"""Most hosts send to one below the same switch: links of hosts are the only bottleneck."""
+"""Most hosts send to a host below the same switch, so hosts' links are the only bottleneck."""
 
 
 def switched(options: SweepOptions) -> list[TopologySpec]:
-    """For each k the FatTree and networks of about as many hosts, which forward nothing. The oversubscribed
-    tree has switches two ports smaller where there are such."""
+    """Return for each k the FatTree and networks with about as many hosts, which do not forward.
+
+    The switches of the oversubscribed tree have two ports less, but at least four.
+    """
     return [network for k in options.ks for network in _switched(k)]
 
 
 def all_networks(options: SweepOptions) -> list[TopologySpec]:
-    """The same, and a BCube of two levels, whose hosts forward for each other."""
+    """Return the same and a BCube of two levels, whose hosts forward packets."""
     return [network for k in options.ks for network in (*_switched(k), _bcube(k))]
 
 
 def oversubscribed(options: SweepOptions) -> list[TopologySpec]:
-    """For each k the oversubscribed tree alone."""
+    """Return for each k only the oversubscribed tree."""
     return [_oversubscribed(k) for k in options.ks]
 
 
 def three_nics(_options: SweepOptions) -> list[TopologySpec]:
-    """BCube of 125 servers with three NICs."""
+    """Return a BCube of 125 servers with three NICs each."""
     return [TopologySpec("bcube", {"n": 5, "k": 2})]
 
 
@@ -58,7 +60,7 @@ def _switched(k: int) -> tuple[TopologySpec, ...]:
 
 
 def _vl2(k: int) -> TopologySpec:
-    """Racks of at most the 20 servers that two uplinks carry."""
+    """Return a VL2 whose racks have at most 20 servers, as many as two uplinks carry."""
     da, di = max(4, k // 4 * 2), max(4, k - 2)
     return TopologySpec("vl2", {"da": da, "di": di, "servers": min(20, k**3 // (da * di))})
 
@@ -68,7 +70,7 @@ def _oversubscribed(k: int) -> TopologySpec:
 
 
 def _bcube(k: int) -> TopologySpec:
-    """Of two levels, with the even number of ports whose square is nearest to the FatTree's hosts."""
+    """Return a BCube of two levels with about as many hosts as the FatTree, with an even number of ports."""
     n = min(range(2, MAX_N + 1, 2), key=lambda ports: abs(ports * ports - k**3 // 4))
     return TopologySpec("bcube", {"n": n, "k": 1})
 
@@ -77,16 +79,17 @@ _figure = functools.partial(
     Figure,
     title="The same permutation on other networks",
     about=(
-        "Every host sends one flow and receives one, over TCP and over MPTCP with 2, 4 and 8 subflows. How "
-        "many paths there are, how fast they are beside the hosts' links and how many of these a host has "
-        "differ from network to network, and with that what several paths are good for."
+        "Every host sends one flow and receives one, over TCP and over MPTCP with 2, 4 and 8 subflows. "
+        "Networks differ in the number of paths, in their rate relative to the hosts' links, and in the "
+        "number of NICs per host. So does the gain of MPTCP."
     ),
     charts=("by_network",),
 )
 
 
 def _defaults(workload: str) -> Defaults:
-    """1 s after 0.5 s: twice that gives the same within 1.4 points (docs/topologies.md)."""
+    """Return defaults with 1 s after 0.5 s; twice as long gives the same within 1.4 points
+    (docs/topologies.md)."""
     return Defaults(
         ks=(8,),
         workloads=(workload,),
@@ -116,11 +119,11 @@ EXPERIMENT = Experiment(
         _on(f"{NAME}-permutation", all_networks),
         _figure(
             name=f"{NAME}-local",
-            title="An oversubscribed FatTree whose hosts talk to their neighbours",
+            title="Local traffic on an oversubscribed FatTree",
             about=(
                 "Every host sends to the next one, which is mostly below the same edge switch. The "
-                "oversubscribed core has little to do, the hosts' own links are full, and there is nothing "
-                "that a second path could add."
+                "oversubscribed core carries little, the hosts' own links are full, and a second path "
+                "adds nothing."
             ),
             defaults=_defaults(LOCAL),
             topologies=oversubscribed,
@@ -129,11 +132,11 @@ EXPERIMENT = Experiment(
         ),
         _figure(
             name=f"{NAME}-bcube",
-            title="BCube with three NICs a server, by traffic matrix",
+            title="BCube with three NICs per server, by traffic matrix",
             about=(
-                "125 servers under a permutation, sparse traffic, and everybody sending to all neighbours, "
-                "over one path and over three and six subflows. Several paths use all NICs; where direct "
-                "paths do that already, longer ones take room from others."
+                "125 servers under a permutation, under sparse traffic, and with every server sending to all "
+                "neighbours, over one path and over three and six subflows. Several paths use all NICs. "
+                "Where direct paths do so already, longer ones take capacity from other flows."
             ),
             defaults=dataclasses.replace(
                 _defaults("one_to_one"), workloads=BCUBE_MATRICES, subflows=(1, 3, 6)
@@ -149,7 +152,7 @@ EXPERIMENT = Experiment(
 )
 SWITCHED = Experiment(
     name=f"{NAME}-switched",
-    title="The same without BCube, whose hosts forward, which emulated ones do not",
+    title="The same without BCube, for real hosts, which do not forward packets",
     folder=NAME,
     figures=(_on(f"{NAME}-switched", switched),),
 )

@@ -1,7 +1,9 @@
-"""sigcomm11: whole, Improving Datacenter Performance and Robustness with Multipath TCP (SIGCOMM 2011).
+"""sigcomm11: all figures of Improving Datacenter Performance and Robustness with Multipath TCP (SIGCOMM
+2011).
 
-Its sections in their order, each of figures that experiments of their own have too: a new one is a line of
-SECTIONS. In here figures share the folder `sigcomm11` and are called `sigcomm11-<figure>`, as they are alone.
+SECTIONS has the paper's sections in their order. Their figures are also experiments of their own. As parts of
+the paper they share the results folder `sigcomm11` and are called `sigcomm11-<figure>`. A new figure is one
+line of SECTIONS.
 """
 
 from __future__ import annotations
@@ -31,11 +33,12 @@ from harness.plan.options import Defaults
 
 NAME = "sigcomm11"
 SHARED_OPTIONS = ("engine", "profile", "seed", "seeds")
-"""What means the same to every figure of the paper: sizes, matrices and links are each one's own."""
+"""Options that have the same meaning for every figure. Sizes, matrices and links differ by figure."""
 
 
 def _simulated(figure: Figure, name: str, emulated: Defaults) -> Figure:
-    """A figure that alone is about real hosts: simulated, and emulated at a size that takes minutes."""
+    """Return a figure whose own experiment uses real hosts as a simulated one, with an emulated variant that
+    takes minutes."""
     return replace(
         figure, name=name, defaults=replace(figure.defaults, engines=(SIMULATOR,)), emulated=emulated
     )
@@ -43,21 +46,21 @@ def _simulated(figure: Figure, name: str, emulated: Defaults) -> Figure:
 
 _PERMUTATION, _BY_CC = one_to_one.EXPERIMENT.figures[0], sweep.EXPERIMENT.figures[0]
 _AT_K8 = _PERMUTATION.defaults.emulated(subflows=(1, 8), warmup_s=60.0, seconds=60.0)
-"""The paper's own size. MPTCP takes 20 s to settle at the 5 Mb/s that two cores carry (docs/fidelity.md), and
-45 s at the 2 Mb/s that they carry on a bad day, where 20 s are too short to look at as well: what was
-delivered in them was 8 % more than what was carried."""
+"""The paper's size. MPTCP needs 20 s to converge at the 5 Mb/s that two cores carry (docs/fidelity.md), and
+45 s at 2 Mb/s, which they carry on a noisy machine. There a window of 20 s was too short: hosts received 8 %
+more in it than the links carried."""
 _AT_K4 = _BY_CC.defaults.emulated(ks=(4,), warmup_s=6.0, seconds=8.0)
 
 
 def _of_models(known: Sequence[Published]) -> tuple[Published, ...]:
-    """What the paper says of packets' means, asked of flow-level models, which it drew beside them."""
+    """Return the statements on mean goodput for flow-level models, which the paper draws beside packets."""
     means = [row for row in known if row.metric is GOODPUT_PCT_MEAN]
     return tuple(replace(row, engine=FLOW_LEVEL, words=f"flow level: {row.words}") for row in means)
 
 
 def _in_minutes(figures: Sequence[Figure], matrices: int) -> tuple[Figure, ...]:
-    """These with that many matrices between real hosts. Alone they run all of theirs; the whole paper may
-    take half an hour."""
+    """Return the figures with only the first `matrices` matrices between real hosts, so that the whole paper
+    takes half an hour. Their own experiments run all matrices."""
     return tuple(replace(figure, emulated=_first(figure.emulated, matrices)) for figure in figures)
 
 
@@ -90,7 +93,7 @@ FIGURES = tuple(
 )
 EXPERIMENT = Experiment(
     name=NAME,
-    title="SIGCOMM 2011 whole: multipath TCP in data centres",
+    title="SIGCOMM 2011, all figures: multipath TCP in data centres",
     folder=NAME,
     figures=FIGURES,
     shared_options=SHARED_OPTIONS,

@@ -1,1 +1,1 @@
-"""Studies of refabric itself: machine noise, and subflows that run out of data."""
+"""Studies of the emulation itself: machine noise, and subflows without data to send."""

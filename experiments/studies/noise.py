@@ -1,8 +1,8 @@
-"""noise: what machines that stall do to the numbers, by how long packets are late beside the delay they have.
+"""noise: the effect of CPU stalls on results, by the lateness of packets relative to their delay.
 
-CPUs stall at random, by laws that give lateness of 0.2 to 50 ms at its 99th percentile: that of the fabric's
-core, those of the hosts, or all. Every point stands beside the quiet one of the same setting and seed. The
-limits beyond which a point is suspect come from here (docs/noise.md).
+CPUs stall at random so that the 99th percentile of lateness is 0.2 to 50 ms: the CPU of the fabric core,
+those of the hosts, or all. Every point is compared with the quiet point of the same setting and seed. The
+limits beyond which a point is suspect come from this study (docs/noise.md).
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ SUBFLOWS = (1, 8)
 PLACES = (OF_FABRIC, OF_HOSTS, OF_ALL)
 P99_MS = (2.0, 5.0, 10.0, 20.0, 50.0)
 FAST_MBPS, FASTER = 100.0, 5
-"""Links of that rate are looked at for a fifth of the time: packets come ten times as fast, stalls do not."""
+"""Points with links of that rate take a fifth of the time: they have ten times as many packets per second,
+but as many stalls."""
 GAPS_MS = {10.0: 2000, FAST_MBPS: 200}
-"""Between short flows of a host: a tenth of the pace at a tenth of the rate."""
+"""Mean time between short flows of a host, by link rate: ten times as long at a tenth of the rate."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A network, and the lateness it is put to."""
+    """A network and the lateness to cause in it."""
 
     rate_mbps: float
     queue_pkts: int
@@ -56,11 +57,11 @@ CASES = (
     Case(FAST_MBPS, 100, 0.0, (2.0, 5.0, 20.0)),
     Case(FAST_MBPS, 20, 1000.0, (0.2, 0.5, 1.0, 2.0, 5.0, 20.0)),
 )
-"""In the last, propagation takes longer than the queue."""
+"""In the last case propagation takes longer than a full queue."""
 SHORT_CASES = (CASES[0], CASES[1], CASES[4])
 BRIEF = (Case(10.0, 100, 0.0, (5.0, 50.0)),)
 REAL_STALLS = (200.0, 2.0, 20.0)
-"""Between real hosts: every so many ms, for so many to so many."""
+"""Stalls for real hosts: mean interval, shortest and longest duration in ms."""
 
 
 def _long(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
@@ -68,7 +69,8 @@ def _long(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
 
 
 def _short(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """The same with short flows beside long ones, whose pace is that of the links."""
+    """Return the same with short flows beside long ones; short flows start at a rate proportional to the
+    links'."""
     return [_paced(spec) for spec in _points(options, rate_of, SHORT_CASES)]
 
 
@@ -79,7 +81,8 @@ def _paced(spec: RunSpec) -> RunSpec:
 
 
 def _points(options: SweepOptions, rate_of: RateOf, cases: Iterable[Case]) -> list[RunSpec]:
-    """Quiet points first, then those with stalls; between real hosts of the one network of the options."""
+    """Return quiet points and points with stalls: of all `cases` if simulated, else of the options'
+    network."""
     if options.brief:
         options = dataclasses.replace(options, seeds=options.seeds[:1])
         cases = BRIEF
@@ -126,11 +129,11 @@ _DEFAULTS = Defaults(
 _REAL = _DEFAULTS.emulated(rate_mbps=10.0, seeds=None, warmup_s=10.0, seconds=20.0, whole_s=None)
 LONG = Figure(
     name=NAME,
-    title="What a machine that stalls does to goodput, fairness and round-trip times",
+    title="Effect of CPU stalls on goodput, fairness and round-trip times",
     about=(
-        "CPUs stall at random while long flows run. Deliveries late by a small share of the time that "
-        "packets spend in queues do not starve the bottleneck, and goodput stays; beyond that queues run "
-        "dry, round trips take longer and timeouts come."
+        "CPUs stall at random while long flows run. As long as deliveries are late by a small share of the "
+        "time that packets spend in queues, the bottleneck stays busy and goodput is unchanged. Beyond that "
+        "queues run empty, round trips take longer and timeouts occur."
     ),
     defaults=_DEFAULTS,
     emulated=_REAL,
@@ -141,10 +144,10 @@ LONG = Figure(
 )
 SHORT = Figure(
     name=f"{NAME}-short",
-    title="What a machine that stalls does to the completion times of short flows",
+    title="Effect of CPU stalls on the completion times of short flows",
     about=(
-        "CPUs stall at random while short flows run beside long ones. Shown is how long 70 kB take over "
-        "plain TCP, by the lateness of deliveries beside the time that a full queue takes."
+        "CPUs stall at random while short flows run beside long ones. The chart shows the completion time of "
+        "70 kB over plain TCP by the lateness of deliveries relative to the delay of a full queue."
     ),
     defaults=dataclasses.replace(_DEFAULTS, workloads=("short_and_long",)),
     emulated=dataclasses.replace(_REAL, workloads=("short_and_long",), traffic="native"),
@@ -155,7 +158,7 @@ SHORT = Figure(
 )
 EXPERIMENT = Experiment(
     name=NAME,
-    title="What lateness and stalls do to the numbers: simulated and on real hosts",
+    title="Effect of lateness and CPU stalls on results, simulated and with real hosts",
     folder=NAME,
     figures=(LONG,),
     shared_options=_OPTIONS,

@@ -1,8 +1,8 @@
-"""subflow-idle: subflows that run dry while others of their connection hold what they could have sent.
+"""subflow-idle: subflows that have nothing to send while other subflows of their connection hold unsent data.
 
-Upstream's packet scheduler binds data to a subflow long before it is sent. The figure measures what that
-costs on the FatTree, and what can be done about it with what the kernel offers: send buffers, limits on what
-is not yet sent, the size of writes, the pacing rates the scheduler reckons with.
+The upstream kernel's packet scheduler assigns data to a subflow long before it is sent. The figure measures
+what that costs on a FatTree, and what settings of the kernel change: send buffers, limits on unsent data, the
+size of writes, and the pacing rates that the scheduler uses.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ VARIANTS = (
     Variant(sysctls={**KERNELS_OWN, **dict.fromkeys(PACING, "100")}),
 )
 BUFFERED = 8 * LINUX.subflow_buffer
-"""What eight simulated subflows hold at most."""
+"""Segments that eight simulated subflows hold at most."""
 SIMULATED = tuple(
     Variant(simulated=replace(LINUX, send_buffer=segments))
     for segments in (BUFFERED // 2, BUFFERED, 2 * BUFFERED, BUFFERED + LINUX.send_buffer)
 )
-"""Send buffers of half of that, of all of that, and with a reserve as large again, and of 4 MB."""
+"""Send buffers of half of BUFFERED, of BUFFERED, of twice that, and of BUFFERED plus Linux's send buffer."""
 
 
 def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Hosts are tuned as hosts of their engine can be."""
+    """Return the points with the settings that hosts of the engine have."""
     chosen = SIMULATED if VIRTUAL_TIME.issuperset(options.engines) else VARIANTS
     return points_on(fat_trees, chosen)(options, rate_of)
 
 
 EXPERIMENT = Experiment(
     name=NAME,
-    title="Subflows that run dry: the packet scheduler and the tuning of end hosts",
+    title="Idle subflows: the packet scheduler and the tuning of end hosts",
     folder=NAME,
     figures=(
         Figure(
             name=NAME,
-            title="Subflows that run dry",
+            title="Idle subflows",
             about=(
-                "The kernel hands data to a subflow long before it is sent, and there it stays. When the "
-                "slowest holds up a connection's data, its send buffer fills and the fast ones have nothing "
-                "to send. How long they are idle depends on how the hosts are tuned, and so does goodput."
+                "The kernel assigns data to a subflow long before it is sent. When the slowest subflow "
+                "delays a connection's data, the send buffer fills and the fast subflows have nothing to "
+                "send. How long they are idle depends on the tuning of the hosts, and so does goodput."
             ),
             defaults=Defaults(
                 ks=(4,), workloads=("one_to_one",), subflows=(8,), sampling=SamplingSpec(sockets_ms=50)

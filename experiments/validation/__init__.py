@@ -1,1 +1,4 @@
-"""Simulator and emulation compared with arithmetic, theory, another simulator, and each other."""
+"""Validation of simulator and emulation against arithmetic, theory, another simulator, and each other.
+
+`theory.py` takes the figure on shares of a link from `experiments.coupled`.
+"""

@@ -1,7 +1,7 @@
 """cross-check: the same points on real Linux stacks and in the simulator, compared flow by flow.
 
-Network, permutation, five-tuples, tables and hash are the same in both, and so every subflow's path; what
-differs is the end hosts alone. Both halves use what simulates Linux best: `engines.simulation.linux`.
+Network, permutation, five-tuples, tables and hash are the same in both, and so is every subflow's path. Only
+the end hosts differ. Simulated hosts use the stack that is closest to Linux: `engines.simulation.linux`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _expectations(k: int) -> tuple[Published, ...]:
 
 
 def variants(options: SweepOptions) -> list[Variant]:
-    """TCP, and MPTCP under each congestion control. Raises UsageError where options leave no MPTCP."""
+    """Return TCP, and MPTCP under each congestion control. Raises UsageError if options leave no MPTCP."""
     counts = tuple(count for count in options.subflows if count > 1)
     if not counts:
         raise UsageError(
@@ -82,7 +82,7 @@ def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
 
 EXPERIMENT = Experiment(
     name=NAME,
-    title="Emulator against simulator: the same flows on the same paths, flow by flow",
+    title="Emulation and simulation compared: the same flows on the same paths, flow by flow",
     folder=NAME,
     figures=(
         Figure(
@@ -90,8 +90,8 @@ EXPERIMENT = Experiment(
             title="Emulated and simulated",
             about=(
                 "The same permutation of flows, with the same addresses, ports and so paths, once between "
-                "real Linux hosts and once between simulated ones. What both agree on is the network's "
-                "doing; where they differ the end hosts do."
+                "real Linux hosts and once between simulated ones. Where both agree, the network decides; "
+                "where they differ, the end hosts do."
             ),
             defaults=Defaults(
                 ks=SIZES,

@@ -1,10 +1,11 @@
-"""htsim-reference: the SIGCOMM 2011 experiment at the parameters at which csg-htsim was run beside it.
+"""htsim-reference: the SIGCOMM 2011 experiment with the parameters of reference simulations with csg-htsim.
 
-The rows are reference simulations (csg-htsim, the successor of the authors' simulator), not published. What
-its programs fix is fixed here too, and was read in its sources: packets of 1500 bytes, all of it data, and
-acknowledgements of 40; queues of 100 packets counted in bytes, whose last three places are given by chance;
-hosts' queues of 1000; NewReno without SACK or delayed acknowledgements, initial window 10, initial ssthresh
-100, 250 ms least timeout; each subflow on a path drawn with replacement; subflows do not reinject.
+The statements are reference simulations (csg-htsim, the successor of the authors' simulator), not
+publications. Parameters that its programs fix are the same here, as read in its sources: packets of 1500
+bytes, all of it data, and acknowledgements of 40 bytes; queues of 100 packets, counted in bytes, with random
+drop in the last three slots; host queues of 1000 packets; NewReno without SACK and delayed acknowledgements,
+initial window 10, initial ssthresh 100, min RTO 250 ms; each subflow on a path drawn with replacement; no
+reinjection.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
 
 
 def _as_htsim(spec: RunSpec) -> RunSpec:
-    """Its queues are limited in bytes, so that acknowledgements take little room."""
+    """Return the point with queues as in csg-htsim: limited in bytes, so that acknowledgements take little
+    space."""
     link = dataclasses.replace(
         spec.link,
         queue_bytes=spec.link.queue_pkts * PACKET_BYTES,
@@ -72,14 +74,14 @@ def _rows(row: Row, acks: str) -> tuple[Published, ...]:
     )  # fmt: skip
 
 
-def _figure(name: str, acks: str, told: str, row: Row) -> Figure:
+def _figure(name: str, acks: str, acks_do: str, row: Row) -> Figure:
     return Figure(
         name=f"{NAME}-{name}",
-        title=f"Beside csg-htsim, ACKs {told}",
+        title=f"Compared with csg-htsim, ACKs {acks_do}",
         about=(
-            "A random permutation on the FatTree with k=8: mean goodput of all flows and how evenly they "
-            f"share, by subflows, beside what csg-htsim gives at the same parameters; ACKs {told}. Which "
-            "paths collide decides most of it, and that is drawn anew with every seed."
+            "A random permutation on the FatTree with k=8: mean goodput of all flows and their fairness by "
+            f"subflows, beside csg-htsim at the same parameters; ACKs {acks_do}. Collisions of paths decide "
+            "most of the result, and every seed draws other paths."
         ),
         defaults=Defaults(
             ks=(8,), workloads=("one_to_one",), subflows=tuple(row), rate_mbps=100.0, queue_pkts=QUEUE_PKTS,
@@ -89,13 +91,13 @@ def _figure(name: str, acks: str, told: str, row: Row) -> Figure:
         topologies=fat_trees,
         points=_points,
         charts=("beside_reference",),
-        published=_rows(row, told),
+        published=_rows(row, acks_do),
     )  # fmt: skip
 
 
 EXPERIMENT = Experiment(
     name=NAME,
-    title="The simulator beside csg-htsim: FatTree k=8, random permutation, 1 to 8 subflows",
+    title="The simulator compared with csg-htsim: FatTree k=8, random permutation, 1 to 8 subflows",
     folder=NAME,
     figures=(
         _figure("routed", "routed", "take the reverse path and its queues", ROUTED),

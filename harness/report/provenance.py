@@ -1,4 +1,4 @@
-"""Where the numbers of a report come from: machine, kernel, tools, sysctls, revision, counters. Pure."""
+"""The provenance part of a report: machine, kernel, tools, sysctls, revision, counters. Pure."""
 
 from __future__ import annotations
 
@@ -26,9 +26,12 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Origin:
-    """All a reader needs to judge where numbers come from. `varying` are facts that are not the same for all
-    points; `notes` what a reader should know first."""
+class Provenance:
+    """The provenance of a report's points.
+
+    `notes` come first on the page. `varying` are facts that differ between points, each with its values and
+    their points. `counted` are counters, summed over all points.
+    """
 
     notes: tuple[str, ...]
     sections: tuple[Section, ...]
@@ -36,13 +39,15 @@ class Origin:
     counted: tuple[Section, ...]
 
 
-def collect(points: Sequence[Judged]) -> Origin:
-    """Facts, and what was counted, over all points."""
+def collect(points: Sequence[Judged]) -> Provenance:
+    """Return facts and counters over all points."""
     values = provenance.values(judged.point for judged in points)
-    return Origin(
+    return Provenance(
         tuple(_notes(points, values)),
         tuple(_sections(values)),
-        tuple((fact.name, _who(points, fact)) for fact, found in values.items() if len(found) > 1),
+        tuple(
+            (fact.name, _points_by_value(points, fact)) for fact, found in values.items() if len(found) > 1
+        ),
         tuple(_counted(points)),
     )
 
@@ -52,22 +57,20 @@ def _notes(points: Sequence[Judged], values: Mapping[Fact, Sequence[str]]) -> li
     revisions = values.get(Fact("", "revision"), ())
     dirty = [revision for revision in revisions if provenance.is_dirty(revision)]
     if dirty:
-        notes.append(
-            f"Revision {', '.join(dirty)}: the + says that files of the checkout differed from that revision."
-        )
+        notes.append(f"Revision {', '.join(dirty)}: the + marks a checkout with uncommitted changes.")
     if Fact("", "kernel") not in values:
-        notes.append("The kernel's release was not recorded with these points.")
+        notes.append("The kernel release was not recorded with these points.")
     elif NOT_RECORDED in values[Fact("", "kernel")]:
-        notes.append("The kernel's release was not recorded with all points.")
+        notes.append("The kernel release was not recorded with some of the points.")
     stalled = [judged for judged in points if judged.point.provenance.get("stalled_attempts")]
     if stalled:
         tries = sum(len(judged.point.provenance["stalled_attempts"]) for judged in stalled)
         was = "was" if tries == 1 else "were"
         notes.append(
-            f"{_count(tries, 'attempt')} at {_count(len(stalled), 'point')} {was} given up and made again "
-            f"because connections stood still ({_named(stalled)})."
+            f"{_count(tries, 'attempt')} at {_count(len(stalled), 'point')} {was} stopped and repeated "
+            f"because connections stalled ({_named(stalled)})."
         )
-    notes += [f"{point_label(j.spec)}: {told}." for j in points if (told := unsteady(j.point.metrics))]
+    notes += [f"{point_label(j.spec)}: {text}." for j in points if (text := unsteady(j.point.metrics))]
     errors = [judged for judged in points if judged.point.provenance.get("path_manager_errors")]
     if errors:
         first = errors[0].point.provenance["path_manager_errors"][0]
@@ -101,8 +104,8 @@ def _sections(values: Mapping[Fact, Sequence[str]]) -> list[Section]:
     ]
 
 
-def _who(points: Sequence[Judged], fact: Fact) -> tuple[tuple[str, str], ...]:
-    """Each value of a fact and the points that have it."""
+def _points_by_value(points: Sequence[Judged], fact: Fact) -> tuple[tuple[str, str], ...]:
+    """Return each value of a fact with the points that have it."""
     having: dict[str, list[Judged]] = {}
     for judged in points:
         value = provenance.facts(judged.point.provenance).get(fact, NOT_RECORDED)
@@ -119,7 +122,7 @@ def _counted(points: Sequence[Judged]) -> list[Section]:
         kernel.update(_numbers(judged.point.provenance.get("kernel_counters")))
     return [
         Section(title, tuple((name, f"{value:,.0f}") for name, value in sorted(found.items()) if value))
-        for title, found in (("Fabric core, in the measured seconds", core), ("Kernels of the hosts", kernel))
+        for title, found in (("fabric core, measured window", core), ("kernels of the hosts", kernel))
         if any(found.values())
     ]
 
@@ -131,7 +134,7 @@ _COUNTED_BY_CORE = (
 
 
 def _difference(counters: Any) -> dict[str, int]:
-    """What the core counted between the window's ends."""
+    """Return the core's counters over the measured window."""
     if not isinstance(counters, Mapping):
         return {}
     before, after = (_numbers(counters.get(when)) for when in ("before", "after"))

@@ -1,7 +1,7 @@
-"""`refabric report`: one self-contained HTML page on an experiment's stored points.
+"""`refabric report`: one self-contained HTML page about an experiment's stored points.
 
-The page carries everything it shows: charts as SVG, styles, no script, nothing fetched. It is made of
-results alone, so it can be made again at any time and of part of them.
+The page contains its charts as SVG and its styles. It has no script and fetches nothing. It is made from
+stored results only, so it can be made again at any time, and from part of them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Charts = Mapping[str, Sequence[Path]]
 
 @dataclass(frozen=True)
 class Drawn:
-    """One chart in the page; `svg` is safe to stand in HTML as it is."""
+    """One chart of the page; `svg` is safe to insert into HTML."""
 
     svg: Markup
     title: str
@@ -46,7 +46,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Part:
-    """One figure as the page shows it. `same_as` names an earlier figure with the very same points."""
+    """One figure as the page shows it. `same_as` names an earlier figure with the same points."""
 
     shown: Shown
     verdicts: tuple[Verdict, ...]
@@ -60,7 +60,7 @@ class Part:
 
 
 def draw_charts(loaded: Loaded, expected: Sequence[int] = ()) -> Charts:
-    """Draw every figure's charts into its folder; the files of each. Raises StoreError."""
+    """Draw every figure's charts into its folder; return the files by figure. Raises StoreError."""
     shown = loaded.figures
     return figures.draw([figures.Wanted(each.figure, each.points, each.folder, expected) for each in shown])
 
@@ -68,18 +68,18 @@ def draw_charts(loaded: Loaded, expected: Sequence[int] = ()) -> Charts:
 def write_report(
     experiment: Experiment, loaded: Loaded, charts: Charts, results: Path, output: Path | None = None
 ) -> Path:
-    """Write the report of what was loaded, at `default_path` unless told otherwise.
+    """Write the report of the loaded points to `output`, by default to `default_path`; return its path.
 
-    It appears whole or not at all, and belongs to the user behind sudo. Raises UsageError when there is
-    nothing to report, StoreError when it cannot be written.
+    The file appears whole or not at all, and belongs to the user behind sudo. Raises UsageError if there is
+    nothing to report, StoreError if it cannot be written.
     """
     path = output or default_path(experiment, results)
     if not loaded.points:
         where = results / experiment.folder
         broken = f" ({len(loaded.broken)} damaged: {loaded.broken[0]})" if loaded.broken else ""
         raise UsageError(
-            f"nothing to report in {where}{broken}: run `refabric run {experiment.name}` first, or give "
-            "--results"
+            f"there are no results in {where}{broken}: run `refabric run {experiment.name}` first, or give "
+            "another folder with --results"
         )
     if path.is_dir():
         raise UsageError(f"--output {path}: it is a folder; name a file in it, e.g. {path / REPORT}")
@@ -90,18 +90,19 @@ def write_report(
 
 
 def default_path(experiment: Experiment, results: Path) -> Path:
-    """results/<folder>/report.html; with the name in it where the folder is another experiment's."""
+    """Return results/<folder>/report.html, or report-<name>.html in a folder with another experiment's
+    name."""
     own = experiment.name == experiment.folder
     return results / experiment.folder / (REPORT if own else f"report-{experiment.name}.html")
 
 
 def now() -> str:
-    """This minute, for the page's foot."""
+    """Return the current UTC time in minutes, for the footer."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def page(experiment: Experiment, loaded: Loaded, charts: Charts, written: str) -> str:
-    """The whole page as HTML. Raises StoreError for a chart that cannot be read."""
+    """Return the page as HTML. Raises StoreError for a chart that cannot be read."""
     shown_parts = _parts(loaded, charts)
     points = loaded.points
     known = [verdict.published for part in shown_parts for verdict in part.verdicts]
@@ -119,7 +120,7 @@ def page(experiment: Experiment, loaded: Loaded, charts: Charts, written: str) -
         retried=words.retried(points),
         failures=parts.failures(points),
         broken=[str(error) for error in loaded.broken],
-        origin=collect(points),
+        provenance=collect(points),
         citations=list(dict.fromkeys(row.citation for row in known)),
         sources=words.sources(known),
         terms=words.TERMS,
@@ -160,7 +161,7 @@ def _part(shown: Shown, charts: Sequence[Path], same_as: str) -> Part:
         for name in shown.figure.charts
     }
     empty = [
-        f"{CHARTS[name].title}: nothing to draw, the points here have no such measurements."
+        f"{CHARTS[name].title}: not drawn, because these points lack the measurements for it."
         for name, found in drawn.items()
         if shown.points and not found and name in CHARTS
     ]
@@ -178,7 +179,7 @@ def _part(shown: Shown, charts: Sequence[Path], same_as: str) -> Part:
 
 
 def _chart_of(path: Path) -> str:
-    """The chart's name leads its files' names (plots/data.py)."""
+    """Return the chart of a file: its name is the first part of the file's name (plots/data.py)."""
     return path.stem.split("-", 1)[0]
 
 

@@ -1,7 +1,8 @@
-"""Which figure asked for which points, in a results folder that several figures share: figures/<figure>.json.
+"""The manifest of a figure in a results folder that several figures share: its points, in
+figures/<figure>.json.
 
-A point cannot tell: the same links and hosts serve one figure at the rate the machine carries and another
-at four times that. So every run notes, before it starts, the points of each of its figures.
+A point does not say to which figures it belongs: two figures may differ only in the link rate. So every run
+writes, before it starts, the names of the points of each of its figures.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ FORMAT, SCHEMA = "refabric-figure", 1
 
 
 def note(directory: Path, figure: str, points: Iterable[str], tag: str = "") -> None:
-    """Add names of points to those of `figure`; what a damaged file said is lost. Raises StoreError."""
+    """Add names of points to the manifest of `figure`; replace a damaged manifest. Raises StoreError."""
     try:
         before = read(directory, figure)
     except StoreError:
@@ -34,7 +35,7 @@ def note(directory: Path, figure: str, points: Iterable[str], tag: str = "") -> 
 
 
 def read(directory: Path, figure: str) -> frozenset[str]:
-    """The names of the points `figure` ever asked for here. Raises StoreError for a damaged file."""
+    """Return the names of all points that runs of `figure` had here. Raises StoreError for a damaged file."""
     path = _path(directory, figure)
     try:
         data = json.loads(path.read_bytes())
@@ -45,7 +46,7 @@ def read(directory: Path, figure: str) -> frozenset[str]:
         return frozenset()
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(
-            f"reading {path}: it is damaged or not ours ({error}); "
+            f"reading {path}: it is damaged or not a file of refabric ({error}); "
             "run the figure again, its finished points are kept"
         ) from error
 

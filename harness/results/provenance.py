@@ -1,7 +1,7 @@
-"""Where points come from, as flat facts to compare: kernel, CPU, tools, sysctls, revision. Pure.
+"""The provenance of points as a flat list of facts to compare: kernel, CPU, tools, sysctls, revision. Pure.
 
-Facts are what provenance says of machine and software; what a run counted or met (packet counters,
-stalled attempts) differs between any two runs and is left out.
+Facts describe machine and software. Measurements of a run itself (packet counters, stalled attempts) differ
+between any two runs and are left out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from harness.results.store import StoredPoint
 
 COUNTED = ("counters", "kernel_counters", "path_manager_errors", "stalled_attempts")
-"""Entries of provenance that are measurements of the run itself."""
+"""Entries of the provenance that are measurements of the run itself."""
 NOT_RECORDED = "not recorded"
 _NAMES = {
     "kernel": "kernel",
@@ -32,27 +32,28 @@ _DIRTY = "+"
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing known of a machine: `section` and `key` of the provenance, and its value as text."""
+    """The name of one fact about a machine: `section` and `key` of the provenance."""
 
     section: str
     key: str
 
     @property
     def name(self) -> str:
-        """In a reader's words: `kernel`, `iperf3`, `net.ipv4.tcp_sack`."""
+        """Return the name to show: `kernel`, `iperf3`, `net.ipv4.tcp_sack`."""
         if self.section in {"", "tools", "sysctls"}:
             return _NAMES.get(self.key, self.key)
         return f"{self.section} {self.key}"
 
 
 def facts(provenance: Mapping[str, Any]) -> dict[Fact, str]:
-    """Everything said about machine and software, one level deep, in provenance's own order."""
+    """Return all facts about machine and software with their values as text, in the order of the
+    provenance."""
     found: dict[Fact, str] = {}
     for key, value in provenance.items():
         if key in COUNTED:
             continue
         if isinstance(value, Mapping):
-            # Counters once took the kernel's name: then nothing is known of the kernel.
+            # In old results "kernel" holds counters; these results do not name the kernel.
             if key != "kernel":
                 found |= {Fact(key, str(name)): _text(each) for name, each in value.items()}
         else:
@@ -69,9 +70,9 @@ def _text(value: Any) -> str:
 
 
 def values(points: Iterable[StoredPoint]) -> dict[Fact, tuple[str, ...]]:
-    """Every fact and its distinct values over the points, in order of appearance.
+    """Return every fact with its distinct values over the points, in order of appearance.
 
-    A fact some points have and others lack has `NOT_RECORDED` among its values.
+    If some points lack a fact, `NOT_RECORDED` is among its values.
     """
     each = [facts(point.provenance) for point in points]
     known = dict.fromkeys(fact for one in each for fact in one)
@@ -80,7 +81,7 @@ def values(points: Iterable[StoredPoint]) -> dict[Fact, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Contrast:
-    """A fact that is not the same on two sides; () where a side knows nothing of it."""
+    """A fact that differs between two sides; () for a side without it."""
 
     fact: Fact
     a: tuple[str, ...]
@@ -88,7 +89,7 @@ class Contrast:
 
 
 def contrasts(a: Iterable[StoredPoint], b: Iterable[StoredPoint]) -> list[Contrast]:
-    """Facts whose sets of values differ between two sets of points, in order of appearance."""
+    """Return the facts whose sets of values differ between two sets of points, in order of appearance."""
     of_a, of_b = values(a), values(b)
     both = dict.fromkeys((*of_a, *of_b))
     found = (Contrast(fact, of_a.get(fact, ()), of_b.get(fact, ())) for fact in both)
@@ -96,5 +97,5 @@ def contrasts(a: Iterable[StoredPoint], b: Iterable[StoredPoint]) -> list[Contra
 
 
 def is_dirty(revision: str) -> bool:
-    """Whether files differed from the revision's when the point was made."""
+    """Return whether the checkout had uncommitted changes when the point was made."""
     return revision.endswith(_DIRTY)

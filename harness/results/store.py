@@ -1,10 +1,10 @@
 """The results on disk: results/<experiment>/<point>/{run.json, flows.csv, ports.csv, samples/*.csv.gz, raw/}.
 
-Beside them stands origin.json where the same spec gives the same bytes on any machine: it has what does not.
-A point folder appears whole (written aside, synced, renamed) or not at all. `run.json` carries a
-schema number and promises the rows of every table beside it, so that a reader of any later day
-knows what it has before it, and notices what is missing. A point is named by what a reader wants
-to know and by the content hash of its spec: other parameters are another point.
+For an engine that gives the same bytes on any machine, origin.json holds the provenance and everything else
+that differs between machines. A point's folder appears whole (written aside, synced, renamed) or not at all.
+`run.json` has a schema number and the number of rows of every table, so that a later reader knows the format
+and notices missing rows. A point's name has its main settings and the content hash of its spec: other
+parameters make another point.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ __all__ = (
 
 @dataclass
 class Store:
-    """The folder of one experiment, open for one sweep; `tag` marks what that leaves unfinished."""
+    """The folder of one experiment, open for one sweep; `tag` marks the sweep's unfinished files."""
 
     directory: Path
     tag: str
 
     @classmethod
     def open(cls, results: Path, experiment: str) -> Store:
-        """Create the folder, prove that it can be written, remove what dead runs left unfinished.
+        """Create the folder, check that it is writable, remove unfinished files of runs that died.
 
         Raises UsageError for a folder that cannot be written, HostUnfitError for a full disk.
         """
@@ -95,7 +95,8 @@ class Store:
 
     @contextlib.contextmanager
     def writing(self, spec: RunSpec) -> Iterator[PointWriter]:
-        """A folder aside for one point; gone again on leaving, unless committed. Raises StoreError."""
+        """Open a temporary folder for one point; it is removed on leaving unless committed. Raises
+        StoreError."""
         name = point_name(spec)
         with files.storing(f"creating a folder for {name} in {self.directory}"):
             aside = files.open_aside(self.directory, name, self.tag)
@@ -118,13 +119,13 @@ class Store:
         return load_point(point.path)
 
     def clean_up(self) -> None:
-        """Remove what an interruption between two instructions may have left. Raises StoreError."""
+        """Remove unfinished files that an interruption left. Raises StoreError."""
         files.remove_tagged(self.directory, self.tag)
 
 
 @dataclass(frozen=True)
 class PointWriter:
-    """One point being written; the engine puts its tools' output below `raw`."""
+    """Writes one point; the engine stores the output of its tools below `raw`."""
 
     aside: files.Aside
     target: Path
@@ -137,8 +138,10 @@ class PointWriter:
     def commit(
         self, result: RunResult, hosts: int, elapsed_s: float, attempts: Sequence[Attempt] = ()
     ) -> StoredPoint:
-        """Write the result and give the folder its name, replacing an older one. `attempts` are all at this
-        point, this one included. Raises StoreError."""
+        """Write the result and rename the folder to its final name, replacing an older one.
+
+        `attempts` are all attempts at this point, this one included. Raises StoreError.
+        """
         folder = self.aside.path
         with files.storing(f"writing {self.target}"):
             (folder / SAMPLES).mkdir()
@@ -146,25 +149,29 @@ class PointWriter:
                 files.write_bytes(sample_path(folder, name), tables.table_bytes(table))
             files.write_bytes(folder / FLOWS, tables.rows_bytes(FlowRow, result.flows))
             files.write_bytes(folder / PORTS, tables.rows_bytes(PortRow, result.ports))
-            origin = _origin(result, elapsed_s, attempts)
+            provenance = _provenance(result, elapsed_s, attempts)
             run = _run(self.spec, result, hosts)
             if result.reproducible:
-                files.write_bytes(folder / PROVENANCE, _json_bytes({**origin, "cost": dict(result.cost)}))
+                files.write_bytes(folder / PROVENANCE, _json_bytes({**provenance, "cost": dict(result.cost)}))
             else:
-                run |= origin
+                run |= provenance
             files.write_bytes(folder / RUN, _json_bytes(run))
             files.publish(self.aside, self.target)
         return load_point(self.target)
 
     def adopt(self, packed: Mapping[str, bytes]) -> StoredPoint:
-        """Store a point that was carried out elsewhere; `packed` is its folder. Raises StoreError."""
+        """Store a point that ran on another machine; `packed` are the files of its folder. Raises
+        StoreError."""
         folder = self.aside.path
         with files.storing(f"writing {self.target}"):
             (folder / SAMPLES).mkdir()
             for name, data in packed.items():
                 path = folder / name
                 if folder.resolve() not in path.resolve().parents:
-                    raise StoreError(f"writing {self.target}: the point has a file called {name}, outside it")
+                    raise StoreError(
+                        f"writing {self.target}: the worker sent {name}, outside the point's folder; "
+                        "check who runs that worker"
+                    )
                 path.parent.mkdir(parents=True, exist_ok=True)
                 files.write_bytes(path, data)
             files.publish(self.aside, self.target)
@@ -172,7 +179,7 @@ class PointWriter:
 
 
 def pack(point: Path) -> dict[str, bytes]:
-    """Every file of a point's folder by its path there. Raises StoreError."""
+    """Return the content of every file of a point's folder, by its path in the folder. Raises StoreError."""
     with files.storing(f"reading {point}"):
         found = sorted(path for path in point.rglob("*") if path.is_file() and not path.is_symlink())
         return {str(path.relative_to(point)): path.read_bytes() for path in found}
@@ -195,7 +202,7 @@ def _run(spec: RunSpec, result: RunResult, hosts: int) -> dict[str, Any]:
     }
 
 
-def _origin(result: RunResult, elapsed_s: float, attempts: Sequence[Attempt]) -> dict[str, Any]:
+def _provenance(result: RunResult, elapsed_s: float, attempts: Sequence[Attempt]) -> dict[str, Any]:
     return {
         "elapsed_s": round(elapsed_s, 3),
         "provenance": dict(result.provenance),
@@ -209,7 +216,7 @@ def _json_bytes(fields: Mapping[str, Any]) -> bytes:
 
 
 def finite(value: Any) -> Any:
-    """`value` for JSON, which has no NaN and no infinity: they become null, "no value"."""
+    """Return `value` for JSON, with NaN and infinity, which JSON lacks, replaced by null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

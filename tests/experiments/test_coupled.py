@@ -34,7 +34,7 @@ def test_a_plan_has_every_algorithm_and_little_time() -> None:
     tested = [spec for spec in specs if spec["workload"]["matrix"] == "against_tcp"]
     assert len(tested) == 30
     assert {spec["transport"]["cc"] for spec in tested} == set(wire.ALGORITHMS)
-    assert {spec["topology"]["params"]["lanes"] for spec in tested} == {wire.LANES}
+    assert {spec["topology"]["params"]["lanes"] for spec in tested} == {wire.REPLICAS}
     assert all(spec["topology"]["params"]["lanes"] == 1 for spec in specs if spec not in tested)
     assert len(specs) - len(tested) == 2, "one TCP alone with loss, one with a queue"
     assert sum(row["expected_s"] for row in rows if row["event"] == "job") < 25 * 60

@@ -52,7 +52,7 @@ def test_the_threshold_is_where_theory_lets_dctcp_and_not_reno_fill_the_link() -
 def test_what_cannot_show_it_is_refused() -> None:
     with pytest.raises(UsageError, match="--ecn 0"):
         specs(ecn=0)
-    with pytest.raises(UsageError, match="choose how many by --k"):
+    with pytest.raises(UsageError, match="choose their number with --k"):
         specs(workload="one_to_one")
 
 

@@ -23,7 +23,7 @@ from harness.results.summary import Judged
 from model.spec import RunSpec, TopologySpec
 from plots.data import panels
 from plots.shared import style
-from tests.support.store_lab import EXPERIMENT, put, put_reference, result_of, spec_of
+from tests.support.stored_points import EXPERIMENT, put, put_reference, result_of, spec_of
 
 PLAIN = Published(
     GOODPUT_PCT_MEAN, "fat_tree", 4, "one_to_one", 1, Relation.ABOUT, 80, Source.TEXT, "words", "paper",

@@ -25,7 +25,7 @@ from harness.results import summary
 from harness.results.store import Store, load
 from model.spec import RunSpec
 from plots.shared import saving
-from tests.support.store_lab import put
+from tests.support.stored_points import put
 
 
 def refabric(*arguments: str) -> Result:

@@ -13,7 +13,7 @@ import pytest
 from fabric._core import VirtualFabric, disciplines
 from fabric.plan import NetworkPlan
 from fabric.readings import Departure
-from tests.support.plans import TCP, chain, ip, one_switch
+from tests.support.core_networks import TCP, chain, ip, one_switch
 
 MS, FOREVER = 1_000_000_000, 10**17
 BYTE_PS = 8_000_000

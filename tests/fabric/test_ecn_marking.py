@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fabric._core import VirtualFabric
-from tests.support.plans import TCP, ip, one_switch
+from tests.support.core_networks import TCP, ip, one_switch
 
 A, B, C = ip("10.0.0.1"), ip("10.0.0.2"), ip("10.0.0.3")
 MS, FOREVER = 1_000_000_000, 10**17

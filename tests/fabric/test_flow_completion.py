@@ -11,7 +11,7 @@ from engines.core_setup.stack import FlowTuple, Stack, stack_of
 from engines.simulation.completion import ideal_s
 from fabric._core import Simulation
 from model.spec import LinkSpec, RunSpec, StackSpec
-from tests.support.plans import one_switch
+from tests.support.core_networks import one_switch
 
 RATE_BPS = 10_000_000
 DELAY_PS = 7_000_000

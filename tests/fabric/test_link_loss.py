@@ -11,7 +11,7 @@ import pytest
 from fabric._core import VirtualFabric
 from fabric.plan import NetworkPlan
 from fabric.readings import Departure
-from tests.support.plans import TCP, chain, ip
+from tests.support.core_networks import TCP, chain, ip
 
 A, B = ip("10.0.0.1"), ip("10.0.0.2")
 MS, FOREVER = 1_000_000_000, 10**17

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric._core import VirtualFabric
-from tests.support.plans import TCP, ip, one_switch
+from tests.support.core_networks import TCP, ip, one_switch
 
 US = 1_000_000
 FLOW = (ip("10.0.0.1"), ip("10.0.0.2"), TCP, 1000, 80)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fabric._core import VirtualFabric
-from tests.support.plans import TCP, ip, one_switch
+from tests.support.core_networks import TCP, ip, one_switch
 
 FRAME_PS = 1500 * 8 * 100_000
 """At 10 Mb/s."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric._core import VirtualFabric
-from tests.support.plans import TCP, chain, ip, one_switch
+from tests.support.core_networks import TCP, chain, ip, one_switch
 
 A, B, C = ip("10.0.0.1"), ip("10.0.0.2"), ip("10.0.0.3")
 US, MS, S = 1_000_000, 1_000_000_000, 1_000_000_000_000

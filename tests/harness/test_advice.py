@@ -23,7 +23,7 @@ from model.machine.capacity import Capacity, Measured, demand, rate_carried, rou
 from model.machine.idle_noise import MachineNoise
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from setup import doctor
-from tests.support.store_lab import EXPERIMENT
+from tests.support.stored_points import EXPERIMENT
 
 TWO_CORES = Capacity((Measured(497_000, 55.0), Measured(1_004_000, 84.0)), 2)
 """README's measurements at k=8."""

@@ -12,7 +12,7 @@ from engines.engine import Silent
 from engines.registry import make
 from harness.plan.baseline import expected_mbps, is_as_expected, reference_of
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec
-from tests.support.store_lab import spec_of
+from tests.support.stored_points import spec_of
 
 PAYLOAD = 1448 / 1514
 SMALL_BUFFERS = {"net.ipv4.tcp_wmem": "4096 16384 16384"}

@@ -25,7 +25,7 @@ from harness.plan.session import PLACEHOLDER_MBPS, Session
 from harness.results.store import Store, index
 from model.spec import TopologySpec
 from tests.harness.test_sweep import Recorder
-from tests.support.store_lab import put, result_of
+from tests.support.stored_points import put, result_of
 
 ENGINE = FakeEngine(name="mininet")
 PAPER = EXPERIMENTS["sigcomm11-throughput"]

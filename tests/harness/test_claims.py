@@ -27,8 +27,8 @@ from harness.report import claims as shown
 from harness.results.store import StoredPoint
 from harness.results.summary import Judged
 from model.result import Status
-from tests.support.compare_lab import judged, stored
-from tests.support.store_lab import spec_of
+from tests.support.judged_points import judged, stored
+from tests.support.stored_points import spec_of
 
 HIGH, LOW = [4.8, 4.8], [2.0, 2.0]
 """Goodputs in Mb/s: 96 and 40 % of the reference."""

@@ -25,7 +25,7 @@ from engines.fake import FakeEngine
 from experiments.command import main
 from harness.results.store import load
 from model.spec import RunSpec, TopologySpec
-from tests.support.store_lab import EXPERIMENT, leftovers
+from tests.support.stored_points import EXPERIMENT, leftovers
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOW = """

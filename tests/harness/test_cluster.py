@@ -28,9 +28,9 @@ from harness.results.store import PROVENANCE, Store, load
 from harness.results.summary import Judged
 from model.result import Status
 from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec
-from tests.support.cluster_lab import DEADLINE_S, ROOT, Deadly, Lab, cluster
-from tests.support.flaky import Flaky
-from tests.support.store_lab import leftovers
+from tests.support.dask_cluster import DEADLINE_S, ROOT, Deadly, Lab, cluster
+from tests.support.flaky_engine import Flaky
+from tests.support.stored_points import leftovers
 
 pytest.importorskip("distributed", reason="this .venv is older than requirements.txt: run setup/install.sh")
 

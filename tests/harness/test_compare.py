@@ -20,8 +20,8 @@ from harness.results import summary
 from harness.results.store import SCHEMA, Store, StoredPoint
 from model.result import Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, WorkloadSpec
-from tests.support.compare_lab import judged, stored
-from tests.support.store_lab import EXPERIMENT, put, put_reference, result_of, spec_of
+from tests.support.judged_points import judged, stored
+from tests.support.stored_points import EXPERIMENT, put, put_reference, result_of, spec_of
 
 
 def side(points: Sequence[StoredPoint], name: str = "a") -> Side:

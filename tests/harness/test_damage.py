@@ -16,7 +16,7 @@ from common.errors import StoreError, UsageError
 from harness.results import tables
 from harness.results.store import MAX_NAMED, Store, load_point, sample_path, scan
 from model.result import SAMPLE_COLUMNS, FlowRow, Status, Table
-from tests.support.store_lab import EXPERIMENT, put, result_of, spec_of
+from tests.support.stored_points import EXPERIMENT, put, result_of, spec_of
 
 NUMBERS = Table(
     {

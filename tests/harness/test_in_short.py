@@ -30,8 +30,8 @@ from model.reasons import (
 )
 from model.result import Status
 from model.spec import LinkSpec, RunSpec
-from tests.support.compare_lab import REFERENCE_MBPS, judged, stored
-from tests.support.store_lab import EXPERIMENT, spec_of
+from tests.support.judged_points import REFERENCE_MBPS, judged, stored
+from tests.support.stored_points import EXPERIMENT, spec_of
 
 FIGURE = CATALOGUE.find(EXPERIMENT).figures[0]
 LAST = Place(3, 9, 10.0)

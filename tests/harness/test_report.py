@@ -33,8 +33,8 @@ from harness.results.store import StoredPoint, load
 from model.reasons import of_text
 from model.result import Status
 from model.spec import LinkSpec
-from tests.support.compare_lab import REFERENCE_MBPS, judged, stored
-from tests.support.store_lab import EXPERIMENT, flow_row, spec_of
+from tests.support.judged_points import REFERENCE_MBPS, judged, stored
+from tests.support.stored_points import EXPERIMENT, flow_row, spec_of
 
 VOID = {"meta", "link", "br", "hr", "img"}
 
@@ -162,7 +162,7 @@ def test_a_file_of_ones_own_and_json(results: Path, tmp_path: Path) -> None:
 
 def test_what_cannot_be_reported_is_one_line(results: Path, tmp_path: Path) -> None:
     for arguments, said in (
-        (("cs244", "--results", tmp_path), "nothing to report"),
+        (("cs244", "--results", tmp_path), "there are no results in"),
         (("cs244", "--results", results, "--output", tmp_path), "is a folder"),
         (("nope",), "unknown"),
     ):

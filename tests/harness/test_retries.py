@@ -28,8 +28,8 @@ from model.reasons import DRIFT, Reason
 from model.result import Status
 from model.spec import RunSpec
 from tests.harness.test_sweep import Recorder
-from tests.support.flaky import NOISE, NOT_NOISE, Flaky
-from tests.support.store_lab import EXPERIMENT, leftovers, put, result_of, spec_of
+from tests.support.flaky_engine import NOISE, NOT_NOISE, Flaky
+from tests.support.stored_points import EXPERIMENT, leftovers, put, result_of, spec_of
 
 SPECS = [dataclasses.replace(spec_of(n), engine="fake") for n in (8, 1, 2)]
 NOISY = point_name(SPECS[0])

@@ -35,7 +35,7 @@ from model.reasons import (
 )
 from model.result import Status
 from model.spec import TopologySpec, WorkloadSpec
-from tests.support.store_lab import EXPERIMENT, leftovers, put, result_of, spec_of
+from tests.support.stored_points import EXPERIMENT, leftovers, put, result_of, spec_of
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from harness.results.store import Store, load
 from model.reasons import LATE, RTT, Fault, Reason, of_text
 from model.result import Status
 from model.spec import RunSpec
-from tests.support.store_lab import EXPERIMENT, put, put_reference, result_of, spec_of
+from tests.support.stored_points import EXPERIMENT, put, put_reference, result_of, spec_of
 
 DESIGN_COLUMNS = (
     "experiment,engine,dataplane,topology,k,hosts,workload,transport,subflows,cc,rate_mbps,queue_pkts,"

@@ -24,7 +24,7 @@ from harness.results.summary import Judged
 from model.reasons import texts
 from model.result import RunResult, Status
 from model.spec import LinkSpec, RunSpec
-from tests.support.store_lab import EXPERIMENT, leftovers, result_of, spec_of
+from tests.support.stored_points import EXPERIMENT, leftovers, result_of, spec_of
 
 
 class Recorder:

@@ -28,7 +28,7 @@ from harness.results.store import Store, load
 from harness.results.summary import Judged
 from model.result import NO_VALUE, PortRow, RunResult, Status, Table
 from model.spec import RunSpec, TopologySpec
-from tests.support.store_lab import (
+from tests.support.stored_points import (
     EXPERIMENT,
     flow_row,
     put,

@@ -26,7 +26,7 @@ from harness.results.store import PROVENANCE, Store
 from harness.results.summary import Judged
 from model.result import RunResult, Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
-from tests.support.store_lab import leftovers
+from tests.support.stored_points import leftovers
 
 SUBFLOWS = (1, 2, 4, 8)
 ROOT = Path(__file__).resolve().parents[2]

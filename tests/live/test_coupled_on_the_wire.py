@@ -14,7 +14,7 @@ from engines.emulation.engine import MininetEngine
 from engines.engine import Silent
 from model.result import RunResult
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
-from tests.support.noise import repeated
+from tests.support.machine_noise import repeated
 
 pytestmark = pytest.mark.emulation
 

@@ -15,7 +15,7 @@ from experiments.dctcp import queue as experiment
 from harness.plan.options import Given, resolve
 from model.result import RunResult
 from model.spec import RunSpec
-from tests.support.noise import noisy, repeated
+from tests.support.machine_noise import noisy, repeated
 
 pytestmark = pytest.mark.emulation
 

@@ -30,7 +30,7 @@ from model.spec import (
     WorkloadSpec,
     sub_seed,
 )
-from tests.support.noise import only_noise
+from tests.support.machine_noise import only_noise
 
 pytestmark = pytest.mark.emulation
 

@@ -19,8 +19,8 @@ import pytest
 from engines.emulation.kernel.netns import call_in_netns
 from fabric._core import RealtimeFabric
 from fabric.readings import Snapshot
-from tests.support.endpoint_lab import run_isolated
-from tests.support.plans import ip, one_switch
+from tests.support.core_networks import ip, one_switch
+from tests.support.two_hosts import run_isolated
 
 pytestmark = pytest.mark.emulation
 

@@ -23,7 +23,7 @@ _SHELL = """
 import sys
 sys.path.append(sys.argv[1])
 from engines.emulation.hosts.shell import main
-sys.exit(main("ft,4", 10, 100, wait_s=60, factory="tests.support.standin:make"))
+sys.exit(main("ft,4", 10, 100, wait_s=60, factory="tests.support.python_dataplane:make"))
 """
 
 
@@ -31,7 +31,7 @@ def run(case: str, request: object = None) -> dict[str, Any]:
     """All reports of a case, merged."""
     reports: dict[str, Any] = {}
     status = spawn_inside(
-        f"tests.support.inside_cases:{case}", request, deadline_s=90, on_report=reports.update
+        f"tests.support.isolation_scenarios:{case}", request, deadline_s=90, on_report=reports.update
     )
     assert status == 0
     return reports

@@ -19,7 +19,7 @@ from model.spec import (
     TransportSpec,
     WorkloadSpec,
 )
-from tests.support.noise import noisy, only_noise
+from tests.support.machine_noise import noisy, only_noise
 
 pytestmark = pytest.mark.emulation
 

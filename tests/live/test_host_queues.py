@@ -17,7 +17,7 @@ from model.spec import (
     TopologySpec,
     WorkloadSpec,
 )
-from tests.support.noise import repeated
+from tests.support.machine_noise import repeated
 
 pytestmark = pytest.mark.emulation
 

@@ -19,7 +19,7 @@ from engines.emulation.mptcp.path_manager import PathManager
 from engines.emulation.sandbox.mounts import mount
 from engines.emulation.traffic.iperf3 import Iperf3Driver, Iperf3Flow, prefer_congestion_control
 from model.flows import AddressPair
-from tests.support.endpoint_lab import Pair, eventually, pairs, run_isolated
+from tests.support.two_hosts import Pair, eventually, pairs, run_isolated
 
 pytestmark = [
     pytest.mark.emulation,

@@ -15,7 +15,7 @@ from tests.support.leftovers import compare
 pytestmark = pytest.mark.emulation
 
 
-def run(case: str, request: object = None, *, where: str = "kill_cases", **options: Any) -> list[Any]:
+def run(case: str, request: object = None, *, where: str = "kill_scenarios", **options: Any) -> list[Any]:
     """Reports of a case run in private namespaces; its status must be 0."""
     reports: list[Any] = []
     options = {"deadline_s": 120.0, **options}
@@ -26,7 +26,7 @@ def run(case: str, request: object = None, *, where: str = "kill_cases", **optio
 def test_request_reports_status_and_privacy() -> None:
     reports: list[Any] = []
     status = spawn_inside(
-        "tests.support.inside_cases:echo", {"a": 1}, deadline_s=30, on_report=reports.append
+        "tests.support.isolation_scenarios:echo", {"a": 1}, deadline_s=30, on_report=reports.append
     )
     assert status == 7
     assert reports[0]["request"] == {"a": 1}
@@ -37,28 +37,28 @@ def test_request_reports_status_and_privacy() -> None:
 
 
 def test_a_report_of_30_mb_arrives_whole() -> None:
-    (report,) = run("report_much", 30 << 20, where="inside_cases")
+    (report,) = run("report_much", 30 << 20, where="isolation_scenarios")
     assert len(report) == 30 << 20
 
 
 def test_folders_in_tmp_stay_visible_when_asked(tmp_path: Path) -> None:
     reports: list[Any] = []
-    case = "tests.support.inside_cases:write_to"
+    case = "tests.support.isolation_scenarios:write_to"
     spawn_inside(case, str(tmp_path), deadline_s=30, on_report=reports.append, keep=[tmp_path])
     assert (tmp_path / "result").read_text() == "kept"
 
 
 def test_errors_come_back_as_themselves() -> None:
     with pytest.raises(UsageError, match="no such thing: 3"):
-        spawn_inside("tests.support.inside_cases:refuse", 3, deadline_s=30)
+        spawn_inside("tests.support.isolation_scenarios:refuse", 3, deadline_s=30)
     with pytest.raises(RunError, match=r"(?s)exit 1.*about to fail.*a bug"):
-        spawn_inside("tests.support.inside_cases:crash", None, deadline_s=30)
+        spawn_inside("tests.support.isolation_scenarios:crash", None, deadline_s=30)
 
 
 @pytest.mark.parametrize("manners", ["polite", "stubborn"])
 def test_deadline_ends_the_run(manners: str) -> None:
     with pytest.raises(DeadlineError, match="did not end in 1 s"):
-        spawn_inside("tests.support.inside_cases:hang", manners, deadline_s=1, grace_s=0.5)
+        spawn_inside("tests.support.isolation_scenarios:hang", manners, deadline_s=1, grace_s=0.5)
 
 
 def test_not_root_is_told_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from engines.emulation.mptcp.path_manager import PathManager, ndiffports
 from engines.emulation.traffic.demands import is_data
 from engines.emulation.traffic.native import NativeDriver
 from model.flows import FIRST_CPORT, FIRST_PORT, STRIDE, PlannedFlow
-from tests.support.endpoint_lab import Pair, eventually, pairs, run_isolated
+from tests.support.two_hosts import Pair, eventually, pairs, run_isolated
 
 pytestmark = [
     pytest.mark.emulation,

@@ -33,7 +33,7 @@ from model.spec import (
     sub_seed,
 )
 from tests.live.test_engine_points import check_paths
-from tests.support.noise import noisy, repeated
+from tests.support.machine_noise import noisy, repeated
 
 pytestmark = pytest.mark.emulation
 
@@ -57,7 +57,9 @@ def _installed() -> None:
 def inside(case: str, request: object = None) -> dict[str, Any]:
     """All reports of a case, merged."""
     reports: dict[str, Any] = {}
-    status = spawn_inside(f"tests.support.ovs_cases:{case}", request, deadline_s=90, on_report=reports.update)
+    status = spawn_inside(
+        f"tests.support.ovs_scenarios:{case}", request, deadline_s=90, on_report=reports.update
+    )
     assert status == 0
     return reports
 

@@ -19,7 +19,7 @@ from engines.emulation.mptcp import mptcp_genl
 from engines.emulation.mptcp.mptcp_genl import IPPROTO_MPTCP, Event
 from engines.emulation.mptcp.path_manager import PathManager
 from model.flows import AddressPair
-from tests.support.endpoint_lab import Pair, eventually, pairs, run_isolated
+from tests.support.two_hosts import Pair, eventually, pairs, run_isolated
 
 pytestmark = [
     pytest.mark.emulation,

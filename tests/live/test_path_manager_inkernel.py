@@ -14,7 +14,7 @@ from common.errors import UsageError
 from engines.emulation.kernel.netns import call_in_netns
 from engines.emulation.mptcp.mptcp_genl import IPPROTO_MPTCP
 from engines.emulation.mptcp.path_manager_inkernel import SignalPathManager
-from tests.support.endpoint_lab import Pair, pairs, run_isolated
+from tests.support.two_hosts import Pair, pairs, run_isolated
 
 pytestmark = [
     pytest.mark.emulation,

@@ -20,7 +20,7 @@ PACKET_MS = 1514 * 8 / 1000
 
 def run(case: str, request: object = None) -> dict[str, Any]:
     reports: dict[str, Any] = {}
-    target = f"tests.support.ping_cases:{case}"
+    target = f"tests.support.ping_scenarios:{case}"
     assert spawn_inside(target, request, deadline_s=60, on_report=reports.update) == 0
     return reports
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from engines.emulation.sandbox.isolation import spawn_inside
-from tests.support.scheduling_cases import expected
+from tests.support.scheduling_scenarios import expected
 
 pytestmark = pytest.mark.emulation
 
 
 def run(case: str, request: object) -> list[Any]:
     reports: list[Any] = []
-    target = f"tests.support.scheduling_cases:{case}"
+    target = f"tests.support.scheduling_scenarios:{case}"
     assert spawn_inside(target, request, deadline_s=120, on_report=reports.append) == 0
     return reports
 

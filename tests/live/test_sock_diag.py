@@ -18,7 +18,7 @@ from engines.emulation.kernel.sock_diag import ReceiveMeter, SocketSampler
 from engines.emulation.mptcp.mptcp_genl import IPPROTO_MPTCP
 from engines.emulation.mptcp.path_manager import PathManager
 from model.flows import AddressPair
-from tests.support.endpoint_lab import Pair, eventually, pairs, run_isolated
+from tests.support.two_hosts import Pair, eventually, pairs, run_isolated
 
 pytestmark = [
     pytest.mark.emulation,

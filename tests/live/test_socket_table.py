@@ -23,7 +23,7 @@ from engines.emulation.mptcp.path_manager import PathManager, ndiffports
 from engines.emulation.mptcp.path_manager_inkernel import SignalPathManager
 from engines.emulation.traffic.demands import is_data
 from model.flows import FIRST_CPORT, FIRST_PORT, STRIDE, AddressPair, PlannedFlow
-from tests.support.endpoint_lab import Pair, eventually, pairs, run_isolated
+from tests.support.two_hosts import Pair, eventually, pairs, run_isolated
 
 pytestmark = [
     pytest.mark.emulation,

@@ -12,7 +12,7 @@ from engines.emulation.hosts.network import FabricNet
 from engines.emulation.hosts.steering import steer
 from engines.emulation.kernel.netns import call_in_netns
 from engines.emulation.sandbox.mounts import CLONE_NEWNS, mount, unshare
-from tests.support.endpoint_lab import run_isolated
+from tests.support.two_hosts import run_isolated
 
 pytestmark = pytest.mark.emulation
 

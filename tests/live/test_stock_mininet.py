@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.endpoint_lab import ISOLATE
+from tests.support.two_hosts import ISOLATE
 
 pytestmark = pytest.mark.emulation
 

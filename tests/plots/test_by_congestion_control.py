@@ -13,8 +13,8 @@ from plots.charts.goodput import by_congestion_control
 from plots.charts.goodput.by_congestion_control import comparisons, finding, resent_pct
 from plots.data import Level, PointSummary
 from plots.shared import saving
-from tests.support.points_lab import SIGCOMM11_LEVELS, flow_row, point
-from tests.support.svg import words_of
+from tests.support.chart_points import SIGCOMM11_LEVELS, flow_row, point
+from tests.support.svg_text import words_of
 
 MULTIPATH = [name for name in COMPARED if name not in {TCP, SCATTER}]
 

@@ -11,8 +11,8 @@ from plots.charts.goodput.by_network import finding
 from plots.data import PointSummary, panels
 from plots.registry import CHARTS
 from plots.shared import saving
-from tests.support.points_lab import flow_row, point
-from tests.support.svg import words_of
+from tests.support.chart_points import flow_row, point
+from tests.support.svg_text import words_of
 
 
 @pytest.fixture(autouse=True)

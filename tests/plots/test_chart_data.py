@@ -9,7 +9,7 @@ import pytest
 
 from model.result import FlowRow, PortRow, Status
 from plots.data import MOST_STEM, PointSummary, chosen, file_stems, panels, setting_names
-from tests.support.points_lab import MEANS, SIGCOMM11_LEVELS, flow_row, point, port_row
+from tests.support.chart_points import MEANS, SIGCOMM11_LEVELS, flow_row, point, port_row
 
 
 def test_suspect_and_failed_seeds_are_in_no_mean() -> None:

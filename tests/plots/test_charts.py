@@ -17,8 +17,8 @@ from model.result import Status
 from plots.charts.goodput import rank, throughput
 from plots.data import PointSummary, panels
 from plots.shared import saving, style
-from tests.support.points_lab import MEANS, SIGCOMM11_LEVELS, point
-from tests.support.svg import words_of
+from tests.support.chart_points import MEANS, SIGCOMM11_LEVELS, point
+from tests.support.svg_text import words_of
 
 ALL = range(1, 9)
 STATUSES = (Status.OK, Status.SUSPECT, Status.FAILED)

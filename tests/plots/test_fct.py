@@ -12,8 +12,8 @@ from model.result import NO_VALUE, FlowRow, Status
 from plots.charts.times import fct
 from plots.data import PointSummary
 from plots.shared import saving
-from tests.support.points_lab import flow_row, point
-from tests.support.svg import words_of
+from tests.support.chart_points import flow_row, point
+from tests.support.svg_text import words_of
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ import pytest
 from plots.charts.goodput import flow_level, subflows_needed
 from plots.data import Level, PointSummary
 from plots.shared import saving
-from tests.support.points_lab import SIGCOMM11_LEVELS, point
-from tests.support.svg import words_of
+from tests.support.chart_points import SIGCOMM11_LEVELS, point
+from tests.support.svg_text import words_of
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def by(
     engine: str, subflows: int, more: float = 0.0, hosts: int = 16, kind: str = "fat_tree"
 ) -> PointSummary:
-    """A point of `points_lab`, whose flows all get so many points more."""
+    """A point of `chart_points`, whose flows all get so many points more."""
     usual = point(subflows)
     flows = tuple(goodput + more for goodput in usual.flows_pct)
     return dataclasses.replace(

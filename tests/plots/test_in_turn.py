@@ -13,8 +13,8 @@ from plots.charts.goodput.in_turn import finding
 from plots.data import PointSummary
 from plots.registry import CHARTS
 from plots.shared import saving
-from tests.support.points_lab import flow_row, point
-from tests.support.svg import words_of
+from tests.support.chart_points import flow_row, point
+from tests.support.svg_text import words_of
 
 
 def turn(src: str, dst: str, *seconds: float) -> list[FlowRow]:

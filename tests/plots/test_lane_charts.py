@@ -13,8 +13,8 @@ from plots.charts.goodput import share, shift
 from plots.data import Level, PointSummary, panels
 from plots.registry import CHARTS
 from plots.shared import lanes, saving
-from tests.support.points_lab import flow_row, point
-from tests.support.svg import words_of
+from tests.support.chart_points import flow_row, point
+from tests.support.svg_text import words_of
 
 SHARES = {"reno": 0.8, "lia": 0.5}
 ONE, TWO = ("dumbbell", "against_tcp"), ("two_bottlenecks", "against_tcp")

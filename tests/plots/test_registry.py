@@ -11,7 +11,7 @@ import pytest
 
 from plots.registry import CHARTS
 from plots.shared import saving
-from tests.support.points_lab import point
+from tests.support.chart_points import point
 
 
 @pytest.mark.parametrize("name", CHARTS)

@@ -14,8 +14,8 @@ from plots.charts.hosts.loss_and_cost import cells_of, finding
 from plots.data import PointSummary, panels
 from plots.registry import CHARTS
 from plots.shared import saving
-from tests.support.points_lab import flow_row, point, port_row
-from tests.support.svg import words_of
+from tests.support.chart_points import flow_row, point, port_row
+from tests.support.svg_text import words_of
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ from plots.charts.queues import cwnd, queue_cdf, queue_lengths, queues, rtt
 from plots.data import Level, PointSummary, panels
 from plots.registry import CHARTS
 from plots.shared import saving
-from tests.support.points_lab import flow_row, point, port_row, sampled
-from tests.support.svg import words_of
+from tests.support.chart_points import flow_row, point, port_row, sampled
+from tests.support.svg_text import words_of
 
 OF_SAMPLES = ("link_utilisation", "rtt", "queues", "queue_cdf", "cwnd", "cpu")
 MOST_BYTES = 300_000

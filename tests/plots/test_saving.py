@@ -10,7 +10,7 @@ import pytest
 
 from common.errors import StoreError
 from plots.charts.goodput import throughput
-from tests.support.points_lab import point
+from tests.support.chart_points import point
 
 
 def test_a_full_disk_is_named_and_leaves_the_older_chart(

@@ -11,8 +11,8 @@ from model.result import NO_VALUE
 from plots.charts.times import short_and_long
 from plots.data import Level, Panel, PointSummary
 from plots.shared import saving
-from tests.support.points_lab import flow_row, point, port_row
-from tests.support.svg import words_of
+from tests.support.chart_points import flow_row, point, port_row
+from tests.support.svg_text import words_of
 
 LEVEL = Level(
     "fat_tree", "short_and_long", "fct_ms_mean", 1, "about", 79, 8, "SIGCOMM'11", "text", algorithm="tcp"

@@ -13,8 +13,8 @@ from plots.data import PointSummary
 from plots.registry import CHARTS
 from plots.shared import saving
 from plots.shared.studies import Curve, per_host_pct, per_sender_pct, studies
-from tests.support.points_lab import flow_row, point
-from tests.support.svg import words_of
+from tests.support.chart_points import flow_row, point
+from tests.support.svg_text import words_of
 
 
 @pytest.fixture(autouse=True)

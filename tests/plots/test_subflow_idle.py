@@ -12,8 +12,8 @@ from model.tuning import UNTOUCHED
 from plots.charts.hosts import subflow_idle
 from plots.data import PointSummary
 from plots.shared import saving
-from tests.support.points_lab import point, sampled
-from tests.support.svg import words_of
+from tests.support.chart_points import point, sampled
+from tests.support.svg_text import words_of
 
 BEST = "tcp_wmem 4M"
 

@@ -14,7 +14,7 @@ from experiments.command import main
 from tests.soak import kills
 from tests.soak.points import Footprint, findings
 from tests.soak.shape import broken, differences, shape
-from tests.support.store_lab import EXPERIMENT
+from tests.support.stored_points import EXPERIMENT
 
 CALM = Footprint(0, "ok", [], 4.0, 35_000, 100_000, 6, 1, [])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fabric._core import Simulation, schedulers
-from tests.support.hosts import (
+from tests.support.simulated_hosts import (
     MS,
     PACKET_PS,
     PAYLOAD,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fabric._core import Simulation
-from tests.support.hosts import (
+from tests.support.simulated_hosts import (
     ACK_PS,
     MS,
     TWO_PATHS,

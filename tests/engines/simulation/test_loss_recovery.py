@@ -16,7 +16,7 @@ from engines.core_setup.stack import flow_tuples, stack_of
 from fabric._core import Simulation
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
-from tests.support.hosts import (
+from tests.support.simulated_hosts import (
     ACK_PS,
     MS,
     PACKET_PS,

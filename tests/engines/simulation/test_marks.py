@@ -8,7 +8,7 @@ import pytest
 
 from fabric._core import Simulation
 from fabric.plan import NetworkPlan
-from tests.support.hosts import (
+from tests.support.simulated_hosts import (
     MS,
     PACKET_PS,
     PAYLOAD,

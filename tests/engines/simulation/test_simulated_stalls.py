@@ -24,7 +24,7 @@ from model.spec import (
     TopologySpec,
     TransportSpec,
 )
-from tests.support.hosts import (
+from tests.support.simulated_hosts import (
     MS,
     PACKET_PS,
     S,

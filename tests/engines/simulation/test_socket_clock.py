@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fabric._core import Simulation
-from tests.support.hosts import (
+from tests.support.simulated_hosts import (
     ACK_PS,
     MS,
     PACKET_PS,

@@ -10,7 +10,7 @@ import pytest
 from analysis.theory import bottleneck_share
 from fabric._core import Simulation
 from model.spec import LinkSpec, TopologySpec
-from tests.support import validation_lab as lab
+from tests.support import simulated_networks as lab
 
 LANES = 8
 

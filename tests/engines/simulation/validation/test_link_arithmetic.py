@@ -11,7 +11,7 @@ import pytest
 from fabric._core import Simulation
 from model.network_plan import downlink, uplink
 from model.spec import LinkSpec, TopologySpec
-from tests.support import validation_lab as lab
+from tests.support import simulated_networks as lab
 
 STAR = TopologySpec("star", {"n": 2})
 THREE = TopologySpec("star", {"n": 3})

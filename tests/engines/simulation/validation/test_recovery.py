@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from model.spec import LinkSpec, TopologySpec
-from tests.support import validation_lab as lab
+from tests.support import simulated_networks as lab
 
 
 @pytest.mark.parametrize("sack", [True, False])

@@ -12,7 +12,7 @@ from fabric._core import Simulation
 from model.flows import PlannedFlow
 from model.network_plan import uplink
 from model.spec import LinkSpec, TopologySpec
-from tests.support import validation_lab as lab
+from tests.support import simulated_networks as lab
 
 RATE_MBPS = 10.0
 PACKET_PS = lab.transmission_ps(lab.PACKET_BYTES, RATE_MBPS)

@@ -15,7 +15,7 @@ from engines.emulation.dataplanes.registry import DATAPLANES
 from engines.emulation.hosts.network import FabricNet
 from engines.emulation.sandbox.inside import Inside
 from model.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec
-from tests.support.kill_cases import Outer
+from tests.support.kill_scenarios import Outer
 from tests.support.leftovers import snapshot, wait_until_gone
 
 _RULE = re.compile(r"n_packets=(\d+).*nw_src=([\d.]+),nw_dst=([\d.]+).* actions=")
@@ -90,7 +90,7 @@ def ovs_up(inside: Inside) -> int:
 def kill_when_up(inside: Inside) -> int:
     """Kill the process of role `request` once the network is up; what is left."""
     before = snapshot()
-    outer = Outer.start("ovs_up", module="ovs_cases")
+    outer = Outer.start("ovs_up", module="ovs_scenarios")
     outer.until_report()
     os.kill(outer.chain()[inside.request], signal.SIGKILL)
     status, stderr = outer.finish()

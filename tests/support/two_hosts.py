@@ -25,7 +25,7 @@ ISOLATE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--
 
 def run_isolated(scenario: Callable[[], None], timeout_s: float = 60) -> str:
     """Run `scenario` in private namespaces; its stdout. Fails the test with its stderr."""
-    argv = [*ISOLATE, sys.executable, "-m", "tests.support.endpoint_lab"]
+    argv = [*ISOLATE, sys.executable, "-m", "tests.support.two_hosts"]
     argv += [scenario.__module__.rpartition(".")[2], scenario.__name__]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False)
     assert done.returncode == 0, f"{scenario.__name__}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"

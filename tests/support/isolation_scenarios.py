@@ -18,7 +18,7 @@ from engines.emulation.hosts.network import FabricNet
 from engines.emulation.kernel import offload
 from engines.emulation.kernel.netns import call_in_netns, sysctl_path
 from engines.emulation.sandbox.inside import Inside
-from tests.support.standin import StandIn
+from tests.support.python_dataplane import StandIn
 
 
 def echo(inside: Inside) -> int:

@@ -41,7 +41,7 @@ class Outer:
     process: subprocess.Popen[str]
 
     @classmethod
-    def start(cls, case: str = "network_up", wait_s: float = 0, module: str = "inside_cases") -> Outer:
+    def start(cls, case: str = "network_up", wait_s: float = 0, module: str = "isolation_scenarios") -> Outer:
         argv = [sys.executable, "-c", _OUTER, str(ROOT), f"{module}:{case}", str(wait_s)]
         pipe = subprocess.PIPE
         return cls(subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True, cwd="/"))

@@ -14,7 +14,7 @@ from harness.results.summary import Judged
 from model.reasons import of_text
 from model.result import Status
 from model.spec import RunSpec
-from tests.support.store_lab import flow_row, result_of
+from tests.support.stored_points import flow_row, result_of
 
 REFERENCE_MBPS = 5.0
 

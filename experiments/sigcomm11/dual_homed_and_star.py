@@ -1,4 +1,5 @@
-"""Two figures beyond the post: trees of hosts with two NICs, and a star, where nothing is to be gained."""
+"""dual-homed and star: where SIGCOMM 2011 expects a large gain from MPTCP (hosts with two NICs) and where
+none is possible (a single switch)."""
 
 from __future__ import annotations
 
@@ -11,33 +12,33 @@ from model.spec import TopologySpec
 
 
 def dual_homed(topology: TopologySpec) -> TopologySpec:
-    """The dual-homed tree of the same k: both run at the rate that it is carried at."""
+    """Return the dual-homed tree of the same k: both trees run at the rate that the machine carries there."""
     return TopologySpec("dual_homed_fat_tree", topology.params)
 
 
 def both_trees(options: SweepOptions) -> list[TopologySpec]:
-    """For each k the FatTree and the dual-homed one, whose host costs as many switch ports."""
+    """Return for each k the FatTree and the dual-homed FatTree, which have as many switch ports per host."""
     return [TopologySpec(kind, {"k": k}) for k in options.ks for kind in ("fat_tree", "dual_homed_fat_tree")]
 
 
 def stars(options: SweepOptions) -> list[TopologySpec]:
-    """For each k a star of as many hosts as the FatTree has."""
+    """Return for each k a star with as many hosts as the FatTree."""
     return [TopologySpec("star", {"n": k**3 // 4}) for k in options.ks]
 
 
 def _alone(figure: Figure) -> Experiment:
-    """A figure with a folder of its own."""
+    """Return an experiment of one figure, with a results folder of its own."""
     return Experiment(figure.name, figure.title, figure.name, (figure,))
 
 
 DUAL_HOMED_TREE = _alone(
     Figure(
         name="dual-homed",
-        title="Two NICs a host: one to several on the dual-homed FatTree and on the FatTree",
+        title="Two NICs per host: one to several on the dual-homed FatTree and on the FatTree",
         about=(
-            "Servers receive from four random clients each, on trees of equal cost a host. TCP uses one "
-            "NIC of two; MPTCP's subflows use both, which gains much while a quarter of the hosts serve, "
-            "and nothing when all do and fill the dual-homed tree's thinner core."
+            "Each server receives from four random clients, on two trees of equal cost per host. TCP uses "
+            "one of the two NICs and MPTCP both. MPTCP gains much while a quarter of the hosts are servers, "
+            "and nothing when all are, because they fill the smaller core of the dual-homed tree."
         ),
         defaults=Defaults(
             ks=(4,), workloads=(SPARSE, FULL), subflows=(1, 2, 4, 8), auto=Auto(basis=dual_homed)
@@ -52,11 +53,11 @@ DUAL_HOMED_TREE = _alone(
 STAR_OF_HOSTS = _alone(
     Figure(
         name="star",
-        title="Nothing to gain: a permutation on a star",
+        title="A permutation on a star: no path to gain",
         about=(
-            "All hosts on one switch, each sending one flow and receiving one: there is one path, and the "
-            "hosts' own links are its only bottleneck. MPTCP can but equal TCP; what it falls short is its "
-            "overhead."
+            "All hosts are on one switch, and each sends one flow and receives one. There is one path, and "
+            "the hosts' own links are its only bottleneck. MPTCP can at best equal TCP; the difference is "
+            "its overhead."
         ),
         defaults=Defaults(ks=(4,), workloads=("one_to_one",), subflows=(1, 2, 4, 8)),
         topologies=stars,

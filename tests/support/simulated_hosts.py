@@ -12,7 +12,7 @@ from engines.core_setup.stack import FlowTuple, Stack, stack_of
 from fabric._core import Simulation
 from fabric.plan import NetworkPlan
 from model.spec import LinkSpec, RunSpec
-from tests.support.plans import one_switch
+from tests.support.core_networks import one_switch
 
 US = 1_000_000
 MS = 1000 * US
