@@ -2,8 +2,8 @@
 
     python docs/tools/architecture.py
 
-Between `<!-- packages -->`, or `<!-- walk -->`, and `<!-- end -->` everything is made anew. The picture keeps
-the data it was drawn from in its metadata, so that a test can tell whether it is current.
+The script replaces the text between `<!-- packages -->`, or `<!-- walk -->`, and `<!-- end -->`. The metadata
+of the picture contain the data it was drawn from, so that a test can check whether it is current.
 """
 
 from __future__ import annotations
