@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# TCP against MPTCP on a FatTree, with this machine's own kernel: installs what is missing, runs, draws.
+# Run TCP against MPTCP on a FatTree with this machine's own kernel: install what is missing, run, draw.
 set -eu
 
 command="$0${*:+ $*}"
 root=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd -P)
 
-# The registry itself says which workloads there are; the reference runs by itself.
+# Read the workloads from their registry; the baseline runs in any case.
 workloads=$(sed -n 's/^    "\([a-z_]*\)": Matrix(.*/\1/p' "$root/workloads/matrices.py" | grep -vx reference | paste -sd ' ')
 
 usage() {
@@ -13,12 +13,12 @@ usage() {
 Usage: sudo ./run_mptcp.sh [k|all] [workload|all] [qmon] [options of refabric run]
 
   k         FatTree size: even, from 4 up (default 4); all = 4, 6 and 8
-  workload  one_to_one (default), or another, or all = each of
+  workload  one_to_one (default), another one, or all = each of
             $workloads
             (with a parameter: stride:4)
   all all   every figure of the CS244 2013 post: some 80 points, about an hour and a half
-            (refabric plan cs244 says how long on this machine)
-  qmon      sample the queue lengths of every port as well
+            (refabric plan cs244 estimates the time on this machine)
+  qmon      also sample the queue lengths of every port
 
 Examples:
   sudo ./run_mptcp.sh 4                              TCP and MPTCP, 16 hosts: 10 minutes
@@ -27,8 +27,8 @@ Examples:
   sudo ./run_mptcp.sh all all qmon
   ./run_mptcp.sh 8 --engine simulator                simulated hosts, 128 of them: half a minute, no root
 
-Results and charts go to ./results (or --results DIR). An interrupted run continues when the same
-command is given again. Options: .venv/bin/refabric run --help, once installed.
+Results and charts go to ./results (or --results DIR). The same command continues an interrupted run.
+After installation, .venv/bin/refabric run --help lists the options.
 TEXT
 }
 
@@ -37,7 +37,7 @@ fail() { # exit code, message
     exit "$1"
 }
 
-is_workload() { # a name there is, with or without :parameters
+is_workload() { # name, with or without :parameters
     case " all $workloads " in *" ${1%%:*} "*) [ -n "${1%%:*}" ] ;; *) false ;; esac
 }
 
@@ -83,10 +83,10 @@ for argument in "$@"; do
     previous=$argument
 done
 if [ -z "$simulated" ] && [ "$(id -u)" -ne 0 ]; then
-    fail 3 "real hosts need root (simulated ones do not: --engine simulator): run  sudo $command"
+    fail 3 "real hosts need root (simulated hosts do not: --engine simulator): run  sudo $command"
 fi
 
-# stdout is kept for the run: with --json it is read by a machine.
+# Keep stdout for the run: with --json a program reads it.
 "$root/setup/install.sh" --quiet ${simulated:+--simulator} >&2
 
 if [ "$everything" = yes ]; then

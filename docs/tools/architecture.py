@@ -2,8 +2,8 @@
 
     python docs/tools/architecture.py
 
-Between `<!-- packages -->`, or `<!-- walk -->`, and `<!-- end -->` everything is made anew. The picture keeps
-the data it was drawn from in its metadata, so that a test can tell whether it is current.
+The script replaces the text between `<!-- packages -->`, or `<!-- walk -->`, and `<!-- end -->`. The metadata
+of the picture contain the data it was drawn from, so that a test can check whether it is current.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -127,7 +128,7 @@ def walk_list(files: list[str]) -> str:
     shown = [file for file in files if file.startswith(WALKED)]
     for number, (folder, of) in enumerate(groupby(shown, key=lambda file: str(Path(file).parent)), 1):
         names = ", ".join(f"`{Path(file).name}`" for file in of)
-        lines.append(f"{number}. `{folder}/`: {names}")
+        lines.append(textwrap.fill(f"{number}. `{folder}/`: {names}", 100, subsequent_indent="    "))
     return "\n".join(lines)
 
 

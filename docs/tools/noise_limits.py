@@ -1,11 +1,12 @@
-"""What stalls did to each metric, by share of delay, and how far each may go: the tables of docs/noise.md.
+"""Write the tables of docs/noise.md: the effect of stalls on each metric, and its limits.
 
     python docs/tools/noise_limits.py [--results DIR] [--engine simulator] [--scale delay|queue]
 
-Reads the points that `refabric run noise` and `refabric run noise-short` stored. A change is that of one
-point against the quiet one of its setting and seed. A bin has their mean, in brackets half the 95 % interval
-of it (n: quiet points compared with), and the largest mean of a single setting. The limit is the largest
-share of delay up to which mean and interval stay within the tolerance, bin by bin.
+Reads the points that `refabric run noise` and `refabric run noise-short` stored. A change compares one point
+with the quiet point of its setting and seed. Points are sorted into bins by lateness, a share of the delay.
+A bin shows the mean change, in brackets half its 95 % interval (n: quiet points compared), and the largest
+mean of a single setting. The limit is the largest share of delay up to which mean and interval stay within
+the tolerance, bin by bin.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SCALES: Mapping[str, Callable[[PointSummary], float]] = {
     "delay": lambda point: point.late_share,
     "queue": lambda point: point.late_queue_share,
 }
-"""What lateness is a share of: the path's delay with one full queue, or that queue's time alone."""
+"""Lateness relative to the path's delay with one full queue, or to the time of that queue alone."""
 
 
 def points_of(results: Path, experiments: Sequence[str], engine: str) -> list[PointSummary]:
@@ -71,7 +72,7 @@ def limits(groups: Sequence[tuple[str, Sequence[Change]]]) -> list[str]:
 
 
 def grouped(found: dict[Series, list[Change]]) -> list[tuple[str, list[Change]]]:
-    """By where CPUs stall, transport and, where there are two, clock."""
+    """Group the changes by stalled CPUs, transport and, where there are two, clock."""
     clocks = {series.clock for series in found}
     ordered = sorted(found, key=lambda series: (series.where, series.subflows, series.clock))
     return [(_name(series, len(clocks) > 1), found[series]) for series in ordered]

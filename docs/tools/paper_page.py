@@ -2,9 +2,10 @@
 
     python docs/tools/paper_page.py [--results results] [--page docs/experiments/sigcomm11.md]
 
-Between `<!-- claims: SECTION -->`, or `<!-- differs: SECTION -->`, and `<!-- end -->` everything is made
-anew, as is what follows `<!-- score -->` on its line. An image whose link is followed by
-`<!-- FIGURE/PATTERN.png -->` is the simulated chart of that name in the results folder. Text is left alone.
+The script replaces the text between `<!-- claims: SECTION -->`, or `<!-- differs: SECTION -->`, and
+`<!-- end -->`, and what follows `<!-- score -->` on its line. An image whose link is followed by
+`<!-- FIGURE/PATTERN.png -->` is replaced by the simulated chart of that name in the results folder. All
+other text stays.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _IMAGE = re.compile(r"\(((?:\.\./)?images/[\w.-]+\.png)\)<!-- (\S+\.png) -->")
 
 
 def written(page: str, found: Sequence[Row]) -> str:
-    """The page with the numbers of these claims. Raises UsageError for a section without claims."""
+    """Return `page` with the numbers of these claims. Raises UsageError for a section without claims."""
 
     def block(match: re.Match[str]) -> str:
         what, section = match.groups()
@@ -66,12 +67,12 @@ def _differences(found: Sequence[Row]) -> str:
 
 
 def charts(page: str) -> dict[str, str]:
-    """Images of the page, and the pattern of the chart that each is."""
+    """Return the images of the page, and the pattern of the chart for each."""
     return dict(_IMAGE.findall(page))
 
 
 def simulated_chart(folder: Path, pattern: str) -> Path | None:
-    """Charts of both engines may be there, told apart by their names: the simulated one, or None."""
+    """Return the simulated chart that matches `pattern`, or None; names of emulated ones have the engine."""
     found = [path for path in folder.glob(pattern) if ENGINE not in path.stem.split("-")]
     return min(found, key=lambda path: (len(path.name), path.name), default=None)
 

@@ -111,7 +111,7 @@ def _rows(shown: Shown, citation: str) -> list[str]:
 
 
 def written(page: str) -> str:
-    """Return `page` with all that follows MARK made anew."""
+    """Return `page` with new text after MARK."""
     head, mark, _ = page.partition(MARK)
     return f"{head}{mark}\n{numbers(statements(EXPERIMENTS.values()))}\n"
 

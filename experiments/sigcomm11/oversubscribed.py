@@ -33,7 +33,7 @@ MATRICES = (
 
 
 def _defaults(workloads: tuple[str, ...], subflows: tuple[int, ...]) -> Defaults:
-    """Return defaults with 1 s after 0.5 s; longer windows give the same (docs/experiments/oversubscribed.md)."""
+    """Return defaults: 1 s after 0.5 s. Longer windows differ little (docs/experiments/oversubscribed.md)."""
     return Defaults(
         ks=(8,),
         workloads=workloads,
