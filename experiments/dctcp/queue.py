@@ -13,7 +13,8 @@ import dataclasses
 from common.errors import UsageError
 from experiments.sigcomm11.statements import DCTCP
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions, parse_workloads
+from harness.plan.options import Defaults, SweepOptions
+from harness.plan.parsers import named_workloads
 from harness.plan.sweeps import Variant, points_on
 from model.congestion import BASELINE
 from model.spec import RunSpec, SamplingSpec, TopologySpec, WorkloadSpec
@@ -45,11 +46,11 @@ def stars(options: SweepOptions) -> list[TopologySpec]:
 def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Drop-tail, then with marks whatever `--cc` names, or `HEEDING`. Raises UsageError where nothing is
     marked, or for another workload."""
-    if not options.ecn_pkts:
+    if not options.base.link.ecn_pkts:
         raise UsageError(
             f"--ecn 0: {NAME} is about marks; give the queue from which on to mark, e.g. --ecn 20"
         )
-    if options.workloads != parse_workloads(WORKLOAD):
+    if options.workloads != named_workloads("--workload", (WORKLOAD,)):
         raise UsageError(f"--workload: in {NAME} k hosts send to one; choose how many by --k")
     return [
         dataclasses.replace(spec, workload=_all_to_one(spec.topology))

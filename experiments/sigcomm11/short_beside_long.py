@@ -127,9 +127,9 @@ ALIKE = Experiment(
                 "short flow's last byte are opened by long flows alone, which lose little by waiting; those "
                 "that join at once cost their handshakes, and bring short flows as many initial windows."
             ),
-            defaults=dataclasses.replace(_DEFAULTS, workloads=(ALIKE_WORKLOAD,), cc=COUPLED_DEFAULT),
+            defaults=dataclasses.replace(_DEFAULTS, workloads=(ALIKE_WORKLOAD,), ccs=(COUPLED_DEFAULT,)),
             emulated=dataclasses.replace(
-                EMULATED, workloads=(f"{ALIKE_WORKLOAD}:gap_ms={GAP_MS}",), cc=COUPLED_DEFAULT
+                EMULATED, workloads=(f"{ALIKE_WORKLOAD}:gap_ms={GAP_MS}",), ccs=(COUPLED_DEFAULT,)
             ),
             topologies=oversubscribed,
             points=_joining,
