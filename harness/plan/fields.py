@@ -86,8 +86,8 @@ class SpecField(Option):
     `text` is the inverse of `parse`. `words` is how labels of points and charts say an unusual value; without
     it they leave the value out. `usual` is the value when neither an option nor a figure chooses one, where
     that is not the default of the spec. Commands that repeat a run write the option where the value is not
-    the default, or `always`, provided that it is `written` for such a point. Where it is `engines_own`, points of
-    other engines in the same sweep keep the default of the spec.
+    the default, or `always`, provided that it is `written` for such a point. Where it is `engines_own`,
+    points of other engines in the same sweep keep the default of the spec.
     """
 
     path: str = ""

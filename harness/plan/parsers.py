@@ -230,7 +230,7 @@ def _event(option: str, text: str) -> LinkEvent:
         event = None
     if event is None or not (a and dash and b) or "-" in b:
         raise UsageError(
-            f"{option} {text}: write SECONDS:NODE-NODE[:SHARE], e.g. --event 10:p0a0-c0 for a cut after 10 s, "
-            "or :0.5 at its end for half the rate"
+            f"{option} {text}: write SECONDS:NODE-NODE[:SHARE], e.g. --event 10:p0a0-c0 for a cut after "
+            "10 s, or :0.5 at its end for half the rate"
         )
     return event
