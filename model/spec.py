@@ -32,8 +32,8 @@ ELASTIC, STRICT = "elastic", "strict"
 CLOCKS = (ELASTIC, STRICT)
 """The fabric's time stands still while the machine does, or it is real time whatever the machine does."""
 _SIZES = ("n", "k", "first", "da", "leaves")
-_ADDED = {"transport": {"join_after_ms", "join_after_bytes"}, "stack": {"dup_threshold"}}
-"""Fields that came later and are 0 unless used."""
+_LATER = {"later": True}
+"""Metadata of fields that came after the first results: at their defaults they are no part of the hash."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class LinkSpec:
     host_queue: str = PORT
 
     def __post_init__(self) -> None:
-        _as_floats(self, "rate_mbps", "delay_us", "loss")
+        _as_floats(self)
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ class TransportSpec:
     cc: str = "reno"
     sysctls: Mapping[str, str] = field(default_factory=dict)
     write_bytes: int = 0
-    join_after_ms: float = 0.0
-    join_after_bytes: int = 0
+    join_after_ms: float = field(default=0.0, metadata=_LATER)
+    join_after_bytes: int = field(default=0, metadata=_LATER)
 
     def __post_init__(self) -> None:
-        _as_floats(self, "join_after_ms")
+        _as_floats(self)
 
     @property
     def name(self) -> str:
@@ -120,7 +120,7 @@ class LinkEvent:
     share: float = 0.0
 
     def __post_init__(self) -> None:
-        _as_floats(self, "t_s", "share")
+        _as_floats(self)
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class StackSpec:
     min_rto_ms: float = 200.0
     delayed_ack_ms: float = 40.0
     sack: bool = True
-    dup_threshold: int = 0
+    dup_threshold: int = field(default=0, metadata=_LATER)
     acks: str = "routed"
     scheduler: str = "min_rtt"
     reinject: bool = True
@@ -167,7 +167,7 @@ class StackSpec:
     start_spread_ms: float = 0.0
 
     def __post_init__(self) -> None:
-        _as_floats(self, "min_rto_ms", "delayed_ack_ms", "start_spread_ms")
+        _as_floats(self)
 
 
 def stack_words(stack: StackSpec) -> str:
@@ -204,7 +204,7 @@ class SchedulerSpec:
     interval_ms: float = 0.0
 
     def __post_init__(self) -> None:
-        _as_floats(self, "interval_ms")
+        _as_floats(self)
 
     @property
     def ideal(self) -> bool:
@@ -226,7 +226,7 @@ class NoiseSpec:
     most_ms: float = 0.0
 
     def __post_init__(self) -> None:
-        _as_floats(self, "every_ms", "least_ms", "most_ms")
+        _as_floats(self)
 
 
 @dataclass(frozen=True)
@@ -279,13 +279,13 @@ class RunSpec:
     sampling: SamplingSpec = field(default_factory=SamplingSpec)
     stack: StackSpec = field(default_factory=StackSpec)
     events: tuple[LinkEvent, ...] = ()
-    openflow: OpenFlowSpec = field(default_factory=OpenFlowSpec)
-    scheduler: SchedulerSpec = field(default_factory=SchedulerSpec)
-    noise: NoiseSpec = field(default_factory=NoiseSpec)
-    clock: str = ELASTIC
+    openflow: OpenFlowSpec = field(default_factory=OpenFlowSpec, metadata=_LATER)
+    scheduler: SchedulerSpec = field(default_factory=SchedulerSpec, metadata=_LATER)
+    noise: NoiseSpec = field(default_factory=NoiseSpec, metadata=_LATER)
+    clock: str = field(default=ELASTIC, metadata=_LATER)
 
     def __post_init__(self) -> None:
-        _as_floats(self, "warmup_s", "seconds")
+        _as_floats(self)
         given = (e if isinstance(e, LinkEvent) else LinkEvent(**e) for e in self.events)
         object.__setattr__(self, "events", tuple(given))
 
@@ -317,22 +317,16 @@ class RunSpec:
             raise UsageError(f"this is not a RunSpec of this version of refabric: {error}") from error
 
     def canonical(self) -> str:
-        """The one JSON text of what decides the outcome: specs equal but for sampling, equal text.
+        """Return the JSON text of what decides the outcome: equal for specs that differ in sampling alone.
 
-        What came later is left out where it is as usual, so that points from before are found again.
+        Later fields are left out where they have their defaults, so that older points are found again.
         """
-        usual = {
-            "openflow": OpenFlowSpec(),
-            "scheduler": SchedulerSpec(),
-            "noise": NoiseSpec(),
-            "clock": ELASTIC,
-        }
-        left_out = {"sampling", *(name for name, value in usual.items() if getattr(self, name) == value)}
-        decisive = {name: value for name, value in self.to_json().items() if name not in left_out}
-        for part, added in _ADDED.items():
-            decisive[part] = {
-                name: value for name, value in decisive[part].items() if value or name not in added
-            }
+        decisive = {name: value for name, value in self.to_json().items() if name != "sampling"}
+        for name in _unused(self):
+            del decisive[name]
+        for name, part in decisive.items():
+            for unused in _unused(getattr(self, name)):
+                del part[unused]
         return json.dumps(
             {"schema": SCHEMA, **decisive}, sort_keys=True, separators=(",", ":"), default=float
         )
@@ -346,9 +340,32 @@ class RunSpec:
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:12]
 
 
-def _as_floats(spec: object, *names: str) -> None:
+def _unused(part: Any) -> list[str]:
+    """Return the later fields of a part of a spec that have their defaults."""
+    kind: Any = type(part)
+    return [name for name, default in _later(kind).items() if getattr(part, name) == default]
+
+
+@functools.cache
+def _later(kind: Any) -> dict[str, Any]:
+    """Return the defaults of the later fields of a class; none of what is no part of a spec."""
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    return {
+        f.name: f.default if f.default_factory is dataclasses.MISSING else f.default_factory()
+        for f in fields
+        if f.metadata.get("later")
+    }
+
+
+@functools.cache
+def _float_fields(kind: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(kind) if f.type in ("float", float))
+
+
+def _as_floats(spec: object) -> None:
     """5 and 5.0 are one rate, and must have one hash."""
-    for name in names:
+    kind: Any = type(spec)
+    for name in _float_fields(kind):
         object.__setattr__(spec, name, float(getattr(spec, name)))
 
 

@@ -16,7 +16,7 @@ ORDER = (
     "harness", "experiments",
 )  # fmt: skip
 ENGINES = ("emulation", "simulation", "flow_level")
-EXCEPTIONS = {}
+EXCEPTIONS: dict[str, str] = {}
 """Imports that break a rule, and why they are there. Nothing may be added."""
 
 

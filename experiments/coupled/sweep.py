@@ -37,10 +37,10 @@ def variants(options: SweepOptions) -> list[Variant]:
             f"--subflows 1: {NAME} compares MPTCP's congestion controls, and TCP is always part of it; "
             "give counts from 2 up, e.g. --subflows 2,8"
         )
-    if options.routing == transports.SCATTER:
+    if options.base.routing == transports.SCATTER:
         raise UsageError(
-            f"--routing {options.routing}: PacketScatter is always part of {NAME}; give the routing of the "
-            "other transports, hashed or ecmp"
+            f"--routing {options.base.routing}: PacketScatter is always part of {NAME}; give the routing of "
+            "the other transports, hashed or ecmp"
         )
     return [*BASELINES, *(Variant(cc=cc, subflows=counts) for cc in options.ccs or MULTIPATH)]
 

@@ -14,7 +14,8 @@ import dataclasses
 from common.errors import UsageError
 from experiments.sigcomm11.statements import DCTCP
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions, parse_workloads
+from harness.plan.options import Defaults, SweepOptions
+from harness.plan.parsers import named_workloads
 from harness.plan.sweeps import Variant, points_on
 from model.congestion import BASELINE
 from model.spec import RunSpec, SamplingSpec, TopologySpec, WorkloadSpec
@@ -48,11 +49,11 @@ def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
 
     Raises UsageError if nothing is marked, or for another workload.
     """
-    if not options.ecn_pkts:
+    if not options.base.link.ecn_pkts:
         raise UsageError(
             f"--ecn 0: {NAME} compares queues with marks; give a marking threshold in packets: --ecn 20"
         )
-    if options.workloads != parse_workloads(WORKLOAD):
+    if options.workloads != named_workloads("--workload", (WORKLOAD,)):
         raise UsageError(
             f"--workload: {NAME} has a fixed one, k hosts that send to one; choose their number with --k"
         )

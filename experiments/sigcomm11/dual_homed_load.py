@@ -27,7 +27,7 @@ def _defaults(workloads: tuple[str, ...]) -> Defaults:
         ks=(12,),
         workloads=workloads,
         subflows=(1, 8),
-        cc="lia",
+        ccs=("lia",),
         seconds=0.5,
         warmup_s=0.5,
         engines=(SIMULATOR,),

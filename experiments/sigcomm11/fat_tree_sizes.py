@@ -23,7 +23,7 @@ DEFAULTS = Defaults(
     workloads=("one_to_one",),
     subflows=tuple(range(1, 9)),
     rate_mbps=100.0,
-    cc="lia",
+    ccs=("lia",),
     seconds=2.0,
     warmup_s=1.0,
     engines=(SIMULATOR, FLOW_LEVEL),
@@ -45,9 +45,9 @@ def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
 
 
 def _for_its_time(spec: RunSpec, options: SweepOptions) -> RunSpec:
-    if (options.warmup_s, options.seconds) != (DEFAULTS.warmup_s, DEFAULTS.seconds):
+    if (options.base.warmup_s, options.base.seconds) != (DEFAULTS.warmup_s, DEFAULTS.seconds):
         return spec
-    warmup_s, seconds = SECONDS.get(spec.topology.k, (options.warmup_s, options.seconds))
+    warmup_s, seconds = SECONDS.get(spec.topology.k, (options.base.warmup_s, options.base.seconds))
     return dataclasses.replace(spec, warmup_s=warmup_s, seconds=seconds)
 
 

@@ -38,7 +38,7 @@ def _defaults(workloads: tuple[str, ...], subflows: tuple[int, ...]) -> Defaults
         ks=(8,),
         workloads=workloads,
         subflows=subflows,
-        cc="lia",
+        ccs=("lia",),
         seconds=1.0,
         warmup_s=0.5,
         engines=(SIMULATOR,),

@@ -44,7 +44,7 @@ def core_failure(topology: TopologySpec, fail_s: float, back_s: float) -> tuple[
 def failing(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Return the permutation with a failing core, or with the events of `--event` instead."""
     points = points_on(fat_trees)(options, rate_of)
-    return points if options.events else [_failing(point) for point in points]
+    return points if options.base.events else [_failing(point) for point in points]
 
 
 def _failing(point: RunSpec) -> RunSpec:
@@ -57,14 +57,14 @@ COST_DEFAULTS = Defaults(
     ks=(8,),
     workloads=("one_to_one",),
     subflows=(1, 2, 4, 8),
-    cc="lia,reno",
+    ccs=("lia", "reno"),
     engines=(SIMULATOR,),
 )
 FAILURE_DEFAULTS = Defaults(
     ks=(8,),
     workloads=("one_to_one",),
     subflows=(1, 2, 8),
-    cc="lia",
+    ccs=("lia",),
     seconds=12.0,
     warmup_s=2.0,
     engines=(SIMULATOR,),

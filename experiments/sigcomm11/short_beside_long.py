@@ -128,9 +128,9 @@ ALIKE = Experiment(
                 "last byte, only long flows open them, which lose little by waiting. Subflows that join at "
                 "once cost handshakes and give short flows several initial windows."
             ),
-            defaults=dataclasses.replace(_DEFAULTS, workloads=(ALIKE_WORKLOAD,), cc=COUPLED_DEFAULT),
+            defaults=dataclasses.replace(_DEFAULTS, workloads=(ALIKE_WORKLOAD,), ccs=(COUPLED_DEFAULT,)),
             emulated=dataclasses.replace(
-                EMULATED, workloads=(f"{ALIKE_WORKLOAD}:gap_ms={GAP_MS}",), cc=COUPLED_DEFAULT
+                EMULATED, workloads=(f"{ALIKE_WORKLOAD}:gap_ms={GAP_MS}",), ccs=(COUPLED_DEFAULT,)
             ),
             topologies=oversubscribed,
             points=_joining,

@@ -94,7 +94,7 @@ def _defaults(workload: str) -> Defaults:
         ks=(8,),
         workloads=(workload,),
         subflows=SUBFLOWS,
-        cc="lia",
+        ccs=("lia",),
         seconds=1.0,
         warmup_s=0.5,
         engines=(SIMULATOR,),

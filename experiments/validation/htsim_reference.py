@@ -85,7 +85,7 @@ def _figure(name: str, acks: str, acks_do: str, row: Row) -> Figure:
         ),
         defaults=Defaults(
             ks=(8,), workloads=("one_to_one",), subflows=tuple(row), rate_mbps=100.0, queue_pkts=QUEUE_PKTS,
-            delay_us=10.0, cc="lia", seconds=4.0, warmup_s=2.0, seeds=6, engines=(SIMULATOR,),
+            delay_us=10.0, ccs=("lia",), seconds=4.0, warmup_s=2.0, seeds=6, engines=(SIMULATOR,),
             stack={**STACK, "acks": acks},
         ),
         topologies=fat_trees,

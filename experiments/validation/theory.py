@@ -34,7 +34,7 @@ LOSSES_PCT = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 REPLICAS = 8
 _SHARES = FAIRNESS.figures[0]
 _ALONE = Defaults(
-    ks=(), workloads=("against_tcp",), subflows=(1,), cc="reno", traffic="native", engines=(SIMULATOR,)
+    ks=(), workloads=("against_tcp",), subflows=(1,), ccs=("reno",), traffic="native", engines=(SIMULATOR,)
 )
 FILLED = dataclasses.replace(
     _ALONE, rate_mbps=max(RATES_MBPS), delay_us=100.0, warmup_s=1.0, seconds=4 * FRAME_BITS / 1e4
@@ -100,8 +100,9 @@ def at_every_rate(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
 
 def at_every_loss(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Return points with all of LOSSES_PCT, or with the loss of --loss."""
-    losses = LOSSES_PCT if options.loss_pct == LOSING.loss_pct else (options.loss_pct,)
-    each = (dataclasses.replace(options, loss_pct=pct) for pct in losses)
+    pinned, loss = LOSING.pinned["link.loss"], options.base.link.loss
+    losses = [pct / 100 for pct in LOSSES_PCT] if loss == pinned else [loss]
+    each = (options.with_values({"link.loss": one}) for one in losses)
     return [spec for chosen in each for spec in points_on(pairs)(chosen, rate_of)]
 
 

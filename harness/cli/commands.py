@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import topos
 from common.errors import UsageError
 from controllers.schedulers import SCHEDULERS
 from engines import registry as engines
-from engines.emulation.dataplanes.registry import DATAPLANES
+from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC
 from harness.catalogue import Catalogue
 from harness.cli import advice as advising
 from harness.cli import table
@@ -24,11 +25,11 @@ from harness.cli.options import (
     OneLineErrors,
     dataplane_options,
     experiment_argument,
-    given,
     interruptible,
     json_option,
     results_option,
     sweep_options,
+    typed,
 )
 from harness.cli.progress import (
     PlainProgress,
@@ -44,17 +45,9 @@ from harness.execute import sweep
 from harness.execute.sweep import Job, pending_jobs, wall_s
 from harness.experiment import Experiment
 from harness.plan import session
-from harness.plan.options import (
-    Given,
-    above_zero,
-    at_least,
-    one_of,
-    openflow_of,
-    parse_ks,
-    parse_subflows,
-    retries_of,
-    sweep_workloads,
-)
+from harness.plan.fields import SUBFLOWS, K, Option
+from harness.plan.options import Given, openflow_of, retries_of, sweep_workloads
+from harness.plan.parsers import above_zero, whole
 from harness.plan.profiles import PROFILES
 from harness.report import report as reporting
 from harness.results import store, summary
@@ -75,7 +68,7 @@ MAX_RETRIES = 100
 @json_option
 @click.pass_obj
 def list_(catalogue: Catalogue, as_json: bool) -> None:
-    """What there is, by name and in a line each: experiments, topologies, workloads, engines and so on."""
+    """List experiments, charts, topologies, workloads, engines and so on, one per line."""
     known = {
         "experiments": {e.name: e.title for e in catalogue},
         "charts": {chart.name: chart.title for chart in CHARTS.values()},
@@ -104,8 +97,8 @@ def list_(catalogue: Catalogue, as_json: bool) -> None:
 @results_option
 @json_option
 def plan(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> None:
-    """Show points, order, expected time and link rate. Needs no root, starts nothing."""
-    asked = given(options)
+    """Show the points of a run, their order, expected time and link rate, and start nothing."""
+    asked = Given.parsed(**options)
     stored = store.index(results / chosen.folder)
     made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored)
     pending = {job.name for job in pending_jobs(made.jobs, stored, force=False)}
@@ -163,14 +156,14 @@ def _job_fields(job: Job) -> dict[str, Any]:
     "retries",
     type=click.IntRange(0, MAX_RETRIES),
     metavar="N",
-    help="Run points that only the machine makes suspect up to N more times: "
+    help="Run points that are suspect because of the machine alone up to N more times. [default: "
     + ", ".join(f"{p.retries} in profile {p.name}" for p in PROFILES.values())
-    + ". Baselines are tried three times in all, unless N is 0.",
+    + "] Baselines run up to three times in all, unless N is 0.",
 )
 @click.option(
     "--dask",
     metavar="ADDRESS",
-    help="Have the points carried out by the workers of the Dask scheduler at tcp://HOST:PORT.",
+    help="Run the points on the workers of the Dask scheduler at ADDRESS (tcp://HOST:PORT).",
 )
 @json_option
 def run(
@@ -182,8 +175,8 @@ def run(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Run an experiment, or what is still missing of it, then show and draw the results."""
-    asked = given(options)
+    """Run the points of an experiment that are not finished yet, then show and draw the results."""
+    asked = Given.parsed(**options)
     tries = retries_of(asked, retries)
     with interruptible():
         return run_experiment(Request(chosen, asked, results, as_json, force, tries, dask))
@@ -196,7 +189,7 @@ def run(
 @json_option
 def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> None:
     """Show which points are ok, suspect, failed or missing."""
-    asked = given(options)
+    asked = Given.parsed(**options)
     stored = store.index(results / chosen.folder)
     made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored)
     found = load(chosen, results, made)
@@ -229,12 +222,11 @@ def _print_state(
 
 @click.command()
 @experiment_argument
-@click.option("--subflows", metavar="N,...", help="Counts that belong on the axes, measured or not.")
+@typed(replace(SUBFLOWS, help="Show these subflow counts on the axes, measured or not."))
 @results_option
 @json_option
-def plot(chosen: Experiment, subflows: str | None, results: Path, as_json: bool) -> int:
-    """Show and draw every stored point. Damaged points are named and left out (exit 1)."""
-    expected = parse_subflows(subflows) if subflows else ()
+def plot(chosen: Experiment, subflows: tuple[int, ...] | None, results: Path, as_json: bool) -> int:
+    """Show and draw every stored point. Damaged points are listed and left out (exit code 1)."""
     found = load(chosen, results, session.make_plan(chosen, Given(), session.engine_for(chosen, Given())))
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
@@ -243,7 +235,7 @@ def plot(chosen: Experiment, subflows: str | None, results: Path, as_json: bool)
         raise UsageError(
             f"nothing to draw in {where}: run `refabric run {chosen.name}` first, or give --results"
         )
-    drawn = reporting.draw_charts(found, expected)
+    drawn = reporting.draw_charts(found, subflows or ())
     charts = [path for paths in drawn.values() for path in paths]
     if not as_json:
         table.print_results(sys.stdout, found.points, published_of(chosen))
@@ -269,52 +261,53 @@ def plot(chosen: Experiment, subflows: str | None, results: Path, as_json: bool)
 @click.command()
 @json_option
 def doctor(as_json: bool) -> int:
-    """Prove, by doing, that this machine can run experiments; say what to install where not."""
+    """Test whether this machine can run experiments, and say what to install if not."""
     from setup import doctor as checks  # noqa: PLC0415
 
     return checks.main(json=as_json)
 
 
+def _mbps(flag: str, text: Any) -> float:
+    """Parse a link rate in Mb/s; there is no `auto` here."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise UsageError(f"{flag} {text}: give a number of Mb/s") from None
+    return above_zero(flag, value, "Mb/s")
+
+
 @click.command()
 @click.argument("topology")
-@click.option(
-    "--rate", type=float, default=10.0, show_default=True, metavar="MBPS", help="Link rate in Mb/s."
-)
-@click.option(
-    "--queue", type=int, default=100, show_default=True, metavar="PKTS", help="Queue of every port."
+@typed(Option("rate", "MBPS", "Set the link rate in Mb/s. [default: 10]", _mbps, default=10.0))
+@typed(
+    Option("queue", "PKTS", "Limit the queue of every port. [default: 100]", whole(1, "packet"), default=100)
 )
 @dataplane_options
 def shell(
     topology: str,
     rate: float,
     queue: int,
-    dataplane: str,
-    controller: str | None,
-    mode: str | None,
-    datapath: str | None,
+    **options: Any,
 ) -> int:
-    """Mininet's prompt on a running network: refabric shell ft,4."""
-    chosen = Given(dataplane=dataplane, controller=controller, mode=mode, datapath=datapath)
+    """Open Mininet's prompt on a running network: refabric shell ft,4."""
+    chosen = Given.parsed(**options)
     topos.build(*topos.parse(topology))
-    at_least("--queue", queue, 1, "packet")
-    rate_mbps = above_zero("--rate", rate, "Mb/s")
     from engines.emulation.hosts import shell as prompt  # noqa: PLC0415
 
-    one_of("--dataplane", dataplane, DATAPLANES)
-    return prompt.main(topology, rate_mbps, queue, dataplane=dataplane, openflow=openflow_of(chosen))
+    dataplane = chosen.settings.get("dataplane", FABRIC)
+    return prompt.main(topology, rate, queue, dataplane=dataplane, openflow=openflow_of(chosen))
 
 
 @click.command()
-@click.option("--k", default="8", show_default=True, metavar="K,...", help="FatTree sizes to measure for.")
+@typed(replace(K, help="Measure for FatTrees of these sizes. [default: 8]", default=(8,)))
 @json_option
-def calibrate(k: str, as_json: bool) -> None:
-    """Measure, and remember, the link rate this machine carries."""
-    ks = parse_ks(k)
+def calibrate(k: tuple[int, ...], as_json: bool) -> None:
+    """Measure the highest link rate that this machine carries, and keep it for later runs."""
     from engines.emulation.calibration import calibrate as measuring  # noqa: PLC0415
 
     human = sys.stderr if as_json else sys.stdout
     with interruptible():
-        for size in ks:
+        for size in k:
             topology = TopologySpec("fat_tree", {"k": size})
             rate_mbps = float(measuring.calibrate(topology, PlainProgress(human)))
             if as_json:

@@ -13,148 +13,13 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from common.errors import RefabricError
-from controllers.routing import POLICIES
-from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC
-from engines.registry import ENGINES
-from fabric._core import disciplines
 from harness.catalogue import Catalogue
 from harness.experiment import Experiment
-from harness.plan import stack_options
-from harness.plan.options import BOTH, ENGINE, USUAL_OPENFLOW, Given
-from harness.plan.profiles import DEFAULT, PROFILES
-from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
-from model.openflow import CONTROLLERS, DATAPATHS, MODES
-from model.schedulers import NAMES as SCHEDULERS
-from model.spec import CLOCKS, HOST_QUEUES
+from harness.plan.fields import BY_NAME, OPTIONS, Option
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 INTERRUPTED = 130
-
-_DATAPLANE_OPTIONS = (
-    click.option(
-        "--dataplane",
-        default=FABRIC,
-        show_default=True,
-        metavar="NAME",
-        help=f"What carries the packets between real hosts: {', '.join(DATAPLANES)}.",
-    ),
-    click.option(
-        "--controller",
-        metavar="NAME",
-        help=f"What programs Open vSwitch: {', '.join(CONTROLLERS)}; {USUAL_OPENFLOW.controller} by default.",
-    ),
-    click.option(
-        "--mode",
-        metavar="NAME",
-        help=f"When rules are made: {', '.join(MODES)}; {USUAL_OPENFLOW.mode} by default.",
-    ),
-    click.option(
-        "--datapath",
-        metavar="NAME",
-        help=f"Open vSwitch's datapath: {', '.join(DATAPATHS)}; {USUAL_OPENFLOW.datapath} by default.",
-    ),
-)
-_SWEEP_OPTIONS = (
-    click.option("--k", metavar="K,...", help="FatTree sizes: even, from 4 up, e.g. 4,8."),
-    click.option(
-        "--workload", metavar="NAME[:VALUE],...", help="Traffic matrices, e.g. one_to_one,stride:4, or all."
-    ),
-    click.option(
-        "--subflows", metavar="N,...", help="Subflow counts 1..32, e.g. 1-8 or 1,2,8; 1 is plain TCP."
-    ),
-    click.option(
-        "--cc",
-        metavar="NAME,...",
-        help=f"Congestion controls: {', '.join(CONGESTION_CONTROLS)}; unless given, {COUPLED_DEFAULT} for "
-        f"MPTCP (where this machine cannot, {BASELINE}) and {BASELINE} for TCP.",
-    ),
-    click.option(
-        "--engine",
-        metavar="NAME,...",
-        help=f"What runs the points: {', '.join(ENGINES)}, {BOTH} (simulated and real hosts); "
-        f"{ENGINE} unless pinned.",
-    ),
-    *_DATAPLANE_OPTIONS,
-    click.option(
-        "--traffic",
-        metavar="NAME",
-        help="What makes the traffic: native (one process for all hosts) unless a figure pins it, or iperf3.",
-    ),
-    click.option(
-        "--routing",
-        metavar="NAME",
-        help=f"Choice of path: {', '.join(POLICIES)} (each packet by itself); hashed unless pinned.",
-    ),
-    click.option(
-        "--rate",
-        metavar="MBPS|auto",
-        help="Link rate in Mb/s; auto: the most this machine carries; simulated, 100.",
-    ),
-    click.option(
-        "--queue",
-        type=int,
-        metavar="PKTS",
-        help="Queue of every port; 0 is unbounded. 100 unless a figure pins it.",
-    ),
-    click.option("--delay", type=float, metavar="US", help="Delay of a link in us; 0 unless pinned."),
-    click.option("--loss", type=float, metavar="PERCENT", help="Random loss on links between switches."),
-    click.option("--ecn", type=int, metavar="PKTS", help="Mark packets (ECN) behind this many; 0 is never."),
-    click.option("--queue-bytes", type=int, metavar="BYTES", help="Count switches' queues in bytes instead."),
-    click.option(
-        "--random-drop",
-        type=int,
-        metavar="PKTS",
-        help="Give a switch queue's last places by chance; 0 is none.",
-    ),
-    click.option(
-        "--discipline",
-        metavar="NAME",
-        help=f"What leaves a switch's port next: {', '.join(disciplines())}; all but the first simulated.",
-    ),
-    click.option(
-        "--host-queue",
-        metavar="WHERE",
-        help=f"A real host's own queue: {HOST_QUEUES[0]} of the fabric, or {HOST_QUEUES[1]} of its kernel.",
-    ),
-    click.option(
-        "--event",
-        multiple=True,
-        metavar="S:NODE-NODE[:SHARE]",
-        help="Cut a link S seconds after the start of traffic, or leave it a share of its rate; repeat.",
-    ),
-    click.option(
-        "--scheduler",
-        metavar="NAME[:MS|:ideal]",
-        help=f"Who leads large flows, looking every so many ms: {', '.join(SCHEDULERS)}; none unless pinned.",
-    ),
-    click.option(
-        "--stalls",
-        metavar="WHERE:EVERY:LEAST-MOST",
-        help="Stall the CPUs of the fabric, the hosts or all every so many ms, for LEAST to MOST ms.",
-    ),
-    click.option(
-        "--clock",
-        metavar="NAME",
-        help=f"The fabric's clock where the machine stalls: {CLOCKS[0]} (stands still too) or {CLOCKS[1]}.",
-    ),
-    click.option(
-        "--sysctl", multiple=True, metavar="NAME=VALUE", help="Set a sysctl of net.* in every host; repeat."
-    ),
-    click.option("--write", type=int, metavar="BYTES", help="What a sender writes at a time."),
-    click.option(
-        "--stack",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help=f"What simulated hosts' stacks do; repeat. Unless pinned: {stack_options.usual()}.",
-    ),
-    click.option("--seconds", type=float, metavar="S", help="Measured seconds of a point."),
-    click.option("--warmup", type=float, metavar="S", help="Seconds of traffic before measuring."),
-    click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="First seed."),
-    click.option("--seeds", type=int, metavar="COUNT", help="How many seeds, counting up from the first."),
-    click.option("--profile", default=DEFAULT, show_default=True, help=f"Defaults: {', '.join(PROFILES)}."),
-    click.option("--qmon", is_flag=True, help="Sample the queue lengths of every port."),
-)
 
 results_option = click.option(
     "--results",
@@ -162,30 +27,46 @@ results_option = click.option(
     default=Path("results"),
     show_default=True,
     metavar="DIR",
-    help="Where results are kept.",
+    help="Keep results in this folder.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object a line, nothing else.")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line on stdout, and nothing else."
+)
 
 
 def sweep_options(command: Command) -> Command:
-    """Add every option that says what a sweep is made of; they arrive as keywords for `given`."""
-    return _with(_SWEEP_OPTIONS, command)
+    """Add every option that says what a sweep is made of; they arrive as keywords for `Given.parsed`."""
+    return _with(OPTIONS, _qmon(command))
 
 
 def dataplane_options(command: Command) -> Command:
-    """Add those that say what is between the hosts."""
-    return _with(_DATAPLANE_OPTIONS, command)
+    """Add the options that say what is between the hosts."""
+    return _with([BY_NAME[name] for name in ("dataplane", "controller", "mode", "datapath")], command)
 
 
-def _with(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
+_qmon = click.option("--qmon", is_flag=True, help="Sample the queue lengths of every port.")
+
+
+def _with(options: Sequence[Option], command: Command) -> Command:
     for option in reversed(options):
-        command = option(command)
+        command = typed(option)(command)
     return command
 
 
-def given(options: dict[str, Any]) -> Given:
-    """The keywords of `sweep_options` as one value."""
-    return Given(**options)
+def typed(option: Option) -> Callable[[Command], Command]:
+    """Return the decorator that adds an option whose value arrives parsed."""
+
+    def parsed(_context: click.Context, _parameter: click.Parameter, text: Any) -> Any:
+        return option.default if text is None or text == () else option.parse(option.flag, text)
+
+    return click.option(
+        option.flag,
+        option.name,
+        metavar=option.metavar,
+        multiple=option.multiple,
+        callback=parsed,
+        help=option.help,
+    )
 
 
 @contextlib.contextmanager

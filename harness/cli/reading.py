@@ -25,13 +25,13 @@ _folder = click.Path(path_type=Path)
 @experiment_argument
 @results_option
 @click.option(
-    "--output", type=_folder, metavar="FILE", help="Where to write it instead of beside the results."
+    "--output", type=_folder, metavar="FILE", help="Write the page to FILE instead of beside the results."
 )
 @json_option
 def report(chosen: Experiment, results: Path, output: Path | None, as_json: bool) -> int:
-    """Write one self-contained page on an experiment: published beside measured, charts, provenance.
+    """Write one HTML page on an experiment: published beside measured numbers, charts, provenance.
 
-    Damaged points are named in it and left out (exit 1).
+    Damaged points are listed in it and left out (exit code 1).
     """
     asked = Given()
     found = load(chosen, results, session.make_plan(chosen, asked, session.engine_for(chosen, asked)))
@@ -51,7 +51,7 @@ def report(chosen: Experiment, results: Path, output: Path | None, as_json: bool
 @click.argument("b", type=_folder)
 @json_option
 def compare(a: Path, b: Path, as_json: bool) -> None:
-    """Set two results folders side by side: results/cs244 of two machines, two queues, two drivers.
+    """Compare two results folders: for example results/cs244 of two machines or two queue sizes.
 
     A and B are results/<experiment> folders, results folders, or single points' folders.
     """

@@ -8,60 +8,63 @@ taken only when it is the only one, never guessed.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import topos
+from harness.plan.fields import SPEC_FIELDS, SpecField
 from harness.results.summary import Judged
-from model.link_events import event_text
-from model.noise import stalls_words
-from model.openflow import openflow_words
-from model.schedulers import scheduler_words
 from model.spec import RunSpec, TopologySpec
 
 Value = str | float | int
 Fields = Mapping[str, Value]
 AS_PORTS = "as the ports"
 """Hosts' own queues that are as long as all others: the usual case, and no field of its own."""
+_BY_PATH = {option.path: option for option in SPEC_FIELDS}
+_ELSEWHERE = {"topology", "workload", "seed", "sampling"}
 PERMUTATION = ("topology", "workload")
 """Starts of the fields that decide, with the seed, who talks to whom."""
 
 
 def fields_of(spec: RunSpec) -> dict[str, Value]:
-    """Everything that was asked but seed and sampling, flat, named as the options are where there are any."""
-    link, transport = spec.link, spec.transport
+    """Return everything that was asked for but seed and sampling, flat; names are those of the spec's fields,
+    or of options that set several of them."""
+    link = spec.link
     nic = AS_PORTS if link.nic_queue_pkts == link.queue_pkts else link.nic_queue_pkts
     return {
         "topology": spec.topology.kind,
         **_parameters(spec.topology),
         "workload": spec.workload.matrix,
         **{f"workload {name}": value for name, value in sorted(spec.workload.params.items())},
-        "subflows": transport.subflows,
-        "cc": transport.cc,
-        "rate_mbps": link.rate_mbps,
-        "queue_pkts": link.queue_pkts,
-        "queue_bytes": link.queue_bytes,
+        **_flat(spec, ""),
         "nic_queue_pkts": nic,
-        "delay_us": link.delay_us,
-        "loss": link.loss,
-        "ecn_pkts": link.ecn_pkts,
-        "random_pkts": link.random_pkts,
-        "discipline": link.discipline,
-        "host_queue": link.host_queue,
-        "events": " ".join(map(event_text, spec.events)),
-        "write_bytes": transport.write_bytes,
-        **{f"sysctl {name}": value for name, value in sorted(transport.sysctls.items())},
-        "engine": spec.engine,
-        "dataplane": spec.dataplane,
-        "openflow": openflow_words(spec.openflow),
-        "scheduler": scheduler_words(spec.scheduler),
-        "stalls": stalls_words(spec.noise),
-        "clock": spec.clock,
-        "routing": spec.routing,
-        "traffic": spec.traffic,
-        "warmup_s": spec.warmup_s,
-        "seconds": spec.seconds,
     }
+
+
+def _flat(part: Any, at: str) -> dict[str, Value]:
+    """Return the fields of `part`, which is at the path `at` of a spec, each by its own name."""
+    found: dict[str, Value] = {}
+    for field in dataclasses.fields(part):
+        path, value = f"{at}{field.name}", getattr(part, field.name)
+        if path in _ELSEWHERE:
+            continue
+        if path in _BY_PATH and not isinstance(value, str | float | int):
+            found |= _typed(_BY_PATH[path], value)
+        elif dataclasses.is_dataclass(value):
+            found |= _flat(value, f"{path}.")
+        else:
+            found[field.name] = value
+    return found
+
+
+def _typed(option: SpecField, value: Any) -> dict[str, Value]:
+    """Return what has no single value as the options say it."""
+    if isinstance(value, Mapping):
+        return {f"{option.name} {name}": text for name, text in sorted(value.items())}
+    text = option.text(value)
+    return {option.name: text if isinstance(text, str) else " ".join(text)}
 
 
 def _parameters(topology: TopologySpec) -> dict[str, Value]:

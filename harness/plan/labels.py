@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+import topos
+from harness.plan.fields import SPEC_FIELDS
 from model import transports, tuning
 from model.congestion import BASELINE, described
 from model.schedulers import scheduler_title
@@ -19,6 +21,22 @@ def family(spec: RunSpec) -> str:
         spec, transport=transport, routing=transports.USUAL_ROUTING, scheduler=SchedulerSpec(), seed=0
     )
     return alike.canonical()
+
+
+def settings(spec: RunSpec) -> str:
+    """`20 s warm-up, 50 us a link, 1 % random loss`: what sets a point apart from others of its network and
+    workload. Points that differ in it must not share a curve."""
+    link, params = spec.link, sorted(spec.workload.params.items())
+    lanes = spec.topology.params.get(topos.LANES, 1)
+    parts = (
+        f"{spec.warmup_s:g} s warm-up",
+        f"host queues of {link.nic_queue_pkts} packets" if link.nic_queue_pkts != link.queue_pkts else "",
+        *(f.words(f.of(spec)) for f in SPEC_FIELDS if f.words and f.of(spec) != f.usual_in(spec)),
+        f"further subflows join {tuning.joins(spec.transport)}" if spec.transport.joins_late else "",
+        f"{topos.LANES}={lanes}" if lanes > 1 else "",
+        ", ".join(f"{name}={value}" for name, value in params),
+    )
+    return ", ".join(filter(None, parts))
 
 
 def short(subflows: int) -> str:

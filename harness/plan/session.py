@@ -25,7 +25,7 @@ from harness.execute.sweep import Job
 from harness.experiment import Experiment, Figure
 from harness.plan import begun, rate
 from harness.plan.baseline import reference_of
-from harness.plan.options import ENGINE, Given, SweepOptions, parse_engines, resolve
+from harness.plan.options import ENGINE, Given, SweepOptions, resolve
 from harness.plan.rate import RateChoice, RateKey, rate_key
 from harness.plan.variants import (
     NO_COUNTERPART,
@@ -121,7 +121,7 @@ def engine_for(experiment: Experiment, given: Given) -> Engine:
     given = settled(experiment, given)
     each = (variant.engines for figure in experiment.figures for variant in engine_variants(figure, given))
     names = dict.fromkeys(name for names in each for name in names)
-    return engines.make(*(names or parse_engines(given.engine)))
+    return engines.make(*(names or given.engine or ()))
 
 
 def settled(experiment: Experiment, given: Given) -> Given:
@@ -177,7 +177,7 @@ def _resolved(variant: EngineVariant, machines: Machines) -> SweepOptions:
 
 def _notes(experiment: Experiment, given: Given, asked: Given) -> tuple[str, ...]:
     """What real hosts do not run, and why."""
-    if given != asked and ENGINE not in parse_engines(asked.engine):
+    if given != asked and ENGINE not in (asked.engine or ()):
         return (NOT_ROOT.format(name=experiment.name),)
     lacking = [figure.name for figure in experiment.figures if lacks_counterpart(figure, asked)]
     return (f"{', '.join(lacking)}: {NO_COUNTERPART}",) if lacking else ()
@@ -187,10 +187,9 @@ def _check_shared(experiment: Experiment, given: Given) -> None:
     """Raises UsageError for an option that is not the same thing to all figures."""
     if experiment.shared_options is None:
         return
-    for option in dataclasses.fields(given):
-        value = getattr(given, option.name)
-        if option.name not in experiment.shared_options and value != option.default:
-            name = option.name.replace("_", "-")
+    for option in given.names():
+        if option not in experiment.shared_options:
+            name = option.replace("_", "-")
             if [figure.name for figure in experiment.figures] == [experiment.name]:
                 raise UsageError(f"{experiment.name} fixes its own {name}: leave out --{name}")
             alone = ", ".join(figure.name for figure in experiment.figures)
@@ -209,9 +208,8 @@ def _check_sized(experiment: Experiment, given: Given) -> None:
     """Raises UsageError for --k where there is nothing that it chooses; a figure among others that has one
     network of its own keeps that."""
     if given.k is not None and not any(figure.sized for figure in experiment.figures):
-        raise UsageError(
-            f"--k {given.k}: {experiment.figures[0].name} has one network of its own; leave out --k"
-        )
+        name, ks = experiment.figures[0].name, ",".join(map(str, given.k))
+        raise UsageError(f"--k {ks}: {name} has one network of its own; leave out --k")
 
 
 def _part(figure: Figure, options: SweepOptions, carried: Carried) -> Part:

@@ -1,5 +1,4 @@
-"""Options that one kind of engine alone has: `--stack` of simulated hosts, `--sysctl` and others of real
-ones. Pure."""
+"""The option `--stack`: fields of the StackSpec of simulated hosts, by name. Pure."""
 
 from __future__ import annotations
 
@@ -9,27 +8,25 @@ from collections.abc import Mapping, Sequence
 
 from common.errors import UsageError
 from engines.core_setup.stack import CHOICES
-from engines.registry import MADE_UP, VIRTUAL_TIME
 from model.spec import StackSpec, typed
 
 FIELDS: Mapping[str, type] = typing.get_type_hints(StackSpec)
-LEAST = {"payload_bytes": 1, "header_bytes": 0, "ack_bytes": 1, "initial_window": 1}
+MIN = {"payload_bytes": 1, "header_bytes": 0, "ack_bytes": 1, "initial_window": 1}
 """Where that is not 0."""
-MOST_BYTES = 9000
+MAX_BYTES = 9000
 _SWITCH = {"on": True, "off": False, "yes": True, "no": False, "true": True, "false": False}
 
 
-def parse_stack(texts: Sequence[str], pinned: Mapping[str, object]) -> StackSpec:
-    """Each of `texts` is `name=value` of a StackSpec; they go before what is `pinned`. Raises UsageError."""
+def parse_stack(option: str, texts: Sequence[str]) -> dict[str, object]:
+    """Parse each of `texts`, `name=value` of a StackSpec. Raises UsageError."""
     given: dict[str, object] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
         if name not in FIELDS or not equals or not value:
-            raise UsageError(f"--stack {text}: write NAME=VALUE; names are: {', '.join(FIELDS)}")
+            raise UsageError(f"{option} {text}: write NAME=VALUE; names are: {', '.join(FIELDS)}")
         if given.setdefault(name, _value(text, name, value)) != _value(text, name, value):
-            raise UsageError(f"--stack {text}: {name} is given already; give it once")
-    fields: dict[str, typing.Any] = {**pinned, **given}
-    return StackSpec(**fields)
+            raise UsageError(f"{option} {text}: {name} is given already; give it once")
+    return given
 
 
 def _value(text: str, name: str, value: str) -> object:
@@ -52,11 +49,11 @@ def _number(text: str, name: str, value: str, whole: bool) -> float:
         raise UsageError(
             f"--stack {text}: {name} is a {'whole ' if whole else ''}number of {_unit(name)}"
         ) from None
-    least = LEAST.get(name, 0)
+    least = MIN.get(name, 0)
     if not math.isfinite(number) or number < least:
         raise UsageError(f"--stack {text}: must be at least {least} {_unit(name)}")
-    if name.endswith("_bytes") and number > MOST_BYTES:
-        raise UsageError(f"--stack {text}: must be at most {MOST_BYTES} bytes")
+    if name.endswith("_bytes") and number > MAX_BYTES:
+        raise UsageError(f"--stack {text}: must be at most {MAX_BYTES} bytes")
     return number
 
 
@@ -65,22 +62,5 @@ def _unit(name: str) -> str:
 
 
 def usual() -> str:
-    """All names with their values unless told otherwise, for `--help`."""
+    """Return all names with their default values, for `--help`."""
     return ", ".join(f"{name}={typed(getattr(StackSpec(), name))}" for name in FIELDS)
-
-
-def check_engine_options(engines: Sequence[str], real: Mapping[str, object], stack: Sequence[str]) -> None:
-    """Refuse what none of `engines` has a use for: options of `real` hosts that were given, by name, or
-    `stack` of simulated ones. Raises UsageError."""
-    simulated = [name in VIRTUAL_TIME for name in engines]
-    if stack and not any(simulated) and MADE_UP not in engines:
-        raise UsageError(
-            f"--stack {stack[0]}: the stacks of {engines[0]}'s hosts are their own; choose --engine simulator"
-        )
-    for option, value in real.items() if all(simulated) else ():
-        if value:
-            told = value[0] if isinstance(value, tuple) else value
-            raise UsageError(
-                f"{option} {told}: simulated hosts have no kernel and run no programs; leave it out "
-                "(--stack is what they have)"
-            )

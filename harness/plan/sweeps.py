@@ -5,16 +5,15 @@ The seed is shared by all transports of a sweep, so every curve sees the same tr
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engines.emulation.dataplanes.registry import FABRIC
 from engines.registry import VIRTUAL_TIME
 from harness.experiment import RateOf
-from harness.plan.options import SIMULATED_TRAFFIC, SweepOptions
+from harness.plan.options import SweepOptions
 from model.spec import (
     LinkSpec,
-    OpenFlowSpec,
     RunSpec,
     SchedulerSpec,
     StackSpec,
@@ -53,33 +52,15 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
     next to each other."""
 
     def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+        bases = {engine: options.on(engine) for engine in options.engines}
         return [
-            RunSpec(
-                link=_link(options, variant, rate_of(topology)),
+            dataclasses.replace(
+                _varied(bases[engine], variant),
+                link=_link(bases[engine].link, variant, rate_of(topology)),
                 topology=topology,
-                transport=TransportSpec(
-                    subflows,
-                    cc,
-                    {**options.sysctls, **variant.sysctls},
-                    options.write_bytes if variant.write_bytes is None else variant.write_bytes,
-                    variant.join_after_ms,
-                    variant.join_after_bytes,
-                ),
+                transport=_transport(bases[engine].transport, variant, subflows, cc),
                 workload=workload,
-                engine=engine,
-                dataplane=FABRIC if engine in VIRTUAL_TIME else options.dataplane,
-                routing=variant.routing or options.routing,
-                traffic=SIMULATED_TRAFFIC if engine in VIRTUAL_TIME else options.traffic,
-                warmup_s=float(options.warmup_s),
-                seconds=float(options.seconds),
                 seed=seed,
-                sampling=options.sampling,
-                events=options.events,
-                openflow=OpenFlowSpec() if engine in VIRTUAL_TIME else options.openflow,
-                stack=_stack(options, variant) if engine in VIRTUAL_TIME else StackSpec(),
-                scheduler=options.scheduler if variant.scheduler is None else variant.scheduler,
-                noise=options.noise,
-                clock=options.clock,
             )
             for topology in topologies(options)
             for workload in options.workloads
@@ -93,22 +74,34 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
     return points
 
 
-def _stack(options: SweepOptions, variant: Variant) -> StackSpec:
-    """What was chosen goes before what the variant pins."""
-    return options.stack if options.stack != StackSpec() else variant.simulated or options.stack
+def _varied(base: RunSpec, variant: Variant) -> RunSpec:
+    """Parameters of the stack that the user or the figure chose go before those of the variant."""
+    pinned = variant.simulated if base.engine in VIRTUAL_TIME and base.stack == StackSpec() else None
+    return dataclasses.replace(
+        base,
+        routing=variant.routing or base.routing,
+        stack=pinned or base.stack,
+        scheduler=base.scheduler if variant.scheduler is None else variant.scheduler,
+    )
 
 
-def _link(options: SweepOptions, variant: Variant, rate_mbps: float) -> LinkSpec:
+def _transport(base: TransportSpec, variant: Variant, subflows: int, cc: str) -> TransportSpec:
+    return dataclasses.replace(
+        base,
+        subflows=subflows,
+        cc=cc,
+        sysctls={**base.sysctls, **variant.sysctls},
+        write_bytes=base.write_bytes if variant.write_bytes is None else variant.write_bytes,
+        join_after_ms=variant.join_after_ms,
+        join_after_bytes=variant.join_after_bytes,
+    )
+
+
+def _link(base: LinkSpec, variant: Variant, rate_mbps: float) -> LinkSpec:
     """Mininet's queue limit holds at both ends of a link, so the hosts' own queues have it too."""
-    return LinkSpec(
-        rate_mbps=float(rate_mbps),
-        delay_us=float(options.delay_us),
-        queue_pkts=options.queue_pkts,
-        nic_queue_pkts=options.queue_pkts,
-        loss=options.loss_pct / 100,
-        queue_bytes=options.queue_bytes,
-        random_pkts=options.random_pkts,
-        discipline=options.discipline,
-        host_queue=options.host_queue,
-        ecn_pkts=options.ecn_pkts if variant.ecn_pkts is None else variant.ecn_pkts,
+    return dataclasses.replace(
+        base,
+        rate_mbps=rate_mbps,
+        nic_queue_pkts=base.queue_pkts,
+        ecn_pkts=base.ecn_pkts if variant.ecn_pkts is None else variant.ecn_pkts,
     )

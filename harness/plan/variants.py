@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 from engines.registry import SIMULATOR, VIRTUAL_TIME
 from harness.experiment import Figure
-from harness.plan.options import BOTH, ENGINE, Defaults, Given, parse_engines
+from harness.plan.fields import Hosts
+from harness.plan.options import ENGINE, Defaults, Given
 
 NO_COUNTERPART = "simulated only: nothing that real hosts could run here in real time would show the same"
-OF_REAL_HOSTS = ("dataplane", "controller", "mode", "datapath", "host_queue", "traffic", "sysctl", "write")
-OF_SIMULATED_HOSTS = ("stack",)
 
 
 @dataclass(frozen=True)
@@ -26,25 +25,23 @@ class EngineVariant:
 
     @property
     def engines(self) -> tuple[str, ...]:
-        return parse_engines(self.given.engine) or self.defaults.engines
+        return self.given.engine or self.defaults.engines
 
 
 def engine_variants(figure: Figure, given: Given) -> tuple[EngineVariant, ...]:
-    """Simulated and emulated, as far as asked for and there; one for all engines where both run the same.
-
-    Raises UsageError for an unknown engine.
-    """
-    chosen = parse_engines(given.engine) or figure.defaults.engines
+    """Return the simulated and the emulated variant, as far as asked for and there; one variant for all
+    engines where both run the same."""
+    chosen = given.engine or figure.defaults.engines
     if not has_variants(figure):
         return (EngineVariant(given, figure.defaults),)
     virtual, emulated = _virtual(figure, chosen), figure.emulated if ENGINE in chosen else None
     found = []
     if virtual:
-        typed = _without(given, OF_REAL_HOSTS) if emulated else given
-        found.append(EngineVariant(dataclasses.replace(typed, engine=",".join(virtual)), figure.defaults))
+        suited = given.without(Hosts.REAL) if emulated else given
+        found.append(EngineVariant(dataclasses.replace(suited, engine=virtual), figure.defaults))
     if emulated:
-        typed = _without(given, OF_SIMULATED_HOSTS) if virtual else given
-        found.append(EngineVariant(dataclasses.replace(typed, engine=ENGINE), emulated))
+        suited = given.without(Hosts.SIMULATED) if virtual else given
+        found.append(EngineVariant(dataclasses.replace(suited, engine=(ENGINE,)), emulated))
     return tuple(found)
 
 
@@ -55,7 +52,7 @@ def has_variants(figure: Figure) -> bool:
 
 def lacks_counterpart(figure: Figure, given: Given) -> bool:
     """Whether real hosts were asked for and have nothing to run."""
-    return has_variants(figure) and figure.emulated is None and ENGINE in (parse_engines(given.engine) or ())
+    return has_variants(figure) and figure.emulated is None and ENGINE in (given.engine or ())
 
 
 def with_engines(figures: Sequence[Figure], given: Given, root: bool) -> Given:
@@ -63,7 +60,8 @@ def with_engines(figures: Sequence[Figure], given: Given, root: bool) -> Given:
     named = given.engine is not None or not any(
         figure.separate_variants and figure.emulated for figure in figures
     )
-    return given if named else dataclasses.replace(given, engine=BOTH if root else SIMULATOR)
+    engines = (SIMULATOR, ENGINE) if root else (SIMULATOR,)
+    return given if named else dataclasses.replace(given, engine=engines)
 
 
 def _virtual(figure: Figure, chosen: Sequence[str]) -> tuple[str, ...]:
@@ -72,8 +70,3 @@ def _virtual(figure: Figure, chosen: Sequence[str]) -> tuple[str, ...]:
     own = figure.defaults.engines if figure.separate_variants and SIMULATOR in chosen else ()
     compared = (name for name in own if name in VIRTUAL_TIME)
     return tuple(dict.fromkeys((*compared, *(name for name in chosen if name != ENGINE))))
-
-
-def _without(given: Given, options: Sequence[str]) -> Given:
-    usual = Given()
-    return dataclasses.replace(given, **{name: getattr(usual, name) for name in options})

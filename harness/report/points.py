@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from engines.emulation.dataplanes.registry import OVS
 from engines.registry import VIRTUAL_TIME, engine_words
 from harness.claims.metric import Metric, ShownIn, shown_in
 from harness.claims.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES
@@ -16,30 +15,19 @@ from harness.execute import attempts
 from harness.experiment import Figure
 from harness.plan import labels
 from harness.plan.baseline import is_reference
+from harness.plan.fields import SPEC_FIELDS, exact
 from harness.plan.options import ENGINE, MAX_K, Given, resolve
 from harness.plan.rate import network
-from harness.report.figures import variant
 from harness.results import across
 from harness.results.load import Shown
 from harness.results.summary import Judged
-from model.link_events import event_text
-from model.noise import noisy, stalls_words
-from model.openflow import openflow_words
 from model.reasons import texts
 from model.result import Status
-from model.schedulers import scheduled, scheduler_words
-from model.spec import (
-    ELASTIC,
-    FIFO,
-    QDISC,
-    LinkSpec,
-    RunSpec,
-    SchedulerSpec,
-    TopologySpec,
-    stack_words,
-)
+from model.spec import RunSpec, SchedulerSpec, TopologySpec
 from model.transports import USUAL_ROUTING
 
+_ALWAYS = [option for option in SPEC_FIELDS if option.always and option.path != "routing"]
+"""Routing tells transports of one command apart (_blocks)."""
 NOTHING = "\N{EN DASH}"
 
 
@@ -170,7 +158,7 @@ def setting_title(specs: Sequence[RunSpec]) -> str:
         f"{queue_label(spec)} queues",
         labels.congestion(specs),
         f"{spec.seconds:g} s measured",
-        variant(_of_all(spec) if several else spec),
+        labels.settings(_of_all(spec) if several else spec),
     ]
     return ", ".join(part for part in parts if part)
 
@@ -275,7 +263,7 @@ class _Block:
 def _asked_k(figure: Figure, topology: TopologySpec) -> int:
     """The `--k` that runs this network, which need not be a parameter of it: a star's hosts are not."""
     for k in range(4, MAX_K + 1, 2) if figure.sized else ():
-        if topology in figure.topologies(resolve(Given(k=str(k)), figure.defaults)):
+        if topology in figure.topologies(resolve(Given(k=(k,)), figure.defaults)):
             return k
     return topology.k
 
@@ -320,46 +308,19 @@ def _products(specs: Sequence[RunSpec]) -> list[tuple[tuple[int, ...], tuple[int
 
 
 def _options(spec: RunSpec) -> tuple[str, ...]:
-    """Every option whose value is one for all transports of a command, spelled out: defaults may change."""
-    link = spec.link
-    traffic = () if spec.engine in VIRTUAL_TIME else ("--traffic", spec.traffic)
+    """Return every option that has one value for all transports of a command, spelled out: defaults may
+    change."""
     return (
-        *_extras(spec), "--engine", spec.engine, "--dataplane", spec.dataplane, *traffic,
-        "--rate", _exact(link.rate_mbps), *_queue(link), "--delay", _exact(link.delay_us),
-        "--seconds", _exact(spec.seconds), "--warmup", _exact(spec.warmup_s),
-    )  # fmt: skip
-
-
-def _queue(link: LinkSpec) -> list[str]:
-    if link.queue_bytes:
-        return ["--queue-bytes", str(link.queue_bytes)]
-    return ["--queue", str(link.queue_pkts)]
+        *_extras(spec),
+        *("--engine", spec.engine, "--rate", exact(spec.link.rate_mbps)),
+        *(part for option in _ALWAYS for part in option.argv(spec)),
+        *("--seconds", exact(spec.seconds), "--warmup", exact(spec.warmup_s)),
+    )
 
 
 def _extras(spec: RunSpec) -> list[str]:
-    """Options most commands do without."""
-    link, transport = spec.link, spec.transport
-    sysctls = [part for pair in sorted(transport.sysctls.items()) for part in ("--sysctl", "=".join(pair))]
-    return [
-        *(["--loss", _exact(100 * link.loss)] if link.loss else []),
-        *(["--ecn", str(link.ecn_pkts)] if link.ecn_pkts else []),
-        *(["--random-drop", str(link.random_pkts)] if link.random_pkts else []),
-        *(["--discipline", link.discipline] if link.discipline != FIFO else []),
-        *(["--host-queue", QDISC] if link.host_queue == QDISC and spec.dataplane != OVS else []),
-        *(part for event in spec.events for part in ("--event", event_text(event))),
-        *(["--write", str(transport.write_bytes)] if transport.write_bytes else []),
-        *sysctls,
-        *(part for told in stack_words(spec.stack).split() for part in ("--stack", told)),
-        *openflow_words(spec.openflow).split(),
-        *(["--scheduler", scheduler_words(spec.scheduler)] if scheduled(spec) else []),
-        *(["--stalls", stalls_words(spec.noise)] if noisy(spec) else []),
-        *(["--clock", spec.clock] if spec.clock != ELASTIC else []),
-    ]
-
-
-def _exact(value: float) -> str:
-    """The shortest text that is read as this very number: another one is another point."""
-    return repr(float(value)).removesuffix(".0")
+    """Return the options that most commands do without."""
+    return [part for option in SPEC_FIELDS if not option.always for part in option.argv(spec)]
 
 
 def _command(figure: str, block: _Block, ks: Sequence[int], qmon: bool) -> str:

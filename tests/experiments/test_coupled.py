@@ -100,7 +100,7 @@ def test_statements_are_theory_and_about_one_algorithm_each() -> None:
 @pytest.mark.parametrize("figure", [*wire.FAIRNESS.figures, *wire.SHIFTED.figures])
 def test_simulated_lanes_are_out_of_step_and_emulated_ones_as_they_come(figure: Figure) -> None:
     specs = {
-        engine: figure.points(resolve(Given(engine=engine), figure.defaults), lambda _topology: 10.0)
+        engine: figure.points(resolve(Given.of(engine=engine), figure.defaults), lambda _topology: 10.0)
         for engine in ("simulator", "mininet")
     }
     assert {(s.stack.start_spread_ms, s.link.random_pkts) for s in specs["simulator"]} == {(1000.0, 5)}

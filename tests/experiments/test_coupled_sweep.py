@@ -24,7 +24,7 @@ SCATTERED = ("reno", "scatter", 1)
 
 
 def transports(**given: str) -> list[tuple[str, str, int]]:
-    options = resolve(Given(**given), FIGURE.defaults)  # type: ignore[arg-type]
+    options = resolve(Given.of(**given), FIGURE.defaults)
     specs = FIGURE.points(options, lambda _topology: 5.0)
     return [(spec.transport.cc, spec.routing, spec.transport.subflows) for spec in specs]
 

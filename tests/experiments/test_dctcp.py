@@ -17,7 +17,7 @@ from workloads import matrices
 
 
 def specs(**given: object) -> list[RunSpec]:
-    options = resolve(Given(**given), queue.DEFAULTS)  # type: ignore[arg-type]
+    options = resolve(Given.of(**given), queue.DEFAULTS)
     return queue.points(options, lambda _: options.rate_mbps or 1.0)
 
 

@@ -20,7 +20,7 @@ FIGURE = CATALOGUE.find("ec2").figures[0]
 
 
 def points(defaults: Defaults = FIGURE.defaults, **given: str) -> list[RunSpec]:
-    return FIGURE.points(resolve(Given(**given), defaults), lambda _: 100.0)  # type: ignore[arg-type]
+    return FIGURE.points(resolve(Given.of(**given), defaults), lambda _: 100.0)
 
 
 def test_forty_hosts_for_minutes_and_twelve_hours_in_the_papers_profile() -> None:

@@ -18,7 +18,7 @@ from model.spec import RunSpec
 
 def points(name: str, **given: str) -> list[RunSpec]:
     figure = CATALOGUE.find(name).figures[0]
-    return figure.points(resolve(Given(**given), figure.defaults), lambda _: 100.0)  # type: ignore[arg-type]
+    return figure.points(resolve(Given.of(**given), figure.defaults), lambda _: 100.0)
 
 
 def test_every_packet_level_point_has_its_models_beside_it() -> None:

@@ -62,9 +62,9 @@ def test_a_scheduler_is_an_option_of_any_sweep(tmp_path: Path) -> None:
 
 
 def test_a_scheduler_that_all_points_have_is_told_once() -> None:
-    options = resolve(Given(scheduler="first_fit:50", engine="simulator"), FIGURE.defaults)
+    options = resolve(Given.of(scheduler="first_fit:50", engine="simulator"), FIGURE.defaults)
     first, *_ = FIGURE.points(options, lambda _: 100.0)
-    led = replace(first, scheduler=options.scheduler)
+    led = replace(first, scheduler=options.base.scheduler)
     assert routing([led, led]) == "hashed routing, first fit every 50 ms"
     assert routing([first, led]) == "hashed routing"
     assert names([first, led]) == ["TCP", "TCP, first fit every 50 ms"]

@@ -29,7 +29,7 @@ def specs(name: str, engine: str, profile: str = "quick") -> list[RunSpec]:
     (figure,) = EXPERIMENTS[name].figures
     defaults = figure.emulated if engine == "mininet" else figure.defaults
     assert defaults is not None
-    given = Given(engine=engine, profile=profile)
+    given = Given.of(engine=engine, profile=profile)
     return figure.points(resolve(given, defaults), lambda _topology: 10.0)
 
 
@@ -75,12 +75,12 @@ def test_all_simulated_points_can_run(name: str) -> None:
 
 def test_it_has_networks_of_its_own() -> None:
     with pytest.raises(UsageError, match="noise fixes its own rate: leave out --rate"):
-        session.make_plan(EXPERIMENTS["noise"], Given(engine="fake", rate="5"), FakeEngine())
+        session.make_plan(EXPERIMENTS["noise"], Given.of(engine="fake", rate="5"), FakeEngine())
 
 
 def test_stalls_and_clock_reach_every_point() -> None:
     (figure,) = EXPERIMENTS["cross-check"].figures
-    typed = Given(engine=SIMULATOR, stalls="all:100:2-6", clock="strict")
+    typed = Given.of(engine=SIMULATOR, stalls="all:100:2-6", clock="strict")
     points = figure.points(resolve(typed, figure.defaults), lambda _topology: 10.0)
     assert {(spec.noise, spec.clock) for spec in points} == {(NoiseSpec("all", 100, 2, 6), "strict")}
 
@@ -96,4 +96,4 @@ def test_stalls_and_clock_reach_every_point() -> None:
 )
 def test_stalls_and_clocks_there_are_not_are_refused(typed: dict[str, str], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        resolve(Given(**typed), EXPERIMENTS["cross-check"].figures[0].defaults)  # type: ignore[arg-type]
+        resolve(Given.of(**typed), EXPERIMENTS["cross-check"].figures[0].defaults)

@@ -14,7 +14,7 @@ from model.spec import RunSpec, TopologySpec
 
 
 def points(figure: Figure, **given: object) -> list[RunSpec]:
-    return figure.points(resolve(Given(**given), figure.defaults), lambda _: 100.0)  # type: ignore[arg-type]
+    return figure.points(resolve(Given.of(**given), figure.defaults), lambda _: 100.0)
 
 
 def test_tcp_is_run_once_beside_both_congestion_controls() -> None:

@@ -12,7 +12,7 @@ FIGURE = CATALOGUE.find("short-flows").figures[0]
 
 
 def points(**given: str) -> list[RunSpec]:
-    return FIGURE.points(resolve(Given(**given), FIGURE.defaults), lambda _: 1000.0)  # type: ignore[arg-type]
+    return FIGURE.points(resolve(Given.of(**given), FIGURE.defaults), lambda _: 1000.0)
 
 
 def test_three_transports_meet_the_same_flows_at_every_load() -> None:

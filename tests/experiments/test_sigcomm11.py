@@ -40,7 +40,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def plan_of(name: str, **typed: object) -> Plan:
-    given = Given(**typed)  # type: ignore[arg-type]
+    given = Given.of(**typed)
     return session.make_plan(EXPERIMENTS[name], given, session.engine_for(EXPERIMENTS[name], given))
 
 

@@ -13,7 +13,7 @@ from model.spec import LinkSpec, RunSpec, StackSpec, TransportSpec
 
 
 def specs(engine: str) -> list[RunSpec]:
-    return FIGURE.points(resolve(Given(engine=engine), FIGURE.defaults), lambda _topology: 20.0)
+    return FIGURE.points(resolve(Given.of(engine=engine), FIGURE.defaults), lambda _topology: 20.0)
 
 
 def test_real_hosts_by_sysctls_and_simulated_ones_by_buffers() -> None:

@@ -27,7 +27,7 @@ def hosts(network: TopologySpec) -> int:
 @pytest.mark.parametrize("k", [4, 6, 8, 12])
 def test_sizes_are_comparable(k: int) -> None:
     """Four times the hosts is what makes a tree oversubscribed: it may be larger."""
-    networks = all_networks(resolve(Given(k=str(k)), FIGURE.defaults))
+    networks = all_networks(resolve(Given.of(k=str(k)), FIGURE.defaults))
     assert len({topos.identity(n.kind, n.params) for n in networks}) == len(networks) == 6
     sizes = [hosts(network) for network in networks]
     usual = k**3 // 4
@@ -37,7 +37,7 @@ def test_sizes_are_comparable(k: int) -> None:
 def test_what_emulated_hosts_cannot_do_has_a_twin_without_it() -> None:
     """BCube's hosts forward."""
     (twin,) = SWITCHED.figures
-    options = resolve(Given(engine="mininet"), twin.defaults)
+    options = resolve(Given.of(engine="mininet"), twin.defaults)
     assert not any(topos.build(n.kind, n.params).hosts_forward for n in twin.topologies(options))
     assert any(topos.build(n.kind, n.params).hosts_forward for n in FIGURE.topologies(options))
 
@@ -60,4 +60,4 @@ def test_neighbours_gain_nothing_from_several_paths(tmp_path: Path, monkeypatch:
 
 def test_an_unknown_network_is_refused() -> None:
     with pytest.raises(UsageError):
-        resolve(Given(k="7"), FIGURE.defaults)
+        resolve(Given.of(k="7"), FIGURE.defaults)

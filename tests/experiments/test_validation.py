@@ -76,7 +76,7 @@ def test_points_are_those_asked_for_or_all() -> None:
 
 
 def specs_of(figure: Figure, **given: object) -> list[RunSpec]:
-    options = resolve(Given(**given), figure.defaults)  # type: ignore[arg-type]
+    options = resolve(Given.of(**given), figure.defaults)
     return figure.points(options, lambda _network: options.rate_mbps or 0.0)
 
 

@@ -30,7 +30,7 @@ from tests.support.stored_points import put, result_of
 ENGINE = FakeEngine(name="mininet")
 PAPER = EXPERIMENTS["sigcomm11-throughput"]
 ONE = EXPERIMENTS["cs244-one-to-one"]
-SMALL = Given(k="4", subflows="1,8")
+SMALL = Given.of(k="4", subflows="1,8")
 
 
 class Lab(ThisMachine):
@@ -73,7 +73,7 @@ def real(jobs: list[Job]) -> Iterator[float]:
 
 
 def test_finished_simulations_do_not_stand_for_a_rate_of_real_hosts(tmp_path: Path) -> None:
-    typed = Given(engine="both", profile="smoke")
+    typed = Given.of(engine="both", profile="smoke")
     store = Store.open(tmp_path, PAPER.folder)
     for job in session.make_plan(PAPER, typed, ENGINE).jobs:
         if job.spec.engine in VIRTUAL_TIME:
@@ -89,7 +89,7 @@ def test_a_point_without_a_rate_never_reaches_the_sweep(tmp_path: Path) -> None:
 
 
 def test_a_begun_sweep_goes_on_at_its_rate_whatever_the_machine_carries_now(tmp_path: Path) -> None:
-    first = prepared(ONE, Given(k="4", subflows="1"), Lab({4: 10.0}), tmp_path)
+    first = prepared(ONE, Given.of(k="4", subflows="1"), Lab({4: 10.0}), tmp_path)
     run(first.jobs, Lab({}).executor, first.store, Recorder())
     assert {entry.rate_how for entry in index(tmp_path / ONE.folder)} == {MEASURED}
     later = Lab({4: 50.0})
@@ -98,7 +98,7 @@ def test_a_begun_sweep_goes_on_at_its_rate_whatever_the_machine_carries_now(tmp_
     stored = index(tmp_path / ONE.folder)
     assert set(real(session.make_plan(ONE, SMALL, ENGINE, stored).jobs)) == {10.0}
     assert set(real(prepared(ONE, SMALL, later, tmp_path, force=True).jobs)) == {50.0}
-    other = Given(k="4", subflows="1,8", seconds=7.0)
+    other = Given.of(k="4", subflows="1,8", seconds=7.0)
     assert set(real(prepared(ONE, other, later, tmp_path).jobs)) == {50.0}, "another window, another sweep"
 
 
@@ -112,7 +112,7 @@ def test_the_newest_points_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_network_that_is_not_carried_is_left_out_and_the_others_run(tmp_path: Path) -> None:
-    ready = prepared(ONE, Given(k="4,8", subflows="1,8"), Lab({4: 5.0}), tmp_path)
+    ready = prepared(ONE, Given.of(k="4,8", subflows="1,8"), Lab({4: 5.0}), tmp_path)
     assert {job.spec.topology.k for job in ready.jobs} == {4}
     assert ready.lacking == ["not run: 2 points, because this machine does not carry k=8"]
     outcome = run(ready.jobs, Lab({}).executor, ready.store, Recorder())

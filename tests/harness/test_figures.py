@@ -81,12 +81,12 @@ def objects(done: Result, event: str) -> list[dict[str, Any]]:
 
 
 def plan_of(experiment: str, **typed: Any) -> Plan:
-    return session.make_plan(EXPERIMENTS[experiment], Given(engine="fake", **typed), FakeEngine())
+    return session.make_plan(EXPERIMENTS[experiment], Given.of(engine="fake", **typed), FakeEngine())
 
 
 def options_of(experiment: str, **typed: Any) -> SweepOptions:
     (figure,) = EXPERIMENTS[experiment].figures
-    return resolve(Given(**typed), figure.defaults)
+    return resolve(Given.of(**typed), figure.defaults)
 
 
 def specs_of(experiment: str, **typed: Any) -> list[RunSpec]:
@@ -151,22 +151,27 @@ class TestThePost:
 class TestPrecedence:
     def test_an_option_goes_before_what_a_figure_pins(self) -> None:
         own = options_of("cs244-fig9", rate="100", queue=50, warmup=3.0, seconds=10.0, k="4", subflows="2")
-        assert (own.rate_mbps, own.queue_pkts, own.warmup_s, own.seconds) == (100.0, 50, 3.0, 10.0)
+        assert (own.rate_mbps, own.base.link.queue_pkts, own.base.warmup_s, own.base.seconds) == (
+            100.0,
+            50,
+            3.0,
+            10.0,
+        )
         assert (own.ks, own.subflows) == ((4,), (2,))
         assert options_of("cs244-fig9", rate="auto").rate_mbps is None
-        assert options_of("cs244-fig3", queue=0).queue_pkts == 0
+        assert options_of("cs244-fig3", queue=0).base.link.queue_pkts == 0
 
     def test_what_a_figure_pins_goes_before_the_profile(self) -> None:
         smoke = options_of("cs244-fig9", profile="smoke")
-        assert (smoke.rate_mbps, smoke.queue_pkts, smoke.warmup_s) == (1.0, 0, 0.0)
-        assert (smoke.ks, smoke.seconds) == ((4,), 15.0), "size and time are the profile's"
+        assert (smoke.rate_mbps, smoke.base.link.queue_pkts, smoke.base.warmup_s) == (1.0, 0, 0.0)
+        assert (smoke.ks, smoke.base.seconds) == ((4,), 15.0), "size and time are the profile's"
         assert options_of("cs244-fig3", profile="smoke").rate_mbps is None
         assert options_of("cs244-fig3", profile="smoke", engine="simulator").rate_mbps == 10.0
 
     def test_sampling_is_what_anybody_asks_for(self) -> None:
-        assert options_of("cs244-fig3").sampling == SamplingSpec(0, 1000, 1000)
-        assert options_of("cs244-fig3", qmon=True).sampling == SamplingSpec(100, 1000, 1000)
-        assert options_of("cs244-fig12").sampling == SamplingSpec(100, 200, 1000)
+        assert options_of("cs244-fig3").base.sampling == SamplingSpec(0, 1000, 1000)
+        assert options_of("cs244-fig3", qmon=True).base.sampling == SamplingSpec(100, 1000, 1000)
+        assert options_of("cs244-fig12").base.sampling == SamplingSpec(100, 200, 1000)
 
     def test_every_option_works_with_every_figure(self) -> None:
         for name, experiment in EXPERIMENTS.items():

@@ -15,16 +15,18 @@ from common.errors import UsageError
 from engines.emulation.calibration import calibrate
 from experiments.cs244_2013.one_to_one import EXPERIMENT
 from harness.plan.baseline import reference_of
-from harness.plan.options import Given, SweepOptions, parse_ints, resolve, sweep_workloads
+from harness.plan.fields import BY_NAME, GRID_OPTIONS, changed
+from harness.plan.options import Given, SweepOptions, resolve, sweep_workloads
+from harness.plan.parsers import ints
 from harness.plan.profiles import PROFILES
-from model.spec import LinkEvent, RunSpec
+from model.spec import LinkEvent, LinkSpec, RunSpec, StackSpec
 
 (FIGURE,) = EXPERIMENT.figures
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def options_of(**typed: Any) -> SweepOptions:
-    return resolve(Given(**typed), FIGURE.defaults)
+    return resolve(Given.of(**typed), FIGURE.defaults)
 
 
 def specs_of(**typed: Any) -> list[RunSpec]:
@@ -36,13 +38,13 @@ def specs_of(**typed: Any) -> list[RunSpec]:
     [("1,2,8", (1, 2, 8)), ("1-8", tuple(range(1, 9))), ("8,1-3,2", (8, 1, 2, 3)), (" 4 , 6 ", (4, 6))],
 )
 def test_lists_and_ranges(text: str, values: tuple[int, ...]) -> None:
-    assert parse_ints("--subflows", text) == values
+    assert ints("--subflows", text) == values
 
 
 @given(st.text(max_size=12))
 def test_any_text_is_numbers_or_one_refusal(text: str) -> None:
     try:
-        values = parse_ints("--k", text)
+        values = ints("--k", text)
     except UsageError:
         return
     assert values
@@ -99,14 +101,20 @@ def test_refusals_name_the_option_and_what_to_do(typed: dict[str, Any], words: s
 
 def test_options_override_the_profile_and_the_profile_the_experiment() -> None:
     smoke = options_of(profile="smoke")
-    assert (smoke.ks, smoke.subflows, smoke.seconds, smoke.rate_mbps) == ((4,), (1, 2, 8), 15.0, None)
+    assert (smoke.ks, smoke.subflows, smoke.base.seconds, smoke.rate_mbps) == ((4,), (1, 2, 8), 15.0, None)
     assert smoke.highest_mbps == 10.0
     simulated = options_of(profile="smoke", engine="simulator")
-    assert (simulated.warmup_s, simulated.seconds, simulated.rate_mbps) == (3.0, 8.0, 10.0)
+    assert (simulated.base.warmup_s, simulated.base.seconds, simulated.rate_mbps) == (3.0, 8.0, 10.0)
     own = options_of(
         profile="smoke", k="6", subflows="4", seconds=2.5, rate="auto", warmup=0.0, seeds=2, seed=7
     )
-    assert (own.ks, own.subflows, own.seconds, own.rate_mbps, own.warmup_s) == ((6,), (4,), 2.5, None, 0.0)
+    assert (own.ks, own.subflows, own.base.seconds, own.rate_mbps, own.base.warmup_s) == (
+        (6,),
+        (4,),
+        2.5,
+        None,
+        0.0,
+    )
     assert own.seeds == (7, 8)
     quick = options_of()
     assert (quick.ks, quick.subflows, quick.seeds) == ((8,), tuple(range(1, 9)), (1,))
@@ -148,7 +156,7 @@ def test_queues_and_events_reach_the_spec_but_no_event_its_reference() -> None:
 
 
 def test_mptcp_is_coupled_where_the_machine_can_and_nobody_asks_for_another() -> None:
-    typed = [Given(subflows="1,8"), Given(subflows="1,8", cc="reno")]
+    typed = [Given.of(subflows="1,8"), Given.of(subflows="1,8", cc="reno")]
     (unsaid, told), fallback = [resolve(g, FIGURE.defaults) for g in typed], "reno"
     assert {s.transport.cc for s in FIGURE.points(unsaid, lambda _t: 5.0)} == {"lia"}
     assert {s.transport.cc for s in FIGURE.points(told, lambda _t: 5.0)} == {"reno"}
@@ -249,13 +257,29 @@ class TestScript:
         assert "sudo" in done.stderr
 
 
-def test_given_covers_every_command_line_option() -> None:
-    from harness.cli.options import _SWEEP_OPTIONS  # noqa: PLC0415
+def test_every_field_of_given_has_an_option_and_every_option_a_place() -> None:
+    fields = {field.name for field in dataclasses.fields(Given)}
+    assert fields - {"settings", "qmon"} == {option.name for option in GRID_OPTIONS}
+    assert not fields & BY_NAME.keys()
 
-    def bare() -> None:
-        """Collects the options' parameters."""
 
-    for option in _SWEEP_OPTIONS:
-        option(bare)
-    names = {parameter.name for parameter in bare.__click_params__}  # type: ignore[attr-defined]
-    assert names == {field.name for field in dataclasses.fields(Given)}
+TEXTS: dict[str, Any] = {
+    "dataplane": "ovs", "controller": "pox", "mode": "proactive", "datapath": "user", "routing": "scatter",
+    "queue": "7", "delay": "0.1", "queue_bytes": "3028", "traffic": "native", "loss": "0.7", "ecn": "20",
+    "random_drop": "5", "discipline": "priority", "host_queue": "qdisc",
+    "event": ("10:p0a0-c0:0", "12.5:p0a0-c0:0.25"), "write": "8192",
+    "sysctl": ("net.ipv4.tcp_rmem=4096 16384 65536", "net.ipv4.tcp_sack=0"), "scheduler": "first_fit:50",
+    "stalls": "all:100:2-6", "clock": "strict", "stack": ("min_rto_ms=10", "sack=off"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_command_repeats_the_value_of_every_field(name: str) -> None:
+    option, text = BY_NAME[name], TEXTS[name]
+    value = option.parse(option.flag, text)
+    if name == "stack":
+        value = StackSpec(**value)
+    spec = changed(RunSpec(LinkSpec(5.0)), {option.path: value})
+    assert option.text(value) == text
+    texts = (text,) if isinstance(text, str) else text
+    assert option.argv(spec) == [part for one in texts for part in (option.flag, one)]

@@ -203,7 +203,7 @@ class TestBaselines:
         self, store: Store, reason: Reason, cpu_bound: bool
     ) -> None:
         engine = flaky(store, noisy_runs=9, reason=reason)
-        assert self.tries(store, engine, retries_of(Given(profile="paper")), cpu_bound) == 3
+        assert self.tries(store, engine, retries_of(Given.of(profile="paper")), cpu_bound) == 3
 
     def test_not_where_the_user_said_so(self, store: Store) -> None:
         engine = flaky(store, noisy_runs=9)

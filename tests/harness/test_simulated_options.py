@@ -42,18 +42,18 @@ def refabric(*arguments: str) -> Result:
 
 
 def options_of(**typed: Any) -> SweepOptions:
-    return resolve(Given(engine=typed.pop("engine", "simulator"), **typed), FIGURE.defaults)
+    return resolve(Given.of(engine=typed.pop("engine", "simulator"), **typed), FIGURE.defaults)
 
 
 def test_stacks_are_typed_by_name_and_survive_the_way_back() -> None:
     asked = ("acks=at_once", "sack=off", "min_rto_ms=10", "initial_window=1", "receive_buffer=64")
-    stack = options_of(stack=asked).stack
+    stack = options_of(stack=asked).base.stack
     assert stack == StackSpec(
         acks="at_once", sack=False, min_rto_ms=10.0, initial_window=1, receive_buffer=64
     )
-    assert options_of(stack=tuple(stack_words(stack).split())).stack == stack
+    assert options_of(stack=tuple(stack_words(stack).split())).base.stack == stack
     assert set(FIELDS) == {field.name for field in dataclasses.fields(StackSpec)}
-    assert options_of(stack=tuple(usual().split(", "))).stack == StackSpec()
+    assert options_of(stack=tuple(usual().split(", "))).base.stack == StackSpec()
 
 
 @pytest.mark.parametrize(
@@ -87,23 +87,25 @@ def test_each_refusal_says_what_to_do(typed: dict[str, Any], words: str) -> None
 
 def test_durations_suit_virtual_time() -> None:
     """A tenth at the paper's rate and beyond, as long as ever where queues take as long as timers."""
-    assert [(o.warmup_s, o.seconds) for o in (options_of(), options_of(rate="1000"))] == [(2.0, 4.0)] * 2
+    assert [(o.base.warmup_s, o.base.seconds) for o in (options_of(), options_of(rate="1000"))] == [
+        (2.0, 4.0)
+    ] * 2
     slow = options_of(rate="1")
-    assert (slow.warmup_s, slow.seconds) == (20.0, 40.0)
+    assert (slow.base.warmup_s, slow.base.seconds) == (20.0, 40.0)
     middle = options_of(rate="20")
-    assert (middle.warmup_s, middle.seconds) == (10.0, 20.0)
+    assert (middle.base.warmup_s, middle.base.seconds) == (10.0, 20.0)
     chosen = options_of(seconds=7.0, warmup=0.0)
-    assert (chosen.warmup_s, chosen.seconds) == (0.0, 7.0)
+    assert (chosen.base.warmup_s, chosen.base.seconds) == (0.0, 7.0)
     real = options_of(engine="mininet")
-    assert (real.warmup_s, real.seconds) == (20.0, 40.0)
+    assert (real.base.warmup_s, real.base.seconds) == (20.0, 40.0)
 
 
 def test_what_figures_pin_for_real_hosts_changes_no_simulated_name() -> None:
     (figure,) = EXPERIMENTS["coupled-fairness"].figures[:1]
     assert figure.defaults.traffic == "native"
-    simulated = resolve(Given(engine="simulator"), figure.defaults)
-    assert simulated.traffic == options_of().traffic
-    assert simulated.sysctls == {}
+    simulated = resolve(Given.of(engine="simulator"), figure.defaults)
+    assert simulated.base.traffic == options_of().base.traffic
+    assert simulated.base.transport.sysctls == {}
 
 
 def test_auto_is_the_papers_rate_and_says_so() -> None:

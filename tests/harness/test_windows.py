@@ -93,7 +93,7 @@ class TestPlans:
     """What `refabric plan` says and `refabric run` does."""
 
     def durations(self, name: str = "cs244-one-to-one", **typed: Any) -> set[tuple[float, float]]:
-        plan = session.make_plan(EXPERIMENTS[name], Given(**typed), FakeEngine(name="mininet"))
+        plan = session.make_plan(EXPERIMENTS[name], Given.of(**typed), FakeEngine(name="mininet"))
         return {(spec.warmup_s, spec.seconds) for part in plan.parts for spec in part.specs}
 
     def test_the_rate_decides_unless_somebody_chose(self) -> None:
@@ -115,8 +115,8 @@ class TestPlans:
 
     def test_a_plan_takes_the_time_that_its_points_do(self) -> None:
         plans = [
-            session.make_plan(EXPERIMENTS["cs244-one-to-one"], Given(rate=rate), FakeEngine(name="mininet"))
-            for rate in ("5", "2")
+            session.make_plan(EXPERIMENTS["cs244-one-to-one"], given, FakeEngine(name="mininet"))
+            for given in (Given.of(rate="5"), Given.of(rate="2"))
         ]
         quick, slow = ({job.spec.seconds for job in plan.jobs} for plan in plans)
         assert max(slow) > max(quick)
@@ -128,13 +128,13 @@ class TestPlans:
 
     def test_the_placeholder_of_a_rate_is_never_cut(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ThisMachine, "known_rate", lambda *_: RateChoice(None, TO_BE_MEASURED))
-        given = Given(queue=2000)
+        given = Given.of(queue=2000)
         plan = session.make_plan(EXPERIMENTS["cs244-one-to-one"], given, FakeEngine(name="mininet"))
         assert plan.left_out() == []
 
     def test_the_cut_is_a_note_of_the_plan(self) -> None:
         plan = session.make_plan(
-            EXPERIMENTS["cs244-one-to-one"], Given(rate="0.5"), FakeEngine(name="mininet")
+            EXPERIMENTS["cs244-one-to-one"], Given.of(rate="0.5"), FakeEngine(name="mininet")
         )
         (line,) = plan.left_out()
         assert "cut at 300 s" in line

@@ -28,7 +28,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunResult]:
     if not support().ok:
         pytest.skip(support().told)
     raw = tmp_path_factory.mktemp("raw")
-    options = resolve(Given(seconds=SECONDS, warmup=3.0, traffic="native"), experiment.DEFAULTS)
+    options = resolve(Given.of(seconds=SECONDS, warmup=3.0, traffic="native"), experiment.DEFAULTS)
     drop_tail, _, marked = experiment.points(options, lambda _: options.rate_mbps or 0.0)
     return {"drop-tail": run(drop_tail, raw), "dctcp": run(marked, raw)}
 

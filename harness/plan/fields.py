@@ -1,0 +1,341 @@
+"""One record for each option of a sweep. An option that sets a field of the spec says which one, and how
+labels, comparisons and commands write its value: all that is done with such a field outside the engines
+follows from its record. Pure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controllers.routing import POLICIES
+from engines.emulation.dataplanes.registry import DATAPLANES, OVS
+from engines.registry import ENGINES, VIRTUAL_TIME
+from fabric._core import disciplines
+from harness.plan import parsers, stack_options
+from harness.plan.parsers import Parser
+from harness.plan.profiles import DEFAULT, PROFILES
+from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
+from model.link_events import event_text
+from model.link_events import words as event_words
+from model.noise import parse_stalls, stalls_words
+from model.openflow import CONTROLLERS, DATAPATHS, MODES
+from model.schedulers import NAMES as SCHEDULERS
+from model.schedulers import parse_scheduler, scheduler_title, scheduler_words
+from model.spec import CLOCKS, HOST_QUEUES, LinkSpec, OpenFlowSpec, RunSpec, stack_words
+from model.transports import SCATTER
+
+Text = str | tuple[str, ...]
+TRAFFIC = ("iperf3", "native")
+USUAL_TRAFFIC = "native"
+"""Between real hosts: one process that sends and reads for all hosts takes less CPU time than two for each
+flow."""
+MAX_SEEDS = 1000
+MAX_QUEUE_PKTS = 1_000_000
+MIN_QUEUE_BYTES, MAX_QUEUE_BYTES = 1514, 1 << 40
+MAX_DELAY_US = 10_000_000.0
+MAX_LOSS_PCT = 50.0
+MAX_WRITE_BYTES = 1 << 20
+"""iperf3 accepts no more."""
+_SPEC = RunSpec(LinkSpec(0.0))
+_OPENFLOW = OpenFlowSpec()
+
+
+class Hosts(enum.Enum):
+    """The hosts that an option is about. The others refuse it."""
+
+    ALL = enum.auto()
+    REAL = enum.auto()
+    SIMULATED = enum.auto()
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a sweep: its name (`random_drop` is --random-drop), what follows the flag, what `--help`
+    says, and the parser of its text. The texts of a `multiple` option are parsed together."""
+
+    name: str
+    metavar: str
+    help: str
+    parse: Parser
+    multiple: bool = False
+    default: Any = None
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+
+def exact(value: float) -> str:
+    """Return the shortest text that is read as this very number: another one is another point."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def _text(value: Any) -> Text:
+    return exact(value) if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class SpecField(Option):
+    """An option that sets the field of the spec at `path`, e.g. `link.delay_us`.
+
+    `text` is the inverse of `parse`. `words` is how labels of points and charts say an unusual value; without
+    it they leave the value out. `usual` is the value when neither an option nor a figure chooses one, where
+    that is not the default of the spec. Commands that repeat a run write the option where the value is not
+    the default, or `always`, provided that it is `written` for such a point. Where it is `engines_own`,
+    points of other engines in the same sweep keep the default of the spec.
+    """
+
+    path: str = ""
+    text: Callable[[Any], Text] = _text
+    words: Callable[[Any], str] | None = None
+    usual: Any = None
+    always: bool = False
+    written: Callable[[RunSpec], bool] = lambda _spec: True
+    hosts: Hosts = Hosts.ALL
+    engines_own: bool = False
+    merges: bool = False
+    """Whether its value holds fields by name, each of which replaces what a figure pins."""
+
+    @property
+    def default_value(self) -> Any:
+        """The default of the spec."""
+        return self.of(_SPEC)
+
+    def of(self, spec: RunSpec) -> Any:
+        """Return the field's value in `spec`."""
+        return operator.attrgetter(self.path)(spec)
+
+    def usual_in(self, spec: RunSpec) -> Any:
+        """Return the value that labels of points of this engine do not say."""
+        return self.default_value if self.usual is None or spec.engine in VIRTUAL_TIME else self.usual
+
+    def argv(self, spec: RunSpec) -> list[str]:
+        """Return the arguments that give this field its value in `spec`; empty where none are needed."""
+        value = self.of(spec)
+        away = self.hosts is Hosts.REAL and spec.engine in VIRTUAL_TIME
+        if not self.written(spec) or (value == self.default_value and (away or not self.always)):
+            return []
+        text = self.text(value)
+        each = (text,) if isinstance(text, str) else text
+        return [part for one in each for part in (self.flag, one)]
+
+
+def changed(spec: RunSpec, values: Mapping[str, Any]) -> RunSpec:
+    """Return `spec` with other values at these paths."""
+    whole = {path: value for path, value in values.items() if "." not in path}
+    parts: dict[str, dict[str, Any]] = {}
+    for path, value in values.items():
+        part, dot, name = path.partition(".")
+        if dot:
+            parts.setdefault(part, {})[name] = value
+    spec = dataclasses.replace(spec, **whole)
+    inner = {part: dataclasses.replace(getattr(spec, part), **fields) for part, fields in parts.items()}
+    return dataclasses.replace(spec, **inner)
+
+
+def _names(known: Any) -> str:
+    return ", ".join(known)
+
+
+def _is_fabric(spec: RunSpec) -> bool:
+    return spec.dataplane != OVS
+
+
+SPEC_FIELDS: tuple[SpecField, ...] = (
+    SpecField(
+        "dataplane", "NAME",
+        f"Carry packets between real hosts by this data plane: {_names(DATAPLANES)}. "
+        f"[default: {_SPEC.dataplane}]",
+        parsers.choice(lambda: DATAPLANES),
+        path="dataplane", always=True, hosts=Hosts.REAL, engines_own=True,
+    ),
+    SpecField(
+        "controller", "NAME",
+        f"Program Open vSwitch with this controller: {_names(CONTROLLERS)}. "
+        f"[default: {_OPENFLOW.controller}]",
+        parsers.choice(lambda: CONTROLLERS),
+        path="openflow.controller", words=lambda name: f"--controller {name}", hosts=Hosts.REAL,
+        engines_own=True,
+    ),
+    SpecField(
+        "mode", "NAME",
+        f"Install OpenFlow rules in this mode: {_names(MODES)}. [default: {_OPENFLOW.mode}]",
+        parsers.choice(lambda: MODES),
+        path="openflow.mode", words=lambda name: f"--mode {name}", hosts=Hosts.REAL, engines_own=True,
+    ),
+    SpecField(
+        "datapath", "NAME",
+        f"Use this datapath of Open vSwitch: {_names(DATAPATHS)}. [default: {_OPENFLOW.datapath}]",
+        parsers.choice(lambda: DATAPATHS),
+        path="openflow.datapath", words=lambda name: f"--datapath {name}", hosts=Hosts.REAL, engines_own=True,
+    ),
+    SpecField(
+        "routing", "NAME",
+        f"Choose paths by this policy: {_names(POLICIES)}; {SCATTER} chooses one per packet. "
+        f"[default: {_SPEC.routing} or the figure's]",
+        parsers.choice(lambda: POLICIES),
+        path="routing", words=lambda name: f"{name} routing", always=True,
+    ),
+    SpecField(
+        "queue", "PKTS",
+        f"Limit the queue of every port to PKTS packets; 0 means no limit. [default: {_SPEC.link.queue_pkts} "
+        "or the figure's]",
+        parsers.whole(0, "packets (0: unbounded)", MAX_QUEUE_PKTS),
+        path="link.queue_pkts", always=True, written=lambda spec: not spec.link.queue_bytes,
+    ),
+    SpecField(
+        "delay", "US", "Delay packets on every link by US microseconds. [default: 0 or the figure's]",
+        parsers.number(0, "us", MAX_DELAY_US),
+        path="link.delay_us", words=lambda us: f"{us:g} us a link", always=True,
+    ),
+    SpecField(
+        "queue_bytes", "BYTES", "Limit the queues of switches to BYTES bytes instead of packets.",
+        parsers.whole(0, "bytes", MAX_QUEUE_BYTES),
+        path="link.queue_bytes", words=lambda size: f"queues of {size} bytes",
+    ),
+    SpecField(
+        "traffic", "NAME",
+        f"Generate the traffic of real hosts by this program: {_names(TRAFFIC)} (one process for all hosts). "
+        f"[default: {USUAL_TRAFFIC} or the figure's]",
+        parsers.choice(lambda: TRAFFIC),
+        path="traffic", words=lambda name: f"{name} traffic", usual=USUAL_TRAFFIC, always=True,
+        hosts=Hosts.REAL, engines_own=True,
+    ),
+    SpecField(
+        "loss", "PERCENT",
+        "Lose PERCENT of the packets on every link between switches at random. [default: 0 or the figure's]",
+        parsers.number(0, "%", MAX_LOSS_PCT, scale=100),
+        path="link.loss", text=lambda share: exact(100 * share),
+        words=lambda share: f"{100 * share:g} % random loss",
+    ),
+    SpecField(
+        "ecn", "PKTS",
+        "Mark ECN-capable packets that find PKTS or more packets in a queue; 0 means never. "
+        "[default: 0 or the figure's]",
+        parsers.whole(0, "packets", MAX_QUEUE_PKTS),
+        path="link.ecn_pkts",
+    ),
+    SpecField(
+        "random_drop", "PKTS",
+        "Drop packets at random in the last PKTS slots of each switch queue. [default: 0]",
+        parsers.whole(0, "packets", MAX_QUEUE_PKTS),
+        path="link.random_pkts", words=lambda slots: f"random drop in the last {slots} slots",
+    ),
+    SpecField(
+        "discipline", "NAME",
+        f"Schedule the packets of each switch port by this queue discipline: {_names(disciplines())}. "
+        f"Real hosts take {_SPEC.link.discipline} only. [default: {_SPEC.link.discipline} or the figure's]",
+        parsers.choice(disciplines),
+        path="link.discipline", words=lambda name: f"{name} queues",
+    ),
+    SpecField(
+        "host_queue", "NAME",
+        f"Queue the packets of a real host in a {HOST_QUEUES[0]} of the fabric or in a {HOST_QUEUES[1]} of "
+        f"its kernel. [default: {_SPEC.link.host_queue}; with Open vSwitch {HOST_QUEUES[1]}]",
+        parsers.choice(lambda: HOST_QUEUES),
+        path="link.host_queue", words=lambda _name: "hosts' queues in their kernels", hosts=Hosts.REAL,
+        written=_is_fabric,
+    ),
+    SpecField(
+        "event", "S:NODE-NODE[:SHARE]",
+        "Cut the link between two nodes S seconds after the start of traffic, or leave it SHARE of its rate. "
+        "Repeatable.",
+        parsers.events,
+        multiple=True, path="events", text=lambda events: tuple(map(event_text, events)), words=event_words,
+    ),
+    SpecField(
+        "write", "BYTES", "Let senders write BYTES bytes at a time; 0 leaves it to the traffic program.",
+        parsers.whole(0, "bytes", MAX_WRITE_BYTES),
+        path="transport.write_bytes", words=lambda size: f"writes of {size} bytes", hosts=Hosts.REAL,
+    ),
+    SpecField(
+        "sysctl", "NAME=VALUE", "Set the sysctl NAME (net.*) in every real host. Repeatable.",
+        parsers.sysctls,
+        multiple=True, path="transport.sysctls", hosts=Hosts.REAL, merges=True,
+        text=lambda values: tuple(f"{name}={value}" for name, value in sorted(values.items())),
+        words=lambda values: ", ".join(f"{name}={value}" for name, value in sorted(values.items())),
+    ),
+    SpecField(
+        "scheduler", "NAME[:MS|:ideal]",
+        f"Let a central scheduler place large flows every MS milliseconds: {_names(SCHEDULERS)}. "
+        "[default: none or the figure's]",
+        lambda _flag, text: parse_scheduler(text),
+        path="scheduler", text=scheduler_words, words=scheduler_title,
+    ),
+    SpecField(
+        "stalls", "WHERE:EVERY:MIN-MAX",
+        "Stall the CPUs of the fabric, of the hosts or of all about every EVERY ms, for MIN to MAX ms.",
+        lambda _flag, text: parse_stalls(text),
+        path="noise", text=stalls_words, words=lambda noise: f"stalls {stalls_words(noise)}",
+    ),
+    SpecField(
+        "clock", "NAME",
+        f"Run the fabric by this clock: {CLOCKS[0]} (stops while the machine stalls) or {CLOCKS[1]}. "
+        f"[default: {_SPEC.clock}]",
+        parsers.choice(lambda: CLOCKS),
+        path="clock", words=lambda name: f"{name} clock",
+    ),
+    SpecField(
+        "stack", "NAME=VALUE",
+        "Set a parameter of the simulated hosts' stacks. Repeatable. Defaults, unless the figure has others: "
+        f"{stack_options.usual()}.",
+        stack_options.parse_stack,
+        multiple=True, path="stack", text=lambda stack: tuple(stack_words(stack).split()),
+        words=lambda stack: f"stack {stack_words(stack)}", hosts=Hosts.SIMULATED, engines_own=True,
+        merges=True,
+    ),
+)  # fmt: skip
+"""Options that give all points of a sweep one value of a field, in the order in which labels say them."""
+
+K = Option("k", "K,...", "Run FatTrees of these sizes: even numbers from 4, e.g. 4,8.", parsers.ks)
+SUBFLOWS = Option(
+    "subflows", "N,...", "Run these subflow counts from 1 to 32, e.g. 1-8 or 1,2,8; 1 is plain TCP.",
+    parsers.subflows,
+)  # fmt: skip
+GRID_OPTIONS: tuple[Option, ...] = (
+    K,
+    Option(
+        "workload", "NAME[:VALUE],...", "Run these traffic matrices, e.g. one_to_one,stride:4, or all.",
+        parsers.workloads,
+    ),
+    SUBFLOWS,
+    Option(
+        "cc", "NAME,...",
+        f"Run these congestion controls: {_names(CONGESTION_CONTROLS)}. [default: the figure's, or "
+        f"{COUPLED_DEFAULT} for MPTCP ({BASELINE} where this machine lacks it) and {BASELINE} for TCP]",
+        parsers.ccs,
+    ),
+    Option(
+        "engine", "NAME,...",
+        f"Run the points in these engines: {_names(ENGINES)}; {parsers.BOTH} means the simulator and real "
+        f"hosts. [default: {parsers.ENGINE} or the figure's]",
+        parsers.engines,
+    ),
+    Option(
+        "rate", "MBPS|auto",
+        "Set the link rate in Mb/s; auto means the highest rate that this machine carries, or 100 Mb/s in "
+        "the simulator. [default: auto or the figure's]",
+        parsers.rate,
+    ),
+    Option("seconds", "S", "Measure each point for S seconds.", parsers.seconds),
+    Option(
+        "warmup", "S", "Run traffic for S seconds before measuring.", parsers.number(0, "s"),
+    ),
+    Option("seed", "N", "Start with seed N. [default: 1]", parsers.whole(0, ""), default=1),
+    Option("seeds", "COUNT", "Run COUNT seeds, counting up from --seed.", parsers.count(MAX_SEEDS)),
+    Option(
+        "profile", "NAME",
+        f"Take other defaults from this profile: {_names(PROFILES)}. [default: {DEFAULT}]",
+        parsers.choice(lambda: PROFILES), default=DEFAULT,
+    ),
+)  # fmt: skip
+"""Options that say which points there are; each is a field of `Given`."""
+
+BY_NAME: Mapping[str, SpecField] = {field.name: field for field in SPEC_FIELDS}
+OPTIONS: tuple[Option, ...] = (*GRID_OPTIONS[:6], *SPEC_FIELDS, *GRID_OPTIONS[6:])
+"""All of them, in the order of `--help`."""
