@@ -87,7 +87,7 @@ def _figure(name: str, acks: str, told: str, row: Row) -> Figure:
         ),
         topologies=fat_trees,
         points=_points,
-        charts=("beside_reference",),
+        charts=("other_simulator",),
         published=_rows(row, told),
     )  # fmt: skip
 

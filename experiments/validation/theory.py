@@ -134,7 +134,7 @@ FIGURES = (
         defaults=SAWING,
         topologies=fast_hosts,
         points=points_on(fast_hosts),
-        charts=("saw",),
+        charts=("sawtooth",),
         published=SAW,
     ),
     _figure(

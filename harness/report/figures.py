@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import topos
-from analysis.noise_effects import delay_share, queue_share
 from analysis.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
 from common import files
 from common.errors import StoreError
 from common.side_by_side import side_by_side
-from engines.registry import VIRTUAL_TIME
 from harness.claims.published import Published, Relation
-from harness.cli.progress import workload_label
 from harness.experiment import Figure
-from harness.plan.options import SIMULATED_TRAFFIC, USUAL_TRAFFIC
-from harness.results.across import alike
 from harness.results.summary import Judged
-from model import tuning
-from model.link_events import outage, words
-from model.noise import QUIET, noisy, stalls_words
-from model.openflow import openflow_words
 from model.result import Table, under_test
-from model.schedulers import scheduled, scheduler_title
-from model.spec import (
-    ELASTIC,
-    FIFO,
-    QDISC,
-    RunSpec,
-    SchedulerSpec,
-    StackSpec,
-    WorkloadSpec,
-    stack_words,
-)
-from model.transports import USUAL_ROUTING
 from plots.registry import CHARTS
-from workloads import matrices
 
 if TYPE_CHECKING:
-    from plots.data import Level, PointSummary
+    from plots.data import Level, Point
 
 _QUANTITIES = {
     "goodput_pct_mean": "mean",
@@ -93,68 +69,30 @@ def _charts(wanted: Wanted) -> list[Callable[[], list[Path]]]:
         return []
     with files.storing(f"creating {wanted.out}"):
         files.make_folder(wanted.out)
-    summaries = [summarised(judged) for judged in wanted.points]
+    points = [loaded(judged) for judged in wanted.points]
     levels = published_levels(wanted.figure.published)
     charts = (CHARTS[name] for name in wanted.figure.charts)
     return [
-        functools.partial(chart.draw, summaries, wanted.out, expected=wanted.expected, levels=levels)
+        functools.partial(chart.draw, points, wanted.out, expected=wanted.expected, levels=levels)
         for chart in charts
     ]
 
 
-def summarised(judged: Judged) -> PointSummary:
-    """A point as charts want it."""
-    from plots.data import PointSummary  # noqa: PLC0415
+def loaded(judged: Judged) -> Point:
+    """Return a point as charts take it."""
+    from plots.data import Point  # noqa: PLC0415
 
-    spec, pct = judged.spec, judged.goodput_pct
-    reference_mbps = judged.reference_mbps
-    flows = under_test(judged.point.flows)
-    compared = flows if pct and reference_mbps else ()
-    return PointSummary(
-        engine=spec.engine,
-        dataplane=spec.dataplane,
-        topology=spec.topology.kind,
-        k=spec.topology.k,
-        hosts=judged.point.hosts,
-        workload=spec.workload.matrix,
-        subflows=spec.transport.subflows,
-        cc=spec.transport.cc,
-        rate_mbps=spec.link.rate_mbps,
-        queue_pkts=spec.link.queue_pkts,
-        seconds=spec.seconds,
-        seed=spec.seed,
+    return Point(
+        spec=judged.spec,
         status=judged.status,
-        reasons=tuple(reason.text for reason in judged.reasons),
-        goodput_pct_mean=pct.mean if pct else None,
-        reference_mbps=reference_mbps,
-        flows_pct=tuple(100 * flow.goodput_mbps / reference_mbps for flow in compared if reference_mbps),
-        rate_choice=_text(judged, "rate_choice"),
-        kernel="" if spec.engine in VIRTUAL_TIME else _text(judged, "kernel"),
-        variant=variant(spec),
-        routing=spec.routing,
-        common=variant(_common(spec)),
-        scheduler=spec.scheduler,
-        unscheduled=variant(dataclasses.replace(spec, scheduler=SchedulerSpec())),
-        tuning=tuning.words_of(spec),
-        joins=tuning.joins(spec.transport),
-        untuned=variant(_untuned(spec)),
-        across=variant(alike(spec)),
-        flows=tuple(flows),
+        hosts=judged.point.hosts,
+        reasons=judged.reasons,
+        flows=tuple(under_test(judged.point.flows)),
         ports=judged.point.ports,
         metrics=judged.point.metrics,
-        ecn_pkts=spec.link.ecn_pkts,
-        without_loss=variant(dataclasses.replace(spec, link=dataclasses.replace(spec.link, loss=0.0))),
-        matrix=workload_label(spec),
-        matrix_words=matrices.words(spec.workload.matrix, spec.workload.params),
-        under_any_matrix=variant(dataclasses.replace(spec, workload=WorkloadSpec(spec.workload.matrix))),
-        shape=topos.shape(spec.topology.kind, spec.topology.params),
-        noise=spec.noise,
-        clock=spec.clock,
-        quiet=variant(dataclasses.replace(spec, noise=QUIET)),
-        late_share=delay_share(spec),
-        late_queue_share=queue_share(spec),
-        outage_s=outage(spec),
-        read_table=lambda name: _table(judged, name),
+        baseline_mbps=judged.reference_mbps,
+        goodput_pct=judged.goodput_pct,
+        read_table=functools.partial(_table, judged),
     )
 
 
@@ -173,53 +111,6 @@ def _table(judged: Judged, name: str) -> Table | None:
 def _say_once(text: str) -> None:
     """Several charts read one file, and cs244's figures share points."""
     print(f"refabric: {text}", file=sys.stderr)
-
-
-def _text(judged: Judged, name: str) -> str:
-    value = judged.point.provenance.get(name, "")
-    return value if isinstance(value, str) else ""
-
-
-def variant(spec: RunSpec) -> str:
-    """Whatever else tells this setting from others: points that differ in it must not share a curve."""
-    link, workload, transport = spec.link, spec.workload, spec.transport
-    lanes = spec.topology.params.get(topos.LANES, 1)
-    usual = {SIMULATED_TRAFFIC} if spec.engine in VIRTUAL_TIME else {USUAL_TRAFFIC}
-    parts: Iterable[tuple[bool, str]] = (
-        (True, f"{spec.warmup_s:g} s warm-up"),
-        (spec.routing != USUAL_ROUTING, f"{spec.routing} routing"),
-        (link.delay_us != 0, f"{link.delay_us:g} us a link"),
-        (link.queue_bytes != 0, f"queues of {link.queue_bytes} bytes"),
-        (link.nic_queue_pkts != link.queue_pkts, f"host queues of {link.nic_queue_pkts} packets"),
-        (spec.traffic not in usual, f"{spec.traffic} traffic"),
-        (link.loss != 0, f"{100 * link.loss:g} % random loss"),
-        (link.random_pkts != 0, f"the last {link.random_pkts} places by chance"),
-        (link.discipline != FIFO, f"{link.discipline} queues"),
-        (link.host_queue == QDISC, "hosts' queues in their kernels"),
-        (bool(spec.events), words(spec.events)),
-        (transport.write_bytes != 0, f"writes of {transport.write_bytes} bytes"),
-        (transport.joins_late, f"further subflows join {tuning.joins(transport)}"),
-        (bool(transport.sysctls), ", ".join(f"{k}={v}" for k, v in sorted(transport.sysctls.items()))),
-        (bool(openflow_words(spec.openflow)), openflow_words(spec.openflow)),
-        (scheduled(spec), scheduler_title(spec.scheduler)),
-        (noisy(spec), f"stalls {stalls_words(spec.noise)}"),
-        (spec.clock != ELASTIC, f"{spec.clock} clock"),
-        (spec.stack != StackSpec(), f"stack {stack_words(spec.stack)}"),
-        (lanes > 1, f"{topos.LANES}={lanes}"),
-        (bool(workload.params), ", ".join(f"{k}={v}" for k, v in sorted(workload.params.items()))),
-    )
-    return ", ".join(text for applies, text in parts if applies)
-
-
-def _common(spec: RunSpec) -> RunSpec:
-    stack = dataclasses.replace(spec.stack, dup_threshold=0)
-    transport = dataclasses.replace(spec.transport, join_after_ms=0.0, join_after_bytes=0)
-    return dataclasses.replace(spec, routing=USUAL_ROUTING, stack=stack, transport=transport)
-
-
-def _untuned(spec: RunSpec) -> RunSpec:
-    transport = dataclasses.replace(spec.transport, sysctls={}, write_bytes=0)
-    return dataclasses.replace(spec, transport=transport, stack=tuning.untuned(spec.stack))
 
 
 def published_levels(known: Sequence[Published]) -> list[Level]:

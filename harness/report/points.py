@@ -16,7 +16,6 @@ from harness.plan import labels
 from harness.plan.baseline import is_reference
 from harness.plan.options import ENGINE, MAX_K, Given, resolve
 from harness.plan.rate import network
-from harness.report.figures import variant
 from harness.results import across
 from harness.results.load import Shown
 from harness.results.summary import Judged
@@ -37,6 +36,7 @@ from model.spec import (
     stack_words,
 )
 from model.transports import USUAL_ROUTING
+from plots.shared.naming import variant
 
 NOTHING = "\N{EN DASH}"
 
