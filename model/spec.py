@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -293,6 +293,18 @@ class RunSpec:
         """The same with one subflow: points that differ in subflows alone have this in common."""
         return dataclasses.replace(self, transport=dataclasses.replace(self.transport, subflows=1))
 
+    def neutral(self, *paths: str) -> RunSpec:
+        """Return a copy in which the fields at `paths` have their default values, 0 where they have none.
+
+        A path is a field (`seed`, `topology`) or a field of a part (`transport.subflows`). Raises ValueError
+        for a path that leads to no field."""
+        return functools.reduce(_neutral, paths, self)
+
+    def key(self, *, ignoring: Iterable[str] = ()) -> str:
+        """Return a text that is equal for specs that differ at most in sampling and the fields `ignoring`,
+        given as paths as in `neutral`."""
+        return self.neutral(*ignoring).canonical()
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON types, keys sorted by `canonical`."""
         return dataclasses.asdict(self)
@@ -360,6 +372,25 @@ def _later(kind: Any) -> dict[str, Any]:
 @functools.cache
 def _float_fields(kind: Any) -> tuple[str, ...]:
     return tuple(f.name for f in dataclasses.fields(kind) if f.type in ("float", float))
+
+
+def _neutral(spec: RunSpec, path: str) -> RunSpec:
+    name, _, inner = path.partition(".")
+    changed: dict[str, Any] = {name: _default(spec, name)}
+    if inner:
+        part = getattr(spec, name)
+        changed = {name: dataclasses.replace(part, **{inner: _default(part, inner)})}
+    return dataclasses.replace(spec, **changed)
+
+
+def _default(of: Any, name: str) -> Any:
+    known = {one.name: one for one in dataclasses.fields(of)} if dataclasses.is_dataclass(of) else {}
+    if name not in known:
+        raise ValueError(f"{type(of).__name__} has no field {name}")
+    found = known[name]
+    if found.default_factory is not dataclasses.MISSING:
+        return found.default_factory()
+    return 0 if found.default is dataclasses.MISSING else found.default
 
 
 def _as_floats(spec: object) -> None:

@@ -1,5 +1,4 @@
-"""What to call transports where several stand side by side: plain TCP, PacketScatter, MPTCP by its congestion
-control. Pure.
+"""Transports side by side in charts and tables: plain TCP, PacketScatter, MPTCP by congestion control. Pure.
 
 PacketScatter is plain TCP over the routing policy `scatter` (Raiciu et al., SIGCOMM 2011). MPTCP over `reno`
 is the paper's "uncoupled TCP".
@@ -7,53 +6,64 @@ is the paper's "uncoupled TCP".
 
 from __future__ import annotations
 
-from model.congestion import BASELINE, in_force
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from model.congestion import BASELINE, CONGESTION_CONTROLS, UNKNOWN_LOOK, in_force
 
 TCP, SCATTER = "tcp", "scatter"
-"""Names of algorithms beside those of congestion controls; the second is the routing policy's too."""
+"""Names of algorithms beside those of congestion controls; the second is also a routing policy."""
 USUAL_ROUTING = "hashed"
-TITLES = {
-    TCP: "TCP",
-    SCATTER: "PacketScatter",
-    "reno": "uncoupled (reno)",
-    "cubic": "CUBIC",
-    "bbr": "BBR",
-    "dctcp": "DCTCP",
-    "ewtcp": "EWTCP",
-    "coupled": "fully coupled",
-    "lia": "LIA",
-    "olia": "OLIA",
-    "balia": "BALIA",
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """How legends and tables name an algorithm, and how charts draw it."""
+
+    label: str
+    colour: str
+    marker: str
+
+
+ALGORITHMS: Mapping[str, Algorithm] = {
+    TCP: Algorithm("TCP", "#D55E00", "s"),
+    SCATTER: Algorithm("PacketScatter", "#E69F00", "D"),
+    **{name: Algorithm(cc.label, cc.colour, cc.marker) for name, cc in CONGESTION_CONTROLS.items()},
 }
-"""For legends and tables, in the order they stand in; another kernel's algorithm keeps its name."""
+"""In the order in which charts and tables show them."""
 
 COMPARED = (TCP, SCATTER, "reno", "ewtcp", "lia", "olia", "balia")
-"""The paper's baselines and the coupled algorithms there are, side by side in one chart."""
+"""The baselines of the SIGCOMM 2011 paper and the coupled algorithms, side by side in one chart."""
 
 
 def algorithm(cc: str, subflows: int, routing: str = USUAL_ROUTING) -> str:
-    """What a flow with these is an example of: `tcp`, `scatter`, or a congestion control's name."""
+    """Return the name of a flow's algorithm: `tcp`, `scatter`, or a congestion control."""
     running = in_force(cc, subflows)
     if subflows > 1 or running != BASELINE:
         return running
     return SCATTER if routing == SCATTER else TCP
 
 
+def look(name: str) -> Algorithm:
+    """Return how to name and draw an algorithm; one of another kernel keeps its name."""
+    return ALGORITHMS.get(name, Algorithm(name, *UNKNOWN_LOOK))
+
+
 def title(name: str) -> str:
-    """`TCP`, `PacketScatter`, `uncoupled (reno)`, `LIA`."""
-    return TITLES.get(name, name)
+    """Return `TCP`, `PacketScatter`, `uncoupled (reno)`, `LIA`."""
+    return look(name).label
 
 
 def rank(name: str) -> int:
-    """Where an algorithm stands among others: in the order of `TITLES`, unknown ones last."""
-    return list(TITLES).index(name) if name in TITLES else len(TITLES)
+    """Return the position of an algorithm among others: in the order of `ALGORITHMS`, unknown ones last."""
+    return list(ALGORITHMS).index(name) if name in ALGORITHMS else len(ALGORITHMS)
 
 
 def transport(cc: str, subflows: int, routing: str = USUAL_ROUTING) -> str:
-    """`TCP`, `PacketScatter`, `TCP DCTCP`, `MPTCP 8 LIA`, `MPTCP 8 LIA, ecmp routing`."""
+    """Return `TCP`, `PacketScatter`, `TCP DCTCP`, `MPTCP 8 LIA`, `MPTCP 8 LIA, ecmp routing`."""
     name = algorithm(cc, subflows, routing)
     if name in {TCP, SCATTER}:
-        told = title(name)
+        words = title(name)
     else:
-        told = f"{'TCP' if subflows == 1 else f'MPTCP {subflows}'} {title(name)}"
-    return told if name == SCATTER or routing == USUAL_ROUTING else f"{told}, {routing} routing"
+        words = f"{'TCP' if subflows == 1 else f'MPTCP {subflows}'} {title(name)}"
+    return words if name == SCATTER or routing == USUAL_ROUTING else f"{words}, {routing} routing"

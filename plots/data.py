@@ -1,34 +1,44 @@
-"""What charts know of results: one `PointSummary` a point, grouped into one `Panel` a chart.
+"""Points as charts receive them, published levels, and panels: the points of one setting.
 
-A panel holds the points that differ in subflows and seed alone. A seed whose point is suspect is kept apart
-from the good ones, so that no chart can average it in by accident.
+A panel holds the points that differ at most in subflows, seed and sampling (`RunSpec.key`). Suspect points
+are kept apart from good ones, so that no chart averages them in by accident.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Generic, TypeVar
 
+import topos
+from analysis.stats import Spread
 from fabric.plan import FRAME_BITS
-from model.noise import QUIET
+from model import transports
+from model.reasons import Reason
 from model.result import FlowRow, PortRow, Status, Table
-from model.spec import ELASTIC, NoiseSpec, SchedulerSpec
-from model.transports import algorithm
-from topos import told
+from model.spec import RunSpec
+from plots.shared.naming import setting_order
+from workloads import matrices
 
-NOBODY = SchedulerSpec()
-REFERENCE = "reference"
-"""The workload that measures what 100 % means; it is no point of a chart."""
+BASELINE_WORKLOAD = "reference"
+"""The workload whose goodput is 100 %; its points are not in charts."""
 
 Made = TypeVar("Made")
 MIN_SEEDS_FOR_INTERVAL = 6
-MOST_STEM = 160
-"""Characters of a chart's file name without its ending; file systems take 255 bytes."""
+REPEATED = ("seed", "transport.subflows")
+"""Fields in which the points of one panel may differ."""
+TRANSPORT = (
+    "transport.cc",
+    "transport.join_after_ms",
+    "transport.join_after_bytes",
+    "routing",
+    "stack.dup_threshold",
+)
+"""Fields in which compared algorithms may differ."""
 _LAYERS = ("host", "edge", "agg", "core")
 
 
@@ -37,106 +47,78 @@ def _no_table(_name: str) -> Table | None:
 
 
 @dataclass(frozen=True)
-class PointSummary:
-    """One finished point: the fields of summary.csv a chart needs, and every flow's goodput.
+class Point:
+    """A loaded point: its spec, its result, and its goodput in percent of the baseline.
 
-    `goodput_pct_mean` and `flows_pct` are percentages of the reference, None and () where there is no
-    number. `rate_choice` says how the rate was chosen, `kernel` what ran, `variant` whatever else
-    tells this point's setting from others (free text, shown as it is), `common` as much of it as algorithms
-    compared have in common: all but routing, what counts as reordering there, and when
-    subflows join. `untuned` is the same but for how the end hosts are tuned, which
-    `tuning` names; `across` the same in every engine.
+    `status` and `reasons` take the baseline into account. `flows` are the flows under test
+    (`model.result.under_test`). `baseline_mbps` is the goodput of one uncongested TCP flow on the same links,
+    `goodput_pct` the flows' goodput in percent of it; both are None where there is no such number.
     """
 
-    engine: str
-    dataplane: str
-    topology: str
-    k: int
-    hosts: int
-    workload: str
-    subflows: int
-    cc: str
-    rate_mbps: float
-    queue_pkts: int
-    seconds: float
-    seed: int
+    spec: RunSpec
     status: Status
-    reasons: tuple[str, ...] = ()
-    goodput_pct_mean: float | None = None
-    reference_mbps: float | None = None
-    flows_pct: tuple[float, ...] = ()
-    rate_choice: str = ""
-    kernel: str = ""
-    variant: str = ""
-    routing: str = "hashed"
-    common: str = ""
-    tuning: str = ""
-    joins: str = ""
-    """When further subflows join, as `model.tuning.joins`."""
-    untuned: str = ""
-    across: str = ""
+    hosts: int
+    reasons: tuple[Reason, ...] = ()
     flows: tuple[FlowRow, ...] = ()
     ports: tuple[PortRow, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
-    ecn_pkts: int = 0
-    without_loss: str = ""
-    """As `variant`, of the same without random loss: points of many loss rates have it in common."""
-    scheduler: SchedulerSpec = NOBODY
-    unscheduled: str = ""
-    """As `variant`, of the same without a scheduler."""
-    matrix: str = ""
-    """Its traffic matrix with parameters, as on command lines."""
-    matrix_words: str = ""
-    """The same for readers."""
-    under_any_matrix: str = ""
-    """As `variant`, of the same under any traffic matrix."""
-    shape: tuple[tuple[str, int], ...] = ()
-    """What sets its topology apart from the usual one of that kind and size, as `topos.shape`."""
-    noise: NoiseSpec = QUIET
-    clock: str = ELASTIC
-    quiet: str = ""
-    """As `variant`, of the same without stalls made on purpose."""
-    late_share: float = 0.0
-    """Of a path's delay, how late its stalls make packets, as `analysis.noise_effects.delay_share`."""
-    late_queue_share: float = 0.0
-    """The same of a full queue's time alone, as `analysis.noise_effects.queue_share`."""
-    outage_s: tuple[float, float] | None = None
-    """When links fail and are back, in s from the opening of the window, as `model.link_events.outage`."""
+    baseline_mbps: float | None = None
+    goodput_pct: Spread | None = None
     read_table: Callable[[str], Table | None] = field(default=_no_table, compare=False)
-    """The point's sample table of this name (model/result.py says which there are); None where it was
-    not sampled or cannot be read. Read anew at every call: a sweep's samples do not fit into memory."""
+    """Reads a sample table by its name in `model.result.SAMPLE_COLUMNS`; returns None where it was not
+    sampled or cannot be read. Every call reads anew: the samples of a sweep do not fit into memory."""
+
+    @property
+    def subflows(self) -> int:
+        return self.spec.transport.subflows
+
+    @property
+    def cc(self) -> str:
+        return self.spec.transport.cc
+
+    @property
+    def seed(self) -> int:
+        return self.spec.seed
+
+    @property
+    def rate_mbps(self) -> float:
+        """The rate of the links."""
+        return self.spec.link.rate_mbps
 
     @property
     def algorithm(self) -> str:
-        """Its name in model/transports.py."""
-        return algorithm(self.cc, self.subflows, self.routing)
+        """The algorithm's name in model/transports.py."""
+        return transports.algorithm(self.cc, self.subflows, self.spec.routing)
 
     @property
-    def setting(self) -> Setting:
-        return Setting(*(getattr(self, part.name) for part in dataclasses.fields(Setting)))
-
-
-@dataclass(frozen=True, order=True)
-class Setting:
-    """What all points of a panel have in common."""
-
-    topology: str
-    k: int
-    workload: str
-    engine: str
-    dataplane: str
-    cc: str
-    rate_mbps: float
-    queue_pkts: int
-    ecn_pkts: int
-    seconds: float
-    variant: str
-    shape: tuple[tuple[str, int], ...] = ()
+    def matrix(self) -> str:
+        """The traffic matrix with its parameters, as on command lines: `stride:4`."""
+        return matrices.label(self.spec.workload.matrix, self.spec.workload.params)
 
     @property
-    def network(self) -> tuple[str, tuple[tuple[str, int], ...]]:
-        """What it shares with networks of other sizes."""
-        return self.topology, self.shape
+    def is_baseline(self) -> bool:
+        return self.spec.workload.matrix == BASELINE_WORKLOAD
+
+    @property
+    def suspect(self) -> bool:
+        return self.status is Status.SUSPECT
+
+    @property
+    def failed(self) -> bool:
+        return self.status is Status.FAILED
+
+    @property
+    def mean_pct(self) -> float | None:
+        """Mean goodput of the flows in percent of the baseline."""
+        return self.goodput_pct.mean if self.goodput_pct else None
+
+    @cached_property
+    def flows_pct(self) -> tuple[float, ...]:
+        """Goodput of every flow in percent of the baseline; empty where there is no baseline."""
+        baseline_mbps = self.baseline_mbps
+        if not self.goodput_pct or not baseline_mbps:
+            return ()
+        return tuple(100 * flow.goodput_mbps / baseline_mbps for flow in self.flows)
 
 
 @dataclass(frozen=True)
@@ -161,9 +143,10 @@ class Level:
     """The one it is about alone."""
     shape: tuple[tuple[str, int], ...] = ()
 
-    def is_on(self, setting: Setting) -> bool:
+    def is_on(self, spec: RunSpec) -> bool:
         """Whether it is about networks and traffic of this kind, whatever their size."""
-        return (self.topology, self.shape) == setting.network and self.workload == setting.workload
+        network = spec.topology.kind, topos.shape(spec.topology.kind, spec.topology.params)
+        return (self.topology, self.shape) == network and self.workload == spec.workload.matrix
 
     @property
     def bound(self) -> str:
@@ -180,17 +163,17 @@ class Level:
 class Cell:
     """The points of one subflow count, one a seed, by what may be done with them.
 
-    `ok` and `suspect` have a number; `lost` (failed, or without a reference) have none.
+    `ok` and `suspect` have a number; `lost` (failed, or without a baseline) have none.
     """
 
-    ok: tuple[PointSummary, ...]
-    suspect: tuple[PointSummary, ...]
-    lost: tuple[PointSummary, ...]
+    ok: tuple[Point, ...]
+    suspect: tuple[Point, ...]
+    lost: tuple[Point, ...]
 
     @classmethod
-    def of(cls, points: Iterable[PointSummary]) -> Cell:
+    def of(cls, points: Iterable[Point]) -> Cell:
         here = sorted(points, key=lambda p: p.seed)
-        usable = [p for p in here if p.status is not Status.FAILED and p.goodput_pct_mean is not None]
+        usable = [p for p in here if not p.failed and p.mean_pct is not None]
         return cls(
             ok=tuple(p for p in usable if p.status is Status.OK),
             suspect=tuple(p for p in usable if p.status is Status.SUSPECT),
@@ -200,7 +183,7 @@ class Cell:
     @property
     def means_pct(self) -> list[float]:
         """Mean goodput of each good seed, in %."""
-        return [p.goodput_pct_mean for p in self.ok if p.goodput_pct_mean is not None]
+        return [p.mean_pct for p in self.ok if p.mean_pct is not None]
 
     @property
     def mean_pct(self) -> float | None:
@@ -209,12 +192,12 @@ class Cell:
 
     @property
     def gap(self) -> str:
-        """Why there is nothing to draw: `missing`, `failed`, `no reference`; empty if there is something."""
+        """Why there is nothing to draw: `missing`, `failed`, `no baseline`; empty if there is something."""
         if self.ok or self.suspect:
             return ""
         if not self.lost:
             return "missing"
-        return "failed" if any(p.status is Status.FAILED for p in self.lost) else "no reference"
+        return "failed" if any(p.failed for p in self.lost) else "no baseline"
 
 
 @dataclass(frozen=True)
@@ -229,15 +212,28 @@ class Picked(Generic[Made]):
 
 @dataclass(frozen=True)
 class Panel:
-    """All points of one setting; `subflows` are the counts on its axis, drawn or not."""
+    """The points of one setting.
 
-    setting: Setting
+    `spec` has what they have in common, and default values where they may differ; `subflows` are the counts
+    on the axis, drawn or not."""
+
+    spec: RunSpec
     subflows: tuple[int, ...]
-    points: tuple[PointSummary, ...]
+    points: tuple[Point, ...]
 
     @property
     def hosts(self) -> int:
         return max(point.hosts for point in self.points)
+
+    @property
+    def ccs(self) -> str:
+        """The congestion controls of the points: `lia`, `reno+dctcp`."""
+        return "+".join(sorted({point.cc for point in self.points}, key=transports.rank))
+
+    @property
+    def ecn_pkts(self) -> int:
+        """The largest marking threshold of the points; 0 where none marks."""
+        return max(point.spec.link.ecn_pkts for point in self.points)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -252,13 +248,13 @@ class Panel:
     @property
     def full_queue_ms(self) -> float:
         """How long the last packet of a full queue waits and is sent, in ms; 0 where queues have no limit."""
-        return self.delay_ms(self.setting.queue_pkts)
+        return self.delay_ms(self.spec.link.queue_pkts)
 
     def delay_ms(self, pkts: float) -> float:
         """How long `pkts` full packets take to leave a port, in ms."""
-        return pkts * FRAME_BITS / self.setting.rate_mbps / 1000
+        return pkts * FRAME_BITS / self.spec.link.rate_mbps / 1000
 
-    def best(self, subflows: int) -> list[PointSummary]:
+    def best(self, subflows: int) -> list[Point]:
         """The good points of one subflow count, one a seed; the suspect ones where none is good."""
         ran = self._ran(subflows)
         return [point for point in ran if point.status is ran[0].status]
@@ -273,7 +269,7 @@ class Panel:
             return ""
         return "failed" if any(point.subflows == subflows for point in self.points) else "missing"
 
-    def first_of_each(self, most: int, made: Callable[[PointSummary], Made | None]) -> Picked[Made]:
+    def first_of_each(self, most: int, made: Callable[[Point], Made | None]) -> Picked[Made]:
         """What `made` makes of one point a transport, for at most `most` transports: of the first point,
         good ones before suspect ones, of which it makes anything. It is called no more often than that.
         """
@@ -292,16 +288,12 @@ class Panel:
         left_out = tuple(n for n in ran if n not in items and n not in gaps)
         return Picked(tuple(items[n] for n in sorted(items)), gaps, left_out)
 
-    def _ran(self, subflows: int) -> list[PointSummary]:
-        here = [p for p in self.points if p.subflows == subflows and p.status is not Status.FAILED]
+    def _ran(self, subflows: int) -> list[Point]:
+        here = [p for p in self.points if p.subflows == subflows and not p.failed]
         return sorted(here, key=lambda p: (p.status is not Status.OK, p.seed))
 
     def cell(self, subflows: int) -> Cell:
         return Cell.of(p for p in self.points if p.subflows == subflows)
-
-    def distinct(self, what: Callable[[PointSummary], str]) -> str:
-        """The different non-empty texts `what` finds at the points, joined: for the caption."""
-        return " / ".join(sorted({what(point) for point in self.points} - {""}))
 
 
 def chosen(counts: Sequence[int], most: int) -> list[int]:
@@ -336,7 +328,7 @@ def link_layer(port: PortRow) -> str:
     return "-".join(sorted(ends, key=lambda end: _LAYERS.index(end) if end in _LAYERS else len(_LAYERS)))
 
 
-def _optimum_pct(point: PointSummary) -> float:
+def _optimum_pct(point: Point) -> float:
     """Links of the sending or of the receiving hosts, whichever are fewer, over the flows they carry."""
     links = Counter(port.node for port in point.ports if port.layer.startswith("host-"))
     ends = ({flow.src for flow in point.flows}, {flow.dst for flow in point.flows})
@@ -344,70 +336,36 @@ def _optimum_pct(point: PointSummary) -> float:
     return 100 * fewer / len(point.flows)
 
 
-def panels(points: Iterable[PointSummary], expected: Sequence[int] = ()) -> list[Panel]:
-    """Points by setting, in the settings' order; reference points are left out.
+def panels(
+    points: Iterable[Point],
+    expected: Sequence[int] = (),
+    ignoring: Iterable[str] = (),
+    apart: Callable[[Point], object] = lambda _: None,
+) -> list[Panel]:
+    """Group points that differ at most in `REPEATED` and in the fields `ignoring`; baselines are left out.
 
-    A panel's axis has the counts `expected` and those any panel has, so that what is missing leaves a gap.
+    Points for which `apart` returns different values are kept apart too. The axis of every panel has the
+    counts `expected` and those of any point, so that gaps show.
     """
-    drawable = [point for point in points if point.workload != REFERENCE]
+    drawable = [point for point in points if not point.is_baseline]
     counts = tuple(sorted({*expected, *(point.subflows for point in drawable)}))
-    by_setting: dict[Setting, list[PointSummary]] = {}
+    ignored = (*REPEATED, *ignoring)
+    groups: dict[tuple[str, object], list[Point]] = {}
     for point in drawable:
-        by_setting.setdefault(point.setting, []).append(point)
-    return [Panel(setting, counts, tuple(by_setting[setting])) for setting in sorted(by_setting)]
+        groups.setdefault((point.spec.key(ignoring=ignored), apart(point)), []).append(point)
+    made = [Panel(group[0].spec.neutral(*ignored), counts, tuple(group)) for group in groups.values()]
+    return sorted(made, key=lambda panel: setting_order(panel.spec))
 
 
-def file_stems(chart: str, of: Sequence[Panel]) -> list[str]:
-    """A file name for each panel: `throughput-fat_tree-k8-one_to_one`, and whatever else sets it apart."""
-    parts: tuple[Callable[[Setting], str], ...] = (
-        lambda s: "-".join(f"{name}{value}" for name, value in s.shape),
-        lambda s: s.engine,
-        lambda s: s.dataplane,
-        lambda s: s.cc,
-        lambda s: f"{s.rate_mbps:g}mbps",
-        lambda s: f"{s.queue_pkts}pkts",
-        lambda s: f"ecn{s.ecn_pkts}" if s.ecn_pkts else "",
-        lambda s: f"{s.seconds:g}s",
-        lambda s: "".join(c if c.isalnum() else "_" for c in s.variant),
-    )
-    settings = [panel.setting for panel in of]
-    stems = (f"{chart}-{s.topology}-k{s.k}-{s.workload}" for s in settings)
-    return [
-        _storable("-".join([stem, *apart]))
-        for stem, apart in zip(stems, _apart(settings, parts), strict=True)
-    ]
+def together(of: Iterable[Panel], *ignoring: str) -> list[list[Panel]]:
+    """Group panels that differ at most in the fields `ignoring`."""
+    groups: dict[str, list[Panel]] = {}
+    for panel in of:
+        groups.setdefault(panel.spec.key(ignoring=ignoring), []).append(panel)
+    return list(groups.values())
 
 
-def _storable(stem: str) -> str:
-    """Short enough for any file system, with an ending and what else is put before it, and no other's."""
-    if len(stem) <= MOST_STEM:
-        return stem
-    return f"{stem[: MOST_STEM - 9]}-{hashlib.sha256(stem.encode()).hexdigest()[:8]}"
-
-
-def setting_names(settings: Sequence[Setting]) -> list[str]:
-    """What to call each setting beside the others: `k=8`, and as much else as sets it apart."""
-    parts: tuple[Callable[[Setting], str], ...] = (
-        lambda s: s.topology.replace("_", " "),
-        lambda s: ", ".join(told(s.topology, dict(s.shape))),
-        lambda s: s.workload.replace("_", " "),
-        lambda s: f"{s.rate_mbps:g} Mb/s",
-        lambda s: f"queue {s.queue_pkts}" if s.queue_pkts else "no queue limit",
-        lambda s: f"ECN from {s.ecn_pkts}" if s.ecn_pkts else "no ECN",
-        lambda s: s.cc,
-        lambda s: s.engine,
-        lambda s: s.dataplane,
-        lambda s: f"{s.seconds:g} s",
-        lambda s: s.variant,
-    )
-    names = [f"k={s.k}" for s in settings]
-    for part in parts:
-        longer = [f"{name}, {part(s)}" for name, s in zip(names, settings, strict=True)]
-        names = longer if len(set(longer)) > len(set(names)) else names
-    return names
-
-
-def _apart(settings: Sequence[Setting], parts: Iterable[Callable[[Setting], str]]) -> list[list[str]]:
-    """Those of each setting's parts in which the settings differ."""
-    telling = [part for part in parts if len({part(setting) for setting in settings}) > 1]
-    return [[told for part in telling if (told := part(setting))] for setting in settings]
+def common(of: Sequence[Panel], *ignoring: str) -> Panel:
+    """Return one panel of all points of panels that differ at most in the fields `ignoring`."""
+    points = tuple(point for panel in of for point in panel.points)
+    return dataclasses.replace(of[0], spec=of[0].spec.neutral(*ignoring), points=points)

@@ -1,6 +1,6 @@
-"""Every chart there is: a new one is its module, with a `draw`, and a line here.
+"""All charts by name. To add one, write a module with a `draw` function in plots/charts/ and add a line here.
 
-Importing this imports no matplotlib, which takes half a second: a chart does when it is drawn.
+Importing this module does not import matplotlib, which takes half a second; drawing a chart does.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plots.data import Level, PointSummary
+from plots.data import Level, Point
 
 
 @dataclass(frozen=True)
 class Chart:
-    """`module` is the module in `plots/charts/` that draws it; `title` says what it shows, `reading` how to
-    read it, in two sentences."""
+    """A chart: `module` in `plots/charts/` draws it, `title` says what it shows, `reading` says in two
+    sentences how to read it."""
 
     module: str
     title: str
@@ -24,22 +24,22 @@ class Chart:
 
     @property
     def name(self) -> str:
-        """The module's own name, with which the names of its files begin."""
+        """The name of the module; the names of the chart's files begin with it."""
         return self.module.rpartition(".")[2]
 
     def draw(
         self,
-        points: Iterable[PointSummary],
+        points: Iterable[Point],
         out: Path,
         *,
         expected: Sequence[int] = (),
         levels: Sequence[Level] = (),
     ) -> list[Path]:
-        """Draw `points` into the folder `out` as SVG, PDF and PNG; the files written, [] where there is
-        nothing to show.
+        """Draw `points` into the folder `out` as SVG, PDF and PNG; return the files written.
 
-        `expected` are subflow counts that belong on the axes even if no point has them; `levels` the
-        published numbers to draw beside ours. Raises StoreError when `out` cannot be written.
+        The list is empty where there is nothing to show. `expected` are subflow counts that belong on the
+        axes even if no point has them, `levels` the published numbers to draw. Raises StoreError when `out`
+        cannot be written.
         """
         module = importlib.import_module(f"plots.charts.{self.module}")
         files: list[Path] = module.draw(points, out, expected=expected, levels=levels)
@@ -54,228 +54,237 @@ CHARTS: dict[str, Chart] = _charts(
     Chart(
         "goodput.throughput",
         "Mean goodput by transport",
-        "Each bar (or dot, one a seed) is the mean goodput of all flows under one transport, in percent of "
-        "what one flow reaches alone on the same links. A dashed line is the published level; a hatched or "
-        "hollow mark is a point that the machine could not carry, which tells of the machine and not of "
-        "the transport.",
+        "Each bar (or dot, one per seed) is the mean goodput of all flows under one transport, in percent "
+        "of the goodput of one flow alone on the same links. A dashed line is the published value; a "
+        "hatched or hollow mark is a suspect point, which the machine could not carry.",
     ),
     Chart(
         "goodput.rank",
         "Goodput of every flow",
-        "Each curve is one transport, its flows sorted from the slowest to the fastest. A flat and high "
-        "curve is a fair and well used network; one that starts low has flows that share a link while "
-        "others lie idle.",
+        "Each curve is one transport; its flows are sorted from the slowest to the fastest. A flat, high "
+        "curve is a fair and well-used network; a curve that starts low has flows that share a link while "
+        "other links are idle.",
     ),
     Chart(
         "goodput.by_congestion_control",
-        "By congestion control",
-        "Above, a row for each algorithm: the mean goodput of all flows with the slowest flow as a diamond, "
-        "and how many segments were sent again for each 100 delivered, few where queues were pushed gently. "
-        "Below, the goodput of every flow, sorted from the slowest to the fastest, where a flat high curve "
-        "is a fair and well used network.",
+        "Goodput by congestion control",
+        "Above, each algorithm has one row: the mean goodput of all flows, the slowest flow as a diamond, "
+        "and the segments retransmitted per 100 delivered. Below, each curve is the goodput of every flow "
+        "under one algorithm, from the slowest to the fastest.",
     ),
     Chart(
         "goodput.link_utilisation",
         "Utilisation of every link",
-        "The links between switches, each direction by itself, are sorted from the least to the most used; "
-        "below, the same for each layer and the hosts' own links. Where a curve lies low on the left, links "
-        "idle while flows queue elsewhere; a curve that is above 50 % almost everywhere uses the network "
-        "it was given.",
+        "The links between switches, each direction separately, are sorted from the least to the most "
+        "used; the small charts show each layer and the links of the hosts. A curve that lies low on the "
+        "left has idle links while flows queue elsewhere.",
     ),
     Chart(
         "queues.rtt",
         "Round-trip time of every flow",
-        "Each row is one transport, its flows sorted by their mean round-trip time: the line with its band "
-        "is the sender's own estimate and one standard deviation, dots with whiskers are pings along the "
-        "same paths. What lies above the few milliseconds of an idle network is time spent in queues, and "
-        "a wide band is a queue that swells and drains.",
+        "Each row is one transport, its flows sorted by mean round-trip time: the line with its band is "
+        "the sender's estimate and one standard deviation, dots with whiskers are pings along the same "
+        "paths. What exceeds the few milliseconds of an idle network is queueing delay; a wide band is a "
+        "queue that fills and drains.",
     ),
     Chart(
         "queues.queues",
         "Queue lengths over time",
-        "At each moment the greys tell how long half, 90 % and 99 % of the switches' queues are at most, "
-        "and the longest one; the coloured lines are the queues that are longest on average, by name. "
-        "Sawteeth are TCP filling a queue to its limit and backing off; a queue without a limit only grows, "
-        "and the delay with it.",
+        "At each moment the greys show the length that 50 %, 90 % and 99 % of the switch queues do not "
+        "exceed, and the longest queue; the coloured lines are the queues that are longest on average. A "
+        "sawtooth is TCP that fills a queue to its limit and backs off; a queue without a limit only "
+        "grows, and the delay with it.",
     ),
     Chart(
         "queues.queue_cdf",
         "Distribution of queue lengths",
-        "A curve tells what share of the switches' queues, over the measured window, is as long as the axis "
-        "below says or shorter. The further right it climbs the longer packets wait, and the small charts "
-        "tell in which layer and direction they do.",
+        "Each curve shows the share of the samples of all switch queues, over the measured window, that "
+        "are no longer than the value on the axis. The further right it rises, the longer packets wait; "
+        "the small charts show in which layer and direction.",
     ),
     Chart(
         "hosts.noise",
-        "What stalls change",
-        "Each mark is the mean change that stalls made, against quiet points of the same settings and seeds, "
-        "at one share of the time that a full queue takes. Inside the grey band the number may be used "
-        "as it is; where marks leave it, the machine shows in the number.",
+        "Effect of CPU stalls on the results",
+        "Each mark is the mean change caused by stalls, against points without stalls of the same "
+        "settings and seeds; the horizontal axis is the 99th percentile of lateness over the time that a "
+        "full queue takes to drain. Inside the grey band the change is within the tolerance of the "
+        "metric.",
     ),
     Chart(
         "queues.bottleneck",
-        "The queue of the bottleneck",
-        "Each curve is one transport's queue at the port that sends most: above over time, below the share "
-        "of the time it is as long as the axis says or shorter; the legend tells what all flows got. A good "
-        "transport keeps the queue short and never lets it run empty, for then the link idles.",
+        "Queue at the bottleneck",
+        "Each curve is the queue at the port that sends most under one transport: above over time, below "
+        "the share of the time in which it is no longer than the value on the axis; the legend has the "
+        "goodput of all flows. A good transport keeps the queue short but does not let it run empty, "
+        "which would leave the link idle.",
     ),
     Chart(
         "times.fct",
         "Completion times of sized flows",
-        "Above, a curve tells what share of the flows were done within the time the axis says; below, how "
-        "much longer flows of each size took than alone on their path, on average and the worst in a "
-        "hundred. A good transport keeps short flows near 1 without making long ones wait.",
+        "Above, each curve shows the share of flows that completed within the time on the axis; below, "
+        "the slowdown by flow size, which is the completion time over that of the flow alone on its path, "
+        "as a mean and as the 99th percentile. A good transport keeps short flows near 1 and does not "
+        "delay long ones.",
     ),
     Chart(
         "times.short_and_long",
         "Short flows beside long ones",
-        "Above, a curve tells what share of the short flows were done within the time the axis says. Below, "
-        "each row is one choice: how long short flows took, with the deviation as a line, and how much of "
-        "the network was used; dashed is what was published.",
+        "Above, each curve shows the share of short flows that completed within the time on the axis. "
+        "Below, each row is one transport: the completion time of short flows with its standard "
+        "deviation, and the mean utilisation of the links between switches; dashed lines are published "
+        "values.",
     ),
     Chart(
         "queues.cwnd",
         "Congestion windows over time",
-        "Each small chart is one flow, each line in it one subflow's congestion window; rows go from the "
-        "fastest to the slowest flow of each transport. A window that grows in long teeth has its path to "
-        "itself, one that stays near the floor shares a full queue with many.",
+        "Each small chart is one flow and each line the congestion window of one subflow; rows go from "
+        "the fastest to the slowest flow of each transport. Long teeth show a subflow that has its path "
+        "to itself; a window near its minimum shares a full queue with many.",
     ),
     Chart(
         "goodput.share",
         "Share of a bottleneck beside TCP",
-        "Each marker is what one MPTCP flow gets of a link that it shares with one plain TCP, on average "
-        "over independent repetitions, which are the dots. A flow that is fair has half of it, at the lower "
-        "dashed line; one whose subflows each take a TCP's share is at the upper one.",
+        "Each marker is the share of one MPTCP flow on a link that it shares with one plain TCP flow: the "
+        "mean over independent repetitions, which are the dots. A fair flow has half of the link, the "
+        "lower dashed line; a flow whose subflows each take as much as one TCP reaches the upper one.",
     ),
     Chart(
-        "goodput.beside_reference",
-        "Beside a reference simulator",
-        "Mean goodput of all flows above, how evenly they share it below, by subflows: a dot is one seed, a "
-        "marker their mean. Dashed is another simulator at the same parameters; where the marks lie on it "
-        "the two agree.",
+        "goodput.other_simulator",
+        "Beside another simulator",
+        "Above is the mean goodput of all flows, below Jain's fairness index, by the number of subflows: "
+        "a dot is one seed, a marker the mean. The dashed line is another simulator at the same "
+        "parameters; where markers lie on it the two agree.",
     ),
     Chart(
         "goodput.shift",
-        "Traffic on the worse of two paths",
+        "Traffic on the more congested of two paths",
         "Each marker is the share of its traffic that an MPTCP flow sends over the path with more "
-        "competitors, on average over independent repetitions, which are the dots. The lower it lies the "
-        "more the algorithm moves traffic away from congestion; dashed is what theory expects of it.",
+        "competitors: the mean over independent repetitions, which are the dots. The lower the marker, "
+        "the more traffic the algorithm moves away from congestion; the dashed line is the value that "
+        "theory expects.",
     ),
     Chart(
         "goodput.by_network",
         "The same traffic on several networks",
-        "Each row is one network, each marker one transport: above the mean goodput of all flows in percent "
-        "of what one flow reaches alone, below how evenly they share it. Markers that lie apart are what "
-        "several paths are good for there; where hosts have several links a flow may have more than 100 %.",
+        "Each row is one network and each marker one transport: above the mean goodput of all flows in "
+        "percent of one flow alone, below Jain's fairness index. Where hosts have several links, a flow "
+        "may exceed 100 %.",
     ),
     Chart(
         "goodput.by_load",
         "Throughput and gain by load",
-        "Above, what a host gets on average against how many connections it has; below, the same over what "
-        "TCP gives on the first network. Where a curve lies above 1 several paths or NICs are good for "
-        "something at that load.",
+        "Above, the mean throughput of a host against the number of connections per host; below, the same "
+        "over the throughput of TCP on the first network. Where a curve lies above 1, several paths or "
+        "NICs help at that load.",
     ),
     Chart(
         "goodput.by_matrix",
         "Throughput and gain by traffic matrix",
-        "Each row is one traffic matrix, each marker one transport on one network: above what a sending host "
-        "gets, below the same over what TCP gives on the first network. At 1 there is nothing to gain.",
+        "Each row is one traffic matrix and each marker one transport on one network: above the "
+        "throughput of a sending host, below the same over the throughput of TCP on the first network. At "
+        "1 there is no gain.",
     ),
     Chart(
         "laws.fill",
-        "What a flow alone has of its link",
-        "Each square is one link rate, with the payload that arrived and what is missing of what arithmetic "
-        "gives. Dashed is that arithmetic: a frame of 1514 bytes after the other, 1448 of them payload.",
+        "Goodput of one flow alone on its link",
+        "Each square is one link rate, with the payload received and the difference from the computed "
+        "value. The dashed line is that computation: back-to-back frames of 1514 bytes with 1448 bytes of "
+        "payload each.",
     ),
     Chart(
-        "laws.saw",
-        "Reno's saw beside the textbook's",
-        "The coloured line is the congestion window, sampled; dashed is what the textbook makes of the path "
-        "alone, begun at the first halving. Where the two coincide the window grows and falls as it should, "
-        "for as long as it should.",
+        "laws.sawtooth",
+        "Sawtooth of TCP Reno beside the textbook",
+        "The coloured line is the sampled congestion window; the dashed line is computed from the path "
+        "alone, starting at the first halving. Where the two coincide, the window grows and falls as it "
+        "should, for as long as it should; a tooth is W/2 round trips of growth and one for the repair.",
     ),
     Chart(
         "laws.wait",
-        "What pings wait beside what is queued",
-        "Each dot is a ping, with the packets that stood before it and how long its way took. Dashed is the "
-        "empty path and a packet time for each of those packets, the first of which may be partly sent.",
+        "Delay of pings beside the queue length",
+        "Each dot is one ping, with the packets queued before it and the time of its way to the receiver. "
+        "The dashed line is the delay of the empty path plus one packet time for each of those packets, "
+        "the first of which may be partly sent.",
     ),
     Chart(
         "laws.loss_law",
-        "Goodput by the probability of loss",
-        "Each square is one loss rate, its flows the dots; both axes are logarithmic, so a square-root law "
-        "is a straight line. Dashed is that law, dotted a model with timeouts, which bends away from it "
-        "where windows are too small for a loss to be noticed otherwise.",
+        "Goodput by loss rate",
+        "Each square is one loss rate and each dot one flow: goodput times the mean round-trip time, in "
+        "packets, on two logarithmic axes, so that a square-root law is a straight line. The dashed line "
+        "is that law; the dotted line is a model with timeouts, which bends away where windows are too "
+        "small for fast retransmit.",
     ),
     Chart(
         "laws.conserved",
-        "Packets in, packets out",
-        "For each layer of switches the upper bar is the packets that came, the lower one those that were "
-        "sent on and those that full queues dropped. Both bars are equally long where no packet appeared and "
+        "Packets received and sent by switches",
+        "For each layer of switches the upper bar is the packets received, the lower bar the packets sent "
+        "on and the packets dropped by full queues. Bars of equal length show that no packet appeared and "
         "none vanished.",
     ),
     Chart(
         "goodput.cross_check",
         "Emulated and simulated, flow by flow",
-        "Each dot is a flow, with what it got between real Linux hosts and between simulated ones over "
+        "Each dot is one flow, with its goodput between emulated hosts and between simulated hosts over "
         "the same path; on the diagonal both are equal. Below, the flows of each engine are sorted from "
-        "the slowest to the fastest: curves that coincide are the same distribution, whichever flow has "
-        "which place in it.",
+        "the slowest to the fastest: curves that coincide are the same distribution.",
     ),
     Chart(
         "goodput.flow_level",
         "Flow level beside packet level",
-        "Bars are the mean goodput of all flows, packet by packet and by models of steady rates; below, the "
-        "goodput of every flow from the slowest to the fastest, TCP on the left. Where curves coincide a "
-        "model gives what packets give.",
+        "Bars are the mean goodput of all flows, packet by packet and by models of steady rates; below is "
+        "the goodput of every flow from the slowest to the fastest, TCP on the left. Where curves "
+        "coincide the model agrees with the packet-level simulation.",
     ),
     Chart(
         "goodput.subflows_needed",
         "Subflows needed for 90 %",
-        "Each mark is a network: the least number of subflows with which its flows reach 90 % on average, "
-        "against its number of hosts. A curve that stays flat needs no more subflows however large the "
-        "network; an open mark is the same packet by packet.",
+        "Each mark is one network: the smallest number of subflows with which its flows reach 90 % on "
+        "average, against its number of hosts. A flat curve needs no more subflows in larger networks; an "
+        "open mark is the same packet by packet.",
     ),
     Chart(
         "hosts.loss_and_cost",
-        "What subflows cost",
-        "Each small chart is one cost against the number of subflows, a curve for each congestion control, "
-        "TCP on its left. A curve that stays low sends many subflows without filling queues; one that rises "
-        "pays for its goodput with losses, packets sent again, or CPU time.",
+        "Cost of subflows",
+        "Each small chart is one cost against the number of subflows, with one curve per congestion "
+        "control and TCP on its left. A curve that rises pays for its goodput with losses, retransmitted "
+        "packets or CPU time; losses are packets that met a full queue, between switches or on the last "
+        "link to a host.",
     ),
     Chart(
         "goodput.failure",
         "Goodput while links fail",
-        "Above, what all flows deliver together over time, in percent of what they did before; in the grey "
-        "interval links are down. Below, every flow's goodput in that interval, from the slowest to the "
-        "fastest: those at zero on the left stand still.",
+        "Above is the goodput of all flows together over time, in percent of that before the failure; "
+        "links are down in the grey interval. Below is the goodput of every flow in that interval, from "
+        "the slowest to the fastest: flows at zero on the left stand still.",
     ),
     Chart(
         "goodput.scheduling",
-        "Central scheduling by interval",
-        "Each curve is one scheduler of TCP's large flows, by how often it looks at the network; the level "
-        "lines are TCP and MPTCP without one. Where a curve falls below MPTCP's line the scheduler comes too "
+        "Central flow scheduling by interval",
+        "Each curve is one central scheduler of TCP's large flows, by the interval at which it looks at "
+        "the network; level lines are TCP and MPTCP without a scheduler. An ideal scheduler looks "
+        "whenever a flow begins or ends; where a curve falls below MPTCP's line, the scheduler reacts too "
         "late for flows that come and go.",
     ),
     Chart(
-        "goodput.in_turn",
-        "Transfers in turn, TCP and MPTCP",
-        "Above, every transfer between racks from the slowest to the fastest, a curve for each transport; "
-        "below, means by the number of paths that join the two hosts. Where curves lie apart MPTCP finds "
-        "capacity that one path does not have; with one path there is none to be found.",
+        "goodput.sequential_transfers",
+        "Sequential transfers by TCP and MPTCP",
+        "Above are all transfers between racks from the slowest to the fastest, one curve per transport; "
+        "below are means by the number of paths between the two hosts. Where curves lie apart, MPTCP "
+        "finds capacity that one path does not have; hosts with one path between them have none to find.",
     ),
     Chart(
         "hosts.cpu",
         "CPU use",
-        "The share of the machine's CPUs that was busy, for every size and number of subflows, then what it "
-        "was busy with, and the busiest point second by second. Where it nears 100 % the machine and no "
-        "longer the network decides what flows get, and such points are marked as suspect.",
+        "The upper charts show the share of the machine's CPU time that was busy, for every size and "
+        "number of subflows, and what it was spent on; the last one shows the busiest point second by "
+        "second. Near 100 % the machine and not the network limits goodput, and such points are marked as "
+        "suspect.",
     ),
     Chart(
         "hosts.subflow_idle",
-        "Subflows that run dry, by tuning",
-        "Each row is one tuning of the end hosts: on the left what the flows got, on the right how much of "
-        "their time the subflows had nothing to send. A subflow that is idle while another of its "
-        "connection waits to send is capacity that the packet scheduler left unused.",
+        "Idle subflows by host tuning",
+        "Each row is one tuning of the end hosts: on the left the goodput of the flows, on the right the "
+        "share of the time in which subflows have nothing unsent and nothing unacknowledged (idle). A "
+        "starved subflow has nothing to send while another subflow of its connection holds unsent data: "
+        "capacity that the packet scheduler leaves unused.",
     ),
 )

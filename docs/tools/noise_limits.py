@@ -20,26 +20,32 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from analysis.noise_effects import TOLERANCES, Binned, Change, binned, largest_share
+from analysis.noise_effects import (
+    TOLERANCES,
+    Binned,
+    Change,
+    binned,
+    delay_share,
+    largest_share,
+    queue_share,
+)
 from common.errors import RefabricError
 from engines.registry import SIMULATOR
-from harness.report.figures import summarised
+from harness.report.figures import loaded
 from harness.results import store, summary
+from model.spec import RunSpec
 from plots.charts.hosts.noise import Series, effects, half
-from plots.data import PointSummary
+from plots.data import Point
 from plots.shared import style
 
-SCALES: Mapping[str, Callable[[PointSummary], float]] = {
-    "delay": lambda point: point.late_share,
-    "queue": lambda point: point.late_queue_share,
-}
+SCALES: Mapping[str, Callable[[RunSpec], float]] = {"delay": delay_share, "queue": queue_share}
 """Lateness relative to the path's delay with one full queue, or to the time of that queue alone."""
 
 
-def points_of(results: Path, experiments: Sequence[str], engine: str) -> list[PointSummary]:
+def points_of(results: Path, experiments: Sequence[str], engine: str) -> list[Point]:
     """Raises StoreError for a folder that cannot be read."""
     stored = [point for name in experiments for point in store.load(results / name)]
-    return [summarised(judged) for judged in summary.judge(stored) if judged.spec.engine == engine]
+    return [loaded(judged) for judged in summary.judge(stored) if judged.spec.engine == engine]
 
 
 def rows(groups: Iterable[tuple[str, Sequence[Change]]]) -> list[str]:

@@ -78,7 +78,7 @@ EXPERIMENT = Experiment(
             ),
             topologies=clouds,
             points=points,
-            charts=("in_turn",),
+            charts=("sequential_transfers",),
             published=EC2,
             sized=False,
             relative=False,

@@ -90,7 +90,7 @@ def _figure(name: str, acks: str, acks_do: str, row: Row) -> Figure:
         ),
         topologies=fat_trees,
         points=_points,
-        charts=("beside_reference",),
+        charts=("other_simulator",),
         published=_rows(row, acks_do),
     )  # fmt: skip
 

@@ -135,7 +135,7 @@ FIGURES = (
         defaults=SAWTOOTH,
         topologies=fast_hosts,
         points=points_on(fast_hosts),
-        charts=("saw",),
+        charts=("sawtooth",),
         published=SAW,
     ),
     _figure(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import sys
 from collections.abc import Callable, Sequence
@@ -10,34 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import topos
-from analysis.noise_effects import delay_share, queue_share
 from analysis.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
 from common import files
 from common.errors import StoreError
 from common.side_by_side import side_by_side
-from engines.registry import VIRTUAL_TIME
 from harness.claims.published import Published, Relation
-from harness.cli.progress import workload_label
 from harness.experiment import Figure
-from harness.plan import labels
-from harness.results.across import alike
 from harness.results.summary import Judged
-from model import tuning
-from model.link_events import outage
-from model.noise import QUIET
 from model.result import Table, under_test
-from model.spec import (
-    RunSpec,
-    SchedulerSpec,
-    WorkloadSpec,
-)
-from model.transports import USUAL_ROUTING
 from plots.registry import CHARTS
-from workloads import matrices
 
 if TYPE_CHECKING:
-    from plots.data import Level, PointSummary
+    from plots.data import Level, Point
 
 _QUANTITIES = {
     "goodput_pct_mean": "mean",
@@ -86,72 +69,30 @@ def _charts(wanted: Wanted) -> list[Callable[[], list[Path]]]:
         return []
     with files.storing(f"creating {wanted.out}"):
         files.make_folder(wanted.out)
-    summaries = [summarised(judged) for judged in wanted.points]
+    points = [loaded(judged) for judged in wanted.points]
     levels = published_levels(wanted.figure.published)
     charts = (CHARTS[name] for name in wanted.figure.charts)
     return [
-        functools.partial(chart.draw, summaries, wanted.out, expected=wanted.expected, levels=levels)
+        functools.partial(chart.draw, points, wanted.out, expected=wanted.expected, levels=levels)
         for chart in charts
     ]
 
 
-def summarised(judged: Judged) -> PointSummary:
-    """A point as charts want it."""
-    from plots.data import PointSummary  # noqa: PLC0415
+def loaded(judged: Judged) -> Point:
+    """Return a point as charts take it."""
+    from plots.data import Point  # noqa: PLC0415
 
-    spec, pct = judged.spec, judged.goodput_pct
-    reference_mbps = judged.reference_mbps
-    flows = under_test(judged.point.flows)
-    compared = flows if pct and reference_mbps else ()
-    return PointSummary(
-        engine=spec.engine,
-        dataplane=spec.dataplane,
-        topology=spec.topology.kind,
-        k=spec.topology.k,
-        hosts=judged.point.hosts,
-        workload=spec.workload.matrix,
-        subflows=spec.transport.subflows,
-        cc=spec.transport.cc,
-        rate_mbps=spec.link.rate_mbps,
-        queue_pkts=spec.link.queue_pkts,
-        seconds=spec.seconds,
-        seed=spec.seed,
+    return Point(
+        spec=judged.spec,
         status=judged.status,
-        reasons=tuple(reason.text for reason in judged.reasons),
-        goodput_pct_mean=pct.mean if pct else None,
-        reference_mbps=reference_mbps,
-        flows_pct=tuple(100 * flow.goodput_mbps / reference_mbps for flow in compared if reference_mbps),
-        rate_choice=_text(judged, "rate_choice"),
-        kernel="" if spec.engine in VIRTUAL_TIME else _text(judged, "kernel"),
-        variant=labels.settings(spec),
-        routing=spec.routing,
-        common=labels.settings(_common(spec)),
-        scheduler=spec.scheduler,
-        unscheduled=labels.settings(dataclasses.replace(spec, scheduler=SchedulerSpec())),
-        tuning=tuning.words_of(spec),
-        joins=tuning.joins(spec.transport),
-        untuned=labels.settings(_untuned(spec)),
-        across=labels.settings(alike(spec)),
-        flows=tuple(flows),
+        hosts=judged.point.hosts,
+        reasons=judged.reasons,
+        flows=tuple(under_test(judged.point.flows)),
         ports=judged.point.ports,
         metrics=judged.point.metrics,
-        ecn_pkts=spec.link.ecn_pkts,
-        without_loss=labels.settings(
-            dataclasses.replace(spec, link=dataclasses.replace(spec.link, loss=0.0))
-        ),
-        matrix=workload_label(spec),
-        matrix_words=matrices.words(spec.workload.matrix, spec.workload.params),
-        under_any_matrix=labels.settings(
-            dataclasses.replace(spec, workload=WorkloadSpec(spec.workload.matrix))
-        ),
-        shape=topos.shape(spec.topology.kind, spec.topology.params),
-        noise=spec.noise,
-        clock=spec.clock,
-        quiet=labels.settings(dataclasses.replace(spec, noise=QUIET)),
-        late_share=delay_share(spec),
-        late_queue_share=queue_share(spec),
-        outage_s=outage(spec),
-        read_table=lambda name: _table(judged, name),
+        baseline_mbps=judged.reference_mbps,
+        goodput_pct=judged.goodput_pct,
+        read_table=functools.partial(_table, judged),
     )
 
 
@@ -170,22 +111,6 @@ def _table(judged: Judged, name: str) -> Table | None:
 def _say_once(text: str) -> None:
     """Several charts read one file, and cs244's figures share points."""
     print(f"refabric: {text}", file=sys.stderr)
-
-
-def _text(judged: Judged, name: str) -> str:
-    value = judged.point.provenance.get(name, "")
-    return value if isinstance(value, str) else ""
-
-
-def _common(spec: RunSpec) -> RunSpec:
-    stack = dataclasses.replace(spec.stack, dup_threshold=0)
-    transport = dataclasses.replace(spec.transport, join_after_ms=0.0, join_after_bytes=0)
-    return dataclasses.replace(spec, routing=USUAL_ROUTING, stack=stack, transport=transport)
-
-
-def _untuned(spec: RunSpec) -> RunSpec:
-    transport = dataclasses.replace(spec.transport, sysctls={}, write_bytes=0)
-    return dataclasses.replace(spec, transport=transport, stack=tuning.untuned(spec.stack))
 
 
 def published_levels(known: Sequence[Published]) -> list[Level]:

@@ -11,14 +11,17 @@ import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from matplotlib.figure import Figure
 
 from common.errors import StoreError
-from plots.data import Panel, PointSummary, file_stems, panels
+from model.spec import RunSpec
+from plots.data import Panel, Point, panels
 from plots.shared import sheet, style
+from plots.shared.naming import PartOf, file_stems, place
 
+Drawn = TypeVar("Drawn")
 FORMATS = ("svg", "pdf", "png")
 _METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
@@ -31,21 +34,33 @@ _LONG_FRACTION = re.compile(r"(\.\d\d)\d+")
 
 def draw_panels(
     chart: str,
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     expected: Sequence[int],
     drawn: Callable[[Panel], Figure | None],
 ) -> list[Path]:
-    """One chart a setting (k, topology, workload, ...) into folder `out`; returns the files written.
+    """Draw one chart per setting (k, topology, workload, ...) into folder `out`; return the files written.
 
     `drawn` makes a panel's figure, or None where the panel has nothing to show. Raises StoreError when `out`
     cannot be written.
     """
-    of = panels(points, expected)
+    return draw_each(chart, [(panel.spec, panel) for panel in panels(points, expected)], out, drawn)
+
+
+def draw_each(
+    chart: str,
+    of: Sequence[tuple[RunSpec, Drawn]],
+    out: Path,
+    drawn: Callable[[Drawn], Figure | None],
+    named: PartOf = place,
+) -> list[Path]:
+    """Draw one chart for each item of `of`, which stands beside the setting that names its files; return the
+    files written. `drawn` and errors as in `draw_panels`."""
     paths: list[Path] = []
-    for panel, stem in zip(of, file_stems(chart, of), strict=True):
+    stems = file_stems(chart, [spec for spec, _ in of], named)
+    for (_, item), stem in zip(of, stems, strict=True):
         with style.look():
-            figure = drawn(panel)
+            figure = drawn(item)
             paths += save(figure, out, stem) if figure else []
     return paths
 

@@ -24,6 +24,8 @@ from plots.shared import style
 
 WIDTH_IN = 4.8
 DPI = 200
+MAX_CAPTION_LINES = 2
+_CAPTION_SIZE = 8
 _MARGIN, _GAP = 0.1, 0.08
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _UNIT = re.compile(r"(?<=\d) (?=%|Mb/s|ms\b|us\b|s\b|hosts|packets|subflows)|(?<=MPTCP) (?=\d)")
@@ -39,14 +41,35 @@ _LEGEND: Any = {  # Any: matplotlib types the places as one long Literal
 
 
 @dataclass(frozen=True)
+class Caption:
+    """The text below a chart, at most two lines.
+
+    `settings` are short phrases on how the points were run, `notes` sentences, both with the most important
+    first. Where there is no room the last two settings give way, then notes from the last on; the first
+    note stays.
+    """
+
+    settings: Sequence[str]
+    notes: Sequence[str] = ()
+
+    def shorter(self) -> Iterator[str]:
+        """Yield the whole text, then shorter ones."""
+        settings, notes = [words for words in self.settings if words], list(self.notes)
+        for kept in range(len(notes), 0, -1):
+            for left_out in (0, 1, 2) if kept == len(notes) else (2,):
+                yield _text(settings[: max(1, len(settings) - left_out)], notes[:kept])
+        for count in range(len(settings), -1, -1):
+            yield _text(settings[:count], notes[:1])
+
+
+@dataclass(frozen=True)
 class Text:
-    """The words of a chart: the finding, what is plotted, the parameters as sentences, and what is not
-    shown and why."""
+    """The words of a chart: the finding, what is plotted, the caption, and why points are missing."""
 
     title: str
     subtitle: str
-    caption: Sequence[str]
-    note: str = ""
+    caption: Caption
+    gaps: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,9 +103,9 @@ class Sheet:
             self._words([text.title], 11.5, style.INK, "bold"),
             self._words([text.subtitle], 9.5, style.FAINT),
             *(self._legend(handles) for handles in legends if handles),
-            *([self._words([text.note], 8.5, style.FAINT)] if text.note else []),
+            *([self._words([text.gaps], 8.5, style.FAINT)] if text.gaps else []),
         ]
-        foot = self._words(text.caption, 8, style.FAINT)
+        foot = self._words([self._fitting(text.caption)], _CAPTION_SIZE, style.FAINT)
         rooms = [[self._room(axes) for axes in row] for row in self.axes]
         rows_in = [
             (max(room.above for room in row), height, max(room.below for room in row))
@@ -111,6 +134,19 @@ class Sheet:
         axes.grid(axis="y", color=style.GRID, linewidth=0.8)
         axes.tick_params(length=3)
         return axes
+
+    def _fitting(self, caption: Caption) -> str:
+        """Return as much of the caption as fits into `MAX_CAPTION_LINES`."""
+        text = ""
+        for text in caption.shorter():
+            if self._fits(text):
+                return text
+        cut = (f"{text[:end]} ..." for end in range(len(text), 0, -10))
+        return next(filter(self._fits, cut), "")
+
+    def _fits(self, words: str) -> bool:
+        font = FontProperties(family="DejaVu Sans", size=_CAPTION_SIZE)
+        return len(list(self._lines(_UNIT.sub(_NO_BREAK, words), font))) <= MAX_CAPTION_LINES
 
     def _words(self, paragraphs: Sequence[str], size: float, colour: str, weight: str = "normal") -> Words:
         font = FontProperties(family="DejaVu Sans", size=size, weight=weight)
@@ -176,6 +212,11 @@ class Sheet:
             part.set_bbox_to_anchor(where, transform=self._figure.transFigure)
         else:
             part.set_position(where)
+
+
+def _text(settings: Sequence[str], notes: Sequence[str]) -> str:
+    words = "; ".join(settings)
+    return " ".join([*([f"{words[0].upper()}{words[1:]}."] if words else []), *notes])
 
 
 def _columns(

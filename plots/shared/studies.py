@@ -13,11 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from model.result import Status
-from plots.data import REFERENCE, Panel, PointSummary, Setting
+from model.spec import RunSpec, TopologySpec, WorkloadSpec
+from plots.data import Panel, Point, panels
 from plots.shared import style
+from plots.shared.naming import shape
+from plots.shared.sheet import Caption
 from topos import TOPOLOGIES
+from workloads import matrices
 
-ValueOf = Callable[[PointSummary], float]
+ValueOf = Callable[[Point], float]
 _MARKERS = ("o", "^", "D", "v")
 _LINES = ("-", (0, (1, 1.1)), "-.", (0, (5, 1, 1, 1, 1, 1)))
 """Of the first network, the second, ...; dashes stand for doubts."""
@@ -50,22 +54,28 @@ class Curve:
 
 @dataclass(frozen=True)
 class Study:
-    """All points of one chart; `setting` is what they have in common."""
+    """All points of one chart; `spec` has what they have in common, default values elsewhere."""
 
-    setting: Setting
-    points: tuple[PointSummary, ...]
+    spec: RunSpec
+    points: tuple[Point, ...]
+
+    def named(self) -> RunSpec:
+        """The setting that names the chart's files: of the first network's size and the first matrix."""
+        first = self.points[0].spec
+        sized = TopologySpec(params={"k": first.topology.k})
+        return dataclasses.replace(self.spec, topology=sized, workload=WorkloadSpec(first.workload.matrix))
 
     @property
     def networks(self) -> list[str]:
         """By name, those of the registry's first kind first."""
         kinds = list(TOPOLOGIES)
-        ordered = sorted(self.points, key=lambda p: (kinds.index(p.topology), p.shape))
-        return list(dict.fromkeys(map(style.network, ordered)))
+        ordered = sorted(self.points, key=lambda p: (kinds.index(p.spec.topology.kind), shape(p.spec)))
+        return list(dict.fromkeys(style.network(point.spec) for point in ordered))
 
     @property
     def curves(self) -> list[Curve]:
         networks = self.networks
-        named = ((style.network(point), point.subflows) for point in self.points)
+        named = ((style.network(point.spec), point.subflows) for point in self.points)
         return sorted({Curve(networks.index(name), name, subflows) for name, subflows in named})
 
     @property
@@ -75,7 +85,7 @@ class Study:
     @property
     def words(self) -> dict[str, str]:
         """What to call each matrix: in words, where no two have the same."""
-        told = {point.matrix: point.matrix_words for point in self.points}
+        told = {point.matrix: _words(point) for point in self.points}
         names = list(told.values())
         return {m: name if name and names.count(name) == 1 else m for m, name in told.items()}
 
@@ -84,28 +94,28 @@ class Study:
         """One a network, for captions."""
         return [
             Panel(
-                dataclasses.replace(of[0].setting, variant=self.setting.variant),
+                dataclasses.replace(self.spec, topology=of[0].spec.topology),
                 tuple(sorted({point.subflows for point in of})),
                 of,
             )
             for name in self.networks
-            if (of := tuple(point for point in self.points if style.network(point) == name))
+            if (of := tuple(point for point in self.points if style.network(point.spec) == name))
         ]
 
-    def of(self, curve: Curve, matrix: str) -> list[PointSummary]:
+    def of(self, curve: Curve, matrix: str) -> list[Point]:
         """One a seed: the good ones, or the suspect ones where none is good."""
         here = [
             point
             for point in self.points
             if (point.matrix, point.subflows) == (matrix, curve.subflows)
-            and style.network(point) == curve.network
+            and style.network(point.spec) == curve.network
         ]
         good = [point for point in here if point.status is Status.OK]
         return good or here
 
     def dubious(self, curve: Curve) -> bool:
         """Whether it rests on suspect points anywhere."""
-        return any(style.suspect(point) for matrix in self.matrices for point in self.of(curve, matrix))
+        return any(point.suspect for matrix in self.matrices for point in self.of(curve, matrix))
 
     def gains(self, curve: Curve, matrix: str, value_of: ValueOf) -> list[float]:
         """One a seed; [] where TCP did not run on the first network."""
@@ -126,43 +136,34 @@ class Study:
         return f"TCP on {self.networks[0]}" if len(self.networks) > 1 else "TCP"
 
     @property
-    def caption(self) -> list[str]:
-        """What all charts of studies say below themselves."""
+    def caption(self) -> Caption:
+        """The caption of every chart of a study."""
         seeds = len({point.seed for point in self.points})
-        several = "Means over seeds; whiskers: 95 % interval (Student's t), from 6 seeds on."
-        return [
-            style.parameters(*self.panels),
-            "One seed." if seeds == 1 else several,
-            *style.doubts(self.points),
-        ]
+        return Caption(style.parameters(*self.panels), [*style.doubts(self.points), style.intervals(seeds)])
 
 
-def studies(points: Iterable[PointSummary], by: Callable[[PointSummary], str]) -> list[Study]:
-    """Points by what they have in common: their size, all of the setting but network and matrix, and what
-    `by` finds. Those without flows, failed ones and references are left out."""
-    groups: dict[Setting, list[PointSummary]] = {}
-    for point in points:
-        if point.workload != REFERENCE and point.flows and point.status is not Status.FAILED:
-            common = dataclasses.replace(
-                point.setting,
-                topology="networks",
-                shape=(),
-                workload=by(point),
-                variant=point.under_any_matrix,
-            )
-            groups.setdefault(common, []).append(point)
-    return [Study(setting, tuple(groups[setting])) for setting in sorted(groups)]
+def studies(points: Iterable[Point], by: Callable[[Point], str]) -> list[Study]:
+    """Group points by what they have in common: their size, all of the setting but network and matrix, and
+    what `by` returns. Points without flows, failed ones and baselines are left out."""
+    usable = (point for point in points if point.flows and not point.failed)
+    of = panels(usable, (), ("topology", "workload"), lambda p: (p.spec.topology.k, by(p)))
+    made = [Study(panel.spec, panel.points) for panel in of]
+    return sorted(made, key=lambda study: study.points[0].spec.topology.k)
 
 
-def per_host_pct(point: PointSummary) -> float:
+def _words(point: Point) -> str:
+    return matrices.words(point.spec.workload.matrix, point.spec.workload.params)
+
+
+def per_host_pct(point: Point) -> float:
     """What all flows get together, in % of what one link of every host could carry."""
     return 100 * _total_mbps(point) / point.hosts / point.rate_mbps
 
 
-def per_sender_pct(point: PointSummary) -> float:
+def per_sender_pct(point: Point) -> float:
     """What a sending host gets on average, in % of one link: above 100 where it fills several."""
     return 100 * _total_mbps(point) / len({flow.src for flow in point.flows}) / point.rate_mbps
 
 
-def _total_mbps(point: PointSummary) -> float:
+def _total_mbps(point: Point) -> float:
     return math.fsum(flow.goodput_mbps for flow in point.flows)

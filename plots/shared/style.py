@@ -23,39 +23,34 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import AbstractPathEffect, withStroke
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from engines.registry import engine_words
+from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR
 from model import transports as named
 from model.congestion import described
-from model.result import Status
-from plots.data import Level, Panel, PointSummary, Setting
+from model.reasons import texts
+from model.spec import RunSpec
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Level, Panel, Point
+from plots.shared.naming import shape, special
 from topos import TOPOLOGIES, told
 
-TCP_COLOUR = "#D55E00"
+TCP_COLOUR = named.look(named.TCP).colour
 PUBLISHED_DASH = (0, (3, 1.6))
 SUSPECT_DASH = (0, (4, 2))
 INK = "#222222"
 FAINT = "#5f5f5f"
 GRID = "#e3e3e3"
 HATCH = "////"
-ALGORITHMS: Mapping[str, tuple[str, str]] = {
-    named.TCP: (TCP_COLOUR, "s"),
-    named.SCATTER: ("#E69F00", "D"),
-    "reno": ("#56B4E9", "o"),
-    "cubic": ("#999933", "<"),
-    "bbr": ("#6b6b6b", ">"),
-    "lia": ("#0072B2", "^"),
-    "olia": ("#009E73", "P"),
-    "balia": ("#332288", "X"),
-    "ewtcp": ("#CC79A7", "v"),
-    "coupled": ("#44AA99", "d"),
-    "dctcp": ("#882255", "*"),
-}
-"""Colour and marker of each name of `model.transports`; one without has `OTHER`."""
-OTHER = (FAINT, "h")
+MAX_REASON = 90
+"""Characters of the reason for suspicion that a caption quotes."""
 MOST_POINTS = 512
 """Of a curve; more than its pixels would only be a bigger file."""
 _BY_HOSTS = {"star", "dumbbell", "two_bottlenecks"}
 """Of these the number of hosts says enough of their size."""
+_ENGINES = {
+    "mininet": "emulated",
+    SIMULATOR: "simulated",
+    FLOW_LEVEL: "flow level",
+    MAX_MIN: "flow level, max-min",
+}
 _RC: Any = {  # Any: matplotlib types the keys as one long Literal
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
@@ -94,17 +89,6 @@ def colour(subflows: int, most: int = 8) -> str:
         return TCP_COLOUR
     position = min(1.0, (subflows - 2) / max(most - 2, 1))
     return to_hex(mpl.colormaps["viridis"](0.83 * (1 - position)))
-
-
-def algorithm_colour(name: str) -> str:
-    """The colour of an algorithm (`tcp`, `scatter`, `reno`, `lia`, ...), the same in every chart; its words
-    are `model.transports.title`'s."""
-    return ALGORITHMS.get(name, OTHER)[0]
-
-
-def algorithm_marker(name: str) -> str:
-    """The marker that tells an algorithm where its colour does not."""
-    return ALGORITHMS.get(name, OTHER)[1]
 
 
 def transport(subflows: int) -> str:
@@ -178,18 +162,18 @@ def rank_ticks(flows: int) -> list[int]:
 
 def subtitle(panel: Panel, what: str) -> str:
     """`FatTree k=8, 128 hosts, one to one, LIA: mean goodput ...`."""
-    cc = panel.setting.cc if max(point.subflows for point in panel.points) > 1 else ""
+    cc = panel.ccs if max(point.subflows for point in panel.points) > 1 and "+" not in panel.ccs else ""
     under = f", {named.title(cc)}" if cc else ""
-    return f"{network(panel.setting)}, {panel.hosts} hosts, {workload(panel.setting)}{under}: {what}"
+    return f"{network(panel.spec)}, {panel.hosts} hosts, {workload(panel.spec)}{under}: {what}"
 
 
-def workload(setting: Setting) -> str:
-    return setting.workload.replace("_", " ")
+def workload(spec: RunSpec) -> str:
+    return spec.workload.matrix.replace("_", " ")
 
 
-def network(setting: Setting | PointSummary) -> str:
+def network(spec: RunSpec) -> str:
     """`FatTree k=8`, `FatTree k=8, 4:1`, `Star`."""
-    return _network(setting.topology, setting.k, setting.shape)
+    return _network(spec.topology.kind, spec.topology.k, shape(spec))
 
 
 def _network(kind: str, k: int, shape: tuple[tuple[str, int], ...]) -> str:
@@ -212,32 +196,37 @@ def queue_limit(queue_pkts: int) -> str:
     return f"queues of {queue_pkts} packets" if queue_pkts else "unbounded queues"
 
 
-def parameters(*of: Panel, congestion: str = "") -> str:
-    """The caption's first sentence: every parameter that decides the numbers; where panels differ, what
-    each of them has. `congestion` stands for the congestion control where a panel has several."""
+def parameters(*of: Panel, congestion: str | None = None) -> list[str]:
+    """Return the settings for a caption, the most important first; where panels differ, the values of all.
+    `congestion` replaces the congestion control where a panel has several."""
     each = zip(*(_parameters(panel, congestion) for panel in of), strict=True)
-    return (
-        "; ".join(told for values in each if (told := " / ".join(dict.fromkeys(filter(None, values))))) + "."
-    )
+    return [told for values in each if (told := _all_of(list(dict.fromkeys(filter(None, values)))))]
 
 
-def _parameters(panel: Panel, congestion: str) -> list[str]:
-    s = panel.setting
-    how = panel.distinct(lambda point: point.rate_choice)
-    plural = "s" if len(panel.seeds) > 1 else ""
-    seeds = f"n = {len(panel.seeds)} (seed{plural} {_ranges(panel.seeds)})".replace(" ", "\N{NO-BREAK SPACE}")
+def _all_of(values: Sequence[str]) -> str:
+    """`a / b / c`, or `a / ... / z` of more than three."""
+    return " / ".join(values if len(values) <= 3 else [values[0], "...", values[-1]])
+
+
+def _parameters(panel: Panel, congestion: str | None) -> list[str]:
+    spec = panel.spec
+    n = f"n = {len(panel.seeds)}".replace(" ", "\N{NO-BREAK SPACE}")
     return [
-        f"{network(s)}, {panel.hosts} hosts",
-        f"links {s.rate_mbps:g} Mb/s" + (f" ({how})" if how else ""),
-        queue_limit(s.queue_pkts),
-        f"ECN marks from {s.ecn_pkts} packets on" if s.ecn_pkts else "",
-        f"{s.seconds:g} s measured",
-        seeds,
-        congestion or f"congestion control {described(s.cc, (point.subflows for point in panel.points))}",
-        s.variant,
-        engine_words(s.engine, s.dataplane),
-        panel.distinct(lambda point: point.kernel),
+        f"links of {spec.link.rate_mbps:g} Mb/s",
+        queue_limit(spec.link.queue_pkts),
+        f"ECN from {panel.ecn_pkts} packets" if panel.ecn_pkts else "",
+        f"{spec.seconds:g} s, {n}",
+        described(panel.ccs, (p.subflows for p in panel.points)) if congestion is None else congestion,
+        _ENGINES.get(spec.engine, spec.engine)
+        + (f", {spec.dataplane}" if spec.dataplane != "fabric" else ""),
+        ", ".join(special(spec)),
+        f"{spec.warmup_s:g} s warm-up",
     ]
+
+
+def _engine(spec: RunSpec) -> str:
+    name = _ENGINES.get(spec.engine, spec.engine)
+    return name if spec.dataplane == "fabric" else f"{name}, data plane {spec.dataplane}"
 
 
 def percent_of(panel: Panel) -> str:
@@ -246,39 +235,35 @@ def percent_of(panel: Panel) -> str:
 
 
 def definition(panel: Panel) -> str:
-    """What 100 % stands for, and where the optimum lies when it is another."""
-    references = sorted({p.reference_mbps for p in panel.points if p.reference_mbps})
-    shown = "".join(f" ({'-'.join(f'{r:.3g}' for r in _ends(references))} Mb/s)" for _ in references[:1])
-    told = f"100 %: goodput of one uncongested TCP flow on the same links{shown}."
+    """Say what 100 % is, and where the optimum lies if it is another value."""
+    baselines = sorted({p.baseline_mbps for p in panel.points if p.baseline_mbps})
+    shown = "".join(f" ({'-'.join(f'{one:.3g}' for one in _ends(baselines))} Mb/s)" for _ in baselines[:1])
+    words = f"100 %: one uncongested TCP flow{shown}."
     if math.isclose(panel.optimum_pct, 100):
-        return told
-    return f"{told} Line at {panel.optimum_pct:.3g} %: the optimum, flows share their hosts' links."
+        return words
+    return f"{words} Line at {panel.optimum_pct:.3g} %: the optimum where flows share host links."
 
 
-def doubts(points: Iterable[PointSummary]) -> list[str]:
-    """Caption sentence on suspect points and the first one's reasons; empty when there are none."""
-    doubtful = [point for point in points if suspect(point)]
+def doubts(points: Iterable[Point]) -> list[str]:
+    """Return a sentence on suspect points with the first one's reasons; nothing where there are none."""
+    doubtful = [point for point in points if point.suspect]
     if not doubtful:
         return []
-    reasons = [plain("; ".join(point.reasons)) for point in doubtful]
+    reasons = [plain(texts(point.reasons)) for point in doubtful]
     others = sum(reason != reasons[0] for reason in reasons)
-    told = textwrap.shorten(reasons[0], 180, placeholder=" ...") or "no reason was given"
-    more = f" ({others} more for reasons of their own)" if others else ""
-    return [f"Suspect (hatched, hollow or dashed; in no mean): {told}{more}."]
+    first = textwrap.shorten(reasons[0], MAX_REASON, placeholder=" ...") or "no reason was given"
+    more = f" ({others} more for other reasons)" if others else ""
+    return [f"Suspect (hatched, hollow or dashed; in no mean): {first}{more}."]
 
 
-def suspect(point: PointSummary) -> bool:
-    return point.status is Status.SUSPECT
-
-
-def name(point: PointSummary) -> str:
+def name(point: Point) -> str:
     """`TCP`, `MPTCP 4 (suspect)`."""
-    return transport(point.subflows) + (" (suspect)" if suspect(point) else "")
+    return transport(point.subflows) + (" (suspect)" if point.suspect else "")
 
 
-def with_transports(told: Sequence[tuple[PointSummary, str]]) -> str:
+def with_transports(told: Sequence[tuple[Point, str]]) -> str:
     """`47 % with TCP, 88 % with MPTCP 8 (suspect)`: a title's list of what was measured at each point."""
-    if len(told) > 1 and all(suspect(point) for point, _ in told):
+    if len(told) > 1 and all(point.suspect for point, _ in told):
         parts = [f"{value} with {transport(point.subflows)}" for point, value in told]
         return f"{', '.join(parts)} (all suspect)"
     return ", ".join(f"{value} with {name(point)}" for point, value in told)
@@ -289,7 +274,7 @@ def milliseconds(ms: float) -> str:
     return f"{ms / 1000:.1f} s" if ms >= 1000 else f"{ms:.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
 
 
-def choice(panel: Panel, shown: Sequence[PointSummary], left_out: Sequence[int]) -> list[str]:
+def choice(panel: Panel, shown: Sequence[Point], left_out: Sequence[int]) -> list[str]:
     """Caption sentence on which of several seeds and transports are shown."""
     seeds = f"seed {_ranges(sorted({point.seed for point in shown}))}" if len(panel.seeds) > 1 else ""
     others = f"not: {transports(left_out)}" if left_out else ""
@@ -304,17 +289,16 @@ def plain(words: str) -> str:
 
 def levels_of(panel: Panel, levels: Sequence[Level], quantity: str) -> list[Level]:
     """The published numbers that stand beside this panel's `quantity`."""
-    s = panel.setting
     return [
         level
         for level in levels
-        if level.is_on(s) and level.quantity == quantity and level.subflows in panel.subflows
+        if level.is_on(panel.spec) and level.quantity == quantity and level.subflows in panel.subflows
     ]
 
 
 def published_key(levels: Sequence[Level], panel: Panel) -> list[Line2D]:
     """The legend entry of what was published, if there is any."""
-    papers = " / ".join(sorted({level.cited(panel.setting.k) for level in levels}))
+    papers = " / ".join(sorted({level.cited(panel.spec.topology.k) for level in levels}))
     label = f"published, {papers}"
     return [Line2D([], [], color="black", linestyle=PUBLISHED_DASH, linewidth=1.5, label=label)][
         : len(levels)
@@ -327,16 +311,19 @@ def halo() -> list[AbstractPathEffect]:
 
 
 def sources(levels: Sequence[Level]) -> list[str]:
-    """Caption sentence on where published numbers stand."""
-    if not levels:
-        return []
+    """Return a sentence that cites the published numbers; nothing where there are none."""
     cited = sorted(
-        {
-            f"{level.paper} (source: {level.source}; {_network(level.topology, level.k, level.shape)})"
-            for level in levels
-        }
+        {f"{one.paper} ({one.source}; {_network(one.topology, one.k, one.shape)})" for one in levels}
     )
-    return [f"Dashed black: published, {'; '.join(cited)}."]
+    return [f"Published: {', '.join(cited)}."] if cited else []
+
+
+def intervals(seeds: int) -> str:
+    """Say what means and whiskers are."""
+    if seeds < 2:
+        return "One seed."
+    whiskers = "; whiskers: 95 % interval (Student's t)" if seeds >= MIN_SEEDS_FOR_INTERVAL else ""
+    return f"Means over {seeds} seeds{whiskers}."
 
 
 def _ends(values: Sequence[float]) -> list[float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -11,50 +10,28 @@ from matplotlib.figure import Figure
 
 from model import transports
 from model.result import Status
-from plots.data import Panel, PointSummary, file_stems, panels
-from plots.shared import saving, style
-
-
-def joined(of: Sequence[Panel]) -> list[Panel]:
-    """Panels that differ in congestion control, routing and marking, made one."""
-    groups: dict[object, list[Panel]] = {}
-    for panel in of:
-        own = dataclasses.replace(panel.setting, cc="", ecn_pkts=0, variant=panel.points[0].common)
-        groups.setdefault(own, []).append(panel)
-    made = []
-    for group in groups.values():
-        ccs = "+".join(sorted({panel.setting.cc for panel in group}, key=transports.rank))
-        marks = max(panel.setting.ecn_pkts for panel in group)
-        common = group[0].points[0].common
-        setting = dataclasses.replace(group[0].setting, cc=ccs, ecn_pkts=marks, variant=common)
-        points = tuple(point for panel in group for point in panel.points)
-        made.append(Panel(setting, group[0].subflows, points))
-    return made
+from plots.data import TRANSPORT, Panel, Point, panels
+from plots.shared import saving
 
 
 def draw_joined(
     chart: str,
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     expected: Sequence[int],
     drawn: Callable[[Panel], Figure | None],
 ) -> list[Path]:
     """One chart for all points that differ in transport and marking alone; paths of the files."""
-    alike = joined(panels(points, expected))
-    paths: list[Path] = []
-    for panel, stem in zip(alike, file_stems(chart, alike), strict=True):
-        with style.look():
-            figure = drawn(panel)
-            paths += saving.save(figure, out, stem) if figure else []
-    return paths
+    of = panels(points, expected, (*TRANSPORT, "link.ecn_pkts"))
+    return saving.draw_each(chart, [(panel.spec, panel) for panel in of], out, drawn)
 
 
-def by_transport(panel: Panel) -> list[list[PointSummary]]:
+def by_transport(panel: Panel) -> list[list[Point]]:
     """The points of each transport, the best first; drop-tail before marks."""
-    groups: dict[tuple[int, int, int, str], list[PointSummary]] = {}
+    groups: dict[tuple[int, int, int, str], list[Point]] = {}
     for point in panel.points:
         rank = transports.rank(point.algorithm)
-        groups.setdefault((rank, point.subflows, point.ecn_pkts, point.cc), []).append(point)
+        groups.setdefault((rank, point.subflows, point.spec.link.ecn_pkts, point.cc), []).append(point)
     order = (Status.OK, Status.SUSPECT, Status.FAILED)
     return [
         sorted(groups[key], key=lambda point: (order.index(point.status), point.seed))
@@ -62,15 +39,17 @@ def by_transport(panel: Panel) -> list[list[PointSummary]]:
     ]
 
 
-def label(point: PointSummary) -> str:
+def label(point: Point) -> str:
     """`TCP, drop-tail`, `TCP DCTCP, ECN`."""
-    name = transports.transport(point.cc, point.subflows, point.routing)
-    return f"{name}, {'ECN' if point.ecn_pkts else 'drop-tail'}{' (suspect)' if style.suspect(point) else ''}"
+    name = transports.transport(point.cc, point.subflows, point.spec.routing)
+    return (
+        f"{name}, {'ECN' if point.spec.link.ecn_pkts else 'drop-tail'}{' (suspect)' if point.suspect else ''}"
+    )
 
 
-def colour(point: PointSummary) -> str:
+def colour(point: Point) -> str:
     """The algorithm's; half as strong where plain TCP heeds marks, to stand beside plain TCP without."""
     name = point.algorithm
-    own = style.algorithm_colour(name)
+    own = transports.look(name).colour
     red, green, blue = ((1 + part) / 2 for part in to_rgb(own))
-    return to_hex((red, green, blue)) if point.ecn_pkts and name == transports.TCP else own
+    return to_hex((red, green, blue)) if point.spec.link.ecn_pkts and name == transports.TCP else own

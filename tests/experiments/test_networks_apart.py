@@ -67,13 +67,13 @@ def test_a_network_given_with_its_defaults_is_the_same(points: list[Judged]) -> 
 def test_readers_are_told_which(points: list[Judged]) -> None:
     assert [place(row) for row in (PLAIN, FOUR)] == ["k=4", "k=4, 4:1"]
     assert rate.network(spec(4).topology) == "FatTree k=4, 4:1"
-    of = panels(map(figures.summarised, points))
-    assert [style.network(panel.setting) for panel in of] == ["FatTree k=4", "FatTree k=4, 4:1"]
+    of = panels(map(figures.loaded, points))
+    assert [style.network(panel.spec) for panel in of] == ["FatTree k=4", "FatTree k=4, 4:1"]
 
 
 def test_a_level_is_drawn_on_its_own_network(points: list[Judged]) -> None:
     levels = figures.published_levels(FIGURE.published)
-    of = panels(map(figures.summarised, points))
+    of = panels(map(figures.loaded, points))
     shown = [[level.value for level in style.levels_of(panel, levels, "mean")] for panel in of]
     assert shown == [[80], [20]]
 

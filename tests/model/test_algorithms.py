@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model import transports
-from model.congestion import CONGESTION_CONTROLS
-from plots.shared import style
+from model.congestion import CONGESTION_CONTROLS, UNKNOWN_LOOK
 
 
 @pytest.mark.parametrize(
@@ -30,9 +29,9 @@ def test_what_a_transport_is_called(cc: str, subflows: int, routing: str, name: 
 
 
 def test_every_algorithm_has_a_title_and_looks_of_its_own() -> None:
-    names = list(transports.TITLES)
-    assert set(names) == set(style.ALGORITHMS) >= set(CONGESTION_CONTROLS)
-    for what in (transports.title, style.algorithm_colour, style.algorithm_marker):
-        assert len({what(name) for name in names}) == len(names)
+    looks = [transports.look(name) for name in transports.ALGORITHMS]
+    assert set(CONGESTION_CONTROLS) < set(transports.ALGORITHMS)
+    for part in ("label", "colour", "marker"):
+        assert len({getattr(look, part) for look in looks}) == len(looks)
     assert sorted(["vegas", "lia", "tcp"], key=transports.rank) == ["tcp", "lia", "vegas"]
-    assert style.algorithm_colour("vegas") == style.FAINT
+    assert transports.look("vegas") == transports.Algorithm("vegas", *UNKNOWN_LOOK)

@@ -10,9 +10,9 @@ import pytest
 
 from model.result import Status, Table
 from plots.charts.queues import bottleneck
-from plots.data import PointSummary
+from plots.data import Point
 from plots.shared import saving
-from tests.support.chart_points import flow_row, point, port_row
+from tests.support.chart_points import changed, flow_row, point, port_row
 from tests.support.svg_text import words_of
 
 
@@ -21,7 +21,7 @@ def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
-def on_star(cc: str, ecn_pkts: int, pkts: int, seed: int = 1, status: Status = Status.OK) -> PointSummary:
+def on_star(cc: str, ecn_pkts: int, pkts: int, seed: int = 1, status: Status = Status.OK) -> Point:
     """Two flows of 2 Mb/s, whose queue at port 3 is `pkts` long but for one empty instant in ten."""
     ports = (
         port_row(0, "h0", "s", "host-edge"),
@@ -35,7 +35,7 @@ def on_star(cc: str, ecn_pkts: int, pkts: int, seed: int = 1, status: Status = S
         "queues": Table.from_rows(("t_s", "port", "pkts"), rows + hosts),
         "queue_times": Table({"t_s": times}),
     }
-    return dataclasses.replace(
+    return changed(
         point(1, seed, status), topology="star", cc=cc, ecn_pkts=ecn_pkts, ports=ports, queue_pkts=460,
         flows=(flow_row(0), flow_row(1)), read_table=tables.get,
     )  # fmt: skip
@@ -63,7 +63,7 @@ def test_only_the_measured_window_counts() -> None:
 
 def test_gaps_and_doubts_are_told(tmp_path: Path) -> None:
     points = [ALL[0], on_star("reno", 20, 4, status=Status.SUSPECT), on_star("dctcp", 20, 17)]
-    points[2] = dataclasses.replace(points[2], read_table=lambda _: None)
+    points[2] = changed(points[2], read_table=lambda _: None)
     told = words_of(bottleneck.draw(points, tmp_path)[0])
     assert "not sampled: TCP DCTCP, ECN" in told
     assert "TCP, ECN (suspect)" in told and "reason of suspect" in told
@@ -77,5 +77,5 @@ def test_a_good_seed_goes_before_a_suspect_one(tmp_path: Path) -> None:
 
 
 def test_another_network_has_another_chart(tmp_path: Path) -> None:
-    wider = dataclasses.replace(ALL[2], rate_mbps=100.0)
+    wider = changed(ALL[2], rate_mbps=100.0)
     assert len(bottleneck.draw([*ALL, wider], tmp_path)) == 2

@@ -11,29 +11,28 @@ from model.result import Status
 from model.transports import COMPARED, SCATTER, TCP
 from plots.charts.goodput import by_congestion_control
 from plots.charts.goodput.by_congestion_control import comparisons, finding, resent_pct
-from plots.data import Level, PointSummary
+from plots.data import Level, Point
 from plots.shared import saving
-from tests.support.chart_points import SIGCOMM11_LEVELS, flow_row, point
+from tests.support.chart_points import SIGCOMM11_LEVELS, changed, flow_row, point
 from tests.support.svg_text import words_of
 
 MULTIPATH = [name for name in COMPARED if name not in {TCP, SCATTER}]
 
 
-def of(name: str, seed: int = 1, status: Status = Status.OK, subflows: int = 8) -> PointSummary:
+def of(name: str, seed: int = 1, status: Status = Status.OK, subflows: int = 8) -> Point:
     """A point of an algorithm by its name."""
     routing = "scatter" if name == SCATTER else "hashed"
     base = point(1 if name in {TCP, SCATTER} else subflows, seed, status)
     flows = tuple(
         dataclasses.replace(flow_row(i), src=f"h{i}", dst=f"g{i}", retransmits=10 * i) for i in range(4)
     )
-    return dataclasses.replace(
-        base, cc=name if name in MULTIPATH else "reno", routing=routing, common="20 s warm-up", flows=flows,
-        variant=f"20 s warm-up{', scatter routing' if name == SCATTER else ''}",
+    return changed(
+        base, cc=name if name in MULTIPATH else "reno", routing=routing, flows=flows,
     )  # fmt: skip
 
 
 STATUSES = (Status.OK, Status.SUSPECT, Status.FAILED)
-CASES: dict[str, list[PointSummary]] = {
+CASES: dict[str, list[Point]] = {
     "one seed": [of(name) for name in COMPARED],
     "six seeds": [of(name, seed) for name in COMPARED for seed in range(1, 7)],
     "every status": [of(name, 1, STATUSES[i % 3]) for i, name in enumerate(COMPARED)],
@@ -45,8 +44,8 @@ CASES: dict[str, list[PointSummary]] = {
     "only tcp": [of(TCP)],
     "only scatter": [of(SCATTER)],
     "only lia": [of("lia")],
-    "unknown one": [dataclasses.replace(of("lia"), cc="vegas")],
-    "no flows": [dataclasses.replace(of(name), flows=(), flows_pct=()) for name in COMPARED],
+    "unknown one": [changed(of("lia"), cc="vegas")],
+    "no flows": [changed(of(name), flows=()) for name in COMPARED],
 }
 
 
@@ -72,17 +71,14 @@ def test_one_chart_a_number_of_subflows_with_the_baselines_in_each() -> None:
 
 
 def test_other_routings_are_other_charts_and_each_has_packet_scatter() -> None:
-    ecmp = [
-        dataclasses.replace(of(name), routing="ecmp", variant="20 s warm-up, ecmp routing")
-        for name in (TCP, "lia")
-    ]
+    ecmp = [changed(of(name), routing="ecmp") for name in (TCP, "lia")]
     made = comparisons([*ecmp, of(TCP), of("lia"), of(SCATTER)])
     assert [list(one.cells) for one in made.values()] == [[TCP, SCATTER, "lia"]] * 2
     assert len(made) == 2
 
 
 def test_plain_tcp_beside_each_coupled_algorithm_counts_once() -> None:
-    twice = [of(TCP), dataclasses.replace(of(TCP), cc="lia"), of("lia")]
+    twice = [of(TCP), changed(of(TCP), cc="lia"), of("lia")]
     (made,) = comparisons(twice).values()
     assert [len(cell.ok) for cell in made.cells.values()] == [1, 1]
 
@@ -98,10 +94,10 @@ def test_the_title_tells_what_was_measured_and_nothing_else() -> None:
 
 def test_segments_sent_again_are_counted_per_hundred_delivered() -> None:
     flow = dataclasses.replace(flow_row(), bytes_received=1448 * 200, retransmits=3)
-    assert resent_pct(dataclasses.replace(of("lia"), flows=(flow, flow))) == pytest.approx(1.5)
-    assert resent_pct(dataclasses.replace(of("lia"), flows=())) is None
+    assert resent_pct(changed(of("lia"), flows=(flow, flow))) == pytest.approx(1.5)
+    assert resent_pct(changed(of("lia"), flows=())) is None
     idle = dataclasses.replace(flow, bytes_received=0)
-    assert resent_pct(dataclasses.replace(of("lia"), flows=(idle,))) is None
+    assert resent_pct(changed(of("lia"), flows=(idle,))) is None
 
 
 def test_published_means_stand_at_the_algorithm_they_are_about(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from analysis.stats import spread
 from plots.charts.goodput.by_network import finding
-from plots.data import PointSummary, panels
+from plots.data import Point, panels
 from plots.registry import CHARTS
 from plots.shared import saving
-from tests.support.chart_points import flow_row, point
+from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
 
 
@@ -20,11 +21,10 @@ def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
-def on(topology: str, subflows: int, pct: float, **shape: int) -> PointSummary:
+def on(topology: str, subflows: int, pct: float, **shape: int) -> Point:
     flows = tuple(dataclasses.replace(flow_row(n), goodput_mbps=1.0 + n) for n in range(2))
-    return dataclasses.replace(
-        point(subflows), topology=topology, goodput_pct_mean=pct, flows=flows,
-        shape=tuple(sorted(shape.items())),
+    return changed(
+        point(subflows), topology=topology, goodput_pct=spread([pct]), flows=flows, shape=shape,
     )  # fmt: skip
 
 
@@ -50,5 +50,5 @@ def test_without_tcp_there_is_no_gain_to_tell() -> None:
 
 
 def test_other_traffic_has_a_chart_of_its_own(tmp_path: Path) -> None:
-    local = [dataclasses.replace(one, workload="stride") for one in POINTS]
+    local = [changed(one, workload="stride") for one in POINTS]
     assert len(CHARTS["by_network"].draw([*POINTS, *local], tmp_path)) == 2

@@ -8,8 +8,13 @@ from collections.abc import Sequence
 import pytest
 
 from model.result import FlowRow, PortRow, Status
-from plots.data import MOST_STEM, PointSummary, chosen, file_stems, panels, setting_names
-from tests.support.chart_points import MEANS, SIGCOMM11_LEVELS, flow_row, point, port_row
+from plots.data import Panel, Point, chosen, panels
+from plots.shared.naming import MAX_STEM, file_stems, setting_names
+from tests.support.chart_points import MEANS, SIGCOMM11_LEVELS, changed, flow_row, point, port_row
+
+
+def stems(of: Sequence[Panel]) -> list[str]:
+    return file_stems("rank", [panel.spec for panel in of])
 
 
 def test_suspect_and_failed_seeds_are_in_no_mean() -> None:
@@ -21,40 +26,40 @@ def test_suspect_and_failed_seeds_are_in_no_mean() -> None:
 
 
 def test_gaps_say_why() -> None:
-    unreferenced = dataclasses.replace(point(4), goodput_pct_mean=None)
+    unreferenced = changed(point(4), goodput_pct=None)
     (panel,) = panels([point(1), point(2, status=Status.FAILED), unreferenced], expected=(1, 2, 3, 4))
     assert panel.subflows == (1, 2, 3, 4)
-    assert [panel.cell(n).gap for n in panel.subflows] == ["", "failed", "missing", "no reference"]
+    assert [panel.cell(n).gap for n in panel.subflows] == ["", "failed", "missing", "no baseline"]
 
 
 def test_reference_points_are_not_drawn() -> None:
-    assert panels([dataclasses.replace(point(1), workload="reference")]) == []
+    assert panels([changed(point(1), workload="reference")]) == []
 
 
 def test_settings_are_never_mixed_and_files_never_share_a_name() -> None:
     points = [
         point(1),
-        dataclasses.replace(point(1), rate_mbps=10.0),
-        dataclasses.replace(point(1), variant="delay 10 us"),
+        changed(point(1), rate_mbps=10.0),
+        changed(point(1), seconds=20.0),
         point(1, k=8),
-        dataclasses.replace(point(1), topology="dual_homed_fat_tree"),
+        changed(point(1), topology="dual_homed_fat_tree"),
     ]
     of = panels(points)
     assert len(of) == 5 and all(len(panel.points) == 1 for panel in of)
-    stems = file_stems("rank", of)
-    assert len(set(stems)) == 5
-    assert all(stem.replace("-", "").replace("_", "").isalnum() for stem in stems)
+    names = stems(of)
+    assert len(set(names)) == 5
+    assert all(name.replace("-", "").replace("_", "").isalnum() for name in names)
 
 
 def test_no_file_name_is_too_long_for_a_file_system() -> None:
-    points = [dataclasses.replace(point(1), variant="least timeout " * 30 + end) for end in ("a", "b")]
-    one, other = file_stems("rank", panels(points))
-    assert one != other and len(one) == len(other) == MOST_STEM
+    points = [changed(point(1), sysctls={"net.ipv4." + "x" * 200: end}) for end in ("a", "b")]
+    one, other = stems(panels(points))
+    assert one != other and len(one) == len(other) == MAX_STEM
     assert one.startswith("rank-fat_tree-k4-one_to_one-")
 
 
 def test_one_setting_has_a_short_file_name() -> None:
-    assert file_stems("rank", panels([point(1), point(2)])) == ["rank-fat_tree-k4-one_to_one"]
+    assert stems(panels([point(1), point(2)])) == ["rank-fat_tree-k4-one_to_one"]
 
 
 def flows_between(pairs: Sequence[tuple[str, str]]) -> tuple[FlowRow, ...]:
@@ -63,7 +68,7 @@ def flows_between(pairs: Sequence[tuple[str, str]]) -> tuple[FlowRow, ...]:
 
 def test_the_optimum_is_what_shared_host_links_leave_a_flow() -> None:
     def optimum(pairs: Sequence[tuple[str, str]], ports: tuple[PortRow, ...] = ()) -> float:
-        of = dataclasses.replace(point(1), flows=flows_between(pairs), ports=ports)
+        of = changed(point(1), flows=flows_between(pairs), ports=ports)
         return panels([of])[0].optimum_pct
 
     assert panels([point(1)])[0].optimum_pct == 100, "nothing known"
@@ -81,11 +86,11 @@ def test_published_levels_name_the_papers_size_where_it_is_not_ours() -> None:
 
 
 def test_settings_are_called_what_sets_them_apart() -> None:
-    def names(*points: PointSummary) -> list[str]:
-        return setting_names([panel.setting for panel in panels(points)])
+    def names(*points: Point) -> list[str]:
+        return setting_names([panel.spec for panel in panels(points)])
 
     assert names(point(1), point(1, k=8)) == ["k=4", "k=8"]
-    fast = dataclasses.replace(point(1), rate_mbps=1000.0, variant="another warm-up")
+    fast = changed(point(1), rate_mbps=1000.0, warmup_s=20.0)
     assert names(point(1), fast) == ["k=4, 5 Mb/s", "k=4, 1000 Mb/s"], "no more than is needed"
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
 
 from plots.charts.goodput import flow_level, subflows_needed
-from plots.data import Level, PointSummary
+from plots.data import Level, Point
 from plots.shared import saving
-from tests.support.chart_points import SIGCOMM11_LEVELS, point
+from tests.support.chart_points import SIGCOMM11_LEVELS, changed, point, with_goodputs
 from tests.support.svg_text import words_of
 
 
@@ -19,15 +18,11 @@ def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
-def by(
-    engine: str, subflows: int, more: float = 0.0, hosts: int = 16, kind: str = "fat_tree"
-) -> PointSummary:
+def by(engine: str, subflows: int, more: float = 0.0, hosts: int = 16, kind: str = "fat_tree") -> Point:
     """A point of `chart_points`, whose flows all get so many points more."""
     usual = point(subflows)
-    flows = tuple(goodput + more for goodput in usual.flows_pct)
-    return dataclasses.replace(
-        usual, engine=engine, flows_pct=flows, hosts=hosts, topology=kind, k=4 if kind == "fat_tree" else 6
-    )
+    better = with_goodputs(usual, [goodput + more for goodput in usual.flows_pct])
+    return changed(better, engine=engine, hosts=hosts, topology=kind, k=4 if kind == "fat_tree" else 6)
 
 
 BOTH = [by(engine, n, more) for engine, more in (("simulator", 0), ("flow-level", 2)) for n in (1, 2, 8)]
@@ -47,7 +42,7 @@ def test_a_model_alone_tells_what_it_reaches(tmp_path: Path) -> None:
 
 
 def test_without_numbers_nothing_is_drawn(tmp_path: Path) -> None:
-    empty = dataclasses.replace(by("flow-level", 8), flows_pct=())
+    empty = changed(by("flow-level", 8), flows=())
     assert flow_level.draw([empty], tmp_path) == []
     assert subflows_needed.draw([empty], tmp_path) == []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -12,25 +11,24 @@ from model.reasons import GOODPUT, JAIN, SLOWEST
 from model.result import FlowRow, Status
 from model.spec import OF_ALL, OF_FABRIC, NoiseSpec
 from plots.charts.hosts.noise import Series, draw, effects, finding
-from plots.data import PointSummary
+from plots.data import Point
+from tests.support import chart_points
+from tests.support.chart_points import changed
 
 
-def point(seed: int, mbps: tuple[float, ...], noise: NoiseSpec = QUIET, share: float = 0.0) -> PointSummary:
+def point(seed: int, mbps: tuple[float, ...], noise: NoiseSpec = QUIET) -> Point:
     flows = tuple(
         FlowRow(i, "a", "b", "10.0.0.1", "10.0.0.2", 1, 2, "tcp", 1, 1, "reno", rate, int(rate * 1e6), 0, 0.0)
         for i, rate in enumerate(mbps)
     )
-    return PointSummary(
-        "simulator", "fabric", "fat_tree", 4, 16, "one_to_one", 1, "reno", 10.0, 100, 40.0, seed, Status.OK,
-        reference_mbps=10.0, flows=flows, noise=noise, late_queue_share=share, variant=f"as noisy as {share}",
-        quiet="as noisy as 0.0",
-    )  # fmt: skip
+    of = chart_points.point(1, seed)
+    return changed(of, engine="simulator", rate_mbps=10.0, baseline_mbps=10.0, flows=flows, noise=noise)
 
 
 def test_changes_are_between_points_of_one_seed() -> None:
     noise = stalls_of(OF_FABRIC, 4)
-    points = [point(1, (4.0, 8.0)), point(2, (6.0, 6.0)), point(1, (3.0, 8.0), noise, 0.1)]
-    found = effects([*points, point(3, (1.0, 1.0), noise, 0.1)])
+    points = [point(1, (4.0, 8.0)), point(2, (6.0, 6.0)), point(1, (3.0, 8.0), noise)]
+    found = effects([*points, point(3, (1.0, 1.0), noise)])
     (of,) = found.values()
     assert list(found) == [Series(1, OF_FABRIC, "elastic")]
     assert {c.metric: c.change for c in of} == pytest.approx(
@@ -39,27 +37,27 @@ def test_changes_are_between_points_of_one_seed() -> None:
 
 
 def test_suspect_points_are_no_evidence() -> None:
-    quiet, noisy = point(1, (4.0,)), point(1, (3.0,), stalls_of(OF_ALL, 4), 0.1)
+    quiet, noisy = point(1, (4.0,)), point(1, (3.0,), stalls_of(OF_ALL, 4))
     assert effects([quiet, noisy])
-    assert not effects([quiet, dataclasses.replace(noisy, status=Status.SUSPECT)])
+    assert not effects([quiet, changed(noisy, status=Status.SUSPECT)])
 
 
-def many(by: float, share: float) -> list[PointSummary]:
-    noise = stalls_of(OF_ALL, 4)
+def many(by: float, p99_ms: float) -> list[Point]:
+    noise = stalls_of(OF_ALL, p99_ms)
     quiet = [point(seed, (5.0, 6.0)) for seed in range(1, 8)]
-    return [*quiet, *(point(s, (5.0 + by, 6.0 + by + s / 100), noise, share) for s in range(1, 8))]
+    return [*quiet, *(point(s, (5.0 + by, 6.0 + by + s / 100), noise) for s in range(1, 8))]
 
 
 def test_the_title_says_how_late_packets_may_be() -> None:
     assert "up to 0.1 of a queue's time, mean goodput stays within 2 points" in finding(
-        effects(many(0.0, 0.06))
+        effects(many(0.0, 8.0))
     )
-    assert finding(effects(many(-1.0, 0.06))) == "No lateness was shown to leave mean goodput within 2 points"
+    assert finding(effects(many(-1.0, 8.0))) == "No lateness was shown to leave mean goodput within 2 points"
 
 
 def test_it_is_drawn_once_a_workload(tmp_path: Path) -> None:
-    other = [dataclasses.replace(p, workload="stride") for p in many(0.1, 0.3)]
-    paths = draw([*many(0.0, 0.06), *other], tmp_path)
+    other = [changed(p, workload="stride") for p in many(0.1, 36.0)]
+    paths = draw([*many(0.0, 8.0), *other], tmp_path)
     assert len({path.stem for path in paths}) == 2
     assert all(path.stat().st_size > 1000 for path in paths)
     assert draw([point(1, (5.0,))], tmp_path) == []

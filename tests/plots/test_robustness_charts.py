@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from model.result import Status, Table
+from model.spec import LinkEvent
 from plots.charts.goodput.failure import finding as failure_finding
 from plots.charts.goodput.failure import over_time, ranks_pct, stalled_pct
 from plots.charts.hosts.loss_and_cost import cells_of, finding
-from plots.data import PointSummary, panels
+from plots.data import Point, panels
 from plots.registry import CHARTS
 from plots.shared import saving
-from tests.support.chart_points import flow_row, point, port_row
+from tests.support.chart_points import changed, flow_row, point, port_row
 from tests.support.svg_text import words_of
 
 
@@ -23,13 +24,13 @@ def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
-def costing(cc: str, subflows: int, resent: int, seed: int = 1, cpu: float | None = None) -> PointSummary:
+def costing(cc: str, subflows: int, resent: int, seed: int = 1, cpu: float | None = None) -> Point:
     flows = tuple(
         dataclasses.replace(flow_row(n), bytes_received=144_800, retransmits=resent) for n in range(4)
     )
     ports = (port_row(0, "p0e0", "p0a0", "edge-agg"), port_row(1, "p0e0", "p0e0h0", "edge-host"))
     metrics = {} if cpu is None else {"cpu_s_per_gb": cpu}
-    return dataclasses.replace(point(subflows, seed), cc=cc, flows=flows, ports=ports, metrics=metrics)
+    return changed(point(subflows, seed), cc=cc, flows=flows, ports=ports, metrics=metrics)
 
 
 POINTS = [costing("lia", 1, 2), costing("lia", 8, 1), costing("reno", 8, 5)]
@@ -48,14 +49,18 @@ def test_cpu_is_drawn_where_it_was_measured(tmp_path: Path) -> None:
 
 
 def test_good_seeds_stand_before_suspect_ones() -> None:
-    doubtful = dataclasses.replace(costing("lia", 8, 9, seed=2), status=Status.SUSPECT)
+    doubtful = changed(costing("lia", 8, 9, seed=2), status=Status.SUSPECT)
     (panel,) = panels([costing("lia", 8, 1), doubtful])
     cells = cells_of(panel)
     assert [p.seed for p in cells["lia", 8]] == [1]
     assert "MPTCP 8 1" in finding(cells)
 
 
-def failing(subflows: int, kept: float, seed: int = 1) -> PointSummary:
+EVENTS = (LinkEvent(12.0, "p0a0", "c0"), LinkEvent(14.0, "p0a0", "c0", 1.0))
+"""Links are down from 2 to 4 s after the warm-up of 10 s."""
+
+
+def failing(subflows: int, kept: float, seed: int = 1) -> Point:
     """Two flows of 10 Mb/s together, of which the second stands still while links are down."""
     rows = [
         (
@@ -67,9 +72,7 @@ def failing(subflows: int, kept: float, seed: int = 1) -> PointSummary:
         for flow in (0, 1)
     ]
     table = Table.from_rows(("t_s", "flow", "mbps"), rows)
-    return dataclasses.replace(
-        point(subflows, seed), cc="lia", rate_mbps=10.0, outage_s=(2.0, 4.0), read_table=lambda _: table
-    )
+    return changed(point(subflows, seed), cc="lia", rate_mbps=10.0, events=EVENTS, read_table=lambda _: table)
 
 
 def test_the_failure_is_drawn_over_time_and_by_rank(tmp_path: Path) -> None:
@@ -85,6 +88,6 @@ def test_the_failure_is_drawn_over_time_and_by_rank(tmp_path: Path) -> None:
 
 
 def test_without_a_failure_there_is_no_chart(tmp_path: Path) -> None:
-    whole = dataclasses.replace(failing(8, 75), outage_s=None)
+    whole = changed(failing(8, 75), events=())
     assert CHARTS["failure"].draw([whole], tmp_path) == []
     assert failure_finding({}) == "Goodput while links fail"

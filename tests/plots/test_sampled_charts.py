@@ -14,10 +14,10 @@ from model.result import NO_VALUE, PortRow, Status, Table
 from plots.charts.goodput import link_utilisation
 from plots.charts.hosts import cpu
 from plots.charts.queues import cwnd, queue_cdf, queue_lengths, queues, rtt
-from plots.data import Level, PointSummary, panels
+from plots.data import Level, Point, panels
 from plots.registry import CHARTS
 from plots.shared import saving
-from tests.support.chart_points import flow_row, point, port_row, sampled
+from tests.support.chart_points import changed, flow_row, point, port_row, sampled
 from tests.support.svg_text import words_of
 
 OF_SAMPLES = ("link_utilisation", "rtt", "queues", "queue_cdf", "cwnd", "cpu")
@@ -36,20 +36,20 @@ def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
-def with_table(of: PointSummary, name: str, table: Table | None) -> PointSummary:
-    return dataclasses.replace(of, read_table=lambda asked: table if asked == name else of.read_table(asked))
+def with_table(of: Point, name: str, table: Table | None) -> Point:
+    return changed(of, read_table=lambda asked: table if asked == name else of.read_table(asked))
 
 
-def emptied(of: PointSummary) -> PointSummary:
+def emptied(of: Point) -> Point:
     """Every table there, without a row."""
-    return dataclasses.replace(of, read_table=lambda name: Table.from_rows(EMPTY[name], ()))
+    return changed(of, read_table=lambda name: Table.from_rows(EMPTY[name], ()))
 
 
-def one_flow(of: PointSummary) -> PointSummary:
-    return dataclasses.replace(of, flows=of.flows[:1], flows_pct=of.flows_pct[:1])
+def one_flow(of: Point) -> Point:
+    return changed(of, flows=of.flows[:1])
 
 
-CASES: dict[str, list[PointSummary]] = {
+CASES: dict[str, list[Point]] = {
     "all there": [sampled(1), sampled(2), sampled(8)],
     "every status": [sampled(1), sampled(2, status=FAILED), sampled(4, status=SUSPECT)],
     "all suspect": [sampled(1, status=SUSPECT), sampled(8, status=SUSPECT)],
@@ -85,12 +85,12 @@ def test_nothing_to_show_is_no_chart_and_no_error(name: str, tmp_path: Path) -> 
 def test_a_table_is_read_at_most_once(name: str, tmp_path: Path) -> None:
     reads: Counter[tuple[int, str]] = Counter()
 
-    def counted(of: PointSummary) -> PointSummary:
+    def counted(of: Point) -> Point:
         def read(table: str) -> Table | None:
             reads[of.subflows, table] += 1
             return of.read_table(table)
 
-        return dataclasses.replace(of, read_table=read)
+        return changed(of, read_table=read)
 
     CHARTS[name].draw([counted(sampled(n)) for n in (1, 2, 4, 8)], tmp_path)
     assert max(reads.values(), default=1) == 1
@@ -117,7 +117,7 @@ def test_a_good_seed_is_shown_before_a_suspect_one(tmp_path: Path) -> None:
     assert "Shown: TCP (seed 2)" in told and "(suspect)" not in told
 
 
-def big(queue_pkts: int) -> PointSummary:
+def big(queue_pkts: int) -> Point:
     """k=8 at 10 Hz for 60 s, half of the queues busy: 768 ports, 230 000 rows."""
     rng = np.random.default_rng(1)
     of = sampled(8, k=8, queue_pkts=queue_pkts)
@@ -128,7 +128,7 @@ def big(queue_pkts: int) -> PointSummary:
         "queues": Table({"t_s": times[instants], "port": ports, "pkts": lengths}),
         "queue_times": Table({"t_s": times}),
     }
-    return dataclasses.replace(of, read_table=tables.get)
+    return changed(of, read_table=tables.get)
 
 
 @pytest.mark.parametrize("queue_pkts", (100, 0))
@@ -142,10 +142,16 @@ def test_real_sizes_stay_small_files(name: str, queue_pkts: int, tmp_path: Path)
 def test_many_flows_stay_small_files(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     flows = tuple(
-        dataclasses.replace(flow_row(n), srtt_ms_mean=float(ms), srtt_ms_std=1.0, ping_ms_mean=float(ms))
+        dataclasses.replace(
+            flow_row(n),
+            goodput_mbps=float(rng.uniform(0, 5)),
+            srtt_ms_mean=float(ms),
+            srtt_ms_std=1.0,
+            ping_ms_mean=float(ms),
+        )
         for n, ms in enumerate(rng.uniform(1, 5000, 16_256))
     )
-    every = dataclasses.replace(point(8), flows=flows, flows_pct=tuple(rng.uniform(0, 100, 16_256)))
+    every = changed(point(8), flows=flows)
     for name in ("rtt", "rank"):
         (path,) = CHARTS[name].draw([every], tmp_path)
         assert path.stat().st_size < MOST_BYTES
@@ -159,7 +165,7 @@ def test_queue_lengths_are_zero_where_the_table_has_none() -> None:
         ),
         "queue_times": Table.from_rows(("t_s",), [(-0.5,), (0.0,), (0.5,), (1.0,)]),
     }
-    lengths = queue_lengths.read(dataclasses.replace(point(1), ports=ports, read_table=tables.get))
+    lengths = queue_lengths.read(changed(point(1), ports=ports, read_table=tables.get))
     assert lengths is not None
     assert [port.port for port in lengths.ports] == [1, 3]
     assert lengths.pkts.tolist() == [[0, 7], [2, 0], [0, 0], [0, 9]]
@@ -189,21 +195,21 @@ def test_links_of_hosts_are_not_counted_among_those_that_routing_chooses(tmp_pat
             for n, utilisation in enumerate((0, 30, 60, 80))
         ),
     )
-    of = dataclasses.replace(point(8), ports=ports)
+    of = changed(point(8), ports=ports)
     (panel,) = panels([of])
     assert link_utilisation.finding(panel) == "With 8 subflows 50 % of links are above half load"
     level = Level("fat_tree", "one_to_one", "links_busy_pct", 8, ">", 95, 8, "CS244'13", "text")
     told = words_of(link_utilisation.draw([of], tmp_path, levels=[level])[0])
     assert "4 links between switches" in told and "CS244'13 (k=8): > 95 % of links above 50 %" in told
-    star = dataclasses.replace(of, topology="star", ports=ports[:4])
+    star = changed(of, topology="star", ports=ports[:4])
     assert "4 links, least" in words_of(link_utilisation.draw([star], tmp_path)[0])
 
 
-def overflowing(of: PointSummary, dropping: Callable[[PortRow], bool]) -> PointSummary:
+def overflowing(of: Point, dropping: Callable[[PortRow], bool]) -> Point:
     ports = tuple(
         dataclasses.replace(port, drops=int(dropping(port)), max_queue_pkts=450) for port in of.ports
     )
-    return dataclasses.replace(of, ports=ports)
+    return changed(of, ports=ports)
 
 
 def test_titles_of_queues_are_about_switches(tmp_path: Path) -> None:
@@ -222,7 +228,7 @@ def test_the_longest_queues_are_named(tmp_path: Path) -> None:
     assert f"{port.node}\N{RIGHTWARDS ARROW}{port.peer}" in words_of(path)
 
 
-def rtts(*means: tuple[float, float]) -> PointSummary:
+def rtts(*means: tuple[float, float]) -> Point:
     """A point whose flows have these means by the kernel and by pings."""
     flows = (
         dataclasses.replace(
@@ -231,7 +237,7 @@ def rtts(*means: tuple[float, float]) -> PointSummary:
         )
         for n, (srtt, ping) in enumerate(means)
     )  # fmt: skip
-    return dataclasses.replace(point(1), flows=tuple(flows))
+    return changed(point(1), flows=tuple(flows))
 
 
 def test_round_trip_times_tell_loss_and_scale(tmp_path: Path) -> None:

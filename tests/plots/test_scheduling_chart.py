@@ -10,10 +10,10 @@ import pytest
 from model.result import Status
 from model.spec import SchedulerSpec
 from plots.charts.goodput.scheduling import carried_pct, finding, rows
-from plots.data import NOBODY, PointSummary
+from plots.data import Point
 from plots.registry import CHARTS
 from plots.shared import saving
-from tests.support.chart_points import flow_row, point
+from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
 
 
@@ -22,16 +22,18 @@ def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
-def led(mbps: float, scheduler: SchedulerSpec = NOBODY, subflows: int = 1, size: int = 0) -> PointSummary:
+UNSCHEDULED = SchedulerSpec()
+
+
+def led(mbps: float, scheduler: SchedulerSpec = UNSCHEDULED, subflows: int = 1, size: int = 0) -> Point:
     """16 hosts, eight flows of `mbps`, of which one alone would get 10."""
     flows = tuple(dataclasses.replace(flow_row(n), goodput_mbps=mbps, size_bytes=size) for n in range(8))
-    return dataclasses.replace(
-        point(subflows), flows=flows, hosts=16, reference_mbps=10.0, scheduler=scheduler,
-        variant=f"{scheduler.name} {scheduler.interval_ms}",
+    return changed(
+        point(subflows), flows=flows, hosts=16, baseline_mbps=10.0, scheduler=scheduler,
     )  # fmt: skip
 
 
-def sweep(size: int = 0) -> list[PointSummary]:
+def sweep(size: int = 0) -> list[Point]:
     return [
         led(8, size=size),
         led(16, SchedulerSpec("first_fit"), size=size),
@@ -43,8 +45,8 @@ def sweep(size: int = 0) -> list[PointSummary]:
 
 def test_what_a_host_gets_is_all_payload_over_the_hosts() -> None:
     assert carried_pct(led(8)) == pytest.approx(100 * 8 * 8 / 16 / 10)
-    assert carried_pct(dataclasses.replace(led(8), reference_mbps=None)) is None
-    assert carried_pct(dataclasses.replace(led(8), status=Status.FAILED)) is None
+    assert carried_pct(changed(led(8), baseline_mbps=None)) is None
+    assert carried_pct(changed(led(8), status=Status.FAILED)) is None
 
 
 def test_the_title_tells_how_much_of_mptcps_a_scheduler_carries() -> None:
@@ -57,7 +59,7 @@ def test_the_title_tells_how_much_of_mptcps_a_scheduler_carries() -> None:
 
 
 def test_flows_that_come_and_go_and_flows_that_stay_share_a_sheet(tmp_path: Path) -> None:
-    looping = [dataclasses.replace(each, workload="permuted_loop") for each in sweep(size=1000)]
+    looping = [changed(each, workload="permuted_loop") for each in sweep(size=1000)]
     (path,) = CHARTS["scheduling"].draw([*sweep(), *looping], tmp_path)
     words = words_of(path)
     assert "permuted loop: flows that come and go" in words
@@ -66,18 +68,16 @@ def test_flows_that_come_and_go_and_flows_that_stay_share_a_sheet(tmp_path: Path
 
 
 def test_what_is_suspect_is_shown_hollow_and_in_no_mean_with_what_is_good(tmp_path: Path) -> None:
-    bad = dataclasses.replace(led(2, SchedulerSpec("first_fit", 500)), status=Status.SUSPECT, seed=2)
-    alone = dataclasses.replace(led(3, SchedulerSpec("first_fit", 1000)), status=Status.SUSPECT)
-    slow = dataclasses.replace(led(9, subflows=4), status=Status.SUSPECT)
+    bad = changed(led(2, SchedulerSpec("first_fit", 500)), status=Status.SUSPECT, seed=2)
+    alone = changed(led(3, SchedulerSpec("first_fit", 1000)), status=Status.SUSPECT)
+    slow = changed(led(9, subflows=4), status=Status.SUSPECT)
     (row,) = rows([*sweep(), bad, alone, slow])
     assert row.doubtful == {("first_fit", 1000.0)}
     assert row.scheduled["first_fit"][500.0] == [carried_pct(led(10))]
     assert any(who.endswith("(suspect)") for _, who in row.alone)
     (path,) = CHARTS["scheduling"].draw([*sweep(), bad, alone, slow], tmp_path)
     assert "Suspect" in words_of(path)
-    doubted = [
-        dataclasses.replace(each, status=Status.SUSPECT) if each.subflows > 1 else each for each in sweep()
-    ]
+    doubted = [changed(each, status=Status.SUSPECT) if each.subflows > 1 else each for each in sweep()]
     assert finding(rows(doubted)[0]) == "First fit by its interval"
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from model.result import NO_VALUE
 from plots.charts.times import short_and_long
-from plots.data import Level, Panel, PointSummary
+from plots.data import Level, Panel, Point
 from plots.shared import saving
-from tests.support.chart_points import flow_row, point, port_row
+from tests.support.chart_points import changed, flow_row, point, port_row
 from tests.support.svg_text import words_of
 
 LEVEL = Level(
@@ -24,7 +24,7 @@ def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
-def under(cc: str, subflows: int, ms: float, **fields: object) -> PointSummary:
+def under(cc: str, subflows: int, ms: float, **fields: object) -> Point:
     """A long flow, ten short ones around `ms`, one that was not done; links half used."""
     short = [
         dataclasses.replace(
@@ -33,30 +33,30 @@ def under(cc: str, subflows: int, ms: float, **fields: object) -> PointSummary:
         for n in range(10)
     ]
     late = dataclasses.replace(short[0], flow=10, completed_s=NO_VALUE)
-    made = dataclasses.replace(
+    made = changed(
         point(subflows), workload="short_and_long", cc=cc, flows=(flow_row(11), *short, late),
         ports=(port_row(0, "a", "b", "edge-agg"), port_row(1, "h", "a", "host-edge", 1.0)),
     )  # fmt: skip
-    return dataclasses.replace(made, **fields)  # type: ignore[arg-type]
+    return changed(made, **fields)
 
 
 def test_transports_stand_in_their_order_with_what_was_published(tmp_path: Path) -> None:
     points = [
         under("lia", 8, 100),
-        under("reno", 1, 60, routing="scatter", variant="x"),
+        under("reno", 1, 60, routing="scatter"),
         under("reno", 1, 74),
     ]
     (path,) = short_and_long.draw(points, tmp_path, levels=[LEVEL])
     told = words_of(path).replace("\n", " ")
     assert "Short flows take 60 ms (PacketScatter) to 100 ms (LIA)" in told
-    assert "TCP 10 of 11; PacketScatter 10 of 11; LIA 10 of 11" in told
+    assert "Short flows completed: 10 of 11, 10 of 11, 10 of 11." in told
     assert "published" not in told
-    at_k8 = [dataclasses.replace(point, k=8) for point in points]
+    at_k8 = [changed(point, k=8) for point in points]
     assert "published, SIGCOMM'11" in words_of(short_and_long.draw(at_k8, tmp_path, levels=[LEVEL])[0])
 
 
 def test_a_row_counts_links_between_switches_and_flows_of_all_good_seeds() -> None:
-    of = Panel(point(1).setting, (1,), (under("reno", 1, 74), under("reno", 1, 80, seed=2)))
+    of = Panel(point(1).spec, (1,), (under("reno", 1, 74), under("reno", 1, 80, seed=2)))
     (row,) = short_and_long.rows(of)
     assert (len(row.sized.completed), row.used_pct, row.long_mbps, row.opened) == (20, 50.0, 2.0, 2.0)
 
@@ -64,8 +64,8 @@ def test_a_row_counts_links_between_switches_and_flows_of_all_good_seeds() -> No
 def test_late_joins_are_rows_of_their_own(tmp_path: Path) -> None:
     points = [
         under("reno", 1, 74),
-        under("lia", 8, 50, joins="at once"),
-        under("lia", 8, 60, joins="after 100 kB", variant="later"),
+        under("lia", 8, 50),
+        under("lia", 8, 60, join_after_bytes=100_000),
     ]
     (path,) = short_and_long.draw(points, tmp_path)
     told = words_of(path).replace("\n", " ")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
 
 from model.result import Status
-from model.tuning import UNTOUCHED
+from model.tuning import KERNELS_OWN, UNTOUCHED, WMEM
 from plots.charts.hosts import subflow_idle
-from plots.data import PointSummary
+from plots.data import Point
 from plots.shared import saving
-from tests.support.chart_points import point, sampled
+from tests.support.chart_points import changed, point, sampled
 from tests.support.svg_text import words_of
 
 BEST = "tcp_wmem 4M"
@@ -23,11 +22,17 @@ def _svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
-def tuned(name: str, idle_pct: float, seed: int = 1, status: Status = Status.OK) -> PointSummary:
+TUNINGS: dict[str, dict[str, object]] = {
+    UNTOUCHED: {"sysctls": dict(KERNELS_OWN)},
+    "writes of 4K": {"write_bytes": 4096},
+    BEST: {"sysctls": {WMEM: "4194304"}},
+}
+
+
+def tuned(name: str, idle_pct: float, seed: int = 1, status: Status = Status.OK) -> Point:
     made = sampled(8, seed, status)
     metrics = {**made.metrics, "subflow_idle_pct": idle_pct}
-    variant = f"10 s warm-up, {name}"
-    return dataclasses.replace(made, tuning=name, untuned="10 s warm-up", variant=variant, metrics=metrics)
+    return changed(made, metrics=metrics, **TUNINGS[name])
 
 
 def test_tunings_share_a_chart_and_the_title_compares_the_best(tmp_path: Path) -> None:
@@ -50,7 +55,7 @@ def test_suspect_points_are_in_no_mean(tmp_path: Path) -> None:
 
 
 def test_without_samples_there_is_still_the_exact_share(tmp_path: Path) -> None:
-    bare = dataclasses.replace(tuned(BEST, 2.0), read_table=lambda _name: None)
+    bare = changed(tuned(BEST, 2.0), read_table=lambda _name: None)
     (path,) = subflow_idle.draw([bare], tmp_path)
     assert "idle 2.0 %" in words_of(path)
 

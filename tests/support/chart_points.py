@@ -5,14 +5,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from analysis.stats import spread
 from engines.engine import Silent
 from engines.fake import FakeEngine
+from model.reasons import of_text
 from model.result import FlowRow, PortRow, RunResult, Status
-from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec
-from plots.data import Level, PointSummary
+from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
+from plots.data import Level, Point
+from topos import TOPOLOGIES
 
 SIGCOMM11_LEVELS = (
     Level("fat_tree", "one_to_one", "mean", 1, "<", 50, 8, "SIGCOMM'11", "text"),
@@ -21,6 +25,14 @@ SIGCOMM11_LEVELS = (
 )
 
 MEANS = {1: 47.0, 2: 64.0, 3: 73.0, 4: 79.0, 5: 83.0, 6: 85.0, 7: 86.0, 8: 88.0}
+BASELINE_MBPS = 4.71
+_OF_POINT = {field.name for field in dataclasses.fields(Point)} - {"spec"}
+_OF_PART = {
+    "rate_mbps": "link", "queue_pkts": "link", "ecn_pkts": "link", "loss": "link",
+    "cc": "transport", "subflows": "transport", "join_after_ms": "transport", "join_after_bytes": "transport",
+    "sysctls": "transport", "write_bytes": "transport",
+}  # fmt: skip
+"""Fields of a spec's parts that `changed` takes by their name alone."""
 
 
 def flow_row(flow: int = 0) -> FlowRow:
@@ -32,36 +44,58 @@ def port_row(port: int, node: str, peer: str, layer: str, utilisation_pct: float
     return PortRow(port, node, peer, layer, 1000, 1_500_000, 0, 50, utilisation_pct, utilisation_pct)
 
 
-def point(subflows: int, seed: int = 1, status: Status = Status.OK, k: int = 4) -> PointSummary:
+def point(subflows: int, seed: int = 1, status: Status = Status.OK, k: int = 4) -> Point:
     """A point whose flows are evenly spread around its mean; failed ones have no numbers."""
     hosts = k**3 // 4
     mean = MEANS[subflows] + 0.5 * (seed - 1)
-    spread = 30.0 / subflows
-    flows = tuple(mean + spread * (2 * (i + 0.5) / hosts - 1) for i in range(hosts))
-    summary = PointSummary(
-        engine="mininet",
-        dataplane="fabric",
-        topology="fat_tree",
-        k=k,
-        hosts=hosts,
-        workload="one_to_one",
-        subflows=subflows,
-        cc="reno",
-        rate_mbps=5.0,
-        queue_pkts=100,
-        seconds=40.0,
-        seed=seed,
+    width = 30.0 / subflows
+    bare = Point(
+        spec=RunSpec(
+            link=LinkSpec(5.0),
+            topology=TopologySpec("fat_tree", {"k": k}),
+            transport=TransportSpec(subflows),
+            seed=seed,
+            traffic="native",
+        ),
         status=status,
-        reasons=() if status is Status.OK else (f"reason of {status}",),
-        goodput_pct_mean=mean,
-        reference_mbps=4.71,
-        flows_pct=flows,
-        rate_choice="auto",
-        kernel="Linux 6.1.0",
+        hosts=hosts,
+        reasons=() if status is Status.OK else (of_text(f"reason of {status}"),),
     )
     if status is Status.FAILED:
-        return dataclasses.replace(summary, goodput_pct_mean=None, reference_mbps=None, flows_pct=())
-    return summary
+        return bare
+    return with_goodputs(bare, [mean + width * (2 * (i + 0.5) / hosts - 1) for i in range(hosts)])
+
+
+def with_goodputs(of: Point, flows_pct: Sequence[float]) -> Point:
+    """The same point with flows of these goodputs, in percent of the baseline."""
+    baseline_mbps = of.baseline_mbps or BASELINE_MBPS
+    flows = tuple(
+        dataclasses.replace(flow_row(i), src=f"h{i}", dst=f"g{i}", goodput_mbps=pct * baseline_mbps / 100)
+        for i, pct in enumerate(flows_pct)
+    )
+    pct = spread(flows_pct) if flows_pct else of.goodput_pct
+    return dataclasses.replace(of, flows=flows, baseline_mbps=baseline_mbps, goodput_pct=pct)
+
+
+def changed(of: Point, **fields: Any) -> Point:
+    """The same point with other values: of its own fields, of its spec's, of the parts in `_OF_PART`; or with
+    another network (`topology`, `k`, `shape`) or `workload`."""
+    spec = of.spec
+    network: Mapping[str, Any] = {
+        "topology": spec.topology.kind, "k": spec.topology.k, "shape": {},
+        **{name: fields.pop(name) for name in ("topology", "k", "shape") if name in fields},
+    }  # fmt: skip
+    size = TOPOLOGIES[network["topology"]].size.name
+    params = {size: network["k"], **network["shape"]}
+    spec = dataclasses.replace(spec, topology=TopologySpec(network["topology"], params))
+    if isinstance(fields.get("workload"), str):
+        fields["workload"] = WorkloadSpec(fields["workload"])
+    of_point = {name: fields.pop(name) for name in list(fields) if name in _OF_POINT}
+    for name in [name for name in fields if name in _OF_PART]:
+        part = _OF_PART[name]
+        inner = dataclasses.replace(getattr(spec, part), **{name: fields.pop(name)})
+        spec = dataclasses.replace(spec, **{part: inner})
+    return dataclasses.replace(of, spec=dataclasses.replace(spec, **fields), **of_point)
 
 
 @functools.cache
@@ -86,9 +120,9 @@ def sampled(
     k: int = 4,
     queue_pkts: int = 100,
     without: Collection[str] = (),
-) -> PointSummary:
+) -> Point:
     """A point with flows, ports, metrics and every sample table, but those called in `without`."""
-    bare = dataclasses.replace(point(subflows, seed, status, k), queue_pkts=queue_pkts)
+    bare = changed(point(subflows, seed, status, k), queue_pkts=queue_pkts)
     if status is Status.FAILED:
         return bare
     result = _fake_result(subflows, k, queue_pkts)

@@ -26,18 +26,16 @@ from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.result import Status
 from model.transports import COMPARED, SCATTER, TCP
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import REFERENCE, Cell, Level, Panel, PointSummary, Setting, file_stems, mean_ranks
+from plots.data import TRANSPORT, Cell, Level, Panel, Point, mean_ranks, panels
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.naming import file_stems
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "by_congestion_control"
 _ROW_IN, _RANK_IN = 0.27, 2.5
 _BAR = 0.72
 _MARKERS = 8
-_KEY = (
-    "Dots: one seed each; line: their mean; whisker and \N{PLUS-MINUS SIGN}: 95 % interval of the mean "
-    "(Student's t), from 6 good seeds on. Diamonds and curves are averaged over the seeds, rank by rank."
-)
+_KEY = "Dots: one seed each; line: their mean; whisker: 95 % interval (Student's t)."
 _TITLED = (COUPLED_DEFAULT, "reno", SCATTER, TCP)
 """What the title tells of, where it was measured."""
 
@@ -64,13 +62,13 @@ class Comparison:
 class _Column:
     """A number of each algorithm, how it is written, and whether its interval is too: there is room once."""
 
-    of: Callable[[PointSummary], float | None]
+    of: Callable[[Point], float | None]
     shown: str
     interval: bool
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),  # noqa: ARG001 - a count that was not measured has no chart to be missing in
@@ -85,11 +83,11 @@ def draw(
     return paths
 
 
-def comparisons(points: Iterable[PointSummary]) -> dict[str, Comparison]:
+def comparisons(points: Iterable[Point]) -> dict[str, Comparison]:
     """By the name of its file: what is to be seen side by side."""
-    of = [Panel(setting, (), tuple(group)) for setting, group in sorted(_groups(points).items())]
+    of = _panels(points)
     found: dict[str, Comparison] = {}
-    for panel, stem in zip(of, file_stems(CHART, of), strict=True):
+    for panel, stem in zip(of, file_stems(CHART, [panel.spec for panel in of]), strict=True):
         counts = sorted({point.subflows for point in panel.points} - {1}) or [1]
         for count in counts:
             apart = f"-{count}subflows" if len(counts) > 1 else ""
@@ -97,30 +95,25 @@ def comparisons(points: Iterable[PointSummary]) -> dict[str, Comparison]:
     return found
 
 
-def _groups(points: Iterable[PointSummary]) -> dict[Setting, list[PointSummary]]:
-    """Points that differ in algorithm, subflows and seed alone; PacketScatter's beside those of each routing
-    that was compared."""
-    known = [point for point in points if point.workload != REFERENCE]
-    groups: dict[Setting, list[PointSummary]] = {}
-    for point in known:
-        if point.algorithm != SCATTER:
-            groups.setdefault(dataclasses.replace(point.setting, cc=""), []).append(point)
-    hashed = {setting: group[0] for setting, group in groups.items()}
-    for point in (one for one in known if one.algorithm == SCATTER):
-        own = dataclasses.replace(point.setting, cc="", variant=point.common)
-        beside = [
-            setting
-            for setting, other in hashed.items()
-            if other.common == point.common and dataclasses.replace(setting, variant=point.common) == own
-        ]
-        for setting in beside or [own]:
-            groups.setdefault(setting, []).append(point)
-    return groups
+def _panels(points: Iterable[Point]) -> list[Panel]:
+    """Group points that differ at most in algorithm, subflows and seed; PacketScatter stands beside every
+    other routing that was compared."""
+    known = list(points)
+    scattered = panels((one for one in known if one.algorithm == SCATTER), ignoring=TRANSPORT)
+    alone = {panel.spec.key(): panel for panel in scattered}
+    of = panels((one for one in known if one.algorithm != SCATTER), ignoring=("transport.cc",))
+    beside = {panel.spec.key(ignoring=TRANSPORT) for panel in of}
+    made = [
+        dataclasses.replace(panel, points=(*panel.points, *found.points)) if found else panel
+        for panel in of
+        for found in [alone.get(panel.spec.key(ignoring=TRANSPORT))]
+    ]
+    return [*made, *(panel for key, panel in alone.items() if key not in beside)]
 
 
 def _comparison(panel: Panel, subflows: int) -> Comparison:
     """Plain TCP, which each coupled algorithm has beside it anew, counts once a seed."""
-    once: dict[tuple[str, int], PointSummary] = {}
+    once: dict[tuple[str, int], Point] = {}
     for point in sorted(panel.points, key=lambda p: (p.status is not Status.OK, p.seed)):
         if point.subflows in {1, subflows}:
             once.setdefault((point.algorithm, point.seed), point)
@@ -135,7 +128,7 @@ def _place(name: str) -> tuple[int, int]:
     return (COMPARED.index(name) if name in COMPARED else len(COMPARED)), transports.rank(name)
 
 
-def resent_pct(point: PointSummary) -> float | None:
+def resent_pct(point: Point) -> float | None:
     """Segments sent again for each 100 full ones delivered; None without flows or without data."""
     return robustness.retransmitted_pct(point.flows)
 
@@ -219,14 +212,14 @@ def _resent(axes: Axes, comparison: Comparison) -> None:
     axes.set_xlabel("sent again (per 100)")
 
 
-_GOODPUT = _Column(lambda point: point.goodput_pct_mean, "{:.1f}", interval=True)
+_GOODPUT = _Column(lambda point: point.mean_pct, "{:.1f}", interval=True)
 _RESENT = _Column(resent_pct, "{:.2g}", interval=False)
 
 
 def _marks(axes: Axes, y: int, name: str, cell: Cell, several: bool, column: _Column) -> float:
     """A row's bar, or its seeds with mean and interval; the good ones' mean in words at the right. Returns
     how far the marks reach."""
-    colour = style.algorithm_colour(name)
+    colour = transports.look(name).colour
     good = [value for point in cell.ok if (value := column.of(point)) is not None]
     doubtful = [value for point in cell.suspect if (value := column.of(point)) is not None]
     values = [*good, *doubtful]
@@ -294,10 +287,10 @@ def _curve(axes: Axes, name: str, curve: Sequence[float], doubt: bool, place: fl
     (drawn,) = axes.plot(
         range(1, len(curve) + 1),
         curve,
-        color=style.algorithm_colour(name),
+        color=transports.look(name).colour,
         linewidth=2.0 if name == TCP else 1.4,
         linestyle=style.SUSPECT_DASH if doubt else "-",
-        marker=style.algorithm_marker(name),
+        marker=transports.look(name).marker,
         markersize=5.5,
         markeredgecolor="white",
         markeredgewidth=0.4,
@@ -310,13 +303,13 @@ def _curve(axes: Axes, name: str, curve: Sequence[float], doubt: bool, place: fl
 
 def _levels(comparison: Comparison, levels: Sequence[Level]) -> list[tuple[int, Level]]:
     """Published means with the row they belong to; the paper's MPTCP is coupled."""
-    s = comparison.panel.setting
+    spec = comparison.panel.spec
     rows = {name: y for y, name in enumerate(comparison.cells)}
     of = {1: TCP, comparison.subflows: COUPLED_DEFAULT}
     return [
         (rows[name], level)
         for level in levels
-        if level.is_on(s)
+        if level.is_on(spec)
         and level.quantity == "mean"
         and level.subflows in of
         and (name := level.algorithm or of[level.subflows]) in rows
@@ -338,20 +331,19 @@ def _legend(comparison: Comparison, levels: Sequence[tuple[int, Level]]) -> list
     ]
 
 
-def _caption(comparison: Comparison, levels: Sequence[tuple[int, Level]]) -> list[str]:
+def _caption(comparison: Comparison, levels: Sequence[tuple[int, Level]]) -> Caption:
     panel = comparison.panel
-    congestion = f"congestion control of TCP and PacketScatter {BASELINE}, of MPTCP as named"
     lost = [
         f"{transports.title(n)} {len(c.lost)}" for n, c in comparison.cells.items() if c.lost and not c.gap
     ]
     bounds = [f"{transports.title(list(comparison.cells)[y])} {level.bound}" for y, level in levels]
-    return [
-        style.parameters(panel, congestion=congestion),
-        style.definition(panel),
-        "Sent again: segments resent for each 100 full ones delivered, needlessly or not.",
-        *([_KEY] if comparison.several else []),
-        *([f"Without a number (failed or no reference), seeds: {', '.join(lost)}."] if lost else []),
-        *style.doubts(panel.points),
-        *style.sources([level for _, level in levels]),
-        *([f"Published means: {', '.join(bounds)}."] if bounds else []),
-    ]
+    return Caption(
+        style.parameters(panel, congestion=f"TCP, PacketScatter: {BASELINE}"),
+        [
+            *style.doubts(panel.points),
+            *([f"Published means: {', '.join(bounds)}."] if bounds else []),
+            *([f"Seeds without a number: {', '.join(lost)}."] if lost else []),
+            style.definition(panel),
+            *([_KEY] if comparison.several else []),
+        ],
+    )

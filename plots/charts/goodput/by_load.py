@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Panel, PointSummary, file_stems
+from plots.data import Level, Point
 from plots.shared import saving, style
 from plots.shared.sheet import Sheet, Text
 from plots.shared.studies import Curve, Study, per_host_pct, studies
@@ -23,7 +23,7 @@ _HEIGHTS_IN = (2.1, 1.7)
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -32,16 +32,17 @@ def draw(
     """One chart a size and matrix that ran at several loads and differs in nothing else, as
     `registry.Chart.draw`."""
     del expected
-    of = [study for study in studies(points, lambda point: point.workload) if _is_by_load(study)]
-    stems = file_stems(CHART, [Panel(study.setting, (), study.points) for study in of])
-    paths: list[Path] = []
-    for study, stem in zip(of, stems, strict=True):
-        with style.look():
-            paths += saving.save(_chart(study), out, stem.replace("-networks", ""))
-    return paths
+    of = [study for study in studies(points, lambda point: point.spec.workload.matrix) if _is_by_load(study)]
+    return saving.draw_each(
+        CHART,
+        [(study.named(), study) for study in of],
+        out,
+        _chart,
+        lambda s: f"k{s.topology.k}-{s.workload.matrix}",
+    )
 
 
-def load(point: PointSummary) -> float:
+def load(point: Point) -> float:
     """Connections a host has on average."""
     return len(point.flows) / point.hosts
 
@@ -93,7 +94,7 @@ def _chart(study: Study) -> Figure:
     gain.set_ylabel(f"times {study.baseline}".replace(" on ", "\non "))
     gain.axhline(1, color=style.FAINT, lw=0.8, zorder=1)
     gain.set_xlabel("connections a host has on average")
-    subtitle = f"{' and '.join(study.networks)}: {study.setting.workload.replace('_', ' ')}, by load"
+    subtitle = f"{' and '.join(study.networks)}: {style.workload(study.points[0].spec)}, by load"
     legend = [
         Line2D([], [], color=c.colour, ls=c.line, marker=c.marker, ms=4.5, label=study.label(c))
         for c in study.curves

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Panel, PointSummary, file_stems
+from plots.data import Level, Point
 from plots.shared import saving, style
 from plots.shared.sheet import Sheet, Text
 from plots.shared.studies import Curve, Study, per_sender_pct, studies
@@ -22,7 +22,7 @@ _ROW_IN, _LEAST_IN = 0.3, 0.9
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -31,12 +31,9 @@ def draw(
     """One chart a size, all matrices in it, as `registry.Chart.draw`."""
     del expected
     of = studies(points, lambda _: "matrices")
-    stems = file_stems(CHART, [Panel(study.setting, (), study.points) for study in of])
-    paths: list[Path] = []
-    for study, stem in zip(of, stems, strict=True):
-        with style.look():
-            paths += saving.save(_chart(study), out, stem.replace("-networks", "").replace("-matrices", ""))
-    return paths
+    return saving.draw_each(
+        CHART, [(study.named(), study) for study in of], out, _chart, lambda s: f"k{s.topology.k}"
+    )
 
 
 def by_gain(study: Study) -> dict[str, float]:

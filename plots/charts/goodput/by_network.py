@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -11,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plots.charts.goodput.beside_reference import jain
+from plots.charts.goodput.other_simulator import jain
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Panel, PointSummary, Setting, file_stems, panels
+from plots.data import Level, Panel, Point, panels, together
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "by_network"
 _ROW_IN, _LEAST_IN = 0.36, 1.0
@@ -24,39 +23,31 @@ _OTHER = "D"
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is signs, which verdicts tell
 ) -> list[Path]:
     """One chart a setting, its networks side by side, as `registry.Chart.draw`."""
-    groups: dict[Setting, list[Panel]] = {}
-    for panel in panels(points, expected):
-        if any(_points(panel, n) for n in panel.subflows):
-            setting = dataclasses.replace(panel.setting, topology="networks", k=0, shape=())
-            groups.setdefault(setting, []).append(panel)
-    stems = file_stems(CHART, [dataclasses.replace(of[0], setting=s) for s, of in groups.items()])
-    paths: list[Path] = []
-    for of, stem in zip(groups.values(), stems, strict=True):
-        with style.look():
-            paths += saving.save(_chart(of), out, stem.replace("-networks-k0", ""))
-    return paths
+    measured = (p for p in panels(points, expected) if any(_points(p, n) for n in p.subflows))
+    of = [(group[0].spec.neutral("topology"), group) for group in together(measured, "topology")]
+    return saving.draw_each(CHART, of, out, _chart, lambda spec: spec.workload.matrix)
 
 
-def _points(panel: Panel, subflows: int) -> list[PointSummary]:
-    return [point for point in panel.best(subflows) if point.goodput_pct_mean is not None and point.flows]
+def _points(panel: Panel, subflows: int) -> list[Point]:
+    return [point for point in panel.best(subflows) if point.mean_pct is not None and point.flows]
 
 
-def _goodput(point: PointSummary) -> float:
-    return point.goodput_pct_mean or 0.0
+def _goodput(point: Point) -> float:
+    return point.mean_pct or 0.0
 
 
 def finding(of: Sequence[Panel]) -> str:
     """The title: where the largest number of subflows gains most over TCP, and where least."""
     most = max(of[0].subflows)
     gains = {
-        style.network(panel.setting): statistics.fmean(map(_goodput, mptcp))
+        style.network(panel.spec): statistics.fmean(map(_goodput, mptcp))
         / statistics.fmean(map(_goodput, tcp))
         for panel in of
         if (tcp := _points(panel, 1))
@@ -85,7 +76,7 @@ def _chart(of: Sequence[Panel]) -> Figure:
     counts = [n for n in of[0].subflows if any(_points(panel, n) for panel in of)]
     legend = [_key(n) for n in counts]
     shown = [point for panel in of for n in counts for point in _points(panel, n)]
-    subtitle = f"{style.workload(of[0].setting)} on {len(of)} network{'s' * (len(of) > 1)}"
+    subtitle = f"{style.workload(of[0].spec)} on {len(of)} network{'s' * (len(of) > 1)}"
     return sheet.finish(Text(finding(of), subtitle, _caption(of, shown)), legend)
 
 
@@ -96,7 +87,7 @@ def _key(subflows: int) -> Line2D:
     )  # fmt: skip
 
 
-def _rows(axes: Axes, of: Sequence[Panel], value_of: Callable[[PointSummary], float]) -> None:
+def _rows(axes: Axes, of: Sequence[Panel], value_of: Callable[[Point], float]) -> None:
     axes.grid(axis="y", visible=False)
     for y, panel in enumerate(of):
         axes.axhline(y, color=style.GRID, lw=0.8, zorder=0)
@@ -108,18 +99,10 @@ def _rows(axes: Axes, of: Sequence[Panel], value_of: Callable[[PointSummary], fl
                     color=style.colour(n), marker=_MARKERS.get(n, _OTHER), zorder=4,
                     markerfacecolor="white" if panel.dubious(n) else style.colour(n),
                 )  # fmt: skip
-    axes.set_yticks(
-        range(len(of)), [f"{style.network(p.setting)}\n{p.hosts} hosts" for p in of], fontsize=7.5
-    )
+    axes.set_yticks(range(len(of)), [f"{style.network(p.spec)}\n{p.hosts} hosts" for p in of], fontsize=7.5)
     axes.set_ylim(len(of) - 0.5, -0.5)
 
 
-def _caption(of: Sequence[Panel], shown: Sequence[PointSummary]) -> list[str]:
+def _caption(of: Sequence[Panel], shown: Sequence[Point]) -> Caption:
     most = max(len(panel.seeds) for panel in of)
-    return [
-        style.parameters(*of),
-        f"Means over {most} seeds; whiskers: 95 % interval (Student's t), from 6 seeds on."
-        if most > 1
-        else "One seed.",
-        *style.doubts(shown),
-    ]
+    return Caption(style.parameters(*of), [*style.doubts(shown), style.intervals(most)])

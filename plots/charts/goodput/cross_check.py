@@ -17,11 +17,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.agreement import correlation, rank_correlation
+from engines.registry import VIRTUAL_TIME
 from model import transports
 from model.result import Status
-from plots.data import REFERENCE, Level, Panel, PointSummary, Setting, file_stems, mean_ranks
+from model.spec import RunSpec
+from plots.data import Level, Panel, Point, mean_ranks, panels
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "cross_check"
 EMULATED = "mininet"
@@ -37,7 +39,7 @@ class Column:
 
     name: str
     subflows: int
-    pairs: tuple[tuple[PointSummary, PointSummary], ...]
+    pairs: tuple[tuple[Point, Point], ...]
 
     @property
     def dubious(self) -> bool:
@@ -64,7 +66,7 @@ class Column:
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -73,40 +75,40 @@ def draw(
     """One chart a network and setting that two engines ran, as `registry.Chart.draw`; neither of the options
     is of use here."""
     del expected, levels
-    of = _panels(points)
-    paths: list[Path] = []
-    for panel, stem in zip(of, file_stems(CHART, of), strict=True):
-        columns = columns_of(panel)
-        if columns:
-            with style.look():
-                paths += saving.save(_chart(panel, columns), out, stem)
-    return paths
+    return saving.draw_each(CHART, [(panel.spec, panel) for panel in _panels(points)], out, _chart)
 
 
-def _panels(points: Iterable[PointSummary]) -> list[Panel]:
-    """One for everything that differs in engine, transport and seed alone."""
-    groups: dict[Setting, list[PointSummary]] = {}
-    for point in points:
-        if point.workload != REFERENCE:
-            setting = dataclasses.replace(point.setting, engine=BOTH, cc="", variant=point.across)
-            groups.setdefault(setting, []).append(point)
-    return [Panel(setting, (), tuple(groups[setting])) for setting in sorted(groups)]
+def _panels(points: Iterable[Point]) -> list[Panel]:
+    """Group points that differ at most in engine, transport and seed."""
+    of = panels(points, (), ("engine", "stack", "traffic", "transport.cc"), lambda p: _traffic(p.spec))
+    return [
+        dataclasses.replace(
+            panel,
+            spec=dataclasses.replace(panel.spec, engine=BOTH, traffic=_traffic(panel.points[0].spec)),
+        )
+        for panel in of
+    ]
+
+
+def _traffic(spec: RunSpec) -> str:
+    """Simulated flows all start at once, as those of `native` traffic do."""
+    return "native" if spec.engine in VIRTUAL_TIME else spec.traffic
 
 
 def columns_of(panel: Panel) -> list[Column]:
     """The transports of a panel that both engines ran, TCP first, at most `MOST_COLUMNS`."""
-    usable = [point for point in panel.points if point.flows_pct and point.status is not Status.FAILED]
-    emulated = {_key(point): point for point in usable if point.engine == EMULATED}
-    pairs: dict[tuple[int, int, str], list[tuple[PointSummary, PointSummary]]] = {}
+    usable = [point for point in panel.points if point.flows_pct and not point.failed]
+    emulated = {_key(point): point for point in usable if point.spec.engine == EMULATED}
+    pairs: dict[tuple[int, int, str], list[tuple[Point, Point]]] = {}
     for point in usable:
-        if point.engine != EMULATED and _key(point) in emulated:
+        if point.spec.engine != EMULATED and _key(point) in emulated:
             rank = (transports.rank(point.algorithm), point.subflows, point.algorithm)
             pairs.setdefault(rank, []).append((emulated[_key(point)], point))
     ordered = sorted(pairs.items(), key=lambda item: item[0])
     return [Column(name, count, tuple(both)) for (_, count, name), both in ordered][:MOST_COLUMNS]
 
 
-def _key(point: PointSummary) -> tuple[str, int, int]:
+def _key(point: Point) -> tuple[str, int, int]:
     return point.algorithm, point.subflows, point.seed
 
 
@@ -126,7 +128,10 @@ def corner(column: Column) -> str:
     return "\n".join([*filter(None, told), f"mean {column.difference:+.1f}"])
 
 
-def _chart(panel: Panel, columns: Sequence[Column]) -> Figure:
+def _chart(panel: Panel) -> Figure | None:
+    columns = columns_of(panel)
+    if not columns:
+        return None
     sheet = Sheet((_SCATTER_IN, len(columns)), (_RANK_IN, len(columns)))
     top = max(max(map(max, column.flows)) for column in columns)
     for place, (axes, column) in enumerate(zip(sheet.axes[0], columns, strict=True)):
@@ -136,7 +141,7 @@ def _chart(panel: Panel, columns: Sequence[Column]) -> Figure:
     for place, (axes, column) in enumerate(zip(sheet.axes[1], columns, strict=True)):
         handles = _ranks(axes, column, top)
         axes.set_ylabel("goodput (%)" if place == 0 else "")
-    words = f"{style.network(panel.setting)}, {panel.hosts} hosts, {style.workload(panel.setting)}"
+    words = f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.workload(panel.spec)}"
     text = Text(finding(columns), f"{words}: goodput of every flow in both engines", _caption(panel, columns))
     return sheet.finish(text, handles)
 
@@ -148,8 +153,8 @@ def _scatter(axes: Axes, column: Column) -> None:
         style.hatch(axes)
     axes.plot(
         emulated, simulated, linestyle="", marker="o", markersize=3.2, alpha=0.75,
-        color=style.algorithm_colour(column.name), zorder=3,
-        markerfacecolor="white" if column.dubious else style.algorithm_colour(column.name),
+        color=transports.look(column.name).colour, zorder=3,
+        markerfacecolor="white" if column.dubious else transports.look(column.name).colour,
     )  # fmt: skip
     low, high = _range([*emulated, *simulated])
     for limits, ticks in ((axes.set_xlim, axes.set_xticks), (axes.set_ylim, axes.set_yticks)):
@@ -176,7 +181,7 @@ def _ranks(axes: Axes, column: Column, top: float) -> list[Line2D]:
         curve = mean_ranks(pair[side].flows_pct for pair in column.pairs)
         axes.plot(
             range(1, len(curve) + 1), curve, linestyle=dashes, linewidth=1.6, zorder=3 + side,
-            color=style.INK if side else style.algorithm_colour(column.name),
+            color=style.INK if side else transports.look(column.name).colour,
         )  # fmt: skip
         key = Line2D([], [], color=style.INK if side else style.FAINT, linestyle=dashes, linewidth=1.6)
         key.set_label(name)
@@ -192,16 +197,13 @@ def _ranks(axes: Axes, column: Column, top: float) -> list[Line2D]:
     return drawn
 
 
-def _caption(panel: Panel, columns: Sequence[Column]) -> list[str]:
+def _caption(panel: Panel, columns: Sequence[Column]) -> Caption:
     shown = [point for column in columns for pair in column.pairs for point in pair]
-    return [
-        style.parameters(
-            dataclasses.replace(panel, points=tuple(shown)),
-            congestion="congestion control as named (TCP: reno)",
-        ),
-        style.definition(panel),
-        "Above, a dot is a flow; on the diagonal both engines give it the same. r is Pearson's, "
-        "\N{GREEK SMALL LETTER RHO} Spearman's correlation; mean is simulated less emulated. Below, "
-        "flows from the slowest to the fastest in each engine.",
-        *style.doubts(shown),
-    ]
+    return Caption(
+        style.parameters(dataclasses.replace(panel, points=tuple(shown)), congestion="TCP: reno"),
+        [
+            *style.doubts(shown),
+            "r: Pearson's, \N{GREEK SMALL LETTER RHO}: Spearman's correlation.",
+            style.definition(panel),
+        ],
+    )

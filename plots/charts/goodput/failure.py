@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from analysis import robustness
+from model.link_events import outage
+from model.result import Table
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Panel, PointSummary, mean_ranks
+from plots.data import Level, Panel, Point, mean_ranks
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "failure"
 _OVER_TIME_IN, _RANK_IN = 2.4, 2.1
@@ -25,7 +28,7 @@ Outage = tuple[float, float]
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -35,15 +38,32 @@ def draw(
     return saving.draw_panels(CHART, points, out, expected, _chart)
 
 
-def over_time(points: Sequence[PointSummary]) -> tuple[list[float], list[list[float]]]:
-    """Instants that all points (seeds) have, and of each point what all flows deliver there, in % of before
-    the failure."""
-    series = []
+@dataclass(frozen=True, eq=False)
+class Failure:
+    """When links of a point are down, in s from the opening of the window, and its sampled goodput."""
+
+    point: Point
+    outage_s: Outage
+    goodput: Table
+
+
+def _failures(points: Iterable[Point]) -> Iterator[Failure]:
+    """Points without an outage or without samples are left out."""
     for point in points:
-        goodput = point.read_table("goodput")
-        found = robustness.of_before_pct(goodput, point.outage_s) if goodput and point.outage_s else None
-        if found is not None:
-            series.append(found)
+        outage_s = outage(point.spec)
+        goodput = point.read_table("goodput") if outage_s else None
+        if outage_s and goodput:
+            yield Failure(point, outage_s, goodput)
+
+
+def over_time(points: Iterable[Point]) -> tuple[list[float], list[list[float]]]:
+    """Return the instants that all points (seeds) have, and the goodput of all flows of each point then,
+    in % of that before the failure."""
+    series = [
+        found
+        for one in _failures(points)
+        if (found := robustness.of_before_pct(one.goodput, one.outage_s)) is not None
+    ]
     if not series:
         return [], []
     # Clocks of real runs differ by milliseconds.
@@ -51,23 +71,20 @@ def over_time(points: Sequence[PointSummary]) -> tuple[list[float], list[list[fl
     return series[0][0][:count].tolist(), [pct[:count].tolist() for _, pct in series]
 
 
-def ranks_pct(points: Sequence[PointSummary]) -> list[float]:
-    """The i-th slowest flow's goodput while links are down, in % of a link, averaged over the points."""
+def ranks_pct(points: Iterable[Point]) -> list[float]:
+    """Return the i-th slowest flow's goodput while links are down, in % of a link, over all points."""
     return mean_ranks(
-        [100 * mbps / point.rate_mbps for mbps in robustness.while_down_mbps(goodput, point.outage_s)]
-        for point in points
-        if point.outage_s and (goodput := point.read_table("goodput"))
+        [100 * mbps / one.point.rate_mbps for mbps in robustness.while_down_mbps(one.goodput, one.outage_s)]
+        for one in _failures(points)
     )
 
 
-def stalled_pct(points: Sequence[PointSummary]) -> float | None:
-    """Flows that stand still while links are down, in percent, averaged over the points."""
+def stalled_pct(points: Iterable[Point]) -> float | None:
+    """Return how many flows stand still while links are down, in percent, averaged over the points."""
     stalled = [
         value
-        for point in points
-        if point.outage_s
-        and (goodput := point.read_table("goodput"))
-        and (value := robustness.stalled_pct(goodput, point.outage_s, point.rate_mbps)) is not None
+        for one in _failures(points)
+        if (value := robustness.stalled_pct(one.goodput, one.outage_s, one.point.rate_mbps)) is not None
     ]
     return statistics.fmean(stalled) if stalled else None
 
@@ -88,7 +105,7 @@ def _share(pct: float) -> str:
 
 def _chart(panel: Panel) -> Figure | None:
     points = {n: of for n in panel.subflows if (of := panel.best(n))}
-    outage_s = next((point.outage_s for point in panel.points if point.outage_s), None)
+    outage_s = next(filter(None, (outage(point.spec) for point in panel.points)), None)
     curves = {n: over_time(of) for n, of in points.items()}
     if outage_s is None or not any(times for times, _ in curves.values()):
         return None
@@ -135,7 +152,7 @@ def _lines(
     return handles
 
 
-def _ranks(axes: Axes, panel: Panel, points: Mapping[int, Sequence[PointSummary]]) -> int:
+def _ranks(axes: Axes, panel: Panel, points: Mapping[int, Sequence[Point]]) -> int:
     """How many flows a curve has."""
     flows = 0
     for n, of in points.items():
@@ -147,11 +164,12 @@ def _ranks(axes: Axes, panel: Panel, points: Mapping[int, Sequence[PointSummary]
     return flows
 
 
-def _caption(panel: Panel) -> list[str]:
-    several = len(panel.seeds) > 1
-    return [
+def _caption(panel: Panel) -> Caption:
+    return Caption(
         style.parameters(panel),
-        "Each mark is the second before it. Routing does not learn of the failure.",
-        *(["Curves are averaged over the seeds; bands: 95 % interval, from 6 seeds on."] if several else []),
-        *style.doubts(panel.points),
-    ]
+        [
+            *style.doubts(panel.points),
+            *(["Curves: means over the seeds; bands: 95 % interval."] if len(panel.seeds) > 1 else []),
+            "Routing does not learn of the failure.",
+        ],
+    )

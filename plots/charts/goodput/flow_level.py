@@ -17,10 +17,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR
-from model.result import Status
-from plots.data import REFERENCE, Level, Panel, PointSummary, Setting, file_stems, mean_ranks
+from plots.data import Level, Panel, Point, mean_ranks, panels
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "flow_level"
 ENGINES = {
@@ -34,7 +33,7 @@ _HEIGHT_IN = 1.9
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -42,29 +41,24 @@ def draw(
 ) -> list[Path]:
     """One chart a network and setting that a model ran, as `registry.Chart.draw`; means are drawn."""
     del expected
-    of = _panels(points)
-    paths: list[Path] = []
-    for panel, stem in zip(of, file_stems(CHART, of), strict=True):
-        with style.look():
-            paths += saving.save(_chart(panel, levels), out, stem)
-    return paths
+    of = [(panel.spec, panel) for panel in _panels(points)]
+    return saving.draw_each(CHART, of, out, lambda panel: _chart(panel, levels))
 
 
-def _panels(points: Iterable[PointSummary]) -> list[Panel]:
-    """One for everything that differs in engine, subflows and seed alone."""
-    groups: dict[Setting, list[PointSummary]] = {}
-    for point in points:
-        usable = point.flows_pct and point.status is not Status.FAILED and point.engine in ENGINES
-        if point.workload != REFERENCE and usable:
-            setting = dataclasses.replace(point.setting, engine=SIMULATOR)
-            groups.setdefault(setting, []).append(point)
+def _panels(points: Iterable[Point]) -> list[Panel]:
+    """Group points that differ at most in engine, subflows and seed."""
+    usable = (p for p in points if p.flows_pct and not p.failed and p.spec.engine in ENGINES)
     return [
-        Panel(setting, tuple(sorted({point.subflows for point in groups[setting]})), tuple(groups[setting]))
-        for setting in sorted(groups)
+        dataclasses.replace(
+            panel,
+            spec=dataclasses.replace(panel.spec, engine=SIMULATOR),
+            subflows=tuple(sorted({point.subflows for point in panel.points})),
+        )
+        for panel in panels(usable, ignoring=("engine",))
     ]
 
 
-def mean_pct(panel: Panel, engine: str, subflows: int) -> float | None:
+def mean_goodput_pct(panel: Panel, engine: str, subflows: int) -> float | None:
     """Mean goodput in %, over the seeds; None where the engine did not run it."""
     means = [statistics.fmean(point.flows_pct) for point in _of(panel, engine, subflows)]
     return statistics.fmean(means) if means else None
@@ -76,8 +70,8 @@ def difference(panel: Panel, engine: str) -> tuple[float, float] | None:
     off = [
         model - packets
         for count in panel.subflows
-        if (model := mean_pct(panel, engine, count)) is not None
-        and (packets := mean_pct(panel, SIMULATOR, count)) is not None
+        if (model := mean_goodput_pct(panel, engine, count)) is not None
+        and (packets := mean_goodput_pct(panel, SIMULATOR, count)) is not None
     ]
     return (statistics.fmean(off), max(off, key=abs)) if off else None
 
@@ -88,21 +82,21 @@ def finding(panel: Panel) -> str:
     if off is not None:
         return f"Equilibrium less packets: {off[0]:+.1f} points on average, {off[1]:+.1f} at most"
     most = panel.subflows[-1]
-    told = mean_pct(panel, FLOW_LEVEL, most)
+    told = mean_goodput_pct(panel, FLOW_LEVEL, most)
     return (
         "Flow level" if told is None else f"{style.transport(most)} at equilibrium: {told:.0f} % of optimal"
     )
 
 
-def _of(panel: Panel, engine: str, subflows: int) -> list[PointSummary]:
-    return [point for point in panel.points if (point.engine, point.subflows) == (engine, subflows)]
+def _of(panel: Panel, engine: str, subflows: int) -> list[Point]:
+    return [point for point in panel.points if (point.spec.engine, point.subflows) == (engine, subflows)]
 
 
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure:
     ends = sorted({panel.subflows[0], panel.subflows[-1]})
     beside = [level for level in style.levels_of(panel, levels, "mean") if not level.shape]
     sheet = Sheet((_HEIGHT_IN, 1), (_HEIGHT_IN, len(ends)))
-    here = [engine for engine in ENGINES if any(point.engine == engine for point in panel.points)]
+    here = [engine for engine in ENGINES if any(point.spec.engine == engine for point in panel.points)]
     _bars(sheet.axes[0][0], panel, here, beside)
     for place, (axes, count) in enumerate(zip(sheet.axes[1], ends, strict=True)):
         _ranks(axes, panel, here, count)
@@ -117,7 +111,7 @@ def _bars(axes: Axes, panel: Panel, here: Sequence[str], beside: Sequence[Level]
     width = 0.8 / len(here)
     for place, engine in enumerate(here):
         for x, count in enumerate(panel.subflows):
-            height = mean_pct(panel, engine, count)
+            height = mean_goodput_pct(panel, engine, count)
             if height is not None:
                 axes.bar(
                     x + (place - (len(here) - 1) / 2) * width, height, 0.92 * width, color=ENGINES[engine][1]
@@ -158,14 +152,15 @@ def _legend(here: Sequence[str]) -> list[Artist]:
     ]
 
 
-def _caption(panel: Panel, beside: Sequence[Level]) -> list[str]:
+def _caption(panel: Panel, beside: Sequence[Level]) -> Caption:
     off = difference(panel, MAX_MIN)
-    packets = any(point.engine == SIMULATOR for point in panel.points)
-    return [
+    packets = any(point.spec.engine == SIMULATOR for point in panel.points)
+    return Caption(
         style.parameters(panel),
-        style.definition(panel),
-        *([f"Max-min less packets: {off[0]:+.1f} points on average, {off[1]:+.1f} at most."] if off else []),
-        *([] if packets else ["No packet-level points here."]),
-        "Bars are grey and black; curves of every flow in the colours of their rims.",
-        *style.sources(beside),
-    ]
+        [
+            *([f"Max-min less packets: {off[0]:+.1f} points on average."] if off else []),
+            *([] if packets else ["No packet-level points here."]),
+            style.definition(panel),
+            *style.sources(beside),
+        ],
+    )

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plots.data import Level, Panel, PointSummary, between_switches, link_layer, mean_ranks
+from plots.data import Level, Panel, Point, between_switches, link_layer, mean_ranks
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "link_utilisation"
 HALF_PCT, UNUSED_PCT = 50, 5
@@ -26,7 +26,7 @@ Curves = Mapping[int, Sequence[float]]
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -44,7 +44,7 @@ def share_pct(utilisations: Sequence[float], *, above: float) -> float:
 
 def finding(panel: Panel) -> str:
     """The title: links above half load under the most subflows and under TCP, from good points."""
-    curves = {n: _curve([p for p in panel.best(n) if not style.suspect(p)]) for n in panel.subflows}
+    curves = {n: _curve([p for p in panel.best(n) if not p.suspect]) for n in panel.subflows}
     above = {n: share_pct(curve, above=HALF_PCT) for n, curve in curves.items() if curve}
     tcp = above.pop(1, None)
     if not above:
@@ -81,7 +81,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     return sheet.finish(words, handles, published)
 
 
-def _curve(points: Sequence[PointSummary], layer: str = "") -> list[float]:
+def _curve(points: Sequence[Point], layer: str = "") -> list[float]:
     """Utilisation in % from the least used, averaged rank by rank over the points: of a layer's links, or
     of those between switches, of all where there are none (a star)."""
     if layer:
@@ -127,7 +127,7 @@ def _level(axes: Axes, level: Level, panel: Panel) -> Line2D:
     y = [0, HALF_PCT / 2] if unused else [HALF_PCT] * 2
     what = "unused" if unused else f"above {HALF_PCT} %"
     whose = style.transport(level.subflows)
-    words = f"{level.cited(panel.setting.k)}: {level.bound} of links {what} with {whose}"
+    words = f"{level.cited(panel.spec.topology.k)}: {level.bound} of links {what} with {whose}"
     (line,) = axes.plot(
         x,
         y,
@@ -140,17 +140,19 @@ def _level(axes: Axes, level: Level, panel: Panel) -> Line2D:
     return line
 
 
-def _caption(panel: Panel, curves: Curves, levels: Sequence[Level]) -> list[str]:
+def _caption(panel: Panel, curves: Curves, levels: Sequence[Level]) -> Caption:
     unused = [
         f"{style.transport(n)}: {100 - share_pct(curve, above=UNUSED_PCT):.0f} %"
         for n, curve in curves.items()
     ]
     ends = [unused[0], *unused[1:][-1:]]
     averaged = any(len(panel.best(n)) > 1 for n in curves)
-    return [
+    return Caption(
         style.parameters(panel),
-        f"Below {UNUSED_PCT} % (nothing, or ACKs alone): {', '.join(ends)} of the links.",
-        *(["Curves are averaged rank by rank over the seeds."] if averaged else []),
-        *style.doubts(panel.points),
-        *style.sources(_beside(panel, levels)),
-    ]
+        [
+            *style.doubts(panel.points),
+            f"Links below {UNUSED_PCT} %: {', '.join(ends)}.",
+            *style.sources(_beside(panel, levels)),
+            *(["Curves are averaged over the seeds, rank by rank."] if averaged else []),
+        ],
+    )

@@ -13,16 +13,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plots.data import Cell, Level, Panel, PointSummary, mean_ranks
+from plots.data import Cell, Level, Panel, Point, mean_ranks
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "rank"
 _HEIGHT_IN = 2.9
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -32,7 +32,7 @@ def draw(
     return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
-def rank_curve(points: Sequence[PointSummary]) -> list[float]:
+def rank_curve(points: Sequence[Point]) -> list[float]:
     """The i-th slowest flow's goodput in %, averaged over the points (seeds); [] without flows."""
     return mean_ranks(point.flows_pct for point in points)
 
@@ -80,18 +80,19 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     return sheet.finish(words, handles, published)
 
 
-def _caption(panel: Panel, beside: Sequence[Level]) -> list[str]:
-    averaged = len(panel.seeds) > 1
-    return [
+def _caption(panel: Panel, beside: Sequence[Level]) -> Caption:
+    return Caption(
         style.parameters(panel),
-        style.definition(panel),
-        *(["Curves are averaged rank by rank over the seeds."] if averaged else []),
-        *style.doubts(panel.points),
-        *style.sources(beside),
-    ]
+        [
+            *style.doubts(panel.points),
+            style.definition(panel),
+            *style.sources(beside),
+            *(["Curves are averaged over the seeds, rank by rank."] if len(panel.seeds) > 1 else []),
+        ],
+    )
 
 
-def _drawable(cell: Cell) -> Sequence[PointSummary]:
+def _drawable(cell: Cell) -> Sequence[Point]:
     """Suspect points make a curve only where no good one does."""
     return cell.ok or cell.suspect
 
@@ -100,7 +101,8 @@ def _level(axes: Axes, level: Level, panel: Panel, flows: int) -> Line2D:
     """A published bound of all flows, as a dashed line across; a level of the slowest, over those alone."""
     of_all = level.relation == ">="
     whose = "every" if of_all else "slowest"
-    words = f"{level.cited(panel.setting.k)}: {whose} flow of {style.transport(level.subflows)} {level.bound}"
+    cited, transport = level.cited(panel.spec.topology.k), style.transport(level.subflows)
+    words = f"{cited}: {whose} flow of {transport} {level.bound}"
     (line,) = axes.plot(
         [1, flows if of_all else 1 + 0.15 * flows],
         [level.value, level.value],

@@ -15,11 +15,13 @@ from matplotlib.lines import Line2D
 
 from controllers.schedulers import SCHEDULERS
 from model import transports
+from model.congestion import UNKNOWN_LOOK
 from model.result import Status
+from model.schedulers import scheduled
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import NOBODY, REFERENCE, Level, Panel, PointSummary, file_stems
+from plots.data import Level, Panel, Point, panels
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "scheduling"
 LOOKS: Mapping[str, tuple[str, str]] = {"first_fit": ("#0072B2", "o"), "annealing": ("#009E73", "^")}
@@ -43,7 +45,7 @@ class Row:
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),  # noqa: ARG001 - one number of subflows is shown
@@ -51,68 +53,53 @@ def draw(
 ) -> list[Path]:
     """A chart for each network and links, a row of it for each workload, as `registry.Chart.draw`. Nothing
     where no scheduler ran."""
-    sheets: dict[tuple[object, ...], list[Row]] = {}
+    sheets: dict[str, list[Row]] = {}
     for row in rows(points):
-        s = row.panel.setting
-        key = (s.network, s.k, s.engine, s.dataplane, s.rate_mbps, s.queue_pkts, s.ecn_pkts, s.seconds)
-        sheets.setdefault(key, []).append(row)
-    stems = file_stems(CHART, [of[0].panel for of in sheets.values()])
-    paths: list[Path] = []
-    for of, stem in zip(sheets.values(), stems, strict=True):
-        with style.look():
-            paths += saving.save(_chart(of), out, stem)
-    return paths
+        sheets.setdefault(row.panel.spec.key(ignoring=("workload",)), []).append(row)
+    return saving.draw_each(CHART, [(of[0].panel.spec, of) for of in sheets.values()], out, _chart)
 
 
-def carried_pct(point: PointSummary) -> float | None:
+def carried_pct(point: Point) -> float | None:
     """Payload of all flows, a host, in % of what one flow gets alone; None without a reference."""
-    if not point.reference_mbps or point.status is Status.FAILED:
+    if not point.baseline_mbps or point.failed:
         return None
-    return 100 * sum(flow.goodput_mbps for flow in point.flows) / point.hosts / point.reference_mbps
+    return 100 * sum(flow.goodput_mbps for flow in point.flows) / point.hosts / point.baseline_mbps
 
 
-def rows(points: Iterable[PointSummary]) -> list[Row]:
+def rows(points: Iterable[Point]) -> list[Row]:
     """Workloads that a scheduler was run on, those that generate flows first."""
-    groups: dict[tuple[object, ...], list[PointSummary]] = {}
-    for point in points:
-        if point.workload != REFERENCE and carried_pct(point) is not None:
-            s = point.setting
-            key = (s.network, s.k, s.workload, s.engine, s.dataplane, s.rate_mbps, s.queue_pkts, s.ecn_pkts,
-                   s.seconds, point.unscheduled)  # fmt: skip
-            groups.setdefault(key, []).append(point)
-    found = [_row(group) for group in groups.values() if any(p.scheduler != NOBODY for p in group)]
+    measured = (point for point in points if carried_pct(point) is not None)
+    of = panels(measured, ignoring=("scheduler", "transport.cc"))
+    found = [_row(panel) for panel in of if any(scheduled(point.spec) for point in panel.points)]
     return sorted(found, key=lambda row: all(not f.size_bytes for p in row.panel.points for f in p.flows))
 
 
-def _row(points: Sequence[PointSummary]) -> Row:
-    good = _believed(points)
-    scheduled: dict[str, dict[float, Values]] = {}
+def _row(panel: Panel) -> Row:
+    good = _believed(panel.points)
+    by_name: dict[str, dict[float, Values]] = {}
     alone: dict[tuple[int, str], Values] = {}
-    for point in sorted(good, key=lambda p: (p.scheduler.interval_ms, p.subflows, p.seed)):
+    for point in sorted(good, key=lambda p: (p.spec.scheduler.interval_ms, p.subflows, p.seed)):
         value = carried_pct(point)
         if value is None:
             continue
-        if point.scheduler == NOBODY:
-            doubt = SUSPECT if style.suspect(point) else ""
+        if not scheduled(point.spec):
+            doubt = SUSPECT if point.suspect else ""
             who = point.subflows, transports.transport(point.cc, point.subflows) + doubt
             alone.setdefault(who, []).append(value)
         else:
-            by_interval = scheduled.setdefault(point.scheduler.name, {})
-            by_interval.setdefault(point.scheduler.interval_ms, []).append(value)
-    setting = dataclasses.replace(good[0].setting, variant=good[0].unscheduled)
+            by_interval = by_name.setdefault(point.spec.scheduler.name, {})
+            by_interval.setdefault(point.spec.scheduler.interval_ms, []).append(value)
     doubtful = {
-        (p.scheduler.name, p.scheduler.interval_ms)
-        for p in good
-        if style.suspect(p) and p.scheduler != NOBODY
+        (p.spec.scheduler.name, p.spec.scheduler.interval_ms) for p in good if p.suspect and scheduled(p.spec)
     }
-    return Row(Panel(setting, (), tuple(good)), scheduled, frozenset(doubtful), alone)
+    return Row(dataclasses.replace(panel, points=tuple(good)), by_name, frozenset(doubtful), alone)
 
 
-def _believed(points: Sequence[PointSummary]) -> list[PointSummary]:
+def _believed(points: Sequence[Point]) -> list[Point]:
     """Of each scheduler and transport the good points; the suspect ones where none is good."""
-    kinds: dict[tuple[object, ...], list[PointSummary]] = {}
+    kinds: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
-        kinds.setdefault((point.scheduler, point.subflows, point.cc), []).append(point)
+        kinds.setdefault((point.spec.scheduler, point.subflows, point.cc), []).append(point)
     good = ([p for p in of if p.status is Status.OK] or of for of in kinds.values())
     return [point for of in good for point in of]
 
@@ -152,7 +139,7 @@ def _chart(of: Sequence[Row]) -> Figure:
         axes.set_title(_words(row))
         axes.set_ylabel("carried, %")
     sheet.axes[-1][0].set_xlabel("the scheduler looks every ... ms")
-    subtitle = f"{style.network(of[0].panel.setting)}, {of[0].panel.hosts} hosts: payload a host"
+    subtitle = f"{style.network(of[0].panel.spec)}, {of[0].panel.hosts} hosts: payload a host"
     return sheet.finish(Text(finding(of[0]), subtitle, _caption(of)), _legend(of))
 
 
@@ -162,7 +149,7 @@ def _all(row: Row) -> list[Values]:
 
 def _words(row: Row) -> str:
     endless = all(not flow.size_bytes for point in row.panel.points for flow in point.flows)
-    return f"{style.workload(row.panel.setting)}: flows {'that stay' if endless else 'that come and go'}"
+    return f"{style.workload(row.panel.spec)}: flows {'that stay' if endless else 'that come and go'}"
 
 
 def _at(interval_ms: float, intervals: Sequence[float]) -> float:
@@ -172,7 +159,7 @@ def _at(interval_ms: float, intervals: Sequence[float]) -> float:
 
 def _draw_row(axes: Axes, row: Row, intervals: Sequence[float]) -> None:
     for name, by_interval in row.scheduled.items():
-        colour, marker = LOOKS.get(name, style.OTHER)
+        colour, marker = LOOKS.get(name, UNKNOWN_LOOK)
         axes.errorbar(
             [_at(ms, intervals) for ms in by_interval],
             [statistics.fmean(values) for values in by_interval.values()],
@@ -201,10 +188,10 @@ def _legend(of: Sequence[Row]) -> list[Artist]:
     names = dict.fromkeys(name for row in of for name in row.scheduled)
     alone = dict.fromkeys(who for row in of for who in row.alone)
     schedulers = [
-        Line2D([], [], color=LOOKS.get(n, style.OTHER)[0], marker=LOOKS.get(n, style.OTHER)[1], ms=5, lw=1.5,
-               label=f"TCP, {SCHEDULERS[n].title}")
-        for n in names
-    ]  # fmt: skip
+        Line2D([], [], color=colour, marker=marker, ms=5, lw=1.5, label=f"TCP, {SCHEDULERS[name].title}")
+        for name in names
+        for colour, marker in [LOOKS.get(name, UNKNOWN_LOOK)]
+    ]
     levels = [
         Line2D([], [], color=style.colour(count), ls=_dash(count), lw=1.8,
                label=f"{who} (ECMP)" if count == 1 else who)
@@ -213,16 +200,14 @@ def _legend(of: Sequence[Row]) -> list[Artist]:
     return [*levels, *schedulers]
 
 
-def _caption(of: Sequence[Row]) -> list[str]:
+def _caption(of: Sequence[Row]) -> Caption:
     seeds = {seed for row in of for seed in row.panel.seeds}
     shown = [point for row in of for point in row.panel.points]
-    return [
-        style.parameters(*(row.panel for row in of), congestion="TCP: reno, MPTCP as named"),
-        "100 %: every host receives what one flow alone gets. An ideal scheduler looks when a flow begins or "
-        "ends (flows that stay: once); others lead flows that got a tenth of their host's link since the "
-        "last look.",
-        f"Means over {len(seeds)} seeds; whiskers: 95 % interval (Student's t), from 6 seeds on."
-        if len(seeds) > 1
-        else "One seed.",
-        *style.doubts(shown),
-    ]
+    return Caption(
+        style.parameters(*(row.panel for row in of), congestion="TCP: reno"),
+        [
+            *style.doubts(shown),
+            "100 %: every host receives the goodput of one uncongested flow.",
+            style.intervals(len(seeds)),
+        ],
+    )

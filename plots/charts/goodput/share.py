@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from analysis.shares import SHARE_OF_BOTTLENECK, bottleneck_shares_pct
 from model import transports
-from plots.data import Level, PointSummary
-from plots.shared import lanes, style
-from plots.shared.lanes import Series, Spot
+from plots.data import Level, Point
+from plots.shared import replicas, style
+from plots.shared.replicas import Series, Spot
 from plots.shared.sheet import Sheet, Text
 
 CHART = "share"
@@ -24,14 +24,14 @@ Spots = Mapping[tuple[str, int], Spot]
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
     """One chart a setting, as `registry.Chart.draw`; levels of the quantity `share_of_bottleneck_pct`."""
-    return lanes.draw_groups(CHART, points, out, expected, lambda series: _chart(series, levels))
+    return replicas.draw_groups(CHART, points, out, expected, lambda series: _chart(series, levels))
 
 
 def spots_of(series: Sequence[Series]) -> dict[tuple[str, int], Spot]:
@@ -59,7 +59,7 @@ def _chart(series: Sequence[Series], levels: Sequence[Level]) -> Figure | None:
     if not spots:
         return None
     counts = series[0].panel.subflows
-    beside = lanes.levels_for(levels, SHARE_OF_BOTTLENECK, series)
+    beside = replicas.levels_for(levels, SHARE_OF_BOTTLENECK, series)
     sheet = Sheet((_HEIGHT_IN, 1))
     axes = sheet.axes[0][0]
     step = _ROOM / len(series)
@@ -67,15 +67,15 @@ def _chart(series: Sequence[Series], levels: Sequence[Level]) -> Figure | None:
         for place, n in enumerate(counts):
             x = place + step * (number - (len(series) - 1) / 2)
             if spot := spots.get((of.algorithm, n)):
-                lanes.mark(axes, x, spot, of.algorithm)
+                replicas.mark(axes, x, spot, of.algorithm)
     for value, n in {(level.value, level.subflows) for level in beside}:
-        lanes.theory(axes, counts.index(n) - 0.45, counts.index(n) + 0.45, value)
+        replicas.theory(axes, counts.index(n) - 0.45, counts.index(n) + 0.45, value)
     _frame(axes, counts)
-    subtitle = f"{style.network(series[0].panel.setting)}: one MPTCP flow and one TCP share a link"
-    words = Text(finding(spots), subtitle, lanes.caption(series, spots.values(), beside))
+    subtitle = f"{style.network(series[0].panel.spec)}: one MPTCP flow and one TCP share a link"
+    words = Text(finding(spots), subtitle, replicas.caption(series, spots.values(), beside))
     doubtful = any(spot.suspect for spot in spots.values())
-    expected = lanes.theory_key("n/(n+1) uncoupled, 1/2 coupled") if beside else []
-    return sheet.finish(words, lanes.legend(series, doubtful), expected)
+    expected = replicas.theory_key("n/(n+1) uncoupled, 1/2 coupled") if beside else []
+    return sheet.finish(words, replicas.legend(series, doubtful), expected)
 
 
 def _frame(axes: Axes, counts: Sequence[int]) -> None:

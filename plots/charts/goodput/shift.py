@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from analysis.shares import SHARE_ON_CONGESTED, congested_shares_pct
 from model import transports
-from plots.data import Level, PointSummary
-from plots.shared import lanes, style
-from plots.shared.lanes import Series, Spot
+from plots.data import Level, Point
+from plots.shared import replicas, style
+from plots.shared.replicas import Series, Spot
 from plots.shared.sheet import Sheet, Text
 
 CHART = "shift"
@@ -20,14 +20,14 @@ _HEIGHT_IN = 2.9
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
     """One chart a setting, as `registry.Chart.draw`; levels of the quantity `share_on_congested_path_pct`."""
-    return lanes.draw_groups(CHART, points, out, expected, lambda series: _chart(series, levels))
+    return replicas.draw_groups(CHART, points, out, expected, lambda series: _chart(series, levels))
 
 
 def finding(spots: Sequence[tuple[str, Spot]]) -> str:
@@ -46,21 +46,21 @@ def _chart(series: Sequence[Series], levels: Sequence[Level]) -> Figure | None:
     spots = [(of.algorithm, spot) for of, spot in found if spot is not None]
     if not spots:
         return None
-    beside = [lv for lv in lanes.levels_for(levels, SHARE_ON_CONGESTED, series) if lv.subflows == n]
+    beside = [lv for lv in replicas.levels_for(levels, SHARE_ON_CONGESTED, series) if lv.subflows == n]
     sheet = Sheet((_HEIGHT_IN, 1))
     axes = sheet.axes[0][0]
     for x, (cc, spot) in enumerate(spots):
-        lanes.mark(axes, x, spot, cc)
+        replicas.mark(axes, x, spot, cc)
         for level in beside:
             if level.algorithm == cc:
-                lanes.theory(axes, x - 0.33, x + 0.33, level.value)
+                replicas.theory(axes, x - 0.33, x + 0.33, level.value)
     top = max(*(value for _, spot in spots for value in spot.values), *(lv.value for lv in beside), 40)
     _frame(axes, [transports.title(cc) for cc, _ in spots], top)
-    subtitle = f"{style.network(series[0].panel.setting)}: an MPTCP flow with {n} subflows, one a path"
-    words = Text(finding(spots), subtitle, lanes.caption(series, [spot for _, spot in spots], beside))
+    subtitle = f"{style.network(series[0].panel.spec)}: an MPTCP flow with {n} subflows, one a path"
+    words = Text(finding(spots), subtitle, replicas.caption(series, [spot for _, spot in spots], beside))
     doubtful = any(spot.suspect for _, spot in spots)
-    expected = lanes.theory_key("equilibrium at equal round-trip times") if beside else []
-    return sheet.finish(words, lanes.legend(series, doubtful)[len(series) :], expected)
+    expected = replicas.theory_key("equilibrium at equal round-trip times") if beside else []
+    return sheet.finish(words, replicas.legend(series, doubtful)[len(series) :], expected)
 
 
 def _frame(axes: Axes, names: Sequence[str], top: float) -> None:

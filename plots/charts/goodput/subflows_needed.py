@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from engines.registry import FLOW_LEVEL, SIMULATOR
-from model.result import Status
-from plots.data import REFERENCE, Level, Panel, PointSummary
+from model.congestion import UNKNOWN_LOOK
+from plots.data import Level, Panel, Point
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 from topos import TOPOLOGIES
 
 CHART = "subflows_needed"
@@ -30,7 +30,7 @@ Means = Mapping[int, float]
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -38,8 +38,8 @@ def draw(
 ) -> list[Path]:
     """One chart of all networks, as `registry.Chart.draw`."""
     del expected
-    usable = [p for p in points if p.workload != REFERENCE and p.status is not Status.FAILED and p.flows_pct]
-    found = {engine: curves(p for p in usable if p.engine == engine) for engine in _ENGINES}
+    usable = [p for p in points if not p.is_baseline and not p.failed and p.flows_pct]
+    found = {engine: curves(p for p in usable if p.spec.engine == engine) for engine in _ENGINES}
     if not any(found.values()):
         return []
     with style.look():
@@ -52,11 +52,11 @@ def needed(means: Means, by_plateau: bool) -> int | None:
     return next((count for count in sorted(means) if means[count] >= ENOUGH * optimum), None)
 
 
-def curves(points: Iterable[PointSummary]) -> dict[str, dict[int, int | None]]:
+def curves(points: Iterable[Point]) -> dict[str, dict[int, int | None]]:
     """Of each kind of network, by hosts, the subflows needed; means are over all flows and seeds."""
     flows: dict[tuple[str, int], dict[int, list[float]]] = {}
     for point in points:
-        by_count = flows.setdefault((point.topology, point.hosts), {})
+        by_count = flows.setdefault((point.spec.topology.kind, point.hosts), {})
         by_count.setdefault(point.subflows, []).extend(point.flows_pct)
     found: dict[str, dict[int, int | None]] = {}
     for (kind, hosts), by_count in sorted(flows.items(), key=_place):
@@ -78,7 +78,7 @@ def finding(found: Mapping[str, Mapping[int, int | None]]) -> str:
 
 
 def _chart(
-    points: Sequence[PointSummary],
+    points: Sequence[Point],
     found: Mapping[str, Mapping[str, Mapping[int, int | None]]],
     levels: Sequence[Level],
 ) -> Figure:
@@ -100,13 +100,13 @@ def _chart(
     axes.set_xlabel("hosts")
     axes.set_ylabel("subflows needed for 90 %")
     shown = next(of for of in found.values() if of)
-    panel = Panel(points[0].setting, (), tuple(points))
+    panel = Panel(points[0].spec, (), tuple(points))
     subtitle = f"random permutation, {points[0].cc.upper()}, {min(hosts)} to {max(hosts)} hosts"
     return sheet.finish(Text(finding(shown), subtitle, _caption(panel, bound, found)), _legend(found, bound))
 
 
 def _curve(axes: Axes, kind: str, by_hosts: Mapping[int, int | None], model: bool) -> None:
-    colour, marker = LOOKS.get(kind, style.OTHER)
+    colour, marker = LOOKS.get(kind, UNKNOWN_LOOK)
     known = {hosts: count for hosts, count in by_hosts.items() if count is not None}
     axes.plot(
         list(known), list(known.values()), color=colour, marker=marker, lw=1.5 if model else 0,
@@ -118,7 +118,7 @@ def _legend(
     found: Mapping[str, Mapping[str, Mapping[int, int | None]]], bound: Sequence[Level]
 ) -> list[Line2D]:
     kinds = dict.fromkeys(kind for of in found.values() for kind in of)
-    looks = {kind: LOOKS.get(kind, style.OTHER) for kind in kinds}
+    looks = {kind: LOOKS.get(kind, UNKNOWN_LOOK) for kind in kinds}
     marks = [
         Line2D([], [], color=colour, marker=marker, ms=5.5, lw=1.5, label=TOPOLOGIES[kind].title)
         for kind, (colour, marker) in looks.items()
@@ -132,7 +132,7 @@ def _legend(
 
 def _caption(
     panel: Panel, bound: Sequence[Level], found: Mapping[str, Mapping[str, Mapping[int, int | None]]]
-) -> list[str]:
+) -> Caption:
     short = [
         f"{TOPOLOGIES[kind].title} of {hosts} hosts"
         for of in found.values()
@@ -140,16 +140,12 @@ def _caption(
         for hosts, count in by_hosts.items()
         if count is None
     ]
-    s = panel.setting
-    return [
-        f"Links {s.rate_mbps:g} Mb/s; {s.variant}; n = {len(panel.seeds)}. Curves: flow "
-        "level, at the equilibrium of congestion control.",
-        "FatTree, VL2: 90 % of what one flow alone gets; BCube, whose servers forward for each other: 90 % "
-        "of what the most subflows get.",
-        *([f"Not reached with as many as were tried: {', '.join(short)}."] if short else []),
-        *(
-            [f"Dashed black: {bound[0].paper} (source: {bound[0].source}), up to 8192 hosts."]
-            if bound
-            else []
-        ),
-    ]
+    spec = panel.spec
+    return Caption(
+        [f"links of {spec.link.rate_mbps:g} Mb/s", f"n = {len(panel.seeds)}", "curves: flow level"],
+        [
+            *([f"Not reached with as many as were tried: {', '.join(short)}."] if short else []),
+            *([f"Dashed: {bound[0].paper} ({bound[0].source}), up to 8192 hosts."] if bound else []),
+            "BCube: 90 % of what the most subflows reach.",
+        ],
+    )

@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from plots.data import MIN_SEEDS_FOR_INTERVAL, Cell, Level, Panel, PointSummary
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Cell, Level, Panel, Point
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "throughput"
 _HEIGHT_IN = 2.9
@@ -32,7 +32,7 @@ _T975 = (2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -73,7 +73,7 @@ def finding(panel: Panel) -> str:
 
 def _sighting(panel: Panel) -> str:
     seen = {
-        count: statistics.fmean(p.goodput_pct_mean or 0.0 for p in panel.cell(count).suspect)
+        count: statistics.fmean(p.mean_pct or 0.0 for p in panel.cell(count).suspect)
         for count in panel.subflows
         if panel.cell(count).suspect
     }
@@ -103,14 +103,11 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure:
     return sheet.finish(Text(finding(panel), subtitle, _caption(panel, beside)), _legend(panel, beside))
 
 
-def _caption(panel: Panel, beside: Sequence[Level]) -> list[str]:
-    return [
+def _caption(panel: Panel, beside: Sequence[Level]) -> Caption:
+    return Caption(
         style.parameters(panel),
-        style.definition(panel),
-        *_key(panel),
-        *style.doubts(panel.points),
-        *style.sources(beside),
-    ]
+        [*style.doubts(panel.points), style.definition(panel), *_key(panel), *style.sources(beside)],
+    )
 
 
 def _legend(panel: Panel, beside: Sequence[Level]) -> list[Artist]:
@@ -128,7 +125,7 @@ def _legend(panel: Panel, beside: Sequence[Level]) -> list[Artist]:
 def _bar(axes: Axes, x: int, cell: Cell, colour: str, label: float) -> float:
     """One seed: a bar with its value; hatched on white if suspect. Returns how high it reaches."""
     for point in (*cell.ok, *cell.suspect):
-        height = point.goodput_pct_mean or 0.0
+        height = point.mean_pct or 0.0
         if point in cell.ok:
             axes.bar(x, height, _BAR, color=colour)
             return _value(axes, x, height, (height, height), label, _readable_on(colour))
@@ -141,7 +138,7 @@ def _seeds(axes: Axes, x: int, cell: Cell, colour: str, label: float) -> float:
     """Several seeds: a point each (hollow if suspect), the good ones' mean, and its interval if earned.
     Returns how high they reach."""
     points = (*cell.ok, *cell.suspect)
-    values = [point.goodput_pct_mean or 0.0 for point in points]
+    values = [point.mean_pct or 0.0 for point in points]
     step = min(0.11, 0.44 / max(len(points), 1))
     for i, (point, value) in enumerate(zip(points, values, strict=True)):
         face = colour if point in cell.ok else "white"
@@ -230,7 +227,6 @@ def _key(panel: Panel) -> list[str]:
     """How to read the marks when there are several seeds."""
     if len(panel.seeds) < 2:
         return []
-    counts = {len(panel.cell(count).ok) for count in panel.subflows}
-    enough = max(counts) >= MIN_SEEDS_FOR_INTERVAL
-    spread = "whisker: 95 % interval of the mean (Student's t), drawn from 6 good seeds on" if enough else ""
-    return ["; ".join(part for part in ("Dots: one seed each; line: their mean", spread) if part) + "."]
+    good = max(len(panel.cell(count).ok) for count in panel.subflows)
+    spread = "; whisker: 95 % interval (Student's t)" if good >= MIN_SEEDS_FOR_INTERVAL else ""
+    return [f"Dots: one seed each; line: their mean{spread}."]

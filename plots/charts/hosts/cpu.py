@@ -22,9 +22,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from plots.data import Level, Panel, PointSummary, panels, setting_names
+from plots.data import Level, Panel, Point, panels
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.naming import setting_names
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "cpu"
 _HEIGHT_IN, _LOW_IN = 2.2, 1.2
@@ -48,7 +49,7 @@ class Use:
     """CPU use of a point: percent of all CPUs by part, at `t_s`, the end of each second; without parts where
     it was not sampled. `busy_pct` is the mean over the measured window, `name` the setting's."""
 
-    point: PointSummary
+    point: Point
     name: str
     busy_pct: float
     t_s: Floats
@@ -63,7 +64,7 @@ class Use:
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -78,12 +79,12 @@ def draw(
         return saving.save(_chart(of), out, CHART)
 
 
-def _busy(point: PointSummary) -> float | None:
+def _busy(point: Point) -> float | None:
     busy = point.metrics.get("cpu_busy_pct", math.nan)
     return None if math.isnan(busy) else busy
 
 
-def use(point: PointSummary, name: str) -> Use | None:
+def use(point: Point, name: str) -> Use | None:
     """What is known of the point's CPU use; None if nothing is."""
     busy = _busy(point)
     if busy is None:
@@ -95,7 +96,7 @@ def use(point: PointSummary, name: str) -> Use | None:
     return Use(point, name, busy, table["t_s"].astype(float), parts)
 
 
-def finding(points: Sequence[PointSummary]) -> str:
+def finding(points: Sequence[Point]) -> str:
     """The title: the least and the most that any point kept the machine busy."""
     busy = [value for point in points if (value := _busy(point)) is not None]
     low, high = min(busy), max(busy)
@@ -121,7 +122,7 @@ def _chart(of: Sequence[Panel]) -> Figure:
         axes.set_ylabel("CPU (%)")
         axes.axhline(100, color=style.FAINT, linewidth=0.8, zorder=1)
     points = [point for panel in of for n in panel.subflows for point in panel.best(n)]
-    caption = [style.parameters(*of), *_key(of), *style.doubts(points)]
+    caption = Caption(style.parameters(*of), [*style.doubts(points), *_key(of)])
     parts = [Patch(color=colour, label=part) for part, colour in _PARTS] if sampled else []
     parts += [Patch(color=_OTHER, label="not split")] if len(sampled) < len(bars) else []
     words = Text(finding(points), _subtitle(of), caption, _gaps(of, names))
@@ -130,7 +131,9 @@ def _chart(of: Sequence[Panel]) -> Figure:
 
 def _names(of: Sequence[Panel]) -> list[str]:
     """What the settings are called: with a letter before it where a name is too long for the foot of bars."""
-    names = [textwrap.shorten(name, 50, placeholder="...") for name in setting_names([p.setting for p in of])]
+    names = [
+        textwrap.shorten(name, 50, placeholder="...") for name in setting_names([panel.spec for panel in of])
+    ]
     if len(names) <= 6 and max(len(part) for name in names for part in name.split(", ")) <= 9:
         return names
     return [f"{letter}: {name}" for letter, name in zip(_letters(), names, strict=False)]
@@ -143,8 +146,9 @@ def _letters() -> Iterator[str]:
 
 
 def _subtitle(of: Sequence[Panel]) -> str:
-    workloads = dict.fromkeys(style.workload(panel.setting) for panel in of)
-    return f"{', '.join(workloads)}: all CPUs of the machine, in the measured window"
+    networks = dict.fromkeys(f"{style.network(panel.spec)}, {panel.hosts} hosts" for panel in of)
+    workloads = dict.fromkeys(style.workload(panel.spec) for panel in of)
+    return f"{' / '.join(networks)}, {', '.join(workloads)}: all CPUs of the machine"
 
 
 def _key(of: Sequence[Panel]) -> list[str]:
@@ -205,7 +209,7 @@ def _split(axes: Axes, bars: Sequence[Use], several: bool) -> None:
             foot += one.means[part]
         if foot < one.busy_pct:
             axes.bar(x, one.busy_pct - foot, 0.74, bottom=foot, color=_OTHER)
-        if style.suspect(one.point):
+        if one.point.suspect:
             axes.bar(x, one.busy_pct, 0.74, fill=False, edgecolor=style.INK, hatch=style.HATCH, linewidth=0.8)
     axes.set_xlim(-0.6, len(bars) - 0.4)
     axes.set_xticks(range(len(bars)), [_short(one.point.subflows) for one in bars])
@@ -231,8 +235,8 @@ def _over_time(axes: Axes, one: Use) -> None:
     axes.stackplot(
         one.t_s, [one.parts[name] for name, _ in _PARTS], colors=[colour for _, colour in _PARTS], linewidth=0
     )
-    if style.suspect(one.point):
+    if one.point.suspect:
         style.hatch(axes)
     axes.set_xlim(one.t_s[0], max(one.t_s[-1], one.t_s[0] + 1e-3))
     axes.set_xlabel("seconds since the opening of the measured window")
-    axes.set_title(f"The busiest, second by second: {style.network(one.point)}, {style.name(one.point)}")
+    axes.set_title(f"The busiest, second by second: {style.network(one.point.spec)}, {style.name(one.point)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,15 +16,15 @@ from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.result import Status
 from model.transports import TCP
-from plots.charts.goodput.beside_reference import jain
+from plots.charts.goodput.other_simulator import jain
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Panel, PointSummary, file_stems, panels
+from plots.data import Level, Panel, Point, panels
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "loss_and_cost"
 _HEIGHT_IN = 1.35
-OfPoint = Callable[[PointSummary], float | None]
+OfPoint = Callable[[Point], float | None]
 
 
 @dataclass(frozen=True)
@@ -44,45 +43,31 @@ _REAL = (
     _Quantity("CPU seconds\na gigabyte", lambda p: p.metrics.get(robustness.CPU_S_PER_GB)),
     _Quantity("CPU busy (%)", lambda p: p.metrics.get("cpu_busy_pct")),
 )
-Cells = Mapping[tuple[str, int], Sequence[PointSummary]]
+Cells = Mapping[tuple[str, int], Sequence[Point]]
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - what is recalled are directions, which verdicts tell
 ) -> list[Path]:
     """One chart a setting, its congestion controls together, as `registry.Chart.draw`."""
-    together: dict[object, list[Panel]] = {}
-    for panel in panels(points, expected):
-        together.setdefault(dataclasses.replace(panel.setting, cc=""), []).append(panel)
-    of = [_joined(group) for group in together.values()]
-    paths: list[Path] = []
-    for panel, stem in zip(of, file_stems(CHART, of), strict=True):
-        if any(point.flows for point in panel.points):
-            with style.look():
-                paths += saving.save(_chart(panel), out, stem)
-    return paths
-
-
-def _joined(group: Sequence[Panel]) -> Panel:
-    first = group[0]
-    points = tuple(point for panel in group for point in panel.points)
-    return dataclasses.replace(first, setting=dataclasses.replace(first.setting, cc=""), points=points)
+    of = panels(points, expected, ("transport.cc",))
+    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], out, _chart)
 
 
 def cells_of(panel: Panel) -> Cells:
     """Good points by algorithm and subflows, one a seed; suspect ones where none is good."""
-    found: dict[tuple[str, int], dict[int, PointSummary]] = {}
-    usable = [p for p in panel.points if p.status is not Status.FAILED and p.flows]
+    found: dict[tuple[str, int], dict[int, Point]] = {}
+    usable = [p for p in panel.points if not p.failed and p.flows]
     for point in sorted(usable, key=lambda p: (p.status is not Status.OK, p.seed)):
         found.setdefault((point.algorithm, point.subflows), {}).setdefault(point.seed, point)
     return {key: _alike(list(of_seed.values())) for key, of_seed in sorted(found.items())}
 
 
-def _alike(points: Sequence[PointSummary]) -> Sequence[PointSummary]:
+def _alike(points: Sequence[Point]) -> Sequence[Point]:
     return [point for point in points if point.status is points[0].status]
 
 
@@ -102,13 +87,15 @@ def finding(cells: Cells) -> str:
     return f"Sent again for 100 delivered: {', '.join(told)}" if told else "Losses and their cost"
 
 
-def _mean(points: Sequence[PointSummary], of: OfPoint) -> float | None:
+def _mean(points: Sequence[Point], of: OfPoint) -> float | None:
     values = [value for point in points if (value := of(point)) is not None]
     return statistics.fmean(values) if values else None
 
 
-def _chart(panel: Panel) -> Figure:
+def _chart(panel: Panel) -> Figure | None:
     cells = cells_of(panel)
+    if not cells:
+        return None
     real = tuple(
         quantity for quantity in _REAL if any(_mean(of, quantity.of) is not None for of in cells.values())
     )
@@ -126,7 +113,7 @@ def _chart(panel: Panel) -> Figure:
 
 def _key(name: str) -> Line2D:
     return Line2D(
-        [], [], color=style.algorithm_colour(name), marker=style.algorithm_marker(name), ms=6, lw=1.4,
+        [], [], color=transports.look(name).colour, marker=transports.look(name).marker, ms=6, lw=1.4,
         ls="" if name == TCP else "-", label=transports.title(name),
     )  # fmt: skip
 
@@ -136,14 +123,14 @@ def _draw(axes: Axes, cells: Cells, quantity: _Quantity) -> None:
     for name in {name for name, _ in cells}:
         own = {n: of for (each, n), of in cells.items() if each in {name, TCP}}
         curve = {n: mean for n, of in sorted(own.items()) if (mean := _mean(of, quantity.of)) is not None}
-        axes.plot(list(curve), list(curve.values()), color=style.algorithm_colour(name), lw=1.4, zorder=3)
+        axes.plot(list(curve), list(curve.values()), color=transports.look(name).colour, lw=1.4, zorder=3)
     for (name, n), of in cells.items():
         values = [value for point in of if (value := quantity.of(point)) is not None]
         if values:
-            face = "white" if style.suspect(of[0]) else style.algorithm_colour(name)
+            face = "white" if of[0].suspect else transports.look(name).colour
             axes.errorbar(
-                n, statistics.fmean(values), yerr=interval_pct(values), marker=style.algorithm_marker(name),
-                ms=6, capsize=2.5, color=style.algorithm_colour(name), markerfacecolor=face, zorder=4,
+                n, statistics.fmean(values), yerr=interval_pct(values), marker=transports.look(name).marker,
+                ms=6, capsize=2.5, color=transports.look(name).colour, markerfacecolor=face, zorder=4,
             )  # fmt: skip
     axes.set_ylabel(quantity.words)
     axes.set_xticks(sorted({n for _, n in cells}))
@@ -151,16 +138,10 @@ def _draw(axes: Axes, cells: Cells, quantity: _Quantity) -> None:
     axes.set_ylim(0, 1.1 * highest)
 
 
-def _caption(panel: Panel, cells: Cells) -> list[str]:
+def _caption(panel: Panel, cells: Cells) -> Caption:
     shown = [point for of in cells.values() for point in of]
-    most = max(map(len, cells.values()))
     names = ", ".join(map(transports.title, sorted({name for name, _ in cells}, key=transports.rank)))
-    return [
+    return Caption(
         style.parameters(panel, congestion=names),
-        "Lost: packets that met a full queue, of those that came to it; the last link leads from a switch to "
-        "a host.",
-        f"Means over {most} seeds; whiskers: 95 % interval (Student's t), from 6 seeds on."
-        if most > 1
-        else "One seed.",
-        *style.doubts(shown),
-    ]
+        [*style.doubts(shown), style.intervals(max(map(len, cells.values())))],
+    )

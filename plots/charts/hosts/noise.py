@@ -7,7 +7,6 @@ Every change is between a point with stalls and the quiet one of the same settin
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,17 +21,19 @@ from analysis.noise_effects import (
     Change,
     binned,
     changes,
+    delay_share,
     largest_share,
     metrics,
+    queue_share,
 )
 from engines.registry import VIRTUAL_TIME
 from model.reasons import COMPLETION, GOODPUT, JAIN, RTT, SLOWEST
-from model.result import Status
-from model.spec import ELASTIC, NOWHERE, OF_ALL, OF_FABRIC, OF_HOSTS
+from model.spec import ELASTIC, NOWHERE, OF_ALL, OF_FABRIC, OF_HOSTS, RunSpec
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import REFERENCE, Level, Panel, PointSummary, Setting, file_stems
+from plots.data import Level, Panel, Point
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.naming import setting_order
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "noise"
 _HEIGHT_IN = 1.25
@@ -70,52 +71,48 @@ Found = Mapping[Series, Sequence[Change]]
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),  # noqa: ARG001 - the axis is lateness, not subflows
     levels: Sequence[Level] = (),  # noqa: ARG001 - nothing was published about this
 ) -> list[Path]:
     """One chart for each engine, network and workload, as `registry.Chart.draw`."""
-    groups: dict[tuple[str, ...], list[PointSummary]] = {}
+    groups: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
-        if point.workload != REFERENCE and point.status is not Status.FAILED:
-            key = (point.engine, point.dataplane, point.topology, str(point.k), point.workload)
-            groups.setdefault(key, []).append(point)
-    of = [(_panel(group), found) for _, group in sorted(groups.items()) if (found := effects(group))]
-    paths: list[Path] = []
-    for (panel, found), stem in zip(of, file_stems(CHART, [panel for panel, _ in of]), strict=True):
-        with style.look():
-            paths += saving.save(_chart(panel, found), out, stem)
-    return paths
+        if not point.is_baseline and not point.failed:
+            groups.setdefault(setting_order(point.spec)[:5], []).append(point)
+    of = [_panel(group) for _, group in sorted(groups.items()) if effects(group)]
+    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], out, _chart)
 
 
 def effects(
-    points: Iterable[PointSummary], share_of: Callable[[PointSummary], float] = lambda p: p.late_queue_share
+    points: Iterable[Point], share_of: Callable[[RunSpec], float] = queue_share
 ) -> dict[Series, list[Change]]:
     """All changes of good points, by series; none of a point without a quiet one
     beside it, or whose queues have no limit."""
-    good = [point for point in points if not style.suspect(point) and point.reference_mbps]
-    quiet = {_pair(point): _metrics(point) for point in good if point.noise.where == NOWHERE}
+    good = [point for point in points if not point.suspect and point.baseline_mbps]
+    quiet = {_pair(point): _metrics(point) for point in good if point.spec.noise.where == NOWHERE}
     found: dict[Series, list[Change]] = {}
     for point in good:
         beside = quiet.get(_pair(point))
-        if point.noise.where == NOWHERE or beside is None or share_of(point) <= 0:
+        if point.spec.noise.where == NOWHERE or beside is None or share_of(point.spec) <= 0:
             continue
-        network = f"{point.subflows} {point.rate_mbps:g} {point.queue_pkts} {point.quiet}"
-        setting, pair = f"{network} {point.late_share:.3g} {point.noise.where}", f"{network} {point.seed}"
+        network = point.spec.key(ignoring=("seed", "noise"))
+        setting = f"{network} {delay_share(point.spec):.3g} {point.spec.noise.where}"
+        pair = f"{network} {point.seed}"
         for name, change in changes(beside, _metrics(point)).items():
-            series = Series(point.subflows, point.noise.where, point.clock)
-            found.setdefault(series, []).append(Change(name, share_of(point), change, setting, pair))
+            series = Series(point.subflows, point.spec.noise.where, point.spec.clock)
+            found.setdefault(series, []).append(Change(name, share_of(point.spec), change, setting, pair))
     return found
 
 
-def _pair(point: PointSummary) -> tuple[Setting, int, int]:
-    return dataclasses.replace(point.setting, variant=point.quiet), point.subflows, point.seed
+def _pair(point: Point) -> str:
+    return point.spec.key(ignoring=("noise",))
 
 
-def _metrics(point: PointSummary) -> dict[str, float]:
-    return metrics(point.flows, point.reference_mbps or 1.0)
+def _metrics(point: Point) -> dict[str, float]:
+    return metrics(point.flows, point.baseline_mbps or 1.0)
 
 
 def half(values: Sequence[float]) -> float:
@@ -124,8 +121,8 @@ def half(values: Sequence[float]) -> float:
     return float("nan") if found is None else found
 
 
-def _panel(group: Sequence[PointSummary]) -> Panel:
-    return Panel(group[0].setting, tuple(sorted({p.subflows for p in group})), tuple(group))
+def _panel(group: Sequence[Point]) -> Panel:
+    return Panel(group[0].spec, tuple(sorted({p.subflows for p in group})), tuple(group))
 
 
 def finding(found: Found) -> str:
@@ -141,7 +138,8 @@ def finding(found: Found) -> str:
     return f"Late by up to {share:.2g} of a queue's time, {words} stays within {most}"
 
 
-def _chart(panel: Panel, found: Found) -> Figure:
+def _chart(panel: Panel) -> Figure:
+    found = effects(panel.points)
     names = [n for n in TOLERANCES if any(c.metric == n for of in found.values() for c in of)]
     rows = [names[i : i + 2] for i in range(0, len(names), 2)]
     sheet = Sheet(*((_HEIGHT_IN, len(row)) for row in rows))
@@ -151,7 +149,7 @@ def _chart(panel: Panel, found: Found) -> Figure:
             _metric(axes, name, found, several)
     for axes in sheet.axes[-1]:
         axes.set_xlabel("lateness / queue time")
-    text = Text(finding(found), style.network(panel.points[0]), _caption(panel, several))
+    text = Text(finding(found), style.network(panel.points[0].spec), _caption(panel, several))
     return sheet.finish(text, _key(found), _key_of_marks(panel, several))
 
 
@@ -200,20 +198,15 @@ def _key_of_marks(panel: Panel, several: bool) -> list[Line2D]:
     return [*marks, *([hollow] if several else [])]
 
 
-def _caption(panel: Panel, several: bool) -> list[str]:
+def _caption(panel: Panel, several: bool) -> Caption:
     rates = "/".join(f"{rate:g}" for rate in sorted({p.rate_mbps for p in panel.points}))
-    queues = "/".join(f"{pkts}" for pkts in sorted({p.queue_pkts for p in panel.points}))
-    clocks = (
-        "Filled: the fabric's clock stands still while it stalls."
-        if several
-        else "With stalls of all CPUs the fabric's clock stands still."
+    queues = "/".join(f"{pkts}" for pkts in sorted({p.spec.link.queue_pkts for p in panel.points}))
+    hosts = "simulated" if panel.spec.engine in VIRTUAL_TIME else "real hosts"
+    return Caption(
+        [f"links of {rates} Mb/s", f"queues of {queues} packets", f"n = {len(panel.seeds)}", hosts],
+        [
+            *style.doubts(panel.points),
+            "Grey: the tolerance. Whiskers: 95 % interval.",
+            *(["Filled: the fabric's clock stands still during stalls."] if several else []),
+        ],
     )
-    return [
-        f"Links of {rates} Mb/s, queues of {queues} packets, {len(panel.seeds)} seeds"
-        f"{', simulated' if panel.setting.engine in VIRTUAL_TIME else ', real hosts'}.",
-        "Change against the quiet point of the same setting and seed, mean by share; whisker: 95 % "
-        "interval of the mean, from 6 points on. Lateness: its 99th percentile. Queue time: what a "
-        "full queue takes to drain. Grey: the tolerance.",
-        clocks,
-        *style.doubts(panel.points),
-    ]

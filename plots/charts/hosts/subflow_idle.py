@@ -16,13 +16,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.idleness import idleness
-from model.result import Status
-from model.tuning import UNTOUCHED
-from plots.data import REFERENCE, Level, Panel, PointSummary, Setting, file_stems
+from model.tuning import UNTOUCHED, words_of
+from plots.data import Level, Panel, Point, panels
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.naming import file_stems
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "subflow_idle"
+TUNING = ("transport.sysctls", "transport.write_bytes", "stack.send_buffer", "stack.receive_buffer")
+"""The fields of a spec that `model.tuning.words_of` describes."""
 _ROW_IN = 0.34
 _IDLE, _STARVED, _MEAN, _SLOWEST = "#d55e00", "#0072b2", style.INK, style.FAINT
 
@@ -31,18 +33,18 @@ _IDLE, _STARVED, _MEAN, _SLOWEST = "#d55e00", "#0072b2", style.INK, style.FAINT
 class Row:
     """One tuning: its points, and of each the share of time its subflows are starved (None: not sampled)."""
 
-    points: tuple[PointSummary, ...]
+    points: tuple[Point, ...]
     starved_pct: tuple[float | None, ...]
 
     def mean(self, values: Sequence[float | None]) -> float | None:
         """Of the good points' `values` (one a point), None without any."""
         good = zip(self.points, values, strict=True)
-        known = [value for point, value in good if value is not None and not style.suspect(point)]
+        known = [value for point, value in good if value is not None and not point.suspect]
         return statistics.fmean(known) if known else None
 
     @property
     def goodput_pct(self) -> list[float | None]:
-        return [point.goodput_pct_mean for point in self.points]
+        return [point.mean_pct for point in self.points]
 
     @property
     def slowest_pct(self) -> list[float | None]:
@@ -54,16 +56,16 @@ class Row:
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),  # noqa: ARG001 - a count that was not measured has no chart to be missing in
     levels: Sequence[Level] = (),  # noqa: ARG001 - nothing was published about this
 ) -> list[Path]:
     """As `registry.Chart.draw`."""
-    of = [Panel(setting, (), tuple(group)) for setting, group in sorted(_groups(points).items())]
+    of = panels(filter(_is_measured, points), ignoring=TUNING)
     paths: list[Path] = []
-    for panel, stem in zip(of, file_stems(CHART, of), strict=True):
+    for panel, stem in zip(of, file_stems(CHART, [panel.spec for panel in of]), strict=True):
         for count in sorted({point.subflows for point in panel.points}):
             rows = _rows([point for point in panel.points if point.subflows == count])
             shown = tuple(point for row in rows.values() for point in row.points)
@@ -73,26 +75,20 @@ def draw(
     return paths
 
 
-def _groups(points: Iterable[PointSummary]) -> dict[Setting, list[PointSummary]]:
-    """MPTCP points that differ in tuning, subflows and seed alone."""
-    groups: dict[Setting, list[PointSummary]] = {}
-    for point in points:
-        known = point.workload != REFERENCE and point.subflows > 1 and point.status is not Status.FAILED
-        if known and "subflow_idle_pct" in point.metrics:
-            groups.setdefault(dataclasses.replace(point.setting, variant=point.untuned), []).append(point)
-    return groups
+def _is_measured(point: Point) -> bool:
+    return point.subflows > 1 and not point.failed and "subflow_idle_pct" in point.metrics
 
 
-def _rows(points: Sequence[PointSummary]) -> dict[str, Row]:
+def _rows(points: Sequence[Point]) -> dict[str, Row]:
     """By tuning, from the least idle to the most."""
-    tunings: dict[str, list[PointSummary]] = {}
+    tunings: dict[str, list[Point]] = {}
     for point in sorted(points, key=lambda p: p.seed):
-        tunings.setdefault(point.tuning, []).append(point)
+        tunings.setdefault(words_of(point.spec), []).append(point)
     rows = {name: Row(tuple(of), tuple(map(_starved_pct, of))) for name, of in tunings.items()}
     return dict(sorted(rows.items(), key=lambda item: statistics.fmean(i or 0.0 for i in item[1].idle_pct)))
 
 
-def _starved_pct(point: PointSummary) -> float | None:
+def _starved_pct(point: Point) -> float | None:
     sockets = point.read_table("sockets")
     shares = idleness(sockets)["starved_pct"] if sockets is not None else ()
     return float(statistics.fmean(shares)) if len(shares) else None
@@ -149,7 +145,7 @@ def _marks(
     for i, (point, value) in enumerate(zip(row.points, values, strict=True)):
         if value is None:
             continue
-        face = "white" if style.suspect(point) else colour
+        face = "white" if point.suspect else colour
         where = y + step * (i - (len(values) - 1) / 2)
         axes.plot(value, where, marker, markersize=3.4, color=colour, markerfacecolor=face, zorder=3)
     mean = row.mean(values)
@@ -175,12 +171,8 @@ def _key_of_shares() -> list[Line2D]:
     return [_mark("o", _IDLE)("idle"), _mark("s", _STARVED)("starved")]
 
 
-def _caption(panel: Panel) -> list[str]:
-    return [
+def _caption(panel: Panel) -> Caption:
+    return Caption(
         style.parameters(panel),
-        style.definition(panel),
-        "Idle: nothing unsent, nothing unacknowledged (exact). Starved: nothing unsent and the window open "
-        "while another subflow of the connection holds unsent data (sampled). Means over all subflows.",
-        "A mark a seed; line: their mean.",
-        *style.doubts(panel.points),
-    ]
+        [*style.doubts(panel.points), "One mark per seed; line: their mean.", style.definition(panel)],
+    )

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from analysis.conservation import Balance, balances, unaccounted, undelivered_bytes
-from plots.data import Level, Panel, PointSummary
+from plots.data import Level, Panel, Point
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "conserved"
 _ROW_IN = 0.62
@@ -21,7 +21,7 @@ _ARRIVED, _SENT, _DROPPED = "#56B4E9", "#009E73", "#D55E00"
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -31,7 +31,7 @@ def draw(
     return saving.draw_panels(CHART, points, out, expected, _chart)
 
 
-def finding(point: PointSummary) -> str:
+def finding(point: Point) -> str:
     """The title."""
     lost = sum(port.drops + port.lost for port in point.ports)
     vanished, missing = unaccounted(point.ports), undelivered_bytes(point.flows)
@@ -65,7 +65,7 @@ def _chart(panel: Panel) -> Figure | None:
         Patch(facecolor=_SENT, label="sent on"),
         Patch(facecolor=_DROPPED, label="dropped"),
     ]
-    who = f"{style.network(panel.setting)}, {panel.hosts} hosts, {style.transport(point.subflows)}"
+    who = f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.transport(point.subflows)}"
     subtitle = f"{who}: transfers, until all is quiet"
     return sheet.finish(Text(finding(point), subtitle, _caption(panel, point)), legend)
 
@@ -82,11 +82,12 @@ def _row(axes: Axes, row: int, of: Sequence[Balance]) -> None:
     )
 
 
-def _caption(panel: Panel, point: PointSummary) -> list[str]:
+def _caption(panel: Panel, point: Point) -> Caption:
     lost = sum(port.lost for port in point.ports)
-    return [
+    return Caption(
         style.parameters(panel),
-        f"Counted port by port until the end; {lost} packets lost at random between switches came nowhere "
-        "and are not in the bars.",
-        *style.doubts([point]),
-    ]
+        [
+            *style.doubts([point]),
+            f"Counted at every port until the end; {lost} packets lost between switches are in no bar.",
+        ],
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -11,50 +10,42 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis import laws
-from plots.data import Level, Panel, PointSummary, Setting, file_stems, panels
+from plots.data import Level, Panel, Point, panels, together
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "fill"
 _HEIGHT_IN = 2.8
+_COMPARED = ("link.rate_mbps", "seconds")
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - what is expected follows from the rates
 ) -> list[Path]:
     """One chart a setting, link rates aside, as `registry.Chart.draw`."""
-    groups: dict[Setting, list[Panel]] = {}
-    for panel in panels(points, expected):
-        if any(panel.best(1)):
-            groups.setdefault(dataclasses.replace(panel.setting, rate_mbps=0.0, seconds=0.0), []).append(
-                panel
-            )
-    stems = file_stems(CHART, [dataclasses.replace(of[0], setting=s) for s, of in groups.items()])
-    paths: list[Path] = []
-    for of, stem in zip(groups.values(), stems, strict=True):
-        with style.look():
-            paths += saving.save(_chart(of), out, stem)
-    return paths
+    measured = (panel for panel in panels(points, expected) if panel.best(1))
+    of = [(group[0].spec.neutral(*_COMPARED), group) for group in together(measured, *_COMPARED)]
+    return saving.draw_each(CHART, of, out, _chart)
 
 
-def missed_bytes(point: PointSummary) -> float:
+def missed_bytes(point: Point) -> float:
     """Of what its link carries, what the point's slowest flow did not get."""
-    room = laws.fill_bytes(point.rate_mbps, point.seconds)
+    room = laws.fill_bytes(point.rate_mbps, point.spec.seconds)
     return max((room - flow.bytes_received for flow in point.flows), key=abs, default=room)
 
 
-def finding(points: Sequence[PointSummary]) -> str:
+def finding(points: Sequence[Point]) -> str:
     """The title: in bytes where they are few, else in percent."""
     worst = max(points, key=lambda point: abs(missed_bytes(point)))
     missed = missed_bytes(worst)
     rates = f"at {len(points)} link rates" if len(points) > 1 else f"at {worst.rate_mbps:g} Mb/s"
     if abs(missed) < laws.SEGMENT_BYTES:
         return f"A flow alone misses {missed:.0f} bytes of what its link carries, {rates}"
-    share = 100 - 100 * missed / laws.fill_bytes(worst.rate_mbps, worst.seconds)
+    share = 100 - 100 * missed / laws.fill_bytes(worst.rate_mbps, worst.spec.seconds)
     return f"A flow alone has {share:.2f} % and more of what its link carries, {rates}"
 
 
@@ -78,16 +69,16 @@ def _chart(of: Sequence[Panel]) -> Figure:
     )
     words = Text(
         finding(points),
-        f"{style.network(of[0].setting)}: one TCP flow, payload received",
+        f"{style.network(of[0].spec)}: one TCP flow, payload received",
         _caption(of, points),
     )
     return sheet.finish(words, [theory])
 
 
-def _mark(axes: Axes, point: PointSummary) -> None:
+def _mark(axes: Axes, point: Point) -> None:
     goodput = sum(flow.goodput_mbps for flow in point.flows)
     received = sum(flow.bytes_received for flow in point.flows)
-    face = "white" if style.suspect(point) else style.TCP_COLOUR
+    face = "white" if point.suspect else style.TCP_COLOUR
     axes.plot([point.rate_mbps], [goodput], "s", color=style.TCP_COLOUR, markerfacecolor=face, ms=6, zorder=4)
     told = f"{received:,} bytes\n{missed_bytes(point):+,.0f} missing".replace(",", "\N{THIN SPACE}")
     axes.annotate(
@@ -100,5 +91,5 @@ def _mark(axes: Axes, point: PointSummary) -> None:
     )
 
 
-def _caption(of: Sequence[Panel], points: Sequence[PointSummary]) -> list[str]:
-    return [style.parameters(*of), *style.doubts(points)]
+def _caption(of: Sequence[Panel], points: Sequence[Point]) -> Caption:
+    return Caption(style.parameters(*of), style.doubts(points))

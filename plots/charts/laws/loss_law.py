@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,9 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis import laws
-from plots.data import Level, Panel, PointSummary, Setting, file_stems, panels
+from plots.data import Level, Panel, Point, common, panels, together
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "loss_law"
 _HEIGHT_IN = 3.3
@@ -27,7 +26,7 @@ _MODEL = (0, (1, 1.2))
 class Rate:
     """One loss rate: what share of the packets was lost, and packets a round trip of every flow."""
 
-    point: PointSummary
+    point: Point
     loss: float
     pkts: tuple[float, ...]
 
@@ -37,27 +36,19 @@ class Rate:
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - the laws are drawn at every loss rate, not only where judged
 ) -> list[Path]:
     """One chart a setting, loss rates aside, as `registry.Chart.draw`."""
-    groups: dict[Setting, list[Panel]] = {}
-    for panel in panels(points, expected):
-        if any(rate_of(point) for point in panel.best(1)):
-            setting = dataclasses.replace(panel.setting, variant=panel.points[0].without_loss)
-            groups.setdefault(setting, []).append(panel)
-    stems = file_stems(CHART, [dataclasses.replace(of[0], setting=s) for s, of in groups.items()])
-    paths: list[Path] = []
-    for (setting, of), stem in zip(groups.items(), stems, strict=True):
-        with style.look():
-            paths += saving.save(_chart(setting, of), out, stem)
-    return paths
+    measured = (p for p in panels(points, expected) if any(map(rate_of, p.best(1))))
+    of = [(group[0].spec.neutral("link.loss"), group) for group in together(measured, "link.loss")]
+    return saving.draw_each(CHART, of, out, _chart)
 
 
-def rate_of(point: PointSummary) -> Rate | None:
+def rate_of(point: Point) -> Rate | None:
     """None where nothing was lost, or round trips were not sampled."""
     loss = laws.lost_share(point.ports)
     pkts = tuple(pkts for flow in point.flows if (pkts := laws.pkts_per_round(flow)) > 0)
@@ -72,7 +63,7 @@ def finding(rates: Sequence[Rate]) -> str:
     return f"With p up to 1 %, {statistics.fmean(rare):.2f} / \N{SQUARE ROOT}p packets a round trip"
 
 
-def _chart(setting: Setting, of: Sequence[Panel]) -> Figure:
+def _chart(of: Sequence[Panel]) -> Figure:
     rates = sorted(
         filter(None, (rate_of(p) for panel in of for p in panel.best(1))), key=lambda rate: rate.loss
     )
@@ -80,15 +71,15 @@ def _chart(setting: Setting, of: Sequence[Panel]) -> Figure:
     axes = sheet.axes[0][0]
     for rate in rates:
         colour = style.TCP_COLOUR
-        face = "white" if style.suspect(rate.point) else colour
+        face = "white" if rate.point.suspect else colour
         axes.plot([rate.loss] * len(rate.pkts), rate.pkts, "o", color=colour, ms=2.2, alpha=0.45)
         axes.plot([rate.loss], [rate.mean], "s", color=colour, markerfacecolor=face, ms=6.5, zorder=5)
     legend = _laws(axes, rates)
     style.log_axes(axes)
     axes.set_xlabel("share of packets lost, p")
     axes.set_ylabel("packets a round trip")
-    subtitle = f"{style.network(setting)}: TCP flows apart from each other, losses at random"
-    return sheet.finish(Text(finding(rates), subtitle, _caption(setting, of, rates)), legend)
+    subtitle = f"{style.network(of[0].spec)}: TCP flows apart from each other, losses at random"
+    return sheet.finish(Text(finding(rates), subtitle, _caption(of, rates)), legend)
 
 
 def _laws(axes: Axes, rates: Sequence[Rate]) -> list[Line2D]:
@@ -114,13 +105,12 @@ def _laws(axes: Axes, rates: Sequence[Rate]) -> list[Line2D]:
     ]
 
 
-def _caption(setting: Setting, of: Sequence[Panel], rates: Sequence[Rate]) -> list[str]:
-    shown = dataclasses.replace(of[0], setting=setting, points=tuple(p for panel in of for p in panel.points))
-    return [
-        style.parameters(shown),
-        "Goodput times the mean round-trip time, over 1448 bytes; p is the share of data packets lost. "
-        f"Dots: one flow each, n = {max(len(rate.pkts) for rate in rates)} a rate; marker: their mean. "
-        "The constant is of senders that count packets and not acknowledgements (RFC 3465): delayed ones do "
-        "not slow them.",
-        *style.doubts([rate.point for rate in rates]),
-    ]
+def _caption(of: Sequence[Panel], rates: Sequence[Rate]) -> Caption:
+    flows = max(len(rate.pkts) for rate in rates)
+    return Caption(
+        style.parameters(common(of, "link.loss")),
+        [
+            *style.doubts([rate.point for rate in rates]),
+            f"Dots: one flow each, n = {flows} per rate; marker: their mean.",
+        ],
+    )

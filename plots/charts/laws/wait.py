@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from analysis import laws
-from plots.data import Level, Panel, PointSummary
-from plots.shared import lanes, saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.data import Level, Panel, Point
+from plots.shared import replicas, saving, style
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "wait"
 _HEIGHT_IN = 3.0
@@ -20,7 +20,7 @@ EMPTY = "empty_way_ms"
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -31,7 +31,7 @@ def draw(
     return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
-def found(point: PointSummary) -> laws.Waits | None:
+def found(point: Point) -> laws.Waits | None:
     """Pings and the queue they met; None where either was not sampled."""
     pings, queues, times = (point.read_table(name) for name in ("pings", "queues", "queue_times"))
     if pings is None or queues is None or times is None:
@@ -44,7 +44,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     waits = found(point) if point else None
     if point is None or waits is None:
         return None
-    packet_ms = laws.packet_ms(panel.setting.rate_mbps)
+    packet_ms = laws.packet_ms(panel.spec.link.rate_mbps)
     sheet = Sheet((_HEIGHT_IN, 1))
     axes = sheet.axes[0][0]
     axes.plot(waits.queued, waits.out_ms, ".", color=style.TCP_COLOUR, ms=3, alpha=0.4, zorder=3)
@@ -65,15 +65,17 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     slope, nothing_queued = waits.line
     each = f"{slope / packet_ms:.3f} packet times for each packet queued"
     title = f"A ping takes {nothing_queued:.1f} ms, and {each}"
-    subtitle = f"{style.network(panel.setting)}: pings beside one TCP flow, {len(waits.queued)} of them"
+    subtitle = f"{style.network(panel.spec)}: pings beside one TCP flow, {len(waits.queued)} of them"
     key = (
-        lanes.theory_key("empty path and packets queued; grey: the first partly sent")
+        replicas.theory_key("empty path and packets queued; grey: the first partly sent")
         if empty is not None
         else []
     )
-    caption = [
+    caption = Caption(
         style.parameters(panel),
-        f"A packet time is {packet_ms:.4g} ms. Packets at links that are faster count for as much less.",
-        *style.doubts([point]),
-    ]
+        [
+            *style.doubts([point]),
+            f"A packet time is {packet_ms:.4g} ms; packets at faster links count for proportionally less.",
+        ],
+    )
     return sheet.finish(Text(title, subtitle, caption), key)

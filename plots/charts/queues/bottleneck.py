@@ -19,9 +19,9 @@ from matplotlib.lines import Line2D
 
 from model.result import PortRow
 from plots.charts.queues import queue_lengths
-from plots.data import Level, Panel, PointSummary
+from plots.data import Level, Panel, Point
 from plots.shared import style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 from plots.shared.transports import by_transport, colour, draw_joined, label
 
 CHART = "bottleneck"
@@ -37,7 +37,7 @@ _LINEAR_PKTS = 10
 class Queue:
     """The bottleneck's length in packets at each sampled instant of the measured window."""
 
-    point: PointSummary
+    point: Point
     port: PortRow
     t_s: npt.NDArray[np.float64]
     pkts: npt.NDArray[np.int32]
@@ -49,7 +49,7 @@ class Queue:
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -59,7 +59,7 @@ def draw(
     return draw_joined(CHART, points, out, expected, _chart)
 
 
-def queue(point: PointSummary) -> Queue | None:
+def queue(point: Point) -> Queue | None:
     """Of a point; None where queues were not sampled."""
     lengths = queue_lengths.read(point)
     if lengths is None or not lengths.of_switches.ports:
@@ -79,7 +79,7 @@ def _chart(panel: Panel) -> Figure | None:
     rows = known[:_MOST_CURVES]
     if not rows:
         return None
-    thresholds = sorted({row.point.ecn_pkts for row in rows} - {0})
+    thresholds = sorted({row.point.spec.link.ecn_pkts for row in rows} - {0})
     sheet = Sheet(*[(_HEIGHT_IN, 1)] * (3 if thresholds else 2))
     over_time, *near, distribution = (row[0] for row in sheet.axes)
     top = max(4, *(int(row.pkts.max()) for row in rows))
@@ -151,7 +151,7 @@ def _distribution(axes: Axes, rows: Sequence[Queue], top: int, thresholds: Seque
 
 
 def _dash(row: Queue) -> str | tuple[int, tuple[int, int]]:
-    return style.SUSPECT_DASH if style.suspect(row.point) else "-"
+    return style.SUSPECT_DASH if row.point.suspect else "-"
 
 
 def _finding(rows: Sequence[Queue]) -> str:
@@ -159,14 +159,11 @@ def _finding(rows: Sequence[Queue]) -> str:
     return f"Median queue: {'; '.join(told)}"
 
 
-def _caption(panel: Panel, rows: Sequence[Queue], left_out: Sequence[str]) -> list[str]:
+def _caption(panel: Panel, rows: Sequence[Queue], left_out: Sequence[str]) -> Caption:
     points = [row.point for row in rows]
-    thresholds = sorted({point.ecn_pkts for point in points} - {0})
-    marks = f"Dotted: from {' or '.join(map(str, thresholds))} packets on queues mark." if thresholds else ""
+    thresholds = sorted({point.spec.link.ecn_pkts for point in points} - {0})
+    marks = f"Dotted: queues mark from {' or '.join(map(str, thresholds))} packets on." if thresholds else ""
+    missing = f"Not shown: {'; '.join(left_out)}." if left_out else ""
     shown = dataclasses.replace(panel, points=tuple(points))
-    return [
-        style.parameters(shown),
-        "Mb/s: goodput of all flows together.",
-        *filter(None, [marks, f"Not shown: {'; '.join(left_out)}." if left_out else ""]),
-        *style.doubts(points),
-    ]
+    notes = [*style.doubts(points), marks, missing, "Mb/s: goodput of all flows together."]
+    return Caption(style.parameters(shown), list(filter(None, notes)))

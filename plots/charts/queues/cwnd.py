@@ -16,9 +16,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from model.result import FlowRow, Table
-from plots.data import Level, Panel, Picked, PointSummary
+from plots.data import Level, Panel, Picked, Point
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "cwnd"
 _HEIGHT_IN = 1.2
@@ -29,14 +29,14 @@ _MOST_COLUMNS, _MOST_SAMPLES = 2, 160
 class Windows:
     """The flows chosen of a point by what they are, its samples, and the mean window in packets."""
 
-    point: PointSummary
+    point: Point
     flows: dict[str, FlowRow]
     sockets: Table
     mean_pkts: float
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -54,7 +54,7 @@ def chosen_flows(flows: Sequence[FlowRow]) -> dict[str, FlowRow]:
     return {"fastest": ranked[0], "median": ranked[len(ranked) // 2], "slowest": ranked[-1]}
 
 
-def windows(point: PointSummary) -> Windows | None:
+def windows(point: Point) -> Windows | None:
     """What there is to draw of a point; None where sockets were not sampled."""
     sockets = point.read_table("sockets")
     if sockets is None or not len(sockets):
@@ -114,9 +114,9 @@ def _flow(axes: Axes, column: Windows, kind: str) -> None:
         step = max(1, -(-int(mine.sum()) // _MOST_SAMPLES))
         axes.plot(
             t_s[mine][::step], cwnd[mine][::step], color=_colour(number, point.subflows), linewidth=1,
-            linestyle=style.SUSPECT_DASH if style.suspect(point) else "-",
+            linestyle=style.SUSPECT_DASH if point.suspect else "-",
         )  # fmt: skip
-    if style.suspect(point):
+    if point.suspect:
         style.hatch(axes)
     axes.set_title(f"{kind}: {flow.goodput_mbps:.3g} Mb/s\n{flow.src}\N{RIGHTWARDS ARROW}{flow.dst}")
     axes.set_xlim(float(column.sockets["t_s"].min()), max(float(column.sockets["t_s"].max()), 1e-3))
@@ -135,11 +135,13 @@ def _legend(columns: Sequence[Windows]) -> list[Line2D]:
     return [Line2D([], [], color=_colour(n, subflows), label=label) for n, label in names.items()]
 
 
-def _caption(panel: Panel, picked: Picked[Windows]) -> list[str]:
+def _caption(panel: Panel, picked: Picked[Windows]) -> Caption:
     points = [column.point for column in picked.items]
-    return [
+    return Caption(
         style.parameters(panel),
-        "Seconds count from the opening of the measured window; before 0 is warm-up.",
-        *style.choice(panel, points, picked.left_out),
-        *style.doubts(points),
-    ]
+        [
+            *style.doubts(points),
+            *style.choice(panel, points, picked.left_out),
+            "Seconds count from the opening of the measured window.",
+        ],
+    )

@@ -17,9 +17,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from plots.charts.queues import queue_lengths
-from plots.data import Level, Panel, Picked, PointSummary
+from plots.data import Level, Panel, Picked, Point
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "queue_cdf"
 _HEIGHT_IN, _LAYER_HEIGHT_IN = 2.4, 0.85
@@ -34,14 +34,14 @@ class Histogram:
     """How many samples of a point had each length from 0 up: of its switches' queues, which are `ports`, and
     by direction, the hosts' own among them."""
 
-    point: PointSummary
+    point: Point
     ports: int
     switches: Counts
     by_direction: dict[str, Counts]
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -51,7 +51,7 @@ def draw(
     return saving.draw_panels(CHART, points, out, expected, _chart)
 
 
-def histogram(point: PointSummary) -> Histogram | None:
+def histogram(point: Point) -> Histogram | None:
     """Counts of the point's sampled lengths; None where queues were not sampled."""
     lengths = queue_lengths.read(point)
     if lengths is None:
@@ -81,7 +81,7 @@ def _chart(panel: Panel) -> Figure | None:
     directions = [one for one in _DIRECTIONS if one in known]
     below = -(-len(directions) // _COLUMNS) if len(directions) == len(_DIRECTIONS) else 0
     sheet = Sheet((_HEIGHT_IN, 1), *[(_LAYER_HEIGHT_IN, _COLUMNS)] * below)
-    top = max(panel.setting.queue_pkts, *(len(row.switches) - 1 for row in rows), 4)
+    top = max(panel.spec.link.queue_pkts, *(len(row.switches) - 1 for row in rows), 4)
     axes = sheet.axes[0][0]
     handles = _curves(axes, [(row.point, row.switches) for row in rows], panel, top)
     axes.set_ylabel("queues this long or shorter (%)")
@@ -102,9 +102,7 @@ def _finding(rows: Sequence[Histogram]) -> str:
     return f"99 % of the time a queue is no longer than {style.with_transports(ends)}"
 
 
-def _curves(
-    axes: Axes, counts: Sequence[tuple[PointSummary, Counts]], panel: Panel, top: int
-) -> list[Line2D]:
+def _curves(axes: Axes, counts: Sequence[tuple[Point, Counts]], panel: Panel, top: int) -> list[Line2D]:
     lines = []
     for point, of in counts:
         share = 100 * np.cumsum(of) / of.sum()
@@ -114,7 +112,7 @@ def _curves(
             [0, *share, 100],
             point.subflows,
             max(panel.subflows),
-            style.suspect(point),
+            point.suspect,
         )
         line.set_drawstyle("steps-post")
         lines.append(line)
@@ -125,11 +123,8 @@ def _curves(
     return lines
 
 
-def _caption(panel: Panel, picked: Picked[Histogram]) -> list[str]:
+def _caption(panel: Panel, picked: Picked[Histogram]) -> Caption:
     points = [row.point for row in picked.items]
-    return [
-        style.parameters(panel),
-        "Over all instants of the measured window; hosts' own queues count below alone.",
-        *style.choice(panel, points, picked.left_out),
-        *style.doubts(points),
-    ]
+    return Caption(
+        style.parameters(panel), [*style.doubts(points), *style.choice(panel, points, picked.left_out)]
+    )

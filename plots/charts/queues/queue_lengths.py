@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from model.result import PortRow
-from plots.data import PointSummary, of_switch
+from plots.data import Point, of_switch
 
 Indices = npt.NDArray[np.intp]
 
@@ -19,7 +19,7 @@ class Lengths:
     """`pkts[i, j]` is the length at `t_s[i]` of the queue of `ports[j]`; t_s counts from the opening of the
     measured window, the warm-up is negative."""
 
-    point: PointSummary
+    point: Point
     ports: tuple[PortRow, ...]
     t_s: npt.NDArray[np.float64]
     pkts: npt.NDArray[np.int32]
@@ -37,7 +37,7 @@ class Lengths:
         return self.pkts[measured] if measured.any() else self.pkts
 
 
-def read(point: PointSummary) -> Lengths | None:
+def read(point: Point) -> Lengths | None:
     """The queues of every port at every sampled instant; None where they were not sampled.
 
     Zeros are left out of the table, so that the ports come from the point and the instants from their own

@@ -22,9 +22,9 @@ from matplotlib.ticker import MaxNLocator
 from model.result import PortRow
 from plots.charts.queues import queue_lengths
 from plots.charts.queues.queue_lengths import Lengths
-from plots.data import Level, Panel, Picked, PointSummary, of_switch
+from plots.data import Level, Panel, Picked, Point, of_switch
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "queues"
 _HEIGHT_IN = 1.55
@@ -42,7 +42,7 @@ _WORST_LINES = (("#000000", 1.2), ("#0072B2", 1.1), ("#CC79A7", 1.1))
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -52,9 +52,9 @@ def draw(
     return saving.draw_panels(CHART, points, out, expected, _chart)
 
 
-def finding(panel: Panel, points: Sequence[PointSummary]) -> str:
+def finding(panel: Panel, points: Sequence[Point]) -> str:
     """The title: how many queues ever drop, or how long the longest gets where none has a limit."""
-    if panel.setting.queue_pkts:
+    if panel.spec.link.queue_pkts:
         dropping = [(p, f"{100 * np.mean([port.drops > 0 for port in _ports(p)]):.0f} %") for p in points]
         return f"Queues that overflow: {style.with_transports(dropping)}"
     longest = [(point, max(port.max_queue_pkts for port in _ports(point))) for point in points]
@@ -62,7 +62,7 @@ def finding(panel: Panel, points: Sequence[PointSummary]) -> str:
     return f"Longest queue: {style.with_transports(told)}"
 
 
-def _ports(point: PointSummary) -> list[PortRow]:
+def _ports(point: Point) -> list[PortRow]:
     return [port for port in point.ports if of_switch(port)]
 
 
@@ -72,7 +72,7 @@ def _chart(panel: Panel) -> Figure | None:
     if not rows:
         return None
     sheet = Sheet(*[(_HEIGHT_IN, 1)] * len(rows))
-    top = float(max(panel.setting.queue_pkts, *(row.pkts.max() for row in rows)))
+    top = float(max(panel.spec.link.queue_pkts, *(row.pkts.max() for row in rows)))
     for (axes,), row in zip(sheet.axes, rows, strict=True):
         _row(axes, row)
         _scale(axes, max(top, 4.0), panel)
@@ -87,7 +87,7 @@ def _chart(panel: Panel) -> Figure | None:
     return sheet.finish(words, _legend(panel))
 
 
-def _of_switches(point: PointSummary) -> Lengths | None:
+def _of_switches(point: Point) -> Lengths | None:
     lengths = queue_lengths.read(point)
     return lengths.of_switches if lengths and _ports(point) else None
 
@@ -103,10 +103,10 @@ def _row(axes: Axes, row: Lengths) -> None:
         both = [extreme.reduceat(pkts[:, port], starts) for extreme in (np.minimum, np.maximum)]
         axes.plot(
             np.repeat(t_s[starts], 2), np.column_stack(both).ravel(), color=colour, linewidth=width,
-            linestyle=style.SUSPECT_DASH if style.suspect(row.point) else "-",
+            linestyle=style.SUSPECT_DASH if row.point.suspect else "-",
             label=f"{row.ports[port].node}\N{RIGHTWARDS ARROW}{row.ports[port].peer}",
         )  # fmt: skip
-    if style.suspect(row.point):
+    if row.point.suspect:
         style.hatch(axes)
     axes.set_title(f"{style.name(row.point)}: mean {row.window.mean():.1f} packets")
     axes.set_xlim(t_s[0], max(t_s[starts[-1]], t_s[0] + 1e-3))
@@ -132,8 +132,8 @@ def _scale(axes: Axes, top: float, panel: Panel) -> None:
     right.set_ylabel(f"delay ({'s' if seconds else 'ms'})")
     ticks = MaxNLocator(4).tick_values(0, top * unit_ms)
     right.set_yticks([tick for tick in ticks if 0 <= tick <= top * unit_ms])
-    if panel.setting.queue_pkts:
-        axes.axhline(panel.setting.queue_pkts, color=style.INK, linewidth=0.8)
+    if panel.spec.link.queue_pkts:
+        axes.axhline(panel.spec.link.queue_pkts, color=style.INK, linewidth=0.8)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(
             loc="upper left", ncols=3, fontsize=8, frameon=False, borderaxespad=0, borderpad=0.2,
@@ -144,17 +144,17 @@ def _scale(axes: Axes, top: float, panel: Panel) -> None:
 def _legend(panel: Panel) -> list[Artist]:
     shades = [Patch(color=grey, label=name) for _, grey, name in reversed(_BANDS)]
     limit = Line2D([], [], color=style.INK, linewidth=0.8, label="limit")
-    return [*shades, *([limit] if panel.setting.queue_pkts else [])]
+    return [*shades, *([limit] if panel.spec.link.queue_pkts else [])]
 
 
-def _caption(panel: Panel, picked: Picked[Lengths]) -> list[str]:
+def _caption(panel: Panel, picked: Picked[Lengths]) -> Caption:
     points = [row.point for row in picked.items]
     warm = any(row.t_s[0] < 0 for row in picked.items)
-    return [
+    return Caption(
         style.parameters(panel),
-        "Grey: 50 %, 90 % and 99 % of the queues are no longer than this, and the longest. Lines: the "
-        "queues that are longest on average.",
-        *(["Left of the dotted line: before the measured window."] if warm else []),
-        *style.choice(panel, points, picked.left_out),
-        *style.doubts(points),
-    ]
+        [
+            *style.doubts(points),
+            *(["Left of the dotted line: warm-up."] if warm else []),
+            *style.choice(panel, points, picked.left_out),
+        ],
+    )

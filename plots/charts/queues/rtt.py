@@ -21,9 +21,9 @@ from matplotlib.ticker import MaxNLocator
 
 from engines.registry import VIRTUAL_TIME
 from model.result import FlowRow
-from plots.data import Level, Panel, Picked, PointSummary
+from plots.data import Level, Panel, Picked, Point
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "rtt"
 _SIMULATED_PINGS = "Pings: what a small packet would have taken, had all queues stood still."
@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -45,13 +45,13 @@ def draw(
     return saving.draw_panels(CHART, points, out, expected, _chart)
 
 
-def finding(rows: Sequence[PointSummary]) -> str:
+def finding(rows: Sequence[Point]) -> str:
     """The title: the mean flow's RTT under each transport shown."""
     means = [(row, style.milliseconds(mean)) for row in rows for mean in _mean_ms(row)]
     return f"Mean RTT: {style.with_transports(means)}"
 
 
-def _mean_ms(point: PointSummary) -> list[float]:
+def _mean_ms(point: Point) -> list[float]:
     """One number: the mean over the flows by the kernel, else by pings; none where neither measured."""
     for name in ("srtt_ms_mean", "ping_ms_mean"):
         known = [value for flow in point.flows if not math.isnan(value := getattr(flow, name))]
@@ -77,18 +77,18 @@ def _chart(panel: Panel) -> Figure | None:
     return sheet.finish(words, _legend(rows))
 
 
-def _unlike(rows: Sequence[PointSummary]) -> bool:
+def _unlike(rows: Sequence[Point]) -> bool:
     """Whether the flows' means differ too much for a linear axis."""
     means = [m for p in rows for f in p.flows for m in (f.srtt_ms_mean, f.ping_ms_mean) if not math.isnan(m)]
     return max(means) > _LOG_FROM * min(means)
 
 
-def _row(axes: Axes, point: PointSummary, most: int, log: bool) -> None:
+def _row(axes: Axes, point: Point, most: int, log: bool) -> None:
     """One transport's flows in the order of their mean RTT."""
     flows = sorted(point.flows, key=_order)
     ranks = np.unique(np.linspace(1, len(flows), min(len(flows), _MOST_FLOWS)).round().astype(int))
     shown = [flows[rank - 1] for rank in ranks]
-    suspect = style.suspect(point)
+    suspect = point.suspect
     mean, low, high = _reach([(flow.srtt_ms_mean, flow.srtt_ms_std) for flow in shown], log)
     (line,) = axes.plot(
         ranks, mean, color=style.colour(point.subflows, most), lw=2, zorder=3,
@@ -127,7 +127,7 @@ def _order(flow: FlowRow) -> tuple[bool, float]:
     return (math.isnan(mean), mean)
 
 
-def _title(point: PointSummary) -> str:
+def _title(point: Point) -> str:
     sent, lost = (sum(getattr(flow, f"pings_{what}") for flow in point.flows) for what in ("sent", "lost"))
     loss = f"; {100 * lost / sent:.1f} % of {sent} pings lost" if sent else ""
     return f"{style.name(point)}{loss}"
@@ -150,7 +150,7 @@ def _scale(every: Sequence[Axes], log: bool, panel: Panel) -> None:
             axes.axhline(panel.full_queue_ms, color=style.INK, linestyle=":", linewidth=1, zorder=2)
 
 
-def _legend(rows: Sequence[PointSummary]) -> list[Artist]:
+def _legend(rows: Sequence[Point]) -> list[Artist]:
     """What was measured, in grey: its colour is the transport's."""
     flows = [flow for point in rows for flow in point.flows]
     sender = Line2D([], [], color=style.FAINT, lw=2, label="sender's srtt, band: std")
@@ -163,15 +163,17 @@ def _legend(rows: Sequence[PointSummary]) -> list[Artist]:
     ]
 
 
-def _caption(panel: Panel, picked: Picked[PointSummary], log: bool) -> list[str]:
+def _caption(panel: Panel, picked: Picked[Point], log: bool) -> Caption:
     thinned = any(len(point.flows) > _MOST_FLOWS for point in picked.items)
     full = panel.full_queue_ms
-    return [
+    return Caption(
         style.parameters(panel),
-        *([f"Dotted: what one full queue adds, {style.milliseconds(full)}."] if full else []),
-        *([_SIMULATED_PINGS] if panel.setting.engine in VIRTUAL_TIME else []),
-        f"Deviation (std) is over time and subflows{', drawn upwards alone' if log else ''}.",
-        *([f"{_MOST_FLOWS} of the flows, evenly spaced in rank, are drawn."] if thinned else []),
-        *style.choice(panel, picked.items, picked.left_out),
-        *style.doubts(picked.items),
-    ]
+        [
+            *style.doubts(picked.items),
+            *([f"Dotted: what one full queue adds, {style.milliseconds(full)}."] if full else []),
+            *([_SIMULATED_PINGS] if panel.spec.engine in VIRTUAL_TIME else []),
+            *style.choice(panel, picked.items, picked.left_out),
+            *(["Deviations are drawn upwards alone."] if log else []),
+            *([f"{_MOST_FLOWS} of the flows, evenly spaced in rank, are drawn."] if thinned else []),
+        ],
+    )

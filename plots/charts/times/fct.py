@@ -21,9 +21,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from analysis.completion import Completions, completions, percentile, slowdown
 from model.result import FlowRow
-from plots.data import Level, Panel, PointSummary
+from plots.data import Level, Panel, Point
 from plots.shared import style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 from plots.shared.transports import by_transport, colour, draw_joined, label
 
 CHART = "fct"
@@ -38,7 +38,7 @@ _SHORT_BYTES = 100_000
 class Curve:
     """One transport: a point to name it by, and the flows of all its seeds."""
 
-    point: PointSummary
+    point: Point
     seeds: int
     sized: Completions
 
@@ -67,7 +67,7 @@ class Bin:
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -77,7 +77,7 @@ def draw(
     return draw_joined(CHART, points, out, expected, _chart)
 
 
-def curve(group: Sequence[PointSummary]) -> Curve | None:
+def curve(group: Sequence[Point]) -> Curve | None:
     """Of one transport's points, good ones first: of the good ones, else of the suspect ones; None where they
     completed no sized flow."""
     usable = [point for point in group if point.status is group[0].status and point.flows]
@@ -184,7 +184,7 @@ def _bytes(size: float, _: object) -> str:
 
 
 def _dash(row: Curve) -> str | tuple[int, tuple[int, int]]:
-    return style.SUSPECT_DASH if style.suspect(row.point) else "-"
+    return style.SUSPECT_DASH if row.point.suspect else "-"
 
 
 def _finding(rows: Sequence[Curve]) -> str:
@@ -199,24 +199,16 @@ def _finding(rows: Sequence[Curve]) -> str:
     return f"{which}, 99 of 100 done within: {'; '.join(told)}"
 
 
-def _caption(panel: Panel, rows: Sequence[Curve], with_slowdown: bool) -> list[str]:
-    counts = "; ".join(
-        f"{label(row.point)} {len(row.sized.completed)} of {row.sized.started}"
-        + (
-            f" ({row.sized.unfinished} unfinished when traffic ended, in no curve)"
-            if row.sized.unfinished
-            else ""
-        )
-        for row in rows
-    )
-    slow = (
-        "Slowdown: completion time over that of the flow alone on its path, without slow start; p99 where a "
-        f"size has {_LEAST_FOR_P99} flows or more."
-    )
-    return [
+def _caption(panel: Panel, rows: Sequence[Curve], with_slowdown: bool) -> Caption:
+    unfinished = [f"{label(row.point)} {row.sized.unfinished}" for row in rows if row.sized.unfinished]
+    completed = ", ".join(f"{len(row.sized.completed)} of {row.sized.started}" for row in rows)
+    return Caption(
         style.parameters(panel),
-        f"Flows that started in the measured window and were completed: {counts}.",
-        *([slow] if with_slowdown else []),
-        f"Short: below {_SHORT_BYTES // 1000} kB.",
-        *style.doubts([row.point for row in rows]),
-    ]
+        [
+            *style.doubts([row.point for row in rows]),
+            f"Flows completed: {completed}.",
+            *([f"Unfinished, in no curve: {'; '.join(unfinished)}."] if unfinished else []),
+            *([f"p99 from {_LEAST_FOR_P99} flows on."] if with_slowdown else []),
+            f"Short: below {_SHORT_BYTES // 1000} kB.",
+        ],
+    )

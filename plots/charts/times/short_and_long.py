@@ -6,7 +6,6 @@ After table 1 and figure 12 of SIGCOMM 2011 (Raiciu et al.). Flows of all seeds 
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,10 +22,10 @@ from analysis.completion import Completions, completions
 from model import transports
 from model.congestion import BASELINE
 from model.result import Status
-from model.tuning import AT_ONCE
-from plots.data import REFERENCE, Level, Panel, PointSummary, Setting, file_stems
+from model.tuning import AT_ONCE, joins
+from plots.data import TRANSPORT, Level, Panel, Point, panels
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "short_and_long"
 _CURVES_IN, _ROW_IN = 1.7, 0.21
@@ -40,7 +39,7 @@ class Row:
 
     name: str
     colour: str
-    points: tuple[PointSummary, ...]
+    points: tuple[Point, ...]
     sized: Completions
 
     @property
@@ -66,14 +65,14 @@ class Row:
         return statistics.fmean(flow.subflows_joined for flow in self.sized.completed)
 
 
-def used_pct(point: PointSummary) -> float:
+def used_pct(point: Point) -> float:
     """Mean utilisation of the links between switches; 0 where there are none."""
     links = [port.utilisation_pct for port in point.ports if "host" not in port.layer.split("-")]
     return statistics.fmean(links) if links else 0.0
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),  # noqa: ARG001 - rows are transports, and none is missed
@@ -82,30 +81,17 @@ def draw(
     """One chart for all points that differ in transport alone, as `registry.Chart.draw`; levels of the
     quantities `fct_ms_mean` and `links_used_pct` are drawn on the paper's own network, for times are of its
     size and rate."""
-    groups: dict[Setting, list[PointSummary]] = {}
-    for point in points:
-        if point.workload != REFERENCE and point.status is not Status.FAILED:
-            groups.setdefault(dataclasses.replace(point.setting, cc="", variant=point.common), []).append(
-                point
-            )
-    of = [
-        Panel(setting, tuple(sorted({p.subflows for p in group})), tuple(group))
-        for setting, group in sorted(groups.items())
-    ]
-    paths: list[Path] = []
-    for panel, stem in zip(of, file_stems(CHART, of), strict=True):
-        found = rows(panel)
-        if found:
-            with style.look():
-                paths += saving.save(_chart(panel, found, levels), out, stem)
-    return paths
+    of = panels((point for point in points if not point.failed), ignoring=TRANSPORT)
+    return saving.draw_each(
+        CHART, [(panel.spec, panel) for panel in of], out, lambda panel: _chart(panel, rows(panel), levels)
+    )
 
 
 def rows(panel: Panel) -> list[Row]:
     """Those whose short flows were completed, in the order of model/transports.py or from late joins to
     early ones; of each the good points, else the suspect ones."""
-    late = any(point.joins not in {"", AT_ONCE} for point in panel.points)
-    groups: dict[tuple[float, str], list[PointSummary]] = {}
+    late = any(joins(point.spec.transport) not in {"", AT_ONCE} for point in panel.points)
+    groups: dict[tuple[float, str], list[Point]] = {}
     for point in panel.points:
         groups.setdefault(_place(point, late), []).append(point)
     made: list[Row] = []
@@ -115,32 +101,34 @@ def rows(panel: Panel) -> list[Row]:
         sized = completions(flow for point in good for flow in point.flows)
         if sized.completed:
             shade = to_hex(colormaps["viridis"](0.95 * number / max(1, len(groups) - 1)))
-            colour = shade if late else style.algorithm_colour(good[0].algorithm)
-            doubt = " (suspect)" if style.suspect(good[0]) else ""
+            colour = shade if late else transports.look(good[0].algorithm).colour
+            doubt = " (suspect)" if good[0].suspect else ""
             made.append(Row(key[1] + doubt, colour, tuple(good), sized))
     return made
 
 
-def _place(point: PointSummary, late: bool) -> tuple[float, str]:
+def _place(point: Point, late: bool) -> tuple[float, str]:
     """Where a row stands, and what it is called."""
     if not late:
         return float(transports.rank(point.algorithm)), transports.title(point.algorithm)
-    if not point.joins:
+    if not joins(point.spec.transport):
         return 0.0, "never: TCP"
     short = [flow.subflows_joined for flow in point.flows if flow.size_bytes]
-    return 1 + (statistics.fmean(short) if short else 0.0), f"join {point.joins}"
+    return 1 + (statistics.fmean(short) if short else 0.0), f"join {joins(point.spec.transport)}"
 
 
-def _chart(panel: Panel, found: Sequence[Row], levels: Sequence[Level]) -> Figure:
+def _chart(panel: Panel, found: Sequence[Row], levels: Sequence[Level]) -> Figure | None:
+    if not found:
+        return None
     height = 0.15 + _ROW_IN * len(found)
-    late = any(point.joins not in {"", AT_ONCE} for point in panel.points)
+    late = any(joins(point.spec.transport) not in {"", AT_ONCE} for point in panel.points)
     sheet = Sheet((_CURVES_IN, 1), (height, 2), *([(height, 2)] if late else []))
     handles = _curves(sheet.axes[0][0], found)
     beside = [
         level
         for level in levels
-        if level.is_on(panel.setting)
-        and level.k == panel.setting.k
+        if level.is_on(panel.spec)
+        and level.k == panel.spec.topology.k
         and level.quantity in {"fct_ms_mean", "links_used_pct"}
     ]
     _completion(sheet.axes[1][0], found, [lv for lv in beside if lv.quantity == "fct_ms_mean"])
@@ -174,7 +162,7 @@ def _curves(axes: Axes, found: Sequence[Row]) -> list[Line2D]:
         shown = np.unique(np.linspace(0, len(took) - 1, style.MOST_POINTS).round().astype(int))
         lines += axes.plot(
             took[shown], share[shown], color=row.colour, linewidth=1.6, label=row.name,
-            linestyle=style.SUSPECT_DASH if style.suspect(row.points[0]) else "-",
+            linestyle=style.SUSPECT_DASH if row.points[0].suspect else "-",
         )  # fmt: skip
     axes.set_xlim(0, max(float(np.quantile(row.took_ms, _MOST_SHOWN)) for row in found))
     axes.set_ylim(0, 102)
@@ -241,15 +229,15 @@ def _finding(found: Sequence[Row]) -> str:
     return f"Short flows take {' to '.join(dict.fromkeys((told[0], told[-1])))}"
 
 
-def _caption(panel: Panel, found: Sequence[Row], beside: Sequence[Level]) -> list[str]:
-    counts = "; ".join(f"{row.name} {len(row.sized.completed)} of {row.sized.started}" for row in found)
+def _caption(panel: Panel, found: Sequence[Row], beside: Sequence[Level]) -> Caption:
+    counts = ", ".join(f"{len(row.sized.completed)} of {row.sized.started}" for row in found)
     ccs = dict.fromkeys(BASELINE if p.subflows == 1 else p.cc for row in found for p in row.points)
-    return [
-        style.parameters(panel, congestion=f"congestion control {', '.join(ccs)}"),
-        f"Short flows that started in the measured window and were completed: {counts}; the others are in no "
-        "mean.",
-        "Dots and lines: mean and standard deviation over flows. Links: mean utilisation of all links "
-        "between switches, both directions, with headers and acknowledgements.",
-        *style.sources(beside),
-        *style.doubts([row.points[0] for row in found]),
-    ]
+    return Caption(
+        style.parameters(panel, congestion=", ".join(ccs)),
+        [
+            *style.doubts([row.points[0] for row in found]),
+            f"Short flows completed: {counts}.",
+            *style.sources(beside),
+            "Lines: one standard deviation.",
+        ],
+    )

@@ -11,38 +11,32 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Panel, PointSummary, file_stems, panels
+from plots.data import Level, Panel, Point
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 
-CHART = "beside_reference"
+CHART = "other_simulator"
 _HEIGHT_IN = 1.9
 OURS = "#0072B2"
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
     """One chart a setting, as `registry.Chart.draw`; levels of the quantities `link_pct_mean` and `jain`."""
-    of = panels(points, expected)
-    paths: list[Path] = []
-    for panel, stem in zip(of, file_stems(CHART, of), strict=True):
-        with style.look():
-            figure = _chart(panel, levels)
-            paths += saving.save(figure, out, stem) if figure else []
-    return paths
+    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
-def of_link_pct(point: PointSummary) -> float:
+def of_link_pct(point: Point) -> float:
     """Mean goodput of the point's flows in % of the link rate."""
     return 100 * statistics.fmean(flow.goodput_mbps for flow in point.flows) / point.rate_mbps
 
 
-def jain(point: PointSummary) -> float:
+def jain(point: Point) -> float:
     """Jain's index of the point's flows: 1 where all get the same."""
     goodputs = [flow.goodput_mbps for flow in point.flows]
     return sum(goodputs) ** 2 / (len(goodputs) * sum(x * x for x in goodputs)) if any(goodputs) else 0.0
@@ -71,8 +65,8 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
 def _row(
     axes: Axes,
     panel: Panel,
-    measured: dict[int, list[PointSummary]],
-    value_of: Callable[[PointSummary], float],
+    measured: dict[int, list[Point]],
+    value_of: Callable[[Point], float],
     beside: Sequence[Level],
 ) -> float | None:
     """Every seed a dot, their mean a marker; the largest distance between means and reference."""
@@ -103,12 +97,13 @@ def _legend(papers: str) -> list[Line2D]:
     return [ours, *([dashes] if papers else [])]
 
 
-def _caption(panel: Panel, measured: dict[int, list[PointSummary]], papers: str) -> list[str]:
+def _caption(panel: Panel, measured: dict[int, list[Point]], papers: str) -> Caption:
     most = max(len(points) for points in measured.values())
-    return [
+    return Caption(
         style.parameters(panel),
-        f"Dots: one seed each, n = {most} at most; whisker: 95 % interval of the mean (Student's t), from 6 "
-        "seeds on.",
-        *style.doubts([point for points in measured.values() for point in points]),
-        *([f"Dashed: {papers}, run at these parameters; not a published number."] if papers else []),
-    ]
+        [
+            *style.doubts([point for points in measured.values() for point in points]),
+            *([f"Dashed: {papers} at the same parameters."] if papers else []),
+            f"Dots: one seed each. {style.intervals(most)}",
+        ],
+    )

@@ -12,19 +12,19 @@ from matplotlib.lines import Line2D
 
 from analysis.sequential import Turn, between_racks, gain, in_one_rack, turns
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Panel, PointSummary
+from plots.data import Level, Panel, Point
 from plots.shared import saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.shared.sheet import Caption, Sheet, Text
 from workloads.turns import TRANSPORTS
 
-CHART = "in_turn"
+CHART = "sequential_transfers"
 _RANK_IN, _PATHS_IN = 2.3, 2.0
 _MARKERS = {1: "s", 2: "v", 4: "o"}
 _APART = 0.16
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -56,7 +56,7 @@ def _chart(panel: Panel) -> Figure | None:
     (ranks,), (paths,) = sheet.axes
     handles = _ranks(ranks, between_racks(of) or of)
     _by_paths(paths, of)
-    subtitle = f"{style.network(panel.setting)}, {panel.hosts} hosts: transfers one at a time"
+    subtitle = f"{style.network(panel.spec)}, {panel.hosts} hosts: transfers one at a time"
     return sheet.finish(Text(finding(of), subtitle, _caption(panel, points, of)), handles)
 
 
@@ -92,10 +92,11 @@ def _by_paths(axes: Axes, of: Sequence[Turn]) -> None:
     axes.set_ylim(bottom=0)
 
 
-def _caption(panel: Panel, points: Sequence[PointSummary], of: Sequence[Turn]) -> list[str]:
-    return [
+def _caption(panel: Panel, points: Sequence[Point], of: Sequence[Turn]) -> Caption:
+    return Caption(
         style.parameters(panel),
-        f"{len(of)} pairs made a transfer by each transport; a transfer's Mb/s is its size over the time it "
-        "took. Whiskers: 95 % interval of the mean (Student's t), from 6 transfers on.",
-        *style.doubts(points),
-    ]
+        [
+            *style.doubts(points),
+            f"{len(of)} pairs of hosts made a transfer by each transport. Whiskers: 95 % interval.",
+        ],
+    )

@@ -9,11 +9,11 @@ import pytest
 
 from analysis.sequential import LEAST_TURNS, turns
 from model.result import FlowRow
-from plots.charts.goodput.in_turn import finding
-from plots.data import PointSummary
+from plots.charts.goodput.sequential_transfers import finding
+from plots.data import Point
 from plots.registry import CHARTS
 from plots.shared import saving
-from tests.support.chart_points import flow_row, point
+from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
 
 
@@ -42,8 +42,8 @@ FLOWS = (
 )
 
 
-def in_turn(flows: tuple[FlowRow, ...] = FLOWS) -> PointSummary:
-    return dataclasses.replace(point(4), topology="cloud", k=40, workload="in_turn", flows=flows)
+def transfers(flows: tuple[FlowRow, ...] = FLOWS) -> Point:
+    return changed(point(4), topology="cloud", k=40, workload="in_turn", flows=flows)
 
 
 def test_only_whole_turns_of_ours_count() -> None:
@@ -59,9 +59,9 @@ def test_the_title_tells_what_is_gained_where(tmp_path: Path, monkeypatch: pytes
     told = finding(turns(LEAST_TURNS * FLOWS))
     assert told == "MPTCP 4: between racks 4.00 times TCP, inside one 1.00 times TCP"
     assert finding(turns(FLOWS)) == "Transfers in turn, of too few pairs for a mean"
-    (path,) = CHARTS["in_turn"].draw([in_turn()], tmp_path)
+    (path,) = CHARTS["sequential_transfers"].draw([transfers()], tmp_path)
     assert "(in a rack)" in words_of(path) and "n = 1" in words_of(path)
 
 
 def test_other_workloads_have_no_such_chart(tmp_path: Path) -> None:
-    assert CHARTS["in_turn"].draw([in_turn((flow_row(),))], tmp_path) == []
+    assert CHARTS["sequential_transfers"].draw([transfers((flow_row(),))], tmp_path) == []

@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import laws
-from plots.data import Level, Panel, PointSummary
-from plots.shared import lanes, saving, style
-from plots.shared.sheet import Sheet, Text
+from plots.data import Level, Panel, Point
+from plots.shared import replicas, saving, style
+from plots.shared.sheet import Caption, Sheet, Text
 
-CHART = "saw"
+CHART = "sawtooth"
 _HEIGHT_IN = 2.9
 _TEETH = 4
 TOP = "window_top_pkts"
@@ -23,7 +23,7 @@ TOP = "window_top_pkts"
 
 
 def draw(
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     *,
     expected: Sequence[int] = (),
@@ -66,7 +66,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     axes = sheet.axes[0][0]
     first, last = saws[0].start_s - 1, saws[min(_TEETH, len(saws)) - 1].end_s + 1
     shown = (sockets["flow"] == 0) & (sockets["t_s"] >= first) & (sockets["t_s"] <= last)
-    style_of_line = style.SUSPECT_DASH if style.suspect(point) else "-"
+    style_of_line = style.SUSPECT_DASH if point.suspect else "-"
     axes.plot(
         sockets["t_s"][shown], sockets["cwnd_pkts"][shown], color=style.TCP_COLOUR, lw=1.6, ls=style_of_line
     )
@@ -77,13 +77,13 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     axes.set_ylim(0, 1.15 * max(saw.top_pkts for saw in saws))
     axes.set_xlabel("seconds")
     axes.set_ylabel("congestion window (packets)")
-    subtitle = f"{style.network(panel.setting)}: one TCP flow, a queue of {panel.setting.queue_pkts} packets"
-    key = lanes.theory_key("W/2 round trips from W/2 to W, one for the repair") if top is not None else []
+    subtitle = f"{style.network(panel.spec)}: one TCP flow, a queue of {panel.spec.link.queue_pkts} packets"
+    key = replicas.theory_key("W/2 round trips from W/2 to W, one for the repair") if top is not None else []
     return sheet.finish(Text(finding(saws), subtitle, _caption(panel, point, saws)), key)
 
 
 def _theory(axes: Axes, top: float, panel: Panel, start_s: float, until_s: float) -> None:
-    t_s, window = textbook(top, laws.packet_ms(panel.setting.rate_mbps) / 1000, until_s - start_s)
+    t_s, window = textbook(top, laws.packet_ms(panel.spec.link.rate_mbps) / 1000, until_s - start_s)
     axes.plot(np.array(t_s) + start_s, window, color="black", ls=style.PUBLISHED_DASH, lw=1.2, zorder=4)
     for value, told in ((top, f"W = {top:.0f}"), (0.75 * top, "3/4 W"), (0.5 * top, "W / 2")):
         axes.axhline(value, color=style.FAINT, lw=0.6, zorder=1)
@@ -93,10 +93,12 @@ def _theory(axes: Axes, top: float, panel: Panel, start_s: float, until_s: float
         )  # fmt: skip
 
 
-def _caption(panel: Panel, point: PointSummary, saws: Sequence[laws.Saw]) -> list[str]:
-    return [
+def _caption(panel: Panel, point: Point, saws: Sequence[laws.Saw]) -> Caption:
+    shown = min(_TEETH, len(saws))
+    return Caption(
         style.parameters(panel),
-        f"Shown: the first {min(_TEETH, len(saws))} of {len(saws)} whole saws; all are in the numbers above. "
-        "Dashed: theory, begun at the first halving and left to itself. Means count every round trip once.",
-        *style.doubts([point]),
-    ]
+        [
+            *style.doubts([point]),
+            f"Shown: the first {shown} of {len(saws)} whole teeth; the title has the means of all.",
+        ],
+    )

@@ -1,4 +1,4 @@
-"""Charts of lanes: all algorithms in one, theory beside them, what is suspect or missing never hidden."""
+"""Charts of replicas: all algorithms in one, theory beside them, what is suspect or missing never hidden."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from analysis.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
 from model.result import FlowRow, PortRow, Status
 from plots.charts.goodput import share, shift
-from plots.data import Level, PointSummary, panels
+from plots.data import Level, Point, panels
 from plots.registry import CHARTS
-from plots.shared import lanes, saving
-from tests.support.chart_points import flow_row, point
+from plots.shared import replicas, saving
+from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
 
 SHARES = {"reno": 0.8, "lia": 0.5}
@@ -30,8 +30,8 @@ def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
-def of_lanes(cc: str, status: Status = Status.OK, count: int = 6) -> PointSummary:
-    """`count` lanes around the algorithm's share, of one link and of two."""
+def of_replicas(cc: str, status: Status = Status.OK, count: int = 6) -> Point:
+    """`count` replicas around the algorithm's share, of one link and of two."""
     flows: list[FlowRow] = []
     ports: list[PortRow] = []
     for lane in range(count):
@@ -41,37 +41,37 @@ def of_lanes(cc: str, status: Status = Status.OK, count: int = 6) -> PointSummar
         for path, sent in (("a", 1 - mine), ("b", mine)):
             ends = (f"l{lane}h0", f"l{lane}{path}", "host-edge")
             ports.append(PortRow(len(ports), *ends, 1, round(1e6 * sent), 0, 1, 50.0))
-    return dataclasses.replace(
+    return changed(
         point(4, status=status), topology="dumbbell", k=2, workload="against_tcp", cc=cc,
         flows=() if status is Status.FAILED else tuple(flows), ports=tuple(ports),
     )  # fmt: skip
 
 
-def of_two(cc: str, status: Status = Status.OK) -> PointSummary:
-    return dataclasses.replace(of_lanes(cc, status), topology="two_bottlenecks", k=3, subflows=2)
+def of_two(cc: str, status: Status = Status.OK) -> Point:
+    return changed(of_replicas(cc, status), topology="two_bottlenecks", k=3, subflows=2)
 
 
 def test_all_algorithms_share_a_chart_with_theory(tmp_path: Path) -> None:
-    points = [of_lanes("lia"), of_lanes("reno")]
+    points = [of_replicas("lia"), of_replicas("reno")]
     (path,) = CHARTS["share"].draw(points, tmp_path, levels=LEVELS)
     words = words_of(path)
     assert "4 subflows beside one TCP: uncoupled (reno) 80 %, LIA 50 %" in words
     assert "theory: n/(n+1) uncoupled, 1/2 coupled" in words
-    assert "Dashed: theory, not measured (NSDI'11, RFC 6356)." in words
+    assert "Dashed: theory (NSDI'11, RFC 6356)." in words
     assert "whisker: 95 % interval" in words
     assert "published" not in words
 
 
-def test_shares_are_pooled_over_lanes_and_seeds() -> None:
-    seeds = [dataclasses.replace(of_lanes("lia"), seed=seed) for seed in (1, 2)]
-    spots = share.spots_of([lanes.Series(panel) for panel in panels(seeds)])
+def test_shares_are_pooled_over_replicas_and_seeds() -> None:
+    seeds = [changed(of_replicas("lia"), seed=seed) for seed in (1, 2)]
+    spots = share.spots_of([replicas.Series(panel) for panel in panels(seeds)])
     assert len(spots["lia", 4].values) == 12
     assert spots["lia", 4].mean == pytest.approx(50)
     assert 0 < spots["lia", 4].half < 2
 
 
 def test_few_repetitions_have_no_interval(tmp_path: Path) -> None:
-    (path,) = share.draw([of_lanes("lia", count=5)], tmp_path)
+    (path,) = share.draw([of_replicas("lia", count=5)], tmp_path)
     assert "interval" not in words_of(path)
 
 
@@ -82,7 +82,7 @@ def test_traffic_on_the_worse_path(tmp_path: Path) -> None:
     assert "theory: equilibrium at equal round-trip times" in words
 
 
-@pytest.mark.parametrize(("chart", "made"), [(share, of_lanes), (shift, of_two)])
+@pytest.mark.parametrize(("chart", "made"), [(share, of_replicas), (shift, of_two)])
 def test_suspect_points_are_marked_and_in_no_title(chart: object, made: object, tmp_path: Path) -> None:
     assert hasattr(chart, "draw") and callable(made)
     (path,) = chart.draw([made("reno", Status.SUSPECT), made("lia")], tmp_path)
@@ -93,6 +93,6 @@ def test_suspect_points_are_marked_and_in_no_title(chart: object, made: object, 
 
 
 def test_nothing_to_draw_draws_nothing(tmp_path: Path) -> None:
-    assert share.draw([of_lanes("lia", Status.FAILED)], tmp_path) == []
+    assert share.draw([of_replicas("lia", Status.FAILED)], tmp_path) == []
     assert shift.draw([of_two("lia", Status.FAILED)], tmp_path) == []
     assert share.draw([point(4)], tmp_path) == []

@@ -1,12 +1,11 @@
-"""What the charts of lanes have in common: all algorithms of a setting in one chart, every lane a repetition.
+"""Shared parts of charts of replicated networks: all algorithms of a setting in one chart.
 
-A series is one algorithm; at each of its places stand the values of all lanes of all good points, or of the
-suspect ones, hollow, where no point is good.
+Every replica is a repetition. A series is one algorithm; each of its marks pools the replicas of all good
+points, or of the suspect ones (hollow) where no point is good.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,10 +19,11 @@ from matplotlib.lines import Line2D
 
 from model import transports
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import MIN_SEEDS_FOR_INTERVAL, Level, Panel, PointSummary, Setting, file_stems, panels
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Level, Panel, Point, panels, together
 from plots.shared import saving, style
+from plots.shared.sheet import Caption
 
-LanesOf = Callable[[PointSummary], Sequence[float]]
+ValuesOf = Callable[[Point], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -51,44 +51,41 @@ class Series:
 
     @property
     def algorithm(self) -> str:
-        return self.panel.setting.cc
+        return self.panel.spec.transport.cc
 
-    def spot(self, subflows: int, lanes_of: LanesOf) -> Spot | None:
+    def spot(self, subflows: int, values_of: ValuesOf) -> Spot | None:
         """None where nothing was measured."""
-        values = tuple(value for point in self.panel.best(subflows) for value in lanes_of(point))
+        values = tuple(value for point in self.panel.best(subflows) for value in values_of(point))
         return Spot(values, self.panel.dubious(subflows)) if values else None
 
 
 def draw_groups(
     chart: str,
-    points: Iterable[PointSummary],
+    points: Iterable[Point],
     out: Path,
     expected: Sequence[int],
     drawn: Callable[[Sequence[Series]], Figure | None],
 ) -> list[Path]:
-    """One chart a setting, its congestion controls side by side; the files written."""
-    groups: dict[Setting, list[Panel]] = {}
-    for panel in panels(points, expected):
-        groups.setdefault(dataclasses.replace(panel.setting, cc=""), []).append(panel)
-    stems = file_stems(chart, [dataclasses.replace(of[0], setting=setting) for setting, of in groups.items()])
-    paths: list[Path] = []
-    for of, stem in zip(groups.values(), stems, strict=True):
-        ordered = sorted(map(Series, of), key=lambda series: transports.rank(series.algorithm))
-        with style.look():
-            figure = drawn(ordered)
-            paths += saving.save(figure, out, stem) if figure else []
-    return paths
+    """Draw one chart per setting, its congestion controls side by side; return the files written."""
+    of = [
+        (
+            group[0].spec.neutral("transport.cc"),
+            sorted(map(Series, group), key=lambda series: transports.rank(series.algorithm)),
+        )
+        for group in together(panels(points, expected), "transport.cc")
+    ]
+    return saving.draw_each(chart, of, out, drawn)
 
 
 def mark(axes: Axes, x: float, spot: Spot, algorithm: str) -> None:
-    """Every lane as a faint dot, their mean as the algorithm's marker with its interval; hollow if
+    """Draw every replica as a faint dot and their mean with its interval as the algorithm's marker; hollow if
     suspect."""
-    colour = style.algorithm_colour(algorithm)
+    colour = transports.look(algorithm).colour
     look: Any = {"color": colour, "markeredgecolor": colour}
     face = "white" if spot.suspect else colour
     axes.plot([x] * len(spot.values), spot.values, ls="", marker="o", ms=2.2, alpha=0.45, zorder=3, **look)
     axes.errorbar(
-        x, spot.mean, yerr=spot.half or None, marker=style.algorithm_marker(algorithm), ms=6.5,
+        x, spot.mean, yerr=spot.half or None, marker=transports.look(algorithm).marker, ms=6.5,
         markerfacecolor=face, capsize=2.5, linewidth=1.4, zorder=5, **look,
     )  # fmt: skip
 
@@ -97,8 +94,8 @@ def legend(series: Sequence[Series], doubtful: bool) -> list[Artist]:
     """The algorithms, and what hollow means where anything is."""
     handles: list[Artist] = [
         Line2D(
-            [], [], ls="", ms=6, color=style.algorithm_colour(of.algorithm),
-            marker=style.algorithm_marker(of.algorithm), label=transports.title(of.algorithm),
+            [], [], ls="", ms=6, color=transports.look(of.algorithm).colour,
+            marker=transports.look(of.algorithm).marker, label=transports.title(of.algorithm),
         )
         for of in series
     ]  # fmt: skip
@@ -129,15 +126,17 @@ def levels_for(levels: Sequence[Level], quantity: str, series: Sequence[Series])
     ]
 
 
-def caption(series: Sequence[Series], spots: Iterable[Spot], beside: Sequence[Level]) -> list[str]:
-    """Parameters, how to read the marks, doubts, and where expected values come from."""
+def caption(series: Sequence[Series], spots: Iterable[Spot], beside: Sequence[Level]) -> Caption:
+    """Settings, doubts, the marks, and the sources of expected values."""
     most = max((len(spot.values) for spot in spots), default=0)
-    enough = "; whisker: 95 % interval of the mean (Student's t)" if most >= MIN_SEEDS_FOR_INTERVAL else ""
+    enough = "; whisker: 95 % interval" if most >= MIN_SEEDS_FOR_INTERVAL else ""
     formulas = ", ".join(dict.fromkeys(level.paper for level in beside))
     points = [point for of in series for point in of.panel.points]
-    return [
-        style.parameters(*(of.panel for of in series)).replace(" / congestion control ", " / "),
-        f"Dots: one repetition each (lanes and seeds), n = {most} at most; marker: their mean{enough}.",
-        *style.doubts(points),
-        *([f"Dashed: theory, not measured ({formulas})."] if formulas else []),
-    ]
+    return Caption(
+        style.parameters(*(of.panel for of in series), congestion=""),
+        [
+            *style.doubts(points),
+            *([f"Dashed: theory ({formulas})."] if formulas else []),
+            f"Dots: at most {most} repetitions; marker: mean{enough}.",
+        ],
+    )
