@@ -90,8 +90,7 @@ class VirtualFabric {
     network_.run_until(when, *this);
     const NicId destination = network_.router().find_nic(flow.dst);
     if (destination == kNone) throw std::invalid_argument("no host has the destination address");
-    const PacketId id = network_.pool().acquire();
-    if (id == kNone) throw std::length_error("every packet descriptor is in use");
+    const PacketId id = network_.pool().acquire_or_throw();
     Packet& packet = network_.pool()[id];
     packet.kind = Kind::packet;
     packet.size_bytes = size_bytes;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "core/units.hpp"
@@ -79,6 +80,12 @@ class PacketPool {
       return id;
     }
     return used_ < packets_.capacity() ? static_cast<PacketId>(used_++) : kNone;
+  }
+  // Throws std::length_error when every descriptor is in use.
+  PacketId acquire_or_throw() {
+    const PacketId id = acquire();
+    if (id == kNone) throw std::length_error("every packet descriptor is in use: queues or delays are too large");
+    return id;
   }
   void release(PacketId id) { free_.push_back(id); }
   void prefer_huge_pages() { packets_.prefer_huge_pages(); }

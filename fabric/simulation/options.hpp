@@ -27,7 +27,7 @@ struct TransportOptions {
   bool ack_at_once = false;  // acknowledgements take no path and no time
   bool reinject = true;
   bool ack_gaps = false;  // data beyond a gap of the connection's is acknowledged at once
-  bool linux_recovery = false;  // more than the RFCs ask for (recovery.cpp)
+  bool linux_recovery = false;  // as in Linux, beyond the RFCs (loss_recovery.hpp)
   bool handshake = false;       // a SYN is answered before data is sent
   const Scheduler* scheduler = &kMinRtt;
   std::uint32_t dup_threshold = 3;

@@ -19,7 +19,7 @@ struct PathState {
 
 using Paths = std::span<const PathState>;
 
-inline constexpr double kLeastWindow = 2.0;  // after a loss
+inline constexpr double kMinWindow = 2.0;  // after a loss
 
 struct CongestionControl {
   std::string_view name;
@@ -29,7 +29,7 @@ struct CongestionControl {
 };
 
 inline double reno_increase(Paths paths, std::size_t i) { return 1.0 / paths[i].window; }
-inline double half(Paths paths, std::size_t i) { return std::max(kLeastWindow, paths[i].window / 2); }
+inline double half(Paths paths, std::size_t i) { return std::max(kMinWindow, paths[i].window / 2); }
 
 // Of a path that has not been heard of nothing can be coupled: it counts for nothing with the others.
 inline bool is_known(const PathState& path) { return path.rtt_s > 0; }

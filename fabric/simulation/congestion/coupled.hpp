@@ -9,7 +9,7 @@ namespace fabric {
 inline double coupled_increase(Paths paths, std::size_t /*i*/) { return 1.0 / total_window(paths); }
 
 inline double coupled_after_loss(Paths paths, std::size_t i) {
-  return std::max(kLeastWindow, paths[i].window - total_window(paths) / 2);
+  return std::max(kMinWindow, paths[i].window - total_window(paths) / 2);
 }
 
 inline constexpr CongestionControl kCoupled{"coupled", coupled_increase, coupled_after_loss};

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "simulation/segment.hpp"
+#include "simulation/transport/segment.hpp"
 
 namespace fabric {
 

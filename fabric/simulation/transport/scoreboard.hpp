@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/prefetch.hpp"
-#include "simulation/segment.hpp"
+#include "simulation/transport/segment.hpp"
 
 namespace fabric {
 
@@ -21,8 +21,8 @@ class Scoreboard {
   [[nodiscard]] Seq next() const { return next_; }
   [[nodiscard]] std::uint32_t outstanding() const { return next_ - una_; }
   // Packets thought to be in the network (RFC 6675, section 4).
-  [[nodiscard]] std::uint32_t pipe() const { return outstanding() - sacked_ - lost_ + resent_; }
-  [[nodiscard]] bool something_lost() const { return lost_ > resent_; }
+  [[nodiscard]] std::uint32_t pipe() const { return outstanding() - sacked_ - lost_ + retransmitted_; }
+  [[nodiscard]] bool something_lost() const { return lost_ > retransmitted_; }
   [[nodiscard]] std::uint32_t sacked() const { return sacked_; }
   [[nodiscard]] Seq dsn(Seq seq) const { return at(seq).dsn; }
 
@@ -34,14 +34,14 @@ class Scoreboard {
   }
 
   // The first lost segment not sent again since. There must be one.
-  Seq resend(std::uint32_t order) {
-    Seq seq = resend_from_;
-    while ((at(seq).flags & (kLost | kResent)) != kLost) ++seq;
-    resend_from_ = seq + 1;
-    at(seq).flags |= kResent | kEverResent;
+  Seq retransmit(std::uint32_t order) {
+    Seq seq = retransmit_from_;
+    while ((at(seq).flags & (kLost | kRetransmitted)) != kLost) ++seq;
+    retransmit_from_ = seq + 1;
+    at(seq).flags |= kRetransmitted | kEverRetransmitted;
     at(seq).order = order;
-    ++resent_;
-    resent_log_.push_back({seq, order});
+    ++retransmitted_;
+    retransmissions_.push_back({seq, order});
     return seq;
   }
 
@@ -57,7 +57,7 @@ class Scoreboard {
       }
       fresh += forget(entry) ? 1 : 0;
     }
-    if (before(resend_from_, una_)) resend_from_ = una_;
+    if (before(retransmit_from_, una_)) retransmit_from_ = una_;
     if (before(judged_, una_)) judged_ = una_;
     if (before(sacked_end_, una_)) sacked_end_ = una_;
     return fresh;
@@ -84,7 +84,7 @@ class Scoreboard {
 
   // Segments with `threshold` sacked ones above them are lost (RFC 6675, section 4, IsLost), and resent ones
   // after which `threshold` transmissions were made before one that arrived.
-  void judge(std::uint32_t threshold, std::uint32_t delivered_order) {
+  void detect_losses(std::uint32_t threshold, std::uint32_t delivered_order) {
     for (; sacked_ahead_ >= threshold; ++judged_) {
       if ((at(judged_).flags & kSacked) != 0) {
         --sacked_ahead_;
@@ -92,10 +92,10 @@ class Scoreboard {
         lose(judged_);
       }
     }
-    while (!resent_log_.empty() && resent_log_[log_head_].order + threshold <= delivered_order) {
-      const Resent& resent = resent_log_[log_head_];
-      if (!before(resent.seq, una_) && at(resent.seq).order == resent.order) lose_again(resent.seq);
-      if (++log_head_ == resent_log_.size()) clear_log();
+    while (!retransmissions_.empty() && retransmissions_[log_head_].order + threshold <= delivered_order) {
+      const Retransmission& latest = retransmissions_[log_head_];
+      if (!before(latest.seq, una_) && at(latest.seq).order == latest.order) lose_again(latest.seq);
+      if (++log_head_ == retransmissions_.size()) clear_log();
     }
   }
 
@@ -107,8 +107,8 @@ class Scoreboard {
       entry.flags = static_cast<std::uint8_t>((entry.flags & kKept) | kLost);
     }
     lost_ = outstanding() - sacked_;
-    resent_ = 0;
-    resend_from_ = una_;
+    retransmitted_ = 0;
+    retransmit_from_ = una_;
     judged_ = next_;
     sacked_ahead_ = 0;
     clear_log();
@@ -118,7 +118,7 @@ class Scoreboard {
   void lose_none() {
     for (Seq seq = una_; seq != next_; ++seq) {
       Entry& entry = at(seq);
-      if ((entry.flags & (kLost | kResent)) != kLost) continue;
+      if ((entry.flags & (kLost | kRetransmitted)) != kLost) continue;
       entry.flags &= static_cast<std::uint8_t>(~kLost);
       --lost_;
     }
@@ -149,23 +149,23 @@ class Scoreboard {
 
   // All data has arrived, if not by way of these segments: none is under way, none waits to be sent again.
   void close() {
-    una_ = sacked_end_ = judged_ = resend_from_ = next_;
-    sacked_ = sacked_ahead_ = lost_ = resent_ = 0;
+    una_ = sacked_end_ = judged_ = retransmit_from_ = next_;
+    sacked_ = sacked_ahead_ = lost_ = retransmitted_ = 0;
     clear_log();
-    resent_log_.shrink_to_fit();
+    retransmissions_.shrink_to_fit();
     ring_ = {};
   }
 
  private:
-  static constexpr std::uint8_t kSacked = 1, kLost = 2, kResent = 4, kEverResent = 8, kReinjected = 16;
-  static constexpr std::uint8_t kKept = kEverResent | kReinjected;  // for life
+  static constexpr std::uint8_t kSacked = 1, kLost = 2, kRetransmitted = 4, kEverRetransmitted = 8, kReinjected = 16;
+  static constexpr std::uint8_t kKept = kEverRetransmitted | kReinjected;  // for life
 
   struct Entry {
     Seq dsn;
     std::uint32_t order;
     std::uint8_t flags;
   };
-  struct Resent {
+  struct Retransmission {
     Seq seq;
     std::uint32_t order;
   };
@@ -178,7 +178,7 @@ class Scoreboard {
   bool forget(const Entry& entry) {
     sacked_ -= (entry.flags & kSacked) != 0 ? 1 : 0;
     lost_ -= (entry.flags & kLost) != 0 ? 1 : 0;
-    resent_ -= (entry.flags & kResent) != 0 ? 1 : 0;
+    retransmitted_ -= (entry.flags & kRetransmitted) != 0 ? 1 : 0;
     return (entry.flags & kSacked) == 0;
   }
 
@@ -187,24 +187,24 @@ class Scoreboard {
     if ((entry.flags & (kSacked | kLost)) != 0) return;
     entry.flags |= kLost;
     ++lost_;
-    if (before(seq, resend_from_)) resend_from_ = seq;
+    if (before(seq, retransmit_from_)) retransmit_from_ = seq;
   }
 
   void lose_again(Seq seq) {
     Entry& entry = at(seq);
-    if ((entry.flags & kResent) == 0) return;
-    entry.flags &= static_cast<std::uint8_t>(~kResent);
-    --resent_;
-    if (before(seq, resend_from_)) resend_from_ = seq;
+    if ((entry.flags & kRetransmitted) == 0) return;
+    entry.flags &= static_cast<std::uint8_t>(~kRetransmitted);
+    --retransmitted_;
+    if (before(seq, retransmit_from_)) retransmit_from_ = seq;
   }
 
   void note_order(Seq seq, const Entry& entry) {
-    if (!before(seq, sacked_end_) || (entry.flags & kEverResent) != 0) return;
+    if (!before(seq, sacked_end_) || (entry.flags & kEverRetransmitted) != 0) return;
     reordering_ = std::max(reordering_, sacked_end_ - seq);
   }
 
   void clear_log() {
-    resent_log_.clear();
+    retransmissions_.clear();
     log_head_ = 0;
   }
 
@@ -218,14 +218,14 @@ class Scoreboard {
   Seq next_ = 0;
   std::uint32_t sacked_ = 0;
   std::uint32_t lost_ = 0;
-  std::uint32_t resent_ = 0;
+  std::uint32_t retransmitted_ = 0;
   std::uint32_t sacked_ahead_ = 0;  // from `judged_` on
   std::uint32_t reordering_ = 0;
   Seq sacked_end_ = 0;   // one past the highest sacked
   Seq judged_ = 0;       // all below are sacked or lost, or were so
-  Seq resend_from_ = 0;  // none below waits to be sent again
+  Seq retransmit_from_ = 0;  // none below waits to be sent again
   std::size_t log_head_ = 0;
-  std::vector<Resent> resent_log_;  // in the order of transmission
+  std::vector<Retransmission> retransmissions_;  // in the order of transmission
   std::vector<Entry> ring_;
 };
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "simulation/arrivals.hpp"
+#include "simulation/transport/arrivals.hpp"
 #include "simulation/congestion/congestion.hpp"
 
 namespace fabric {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/prefetch.hpp"
-#include "simulation/segment.hpp"
+#include "simulation/transport/segment.hpp"
 
 namespace fabric {
 
