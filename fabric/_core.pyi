@@ -18,10 +18,10 @@ from fabric.readings import (
 )
 
 FiveTupleNumbers = tuple[int, int, int, int, int]
-TrafficFlow = tuple[int, int, int, int, int, int, int, float, str, bool, int]
+TrafficFlow = tuple[int, int, int, int, int, int, int, float, str, bool, int, int]
 """Source and destination host (indices), source ip, port, destination ip, port, size in bytes, start in s,
 congestion control by the kernel's name (empty: the namespace's own), whether over MPTCP, the flow it waits
-for (-1: none)."""
+for (-1: none), DSCP."""
 
 DatagramTuple = tuple[int, int, int, tuple[int, int, int, int], int]
 """Bits per second with headers, packets (0: no end), start in ps, path (as a subflow's), DSCP."""

@@ -110,7 +110,7 @@ _SWEEP_OPTIONS = (
     click.option(
         "--discipline",
         metavar="NAME",
-        help=f"What leaves a switch's port next: {', '.join(disciplines())}; all but the first simulated.",
+        help=f"Queue discipline of the switches' ports: {', '.join(disciplines())}.",
     ),
     click.option(
         "--host-queue",

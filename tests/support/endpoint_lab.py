@@ -93,5 +93,5 @@ def _ip(lines: list[str]) -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
-    sys.path.insert(0, str(ROOT / "tests" / "emulation"))
+    sys.path.insert(0, str(ROOT / "tests" / "live"))
     getattr(importlib.import_module(sys.argv[1]), sys.argv[2])()
