@@ -1,4 +1,4 @@
-// Fully coupled: one window for all subflows together, which drains from paths with loss (Wischik et al., NSDI
+// Fully coupled: one window for all subflows together, which moves away from paths with loss (Wischik et al., NSDI
 // 2011, section 2.2; Kelly and Voice, 2005).
 #pragma once
 

@@ -1,5 +1,5 @@
-// DCTCP: reno that backs off by the share of marked packets (RFC 8257, section 3.3); what that share is, the
-// sender keeps (transport/congestion_window.cpp).
+// DCTCP: reno that reduces its window by the share of marked packets (RFC 8257, section 3.3). The estimate of that share
+// is updated in transport/congestion_window.cpp.
 #pragma once
 
 #include "simulation/congestion/congestion.hpp"
