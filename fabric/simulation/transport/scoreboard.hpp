@@ -1,8 +1,8 @@
-// What a sender knows of the segments between the first unacknowledged and the last sent: RFC 6675's scoreboard.
+// The scoreboard of RFC 6675: what a sender knows about the segments from the first unacknowledged to the last sent.
 //
-// A segment is sacked, lost (and perhaps sent again) or simply under way. Losses are seen by what arrives in
-// spite of having been sent later: of originals by sequence number, of what was sent again by the order of
-// transmissions, which acknowledgements echo.
+// A segment is sacked, lost (and perhaps retransmitted), or in the network. A segment is lost when enough segments sent
+// later have arrived: originals are compared by sequence number, retransmissions by the order of transmissions, which
+// acknowledgements echo.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,14 @@ class Scoreboard {
   [[nodiscard]] std::uint32_t sacked() const { return sacked_; }
   [[nodiscard]] Seq dsn(Seq seq) const { return at(seq).dsn; }
 
-  // A new segment is sent, which carries this part of the connection's data. Returns its number.
+  // Records a new segment with this part of the connection's data. Returns its number.
   Seq send_new(Seq dsn, std::uint32_t order) {
     if (outstanding() == ring_.size()) grow();
     at(next_) = {dsn, order, 0};
     return next_++;
   }
 
-  // The first lost segment not sent again since. There must be one.
+  // Records a retransmission of the first lost segment, and returns its number. There must be one.
   Seq retransmit(std::uint32_t order) {
     Seq seq = retransmit_from_;
     while ((at(seq).flags & (kLost | kRetransmitted)) != kLost) ++seq;
@@ -45,7 +45,7 @@ class Scoreboard {
     return seq;
   }
 
-  // Everything below `seq` has arrived. Returns how many of it nobody had heard of before.
+  // Everything below `seq` has arrived. Returns how many segments are newly known to have arrived.
   std::uint32_t acknowledge(Seq seq) {
     std::uint32_t fresh = 0;
     for (; una_ != seq; ++una_) {
@@ -63,7 +63,7 @@ class Scoreboard {
     return fresh;
   }
 
-  // The receiver holds these. Returns how many are news.
+  // The receiver holds these. Returns how many are newly known to have arrived.
   std::uint32_t sack(SackBlock block) {
     std::uint32_t fresh = 0;
     if (before(block.first, una_)) block.first = una_;
@@ -82,8 +82,8 @@ class Scoreboard {
     return fresh;
   }
 
-  // Segments with `threshold` sacked ones above them are lost (RFC 6675, section 4, IsLost), and resent ones
-  // after which `threshold` transmissions were made before one that arrived.
+  // Segments with `threshold` sacked ones above them are lost (RFC 6675, section 4, IsLost). So are retransmissions if
+  // a transmission that has arrived was made `threshold` transmissions later.
   void detect_losses(std::uint32_t threshold, std::uint32_t delivered_order) {
     for (; sacked_ahead_ >= threshold; ++judged_) {
       if ((at(judged_).flags & kSacked) != 0) {
@@ -99,7 +99,7 @@ class Scoreboard {
     }
   }
 
-  // After a timeout nothing is thought to be in the network.
+  // After a timeout: nothing is assumed to be in the network.
   void lose_all() {
     for (Seq seq = una_; seq != next_; ++seq) {
       Entry& entry = at(seq);
@@ -114,7 +114,7 @@ class Scoreboard {
     clear_log();
   }
 
-  // They were only late: nothing that was not sent again counts as lost.
+  // They were only late: segments that were not retransmitted no longer count as lost.
   void lose_none() {
     for (Seq seq = una_; seq != next_; ++seq) {
       Entry& entry = at(seq);
@@ -126,7 +126,7 @@ class Scoreboard {
     sacked_ahead_ = sacked_;
   }
 
-  // Of each segment that is not known to have arrived the part of the data, once in its life.
+  // Calls `each` with the data of every segment that is not known to have arrived, once per segment.
   template <class Each>
   void each_to_reinject(Each each) {
     for (Seq seq = una_; seq != next_; ++seq) {
@@ -137,17 +137,17 @@ class Scoreboard {
     }
   }
 
-  // Brings what an acknowledgement and the next segment will touch into the cache.
+  // Brings into the cache what an acknowledgement and the next segment will touch.
   void prefetch() const {
     if (ring_.empty()) return;
     prefetch_to_write(&at(una_));
     prefetch_to_write(&at(next_));
   }
 
-  // How far behind the highest known a segment arrived that was sent but once; the most since the last call.
+  // The largest distance, since the last call, by which a segment sent once arrived behind the highest known.
   [[nodiscard]] std::uint32_t take_reordering() { return std::exchange(reordering_, 0); }
 
-  // All data has arrived, if not by way of these segments: none is under way, none waits to be sent again.
+  // All data has arrived, perhaps by other subflows: no segment is outstanding any more.
   void close() {
     una_ = sacked_end_ = judged_ = retransmit_from_ = next_;
     sacked_ = sacked_ahead_ = lost_ = retransmitted_ = 0;
@@ -174,7 +174,7 @@ class Scoreboard {
   Entry& at(Seq seq) { return ring_[seq & (ring_.size() - 1)]; }
   [[nodiscard]] const Entry& at(Seq seq) const { return ring_[seq & (ring_.size() - 1)]; }
 
-  // Takes a segment out of all counts. False where it had been sacked.
+  // Removes a segment from all counts. Returns false if it had been sacked.
   bool forget(const Entry& entry) {
     sacked_ -= (entry.flags & kSacked) != 0 ? 1 : 0;
     lost_ -= (entry.flags & kLost) != 0 ? 1 : 0;
@@ -222,8 +222,8 @@ class Scoreboard {
   std::uint32_t sacked_ahead_ = 0;  // from `judged_` on
   std::uint32_t reordering_ = 0;
   Seq sacked_end_ = 0;   // one past the highest sacked
-  Seq judged_ = 0;       // all below are sacked or lost, or were so
-  Seq retransmit_from_ = 0;  // none below waits to be sent again
+  Seq judged_ = 0;       // all below are, or were, sacked or lost
+  Seq retransmit_from_ = 0;  // none below waits for retransmission
   std::size_t log_head_ = 0;
   std::vector<Retransmission> retransmissions_;  // in the order of transmission
   std::vector<Entry> ring_;

@@ -1,4 +1,4 @@
-// First in, first out, of sequence numbers; empty ones cost three words.
+// A FIFO of sequence numbers. An empty one takes four words.
 #pragma once
 
 #include <cstddef>
