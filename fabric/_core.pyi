@@ -18,21 +18,21 @@ from fabric.readings import (
 )
 
 FiveTupleNumbers = tuple[int, int, int, int, int]
-TrafficFlow = tuple[int, int, int, int, int, int, int, float, str, bool, int]
+TrafficFlow = tuple[int, int, int, int, int, int, int, float, str, bool, int, int]
 """Source and destination host (indices), source ip, port, destination ip, port, size in bytes, start in s,
 congestion control by the kernel's name (empty: the namespace's own), whether over MPTCP, the flow it waits
-for (-1: none)."""
+for (-1: none), DSCP."""
 
 DatagramTuple = tuple[int, int, int, tuple[int, int, int, int], int]
 """Bits per second with headers, packets (0: no end), start in ps, path (as a subflow's), DSCP."""
 
 NoiseTuple = tuple[int, int, int, int, bool, bool]
-"""Mean time between the beginnings of stalls, shortest and longest in ps, seed, whether the hosts' CPUs
-stall, whether the network stands still meanwhile."""
+"""Mean time between the beginnings of stalls, shortest and longest stall in ps, seed, whether the hosts' CPUs
+stall, whether the network stands still during a stall."""
 
 COMPILER: str
 SOURCES: str
-"""SHA-256 of what the core was built from."""
+"""SHA-256 of the sources of the core."""
 LATENESS_EDGES_NS: npt.NDArray[np.uint64]
 SOCKET_RECORD: np.dtype[np.void]
 
@@ -63,8 +63,8 @@ class VirtualFabric:
     def set_port_up(self, port: int, up: bool, when_ps: int) -> None: ...
     def set_port_rate(self, port: int, rate_bps: int, when_ps: int) -> None: ...
     def set_path(self, flow: FiveTupleNumbers, ports: Sequence[int]) -> None:
-        """Packets of this flow take these ports from now on, whatever routing says. Raises ValueError for a
-        path that does not join the flow's two NICs."""
+        """Send packets of this flow through these ports from now on, whatever routing chooses. Raises
+        ValueError for a path that does not join the flow's two NICs."""
 
     def clear_path(self, flow: FiveTupleNumbers) -> None: ...
     def next_due_ps(self) -> int: ...
@@ -135,12 +135,12 @@ class RealtimeFabric:
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def restart_maxima(self) -> None:
-        """The longest queues and the longest pause count from now on."""
+        """Restart the maxima: the longest queues and the longest pause."""
     def set_port_up(self, port: int, up: bool) -> None: ...
     def set_port_rate(self, port: int, rate_bps: int) -> None: ...
     def set_path(self, flow: FiveTupleNumbers, ports: Sequence[int]) -> None:
-        """Frames of this flow take these ports from now on, whatever routing says. Raises ValueError for a
-        path that does not join the flow's two NICs."""
+        """Send frames of this flow through these ports from now on, whatever routing chooses. Raises
+        ValueError for a path that does not join the flow's two NICs."""
 
     def clear_path(self, flow: FiveTupleNumbers) -> None: ...
     def sample_every(self, interval_ms: float) -> None: ...
@@ -158,7 +158,7 @@ class FabricClock:
     def lived(self, real_ns: int) -> None: ...
     def restart_longest(self) -> None: ...
     def pauses(self) -> tuple[int, int, int]:
-        """How many, and their total and longest length in ns."""
+        """Number of pauses, and their total and longest length in ns."""
 
 class IdleProbe:
     """Threads that wake up every `period_us`, one per CPU, and record by how much each wake-up was late."""
@@ -172,7 +172,7 @@ class IdleProbe:
     def longest_ns(self, i: int) -> int: ...
     @property
     def is_real_time(self) -> bool:
-        """Whether every thread has its SCHED_FIFO priority; asked for none, or refused: no."""
+        """Return whether every thread has the SCHED_FIFO priority that was requested."""
 
 class StallMaker:
     """Threads at SCHED_FIFO priority 90, one pinned to each CPU, that spin at random: for `least_ms` to

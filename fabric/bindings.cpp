@@ -80,7 +80,7 @@ struct Delivery {
   Ecn ecn;
 };
 
-// Plays back whatever the caller injects; the hosts only write down what happened.
+// Carries the packets that the caller injects, and logs what happens to them.
 class VirtualFabric {
  public:
   explicit VirtualFabric(const nb::object& plan) : network_(network_config(plan)) {}
@@ -90,8 +90,7 @@ class VirtualFabric {
     network_.run_until(when, *this);
     const NicId destination = network_.router().find_nic(flow.dst);
     if (destination == kNone) throw std::invalid_argument("no host has the destination address");
-    const PacketId id = network_.pool().acquire();
-    if (id == kNone) throw std::length_error("every packet descriptor is in use");
+    const PacketId id = network_.pool().acquire_or_throw();
     Packet& packet = network_.pool()[id];
     packet.kind = Kind::packet;
     packet.size_bytes = size_bytes;
@@ -195,7 +194,7 @@ void bind_virtual(nb::module_& module) {
       });
 }
 
-// Exposed so that a test can hold the Calendar against a sorted list: events are numbers.
+// Exposed so that a test can compare the Calendar with a sorted list. Events are numbers.
 class NumberedCalendar {
  public:
   NumberedCalendar(int width_log2, int slots_log2) : pool_(std::size_t{1} << 16), calendar_(width_log2, slots_log2) {}

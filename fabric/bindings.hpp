@@ -1,4 +1,4 @@
-// What the parts of the Python module share: reading a NetworkPlan, handing arrays over without copying.
+// Shared by the parts of the Python module: reading a NetworkPlan, returning arrays without copies.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -22,10 +22,10 @@ class NetworkPlan:
     Group g has the members `group_offsets[g]` up to `group_offsets[g + 1]`, each a port and the number
     of shortest paths from its far end to the destination's switch. A queue limit of 0 means none.
 
-    `loss` is the probability that a packet is lost on the wire behind a port, in [0, 1), drawn by a generator
-    of each port's own (`seed` and the port's number). `ecn_pkts`: an ECN-capable packet that finds as many
-    packets queued is marked; 0 marks none. `random_pkts`: so many last places of a queue are given by chance.
-    `discipline` is what chooses the packet that leaves next, by its place in `fabric._core.disciplines()`.
+    `loss` is the probability that a packet is lost on the wire behind a port, in [0, 1), drawn by each
+    port's own generator (from `seed` and the port's number). An ECN-capable packet that finds `ecn_pkts` or
+    more packets queued is marked; 0 marks none. Packets are dropped at random in the last `random_pkts`
+    places of a queue. `discipline` is the number of a queue discipline in `fabric._core.disciplines()`.
     """
 
     rate_bps: npt.NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""What the core tells about itself, as the extension returns it. Arrays have one entry a port."""
+"""Readings of the core, as the extension returns them. Arrays have one entry per port."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 Departure = tuple[int, int, int, bool, int]
-"""Packet, NIC it reached (or port that dropped or lost it), when in ps, whether it was, and its ECN field."""
+"""Packet, the NIC it reached (or the port that dropped or lost it), time in ps, whether it was dropped, and
+its ECN field."""
 
 
 class SimulatedCounters(TypedDict):
-    """Packets handed in and out, dropped and lost at random; `hops` counts arrivals at the far end of a link.
-    Of each port: `drops` (queue full or link cut), `losses` (at random, on the wire, after
+    """Packets injected, delivered, dropped and lost at random; `hops` counts arrivals at the far end of
+    a link.
+
+    For each port: `drops` (queue full or link cut), `losses` (at random, on the wire, after
     transmission), `marks` (packets that became "congestion experienced" in its queue)."""
 
     injected: int
@@ -31,7 +34,7 @@ class SimulatedCounters(TypedDict):
 
 
 class Counters(SimulatedCounters):
-    """The same, and the packets that are held."""
+    """SimulatedCounters, and the packets in the network."""
 
     in_flight: int
 
@@ -66,7 +69,7 @@ class Snapshot(Counters):
 
 
 class TrafficReadings(TypedDict):
-    """What the flow driver knows of its flows; arrays have one entry a flow.
+    """Readings of the flow driver; arrays have one entry per flow.
 
     `state`: 0 connecting, 1 ready, 2 running, 3 done, 4 failed, then with `errno` (0: ended by the other
     end). `received_bytes` were read by the receiver, `sent_bytes` taken by the sender's kernel.
@@ -87,7 +90,7 @@ class TrafficReadings(TypedDict):
 
 
 class FlowReadings(TypedDict):
-    """Of each simulated flow, those of constant rate last: payload delivered in order, when it started and
+    """For each simulated flow, those of constant rate last: payload delivered in order, when it started, and
     when its last byte was delivered (2^63 - 1: not yet)."""
 
     delivered_bytes: npt.NDArray[np.uint64]
@@ -96,8 +99,8 @@ class FlowReadings(TypedDict):
 
 
 class DatagramReadings(TypedDict):
-    """Of each source of constant rate: packets its host took, packets it refused (the socket was full),
-    packets lost on their way, and arrivals."""
+    """For each source of constant rate: packets sent, packets refused (the socket was full), packets lost in
+    the network, and packets received."""
 
     sent_pkts: npt.NDArray[np.uint32]
     refused_pkts: npt.NDArray[np.uint32]
@@ -106,17 +109,17 @@ class DatagramReadings(TypedDict):
 
 
 class NoiseReadings(TypedDict):
-    """Of a simulated machine that stalls: a histogram over `LATENESS_EDGES_NS` of the deliveries that were
-    late, and for how long it has stalled in all."""
+    """A simulated machine that stalls: a histogram of late deliveries over `LATENESS_EDGES_NS`, and how long
+    it has stalled in all."""
 
     lateness: npt.NDArray[np.uint64]
     stalled_ps: int
 
 
 class SubflowReadings(TypedDict):
-    """Of each simulated subflow, connection by connection, at its sender. Payload in its socket that was not
-    sent yet; how long it has had anything unsent or unacknowledged, and how long of that the receiver's
-    window was in the way; 1 where it was ever established, else 0."""
+    """The sender of each simulated subflow, connection by connection. `notsent_bytes` is payload in its
+    socket; `busy_ps` is how long anything was unsent or unacknowledged, and `rwnd_limited_ps` how long of
+    that the receiver's window held it back; `established` is 1 if it ever was, else 0."""
 
     window_pkts: npt.NDArray[np.float64]
     srtt_ps: npt.NDArray[np.int64]

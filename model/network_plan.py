@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from common.errors import UsageError
 from controllers.groups import EcmpTables, ecmp_groups, leftmost
 from fabric._core import disciplines
 from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
@@ -22,6 +23,12 @@ from topos import Topology
 NO_PORT = 0xFFFFFFFF
 MOST_PACKETS = 1 << 20
 """Packets that the core can hold if queues are unbounded: 2 GB of frames."""
+
+
+def check_discipline(link: LinkSpec) -> None:
+    """Raise UsageError for a queue discipline that the fabric does not have."""
+    if link.discipline not in disciplines():
+        raise UsageError(f"queue discipline '{link.discipline}': choose {' or '.join(disciplines())}")
 
 
 def uplink(link: int) -> int:

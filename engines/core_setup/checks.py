@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from common.errors import UsageError
-from fabric._core import disciplines
 from model.congestion import CONGESTION_CONTROLS
+from model.network_plan import check_discipline
 from model.noise import check_clock, check_noise
 from model.spec import PORT, RunSpec, TransportSpec, stack_words
 
@@ -31,8 +31,7 @@ def _check_links(spec: RunSpec) -> None:
         raise UsageError(f"a link rate of {link.rate_mbps:g} Mb/s: must be above 0")
     if not link.delay_us >= 0:
         raise UsageError(f"a delay of {link.delay_us:g} us: no link is that fast; give 0 or more")
-    if link.discipline not in disciplines():
-        raise UsageError(f"queue discipline '{link.discipline}': choose {' or '.join(disciplines())}")
+    check_discipline(link)
     if not (spec.seconds > 0 and spec.warmup_s >= 0):
         raise UsageError(f"{spec.seconds:g} s after {spec.warmup_s:g} s of warm-up: time runs forwards only")
 

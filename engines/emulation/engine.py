@@ -29,9 +29,10 @@ from model import tuning
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from model.flows import PlannedFlow, check_ports, planned_flows
 from model.link_events import check_events
+from model.network_plan import check_discipline
 from model.result import RunResult
 from model.schedulers import check_scheduler, scheduled, scheduler_words
-from model.spec import FIFO, HOST_QUEUES, RunSpec, StackSpec, stack_words
+from model.spec import HOST_QUEUES, RunSpec, StackSpec, stack_words
 from topos import Topology
 
 DEADLINE_SLACK_S = 180.0
@@ -215,11 +216,7 @@ def _check_network(spec: RunSpec, topology: Topology) -> None:
         raise UsageError("routing 'valiant': pings cannot follow its paths; choose --engine simulator")
     if spec.link.host_queue not in HOST_QUEUES:
         raise UsageError(f"host queue '{spec.link.host_queue}': choose {' or '.join(HOST_QUEUES)}")
-    if spec.link.discipline != FIFO:
-        raise UsageError(
-            f"queue discipline '{spec.link.discipline}': real hosts send no classes of packets yet; choose "
-            "--engine simulator"
-        )
+    check_discipline(spec.link)
 
 
 def _check_flows(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
@@ -229,8 +226,6 @@ def _check_flows(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
             f"workload {spec.workload.matrix}: real hosts have no senders of constant rate yet; choose "
             "--engine simulator"
         )
-    if any(flow.dscp for flow in flows):
-        raise UsageError(f"workload {spec.workload.matrix} with dscp: real hosts send one class of packets")
     if spec.traffic != "iperf3":
         return
     if len(flows) > MOST_IPERF3_FLOWS:

@@ -1,9 +1,9 @@
-// The event queue: a calendar of equal time slots (Brown, CACM 1988) with a heap for what lies beyond its
-// horizon. A slot is a list of chunks of eight-byte events, which is written to at its end and read once, when it is
-// the next: then its events are sorted and wait in the batch, which tells what is to be fetched from memory next.
+// The event queue: a calendar of equal time slots (Brown, CACM 1988), with a heap for events beyond its horizon. A slot
+// is a list of chunks of eight-byte events. It is appended to, and read once, when its time comes: its events are then
+// sorted into the batch, from which memory is prefetched.
 //
-// Events with equal due times leave in the order they were pushed. An event pushed with a due time that has
-// already been passed is the next to leave: it is late, never lost.
+// Events with equal due times leave in the order in which they were pushed. An event pushed with a due time in the past
+// leaves next: it is late, never lost.
 #pragma once
 
 #include <algorithm>
@@ -42,8 +42,8 @@ class Calendar {
     ++size_;
   }
 
-  // Takes the earliest event due at or before `limit`, kNone where there is none. `limit` must not decrease
-  // between calls. Of events to come `ahead.far(id)` is told first, `ahead.near(id)` just before they leave.
+  // Removes the earliest event due at or before `limit`; kNone if there is none. `limit` must not decrease between
+  // calls. Calls `ahead.far(id)` well before an event leaves, and `ahead.near(id)` just before.
   template <class Ahead>
   PacketId pop_until(const PacketPool& pool, Time limit, const Ahead& ahead) {
     if (batch_.size() - cursor_ <= wanted() && current_ < last_to_sort(limit)) sort_until(limit);

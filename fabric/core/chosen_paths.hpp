@@ -1,4 +1,4 @@
-// Paths that were chosen for single flows, whatever routing says: an exact match of the 5-tuple.
+// Paths chosen for single flows, which take precedence over routing: an exact match of the 5-tuple.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class ChosenPaths {
   void clear(const FiveTuple& flow) { paths_.erase(flow); }
 
   [[nodiscard]] bool empty() const { return paths_.empty(); }
-  // nullptr for a flow that was given none.
+  // nullptr for a flow without one.
   [[nodiscard]] const Path* find(const FiveTuple& flow) const {
     const auto found = paths_.find(flow);
     return found == paths_.end() ? nullptr : &found->second;

@@ -1,5 +1,5 @@
-// Where a packet goes next: a table of next-hop groups a switch, built from the topology's shortest
-// paths (controllers/groups.py), and the choice of one member.
+// Where a packet goes next: a table of next-hop groups for every switch, built from the topology's shortest paths
+// (controllers/groups.py), and the choice of one member.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 namespace fabric {
 
 // hashed: one hash of the flow picks the whole path among all shortest ones (RipL).
-// ecmp:   every switch hashes the flow with a seed of its own (a real switch).
-// scatter: every packet takes one of all shortest paths, each as likely as another.
-// valiant: one hash picks a switch that has hosts, and the path leads by way of it (Valiant and Brebner, 1981).
+// ecmp:   every switch hashes the flow with its own seed (as real switches do).
+// scatter: every packet takes one of all shortest paths, with equal probability.
+// valiant: one hash picks a switch that has hosts, and the path leads through it (Valiant and Brebner, 1981).
 enum class Policy : std::uint8_t { hashed, ecmp, scatter, valiant };
 
 struct GroupMember {
@@ -26,8 +26,8 @@ struct GroupMember {
   std::uint32_t paths;  // shortest paths from the far end of `port` to the destination's switch
 };
 
-// A host's attachment: its address, the switch it is plugged into and the two ports between them. A host that
-// forwards is its own attachment, and has no such ports (kNone).
+// A host's attachment: its address, the switch it is connected to, and the two ports between them. A host that forwards
+// is its own attachment and has no such ports (kNone).
 struct Nic {
   std::uint32_t ip = 0;
   NodeId attach_node = 0;
@@ -49,7 +49,7 @@ class ForwardingTable {
     }
   }
 
-  // Empty when the destination cannot be reached from here.
+  // Empty if the destination cannot be reached from here.
   [[nodiscard]] std::span<const GroupMember> group(NodeId node, std::uint32_t attach) const {
     if (rows_[node] == kNone) return {};
     const std::int32_t g = fib_[rows_[node] * attachments_ + attach];
@@ -89,8 +89,8 @@ class ForwardingTable {
   std::vector<GroupMember> members_;
 };
 
-// The path of this rank in the sorted list of all shortest ones is unranked a hop at a time: a member with n
-// paths beyond it stands for n consecutive ranks.
+// Unranks the path of this rank in the sorted list of all shortest paths, one hop at a time: a member with n paths
+// beyond it stands for n consecutive ranks.
 inline const GroupMember& by_rank(std::span<const GroupMember> group, std::uint32_t& rank) {
   for (const auto& member : group) {
     if (rank < member.paths) return member;

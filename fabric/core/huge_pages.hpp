@@ -1,5 +1,5 @@
-// Memory for large tables in pages of 2 MB where the kernel has them: a table of 100 MB in pages of 4 kB misses
-// the address cache at almost every access. Small ones are allocated as usual.
+// Allocates large tables in pages of 2 MB if the kernel has them: a table of 100 MB in pages of 4 kB misses the TLB at
+// almost every access. Small tables are allocated as usual.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,7 +11,7 @@ namespace fabric {
 
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// Advice: where the kernel refuses, pages stay small.
+// This is advice: if the kernel refuses, pages stay small.
 inline void prefer_huge_pages(void* memory, std::size_t bytes) { (void)madvise(memory, bytes, MADV_HUGEPAGE); }
 
 template <class T>

@@ -1,13 +1,13 @@
 // All links and switches of one network, driven by whoever owns the clock.
 //
-// The owner injects packets at hosts and asks for everything due up to an instant; deliveries, drops and
-// unroutable packets are handed to `Hosts`, which must provide
+// The owner injects packets at hosts and carries out everything due up to an instant. Deliveries and drops are handed
+// to `Hosts`, which must provide
 //     void deliver(PacketId, Time due);            // the last bit reached the host
 //     void dropped(PacketId, PortId, Time when);   // queue full, link cut, lost on the wire, or (kNone) no path
-//     void alarm(PacketId, Time due);              // what `ring_at` asked for
-//     void expect(PacketId);                       // optional: it is to be delivered or to ring soon, and in cache
-//     void expect_soon(PacketId);                  // optional: and sooner
-// and then own the packet (release it, or inject it again). Nothing here knows which clock it is.
+//     void alarm(PacketId, Time due);              // scheduled by `ring_at`
+//     void expect(PacketId);                       // optional: it is due soon, and its descriptor in the cache
+//     void expect_soon(PacketId);                  // optional: it is due very soon
+// and then own the packet (release it, or inject it again). Nothing here depends on which clock it is.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@
 #include "core/packet.hpp"
 #include "core/port.hpp"
 #include "core/random.hpp"
-#include "core/reordering.hpp"
 #include "core/router.hpp"
+#include "core/scheduled_port.hpp"
 
 namespace fabric {
 
@@ -55,15 +55,15 @@ class Network {
     for (std::size_t i = 0; i < config.ports.size(); ++i) {
       ports_.emplace_back(config.ports[i], config.far_nodes[i], Random(config.seed, static_cast<PortId>(i)));
       watch_wires_ = watch_wires_ || ports_.back().may_lose();
-      if (ports_.back().reorders()) add_reordering(static_cast<PortId>(i), config);
+      if (ports_.back().is_scheduled()) add_scheduled(static_cast<PortId>(i), config);
     }
     for (const Nic& nic : router_.nics()) {
-      if (nic.uplink == kNone || !ports_[nic.uplink].reorders()) continue;
-      throw std::invalid_argument("a host's own queue is a FIFO: its senders wait for the departure they foresee");
+      if (nic.uplink == kNone || !ports_[nic.uplink].is_scheduled()) continue;
+      throw std::invalid_argument("a host's own queue must be a FIFO: its senders wait for known departures");
     }
   }
 
-  // Offers a packet to the first port of its path at time `now`. All of it is set but its time.
+  // Offers a packet to the first port of its path at time `now`. All its fields but the time are set.
   template <class Hosts>
   void inject(PacketId id, Time now, Hosts& hosts) {
     ++totals_.injected;
@@ -75,7 +75,7 @@ class Network {
     send(id, now, hosts);
   }
 
-  // Hands the descriptor back at this time. It is an alarm from now on, until it is released.
+  // Hands the descriptor back to the hosts at this time. It is an alarm until it is released.
   void ring_at(PacketId id, Time when) {
     pool_[id].kind = Kind::alarm;
     pool_[id].due = when;
@@ -104,7 +104,7 @@ class Network {
   }
 
   void set_port_up(PortId port, bool up, Time now) {
-    if (ports_.at(port).reorders() && ports_[port].is_up() && !up) cut_waiting(port, now);
+    if (ports_.at(port).is_scheduled() && ports_[port].is_up() && !up) cut_waiting(port, now);
     ports_[port].set_up(up, now);
     watch_wires_ = true;
   }
@@ -124,7 +124,7 @@ class Network {
   void prefer_huge_pages() { pool_.prefer_huge_pages(); }
 
  private:
-  // Brings what an event will need into the cache.
+  // Brings into the cache what an event will need.
   template <class Hosts>
   struct Ahead {
     Network& network;
@@ -186,22 +186,22 @@ class Network {
         ++totals_.dropped;
         hosts.dropped(lost, to, now);
       };
-      if (!ports_[to].reorders() || !wait(id, to, now, drop)) drop(id);
+      if (!ports_[to].is_scheduled() || !wait(id, to, now, drop)) drop(id);
       return;
     }
     calendar_.push(pool_, id);
   }
 
-  void add_reordering(PortId port, const NetworkConfig& config) {
-    reordering_of_.resize(config.ports.size(), kNone);
-    reordering_of_[port] = static_cast<std::uint32_t>(reordering_.size());
-    reordering_.emplace_back(discipline(config.ports[port].discipline));
+  void add_scheduled(PortId port, const NetworkConfig& config) {
+    scheduled_index_.resize(config.ports.size(), kNone);
+    scheduled_index_[port] = static_cast<std::uint32_t>(scheduled_.size());
+    scheduled_.emplace_back(discipline(config.ports[port].discipline));
   }
-  [[nodiscard]] Reordering& reordering(PortId port) { return reordering_[reordering_of_[port]]; }
+  [[nodiscard]] ScheduledPort& scheduled(PortId port) { return scheduled_[scheduled_index_[port]]; }
 
   template <class Drop>
   [[nodiscard]] bool wait(PacketId id, PortId to, Time now, Drop drop) {
-    return reordering(to).accept(pool_, ports_[to], id, now, [this](PacketId sent) { expect_departure(sent); }, drop);
+    return scheduled(to).enqueue(pool_, ports_[to], id, now, [this](PacketId sent) { expect_departure(sent); }, drop);
   }
 
   void expect_departure(PacketId id) {
@@ -213,14 +213,14 @@ class Network {
   void depart(PacketId id) {
     Packet& packet = pool_[id];
     Port& port = ports_[packet.port()];
-    reordering(packet.port()).departed(pool_, port, id, [this](PacketId next) { expect_departure(next); });
+    scheduled(packet.port()).departed(pool_, port, id, [this](PacketId next) { expect_departure(next); });
     packet.kind = Kind::packet;
     packet.due += port.delay();
     calendar_.push(pool_, id);
   }
 
   void cut_waiting(PortId port, Time now) {
-    Reordering& waiting = reordering(port);
+    ScheduledPort& waiting = scheduled(port);
     waiting.catch_up(pool_, ports_[port], now, [this](PacketId next) { expect_departure(next); });
     waiting.cut(pool_, [&](PacketId id) {
       pool_[id].due = now;
@@ -242,9 +242,9 @@ class Network {
     return config;
   }
 
-  // A slot lasts no longer than the shortest hop, and has a thousand events or so at most, where all links are
-  // busy: what a slot's events lead to is seldom due before what is sorted already, and if it is, that is soon done.
-  // A full queue lies within the horizon, unless links are too different for that.
+  // A slot is no longer than the shortest hop, and holds about a thousand events at most when all links are busy: new
+  // events are then seldom due before those already sorted, and inserting them is cheap. The horizon covers a full
+  // queue, unless the links' rates differ too much for that.
   static Calendar calendar_for(const std::vector<PortConfig>& ports) {
     Time longest = kMicrosecond;
     Time width = kSecond;
@@ -265,10 +265,10 @@ class Network {
   PacketPool pool_;
   Calendar calendar_;
   Router router_;
-  bool watch_wires_ = false;  // some link may lose packets, or was cut
+  bool watch_wires_ = false;  // a link may lose packets, or was cut
   Ports ports_;
-  std::vector<std::uint32_t> reordering_of_;  // each port; empty where all are FIFOs
-  std::vector<Reordering> reordering_;
+  std::vector<std::uint32_t> scheduled_index_;  // each port; empty if all are FIFOs
+  std::vector<ScheduledPort> scheduled_;
   Totals totals_;
 };
 

@@ -1,14 +1,15 @@
-// What the fabric moves: a descriptor of one cache line. What a packet carries (a frame of a real host, or a
-// segment of a simulated one) is the hosts' business and is found by the same PacketId.
+// A packet in the fabric: a descriptor of one cache line. Its content (the frame of a real host, or the segment of a
+// simulated one) belongs to the hosts and is found by the same PacketId.
 //
-// The ports it will pass stand in the descriptor itself, and so does when it is due: a hop touches
-// the packet's line and the next port's, and nothing else that is not there already.
+// The descriptor holds the ports on the packet's path and the time at which it is due, so a hop touches only the
+// packet's cache line and that of the next port.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "core/units.hpp"
@@ -16,16 +17,16 @@
 
 namespace fabric {
 
-// The ECN field of an IP header (RFC 3168, section 5): a sender that understands marks says so by one of
-// the ECT codepoints, and a queue may then turn that into "congestion experienced".
+// The ECN field of an IP header (RFC 3168, section 5). A sender that understands marks sets one of the ECT codepoints,
+// which a queue may change to "congestion experienced".
 enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
 
-// A packet is due at the far end of its port, or, where that reorders, first when it has left (departure). An alarm
-// is the hosts' own: it comes due, and is handed back to them.
+// A packet is due at the far end of its port; at a scheduled port it is due first when it has left (departure). An
+// alarm is handed back to the hosts when it is due.
 enum class Kind : std::uint8_t { packet, departure, alarm };
 
-// The ports from a host to another, in order. The longest: up and down a tree of three layers by way of a
-// switch elsewhere (Valiant), or a server-centric network of five levels.
+// The ports from one host to another, in order. The longest paths are those through a random switch in a tree of three
+// layers (Valiant), and those in a server-centric network of five levels.
 struct Path {
   static constexpr std::size_t kMostHops = 10;
 
@@ -44,9 +45,9 @@ struct Path {
 inline constexpr std::uint8_t kDscpBits = 63;
 
 struct alignas(64) Packet {
-  Time due = 0;  // when it arrives at the far end of the port it is in; an alarm, when it rings
+  Time due = 0;  // when it arrives at the far end of the port it is in; or when an alarm rings
   PacketId next_in_slot = kNone;
-  std::uint32_t owner = 0;  // the hosts' own number: of the NIC, the subflow, the alarm
+  std::uint32_t owner = 0;  // set and read by the hosts: a NIC, a subflow, a timer's owner
   std::array<PortId, Path::kMostHops> ports{};
   std::uint16_t size_bytes = 0;  // as counted against rates and byte limits
   std::uint16_t epoch = 0;       // of the port it is in
@@ -66,7 +67,7 @@ struct alignas(64) Packet {
 };
 static_assert(sizeof(Packet) == 64);
 
-// Hands out descriptors and takes them back, most recently used first (its line is still in cache).
+// Allocates descriptors, the most recently released first: its cache line is still in the cache.
 class PacketPool {
  public:
   explicit PacketPool(std::size_t capacity) : packets_(capacity) {}
@@ -79,6 +80,12 @@ class PacketPool {
       return id;
     }
     return used_ < packets_.capacity() ? static_cast<PacketId>(used_++) : kNone;
+  }
+  // Throws std::length_error when every descriptor is in use.
+  PacketId acquire_or_throw() {
+    const PacketId id = acquire();
+    if (id == kNone) throw std::length_error("every packet descriptor is in use: queues or delays are too large");
+    return id;
   }
   void release(PacketId id) { free_.push_back(id); }
   void prefer_huge_pages() { packets_.prefer_huge_pages(); }

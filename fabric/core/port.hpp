@@ -1,9 +1,8 @@
-// One direction of one link: a transmitter with a rate, a FIFO in front of it and a propagation delay
-// behind it.
+// One direction of one link: a queue, a transmitter with a rate, and a propagation delay.
 //
-// A FIFO's departure times are known on arrival, so a hop costs one event: the arrival at the far end.
-// The queue's length at any instant follows from the departures that lie ahead, exactly. Where another discipline
-// chooses what leaves next (`reorders`), packets wait in it (reordering.hpp), and the port keeps the counts.
+// The departure times of a FIFO are known on arrival, so a hop costs one event: the arrival at the far end. The queue's
+// length at any instant follows exactly from the departures still to come. Where a discipline chooses the next packet
+// (`is_scheduled`), packets wait in ScheduledPort, and Port keeps the counts.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +18,13 @@
 
 namespace fabric {
 
-// What an administrator sets.
+// The configuration of a port.
 struct PortConfig {
   std::int64_t rate_bps = 0;
   Time delay = 0;
   Admission admission;
   std::uint64_t loss_below = 0;  // a packet is lost on the wire if a random 64-bit number is below this
-  std::uint8_t discipline = 0;   // of those that reorder, counted from 1; 0: FIFO
+  std::uint8_t discipline = 0;   // number of a scheduling discipline (disciplines/registry.hpp); 0: FIFO
 };
 
 struct PortCounters {
@@ -37,8 +36,8 @@ struct PortCounters {
   std::uint32_t max_queue_pkts = 0;
 };
 
-// What most hops touch is the first two cache lines. Of the packets queued only the sizes are kept: they leave one
-// right after the other, so that all departures follow from the first.
+// Most hops touch only the first two cache lines. A FIFO keeps only the sizes of the queued packets: they leave one
+// right after the other, so all departures follow from the first.
 class alignas(64) Port {
  public:
   Port(const PortConfig& config, NodeId far_node, Random random)
@@ -51,11 +50,11 @@ class alignas(64) Port {
   Port& operator=(Port&&) = delete;
   ~Port() = default;
 
-  // Accepts the packet, sets when it arrives at the far end, and tells whether it did: the queue may be full
-  // or the link down. The packet in transmission counts as queued. Of a port that reorders, never.
+  // Returns whether the FIFO takes the packet, and sets when it arrives at the far end. The queue may be full or the
+  // link down. The packet in transmission counts as queued. A scheduled port always returns false.
   [[nodiscard]] bool enqueue(Packet& packet, Time now) {
     advance(now);
-    if (queued_ >= unusual_from_ && (reorders() || !takes(packet))) [[unlikely]] return false;
+    if (queued_ >= unusual_from_ && (is_scheduled() || !takes(packet))) [[unlikely]] return false;
     busy_until_ = std::max(now, busy_until_) + transmission_time(packet.size_bytes);
     if (queued_ == 0) first_departure_ = busy_until_;
     sizes_.push(departed_ + queued_, queued_, packet.size_bytes);
@@ -65,12 +64,12 @@ class alignas(64) Port {
     return true;
   }
 
-  // Brings queue and counters to `now`: what has departed by then is no longer queued.
+  // Brings queue and counters to `now`: packets that have departed by then are no longer queued.
   void advance(Time now) {
     while (first_departure_ <= now && queued_ != 0) depart();
   }
 
-  // A cut loses what is queued and what is on the wire; the packets find out at their arrival.
+  // A cut loses the packets in the queue and on the wire; they are dropped when they would arrive.
   void set_up(bool up, Time now) {
     advance(now);
     if (up == up_) return;
@@ -79,15 +78,15 @@ class alignas(64) Port {
     watch_length();
   }
 
-  // From now on what arrives is sent at another rate; what is queued keeps its times. A port that reorders sends
-  // all at the new rate but what is in transmission.
+  // Packets that arrive from now on are sent at the new rate; queued packets keep their times. A scheduled port sends
+  // all packets at the new rate, except the one in transmission.
   void set_rate(std::int64_t rate_bps) {
     write_departures_down();
     config_.rate_bps = rate_bps;
     configure();
   }
 
-  // What a packet that came now would take to the far end.
+  // The time a packet that came now would take to the far end.
   [[nodiscard]] Time delay_of(std::uint32_t bytes, Time now) const {
     return std::max<Time>(0, busy_until_ - now) + transmission_time(waiting_bytes_ + bytes) + delay_;
   }
@@ -95,7 +94,7 @@ class alignas(64) Port {
   [[nodiscard]] bool was_cut(const Packet& packet) const { return packet.epoch != epoch_; }
   void count_cut() { ++drops_; }
 
-  // Whether the packet that has crossed the wire was lost on it. To be asked once a packet.
+  // Whether the packet that has crossed the wire was lost on it. To be called once per packet.
   bool loses() {
     if (config_.loss_below == 0 || random_.next() >= config_.loss_below) return false;
     ++losses_;
@@ -108,36 +107,8 @@ class alignas(64) Port {
     watch_length();
   }
 
-  // Of a port that reorders: the four steps of a packet, and what may end its waiting.
-  [[nodiscard]] bool reorders() const { return config_.discipline != 0; }
-  [[nodiscard]] bool has_room(const Packet& packet) const {
-    return config_.admission.tail.has_room(length(), packet.size_bytes);
-  }
-  [[nodiscard]] bool lets_in(Packet& packet) {
-    if (!takes(packet)) return false;
-    ++queued_;
-    waiting_bytes_ += packet.size_bytes;
-    packet.epoch = epoch_;
-    return true;
-  }
-  void pushes_out(const Packet& packet) {
-    --queued_;
-    accepted_bytes_ -= packet.size_bytes;
-    waiting_bytes_ -= packet.size_bytes;
-    ++drops_;
-  }
-  // From `at` on, which is not before the last has left. The packet is due when it has left.
-  void begins(Packet& packet, Time at) {
-    waiting_bytes_ -= packet.size_bytes;
-    busy_until_ = at + transmission_time(packet.size_bytes);
-    packet.due = busy_until_;
-  }
-  void ends(const Packet& packet) {
-    --queued_;
-    ++departed_;
-    tx_bytes_ += packet.size_bytes;
-  }
-  [[nodiscard]] Time busy_until() const { return busy_until_; }
+  // Whether a discipline chooses the next packet (scheduled_port.hpp). The queue of any other port is a FIFO.
+  [[nodiscard]] bool is_scheduled() const { return config_.discipline != 0; }
 
   [[nodiscard]] Time transmission_time(std::uint64_t bytes) const {
     const auto count = static_cast<Time>(bytes);
@@ -159,6 +130,8 @@ class alignas(64) Port {
   }
 
  private:
+  friend class ScheduledPort;
+
   static constexpr Time kPsBits = 8 * kSecond;  // picoseconds a byte takes at 1 bit/s
 
   [[nodiscard]] std::uint16_t size_of(std::uint32_t place) const { return sizes_.at(departed_ + place); }
@@ -171,11 +144,11 @@ class alignas(64) Port {
   }
 
   void watch_length() {
-    const bool always = !up_ || reorders() || !config_.admission.only_counts_packets();
+    const bool always = !up_ || is_scheduled() || !config_.admission.only_counts_packets();
     unusual_from_ = always ? 0 : std::min(config_.admission.tail.most_pkts(), max_queue_);
   }
 
-  // Whether the queue takes the packet; if so there is a place for it.
+  // Whether the queue takes the packet. Counts it.
   [[nodiscard]] bool takes(Packet& packet) {
     const Admitted admitted = up_ ? config_.admission.admits(packet, length(), random_) : Admitted::no;
     if (admitted == Admitted::no) {
@@ -203,7 +176,7 @@ class alignas(64) Port {
   }
 
   void write_departures_down() {
-    if (reorders()) return;
+    if (is_scheduled()) return;
     std::vector<Time> behind_first;
     Time at = first_departure_;
     for (std::uint32_t i = 1; i < queued_; ++i) {
@@ -233,16 +206,16 @@ class alignas(64) Port {
   std::uint64_t tx_bytes_ = 0;
   Time delay_;
   std::uint32_t queued_ = 0;
-  std::uint32_t unusual_from_ = 0;  // with as many queued the next packet is looked at more closely
-  std::uint32_t ps_per_byte_ = 0;   // 0 where it is not a whole number
+  std::uint32_t unusual_from_ = 0;  // from this queue length on, every packet is checked
+  std::uint32_t ps_per_byte_ = 0;   // 0 if it is not a whole number
   std::uint16_t epoch_ = 0;
   bool times_written_ = false;
   QueuedSizes sizes_;
-  // The rest.
+  // Seldom used.
   std::vector<Time> written_;        // departures of queued packets from the second on, the last first
   std::uint64_t cut_ = 0;
-  std::uint64_t accepted_bytes_ = 0;  // kept where every packet is looked at
-  std::uint64_t waiting_bytes_ = 0;   // where it reorders, without what is in transmission
+  std::uint64_t accepted_bytes_ = 0;  // kept where every packet is checked
+  std::uint64_t waiting_bytes_ = 0;   // of a scheduled port, without the packet in transmission
   std::uint64_t drops_ = 0;
   std::uint64_t losses_ = 0;
   std::uint64_t marks_ = 0;

@@ -1,10 +1,10 @@
-// Asking for memory ahead of its use.
+// Prefetching memory into the cache.
 #pragma once
 
 namespace fabric {
 
-// GCC (12 at least) takes a function that does nothing but __builtin_prefetch for one without effects, and drops
-// the calls of it. The empty statement is an effect that costs nothing.
+// GCC (at least 12) treats a function that only calls __builtin_prefetch as one without effects, and removes calls to
+// it. The empty asm statement is an effect that costs nothing.
 inline void prefetch(const void* line) {
   __builtin_prefetch(line);
   asm volatile("");

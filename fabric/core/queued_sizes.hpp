@@ -1,6 +1,6 @@
-// Sizes of the packets of a queue, first in first out. Most queues hold packets of very few sizes, a full segment's
-// and an acknowledgement's: two bits tell which, and all of it is one cache line. A queue of more sizes, or longer,
-// keeps them in a ring beside, until it is empty.
+// The sizes of the packets in a FIFO. Most queues hold packets of very few sizes, those of a full segment and of an
+// acknowledgement: two bits per packet tell them apart, and the whole object is one cache line. A queue that is longer,
+// or has more sizes, keeps them in a separate ring until it is empty.
 #pragma once
 
 #include <algorithm>

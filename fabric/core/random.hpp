@@ -1,5 +1,5 @@
 // Random numbers by SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): eight bytes of state, so that every
-// port has a generator of its own and what one draws changes nothing for another.
+// port has its own generator, and the draws of one port do not affect another.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@ class Random {
 
   constexpr std::uint64_t next() { return scrambled(state_ += 0x9E3779B97F4A7C15U); }
 
-  // Uniform in [0, n); what is uneven about it is below n / 2^32.
+  // Uniform in [0, n), with a bias below n / 2^32.
   constexpr std::uint32_t below(std::uint32_t n) {
     return static_cast<std::uint32_t>((next() >> 32) * n >> 32);
   }

@@ -27,8 +27,8 @@ class Router {
     }
   }
 
-  // The path of a packet whose flow hashes to `hash`; empty where there is none (the other plane of a dual-homed
-  // network). Under `scatter` another for every call.
+  // The path of a packet whose flow hashes to `hash`; empty if there is none (the other plane of a dual-homed network).
+  // Under `scatter` every call chooses again.
   [[nodiscard]] Path path(NicId source, NicId destination, std::uint32_t hash) {
     const Nic& from = nics_[source];
     const Nic& to = nics_[destination];
@@ -47,7 +47,7 @@ class Router {
     });
   }
 
-  // The path of a packet of this flow: the one chosen for it, if one was.
+  // The path of a packet of this flow: the one chosen for the flow, if any.
   [[nodiscard]] Path path(NicId source, NicId destination, const FiveTuple& flow) {
     if (!chosen_.empty()) [[unlikely]] {
       if (const Path* chosen = chosen_.find(flow)) return *chosen;
@@ -55,7 +55,7 @@ class Router {
     return path(source, destination, flow_hash(flow));
   }
 
-  // From now on packets of this flow take this path, which must lead from its source's NIC to its destination's.
+  // Sends packets of this flow along this path from now on. It must lead from the source's NIC to the destination's.
   void choose(const FiveTuple& flow, const Path& path) {
     const NicId source = find_nic(flow.src);
     const NicId destination = find_nic(flow.dst);
@@ -73,7 +73,7 @@ class Router {
   }
   void leave_to_routing(const FiveTuple& flow) { chosen_.clear(flow); }
 
-  // The `rank`-th shortest path, counted modulo how many there are.
+  // The shortest path of this rank, modulo the number of shortest paths.
   [[nodiscard]] Path path_of_rank(NicId source, NicId destination, std::uint32_t rank) const {
     const Nic& from = nics_[source];
     const Nic& to = nics_[destination];
@@ -105,7 +105,7 @@ class Router {
     return path;
   }
 
-  // Along the path of this rank. False where the target cannot be reached.
+  // Walks along the path of this rank. Returns false if the target cannot be reached.
   bool walk(Path& path, NodeId node, NodeId target, std::uint32_t attach, std::uint32_t rank) const {
     if (node == target) return true;
     const std::uint32_t paths = table_.paths(node, attach);
@@ -126,7 +126,7 @@ class Router {
     return true;
   }
 
-  // Two ranks of their own, one for either leg. A switch that is not joined to both ends gives way to the next.
+  // Each leg has a rank of its own. A switch without paths to both ends is skipped.
   bool walk_valiant(Path& path, NodeId node, const Nic& to, std::uint32_t hash) const {
     const auto count = static_cast<std::uint32_t>(attach_nodes_.size());
     const std::uint32_t chosen = mix(hash, seed_) % count;

@@ -1,5 +1,5 @@
-// When a CPU, or a whole machine, stands still: a random sequence of stalls that follows from a law and a seed. Real
-// stalls (realtime/stall_maker.hpp) and simulated ones (simulation/machine_noise.hpp) are drawn from the same sequence.
+// When a CPU, or a whole machine, stands still: a random sequence of stalls that a law and a seed determine. Real stalls
+// (realtime/stall_maker.hpp) and simulated ones (simulation/machine_noise.hpp) are drawn from the same sequence.
 #pragma once
 
 #include <cmath>
@@ -11,8 +11,8 @@
 
 namespace fabric {
 
-// A stall lasts from `least` to `most`, uniformly; the beginnings of two are `every` apart on average. What lies
-// between the end of one and the beginning of the next is exponential, so stalls never overlap.
+// A stall lasts from `least` to `most`, uniformly; stalls begin `every` apart on average. The time from the end of one
+// to the beginning of the next is exponential, so stalls never overlap.
 struct StallLaw {
   Time every = 0;
   Time least = 0;
@@ -29,8 +29,8 @@ struct Stall {
   [[nodiscard]] Time length() const { return end - begin; }
 };
 
-// Throws std::invalid_argument for a law that leaves a machine less than half of its time: the kernel's limit on
-// real-time threads (95 %) could come into play, and nothing would be measured but that.
+// Throws std::invalid_argument for a law that leaves a machine less than half of its time: the run would then measure
+// the kernel's limit on real-time threads (95 %) as well.
 inline const StallLaw& checked(const StallLaw& law) {
   constexpr Time kMostStall = 500 * kMillisecond;
   if (law.least <= 0 || law.most < law.least) {

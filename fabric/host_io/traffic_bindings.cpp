@@ -9,12 +9,14 @@ namespace fabric {
 namespace {
 
 using FlowTuple = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint16_t, std::uint32_t, std::uint16_t,
-                             std::uint64_t, double, std::string, bool, std::int64_t>;
+                             std::uint64_t, double, std::string, bool, std::int64_t, std::uint8_t>;
 
 FlowSpec flow_spec(const FlowTuple& flow) {
-  const auto& [src_host, dst_host, src_ip, src_port, dst_ip, dst_port, size_bytes, start_s, cc, mptcp, after] = flow;
+  const auto& [src_host, dst_host, src_ip, src_port, dst_ip, dst_port, size_bytes, start_s, cc, mptcp, after, dscp] = flow;
+  if (dscp > 63) throw std::invalid_argument("DSCP has six bits: 0 to 63");
   const FlowId awaited = after < 0 ? kNoFlow : static_cast<FlowId>(after);
-  return {src_host, dst_host, {src_ip, src_port}, {dst_ip, dst_port}, size_bytes, std::llround(start_s * 1e9), awaited, {cc, mptcp}};
+  const SocketOptions sockets{cc, mptcp, dscp};
+  return {src_host, dst_host, {src_ip, src_port}, {dst_ip, dst_port}, size_bytes, std::llround(start_s * 1e9), awaited, sockets};
 }
 
 // What the kernel refused reaches Python as OSError with its errno.

@@ -37,6 +37,10 @@ FileDescriptor open_bound(Address local, const SocketOptions& options) {
         setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, cc.data(), static_cast<socklen_t>(cc.size())),
         "setting congestion control " + cc);
   }
+  if (options.dscp != 0) {
+    const int tos = options.dscp << 2;
+    checked_call(setsockopt(socket.get(), IPPROTO_IP, IP_TOS, &tos, sizeof tos), "setting DSCP " + std::to_string(options.dscp));
+  }
   const sockaddr_in address = to_sockaddr(local);
   checked_call(bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
                "binding " + to_text(local));

@@ -20,6 +20,7 @@ std::string to_text(Address address);
 struct SocketOptions {
   std::string congestion_control;  // of both ends; empty leaves the namespace's own
   bool mptcp = false;
+  std::uint8_t dscp = 0;  // of all packets of the connection, both ways
   friend bool operator==(const SocketOptions&, const SocketOptions&) = default;
 };
 

@@ -83,8 +83,9 @@ inline std::optional<FiveTuple> five_tuple(std::span<const std::uint8_t> frame) 
   return flow;
 }
 
-// Of an IPv4 frame.
+// The ECN and DSCP fields of an IPv4 frame (RFC 3168, RFC 2474).
 inline Ecn ecn_of(const std::uint8_t* frame) { return Ecn(frame[ETH_HLEN + 1] & 0x03U); }
+inline std::uint8_t dscp_of(const std::uint8_t* frame) { return static_cast<std::uint8_t>(frame[ETH_HLEN + 1] >> 2); }
 
 // Makes an IPv4 frame "congestion experienced" and its header's checksum right (RFC 1624, equation 3).
 // Transport checksums do not cover the field.

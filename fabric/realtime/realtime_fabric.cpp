@@ -176,6 +176,7 @@ void RealtimeFabric::accept(const ReceivedFrame& received) {
   packet.kind = Kind::packet;
   packet.size_bytes = slot.length;
   packet.ecn = ecn_of(slot.frame());
+  packet.dscp = dscp_of(slot.frame()) & kDscpBits;
   packet.owner = destination;
   packet.take(network_.router().path(source, destination, *flow));
   network_.inject(id, fabric_time(received.realtime_ns), *this);

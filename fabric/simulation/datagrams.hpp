@@ -1,6 +1,5 @@
-// A source of packets of one size at a constant rate, and the count of those that arrive: UDP, as far as a network
-// sees it. Its socket holds as many packets as senders let a host's queue grow to; it does not wait, and what the
-// others have queued is not its own.
+// A source of packets of one size at a constant rate (UDP), and the count of those that arrive. Its socket holds as
+// many packets as senders let a host's queue grow to; packets that others have queued do not count.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +7,7 @@
 
 #include "core/packet.hpp"
 #include "core/units.hpp"
+#include "simulation/options.hpp"
 
 namespace fabric {
 
@@ -17,16 +17,16 @@ struct DatagramSource {
   NicId destination = kNone;
   std::uint32_t packets = 0;  // 0: no end
   Time start = 0;
-  // The n-th is due n intervals after the start, rounded down to a picosecond: `part` of `rate_bps` is what the
-  // rounding left over so far.
+  // Packet n is due n intervals after the start, rounded down to a picosecond. `part` of `rate_bps` is what the
+  // rounding has left over so far.
   Time interval = 0;
   std::int64_t rest = 0;
   std::int64_t rate_bps = 0;
   std::int64_t part = 0;
   std::uint32_t emitted = 0;
-  std::deque<Time> held;      // when those of its packets leave that its host has queued
+  std::deque<Time> held;      // when those of its packets leave that are in the host's queue
   std::uint32_t refused = 0;  // its socket was full
-  std::uint32_t lost = 0;     // on its way
+  std::uint32_t lost = 0;     // in the network
   std::uint32_t received = 0;
   std::uint8_t dscp = 0;
 
@@ -37,5 +37,11 @@ struct DatagramSource {
     return now + interval + 1;
   }
 };
+
+struct Stack;
+
+// Throws std::invalid_argument for a source that cannot exist.
+void add_datagrams(Stack& stack, const DatagramConfig& wanted);
+void send_datagram(Stack& stack, std::uint32_t number, Time now);
 
 }  // namespace fabric

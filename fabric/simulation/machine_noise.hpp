@@ -1,9 +1,9 @@
-// A machine that stalls, in virtual time: what an emulation on such a machine does to the hosts it carries.
+// A machine that stalls, in virtual time: how an emulation on such a machine affects its hosts.
 //
-// Strict clock: the network's time is real time. While the fabric's CPU stalls, what is due at hosts is kept back, and
-// all of it is delivered when the stall ends. While the hosts' CPUs stall, their timers are kept back too. Elastic
-// clock, where all CPUs stall: the network stands still with the machine, so that a stall is an instant of its time at
-// which the hosts' clocks jump ahead. Times are the network's, but for the hosts' own measurements.
+// Strict clock: the network's time is real time. While the fabric's CPU stalls, packets due at hosts are held back and
+// delivered when the stall ends. While the hosts' CPUs stall, their timers are held back too. Elastic clock, where all
+// CPUs stall: the network stands still with the machine, so a stall is an instant of its time at which the hosts' clocks
+// jump ahead. All times are the network's, except those that hosts measure.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class MachineNoise {
   [[nodiscard]] bool elastic() const { return config_.elastic; }
   [[nodiscard]] bool stalls_timers() const { return config_.stalls_timers; }
 
-  // The stall that is under way or comes next, in the network's time. An elastic clock's takes none of it.
+  // The current or next stall, in the network's time. With an elastic clock it takes no time there.
   [[nodiscard]] const Stall& stall() const { return upcoming_.front(); }
   void end_stall() {
     stalled_ += stall().length();
@@ -39,7 +39,7 @@ class MachineNoise {
     if (upcoming_.empty()) upcoming_.push_back(draw());
   }
 
-  // When hosts have seen this long pass from `now` on, whose clocks jump ahead in stalls.
+  // The network's time at which the hosts' clocks, which jump ahead in stalls, have advanced by `wait`.
   [[nodiscard]] Time instant(Time now, Time wait) {
     Time jumps = 0;
     for (std::size_t i = 0;; ++i) {
@@ -55,15 +55,15 @@ class MachineNoise {
   [[nodiscard]] std::vector<PacketId>& kept() { return kept_; }
   void record(Time late) { lateness_.record(late / kNanosecond); }
 
-  // Of deliveries that were not on time.
+  // Lateness of the deliveries that were late, in ns.
   [[nodiscard]] const Histogram& lateness() const { return lateness_; }
-  // In all, of real time, up to this instant of the network's.
+  // Real time stalled so far, up to this instant of the network's time.
   [[nodiscard]] Time stalled(Time now) const {
     return stalled_ + (config_.elastic || now < stall().begin ? 0 : now - stall().begin);
   }
 
  private:
-  // An elastic clock leaves the stalls out: the times between them follow each other without a gap.
+  // An elastic clock leaves the stalls out: the times between them join without a gap.
   Stall draw() {
     const Stall real = stalls_.next();
     if (!config_.elastic) return real;

@@ -14,8 +14,8 @@ struct TransportOptions {
   std::uint16_t payload_bytes = 1448;  // of a full segment
   std::uint16_t header_bytes = 66;     // Ethernet, IP, TCP with timestamps
   std::uint16_t ack_bytes = 66;
-  std::uint16_t mptcp_bytes = 0;      // of MPTCP's options, which take the place of payload
-  std::uint16_t mptcp_ack_bytes = 0;  // and what they add to an acknowledgement
+  std::uint16_t mptcp_bytes = 0;      // of MPTCP's options, which replace payload
+  std::uint16_t mptcp_ack_bytes = 0;  // that MPTCP adds to an acknowledgement
   double initial_window = 10;
   double initial_ssthresh = 0;  // packets; 0: none
   Time initial_rto = 1 * kSecond;
@@ -26,19 +26,19 @@ struct TransportOptions {
   bool ecn = false;
   bool ack_at_once = false;  // acknowledgements take no path and no time
   bool reinject = true;
-  bool ack_gaps = false;  // data beyond a gap of the connection's is acknowledged at once
-  bool linux_recovery = false;  // more than the RFCs ask for (recovery.cpp)
+  bool ack_gaps = false;  // data beyond a gap in the connection is acknowledged at once
+  bool linux_recovery = false;  // as in Linux, beyond the RFCs (loss_recovery.hpp)
   bool handshake = false;       // a SYN is answered before data is sent
   const Scheduler* scheduler = &kMinRtt;
   std::uint32_t dup_threshold = 3;
   bool adapts_to_reordering = true;  // the duplicate threshold rises where packets overtake each other
-  // Further subflows wait until the first has had this long, or this much acknowledged; both 0: they do not wait.
+  // Further subflows join when the first has been up for this long or has had this much acknowledged; both 0: at once.
   Time join_after = 0;
   std::uint64_t join_after_bytes = 0;
-  std::uint32_t nic_queue_pkts = 100;     // of a host: senders wait for room, acknowledgements do not
+  std::uint32_t nic_queue_pkts = 100;     // of a host; senders wait for room, acknowledgements do not
   std::uint32_t send_buffer_pkts = 0;     // of a connection; 0: no limit
   std::uint32_t receive_buffer_pkts = 0;  // of a connection; 0: no limit
-  std::uint32_t subflow_buffer_pkts = 0;  // most a subflow is bound to carry ahead of time; 0: no limit
+  std::uint32_t subflow_buffer_pkts = 0;  // limit of data bound to a subflow early; 0: no limit
 };
 
 struct SubflowConfig {
@@ -48,7 +48,7 @@ struct SubflowConfig {
   std::uint32_t back_hash = 0;
 };
 
-// Packets of full size at a constant rate, whatever becomes of them.
+// Packets of full size at a constant rate, without acknowledgements.
 struct DatagramConfig {
   std::int64_t rate_bps = 0;  // headers included
   std::uint32_t packets = 0;  // 0: as long as the simulation lasts

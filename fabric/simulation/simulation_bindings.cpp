@@ -117,8 +117,8 @@ nb::object queue_lengths(Simulation& self) {
   return to_array(std::move(queued));
 }
 
-// Of each subflow's path and of path and way back: what `size_bytes` that set out now would take, if all queues
-// stood still meanwhile, in ps.
+// For each subflow, the time a packet of `size_bytes` would take on the path, and on the path and back, if it were sent
+// now and all queues stood still, in ps.
 nb::object path_delays(Simulation& self, std::uint32_t size_bytes, Time now) {
   std::vector<Time> out;
   std::vector<Time> round_trip;
@@ -127,7 +127,7 @@ nb::object path_delays(Simulation& self, std::uint32_t size_bytes, Time now) {
     for (const PortId port : path.span()) sum += self.network().ports()[port].delay_of(size_bytes, now);
     return sum;
   };
-  for (const Subflow& subflow : self.subflows()) {
+  for (const Subflow& subflow : self.stack().subflows) {
     out.push_back(of(subflow.forward));
     round_trip.push_back(out.back() + of(subflow.back));
   }
@@ -138,13 +138,13 @@ nb::dict flow_readings(const Simulation& self) {
   std::vector<std::uint64_t> delivered;
   std::vector<Time> started;
   std::vector<Time> completed;
-  for (const Connection& connection : self.connections()) {
+  for (const Connection& connection : self.stack().connections) {
     delivered.push_back(connection.delivered_bytes());
     started.push_back(connection.started);
     completed.push_back(connection.completed);
   }
-  for (const DatagramSource& source : self.datagrams()) {
-    delivered.push_back(std::uint64_t{source.received} * self.options().payload_bytes);
+  for (const DatagramSource& source : self.stack().datagrams) {
+    delivered.push_back(std::uint64_t{source.received} * self.stack().options.payload_bytes);
     started.push_back(source.emitted != 0 ? source.start : kNever);
     completed.push_back(kNever);
   }
@@ -160,7 +160,7 @@ nb::dict datagram_readings(const Simulation& self) {
   std::vector<std::uint32_t> refused;
   std::vector<std::uint32_t> lost;
   std::vector<std::uint32_t> received;
-  for (const DatagramSource& source : self.datagrams()) {
+  for (const DatagramSource& source : self.stack().datagrams) {
     sent.push_back(source.emitted - source.refused);
     refused.push_back(source.refused);
     lost.push_back(source.lost);
@@ -175,7 +175,7 @@ nb::dict datagram_readings(const Simulation& self) {
 }
 
 nb::dict noise_readings(const Simulation& self) {
-  const auto& noise = self.noise();
+  const auto& noise = self.stack().clock.noise();
   const auto bins = noise ? noise->lateness().bins() : Histogram().bins();
   nb::dict out;
   out["lateness"] = to_array(std::vector<std::uint64_t>(bins.begin(), bins.end()));
@@ -183,44 +183,32 @@ nb::dict noise_readings(const Simulation& self) {
   return out;
 }
 
-nb::dict subflow_readings(const Simulation& self) {
-  std::vector<double> window;
-  std::vector<Time> srtt;
-  std::vector<Time> variance;
-  std::vector<std::uint32_t> retransmits;
-  std::vector<std::uint32_t> timeouts;
-  std::vector<std::uint32_t> acked;
-  std::vector<std::uint32_t> unacked;
-  std::vector<std::uint64_t> unsent;
-  std::vector<Time> busy;
-  std::vector<Time> rwnd_limited;
-  std::vector<std::uint8_t> established;
-  for (std::uint32_t i = 0; i < self.subflows().size(); ++i) {
-    const Sender& sender = self.subflows()[i].sender;
-    window.push_back(self.path(i).window);
-    srtt.push_back(sender.rtt.srtt);
-    variance.push_back(sender.rtt.variance);
-    retransmits.push_back(sender.retransmits);
-    timeouts.push_back(sender.timeouts);
-    acked.push_back(sender.board.una());
-    unacked.push_back(sender.board.outstanding());
-    unsent.push_back(self.unsent_bytes(i));
-    busy.push_back(self.busy(i));
-    rwnd_limited.push_back(self.rwnd_limited(i));
-    established.push_back(sender.established ? 1 : 0);
-  }
+// One array with a value for each subflow.
+template <class Value>
+nb::object column_of(Simulation& self, Value value) {
+  std::vector<decltype(value(std::uint32_t{0}))> out;
+  const auto count = static_cast<std::uint32_t>(self.stack().subflows.size());
+  out.reserve(count);
+  for (std::uint32_t i = 0; i < count; ++i) out.push_back(value(i));
+  return to_array(std::move(out));
+}
+
+nb::dict subflow_readings(Simulation& self) {
+  const Stack& stack = self.stack();
+  const auto sender = [&](std::uint32_t i) -> const SenderState& { return stack.subflows[i].sender; };
+  const Time now = self.now();
   nb::dict out;
-  out["window_pkts"] = to_array(std::move(window));
-  out["srtt_ps"] = to_array(std::move(srtt));
-  out["rttvar_ps"] = to_array(std::move(variance));
-  out["retransmits"] = to_array(std::move(retransmits));
-  out["timeouts"] = to_array(std::move(timeouts));
-  out["acked_pkts"] = to_array(std::move(acked));
-  out["unacked_pkts"] = to_array(std::move(unacked));
-  out["notsent_bytes"] = to_array(std::move(unsent));
-  out["busy_ps"] = to_array(std::move(busy));
-  out["rwnd_limited_ps"] = to_array(std::move(rwnd_limited));
-  out["established"] = to_array(std::move(established));
+  out["window_pkts"] = column_of(self, [&](std::uint32_t i) { return stack.paths[i].window; });
+  out["srtt_ps"] = column_of(self, [&](std::uint32_t i) { return sender(i).rtt.srtt; });
+  out["rttvar_ps"] = column_of(self, [&](std::uint32_t i) { return sender(i).rtt.variance; });
+  out["retransmits"] = column_of(self, [&](std::uint32_t i) { return sender(i).retransmits; });
+  out["timeouts"] = column_of(self, [&](std::uint32_t i) { return sender(i).timeouts; });
+  out["acked_pkts"] = column_of(self, [&](std::uint32_t i) { return sender(i).board.una(); });
+  out["unacked_pkts"] = column_of(self, [&](std::uint32_t i) { return sender(i).board.outstanding(); });
+  out["notsent_bytes"] = column_of(self, [&](std::uint32_t i) { return self.socket(i).unsent_bytes(); });
+  out["busy_ps"] = column_of(self, [&](std::uint32_t i) { return self.socket(i).busy(now); });
+  out["rwnd_limited_ps"] = column_of(self, [&](std::uint32_t i) { return self.socket(i).rwnd_limited(now); });
+  out["established"] = column_of(self, [&](std::uint32_t i) { return std::uint8_t{sender(i).established}; });
   return out;
 }
 
@@ -228,7 +216,7 @@ std::vector<PortId> listed(const Path& path) { return {path.span().begin(), path
 
 // Shortest paths there and back.
 std::pair<std::uint32_t, std::uint32_t> path_count(Simulation& self, std::uint32_t number) {
-  const Subflow& subflow = self.subflows().at(number);
+  const Subflow& subflow = self.stack().subflows.at(number);
   const Router& router = self.network().router();
   return {router.paths(subflow.source, subflow.destination), router.paths(subflow.destination, subflow.source)};
 }
@@ -270,9 +258,9 @@ void bind_simulation(nb::module_& module) {
       .def("descriptors_in_use", [](Simulation& self) { return self.network().pool().in_use(); })
       .def("noise", noise_readings)
       .def("subflows", subflow_readings)
-      .def("path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.subflows().at(subflow).forward); },
+      .def("path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.stack().subflows.at(subflow).forward); },
            "subflow"_a)
-      .def("back_path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.subflows().at(subflow).back); },
+      .def("back_path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.stack().subflows.at(subflow).back); },
            "subflow"_a)
       .def("path_count", path_count, "subflow"_a)
       .def("set_path",

@@ -229,7 +229,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
     SpecField(
         "discipline", "NAME",
         f"Schedule the packets of each switch port by this queue discipline: {_names(disciplines())}. "
-        f"Real hosts take {_SPEC.link.discipline} only. [default: {_SPEC.link.discipline} or the figure's]",
+        f"Open vSwitch has {_SPEC.link.discipline} only. [default: {_SPEC.link.discipline} or the figure's]",
         parsers.choice(disciplines),
         path="link.discipline", words=lambda name: f"{name} queues",
     ),

@@ -25,7 +25,11 @@ def test_a_sysctl_must_be_one_of_this_kernel() -> None:
         ({"topology": TopologySpec("bcube", {"n": 4})}, "bcube: emulated hosts do not forward packets"),
         ({"events": (LinkEvent(1.0, "p0e0", "moon"),)}, "no node called 'moon'"),
         ({"routing": "valiant"}, "routing 'valiant': pings cannot follow its paths"),
-        ({"link": LinkSpec(5.0, discipline="priority")}, "discipline 'priority': real hosts send no classes"),
+        ({"link": LinkSpec(5.0, discipline="magic")}, "discipline 'magic': choose fifo or priority"),
+        (
+            {"link": LinkSpec(5.0, discipline="priority"), "dataplane": "ovs"},
+            "queue discipline priority .* Open vSwitch: choose --dataplane fabric",
+        ),
     ],
 )
 def test_the_emulator_leaves_to_the_simulator_what_it_cannot_do(

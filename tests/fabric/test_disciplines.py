@@ -209,7 +209,7 @@ def test_a_hosts_own_queue_is_a_fifo() -> None:
     plan = one_switch()
     orders = plan.discipline.copy()
     orders[0] = disciplines().index("priority")
-    with pytest.raises(ValueError, match="a host's own queue is a FIFO"):
+    with pytest.raises(ValueError, match="a host's own queue must be a FIFO"):
         VirtualFabric(replace(plan, discipline=orders))
     with pytest.raises(ValueError, match="no queue discipline"):
         VirtualFabric(replace(plan, discipline=np.full_like(plan.discipline, 77)))

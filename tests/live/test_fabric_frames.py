@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from engines.emulation.kernel.netns import call_in_netns
-from fabric._core import RealtimeFabric
+from fabric._core import RealtimeFabric, disciplines
 from fabric.readings import Snapshot
 from tests.support.core_networks import ip, one_switch
 from tests.support.two_hosts import run_isolated
@@ -46,8 +46,12 @@ class Lab(NamedTuple):
 
 
 @contextmanager
-def lab(rate_bps: int = 1_000_000_000, queue_pkts: int = 1000, ecn_pkts: int = 0) -> Iterator[Lab]:
-    """Three host ends in a namespace of their own, raw sockets on them, and a running fabric."""
+def lab(
+    rate_bps: int = 1_000_000_000, queue_pkts: int = 1000, ecn_pkts: int = 0, slow_bps: int = 0
+) -> Iterator[Lab]:
+    """Three host ends in a namespace of their own, raw sockets on them, and a running fabric.
+
+    Where `slow_bps` is not 0, ports to hosts have that rate and serve by strict priority."""
     holder = subprocess.Popen(["unshare", "--net", "sleep", "60"])
     wait_for_namespace(holder.pid)
     for i in range(HOSTS):
@@ -55,6 +59,9 @@ def lab(rate_bps: int = 1_000_000_000, queue_pkts: int = 1000, ecn_pkts: int = 0
         run(f"ip link set n{i} up")
     ends = [call_in_netns(holder.pid, partial(open_end, f"h{i}")) for i in range(HOSTS)]
     plan = one_switch(HOSTS, rate_bps=rate_bps, queue_pkts=queue_pkts, ecn_pkts=ecn_pkts)
+    if slow_bps:
+        plan.rate_bps[plan.nic_downlink] = slow_bps
+        plan.discipline[plan.nic_downlink] = disciplines().index("priority")
     fabric = RealtimeFabric(plan, [socket.if_nametoindex(f"n{i}") for i in range(HOSTS)], MACS)
     fabric.start()
     try:
@@ -215,6 +222,18 @@ def a_full_queue_marks_who_can_be_marked() -> None:
     assert all(fields[number] == not_ect for number, (_, ecn) in sent.items() if ecn == not_ect)
 
 
+def a_frame_of_a_higher_class_overtakes_those_that_wait() -> None:
+    expedited = 46 << 2
+    with lab(slow_bps=100_000) as (_, ends):
+        classes = [0] * 6 + [expedited] * 2  # 10 ms each on the wire
+        for number, tos in enumerate(classes):
+            ends[0].send(udp_frame(0, 1, bytes([number]) + bytes(82), tos))
+        order = [next_ipv4(ends[1])[42] for _ in classes]
+    overtaken = order.index(6)
+    assert overtaken < 4, "the machine paused while the frames were sent"
+    assert order == [*range(overtaken), 6, 7, *range(overtaken, 6)]
+
+
 def a_cut_link_carries_nothing_until_it_heals() -> None:
     with lab() as (fabric, ends):
         fabric.set_port_up(0, False)
@@ -266,6 +285,7 @@ def queue_lengths_are_sampled_exactly() -> None:
         a_frame_takes_its_transmission_times,
         odd_frames_are_counted_not_carried,
         a_full_queue_marks_who_can_be_marked,
+        a_frame_of_a_higher_class_overtakes_those_that_wait,
         a_cut_link_carries_nothing_until_it_heals,
         queue_lengths_are_sampled_exactly,
     ],

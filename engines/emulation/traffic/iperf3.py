@@ -40,7 +40,8 @@ class Iperf3Flow:
     """One flow. `port` is free on the server, `cport` on the client; the data connection comes from
     `cport`, iperf3's control connection from an ephemeral port (32768 and up). Do not use a `cport` again
     in the same namespace within a minute: it is in TIME_WAIT, and iperf3 binds it without SO_REUSEADDR.
-    `cc` is the kernel's name of the congestion control."""
+    `cc` is the kernel's name of the congestion control, `dscp` the class of service of its data connection,
+    both ways."""
 
     flow: int
     client: HostRef
@@ -51,6 +52,7 @@ class Iperf3Flow:
     cport: int
     cc: str = "reno"
     mptcp: bool = False
+    dscp: int = 0
 
     def __str__(self) -> str:
         source = f"{self.client.name} {self.client_ip}:{self.cport}"
@@ -98,6 +100,7 @@ def client_argv(program: str, flow: Iperf3Flow, seconds: float, write_bytes: int
         *("-B", flow.client_ip, "--cport", str(flow.cport)),
         *("-t", str(max(1, -int(-seconds // 1))), "-C", flow.cc, "-i", "0"),
         *("--connect-timeout", str(CONNECT_TIMEOUT_S * 1000), "-J"),
+        *(("--dscp", str(flow.dscp)) if flow.dscp else ()),
         *(("-l", str(write_bytes)) if write_bytes else ()),
     )
 

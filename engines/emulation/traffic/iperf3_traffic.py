@@ -22,7 +22,7 @@ POLL_S = 0.05
 def iperf3_flow(flow: PlannedFlow, hosts: Mapping[str, HostRef]) -> Iperf3Flow:
     """A planned flow as iperf3 is told of it."""
     ends = (hosts[flow.src], hosts[flow.dst], flow.src_ip, flow.dst_ip, flow.port, flow.cport)
-    return Iperf3Flow(flow.flow, *ends, kernel_name(flow.cc), flow.mptcp)
+    return Iperf3Flow(flow.flow, *ends, kernel_name(flow.cc), flow.mptcp, flow.dscp)
 
 
 class Iperf3Traffic:

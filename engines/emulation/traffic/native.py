@@ -210,7 +210,8 @@ def _checked(flow: PlannedFlow, number: Mapping[str, int]) -> TrafficFlow:
     ends = (source, flow.cport, destination, flow.port)
     transport = (kernel_name(flow.cc), flow.mptcp)
     after = -1 if flow.after is None else flow.after
-    return (number[flow.src], number[flow.dst], *ends, flow.size_bytes, flow.start_s, *transport, after)
+    hosts = (number[flow.src], number[flow.dst])
+    return (*hosts, *ends, flow.size_bytes, flow.start_s, *transport, after, flow.dscp)
 
 
 def _name(flow: PlannedFlow) -> str:

@@ -1,5 +1,5 @@
-// Whom a queue lets in: every discipline that decides on arrival, one after the other. Another is a file beside
-// this one, a member and a line in `admits` and `only_counts_packets`.
+// The disciplines that decide on arrival whether a queue takes a packet, applied one after the other. To add one, add a
+// file beside this one, a member, and a line in `admits` and in `only_counts_packets`.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Admission {
     return ecn.marks(packet, queue) ? Admitted::marked : Admitted::yes;
   }
 
-  // Whether a queue below its limit in packets takes anything: then most packets need not be looked at.
+  // Whether a queue below its limit in packets takes every packet. Most packets then need no check.
   [[nodiscard]] bool only_counts_packets() const {
     return tail.limit_bytes == 0 && random.places == 0 && ecn.pkts == 0;
   }

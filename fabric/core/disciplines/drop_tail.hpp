@@ -1,4 +1,4 @@
-// Drop-tail: a queue holds so many packets, so many bytes, or both, and refuses what comes when it is full.
+// Drop-tail: a queue limited in packets, in bytes, or both drops the packets that arrive when it is full.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct DropTail {
   }
   [[nodiscard]] std::uint32_t most_pkts() const { return limit_pkts != 0 ? limit_pkts : kNone; }
 
-  // In full packets, where the limit is in bytes.
+  // Counted in full packets if the limit is in bytes.
   [[nodiscard]] std::uint64_t places_left(QueueLength queue) const {
     const std::uint64_t of_packets = most_pkts() - queue.pkts;
     if (limit_bytes == 0) return of_packets;

@@ -1,5 +1,5 @@
-// A mark for what finds so many packets queued, by the length it finds, as DCTCP's switches do (Alizadeh et al.,
-// SIGCOMM 2010, section 3.1).
+// Marks a packet that finds this many packets queued or more, as DCTCP's switches do (Alizadeh et al., SIGCOMM 2010,
+// section 3.1).
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 namespace fabric {
 
 struct EcnThreshold {
-  std::uint32_t pkts = 0;  // 0: never
+  std::uint32_t pkts = 0;  // 0: never marks
 
-  // Whether the packet is marked here. One that is not capable or marked already is left as it is.
+  // Whether it marks the packet. Packets that are not ECN-capable, or already marked, stay as they are.
   [[nodiscard]] bool marks(Packet& packet, QueueLength queue) const {
     if (pkts == 0 || queue.pkts < pkts || packet.ecn == Ecn::not_ect || packet.ecn == Ecn::ce) return false;
     packet.ecn = Ecn::ce;

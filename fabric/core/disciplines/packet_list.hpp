@@ -1,4 +1,4 @@
-// First in, first out, of packets that wait outside the calendar: linked through their descriptors.
+// A FIFO list of packets that wait outside the calendar, linked through their descriptors.
 #pragma once
 
 #include "core/packet.hpp"

@@ -1,4 +1,4 @@
-// What a queue holds, the packet in transmission included.
+// The length of a queue, the packet in transmission included.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ namespace fabric {
 
 struct QueueLength {
   std::uint32_t pkts = 0;
-  std::uint64_t bytes = 0;  // kept where something asks for it
+  std::uint64_t bytes = 0;  // counted only where a discipline needs it
 };
 
 }  // namespace fabric

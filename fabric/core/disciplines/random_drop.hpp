@@ -1,5 +1,5 @@
-// The last places of a queue are given by chance: of the last n the i-th is refused with probability i / (n + 1).
-// Flows that send in step (phase effects: Floyd and Jacobson, 1992) then do not lose in step.
+// Random drop: a packet that would take the i-th of the last n places of a queue is dropped with probability i / (n + 1).
+// Flows that send in lockstep (phase effects: Floyd and Jacobson, 1992) then do not lose in lockstep.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace fabric {
 
 struct RandomDrop {
-  std::uint32_t places = 0;  // 0: chance has none
+  std::uint32_t places = 0;  // 0: none
 
   [[nodiscard]] bool refuses(std::uint64_t places_left, Random& random) const {
     return places_left <= places && random.below(places + 1) <= places - places_left;

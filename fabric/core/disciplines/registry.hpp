@@ -1,9 +1,10 @@
-// The disciplines that choose which packet leaves next. Each is a class with a kName and
-//     void push(PacketPool&, PacketId);                             // it was let in
-//     PacketId pop(PacketPool&);                                    // the next to be sent; kNone: nothing waits
-//     PacketId give_way(PacketPool&, const Packet& newcomer);       // takes one out for it; kNone: it is not worth it
-// and packets in it are its own: their `next_in_slot` is free for its use. Another is a file beside this one and
-// its name in `Discipline`. A FIFO is none of them: its departures are known on arrival (port.hpp).
+// The disciplines that choose which packet leaves next, in simulations and between real hosts. Each is a class with a
+// kName and
+//     void push(PacketPool&, PacketId);                        // the packet was admitted
+//     PacketId pop(PacketPool&);                               // removes the next packet to send; kNone: it is empty
+//     PacketId give_way(PacketPool&, const Packet& newcomer);  // removes a packet to make room; kNone: drop the newcomer
+// It may use the `next_in_slot` of its packets. To add one, add a file beside this one and its class to `Discipline`.
+// The FIFO is not one of them: its departures are known on arrival (port.hpp).
 #pragma once
 
 #include <cstddef>
@@ -41,7 +42,7 @@ Discipline nth(std::size_t number) {
 
 }  // namespace detail
 
-// Numbered as ports name them: the FIFO is 0.
+// In the order of their numbers in PortConfig: the FIFO is 0.
 inline std::vector<std::string_view> discipline_names() {
   return detail::names(std::make_index_sequence<std::variant_size_v<Discipline>>{});
 }

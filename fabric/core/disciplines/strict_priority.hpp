@@ -1,5 +1,6 @@
-// Strict priority: what has the higher IP precedence goes first, in order of arrival among equals; a transmission
-// under way is ended. A full queue makes room for what is worth more by dropping the latest of the lowest class.
+// Strict priority: the packet of the highest IP precedence goes first, and packets of equal precedence in order of
+// arrival. A transmission is never interrupted. A full queue makes room for a packet of higher precedence by dropping
+// the latest packet of the lowest precedence.
 //
 // The precedence is the class selector, the upper three bits of DSCP (RFC 2474, section 4.2.2).
 #pragma once
@@ -19,7 +20,7 @@ class StrictPriority {
 
   void push(PacketPool& pool, PacketId id) { classes_[precedence(pool[id])].push_back(pool, id); }
 
-  // The next to be sent, kNone where nothing waits.
+  // Removes the next packet to send; kNone if there is none.
   [[nodiscard]] PacketId pop(PacketPool& pool) {
     for (auto each = classes_.rbegin(); each != classes_.rend(); ++each) {
       if (!each->empty()) return each->pop_front(pool);
@@ -27,7 +28,7 @@ class StrictPriority {
     return kNone;
   }
 
-  // Takes out one that is worth less than the newcomer, kNone where there is none.
+  // Removes a packet of lower precedence than the newcomer; kNone if there is none.
   [[nodiscard]] PacketId give_way(PacketPool& pool, const Packet& newcomer) {
     for (std::size_t lower = 0; lower < precedence(newcomer); ++lower) {
       if (!classes_[lower].empty()) return classes_[lower].pop_back(pool);

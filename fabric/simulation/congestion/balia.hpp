@@ -16,7 +16,7 @@ inline double balia_increase(Paths paths, std::size_t i) {
 inline double balia_after_loss(Paths paths, std::size_t i) {
   if (!is_known(paths[i])) return half(paths, i);
   const double alpha = rates(paths).best / rate(paths[i]);
-  return std::max(kLeastWindow, paths[i].window - paths[i].window / 2 * std::min(alpha, 1.5));
+  return std::max(kMinWindow, paths[i].window - paths[i].window / 2 * std::min(alpha, 1.5));
 }
 
 inline constexpr CongestionControl kBalia{"balia", balia_increase, balia_after_loss};

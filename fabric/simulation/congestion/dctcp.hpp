@@ -1,5 +1,5 @@
-// DCTCP: reno that backs off by the share of marked packets (RFC 8257, section 3.3); what that share is, the
-// sender keeps (sender.cpp).
+// DCTCP: reno that reduces its window by the share of marked packets (RFC 8257, section 3.3). The estimate of that share
+// is updated in transport/congestion_window.cpp.
 #pragma once
 
 #include "simulation/congestion/congestion.hpp"
@@ -12,7 +12,7 @@ inline constexpr CongestionControl kDctcp{"dctcp", reno_increase, half, true};
 inline double dctcp_alpha(double alpha, double share) { return alpha + (share - alpha) / 16; }
 
 inline double dctcp_after_marks(double window, double alpha) {
-  return std::max(kLeastWindow, window * (1 - alpha / 2));
+  return std::max(kMinWindow, window * (1 - alpha / 2));
 }
 
 }  // namespace fabric

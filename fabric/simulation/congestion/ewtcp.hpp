@@ -1,4 +1,4 @@
-// EWTCP: n subflows, each with 1/n^2 of reno's increase, take together what one TCP does on a shared bottleneck
+// EWTCP: n subflows, each with 1/n^2 of reno's increase, together get as much as one TCP flow on a shared bottleneck
 // (Honda et al., PFLDNeT 2009; Wischik et al., NSDI 2011, section 2.1).
 #pragma once
 

@@ -1,5 +1,5 @@
 // OLIA: draft-khalili-mptcp-congestion-control-05, section 3 (Khalili et al., CoNEXT 2012). Windows move towards
-// paths that lose little; what the largest one gives up is a decrease.
+// paths with little loss; the largest window shrinks in exchange.
 #pragma once
 
 #include "simulation/congestion/congestion.hpp"

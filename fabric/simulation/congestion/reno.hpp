@@ -1,4 +1,4 @@
-// One packet a window and half after a loss (RFC 5681); of several subflows, each by itself.
+// One packet per window, and half the window after a loss (RFC 5681). Subflows are not coupled.
 #pragma once
 
 #include "simulation/congestion/congestion.hpp"

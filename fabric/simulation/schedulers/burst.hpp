@@ -1,12 +1,12 @@
-// Upstream Linux's: early, to the subflow that would get rid of what it holds soonest, 64 kB at a time; where that
-// one has no buffer left, to nobody (mptcp_subflow_get_send, net/mptcp/protocol.c).
+// The scheduler of upstream Linux: binds data early, 64 kB at a time, to the subflow that would empty its buffer first;
+// if that one has no room, it waits (mptcp_subflow_get_send, net/mptcp/protocol.c).
 #pragma once
 
 #include "simulation/schedulers/scheduler.hpp"
 
 namespace fabric {
 
-inline std::uint32_t soonest_rid(std::span<const SubflowView> subflows, std::uint32_t /*last*/) {
+inline std::uint32_t first_to_drain(std::span<const SubflowView> subflows, std::uint32_t /*last*/) {
   const auto linger = [](const SubflowView& of) { return of.rate_pps > 0 ? of.held_pkts / of.rate_pps : 0.0; };
   std::uint32_t best = 0;
   for (std::uint32_t i = 1; i < subflows.size(); ++i) {
@@ -15,6 +15,6 @@ inline std::uint32_t soonest_rid(std::span<const SubflowView> subflows, std::uin
   return subflows[best].takes ? best : kNone;
 }
 
-inline constexpr Scheduler kBurst{"burst", soonest_rid, 65428};
+inline constexpr Scheduler kBurst{"burst", first_to_drain, 65428};
 
 }  // namespace fabric

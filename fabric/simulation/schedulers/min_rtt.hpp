@@ -1,4 +1,4 @@
-// The fastest path first: of the subflows with room in their windows the one with the least smoothed round-trip
+// The fastest path first: among the subflows with room in their windows, the one with the smallest smoothed round-trip
 // time (Paasch et al., CSWS 2014, section 3.1).
 #pragma once
 

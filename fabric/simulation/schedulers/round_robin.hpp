@@ -1,4 +1,4 @@
-// A segment to each in turn (Paasch et al., CSWS 2014, section 3.1).
+// One segment to each subflow in turn (Paasch et al., CSWS 2014, section 3.1).
 #pragma once
 
 #include "simulation/schedulers/scheduler.hpp"

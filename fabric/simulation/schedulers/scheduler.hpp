@@ -1,5 +1,5 @@
-// Which subflow a connection's next data goes to. A new scheduler is a file beside this and a line in
-// `kSchedulers` (registry.hpp).
+// A scheduler chooses the subflow that carries a connection's next data. To add one, add a file beside this one and a
+// line in `kSchedulers` (registry.hpp).
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace fabric {
 
-// What a scheduler sees of a subflow.
+// What a scheduler knows about a subflow.
 struct SubflowView {
-  bool takes = false;    // more data, now
+  bool takes = false;    // whether it accepts more data now
   double srtt_s = 0;     // 0: not known yet
   double held_pkts = 0;  // given to it and not acknowledged
-  double rate_pps = 0;   // what it is paced at, 0: not known yet
+  double rate_pps = 0;   // its pacing rate; 0: not known yet
 };
 
 struct Scheduler {
   std::string_view name;
-  // The number of a subflow, kNone for "wait". `last` is the one chosen before.
+  // Returns the number of a subflow, or kNone to wait. `last` is the one chosen before.
   std::uint32_t (*choose)(std::span<const SubflowView>, std::uint32_t last);
-  // Data is bound to a subflow as long as that has buffer, this many bytes at a time; 0: only when it can be sent.
+  // Bytes bound to a subflow at a time, as long as it has room in its buffer; 0: data is bound only when it is sent.
   std::uint32_t burst_bytes = 0;
 };
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,9 @@ def test_argv() -> None:
     line = " ".join(client_argv("iperf3", FLOW, 12.2))
     assert line.startswith("iperf3 -4 -c 10.0.0.2 -p 5001 -B 10.0.0.1 --cport 10000 -t 13 -C reno")
     assert " -l " not in line
+    assert " --dscp " not in line
     assert client_argv("iperf3", FLOW, 12.2, 4096)[-2:] == ("-l", "4096")
+    assert client_argv("iperf3", dataclasses.replace(FLOW, dscp=46), 12.2)[-2:] == ("--dscp", "46")
 
 
 def test_a_flow_that_ended_by_itself() -> None:

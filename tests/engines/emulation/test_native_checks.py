@@ -72,7 +72,10 @@ def test_a_host_that_is_gone() -> None:
 
 def test_readings_have_an_entry_a_flow() -> None:
     core = FlowDriver(
-        [(0, 1, 1, 1100, 2, 5201, 0, 0.0, "reno", False, -1), (1, 0, 2, 1100, 1, 5201, 9, 0.5, "", True, -1)],
+        [
+            (0, 1, 1, 1100, 2, 5201, 0, 0.0, "reno", False, -1, 0),
+            (1, 0, 2, 1100, 1, 5201, 9, 0.5, "", True, -1, 46),
+        ],
         [1, 1],
     )
     readings = core.readings()

@@ -12,7 +12,7 @@ from engines.emulation.dataplanes.ovs import daemons
 from engines.emulation.kernel import shaping
 from model.openflow import check_openflow
 from model.schedulers import scheduled, scheduler_words
-from model.spec import RunSpec
+from model.spec import FIFO, RunSpec
 from topos.topology import Topology
 
 _LONGEST_NAME = 15
@@ -30,6 +30,7 @@ def check(spec: RunSpec, topology: Topology) -> None:
         "random loss on a link (--loss)": link.loss,
         "an ECN threshold (--ecn)": link.ecn_pkts,
         "places of a queue given by chance (--random-drop)": link.random_pkts,
+        f"queue discipline {link.discipline} (--discipline)": link.discipline != FIFO,
     }
     for what, value in asked.items():
         if value:

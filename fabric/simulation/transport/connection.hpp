@@ -1,4 +1,4 @@
-// A flow between two hosts: its data, in segments, and what of it has arrived in order.
+// A flow between two hosts: its data, in segments, and how much of it has arrived in order.
 #pragma once
 
 #include <algorithm>
@@ -6,12 +6,12 @@
 #include <limits>
 #include <vector>
 
-#include "simulation/arrivals.hpp"
+#include "simulation/transport/arrivals.hpp"
 #include "simulation/congestion/congestion.hpp"
 
 namespace fabric {
 
-// Data that a subflow has given up on for now, for another to carry.
+// Data that a subflow may have lost, to be carried by another subflow.
 struct Reinjection {
   Seq dsn;
   std::uint32_t from;  // subflow
@@ -29,21 +29,21 @@ struct Connection {
   std::uint32_t then = kNone;  // the connection that waits for this one
   std::uint16_t payload_bytes = 0;  // of a full segment
   bool open = false;
-  bool alone = false;  // further subflows have yet to join
+  bool alone = false;  // further subflows have not joined yet
   std::uint8_t dscp = 0;
-  // The sender.
+  // State of the sender.
   Seq next = 0;                  // the first segment given to no subflow yet
   Seq una = 0;                   // the first not acknowledged
   Seq window_end = kNone;        // the first the receiver has no room for
   std::vector<Reinjection> to_reinject;
   std::size_t reinjected = 0;     // of those
-  bool blocked = false;           // a subflow had room and there was nothing it could be given
+  bool blocked = false;           // a subflow had room and there was no data for it
   std::uint32_t last_chosen = 0;  // subflow
-  std::uint32_t burst_left = 0;   // segments it is to be given before another is chosen
-  // The receiver.
+  std::uint32_t burst_left = 0;   // segments it gets before another is chosen
+  // State of the receiver.
   Arrivals arrivals;
 
-  // Whether this subflow has data of another's to carry. What has arrived meanwhile is passed over.
+  // Whether there is data for this subflow that another may have lost. Skips data that has arrived meanwhile.
   [[nodiscard]] bool has_reinjection(std::uint32_t subflow) {
     while (reinjected != to_reinject.size() && static_cast<std::int32_t>(to_reinject[reinjected].dsn - una) < 0) ++reinjected;
     if (reinjected == to_reinject.size()) {

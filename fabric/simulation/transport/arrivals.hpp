@@ -1,4 +1,4 @@
-// Which of a sequence of segments have arrived: the first missing, and what lies beyond it.
+// The segments that have arrived: the first missing one, and those beyond it.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/prefetch.hpp"
-#include "simulation/segment.hpp"
+#include "simulation/transport/segment.hpp"
 
 namespace fabric {
 
@@ -14,10 +14,10 @@ class Arrivals {
  public:
   // The first segment that has not arrived.
   [[nodiscard]] Seq next() const { return next_; }
-  // How many lie beyond the first missing.
+  // The number of segments beyond the first missing one.
   [[nodiscard]] std::uint32_t held() const { return held_; }
 
-  // False where it was there already.
+  // Returns false for a duplicate.
   bool add(Seq seq) {
     const auto ahead = static_cast<std::int32_t>(seq - next_);
     if (ahead < 0) return false;
@@ -45,7 +45,7 @@ class Arrivals {
     return {first, end};
   }
 
-  // Brings what this segment's arrival will touch into the cache.
+  // Brings into the cache what this segment's arrival will touch.
   void prefetch(Seq seq) const {
     if (!words_.empty()) prefetch_to_write(&words_[index(seq)]);
   }

@@ -1,10 +1,10 @@
-// First in, first out, of sequence numbers; empty ones cost three words.
+// A FIFO of sequence numbers. An empty one takes four words.
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
-#include "simulation/segment.hpp"
+#include "simulation/transport/segment.hpp"
 
 namespace fabric {
 

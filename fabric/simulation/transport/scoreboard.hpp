@@ -1,8 +1,8 @@
-// What a sender knows of the segments between the first unacknowledged and the last sent: RFC 6675's scoreboard.
+// The scoreboard of RFC 6675: what a sender knows about the segments from the first unacknowledged to the last sent.
 //
-// A segment is sacked, lost (and perhaps sent again) or simply under way. Losses are seen by what arrives in
-// spite of having been sent later: of originals by sequence number, of what was sent again by the order of
-// transmissions, which acknowledgements echo.
+// A segment is sacked, lost (and perhaps retransmitted), or in the network. A segment is lost when enough segments sent
+// later have arrived: originals are compared by sequence number, retransmissions by the order of transmissions, which
+// acknowledgements echo.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/prefetch.hpp"
-#include "simulation/segment.hpp"
+#include "simulation/transport/segment.hpp"
 
 namespace fabric {
 
@@ -21,31 +21,31 @@ class Scoreboard {
   [[nodiscard]] Seq next() const { return next_; }
   [[nodiscard]] std::uint32_t outstanding() const { return next_ - una_; }
   // Packets thought to be in the network (RFC 6675, section 4).
-  [[nodiscard]] std::uint32_t pipe() const { return outstanding() - sacked_ - lost_ + resent_; }
-  [[nodiscard]] bool something_lost() const { return lost_ > resent_; }
+  [[nodiscard]] std::uint32_t pipe() const { return outstanding() - sacked_ - lost_ + retransmitted_; }
+  [[nodiscard]] bool something_lost() const { return lost_ > retransmitted_; }
   [[nodiscard]] std::uint32_t sacked() const { return sacked_; }
   [[nodiscard]] Seq dsn(Seq seq) const { return at(seq).dsn; }
 
-  // A new segment is sent, which carries this part of the connection's data. Returns its number.
+  // Records a new segment with this part of the connection's data. Returns its number.
   Seq send_new(Seq dsn, std::uint32_t order) {
     if (outstanding() == ring_.size()) grow();
     at(next_) = {dsn, order, 0};
     return next_++;
   }
 
-  // The first lost segment not sent again since. There must be one.
-  Seq resend(std::uint32_t order) {
-    Seq seq = resend_from_;
-    while ((at(seq).flags & (kLost | kResent)) != kLost) ++seq;
-    resend_from_ = seq + 1;
-    at(seq).flags |= kResent | kEverResent;
+  // Records a retransmission of the first lost segment, and returns its number. There must be one.
+  Seq retransmit(std::uint32_t order) {
+    Seq seq = retransmit_from_;
+    while ((at(seq).flags & (kLost | kRetransmitted)) != kLost) ++seq;
+    retransmit_from_ = seq + 1;
+    at(seq).flags |= kRetransmitted | kEverRetransmitted;
     at(seq).order = order;
-    ++resent_;
-    resent_log_.push_back({seq, order});
+    ++retransmitted_;
+    retransmissions_.push_back({seq, order});
     return seq;
   }
 
-  // Everything below `seq` has arrived. Returns how many of it nobody had heard of before.
+  // Everything below `seq` has arrived. Returns how many segments are newly known to have arrived.
   std::uint32_t acknowledge(Seq seq) {
     std::uint32_t fresh = 0;
     for (; una_ != seq; ++una_) {
@@ -57,13 +57,13 @@ class Scoreboard {
       }
       fresh += forget(entry) ? 1 : 0;
     }
-    if (before(resend_from_, una_)) resend_from_ = una_;
+    if (before(retransmit_from_, una_)) retransmit_from_ = una_;
     if (before(judged_, una_)) judged_ = una_;
     if (before(sacked_end_, una_)) sacked_end_ = una_;
     return fresh;
   }
 
-  // The receiver holds these. Returns how many are news.
+  // The receiver holds these. Returns how many are newly known to have arrived.
   std::uint32_t sack(SackBlock block) {
     std::uint32_t fresh = 0;
     if (before(block.first, una_)) block.first = una_;
@@ -82,9 +82,9 @@ class Scoreboard {
     return fresh;
   }
 
-  // Segments with `threshold` sacked ones above them are lost (RFC 6675, section 4, IsLost), and resent ones
-  // after which `threshold` transmissions were made before one that arrived.
-  void judge(std::uint32_t threshold, std::uint32_t delivered_order) {
+  // Segments with `threshold` sacked ones above them are lost (RFC 6675, section 4, IsLost). So are retransmissions if
+  // a transmission that has arrived was made `threshold` transmissions later.
+  void detect_losses(std::uint32_t threshold, std::uint32_t delivered_order) {
     for (; sacked_ahead_ >= threshold; ++judged_) {
       if ((at(judged_).flags & kSacked) != 0) {
         --sacked_ahead_;
@@ -92,14 +92,14 @@ class Scoreboard {
         lose(judged_);
       }
     }
-    while (!resent_log_.empty() && resent_log_[log_head_].order + threshold <= delivered_order) {
-      const Resent& resent = resent_log_[log_head_];
-      if (!before(resent.seq, una_) && at(resent.seq).order == resent.order) lose_again(resent.seq);
-      if (++log_head_ == resent_log_.size()) clear_log();
+    while (!retransmissions_.empty() && retransmissions_[log_head_].order + threshold <= delivered_order) {
+      const Retransmission& latest = retransmissions_[log_head_];
+      if (!before(latest.seq, una_) && at(latest.seq).order == latest.order) lose_again(latest.seq);
+      if (++log_head_ == retransmissions_.size()) clear_log();
     }
   }
 
-  // After a timeout nothing is thought to be in the network.
+  // After a timeout: nothing is assumed to be in the network.
   void lose_all() {
     for (Seq seq = una_; seq != next_; ++seq) {
       Entry& entry = at(seq);
@@ -107,18 +107,18 @@ class Scoreboard {
       entry.flags = static_cast<std::uint8_t>((entry.flags & kKept) | kLost);
     }
     lost_ = outstanding() - sacked_;
-    resent_ = 0;
-    resend_from_ = una_;
+    retransmitted_ = 0;
+    retransmit_from_ = una_;
     judged_ = next_;
     sacked_ahead_ = 0;
     clear_log();
   }
 
-  // They were only late: nothing that was not sent again counts as lost.
+  // They were only late: segments that were not retransmitted no longer count as lost.
   void lose_none() {
     for (Seq seq = una_; seq != next_; ++seq) {
       Entry& entry = at(seq);
-      if ((entry.flags & (kLost | kResent)) != kLost) continue;
+      if ((entry.flags & (kLost | kRetransmitted)) != kLost) continue;
       entry.flags &= static_cast<std::uint8_t>(~kLost);
       --lost_;
     }
@@ -126,7 +126,7 @@ class Scoreboard {
     sacked_ahead_ = sacked_;
   }
 
-  // Of each segment that is not known to have arrived the part of the data, once in its life.
+  // Calls `each` with the data of every segment that is not known to have arrived, once per segment.
   template <class Each>
   void each_to_reinject(Each each) {
     for (Seq seq = una_; seq != next_; ++seq) {
@@ -137,35 +137,35 @@ class Scoreboard {
     }
   }
 
-  // Brings what an acknowledgement and the next segment will touch into the cache.
+  // Brings into the cache what an acknowledgement and the next segment will touch.
   void prefetch() const {
     if (ring_.empty()) return;
     prefetch_to_write(&at(una_));
     prefetch_to_write(&at(next_));
   }
 
-  // How far behind the highest known a segment arrived that was sent but once; the most since the last call.
+  // The largest distance, since the last call, by which a segment sent once arrived behind the highest known.
   [[nodiscard]] std::uint32_t take_reordering() { return std::exchange(reordering_, 0); }
 
-  // All data has arrived, if not by way of these segments: none is under way, none waits to be sent again.
+  // All data has arrived, perhaps by other subflows: no segment is outstanding any more.
   void close() {
-    una_ = sacked_end_ = judged_ = resend_from_ = next_;
-    sacked_ = sacked_ahead_ = lost_ = resent_ = 0;
+    una_ = sacked_end_ = judged_ = retransmit_from_ = next_;
+    sacked_ = sacked_ahead_ = lost_ = retransmitted_ = 0;
     clear_log();
-    resent_log_.shrink_to_fit();
+    retransmissions_.shrink_to_fit();
     ring_ = {};
   }
 
  private:
-  static constexpr std::uint8_t kSacked = 1, kLost = 2, kResent = 4, kEverResent = 8, kReinjected = 16;
-  static constexpr std::uint8_t kKept = kEverResent | kReinjected;  // for life
+  static constexpr std::uint8_t kSacked = 1, kLost = 2, kRetransmitted = 4, kEverRetransmitted = 8, kReinjected = 16;
+  static constexpr std::uint8_t kKept = kEverRetransmitted | kReinjected;  // for life
 
   struct Entry {
     Seq dsn;
     std::uint32_t order;
     std::uint8_t flags;
   };
-  struct Resent {
+  struct Retransmission {
     Seq seq;
     std::uint32_t order;
   };
@@ -174,11 +174,11 @@ class Scoreboard {
   Entry& at(Seq seq) { return ring_[seq & (ring_.size() - 1)]; }
   [[nodiscard]] const Entry& at(Seq seq) const { return ring_[seq & (ring_.size() - 1)]; }
 
-  // Takes a segment out of all counts. False where it had been sacked.
+  // Removes a segment from all counts. Returns false if it had been sacked.
   bool forget(const Entry& entry) {
     sacked_ -= (entry.flags & kSacked) != 0 ? 1 : 0;
     lost_ -= (entry.flags & kLost) != 0 ? 1 : 0;
-    resent_ -= (entry.flags & kResent) != 0 ? 1 : 0;
+    retransmitted_ -= (entry.flags & kRetransmitted) != 0 ? 1 : 0;
     return (entry.flags & kSacked) == 0;
   }
 
@@ -187,24 +187,24 @@ class Scoreboard {
     if ((entry.flags & (kSacked | kLost)) != 0) return;
     entry.flags |= kLost;
     ++lost_;
-    if (before(seq, resend_from_)) resend_from_ = seq;
+    if (before(seq, retransmit_from_)) retransmit_from_ = seq;
   }
 
   void lose_again(Seq seq) {
     Entry& entry = at(seq);
-    if ((entry.flags & kResent) == 0) return;
-    entry.flags &= static_cast<std::uint8_t>(~kResent);
-    --resent_;
-    if (before(seq, resend_from_)) resend_from_ = seq;
+    if ((entry.flags & kRetransmitted) == 0) return;
+    entry.flags &= static_cast<std::uint8_t>(~kRetransmitted);
+    --retransmitted_;
+    if (before(seq, retransmit_from_)) retransmit_from_ = seq;
   }
 
   void note_order(Seq seq, const Entry& entry) {
-    if (!before(seq, sacked_end_) || (entry.flags & kEverResent) != 0) return;
+    if (!before(seq, sacked_end_) || (entry.flags & kEverRetransmitted) != 0) return;
     reordering_ = std::max(reordering_, sacked_end_ - seq);
   }
 
   void clear_log() {
-    resent_log_.clear();
+    retransmissions_.clear();
     log_head_ = 0;
   }
 
@@ -218,14 +218,14 @@ class Scoreboard {
   Seq next_ = 0;
   std::uint32_t sacked_ = 0;
   std::uint32_t lost_ = 0;
-  std::uint32_t resent_ = 0;
+  std::uint32_t retransmitted_ = 0;
   std::uint32_t sacked_ahead_ = 0;  // from `judged_` on
   std::uint32_t reordering_ = 0;
   Seq sacked_end_ = 0;   // one past the highest sacked
-  Seq judged_ = 0;       // all below are sacked or lost, or were so
-  Seq resend_from_ = 0;  // none below waits to be sent again
+  Seq judged_ = 0;       // all below are, or were, sacked or lost
+  Seq retransmit_from_ = 0;  // none below waits for retransmission
   std::size_t log_head_ = 0;
-  std::vector<Resent> resent_log_;  // in the order of transmission
+  std::vector<Retransmission> retransmissions_;  // in the order of transmission
   std::vector<Entry> ring_;
 };
 

@@ -1,0 +1,122 @@
+#include "simulation/flows.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "simulation/transport/lifecycle.hpp"
+
+namespace fabric {
+
+namespace {
+
+std::uint16_t payload_of(const FlowConfig& flow, const TransportOptions& options) {
+  const std::uint16_t mptcp_bytes = flow.subflows.size() > 1 ? options.mptcp_bytes : std::uint16_t{0};
+  if (options.payload_bytes <= mptcp_bytes) throw std::invalid_argument("MPTCP's options leave no room for payload");
+  return static_cast<std::uint16_t>(options.payload_bytes - mptcp_bytes);
+}
+
+Seq segments_of(const FlowConfig& flow, std::uint16_t payload_bytes) {
+  if (flow.size_bytes == 0) return kNone;
+  const std::uint64_t segments = (flow.size_bytes + payload_bytes - 1) / payload_bytes;
+  if (segments >= kNone / 2) throw std::invalid_argument("a flow has more than 2^31 segments");
+  return static_cast<Seq>(segments);
+}
+
+void follow(Stack& stack, const FlowConfig& flow, std::uint32_t number) {
+  if (flow.after == kNone) return;
+  if (flow.after >= number) throw std::invalid_argument("a flow waits for one that comes later");
+  Connection& awaited = stack.connections[flow.after];
+  if (awaited.then != kNone) throw std::invalid_argument("two flows wait for the same one");
+  awaited.then = number;
+}
+
+// For connections that are open when their data comes: the timeout after a handshake on the idle path (RFC 6298,
+// section 2).
+Time rto_after_handshake(const Stack& stack, const Subflow& subflow) {
+  Time round_trip = 0;
+  for (const Path* path : {&subflow.forward, &subflow.back}) {
+    for (const PortId id : path->span()) {
+      const Port& port = stack.network.ports()[id];
+      round_trip += port.transmission_time(stack.options.ack_bytes) + port.delay();
+    }
+  }
+  return std::max(stack.options.min_rto, std::min(3 * round_trip, stack.options.initial_rto));
+}
+
+void add_subflow(Stack& stack, const SubflowConfig& wanted, std::uint32_t connection) {
+  Router& router = stack.network.router();
+  const TransportOptions& options = stack.options;
+  Subflow& subflow = stack.subflows.emplace_back();
+  subflow.connection = connection;
+  subflow.number = static_cast<std::uint32_t>(stack.subflows.size() - 1 - stack.connections[connection].first);
+  subflow.source = wanted.source;
+  subflow.destination = wanted.destination;
+  subflow.owns_first_port = router.nics().at(wanted.source).uplink != kNone;
+  subflow.forward = router.path(wanted.source, wanted.destination, wanted.hash);
+  subflow.back = router.path(wanted.destination, wanted.source, wanted.back_hash);
+  if (subflow.forward.empty() || subflow.back.empty()) {
+    throw std::invalid_argument("no path joins the ends of a subflow");
+  }
+  subflow.sender.rto = options.handshake ? options.initial_rto : rto_after_handshake(stack, subflow);
+  subflow.sender.ssthresh = options.initial_ssthresh;
+  subflow.sender.dup_threshold = options.dup_threshold;
+  stack.paths[stack.subflows.size() - 1].window = options.initial_window;
+}
+
+void add_flow(Stack& stack, const FlowConfig& flow) {
+  const auto number = static_cast<std::uint32_t>(stack.connections.size());
+  if (flow.start < 0) throw std::invalid_argument("a flow starts before the simulation does");
+  follow(stack, flow, number);
+  Connection& connection = stack.connections.emplace_back();
+  connection.first = static_cast<std::uint32_t>(stack.subflows.size());
+  connection.count = static_cast<std::uint32_t>(flow.subflows.size());
+  connection.control = flow.congestion_control;
+  connection.size_bytes = flow.size_bytes;
+  connection.payload_bytes = payload_of(flow, stack.options);
+  connection.segments = segments_of(flow, connection.payload_bytes);
+  connection.start = flow.start;
+  connection.dscp = checked_dscp(flow.dscp);
+  if (stack.options.receive_buffer_pkts != 0) connection.window_end = stack.options.receive_buffer_pkts;
+  for (const SubflowConfig& wanted : flow.subflows) add_subflow(stack, wanted, number);
+}
+
+}  // namespace
+
+std::uint8_t checked_dscp(std::uint8_t dscp) {
+  if (dscp > kDscpBits) throw std::invalid_argument("a class of service has six bits: 0 to 63");
+  return dscp;
+}
+
+void add_flows(Stack& stack, const std::vector<FlowConfig>& flows) {
+  std::size_t subflows = 0;
+  for (const FlowConfig& flow : flows) subflows += flow.subflows.size();
+  stack.connections.reserve(flows.size());
+  stack.subflows.reserve(subflows);
+  stack.paths.resize(subflows);
+  stack.clocks.resize(subflows);
+  for (const FlowConfig& flow : flows) add_flow(stack, flow);
+}
+
+FlowStarts::FlowStarts(Stack& stack, const std::vector<FlowConfig>& flows) : stack_(stack) {
+  for (std::uint32_t number = 0; number < flows.size(); ++number) {
+    if (flows[number].after == kNone) by_start_.push_back(number);
+  }
+  std::stable_sort(by_start_.begin(), by_start_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return flows[a].start < flows[b].start;
+  });
+  if (!by_start_.empty()) stack_.timers.schedule(Alarm::start, kNone, flows[by_start_.front()].start);
+}
+
+void FlowStarts::start_due(Time now) {
+  for (; started_ != by_start_.size(); ++started_) {
+    const std::uint32_t number = by_start_[started_];
+    const Time start = stack_.connections[number].start;
+    if (start > now) {
+      stack_.timers.schedule(Alarm::start, kNone, start);
+      return;
+    }
+    Lifecycle(stack_, number).start(now);
+  }
+}
+
+}  // namespace fabric

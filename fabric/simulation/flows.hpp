@@ -1,0 +1,32 @@
+// From the configuration of flows to connections and their subflows, and when each starts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "simulation/options.hpp"
+#include "simulation/stack.hpp"
+
+namespace fabric {
+
+// Throws std::invalid_argument for more than six bits.
+std::uint8_t checked_dscp(std::uint8_t dscp);
+
+// Throws std::invalid_argument for flows that cannot exist.
+void add_flows(Stack& stack, const std::vector<FlowConfig>& flows);
+
+// Starts the connections that wait for no other. One alarm stands for all of them.
+class FlowStarts {
+ public:
+  FlowStarts(Stack& stack, const std::vector<FlowConfig>& flows);
+
+  void start_due(Time now);
+
+ private:
+  Stack& stack_;
+  std::vector<std::uint32_t> by_start_;
+  std::size_t started_ = 0;  // of `by_start_`
+};
+
+}  // namespace fabric

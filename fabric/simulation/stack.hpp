@@ -1,0 +1,76 @@
+// What all simulated hosts share: their options, the network, their timers, and the tables of their connections.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/huge_pages.hpp"
+#include "core/network.hpp"
+#include "simulation/datagrams.hpp"
+#include "simulation/host_clock.hpp"
+#include "simulation/host_queue.hpp"
+#include "simulation/options.hpp"
+#include "simulation/timers.hpp"
+#include "simulation/transport/connection.hpp"
+#include "simulation/transport/segment.hpp"
+#include "simulation/transport/subflow.hpp"
+
+namespace fabric {
+
+template <class T>
+using Table = std::vector<T, HugePages<T>>;
+
+// The fields of a packet that do not depend on its path.
+struct PacketHeader {
+  std::uint32_t owner = 0;
+  std::uint16_t size_bytes = 0;
+  Ecn ecn = Ecn::not_ect;
+  std::uint8_t dscp = 0;
+};
+
+struct Stack {
+  Stack(NetworkConfig config, const TransportOptions& transport, const std::optional<NoiseConfig>& noise);
+  Stack(const Stack&) = delete;
+  Stack& operator=(const Stack&) = delete;
+  Stack(Stack&&) = delete;
+  Stack& operator=(Stack&&) = delete;
+  ~Stack() = default;
+
+  // Sends a packet along the path, or, where routing chooses a path for every packet, along another.
+  void send(PacketId id, const PacketHeader& header, const Path& path, NicId from, NicId to, Time now) {
+    Packet& packet = network.pool()[id];
+    packet.kind = Kind::packet;
+    packet.owner = header.owner;
+    packet.size_bytes = header.size_bytes;
+    packet.ecn = header.ecn;
+    packet.dscp = header.dscp & kDscpBits;
+    if (network.router().per_packet()) [[unlikely]] {
+      packet.take(network.router().path(from, to, 0));
+    } else {
+      packet.take(path);
+    }
+    network.inject(id, now, *this);
+  }
+
+  // The network has lost the packet.
+  void dropped(PacketId id, PortId /*port*/, Time /*when*/) {
+    if (segments[id].carries == Carries::datagram) ++datagrams[network.pool()[id].owner].lost;
+    network.pool().release(id);
+  }
+
+  TransportOptions options;
+  Network network;
+  Timers timers;
+  HostClock clock;
+  VirtualArray<Segment> segments;  // of the packet with the same id
+  Table<Connection> connections;
+  Table<Subflow> subflows;
+  Table<PathState> paths;          // of each subflow
+  Table<SocketClock> clocks;       // of each subflow
+  std::vector<DatagramSource> datagrams;
+  std::vector<WaitingSenders> waiting;  // for room in the queue of each port
+  std::vector<SubflowView> views;       // scratch memory of the data scheduler
+};
+
+}  // namespace fabric

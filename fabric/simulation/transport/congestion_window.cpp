@@ -1,0 +1,56 @@
+#include "simulation/transport/congestion_window.hpp"
+
+#include <algorithm>
+
+#include "simulation/congestion/dctcp.hpp"
+
+namespace fabric {
+
+void CongestionWindow::grow(std::uint32_t fresh) {
+  path_.since_loss += fresh;
+  if (fresh == 0) return;
+  const bool slow_start = sender_.in_slow_start(path_.window);
+  // Only a window that was in use has tested the path; in slow start half of it is enough (RFC 7661).
+  const bool used = sender_.limited_by_window || (slow_start && path_.window < 2 * (sender_.board.outstanding() + fresh));
+  if (!used) return;
+  if (slow_start) {
+    path_.window += fresh;
+    if (sender_.ssthresh != 0) path_.window = std::min(path_.window, std::max(sender_.ssthresh, path_.window - fresh));
+    return;
+  }
+  path_.window += fresh * connection_.control->increase(siblings(), subflow_.number);
+  path_.window = std::max(path_.window, 1.0);
+}
+
+void CongestionWindow::react_to_marks(const Segment& ack, std::uint32_t fresh) {
+  if (!options().ecn) return;
+  update_alpha(ack, fresh);
+  const bool reacts = sender_.recovery == Recovery::open && !before(sender_.board.una(), sender_.reduced_until);
+  if (!ack.marked || !reacts) return;
+  sender_.reduced_until = sender_.board.next();
+  if (connection_.control->by_share_of_marks) {
+    path_.window = dctcp_after_marks(path_.window, sender_.alpha);
+    sender_.ssthresh = path_.window;
+  } else {
+    reduce();
+  }
+}
+
+// RFC 8257, section 3.3, once per window.
+void CongestionWindow::update_alpha(const Segment& ack, std::uint32_t fresh) {
+  sender_.acked += fresh;
+  if (ack.marked) sender_.acked_marked += fresh;
+  if (before(sender_.board.una(), sender_.alpha_end) || sender_.acked == 0) return;
+  sender_.alpha = dctcp_alpha(sender_.alpha, static_cast<double>(sender_.acked_marked) / sender_.acked);
+  sender_.acked = sender_.acked_marked = 0;
+  sender_.alpha_end = sender_.board.next();
+}
+
+void CongestionWindow::reduce() {
+  sender_.ssthresh = connection_.control->after_loss(siblings(), subflow_.number);
+  path_.window = sender_.ssthresh;
+  path_.between_loss = path_.since_loss;
+  path_.since_loss = 0;
+}
+
+}  // namespace fabric

@@ -1,0 +1,25 @@
+// The congestion window of a subflow: growth by acknowledgements, reduction by losses and by ECN marks. The laws are
+// those of congestion/.
+#pragma once
+
+#include "simulation/transport/endpoint.hpp"
+
+namespace fabric {
+
+class CongestionWindow : private Endpoint {
+ public:
+  using Endpoint::Endpoint;
+  explicit CongestionWindow(const Endpoint& endpoint) : Endpoint(endpoint) {}
+
+  // `fresh` packets are newly known to have arrived.
+  void grow(std::uint32_t fresh);
+  void react_to_marks(const Segment& ack, std::uint32_t fresh);
+  void reduce();
+
+ private:
+  void update_alpha(const Segment& ack, std::uint32_t fresh);
+
+  SenderState& sender_ = subflow_.sender;
+};
+
+}  // namespace fabric

@@ -1,0 +1,30 @@
+// How a connection begins and ends: it starts with one subflow, the others join (RFC 8684, section 3.2), and it closes
+// when all its data is acknowledged.
+#pragma once
+
+#include <cstdint>
+
+#include "simulation/stack.hpp"
+
+namespace fabric {
+
+class Lifecycle {
+ public:
+  Lifecycle(Stack& stack, std::uint32_t connection)
+      : stack_(stack), number_(connection), connection_(stack.connections[connection]) {}
+
+  void start(Time now);
+  // The first subflow can send: the others join, now or later.
+  void first_established(Time now);
+  // The other subflows join, unless they did before.
+  void join(Time now);
+  // The sender knows that all data has arrived. Only what readings need is kept.
+  void close(Time now);
+
+ private:
+  Stack& stack_;
+  std::uint32_t number_;
+  Connection& connection_;
+};
+
+}  // namespace fabric

@@ -1,0 +1,25 @@
+// The receiver of a subflow: which segments have arrived, and when it acknowledges them.
+#pragma once
+
+#include "simulation/transport/endpoint.hpp"
+
+namespace fabric {
+
+class Receiver : private Endpoint {
+ public:
+  using Endpoint::Endpoint;
+
+  // A segment has arrived. The packet is the receiver's from here on.
+  void arrived(PacketId id, Time now);
+  void delayed_ack_expired(Time now);
+
+ private:
+  // Sends the acknowledgement of this segment in the given packet.
+  void acknowledge(PacketId id, Answered of, bool marked, Time now);
+  void write(Segment& ack, Answered of, bool marked) const;
+  void note_block(Seq seq);
+
+  ReceiverState& receiver_ = subflow_.receiver;
+};
+
+}  // namespace fabric
