@@ -1,4 +1,4 @@
-"""Advice on a plan, told by `plan` in full and by `run` before it starts as far as it matters."""
+"""Advice on a plan: `plan` prints all of it, and `run` prints the urgent part before it starts."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from harness.cli.progress import write_json
 from harness.execute.sweep import Job, to_run
 from harness.plan.advice import Advice, Machine, advise
 from harness.plan.session import Session
-from harness.results import store
 
 MACHINE_BOUND = ("mininet",)
 """Engines that move real packets in real time."""
 
 
 def on(jobs: Sequence[Job], names: Collection[str]) -> list[Advice]:
-    """Advice on those of `jobs` that are called `names` and need CPU in time."""
+    """Return advice on those of `jobs` that have one of these names and need CPU time in real time."""
     bound = [job for job in jobs if job.name in names and job.spec.engine in MACHINE_BOUND]
     if not bound:
         return []
@@ -29,7 +28,7 @@ def on(jobs: Sequence[Job], names: Collection[str]) -> list[Advice]:
 
 
 def tell(found: Sequence[Advice], as_json: bool) -> None:
-    """Every line on stdout, for people or for machines."""
+    """Print every line on stdout, for people or for machines."""
     for advice in found:
         if as_json:
             fields = {"lesson": advice.lesson, "severity": advice.severity, "text": advice.text}
@@ -39,7 +38,7 @@ def tell(found: Sequence[Advice], as_json: bool) -> None:
 
 
 def before(ready: Session, force: bool) -> list[str]:
-    """What a run says before it starts: what will be suspect, or does not fit, of what is still to run."""
-    pending = to_run(ready.jobs, store.index(ready.store.directory), force, ready.retries)
+    """Return the urgent advice on what is still to run: points that will be suspect or do not fit."""
+    pending = to_run(ready.jobs, ready.stored, force, ready.retries)
     found = on(pending, {job.name for job in pending})
     return [str(advice) for advice in found if advice.urgent]

@@ -1,4 +1,4 @@
-"""The command line's common parts: options shared by plan, run and status, and one line for every error."""
+"""Common parts of the command line: the options of plan, run and status, and one line for every error."""
 
 from __future__ import annotations
 

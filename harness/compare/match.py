@@ -68,12 +68,12 @@ def _typed(option: SpecField, value: Any) -> dict[str, Value]:
 
 
 def _parameters(topology: TopologySpec) -> dict[str, Value]:
-    """Size, lanes, and what is not its default: the same however one network was asked for."""
+    """Return size, lanes and what is not its default: the same however one network was asked for."""
     family = topos.TOPOLOGIES[topology.kind]
-    told = {family.size.name: topology.k, **dict(topos.shape(topology.kind, topology.params))}
+    shape = {family.size.name: topology.k, **dict(topos.shape(topology.kind, topology.params))}
     if topos.LANES in topology.params:
-        told[topos.LANES] = topology.params[topos.LANES]
-    return {f"topology {name}": value for name, value in sorted(told.items())}
+        shape[topos.LANES] = topology.params[topos.LANES]
+    return {f"topology {name}": value for name, value in sorted(shape.items())}
 
 
 @dataclass(frozen=True)

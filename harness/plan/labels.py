@@ -1,4 +1,4 @@
-"""What to call points side by side in one table, which may differ in congestion control and routing. Pure."""
+"""Names of points that stand side by side in a table or chart. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from model.spec import RunSpec, SchedulerSpec
 
 
 def family(spec: RunSpec) -> str:
-    """The same for points that differ in subflows, congestion control, routing, scheduler and seed alone:
-    those share a table."""
+    """Return a key that points share if they differ in subflows, congestion control, routing, scheduler and
+    seed alone: those share a table."""
     transport = dataclasses.replace(spec.transport, subflows=1, cc=BASELINE)
     alike = dataclasses.replace(
         spec, transport=transport, routing=transports.USUAL_ROUTING, scheduler=SchedulerSpec(), seed=0
@@ -24,8 +24,10 @@ def family(spec: RunSpec) -> str:
 
 
 def settings(spec: RunSpec) -> str:
-    """`20 s warm-up, 50 us a link, 1 % random loss`: what sets a point apart from others of its network and
-    workload. Points that differ in it must not share a curve."""
+    """Return what sets a point apart from others on its network: `20 s warm-up, 50 us a link`.
+
+    Points that differ in it must not share a curve.
+    """
     link, params = spec.link, sorted(spec.workload.params.items())
     lanes = spec.topology.params.get(topos.LANES, 1)
     parts = (
@@ -40,29 +42,29 @@ def settings(spec: RunSpec) -> str:
 
 
 def short(subflows: int) -> str:
-    """`TCP`, or `MPTCP 4`."""
+    """Return `TCP` or, for example, `MPTCP 4`."""
     return "TCP" if subflows == 1 else f"MPTCP {subflows}"
 
 
 def transport(spec: RunSpec) -> str:
-    """`TCP`, `PacketScatter`, `MPTCP 8 LIA, joining after 100 kB`, `TCP, first fit every 100 ms`."""
-    told = transports.transport(spec.transport.cc, spec.transport.subflows, spec.routing)
+    """Return `TCP`, `PacketScatter`, `MPTCP 8 LIA, joining after 100 kB`, `TCP, first fit every 100 ms`."""
+    name = transports.transport(spec.transport.cc, spec.transport.subflows, spec.routing)
     late = f"joining {tuning.joins(spec.transport)}" if spec.transport.joins_late else ""
-    return ", ".join(filter(None, (told, late, scheduler_title(spec.scheduler))))
+    return ", ".join(filter(None, (name, late, scheduler_title(spec.scheduler))))
 
 
 def names(specs: Sequence[RunSpec]) -> list[str]:
-    """Each by what tells it from the others: `MPTCP 8`, or `MPTCP 8 LIA` where they are not all alike. Plain
-    TCP, which every coupled algorithm has beside it anew, is then `TCP (beside lia)`."""
+    """Return a name for each: `MPTCP 8`, or `MPTCP 8 LIA` where they differ in more than subflows. Plain TCP
+    that runs once beside each coupled algorithm is then `TCP (beside lia)`."""
     if not mixed(specs):
         return [short(spec.transport.subflows) for spec in specs]
-    told = [transport(spec) for spec in specs]
+    transports_of = [transport(spec) for spec in specs]
     ccs: dict[str, set[str]] = {}
-    for name, spec in zip(told, specs, strict=True):
+    for name, spec in zip(transports_of, specs, strict=True):
         ccs.setdefault(name, set()).add(spec.transport.cc)
     return [
         f"{name} (beside {spec.transport.cc})" if len(ccs[name]) > 1 else name
-        for name, spec in zip(told, specs, strict=True)
+        for name, spec in zip(transports_of, specs, strict=True)
     ]
 
 
@@ -77,7 +79,7 @@ def _how(spec: RunSpec) -> tuple[str, str, str]:
 
 
 def congestion(specs: Sequence[RunSpec]) -> str:
-    """`lia, coupled (TCP: reno)`; of several, each by its title."""
+    """Return e.g. `lia, coupled (TCP: reno)`, or the titles of several."""
     if len({spec.transport.cc for spec in specs}) == 1:
         return described(specs[0].transport.cc, (spec.transport.subflows for spec in specs))
     running = {transports.algorithm(s.transport.cc, s.transport.subflows, s.routing) for s in specs}
@@ -85,8 +87,8 @@ def congestion(specs: Sequence[RunSpec]) -> str:
 
 
 def routing(specs: Iterable[RunSpec]) -> str:
-    """`hashed routing`; `hashed and scatter routing` of both; with a scheduler that all have, its title."""
+    """Return e.g. `hashed and scatter routing`, and the title of a scheduler that all points have."""
     of = list(specs)
     led = {scheduler_title(spec.scheduler) for spec in of}
-    told = f"{' and '.join(sorted({spec.routing for spec in of}))} routing"
-    return ", ".join(filter(None, (told, *(led if len(led) == 1 else ()))))
+    policies = f"{' and '.join(sorted({spec.routing for spec in of}))} routing"
+    return ", ".join(filter(None, (policies, *(led if len(led) == 1 else ()))))

@@ -244,6 +244,8 @@ class Session:
     retries: Retries = NO_RETRIES
     """How often a suspect point may be tried again."""
     refused: Mapping[RateKey, HostUnfitError] = dataclasses.field(default_factory=dict)
+    stored: tuple[Entry, ...] = ()
+    """What the results folder held before the run."""
 
     @property
     def jobs(self) -> list[Job]:
@@ -301,7 +303,7 @@ def prepare(
     pending = sweep.pending_jobs(plan.jobs, stored, force)
     names = frozenset(job.name for job in pending if job.spec.engine in unfit)
     left, why = _retries(plan, stored, machines, retries)
-    session = Session(plan, opened, unfit, names, left, refused)
+    session = Session(plan, opened, unfit, names, left, refused, stored)
     _check_rates(session)
     for line in (*plan.rate_lines(), *plan.left_out(), *_uncoupled(plan, machines), *session.lacking, *why):
         observer.note(line)

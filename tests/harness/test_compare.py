@@ -15,11 +15,11 @@ from click.testing import CliRunner, Result
 from experiments.command import main
 from harness.compare import show
 from harness.compare.compare import Comparison, How, Side, compare
-from harness.compare.match import Matching, conditions, match
+from harness.compare.match import Matching, conditions, fields_of, match
 from harness.results import summary
 from harness.results.store import SCHEMA, Store, StoredPoint
 from model.result import Status
-from model.spec import LinkSpec, RunSpec, TopologySpec, WorkloadSpec
+from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.judged_points import judged, stored
 from tests.support.stored_points import EXPERIMENT, put, put_reference, result_of, spec_of
 
@@ -287,3 +287,18 @@ def test_a_damaged_point_costs_itself_alone(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "flows.csv" in done.stderr
     assert "70.0 %" in done.stdout
+
+
+def test_points_that_differ_in_any_field_but_seed_and_sampling_are_no_repetitions() -> None:
+    spec = spec_of()
+    others = [
+        dataclasses.replace(spec, stack=StackSpec(sack=False)),
+        dataclasses.replace(spec, transport=TransportSpec(8, "lia", join_after_ms=5.0)),
+        dataclasses.replace(spec, link=dataclasses.replace(spec.link, random_pkts=5)),
+        dataclasses.replace(spec, transport=TransportSpec(8, "lia", {"net.ipv4.tcp_sack": "0"})),
+    ]
+    fields = [fields_of(each) for each in (spec, *others)]
+    assert all(a != b for i, a in enumerate(fields) for b in fields[i + 1 :])
+    assert fields_of(dataclasses.replace(spec, seed=7)) == fields[0]
+    assert fields[1]["stack"] == "sack=off"
+    assert fields[4]["sysctl net.ipv4.tcp_sack"] == "0"
