@@ -1,4 +1,5 @@
-"""Sweeps on a Dask cluster of separate processes: the same results as on one machine, whoever is lost."""
+"""Sweeps on a Dask cluster of separate processes: the same results as on one machine, lost workers
+included."""
 
 from __future__ import annotations
 
@@ -31,6 +32,7 @@ from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportS
 from tests.support.dask_cluster import DEADLINE_S, ROOT, Deadly, Lab, cluster
 from tests.support.flaky_engine import Flaky
 from tests.support.stored_points import leftovers
+from tests.support.waiting import until
 
 pytest.importorskip("distributed", reason="this .venv is older than requirements.txt: run setup/install.sh")
 
@@ -44,13 +46,13 @@ ONE = ("--nthreads", "1")
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A cluster that no test changes: two workers of one thread each, neither of them for emulation."""
+    """A cluster that no test changes: two workers with one thread each, neither for emulation."""
     with cluster(tmp_path_factory.mktemp("two"), ONE, ONE) as lab:
         yield lab
 
 
 class Listener:
-    """What a sweep told; `at_start` is called with the place of each point that begins."""
+    """Records the progress of a sweep; `at_start` is called with the place of each point that starts."""
 
     def __init__(self, at_start: Callable[[Place], None] = lambda _: None) -> None:
         self.at_start = at_start
@@ -122,7 +124,7 @@ def command(results: Path, *options: str) -> list[str]:
 
 
 def refused(results: Path, *options: str) -> str:
-    """The one line that a refusal is."""
+    """Return the one line of stderr of a command that is refused."""
     done = subprocess.run(
         command(results, *options), capture_output=True, text=True, check=False, timeout=DEADLINE_S, cwd=ROOT
     )
@@ -132,20 +134,12 @@ def refused(results: Path, *options: str) -> str:
 
 
 def files_of(results: Path) -> dict[str, bytes]:
-    """Everything in the points' folders but where they were made."""
+    """Return all files of the points' folders except the provenance."""
     return {
         str(path.relative_to(results)): path.read_bytes()
         for path in sorted(results.rglob("simulator-*/**/*"))
         if path.is_file() and path.name != PROVENANCE
     }
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Wait for it."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def test_the_same_bytes_as_on_this_machine_and_who_made_them(two: Lab, tmp_path: Path) -> None:
@@ -167,8 +161,7 @@ def test_the_same_bytes_as_on_this_machine_and_who_made_them(two: Lab, tmp_path:
 
 
 def test_a_killed_worker_has_its_point_redone_elsewhere(tmp_path: Path) -> None:
-    """Of two workers the one that begins the third point is killed, and another comes; each point is there
-    once."""
+    """Kill the worker that starts the third point and start another worker; each point is stored once."""
 
     def kill_one(place: Place) -> None:
         if place.index == 3:
@@ -181,7 +174,7 @@ def test_a_killed_worker_has_its_point_redone_elsewhere(tmp_path: Path) -> None:
         outcome = on(lab, engine, tmp_path / "results", specs("fake", 1, 2, 3, 5), listener)
     assert [point.status for point in outcome.points] == [Status.OK] * 5, lab.logs()
     assert [note.endswith(" was lost") for note in listener.notes if "started again" in note] == [True]
-    assert len(listener.workers) == 5, "no point was told to begin twice"
+    assert len(listener.workers) == 5, "no point has two start events"
     assert len(load(tmp_path / "results" / POST)) == 5
     assert leftovers(tmp_path / "results" / POST) == []
 
@@ -198,8 +191,8 @@ def test_a_point_that_three_workers_were_lost_to_fails_and_the_others_do_not(tmp
 
 
 def test_a_sweep_that_ends_early_leaves_nothing_on_the_workers(tmp_path: Path) -> None:
-    """By Ctrl-C, by SIGKILL, or because the scheduler was killed, during points of 3000 simulated seconds."""
-    # What is started in the background ignores SIGINT, and whatever it starts in turn.
+    """End it by Ctrl-C, by SIGKILL, or by killing the scheduler, during points of 3000 simulated seconds."""
+    # A shell starts background processes with SIGINT ignored, which their children inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with cluster(tmp_path, ("--nthreads", "2")) as lab:
         code, said = ended(lab, tmp_path / "a", lambda sweeping: sweeping.send_signal(signal.SIGINT))
@@ -214,7 +207,7 @@ def test_a_sweep_that_ends_early_leaves_nothing_on_the_workers(tmp_path: Path) -
 
 
 def ended(lab: Lab, results: Path, end: Callable[[subprocess.Popen[str]], None]) -> tuple[int, str]:
-    """The exit code and last words of a sweep that `end` puts an end to once it is under way."""
+    """Return exit code and last output of a sweep that `end` ends once it is running."""
     options = (*SIMULATE, "--subflows", "1,2", "--seconds", "3000", "--dask", lab.address)
     sweeping = subprocess.Popen(
         command(results, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
@@ -225,20 +218,20 @@ def ended(lab: Lab, results: Path, end: Callable[[subprocess.Popen[str]], None])
     for line in sweeping.stdout:
         if line.startswith("[2/"):
             break
-    until(lambda: lab.left() != [])
+    until(lambda: lab.left() != [], DEADLINE_S, "a worker has begun a point")
     end(sweeping)
     said = sweeping.stdout.read()
     late.cancel()
     code = sweeping.wait(timeout=DEADLINE_S)
-    until(lambda: lab.left() == [])
+    until(lambda: lab.left() == [], DEADLINE_S, "workers have removed their folders")
     assert "Traceback" not in said
     return code, said
 
 
 def test_what_is_no_cluster_is_refused_at_once(tmp_path: Path) -> None:
     began = time.monotonic()
-    nobody = refused(tmp_path, *SIMULATE, "--dask", "tcp://127.0.0.1:9")
-    assert "connecting to tcp://127.0.0.1:9: no Dask scheduler replied" in nobody
+    no_scheduler = refused(tmp_path, *SIMULATE, "--dask", "tcp://127.0.0.1:9")
+    assert "connecting to tcp://127.0.0.1:9: no Dask scheduler replied" in no_scheduler
     assert time.monotonic() - began < DEADLINE_S
     assert "10.0.0.1:8786" in refused(tmp_path, *SIMULATE, "--dask", "127.0.0.1")
     with cluster(tmp_path) as lab:
@@ -248,7 +241,7 @@ def test_what_is_no_cluster_is_refused_at_once(tmp_path: Path) -> None:
 
 
 def test_another_refabric_is_refused(two: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the sweep; and when a point begins, on a worker that came later or was edited meanwhile."""
+    """Before the sweep, and when a point starts on a worker that joined or was edited later."""
     edited = dataclasses.replace(build(), code="of an edited file", revision="0123456789ab+")
     engine = FakeEngine(parallel=2)
     with connected(two.address, engine) as machines:
@@ -264,7 +257,7 @@ def test_another_refabric_is_refused(two: Lab, tmp_path: Path, monkeypatch: pyte
 
 
 def test_emulation_needs_a_machine_that_offers_it(two: Lab, tmp_path: Path) -> None:
-    """The fake engine, too, asks for machines of its own."""
+    """The fake engine, too, needs a machine to itself by default."""
     text = refused(tmp_path, "--engine", "fake", "--k", "4", "--dask", two.address)
     assert f"no worker of {two.address} offers emulation" in text
     assert "--resources emulation=1" in text

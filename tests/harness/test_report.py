@@ -129,8 +129,8 @@ def test_published_stands_beside_measured_and_what_is_missing_is_told(written: s
     assert "about one_to_one at k=8" in text
     assert "Usually part of this figure and not run: k=8, subflows 2, 3, 4, 5, 6, 7." in text
     assert "Nothing was run yet for cs244-fig2, cs244-fig4" in text
-    assert "no point of this figure was run" in text
-    assert "Its points are those of cs244-fig1" in re.sub(r"\s+", " ", text)
+    assert "no point of this figure has been run" in text
+    assert "It has the same points as cs244-fig1" in re.sub(r"\s+", " ", text)
 
 
 def test_the_commands_repeat_exactly_these_points(results: Path, written: str) -> None:
@@ -340,7 +340,7 @@ def test_origin_tells_what_differs_and_what_is_dirty() -> None:
                     + judged([stored(spec_of(8), [1.0], provenance=there)])[-1:])  # fmt: skip
     assert [name for name, _ in found.varying] == ["kernel"]
     assert any("abc+" in note for note in found.notes)
-    assert any("1 attempt at 1 point was given up" in note for note in found.notes)
+    assert any("1 attempt at 1 point was stopped" in note for note in found.notes)
     assert [section.rows for section in found.counted] == [(("dropped", "3"),), (("Tcp.RetransSegs", "7"),)]
 
 
@@ -354,7 +354,7 @@ def test_a_window_that_is_off_is_told() -> None:
 def test_points_of_before_the_kernel_was_recorded_say_so() -> None:
     """Counters once took the kernel's name in the provenance."""
     found = collect(judged([stored(spec_of(), [1.0], provenance={"kernel": {"Tcp.InSegs": 5}})]))
-    assert found.notes == ("The kernel's release was not recorded with these points.",)
+    assert found.notes == ("The kernel release was not recorded with these points.",)
 
 
 @pytest.mark.parametrize("name", ["star", "dctcp"])
