@@ -55,7 +55,7 @@ def _ewtcp(r: float) -> tuple[float, float]:
 
 
 def _lia(r: float) -> tuple[float, float]:
-    """Return windows inversely proportional to loss (p ~ 1 / r^2); their sum is one TCP on the better path."""
+    """Return windows inversely proportional to loss (p ~ 1 / r^2), with the sum of one TCP's window."""
     return r * r / (1 + r * r), 1 / (1 + r * r)
 
 

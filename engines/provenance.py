@@ -1,4 +1,4 @@
-"""Where a result comes from: machine and revision. Every field is best known before traffic."""
+"""Provenance of a result: machine and revision, read before traffic starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIMEOUT_S = 10
 
 
 def machine() -> dict[str, Any]:
-    """Kernel, CPU, memory and distribution of this machine."""
+    """Return kernel, CPU, memory and distribution of this machine."""
     return {
         "kernel": platform.release(),
         "architecture": platform.machine(),
@@ -28,15 +28,15 @@ def machine() -> dict[str, Any]:
 
 
 def free_memory_mb() -> float:
-    """MemAvailable of /proc/meminfo."""
+    """Return MemAvailable of /proc/meminfo, in MB."""
     return int((_field("/proc/meminfo", "MemAvailable") or "0").split()[0]) / 1024
 
 
 def revision() -> str:
-    """Git revision of this checkout, `+` behind it when files differ; `unknown` outside a checkout."""
+    """Return this checkout's git revision, with `+` if files are modified; `unknown` outside a checkout."""
     if shutil.which("git") is None:
         return "unknown"
-    # The owner of the checkout is often not root: this run only reads it, the index included.
+    # Root often does not own the checkout; this code only reads it, including the index.
     git = ["git", "--no-optional-locks", "-c", f"safe.directory={ROOT}", "-C", str(ROOT)]
     head = output([*git, "rev-parse", "--short=12", "HEAD"])
     if not head:
@@ -45,11 +45,11 @@ def revision() -> str:
 
 
 def output(argv: Sequence[str]) -> str:
-    """What a tool says of itself; empty when it fails or hangs."""
+    """Return a tool's output; empty if it fails or hangs."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
-        return ""  # a point is not lost for want of a version number
+        return ""  # A missing version number must not make a point fail.
     return (done.stdout or done.stderr).strip() if done.returncode == 0 else ""
 
 

@@ -19,7 +19,7 @@ from model.noise import QUIET
 from model.result import FlowRow, PortRow, Status, Table
 from model.spec import ELASTIC, NoiseSpec, SchedulerSpec
 from model.transports import algorithm
-from topos import told
+from topos import size_words
 
 NOBODY = SchedulerSpec()
 REFERENCE = "reference"
@@ -389,7 +389,7 @@ def setting_names(settings: Sequence[Setting]) -> list[str]:
     """What to call each setting beside the others: `k=8`, and as much else as sets it apart."""
     parts: tuple[Callable[[Setting], str], ...] = (
         lambda s: s.topology.replace("_", " "),
-        lambda s: ", ".join(told(s.topology, dict(s.shape))),
+        lambda s: ", ".join(size_words(s.topology, dict(s.shape))),
         lambda s: s.workload.replace("_", " "),
         lambda s: f"{s.rate_mbps:g} Mb/s",
         lambda s: f"queue {s.queue_pkts}" if s.queue_pkts else "no queue limit",

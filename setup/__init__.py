@@ -1,1 +1,1 @@
-"""Setting a machine up and proving that it is fit."""
+"""Installation of refabric, and tests that a machine is fit to run it."""

@@ -1,1 +1,2 @@
-"""Workloads: who sends to whom (`matrices.py`), and the programs that generate the traffic."""
+"""Workloads: traffic matrices (`matrices.py`), flow sizes and arrivals. Pure; imports topos and common
+only."""

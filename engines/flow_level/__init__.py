@@ -1,1 +1,1 @@
-"""Steady-state rates of every flow without a packet: a network of capacities, and who shares them how."""
+"""Flow-level models: steady-state rates of every flow from link capacities, without packets."""

@@ -1,7 +1,7 @@
-"""A simulated machine that stalls: what the core takes of a spec's noise, and how late deliveries were. Pure.
+"""A simulated machine that stalls: the spec's noise for the core, and the lateness of deliveries. Pure.
 
-The elastic clock stands still where all CPUs stall at once (fabric/simulation/machine_noise.hpp). The stalls
-of one side alone are simulated by the strict clock, whatever the spec says: that is their full effect.
+The elastic clock pauses while all CPUs stall (fabric/simulation/machine_noise.hpp). Stalls of only one side
+are simulated with the strict clock, whatever the spec says, so that they have their full effect.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ QUANTILES = {"late_p50_us": 0.5, "late_p99_us": 0.99, "late_p999_us": 0.999}
 
 
 def elastic(spec: RunSpec) -> bool:
-    """Whether the simulated network stands still in stalls."""
+    """Return whether the simulated network pauses during stalls."""
     return spec.clock == ELASTIC and spec.noise.where == OF_ALL
 
 
 def noise_tuple(spec: RunSpec) -> NoiseTuple | None:
-    """None without noise."""
+    """Return the noise in the core's form; None without noise."""
     if not noisy(spec):
         return None
     times_ms = (spec.noise.every_ms, spec.noise.least_ms, spec.noise.most_ms)
@@ -35,7 +35,7 @@ def noise_tuple(spec: RunSpec) -> NoiseTuple | None:
 
 
 def noise_metrics(spec: RunSpec, opened: Reading, closed: Reading) -> dict[str, float]:
-    """Lateness of the window's deliveries, and the share of real time in stalls; nothing without noise."""
+    """Return the lateness of the window's deliveries, and the share of real time in stalls; {} without."""
     if not noisy(spec):
         return {}
     counts = closed.noise["lateness"] - opened.noise["lateness"]
@@ -48,8 +48,11 @@ def noise_metrics(spec: RunSpec, opened: Reading, closed: Reading) -> dict[str, 
 
 
 def late_us(counts: npt.NDArray[np.uint64], delivered: int, quantile: float) -> float:
-    """This quantile of the lateness of all deliveries, in microseconds; `counts` is of those that were late,
-    by bins of LATENESS_EDGES_NS. Resolution is 1/16, and the upper edge of a bin is given."""
+    """Return a quantile of the lateness of all deliveries, in microseconds.
+
+    `counts` is the histogram of late deliveries over LATENESS_EDGES_NS. The value is the upper edge of a bin
+    (resolution 1/16).
+    """
     on_time = max(0, delivered - int(counts.sum()))
     wanted = quantile * max(delivered, 1)
     if wanted <= on_time:

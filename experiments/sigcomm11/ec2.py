@@ -1,7 +1,7 @@
 """ec2: throughput between our hosts in a cloud that others use too, by TCP and MPTCP in turn.
 
 SIGCOMM 2011 (Raiciu et al.) on Amazon EC2: 40 instances, 12 hours, all pairs in sequence. Network and
-neighbours are assumptions (topos/cloud.py, workloads/turns.py), not fitted to the published gain.
+neighbours are assumptions (topos/cloud.py, workloads/sequential.py), not fitted to the published gain.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness.experiment import Experiment, Figure, RateOf
 from harness.plan.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
 from model.spec import RunSpec, SamplingSpec, TopologySpec
-from workloads.turns import TRANSPORTS
+from workloads.sequential import TRANSPORTS
 
 NAME = "ec2"
 HOSTS = 40

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from analysis import sequential
-from analysis.sequential import Turn
+from analysis.sequential import PairTransfers
 from experiments.sigcomm11.statements import SIGCOMM11
 from harness.claims.measures import Quantity, each
 from harness.claims.published import Published, Relation, Source
@@ -56,9 +56,13 @@ EC2 = (
 )
 
 
-def _gain(among: Callable[[Sequence[Turn]], list[Turn]]) -> Callable[[Judged], float | None]:
+def _gain(
+    among: Callable[[Sequence[PairTransfers]], list[PairTransfers]],
+) -> Callable[[Judged], float | None]:
     def of(point: Judged) -> float | None:
-        return sequential.gain(among(sequential.turns(point.point.flows)), point.spec.transport.subflows)
+        return sequential.gain(
+            among(sequential.pair_transfers(point.point.flows)), point.spec.transport.subflows
+        )
 
     return of
 

@@ -28,7 +28,7 @@ from model import transports as named
 from model.congestion import described
 from model.result import Status
 from plots.data import Level, Panel, PointSummary, Setting
-from topos import TOPOLOGIES, told
+from topos import TOPOLOGIES, size_words
 
 TCP_COLOUR = "#D55E00"
 PUBLISHED_DASH = (0, (3, 1.6))
@@ -196,8 +196,8 @@ def _network(kind: str, k: int, shape: tuple[tuple[str, int], ...]) -> str:
     family = TOPOLOGIES[kind]
     title = family.title[0].upper() + family.title[1:]
     if kind in _BY_HOSTS:
-        return ", ".join([title, *told(kind, dict(shape))])
-    return f"{title} {', '.join(told(kind, {family.size.name: k, **dict(shape)}))}"
+        return ", ".join([title, *size_words(kind, dict(shape))])
+    return f"{title} {', '.join(size_words(kind, {family.size.name: k, **dict(shape)}))}"
 
 
 def log_axes(axes: Axes, shown: str = "{:g}") -> None:

@@ -135,7 +135,7 @@ def test_short_flows_of_a_higher_class_hardly_notice_the_long_ones() -> None:
 @pytest.mark.parametrize(
     ("of", "complaint"),
     [
-        (spec(), "real hosts have no senders of constant rate yet"),
+        (spec(), "real hosts cannot send at a constant rate yet"),
         (spec("short_and_long", dscp=46), "real hosts send one class"),
     ],
 )

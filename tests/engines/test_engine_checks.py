@@ -15,7 +15,7 @@ from model.spec import LinkEvent, LinkSpec, RunSpec, TopologySpec, TransportSpec
 def test_a_sysctl_must_be_one_of_this_kernel() -> None:
     check_sysctls(["net.ipv4.tcp_sack"])
     for wrong in ("net.ipv4.tcp_snack", "net.ipv4"):
-        with pytest.raises(UsageError, match=f"--sysctl {wrong}: this kernel has none of that name"):
+        with pytest.raises(UsageError, match=f"--sysctl {wrong}: this kernel has no such sysctl"):
             check_sysctls([wrong])
 
 
@@ -25,7 +25,10 @@ def test_a_sysctl_must_be_one_of_this_kernel() -> None:
         ({"topology": TopologySpec("bcube", {"n": 4})}, "bcube: emulated hosts do not forward packets"),
         ({"events": (LinkEvent(1.0, "p0e0", "moon"),)}, "no node called 'moon'"),
         ({"routing": "valiant"}, "routing 'valiant': pings cannot follow its paths"),
-        ({"link": LinkSpec(5.0, discipline="priority")}, "discipline 'priority': real hosts send no classes"),
+        (
+            {"link": LinkSpec(5.0, discipline="priority")},
+            "'priority': real hosts do not send classes",
+        ),
     ],
 )
 def test_the_emulator_leaves_to_the_simulator_what_it_cannot_do(
@@ -44,8 +47,8 @@ def test_no_shell_opens_where_hosts_forward() -> None:
 @pytest.mark.parametrize(
     ("late", "words"),
     [
-        ({"join_after_bytes": 100_000}, "after 100 kB: no event of the kernel"),
-        ({"join_after_ms": 20_000.0}, "warm up for longer"),
+        ({"join_after_bytes": 100_000}, "after 100 kB: the kernel has no event"),
+        ({"join_after_ms": 20_000.0}, "use a longer --warmup"),
     ],
 )
 def test_late_joins_that_no_kernel_can_are_refused(late: dict[str, Any], words: str) -> None:

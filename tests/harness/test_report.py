@@ -183,7 +183,8 @@ def test_suspect_failed_and_damaged_points_are_told(tmp_path: Path, monkeypatch:
     assert done.exit_code == 1, "as plot does where a point is damaged"
     assert "flows.csv" in done.stderr
     text = (tmp_path / EXPERIMENT / "report.html").read_text()
-    for words_ in ("told to be suspect", "told to fail", "flows.csv", "1 of 3 points is suspect",
+    for words_ in (
+        "this point is set to be suspect", "is set to fail", "flows.csv", "1 of 3 points is suspect",
                    "1 of 3 points failed", "1 point could not be read", "What to do"):  # fmt: skip
         assert words_ in text, words_
 
@@ -223,7 +224,7 @@ def evidence(**changes: Any) -> Evidence:
         ({"lost": {"the ring": 3}}, "Frames were lost outside the network's queues"),
         ({"load": Load([99.0] * 40), "elastic": False}, "The CPU was saturated"),
         ({"stretch_pct": 90.0}, "The fabric's clock was paused too long"),
-        ({"over_carried_pct": 90.0}, "Delivered is not what was carried"),
+        ({"over_carried_pct": 90.0}, "Delivered data differs from carried data"),
         ({"halves_pct": (50.0, 60.0)}, "The two halves of the window differ"),
         ({"flows": [dataclasses.replace(flow_row(0, 1.0, 8), subflows_joined=3)]}, "Subflows were missing"),
         ({"fallbacks": 1}, "MPTCP fell back to TCP"),

@@ -1,1 +1,1 @@
-"""The highest link rate that this machine carries, measured and remembered."""
+"""Calibration: measuring and storing the highest link rate that this machine sustains."""

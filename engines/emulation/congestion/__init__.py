@@ -1,6 +1,6 @@
-"""Congestion controls of our own, as BPF struct_ops, registered with the kernel for the life of a run.
+"""refabric's congestion controls as BPF struct_ops, registered with the kernel while a run lasts.
 
-`bpf/` holds the sources, one file an algorithm; setup/install.sh compiles them into `objects/`.
-`registration` loads and registers, `support` says whether this machine can, and `libbpf` is the binding.
-How it works and what it needs: docs/congestion.md.
+`bpf/` holds the sources, one file per algorithm; setup/install.sh compiles them into `objects/`.
+`registration` loads and registers them, `support` checks this machine, and `libbpf` is the binding.
+docs/congestion.md explains the mechanism and its requirements.
 """

@@ -1,1 +1,1 @@
-"""What carries frames between the hosts: the fabric core in real time, or Open vSwitch."""
+"""Data planes, which carry frames between the hosts: the fabric core in real time, or Open vSwitch."""

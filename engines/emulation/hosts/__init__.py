@@ -1,1 +1,1 @@
-"""Hosts, their processes and tuning, and the Mininet network that holds them."""
+"""Hosts: their namespaces, processes and tuning, and the Mininet network that contains them."""

@@ -1,1 +1,1 @@
-"""One file per kernel interface: netlink, sockets, interfaces, counters, namespaces."""
+"""Kernel interfaces, one file each: netlink, sockets, network interfaces, counters, namespaces."""

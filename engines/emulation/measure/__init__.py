@@ -1,1 +1,1 @@
-"""What is read while a point runs, and the rows and tables that come of it."""
+"""Measurements of a running point, and their conversion to rows and tables."""

@@ -1,1 +1,1 @@
-"""The private namespaces that a run lives in, the lock of the machine, and the pipe to the outside."""
+"""The sandbox of a run: private namespaces, the machine's lock, and the pipe to the outer process."""

@@ -1,1 +1,1 @@
-"""What makes the flows of a point: iperf3 processes, or one process for all hosts."""
+"""Traffic of a point: iperf3 processes, or one process for all hosts."""

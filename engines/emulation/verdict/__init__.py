@@ -1,1 +1,1 @@
-"""Whether the numbers of a run are about the transport or about the machine."""
+"""The verdict: whether a run's numbers describe the transport or the machine."""
