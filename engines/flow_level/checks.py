@@ -18,9 +18,9 @@ def check_steady(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
     link = spec.link
     asked = {
         "link events": bool(spec.events),
-        "central scheduler": scheduled(spec),
+        "central schedulers": scheduled(spec),
         "CPUs that stall": noisy(spec),
-        f"{spec.clock} clock": spec.clock != ELASTIC,
+        f"the {spec.clock} clock": spec.clock != ELASTIC,
         "random loss": link.loss > 0,
         "ECN": link.ecn_pkts > 0,
         "random drop": link.random_pkts > 0,

@@ -161,7 +161,7 @@ def test_switches_that_stay_away_end_it(tmp_path: Path) -> None:
             controller.connect(number, list(ports)[:-1])
         line = controller.last_line()
         assert "not all switches are ready after 1 s" in line
-        assert "has no port 4" in line and "2 did not connect" in line
+        assert "lacks port 4" in line and "2 did not connect" in line
     finally:
         controller.close()
 
