@@ -27,7 +27,7 @@ acknowledgements too. Linux and our simulator count acknowledged bytes (RFC 3465
 acknowledgements have sqrt(3/4)."""
 TIMEOUTS_FROM = 0.01
 """Loss probability above which windows are so small that timeouts matter: 12 packets at this one."""
-LEAST_RTO_MS = 200.0
+MIN_RTO_MS = 200.0
 _FALLEN = 0.6
 """A window below this share of its top has been halved; loss recovery may reduce it in steps."""
 
@@ -74,7 +74,7 @@ def lost_share(ports: Sequence[PortRow]) -> float:
 
 
 @dataclass(frozen=True)
-class Saw:
+class Sawtooth:
     """One sawtooth of a window, from one halving to the next: its top in packets, its length in round trips,
     and its mean in % of the top, each round trip counting once."""
 
@@ -85,7 +85,7 @@ class Saw:
     mean_pct: float
 
 
-def saws(sockets: Table, flow: int = 0) -> list[Saw]:
+def sawteeth(sockets: Table, flow: int = 0) -> list[Sawtooth]:
     """Return the complete sawteeth of a flow's first subflow in the measured window."""
     mine = (sockets["flow"] == flow) & (sockets["subflow"] == 0) & (sockets["t_s"] >= 0)
     t_s, window = sockets["t_s"][mine], sockets["cwnd_pkts"][mine]
@@ -93,7 +93,7 @@ def saws(sockets: Table, flow: int = 0) -> list[Saw]:
         return []
     rounds = np.append(np.diff(t_s), 0.0) / (sockets["srtt_ms"][mine] / 1000)
     ends = _falls(window)
-    return [_saw(t_s, window, rounds, first, last) for first, last in itertools.pairwise(ends)]
+    return [_sawtooth(t_s, window, rounds, first, last) for first, last in itertools.pairwise(ends)]
 
 
 def _falls(window: Floats) -> list[int]:
@@ -107,11 +107,11 @@ def _falls(window: Floats) -> list[int]:
     return falls
 
 
-def _saw(t_s: Floats, window: Floats, rounds: Floats, first: int, last: int) -> Saw:
+def _sawtooth(t_s: Floats, window: Floats, rounds: Floats, first: int, last: int) -> Sawtooth:
     there = slice(first, last)
     top, lasted = float(window[there].max()), float(rounds[there].sum())
     mean = float((window[there] * rounds[there]).sum()) / lasted
-    return Saw(float(t_s[first]), float(t_s[last]), top, lasted, 100 * mean / top)
+    return Sawtooth(float(t_s[first]), float(t_s[last]), top, lasted, 100 * mean / top)
 
 
 @dataclass(frozen=True, eq=False)

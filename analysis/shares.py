@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from model.result import FlowRow, PortRow
-from workloads.matrices import lane_of
+from workloads.matrices import replica_of
 
 SHARE_OF_BOTTLENECK = "share_of_bottleneck_pct"
 SHARE_ON_CONGESTED = "share_on_congested_path_pct"
@@ -16,12 +16,12 @@ SHARE_ON_CONGESTED = "share_on_congested_path_pct"
 
 def bottleneck_shares_pct(flows: Iterable[FlowRow]) -> list[float]:
     """Return the goodput of each replica's first flow in % of its flows' total; [] without replicas."""
-    lanes: dict[str, list[float]] = {}
+    replicas: dict[str, list[float]] = {}
     for flow in flows:
-        lane = lane_of(flow.src)
-        if lane is not None:
-            lanes.setdefault(lane, []).append(flow.goodput_mbps)
-    return [100 * of_lane[0] / sum(of_lane) for of_lane in lanes.values() if sum(of_lane) > 0]
+        replica = replica_of(flow.src)
+        if replica is not None:
+            replicas.setdefault(replica, []).append(flow.goodput_mbps)
+    return [100 * of_replica[0] / sum(of_replica) for of_replica in replicas.values() if sum(of_replica) > 0]
 
 
 def congested_shares_pct(ports: Sequence[PortRow]) -> list[float]:
@@ -31,7 +31,7 @@ def congested_shares_pct(ports: Sequence[PortRow]) -> list[float]:
     """
     sent: dict[str, list[int]] = {}
     for port in ports:
-        if port.layer.startswith("host-") and lane_of(port.node) is not None:
+        if port.layer.startswith("host-") and replica_of(port.node) is not None:
             sent.setdefault(port.node, []).append(port.tx_bytes)
     both = [of_host for of_host in sent.values() if len(of_host) == 2 and sum(of_host) > 0]
     return [100 * first / (first + second) for first, second in both]

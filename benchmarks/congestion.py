@@ -1,12 +1,12 @@
-"""What a congestion control of our own costs: CPU per packet against reno, and time per call.
+"""The cost of refabric's congestion controls: CPU per packet compared with reno, and time per call.
 
     python benchmarks/congestion.py --k 4 --subflows 8 --rate 20 [--cc lia,olia] [--runs 3] [--json]
 
-Runs alternate: reno, X, reno, X ... on equal networks. `cpu_us_per_hop` is the busy time of all CPUs but idle
-(fabric, stacks, traffic source) in the measured window per packet-hop of the fabric; `ratio` each run of X to
-the reno run right before it (median, least, most). One more run of each X, with the kernel's statistics on
-(sysctl kernel.bpf_stats_enabled), gives `ns_per_call` and `calls_per_ack` of every callback: what the kernel
-spends in the program, its own measuring (about 50 ns a call) included. Needs root.
+Runs alternate (reno, X, reno, X ...) on equal networks. `cpu_us_per_hop` is the busy time of all CPUs
+(fabric, stacks, traffic source) in the measured window per packet-hop. `ratio` compares each run of X with
+the reno run before it (median, minimum, maximum). One more run of each X has the kernel's statistics on
+(sysctl kernel.bpf_stats_enabled) and gives `ns_per_call` and `calls_per_ack` of every callback. `ns_per_call`
+includes the kernel's own measurement, about 50 ns per call. Needs root.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _INFO_BYTES, _NAME_AT, _TIME_AT = 216, 64, 192
 
 @dataclass(frozen=True)
 class Run:
-    """One point. `calls`: by callback, runs and ns in all; none without statistics."""
+    """One point. `calls`: number of runs and total ns by callback; empty without statistics."""
 
     cpu_us_per_hop: float
     goodput_mbps: float
@@ -62,18 +62,18 @@ class Run:
 
 
 def programs() -> dict[str, tuple[int, int]]:
-    """Calls and ns of every BPF program this process has open, by its name."""
+    """Return calls and ns of every BPF program that this process has open, by name."""
     found: dict[str, tuple[int, int]] = {}
     for entry in Path("/proc/self/fd").iterdir():
         try:
             if "bpf-prog" not in str(entry.readlink()):
                 continue
         except FileNotFoundError:
-            continue  # closed since, or the folder's own
+            continue  # closed meanwhile, or the descriptor of this listing
         info = ctypes.create_string_buffer(_INFO_BYTES)
         size = ctypes.c_uint32(_INFO_BYTES)
         if library().call("bpf_obj_get_info_by_fd", int(entry.name), info, ctypes.byref(size)) != 0:
-            continue  # closed since
+            continue  # closed meanwhile
         ns, calls = struct.unpack_from("QQ", info, _TIME_AT)
         found[info.raw[_NAME_AT : _NAME_AT + 16].rstrip(b"\0").decode()] = (calls, ns)
     return found
@@ -81,7 +81,7 @@ def programs() -> dict[str, tuple[int, int]]:
 
 @contextmanager
 def watched() -> Iterator[dict[str, tuple[int, int]]]:
-    """The programs' last numbers before the point that loaded them ends."""
+    """Record the programs' numbers until the block ends, which unloads the programs."""
     last: dict[str, tuple[int, int]] = {}
     over = threading.Event()
 
@@ -99,7 +99,7 @@ def watched() -> Iterator[dict[str, tuple[int, int]]]:
 
 
 def inside(inside: Inside) -> int:
-    """In the private namespaces: one point, told in a few numbers."""
+    """Run one point in the private namespaces and report a few numbers."""
     spec = RunSpec.from_json(inside.request["spec"])
     with watched() as calls:
         result = Point(spec, UNKEPT, lambda _: None).run()
@@ -113,7 +113,7 @@ def inside(inside: Inside) -> int:
 
 
 def measure(spec: RunSpec) -> Run:
-    """One run. Raises RefabricError."""
+    """Run the point once. Raises RefabricError."""
     runs: list[Any] = []
     spawn_inside(
         "benchmarks.congestion:inside",
@@ -126,7 +126,7 @@ def measure(spec: RunSpec) -> Run:
 
 @contextmanager
 def kernel_statistics() -> Iterator[None]:
-    """The kernel's clock around every BPF program, on while the context lives."""
+    """Turn on the kernel's timing of BPF programs during the context."""
     switch = sysctl_path(STATISTICS)
     before = switch.read_text()
     switch.write_text("1")
@@ -137,7 +137,7 @@ def kernel_statistics() -> Iterator[None]:
 
 
 def compare(spec: RunSpec, runs: int) -> dict[str, Any]:
-    """One algorithm against reno: `runs` pairs, then one run with statistics."""
+    """Compare one algorithm with reno: `runs` pairs of runs, then one run with statistics."""
     ratios, ours, theirs = [], [], []
     for _ in range(runs):
         base = dataclasses.replace(spec.transport, cc=BASELINE)
@@ -166,16 +166,16 @@ def compare(spec: RunSpec, runs: int) -> dict[str, Any]:
 @click.option("--k", default=4, show_default=True)
 @click.option("--subflows", default=8, show_default=True)
 @click.option("--rate", "rate_mbps", default=20.0, show_default=True, help="Mb/s")
-@click.option("--cc", "names", default=",".join(OURS), show_default=True, help="Which to compare with reno.")
+@click.option("--cc", "names", default=",".join(OURS), show_default=True, help="Compare these with reno.")
 @click.option("--warmup", "warmup_s", default=3.0, show_default=True)
 @click.option("--seconds", default=8.0, show_default=True)
-@click.option("--runs", default=3, show_default=True, help="Pairs of each.")
+@click.option("--runs", default=3, show_default=True, help="Pairs of runs per algorithm.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def main(names: str, runs: int, as_json: bool, **options: Any) -> None:
-    """Measure, and print."""
+    """Measure the CPU cost of congestion controls and print it."""
     chosen = names.split(",")
     if unknown := sorted(set(chosen) - set(OURS)):
-        raise click.UsageError(f"--cc {','.join(unknown)}: choose among {', '.join(OURS)}")
+        raise click.UsageError(f"--cc {','.join(unknown)}: unknown; choose from: {', '.join(OURS)}")
     spec = RunSpec(
         link=LinkSpec(options["rate_mbps"]),
         topology=TopologySpec("fat_tree", {"k": options["k"]}),
@@ -185,7 +185,7 @@ def main(names: str, runs: int, as_json: bool, **options: Any) -> None:
     )
     try:
         if not support().ok:
-            raise HostUnfitError(support().told)
+            raise HostUnfitError(support().text)
         with emulation_lock(wait_s=60.0):
             result = {
                 name: compare(

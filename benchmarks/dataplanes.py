@@ -1,16 +1,16 @@
-"""The data planes side by side: the highest rate that each carries validly, and what that costs.
+"""Comparison of the data planes: the highest rate that each sustains with valid results, and its cost.
 
     python benchmarks/dataplanes.py --k 4 --subflows 1 [--rates 1,2,5,10,20,50,100] [--seconds 5]
         [--repeats 3] [--chart FILE] [--json]
 
-One topology, one traffic matrix (one_to_one, native driver), one machine. At each rate every data plane
-still in the race runs a point of its own, one after the other, the order turned from repeat to repeat; a
-plane is out when half or more of its points at a rate are not `ok`. `valid_mbps` is the highest rate before
-that. At the lowest rate: `cpu_us_a_hop`, the whole machine's busy time a packet-hop, hosts included;
-`plane_us_a_hop`, the forwarding process's own (at the highest valid rate: `plane_us_a_hop_best`);
-`late_p99_us`, where it is known. `up_s` is FabricNet's start; stock Mininet's is its own for the same tree
-with shaped links, under an Open vSwitch of the run's, without controller. Medians of the repeats. On a
-machine that others use nothing is valid. Needs root.
+All runs use one topology, one traffic matrix (one_to_one, native driver) and one machine. At each rate every
+remaining data plane runs one point per repeat, in a rotating order. A plane is out when half or more of its
+points at a rate are not `ok`. `valid_mbps` is the highest rate before that. At the lowest rate:
+`cpu_us_a_hop` is the whole machine's busy time per packet-hop, hosts included; `plane_us_a_hop` is the
+forwarding process's own (at the highest valid rate: `plane_us_a_hop_best`); `late_p99_us` is the lateness, if
+known. `up_s` is the start of FabricNet; for stock Mininet it is the start of the same tree with shaped links,
+under the run's own Open vSwitch, without a controller. All values are medians of the repeats. They are not
+valid if other programs use the machine. Needs root.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ WARMUP_S, STOCK_DEADLINE_S, LOCK_S = 4.0, 600.0, 60.0
 
 @dataclass(frozen=True)
 class Plane:
-    """A data plane as one asks for it."""
+    """A data plane with its options."""
 
     name: str
     dataplane: str
@@ -63,7 +63,7 @@ PLANES = (
 
 @dataclass
 class Seen:
-    """Results of one plane by rate, and why it went out."""
+    """Results of one plane by rate, and why it is out."""
 
     results: dict[float, list[RunResult]] = field(default_factory=dict)
     why_out: str = ""
@@ -77,7 +77,7 @@ def mostly_ok(results: Sequence[RunResult]) -> bool:
 
 
 def race(spec: RunSpec, rates: Sequence[float], repeats: int) -> dict[str, Seen]:
-    """Every plane at rising rates until it is out. Raises RefabricError."""
+    """Run every plane at increasing rates until it is out. Raises RefabricError."""
     seen = {plane.name: Seen() for plane in PLANES}
     engine = MininetEngine()
     try:
@@ -119,7 +119,7 @@ def _judge(seen: Seen, rate: float) -> None:
 
 
 def row(plane: Plane, seen: Seen) -> dict[str, Any]:
-    """A line of the table; None where there is nothing to say."""
+    """Return a line of the table; values are None if unknown."""
     if not seen.results:
         return {"plane": plane.name, "not_here": seen.why_out}
     lowest = min(seen.results)
@@ -148,12 +148,12 @@ def row(plane: Plane, seen: Seen) -> dict[str, Any]:
 
 
 def _own_us(plane: Plane, result: RunResult) -> float:
-    """CPU time of the process that forwards, a packet-hop."""
+    """Return the CPU time of the forwarding process per packet-hop."""
     return 1e4 * result.metrics[FORWARDERS[plane.dataplane]] / result.metrics["packet_hops_per_s"]
 
 
 def stock_up_s(k: int, rate_mbps: float) -> float:
-    """Seconds that stock Mininet takes for the same tree with links of this rate. Raises RefabricError."""
+    """Return the start time of stock Mininet for the same tree and link rate, in s. Raises RefabricError."""
     reports: list[float] = []
     request = {"k": k, "rate_mbps": rate_mbps}
     with emulation_lock(wait_s=LOCK_S):
@@ -164,7 +164,7 @@ def stock_up_s(k: int, rate_mbps: float) -> float:
 
 
 def stock(inside: Inside) -> int:
-    """`mn --topo ft,K --switch ovs --link tc,bw=RATE --controller none`, in the private namespaces."""
+    """Run `mn --topo ft,K --switch ovs --link tc,bw=RATE --controller none` in the private namespaces."""
     from functools import partial  # noqa: PLC0415
 
     from mininet.link import TCLink  # noqa: PLC0415
@@ -191,11 +191,11 @@ def stock(inside: Inside) -> int:
     made = command("ovs-vsctl", "list-br").split()
     if len(made) != len(net.switches):
         raise RunError(f"stock Mininet made {len(made)} of {len(net.switches)} bridges")
-    return 0  # its end would be as long again; the namespaces end with this
+    return 0  # No clean stop, which takes as long again; the namespaces end with this process.
 
 
 def draw(rows: Sequence[dict[str, Any]], path: Path, title: str) -> None:
-    """Highest valid rate, CPU a packet-hop and set-up time, a bar a plane."""
+    """Draw the highest valid rate, CPU per packet-hop and set-up time, one bar per plane."""
     import matplotlib  # noqa: PLC0415
 
     matplotlib.use("Agg")
@@ -203,7 +203,7 @@ def draw(rows: Sequence[dict[str, Any]], path: Path, title: str) -> None:
 
     panels = (
         ("valid_mbps", "highest valid link rate (Mb/s)"),
-        ("cpu_us_a_hop", "CPU of the machine a packet-hop (\N{MICRO SIGN}s)"),
+        ("cpu_us_a_hop", "CPU of the machine per packet-hop (\N{MICRO SIGN}s)"),
         ("up_s", "network up (s)"),
     )
     figure, axes = pyplot.subplots(1, len(panels), figsize=(10, 2.6), constrained_layout=True)
@@ -224,15 +224,15 @@ def draw(rows: Sequence[dict[str, Any]], path: Path, title: str) -> None:
 @click.command()
 @click.option("--k", default=4, show_default=True)
 @click.option("--subflows", default=1, show_default=True)
-@click.option("--rates", default="1,2,5,10,20,50,100", show_default=True, help="Mb/s, rising.")
+@click.option("--rates", default="1,2,5,10,20,50,100", show_default=True, help="Link rates in Mb/s.")
 @click.option("--seconds", default=5.0, show_default=True)
 @click.option("--repeats", default=1, show_default=True)
-@click.option("--chart", type=click.Path(path_type=Path), help="Draw it there, too.")
+@click.option("--chart", type=click.Path(path_type=Path), help="Write a chart to this file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def main(
     k: int, subflows: int, rates: str, seconds: float, repeats: int, chart: Path | None, as_json: bool
 ) -> None:
-    """Measure, and print."""
+    """Measure the data planes and print the results."""
     topology, transport = TopologySpec("fat_tree", {"k": k}), TransportSpec(subflows)
     spec = RunSpec(LinkSpec(1.0), topology, transport, warmup_s=WARMUP_S, seconds=seconds)
     steps = sorted(float(rate) for rate in rates.split(","))

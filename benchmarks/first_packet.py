@@ -1,12 +1,12 @@
-"""What the first packet of a flow costs: the time a TCP connection takes to open, and to open again.
+"""The cost of a flow's first packet: the time a TCP connection takes to open, and to open again.
 
     python benchmarks/first_packet.py --k 4 [--connections 200] [--modes fabric,hybrid,...] [--json]
 
-A connection is two new flows, its SYN's and its SYN-ACK's. `first_ms` is connect() from a port never used,
-`again_ms` from the same port right after, when both flows' rules are there; in milliseconds, medians and 90th
-percentiles, between a host of the first pod and one of the last. All modes but `fabric` are Open vSwitch
-under os-ken's controller; `per_connection` is what it did for one, which is the same on every machine. Links
-are 100 Mb/s. Needs root.
+A connection is two new flows, of its SYN and of its SYN-ACK. `first_ms` is connect() from an unused port.
+`again_ms` is connect() from the same port right after, when both flows' rules are installed. Both are in ms,
+medians and 90th percentiles, between a host of the first pod and one of the last. All modes but `fabric` are
+Open vSwitch with os-ken's controller. `per_connection` counts the controller's work for one connection, which
+is equal on every machine. Links are 100 Mb/s. Needs root.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MODES = (FABRIC, *(mode.value for mode in (Mode.PROACTIVE, Mode.HYBRID, Mode.REA
 
 
 def measure(mode: str, k: int, connections: int) -> dict[str, Any]:
-    """One network, so many connections one after the other. Raises RefabricError."""
+    """Open `connections` connections in sequence on one network. Raises RefabricError."""
     dataplane, openflow = (FABRIC, OpenFlowSpec()) if mode == FABRIC else ("ovs", OpenFlowSpec(mode=mode))
     tree = TopologySpec("fat_tree", {"k": k})
     spec = RunSpec(LinkSpec(RATE_MBPS), tree, dataplane=dataplane, openflow=openflow)
@@ -63,7 +63,7 @@ def _spread(values_ms: list[float]) -> dict[str, float]:
 
 
 def inside(inside: Inside) -> int:
-    """In the private namespaces."""
+    """Measure in the private namespaces."""
     from engines.emulation.hosts.network import FabricNet  # noqa: PLC0415
 
     spec = RunSpec.from_json(inside.request["spec"])
@@ -93,7 +93,7 @@ def _listener(address: str) -> socket.socket:
 
 
 def _connect_ms(address: str, port: int) -> float:
-    """Ends with a reset, so that the port can be used again at once."""
+    """Connect and reset, so that the port can be used again at once; return the time of connect() in ms."""
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -135,8 +135,8 @@ def main() -> int:
         print(f"first_packet: {error}", file=sys.stderr)
         return error.exit_code
     if given.json:
-        told = {"benchmark": "first_packet", "k": given.k, "connections": given.connections}
-        print(json.dumps({**told, "measured": measured, "machine": machine()}))
+        head = {"benchmark": "first_packet", "k": given.k, "connections": given.connections}
+        print(json.dumps({**head, "measured": measured, "machine": machine()}))
         return 0
     for row in measured:
         first, again = row["first_ms"], row["again_ms"]

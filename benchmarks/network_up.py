@@ -1,13 +1,13 @@
-"""How long a network takes to come up and go away, and what memory it takes.
+"""Time to start and stop a network, and the memory it needs.
 
     python benchmarks/network_up.py --k 8 [--topology ft] [--dataplane fabric|ovs] [--runs 3] [--json]
 
-`up_s` counts from the command (Python and imports already there) until every host has its NICs, addresses
-and routes, the data plane carries frames (Open vSwitch: under its controller), and the first host has pinged
-the last; `network_s` is FabricNet's share. `down_s` counts from the request to stop until the last process of
-the run has ended. Medians of `--runs`.
-`rss_mb` sums the proportional set size of the run's processes; `memory_mb` is the machine's MemAvailable
-before minus at that moment, so it includes the kernel's namespaces and interfaces. Needs root.
+`up_s` counts from the command (after Python and its imports) until every host has its NICs, addresses and
+routes, the data plane carries frames (Open vSwitch: under its controller), and the first host has pinged the
+last. `network_s` is FabricNet's part of it. `down_s` counts from the request to stop until the last process
+has ended. All are medians of `--runs`. `rss_mb` sums the proportional set size of the run's processes.
+`memory_mb` is the decrease of the machine's MemAvailable, so it includes the kernel's namespaces and
+interfaces. Needs root.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RATE_MBPS, QUEUE_PKTS = 10.0, 100
 
 
 def measure(kind: str, params: dict[str, int], dataplane: str) -> dict[str, float]:
-    """Bring one network up and down. Raises RefabricError."""
+    """Start and stop one network. Raises RefabricError."""
     marks: dict[str, float] = {}
     free_kb = _available_kb()
     start = time.monotonic()
@@ -61,7 +61,7 @@ def measure(kind: str, params: dict[str, int], dataplane: str) -> dict[str, floa
 
 
 def inside(inside: Inside) -> int:
-    """In the private namespaces: up, ping, weigh, down."""
+    """Start the network in the private namespaces, ping, measure memory, and stop it."""
     from engines.emulation.hosts.network import FabricNet  # noqa: PLC0415
 
     spec = RunSpec.from_json(inside.request)
@@ -72,7 +72,7 @@ def inside(inside: Inside) -> int:
     first, last = net.hosts[0], net.hosts[-1]
     out, err, status = first.pexec(f"ping -c1 -W5 {last.IP()}")
     if status != 0:
-        raise RunError(f"{first} cannot ping {last}: {out}{err}")
+        raise RunError(f"pinging {last} from {first} failed: {out}{err}")
     inside.report({"began": began, "up": time.monotonic()})
     inside.report({"available_kb": _available_kb(), "rss_mb": round(_pss_kb() / 1024, 1)})
     inside.report({"stopping": time.monotonic()})
@@ -81,7 +81,7 @@ def inside(inside: Inside) -> int:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
+    """Return the machine's hardware and software."""
     cpuinfo = Path("/proc/cpuinfo").read_text().splitlines()
     model = next((line.split(":", 1)[1].strip() for line in cpuinfo if line.startswith("model name")), "")
     return {
@@ -103,7 +103,7 @@ def _meminfo_kb(field: str) -> int:
 
 
 def _pss_kb() -> int:
-    """Proportional set size of every process of this PID namespace: pages shared by n count 1/n."""
+    """Return the proportional set size of this PID namespace; pages shared by n processes count 1/n."""
     total = 0
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -111,7 +111,7 @@ def _pss_kb() -> int:
         try:
             lines = (entry / "smaps_rollup").read_text().splitlines()
         except OSError:
-            continue  # it has just ended
+            continue  # the process has just ended
         total += next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
     return total
 

@@ -1,10 +1,10 @@
-"""What the real-time fabric carries: one point of one_to_one with its CPU, lateness and packet-hops.
+"""Capacity of the real-time fabric: CPU load, lateness and packet-hops of one one_to_one point.
 
     python benchmarks/realtime_capacity.py --k 8 --subflows 8 --rate 5 [--seconds 20] [--runs 3] [--json]
         [--traffic native|iperf3]
 
-Runs are separate networks, one after the other; medians are given, and the worst lateness. CPU time per
-packet-hop is that of the whole machine, hosts' kernels and traffic included. Needs root.
+Each run has its own network; values are medians, and the worst lateness. CPU time per packet-hop is that of
+the whole machine, including hosts' kernels and traffic. Needs root.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ METRICS = (
 
 
 def measure(spec: RunSpec, runs: int) -> list[RunResult]:
-    """The point, `runs` times. Raises RefabricError."""
+    """Run the point `runs` times. Raises RefabricError."""
     engine = MininetEngine()
     engine.check(spec)
     results = []
@@ -46,7 +46,7 @@ def measure(spec: RunSpec, runs: int) -> list[RunResult]:
 
 
 def report(spec: RunSpec, results: list[RunResult]) -> dict[str, Any]:
-    """One JSON object: what was run, what was measured, on what."""
+    """Return one JSON object: what was run, what was measured, and the machine."""
     medians = {name: round(statistics.median(r.metrics[name] for r in results), 1) for name in METRICS}
     cpus = len(os.sched_getaffinity(0))
     us_per_hop = [r.metrics["cpu_busy_pct"] / 100 * cpus / r.metrics["packet_hops_per_s"] for r in results]
@@ -79,7 +79,7 @@ def report(spec: RunSpec, results: list[RunResult]) -> dict[str, Any]:
 def main(
     k: int, subflows: int, rate_mbps: float, seconds: float, traffic: str, runs: int, as_json: bool
 ) -> None:
-    """Measure, and print."""
+    """Measure the real-time fabric and print the results."""
     spec = RunSpec(
         link=LinkSpec(rate_mbps),
         topology=TopologySpec("fat_tree", {"k": k}),

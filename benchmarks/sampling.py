@@ -1,13 +1,14 @@
-"""What looking costs: CPU of each kind of sampling while a network carries traffic, and of all together.
+"""The cost of sampling: CPU time of each kind of sampling while a network carries traffic, and of all
+together.
 
     python benchmarks/sampling.py --k 8 --subflows 8 --rate 5 [--seconds 4] [--rounds 5] [--json]
 
-In each round the machine is watched for some seconds without any sampling and for as long with each kind:
-link counters once a second, queues at 10 Hz, every subflow's socket once a second, a ping a second
-along every subflow's paths, then all of these. `machine_pct` is the difference of the whole machine's CPU
-use to the same round without (median and spread over rounds): it sees everything, noise included.
-`direct_pct` is the CPU time of the sampling itself, by the clocks of the threads that do it: exact, but
-without what the hosts' kernels do for a ping in softirqs. All in percent of the machine. Needs root.
+Each round measures some seconds without sampling, and as long with each kind: link counters every second,
+queues at 10 Hz, every subflow's socket every second, a ping per second along every subflow's path, then all
+of them. `machine_pct` is the increase of the whole machine's CPU use over the same round without sampling
+(median and range over rounds); it includes noise. `direct_pct` is the CPU time of the sampling itself, by the
+clocks of its threads. It is exact, but excludes the hosts' kernels' work for pings in softirqs. Both are in
+percent of the machine. Needs root.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ BOUND_PCT = 3.0
 
 @dataclass
 class Clocks:
-    """How often one kind of sampling looked, what it found in all, and the CPU time of the calls."""
+    """Statistics of one kind of sampling: number of samples, values found, and CPU time of the calls."""
 
     looks: int = 0
     found: int = 0
@@ -70,7 +71,7 @@ class Clocks:
 
 @dataclass
 class Network:
-    """A network under traffic and the ways to look at it."""
+    """A network under traffic, and its samplers."""
 
     plane: FabricDataPlane
     table: SocketTable
@@ -79,7 +80,7 @@ class Network:
     clocks: dict[str, Clocks] = field(default_factory=lambda: {kind: Clocks() for kind in KINDS})
 
     def watch(self, seconds: float, kinds: Sequence[str]) -> None:
-        """Look for `seconds` at what `kinds` say, everything once a second but queues."""
+        """Sample `kinds` for `seconds`, everything once a second but queues."""
         if "queues" in kinds:
             self.plane.sample_queues_every(QUEUES_MS)
         if "pings" in kinds:
@@ -112,7 +113,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Window:
-    """One stretch of time: CPU use of the whole machine, and of the sampling by its own clocks, percent."""
+    """CPU use in one window, in percent: of the whole machine, and of the sampling by its own clocks."""
 
     kind: str
     busy_pct: float
@@ -120,7 +121,7 @@ class Window:
 
 
 def measured(net: Network, seconds: float, name: str) -> Window:
-    """Watch for that long, with all clocks read before and after."""
+    """Sample for that long, and read all clocks before and after."""
     kinds = {OFF: (), ALL: KINDS}.get(name, (name,))
     pings = net.clocks["pings"].found
     cpu, opened, ping_s, own_s = CpuSampler(), net.plane.snapshot(), net.pinger.cpu_s(), net.own_s()
@@ -137,7 +138,7 @@ def measured(net: Network, seconds: float, name: str) -> Window:
 
 
 def inside(inside: Inside) -> int:
-    """In the private namespaces: traffic up, then rounds of windows."""
+    """Start traffic in the private namespaces, then measure rounds of windows."""
     with under_traffic(RunSpec.from_json(inside.request["spec"])) as net:
         for _ in range(inside.request["rounds"]):
             for name in (OFF, *KINDS, ALL):
@@ -148,7 +149,7 @@ def inside(inside: Inside) -> int:
 
 @contextmanager
 def under_traffic(spec: RunSpec) -> Iterator[Network]:
-    """The network of `spec`, its flows up and past slow start, pings ready but silent."""
+    """Start the network of `spec`; yield it after slow start, with pings ready but paused."""
     small_tables = sysctl_path("net.ipv4.tcp_child_ehash_entries")
     if small_tables.exists():
         small_tables.write_text("1024")
@@ -174,7 +175,7 @@ def under_traffic(spec: RunSpec) -> Iterator[Network]:
         driver.start_servers()
         driver.start_clients()
         if subflows > 1 and not watcher.wait_all(len(flows), CONNECT_S):
-            raise RunError(f"not all subflows were up after {CONNECT_S:g} s: try again")
+            raise RunError(f"not all subflows were established after {CONNECT_S:g} s: run again")
         table = stack.enter_context(SocketTable(refs, planned))
         probes = probes_for(spec, topology, planned)
         pinger = stack.enter_context(PathPinger(probes, hosts, PINGS_MS))
@@ -186,12 +187,12 @@ def under_traffic(spec: RunSpec) -> Iterator[Network]:
 
 
 def _hops(topology: Topology, probe: Probe) -> int:
-    """Links on the way: every path between two hosts is a shortest one."""
+    """Return the number of links on the path; all paths between two hosts are shortest ones."""
     return len(next(iter(topology.shortest_paths(topology.index(probe.src), topology.index(probe.dst))))) - 1
 
 
 def report(spec: RunSpec, windows: Sequence[Window], clocks: dict[str, dict[str, float]]) -> dict[str, Any]:
-    """One JSON object: what was run, what was measured, on what."""
+    """Return one JSON object: what was run, what was measured, and the machine."""
     of = {name: [w for w in windows if w.kind == name] for name in (OFF, *KINDS, ALL)}
     found: dict[str, Any] = {"busy_pct_without": _median([w.busy_pct for w in of[OFF]])}
     for name in (*KINDS, ALL):
@@ -226,11 +227,11 @@ def _median(values: Sequence[float]) -> float:
 @click.option("--k", default=8, show_default=True)
 @click.option("--subflows", default=8, show_default=True)
 @click.option("--rate", "rate_mbps", default=5.0, show_default=True, help="Mb/s")
-@click.option("--seconds", default=4.0, show_default=True, help="Of each of the six windows of a round.")
+@click.option("--seconds", default=4.0, show_default=True, help="Length of each of a round's six windows.")
 @click.option("--rounds", default=5, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def main(k: int, subflows: int, rate_mbps: float, seconds: float, rounds: int, as_json: bool) -> None:
-    """Measure, and print."""
+    """Measure the cost of sampling and print it."""
     spec = RunSpec(LinkSpec(rate_mbps), TopologySpec("fat_tree", {"k": k}), TransportSpec(subflows))
     windows: list[Window] = []
     clocks: dict[str, dict[str, float]] = {}

@@ -1,15 +1,15 @@
-"""How fast the simulator is and what memory it takes: FatTrees, a random permutation of long flows.
+"""Speed and memory of the simulator: FatTrees with a random permutation of long flows.
 
     python benchmarks/simulator.py --k 8,16,32 [--subflows 8] [--cc lia] [--seconds 2] [--runs 3] [--json]
 
-Links of 100 Mb/s and 10 us with queues of 100 packets, routed acknowledgements; hosts as csg-htsim's MPTCP
-program has them (NewReno without SACK or delayed acknowledgements), so that the two can be compared, or as
-Linux's (`--stack linux`). Built by the engine's own functions. Every run is a process of its own, one after
-the other; medians are given.
+Links have 100 Mb/s, 10 us and queues of 100 packets; acknowledgements are routed. Hosts behave as in
+csg-htsim's MPTCP program (NewReno without SACK or delayed acknowledgements), for comparison with it, or as
+Linux (`--stack linux`). The engine's own functions build the simulation. Every run has its own process;
+values are medians.
 
-`packet_hops_per_cpu_s` divides by the CPU time of the events alone; `setup_s` is everything before the first
-of them (topology, tables, plan, flows, Simulation); `rss_mb` is the most the process ever held. Goodput is of
-the second half of the simulated time, in percent of the link rate.
+`packet_hops_per_cpu_s` divides by the CPU time of the events only. `setup_s` is the time before the first
+event (topology, tables, plan, flows, Simulation). `rss_mb` is the peak memory of the process. Goodput is
+measured in the second half of the simulated time, in percent of the link rate.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ FIGURES = ("packet_hops_per_cpu_s", "run_cpu_s", "setup_s", "rss_mb")
 
 
 def measure(spec: RunSpec) -> dict[str, float]:
-    """One run of the point, in this process. Raises RefabricError."""
+    """Run the point once in this process. Raises RefabricError."""
     began = time.perf_counter()
     topology = topos.build(spec.topology.kind, spec.topology.params)
     flows = planned_flows(spec, topology)
@@ -73,20 +73,20 @@ def measure(spec: RunSpec) -> dict[str, float]:
         "packet_hops_per_cpu_s": hops / cpu_s,
         "run_cpu_s": cpu_s,
         "setup_s": ready - began,
-        "rss_mb": _most_held_mb(),
+        "rss_mb": _peak_rss_mb(),
         "packet_hops": hops,
         "goodput_pct_mean": 100 * statistics.mean(goodput),
         "jain": jain(goodput),
     }
 
 
-def _most_held_mb() -> float:
+def _peak_rss_mb() -> float:
     status = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in status if line.startswith("VmHWM:")).split()[1]) / 1024
 
 
 def report(spec: RunSpec, stack: str, runs: int) -> dict[str, Any]:
-    """One JSON object: what was run, what was measured, on what."""
+    """Return one JSON object: what was run, what was measured, and the machine."""
     found = []
     for _ in range(runs):
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
@@ -111,16 +111,16 @@ def report(spec: RunSpec, stack: str, runs: int) -> dict[str, Any]:
 
 
 @click.command()
-@click.option("--k", "sizes", default="8", show_default=True, help="Sizes, comma-separated.")
+@click.option("--k", "sizes", default="8", show_default=True, help="FatTree sizes, comma-separated.")
 @click.option("--subflows", default=8, show_default=True)
 @click.option("--cc", default="lia", show_default=True)
 @click.option("--stack", type=click.Choice(list(STACKS)), default="htsim", show_default=True)
-@click.option("--seconds", default=2.0, show_default=True, help="Simulated.")
+@click.option("--seconds", default=2.0, show_default=True, help="Simulated time.")
 @click.option("--seed", default=1, show_default=True)
 @click.option("--runs", default=1, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line on stdout, one for each size.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line on stdout, one per size.")
 def main(sizes: str, runs: int, as_json: bool, **point: Any) -> None:
-    """Measure, and print."""
+    """Measure the simulator and print the results."""
     for k in sizes.split(","):
         try:
             found = report(spec_of(int(k), **point), point["stack"], runs)
@@ -135,7 +135,7 @@ def main(sizes: str, runs: int, as_json: bool, **point: Any) -> None:
 
 
 def spec_of(k: int, subflows: int, cc: str, stack: str, seconds: float, seed: int) -> RunSpec:
-    """The point; it is measured in the second half of `seconds`."""
+    """Return the point, which is measured in the second half of `seconds`."""
     return RunSpec(
         link=LinkSpec(rate_mbps=100.0, delay_us=10.0),
         topology=TopologySpec("fat_tree", {"k": k}),

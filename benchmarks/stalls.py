@@ -1,14 +1,13 @@
-"""A noisy machine on demand: stall CPUs as a hypervisor with other guests does while a command runs.
+"""A noisy machine on demand: stall CPUs, as a hypervisor with other guests does, while a command runs.
 
     python benchmarks/stalls.py --p99 4 [--seed 1] [--cpus 0,1] -- ./run_mptcp.sh 4 --profile smoke
 
-Every CPU stalls at moments of its own. A thread at SCHED_FIFO 80 that is due every millisecond is late by
-`--p99` ms or more in 1 of 100 cases: stalls last from half of that to twice as long, uniformly, and begin
-every 33.3 times that on average (model/noise.py has the arithmetic). With `--p99 4` they last 2 to 8 ms,
-every 133 ms.
+Every CPU stalls independently. A thread at SCHED_FIFO 80 that is due every millisecond is late by `--p99` ms
+or more in 1 of 100 cases. Stalls last from half of that to twice that, uniformly, and begin every 33.3 times
+that on average (model/noise.py has the arithmetic). With `--p99 4` they last 2 to 8 ms, every 133 ms.
 
-The exit code is the command's, 128 and the signal's number where one ended it; SIGINT, SIGTERM and SIGHUP
-are passed on to it. What was done is on stderr. Needs root: the threads that stall run at SCHED_FIFO 90.
+The exit code is the command's, or 128 plus the number of the signal that ended it. SIGINT, SIGTERM and SIGHUP
+are passed on to it. A summary is on stderr. Needs root: the threads that stall run at SCHED_FIFO 90.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from model.spec import OF_ALL, NoiseSpec
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 CANNOT_RUN = 127
-MOST_P99_MS = 100.0
+MAX_P99_MS = 100.0
 LONGEST_S = 24 * 3600.0
 
 
 @contextmanager
 def stalling(cpus: list[int], noise: NoiseSpec, seed: int) -> Iterator[StallMaker]:
-    """Each of these CPUs stalls on its own. Raises RuntimeError without the right to real-time threads."""
+    """Stall each of these CPUs independently. Raises RuntimeError if real-time threads are not allowed."""
     maker = StallMaker(
         cpus,
         every_ms=noise.every_ms,
@@ -57,7 +56,7 @@ def stalling(cpus: list[int], noise: NoiseSpec, seed: int) -> Iterator[StallMake
 
 
 def run(command: tuple[str, ...]) -> int:
-    """The command's exit code, as a shell has it."""
+    """Run the command; return its exit code as a shell does."""
     started: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
 
@@ -81,7 +80,7 @@ def run(command: tuple[str, ...]) -> int:
 
 
 def _typed_to_both() -> bool:
-    """Whether a terminal's Ctrl-C reaches the command by itself."""
+    """Return whether the terminal sends Ctrl-C to the command directly."""
     return sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
 
 
@@ -91,10 +90,10 @@ def say(text: str) -> None:
 
 @click.command()
 @click.option(
-    "--p99", "p99_ms", required=True, type=click.FloatRange(0.1, MOST_P99_MS), help="Lateness in ms."
+    "--p99", "p99_ms", required=True, type=click.FloatRange(0.1, MAX_P99_MS), help="Lateness in ms."
 )
-@click.option("--seed", default=1, show_default=True, help="Of the moments and lengths of stalls.")
-@click.option("--cpus", help="Which CPUs, e.g. 0,1; all that the command may use.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the times and lengths of stalls.")
+@click.option("--cpus", help="CPUs to stall, e.g. 0,1; default: all that the command may use.")
 @click.argument("command", nargs=-1, required=True)
 def main(p99_ms: float, seed: int, cpus: str | None, command: tuple[str, ...]) -> None:
     """Run COMMAND on CPUs that stall."""

@@ -1,13 +1,13 @@
-"""The same flows on the same network, by iperf3 and by the native driver: goodput of each, and what it costs.
+"""Comparison of iperf3 and the native driver with the same flows and network: goodput and cost of each.
 
     python benchmarks/traffic.py --k 4 --subflows 8 --rate 50 [--workload one_to_one] [--runs 3] [--json]
 
-Runs alternate between the two, each on a network of its own; medians are given. `goodput_mbps` is the mean
-over flows, by the receivers' kernels, in `--seconds` after `--warmup`. `source_cpu_s_per_gb` is user and
-system time of what makes the traffic (all iperf3 processes, or the driver's thread) per 1e9 payload bytes;
-`machine_cpu_pct` is all CPUs' busy time but the fabric core's own. `start_s` counts from the first socket
-to the last flow's last subflow, `stop_s` from the request to the end of the last flow. `source_mb`:
-proportional set size of the iperf3 processes, or what this process grew by. Needs root.
+Runs alternate between the two, each on its own network; values are medians. `goodput_mbps` is the mean over
+flows, by the receivers' kernels, in `--seconds` after `--warmup`. `source_cpu_s_per_gb` is user and system
+time of the traffic source (all iperf3 processes, or the driver's thread) per 1e9 payload bytes.
+`machine_cpu_pct` is all CPUs' busy time without the fabric core's. `start_s` counts from the first socket to
+the last subflow of the last flow, `stop_s` from the request to the end of the last flow. `source_mb` is the
+proportional set size of the iperf3 processes, or the growth of this process. Needs root.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ SLACK_S = 120.0
 
 @dataclass(frozen=True)
 class Cost:
-    """One run of one driver."""
+    """Results of one run of one driver."""
 
     goodput_mbps: float
     goodput_mbps_least: float
@@ -70,7 +70,7 @@ class Cost:
 
 
 def inside(inside: Inside) -> int:
-    """In the private namespaces: one network, one driver."""
+    """Run one driver on one network in the private namespaces."""
     spec = RunSpec.from_json(inside.request)
     sysctl_path("net.ipv4.tcp_child_ehash_entries").write_text("1024")
     topology = topos.build(spec.topology.kind, spec.topology.params)
@@ -127,7 +127,7 @@ def _driver(
 
 
 def _measure(driver: TrafficDriver, meter: ReceiveMeter, plane: FabricDataPlane, seconds: float) -> Cost:
-    """Goodput and CPU between two looks; what the looks cost is in the machine's share of both drivers."""
+    """Measure goodput and CPU between two readings; the readings cost the same with both drivers."""
     cpus = CpuSampler()
     got, spent, core_s, start = (
         meter.sample(),
@@ -140,7 +140,7 @@ def _measure(driver: TrafficDriver, meter: ReceiveMeter, plane: FabricDataPlane,
     later, spent_later, core_later_s = meter.sample(), _source_cpu_s(driver), plane.snapshot()["cpu_s"]
     elapsed_s, use = time.monotonic() - start, cpus.sample().machine
     if None in got or None in later:
-        raise RunError("a flow's socket is gone")
+        raise RunError("measuring goodput: a flow's socket is gone")
     bytes_ = [(b or 0) - (a or 0) for a, b in zip(got, later, strict=True)]
     core_pct = 100 * (core_later_s - core_s) / elapsed_s
     return Cost(
@@ -160,7 +160,7 @@ def _source_cpu_s(driver: TrafficDriver) -> float:
 
 
 def _iperf3(of: Callable[[str], float]) -> float:
-    """The sum over this run's iperf3 processes: all there are in its own /proc."""
+    """Return the sum over this run's iperf3 processes, which are all in its private /proc."""
     pids = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     return sum(of(pid) for pid in pids if Path("/proc", pid, "comm").read_text().strip() == "iperf3")
 
@@ -176,7 +176,7 @@ def _pss_mb(pid: str) -> float:
 
 
 def measure(spec: RunSpec) -> Cost:
-    """One run. Raises RefabricError."""
+    """Run once. Raises RefabricError."""
     costs: list[Any] = []
     deadline_s = 2 * connect_s(10_000, spec.transport.subflows) + spec.warmup_s + spec.seconds
     spawn_inside("benchmarks.traffic:inside", spec.to_json(), deadline_s=deadline_s, on_report=costs.append)
@@ -184,7 +184,7 @@ def measure(spec: RunSpec) -> Cost:
 
 
 def medians(costs: list[Cost]) -> dict[str, Any]:
-    """Median and, for what is compared, least and most."""
+    """Return medians and, for compared values, minimum and maximum."""
     rows = [asdict(cost) for cost in costs]
     out: dict[str, Any] = {name: round(statistics.median(r[name] for r in rows), 3) for name in rows[0]}
     for name in ("goodput_mbps", "source_cpu_s_per_gb", "machine_cpu_pct"):
@@ -198,13 +198,13 @@ def medians(costs: list[Cost]) -> dict[str, Any]:
 @click.option("--subflows", default=1, show_default=True, help="1 is plain TCP")
 @click.option("--rate", "rate_mbps", default=10.0, show_default=True, help="Mb/s")
 @click.option("--workload", default="one_to_one", show_default=True)
-@click.option("--traffic", "only", type=click.Choice(DRIVERS), help="Only this one.")
+@click.option("--traffic", "only", type=click.Choice(DRIVERS), help="Measure only this driver.")
 @click.option("--warmup", "warmup_s", default=5.0, show_default=True)
 @click.option("--seconds", default=10.0, show_default=True)
-@click.option("--runs", default=3, show_default=True, help="Of each.")
+@click.option("--runs", default=3, show_default=True, help="Runs per driver.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def main(runs: int, only: str | None, as_json: bool, **options: Any) -> None:
-    """Measure, and print."""
+    """Measure the traffic drivers and print the results."""
     spec = RunSpec(
         link=LinkSpec(options["rate_mbps"]),
         topology=TopologySpec("fat_tree", {"k": options["k"]}),

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 
-from analysis.sequential import between_racks, turns
+from analysis.sequential import between_racks, pair_transfers
 from engines.engine import Silent
 from engines.registry import SIMULATOR, make
 from engines.simulation.linux import LINUX
@@ -32,10 +32,10 @@ from model.spec import (
     WorkloadSpec,
 )
 from workloads import matrices
-from workloads.turns import TRANSPORTS
+from workloads.sequential import TRANSPORTS
 
 RECEIVE_BUFFERS = (45, 90, 180, 360, 720)
-"""Segments; Linux begins with 128 kB, half of it window: 45 of them."""
+"""Receive buffers in segments; Linux begins with 128 kB, half of which is window: 45 segments."""
 
 
 def stacks() -> Iterator[tuple[str, StackSpec]]:
@@ -50,7 +50,7 @@ def stacks() -> Iterator[tuple[str, StackSpec]]:
 
 
 def between(stack: StackSpec, minutes: float) -> tuple[int, list[float]]:
-    """Pairs between racks, and the mean Mb/s of their transfers by each of TRANSPORTS."""
+    """Return the number of pairs between racks, and the mean Mb/s of their transfers by each transport."""
     matrix, params = matrices.parse(EMULATED_WORKLOAD)
     spec = RunSpec(
         LinkSpec(20.0),
@@ -64,18 +64,18 @@ def between(stack: StackSpec, minutes: float) -> tuple[int, list[float]]:
     )
     with tempfile.TemporaryDirectory() as raw:
         result = make(SIMULATOR).run(spec, Silent(), Path(raw))
-    pairs = between_racks(turns(result.flows))
+    pairs = between_racks(pair_transfers(result.flows))
     return len(pairs), [statistics.fmean(pair.mbps[n] for pair in pairs) for n in TRANSPORTS]
 
 
 @click.command()
 @click.option("--minutes", default=10.0, show_default=True, type=click.FloatRange(min=1))
 def main(minutes: float) -> None:
-    """Mean Mb/s between racks by TCP, MPTCP 2 and 4, and MPTCP 4 over TCP."""
+    """Print mean Mb/s between racks by TCP, MPTCP 2 and 4, and the gain of MPTCP 4 over TCP."""
     for name, stack in stacks():
         pairs, mbps = between(stack, minutes)
-        told = " ".join(f"{value:5.1f}" for value in mbps)
-        click.echo(f"{name:24s} {pairs:4d} pairs  {told}  gain {mbps[-1] / mbps[0]:.2f}")
+        columns = " ".join(f"{value:5.1f}" for value in mbps)
+        click.echo(f"{name:24s} {pairs:4d} pairs  {columns}  gain {mbps[-1] / mbps[0]:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""How far windows that fluctuate are from the fixed points of theory: n subflows beside one TCP, loss alone.
+"""How far fluctuating windows are from the fixed points of theory: n subflows beside one TCP, with losses
+only.
 
-Windows move once a round trip: a packet is lost with probability p, a window that lost any is cut, others
-grow by what their ACKs add. No queue, timeout or scheduler: what is left between this and a measurement is
-theirs.
+Windows change once per round trip. A packet is lost with probability p; a window with a loss is cut, others
+grow by what their ACKs add. There are no queues, timeouts or schedulers, so these explain the difference
+between this model and a measurement.
 
     python benchmarks/window_model.py --loss 0.1
 """
@@ -19,9 +20,9 @@ import click
 from analysis.theory import bottleneck_share
 
 SETTLING = 2000
-"""Round trips at the start that count for nothing."""
+"""Round trips at the start that are not counted."""
 Increase = Callable[[Sequence[float], int], float]
-"""Per ACK, of the windows and the number of a path."""
+"""Increase per ACK, from the windows and the index of a path."""
 
 
 def _uncoupled(windows: Sequence[float], i: int) -> float:
@@ -45,7 +46,7 @@ INCREASES: dict[str, Increase] = {"reno": _uncoupled, "ewtcp": _ewtcp, "lia": _l
 
 
 def mean_window(cc: str, subflows: int, loss: float, rounds: int, seed: int) -> float:
-    """Packets of all subflows together, on average over `rounds` round trips."""
+    """Return the packets of all subflows together, on average over `rounds` round trips."""
     rng = random.Random(seed)
     windows, total = [8.0] * subflows, 0.0
     for turn in range(SETTLING + rounds):
@@ -55,7 +56,7 @@ def mean_window(cc: str, subflows: int, loss: float, rounds: int, seed: int) -> 
 
 
 def _after(cc: str, windows: Sequence[float], i: int, lost: bool) -> float:
-    """A window a round trip later; whole packets and at least two after a loss, as in the kernel."""
+    """Return a window one round trip later; after a loss whole packets and at least two, as in the kernel."""
     window = windows[i]
     if not lost:
         return window * (1 + INCREASES[cc](windows, i))
@@ -69,7 +70,7 @@ def _after(cc: str, windows: Sequence[float], i: int, lost: bool) -> float:
 @click.option("--seed", default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def main(loss_pct: float, rounds: int, seed: int, as_json: bool) -> None:
-    """Print the share of each algorithm, and what the fixed point says."""
+    """Print the share of each algorithm beside the share at the fixed point."""
     tcp = mean_window("reno", 1, loss_pct / 100, rounds, seed)
     found = {}
     for cc in INCREASES:

@@ -1,7 +1,7 @@
 """Routing decisions: pure functions of the graph, the packet header and a seed.
 
-groups.py     ECMP groups of every switch towards every switch that has hosts
-hashing.py    the hash of the 5-tuple; the C++ core computes exactly the same
+groups.py     ECMP groups of every switch towards every switch with hosts
+hashing.py    the hash of the 5-tuple; the C++ core computes the same
 routing.py    policies: which of the equal paths a flow takes
 rules.py      forwarding rules of OpenFlow switches
 probes.py     ports that make a ping take the path of a given flow

@@ -1,8 +1,9 @@
-"""The parallel paths of BCube: one by each NIC of the source, no two with a node in common but their ends.
+"""The parallel paths of BCube: one per NIC of the source; only their ends are common nodes.
 
 BuildPathSet of Guo et al., SIGCOMM 2009, section 4.2: a server-centric network routes at the source. Path i
-leaves by NIC i. Where source and destination differ in digit i, it corrects digit i, then i-1, and so on in a
-circle; where they agree, it goes to a neighbour that differs in it, corrects the others, and digit i at last.
+leaves by NIC i. If source and destination differ in digit i, the path corrects digit i, then i-1, and so on
+cyclically. If they agree in digit i, it goes to a neighbour that differs in it, corrects the other digits,
+and corrects digit i last.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from topos.topology import Topology
 
 
 def parallel_path(topology: Topology, src: int, dst: int, first: int, detour: int = 0) -> tuple[int, ...]:
-    """Node indices of path number `first` (that of NIC `first`) from server `src` to another, `dst`.
+    """Return the node indices of path number `first` (leaving by NIC `first`) from server `src` to `dst`.
 
-    Of the n-1 neighbours a detour can begin with, number `detour` modulo n-1 is taken. A path has up to
-    2 (k+2) links.
+    A detour begins with neighbour `detour` modulo n-1 of the n-1 possible ones. A path has at most 2 (k+2)
+    links.
     """
     n, levels = topology.params["n"], topology.params["k"] + 1
     nodes = [src]
@@ -33,7 +34,7 @@ def _digit(server: int, level: int, n: int) -> int:
 
 
 def _correct(topology: Topology, nodes: list[int], level: int, digit: int, n: int) -> None:
-    """Go on to the server with this digit, by way of the switch of this level; nowhere if it is there."""
+    """Extend the path to the server with this digit, through the switch of this level, if it differs."""
     here = nodes[-1]
     there = here + (digit - _digit(here, level, n)) * n**level
     if there != here:

@@ -1,9 +1,9 @@
 """ECMP groups: for every switch and every destination switch, the next hops on shortest paths.
 
-Hosts are reached through the switch they attach to, so a table has a column an attachment switch, not
-a host; and the groups themselves are shared, because switches alike in neighbours and distances have equal
-ones (k=32: 655 360 entries, 1104 groups). Where hosts forward they have rows as switches have, and each is
-its own attachment.
+Hosts are reached through the switch they attach to, so a table has one column per attachment switch instead
+of per host. Groups are shared, because switches with the same neighbours and distances have equal groups
+(k=32: 655 360 entries, 1104 groups). If hosts forward, they have rows like switches, and each host is its own
+attachment.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class NextHop(NamedTuple):
-    """A neighbour that forwards and the number of shortest paths from it to the destination's attachment."""
+    """A forwarding neighbour, and the number of shortest paths from it to the destination's attachment."""
 
     node: int
     paths: int
@@ -32,31 +32,35 @@ Group = tuple[NextHop, ...]
 
 @dataclass(frozen=True, eq=False)
 class EcmpTables:
-    """`attach`: indices of the switches that have hosts (of the hosts, where they forward), ascending.
-    `groups`: distinct groups, next hops ascending by node. `fib[node, position in attach]`: index into
-    `groups`, or -1 for the node itself, an unreachable one, and in the row of a host that does not forward.
-    Shape (nodes, attach), int32, read-only."""
+    """ECMP tables of a topology.
+
+    `attach`: indices of the switches with hosts, ascending (of the hosts, if they forward). `groups`:
+    distinct groups, with next hops ascending by node. `fib[node, position in attach]`: index into `groups`,
+    or -1 for the node itself, for unreachable nodes, and in rows of hosts that do not forward. Shape (nodes,
+    attach), int32, read-only.
+    """
 
     attach: tuple[int, ...]
     groups: tuple[Group, ...]
     fib: npt.NDArray[np.int32]
 
     def group(self, node: int, attach_pos: int) -> Group:
-        """Next hops of `node` towards switch `attach[attach_pos]`; empty where `fib` has -1."""
+        """Return the next hops of `node` towards switch `attach[attach_pos]`; empty if `fib` has -1."""
         number = int(self.fib[node, attach_pos])
         return self.groups[number] if number >= 0 else ()
 
     def path_count(self, node: int, attach_pos: int) -> int:
-        """Shortest paths from switch `node` to `attach[attach_pos]`: 1 to itself, 0 if unreachable."""
+        """Return the number of shortest paths from `node` to `attach[attach_pos]`: 1 to itself, 0 for
+        none."""
         if node == self.attach[attach_pos]:
             return 1
         return sum(hop.paths for hop in self.group(node, attach_pos))
 
 
 def ecmp_groups(topology: Topology) -> EcmpTables:
-    """The ECMP tables of all that forward, over shortest paths between them.
+    """Return the ECMP tables of all forwarding nodes, over shortest paths between them.
 
-    Cost: links x attachment switches, in numpy; k=16 takes about 0.05 s, k=32 about 0.6 s.
+    Cost: links x attachment switches, in numpy; about 0.05 s for k=16, 0.6 s for k=32.
     """
     forwarders = topology.forwarders
     row_of = {node: row for row, node in enumerate(forwarders)}
@@ -74,14 +78,17 @@ def ecmp_groups(topology: Topology) -> EcmpTables:
 
 
 def leftmost(tables: EcmpTables) -> EcmpTables:
-    """The tables with the first next hop of every group alone: one path between any two switches."""
+    """Return the tables with only the first next hop of every group: one path between any two switches."""
     groups = tuple((NextHop(group[0].node, 1),) for group in tables.groups)
     return EcmpTables(tables.attach, groups, tables.fib)
 
 
 def _count_paths(neighbours: Sequence[Sequence[int]], targets: Sequence[int]) -> tuple[Counts, Counts]:
-    """Breadth-first search from all targets at once: hop distance (-1 unreachable) and number of shortest
-    paths of every node that forwards to every target, both of shape (nodes, targets)."""
+    """Search breadth-first from all targets at once.
+
+    Return the hop distance (-1 if unreachable) and the number of shortest paths from every forwarding node to
+    every target, both of shape (nodes, targets).
+    """
     shape = (len(neighbours), len(targets))
     distance: Counts = np.full(shape, -1, dtype=np.int64)
     counts: Counts = np.zeros(shape, dtype=np.int64)
@@ -101,7 +108,7 @@ def _count_paths(neighbours: Sequence[Sequence[int]], targets: Sequence[int]) ->
 
 
 def _next_hop_counts(near: Sequence[int], distance: Counts, counts: Counts, row: int) -> Counts:
-    """Path counts of the neighbours one hop closer, 0 for the others: shape (targets, neighbours)."""
+    """Return path counts of neighbours that are one hop closer, 0 for others: shape (targets, neighbours)."""
     rows = list(near)
     closer = distance[rows] == distance[row] - 1
     closer &= distance[rows] >= 0
@@ -109,7 +116,7 @@ def _next_hop_counts(near: Sequence[int], distance: Counts, counts: Counts, row:
 
 
 def _number_columns(closer: Counts, names: Sequence[int], number_of: dict[Group, int]) -> list[int]:
-    """The group number of each target, numbering new groups in order of appearance; -1 for no next hop."""
+    """Return the group number of each target, -1 without next hops; new groups get the next numbers."""
     local: dict[bytes, int] = {}
     numbers = []
     for target in closer:

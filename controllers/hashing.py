@@ -1,6 +1,6 @@
-"""The hash that chooses among equal paths. `fabric/core` implements exactly this; tests hold both to vectors.
+"""The hash that chooses among equal paths. `fabric/core` computes the same; tests compare both with vectors.
 
-Two steps: a CRC over the 5-tuple, computed once a packet, then a seeded mix of it for every choice.
+It has two steps: a CRC over the 5-tuple, once per packet, then a seeded mix of it for every choice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _GOLDEN_RATIO = 0x9E3779B9
 
 @dataclass(frozen=True)
 class FiveTuple:
-    """IPv4 addresses in dotted notation, IP protocol number, and ports (0 where there are none)."""
+    """IPv4 addresses in dotted notation, IP protocol number, and ports (0 if the protocol has none)."""
 
     src: str
     dst: str
@@ -29,11 +29,11 @@ class FiveTuple:
 
 
 def flow_hash(ft: FiveTuple) -> int:
-    """32-bit hash of a 5-tuple: CRC-32 (zlib's) of its fields packed as `!IIBHH`, network byte order.
+    """Return the 32-bit hash of a 5-tuple: zlib's CRC-32 of its fields packed as `!IIBHH`.
 
-    The fields and the CRC are those of RipL-POX's `_ecmp_hash` (source: code), which packs them with
-    native sizes and byte order and so differs from machine to machine; ours does not. Ports count as 0
-    unless the protocol is TCP or UDP.
+    Fields and CRC are those of RipL-POX's `_ecmp_hash` (source: code). RipL-POX packs them with native sizes
+    and byte order and so differs between machines; this hash does not. Ports count as 0 unless the protocol
+    is TCP or UDP.
     """
     ports = (ft.sport, ft.dport) if ft.proto in (PROTO_TCP, PROTO_UDP) else (0, 0)
     src, dst = int(ipaddress.IPv4Address(ft.src)), int(ipaddress.IPv4Address(ft.dst))
@@ -41,10 +41,10 @@ def flow_hash(ft: FiveTuple) -> int:
 
 
 def mix(h: int, seed: int) -> int:
-    """murmur3's 32-bit finaliser (fmix32) over `h ^ seed`: a bijection of `h` for every seed.
+    """Return murmur3's 32-bit finaliser (fmix32) of `h ^ seed`: a bijection of `h` for every seed.
 
-    CRC is linear: a seed XORed into it alone flips the same bits of every flow's hash, so flows that
-    collide under one seed collide under all. The multiplications here end that.
+    CRC is linear: a seed XORed into it flips the same bits of every flow's hash, so flows that collide under
+    one seed would collide under all. The multiplications prevent that.
     """
     h = (h ^ seed) & MASK32
     h ^= h >> 16
@@ -55,6 +55,6 @@ def mix(h: int, seed: int) -> int:
 
 
 def switch_seed(seed: int, node: int) -> int:
-    """The seed of the switch with index `node`: each one's own, so that successive choices of one flow are
-    independent (no polarisation)."""
+    """Return the seed of the switch with index `node`. Seeds differ, so that successive choices of one flow
+    are independent (no polarisation)."""
     return mix(node * _GOLDEN_RATIO & MASK32, seed)

@@ -1,9 +1,9 @@
 """Ports that make pings take the paths of a TCP connection, in both directions.
 
-Where a packet's path follows from its 5-tuple alone, other ports can be searched for which a UDP packet meets
-the same decisions at every switch as the connection's data, and the answer the same as its ACKs. The flow
-hash is a CRC, which is linear: what ports contribute to it is tabulated once, and thousands of pairs are
-tried in one numpy expression.
+If a packet's path depends on its 5-tuple only, a search finds UDP ports with the same decisions at every
+switch as the connection's data, whose answers have the same decisions as its ACKs. The flow hash is a CRC,
+which is linear. The contribution of each port is therefore tabulated once, and thousands of pairs are tried
+in one numpy expression.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from topos.topology import Topology
 Hashes = npt.NDArray[np.uint32]
 
 FIRST_PORT, LAST_PORT = 40000, 65535
-MOST_SOURCE_PORTS = 512
-"""Source ports tried, each with all destination ports: 13 million pairs, where k=32 needs 65 536."""
+MAX_SOURCE_PORTS = 512
+"""Source ports tried, each with all destination ports: 13 million pairs; k=32 needs 65 536."""
 _CHUNK = 4096
 
 
 class Decision(NamedTuple):
-    """A packet with hash h goes this way if mix(h, seed) mod `modulus` is `value`."""
+    """A packet with hash h takes this branch if mix(h, seed) mod `modulus` is `value`."""
 
     seed: int
     modulus: int
@@ -59,14 +59,13 @@ DECISIONS: dict[str, Callable[[EcmpTables, int, int, int, int], list[Decision]]]
     "scatter": _none,
     "spanning-tree": _none,
 }
-"""What has to come out alike for two hashes to take one path, by routing policy. Nothing under `scatter`: a
-ping takes a random path there and back, as each of the connection's packets does; nor under `spanning-tree`,
-where there is but one. `valiant` is missing: its
-choices are so many that no pair of ports makes all of them alike."""
+"""Decisions that must be equal for two hashes to take one path, by routing policy. `scatter` has none,
+because a ping takes a random path in each direction, as the connection's packets do; `spanning-tree` has only
+one path. `valiant` is missing: it has so many choices that no pair of ports makes all of them equal."""
 
 
 class ProbePorts:
-    """Finds the ports, for one network, policy and seed. Raises UsageError for an unknown policy."""
+    """Finds ports for one network, policy and seed. Raises UsageError for an unknown policy."""
 
     def __init__(self, topology: Topology, tables: EcmpTables, policy: str, seed: int) -> None:
         if policy not in DECISIONS:
@@ -80,17 +79,17 @@ class ProbePorts:
         self._as_destination = _contributions(self._ports, lambda port: (0, port))
 
     def find(self, src: str, sport: int, dst: str, dport: int) -> tuple[int, int] | None:
-        """UDP source and destination port, for pings from `src` to `dst` that take the paths of the TCP
-        connection between these addresses and ports. None when there are none (there always are, for up
-        to thousands of equal paths). Raises UsageError when no path joins the addresses.
+        """Return UDP source and destination port for pings from `src` to `dst`.
 
-        Several connections may be given the same ports: the same two paths are theirs.
+        The pings take the paths of the TCP connection between these addresses and ports. Returns None if
+        there are no such ports, which does not happen for up to thousands of equal paths. Several connections
+        with the same paths may get the same ports. Raises UsageError if no path joins the addresses.
         """
         there = self._decisions(FiveTuple(src, dst, PROTO_TCP, sport, dport))
         back = self._decisions(FiveTuple(dst, src, PROTO_TCP, dport, sport))
         base_there = np.uint32(flow_hash(FiveTuple(src, dst, PROTO_UDP, 0, 0)))
         base_back = np.uint32(flow_hash(FiveTuple(dst, src, PROTO_UDP, 0, 0)))
-        for source in range(MOST_SOURCE_PORTS):
+        for source in range(MAX_SOURCE_PORTS):
             from_source = base_there ^ self._as_source[source]
             to_source = base_back ^ self._as_destination[source]
             for first in range(0, len(self._ports), _CHUNK):
@@ -109,7 +108,7 @@ class ProbePorts:
 
 
 def _contributions(ports: npt.NDArray[np.int64], pair: Callable[[int], tuple[int, int]]) -> Hashes:
-    """What each port adds (by XOR) to the flow hash of a packet without ports, where `pair` puts it."""
+    """Return what each port contributes (by XOR) to the flow hash, at the position given by `pair`."""
 
     def hash_of(sport: int, dport: int) -> int:
         return flow_hash(FiveTuple("0.0.0.0", "0.0.0.0", PROTO_UDP, sport, dport))
@@ -123,7 +122,7 @@ def _contributions(ports: npt.NDArray[np.int64], pair: Callable[[int], tuple[int
 
 
 def _holds(h: Hashes, decisions: Sequence[Decision]) -> npt.NDArray[np.bool_]:
-    """Which hashes meet all decisions."""
+    """Return which hashes meet all decisions."""
     met = np.ones(len(h), np.bool_)
     for seed, modulus, value in decisions:
         met &= mix_all(h, seed) % np.uint32(modulus) == value
@@ -131,7 +130,7 @@ def _holds(h: Hashes, decisions: Sequence[Decision]) -> npt.NDArray[np.bool_]:
 
 
 def mix_all(h: Hashes, seed: int) -> Hashes:
-    """hashing.mix of every hash."""
+    """Return hashing.mix of every hash."""
     h = h ^ np.uint32(seed)
     h = h ^ h >> np.uint32(16)
     h = h * np.uint32(0x85EBCA6B)

@@ -1,8 +1,7 @@
-"""Policies: which of the equal shortest paths a packet takes.
+"""Routing policies: which of the equal shortest paths a packet takes.
 
-Most choose by flow, as a function of its 5-tuple and a seed; `path` is the reference the C++ core's
-forwarding is tested against, and what a figure about collisions is computed from; nothing on the data path
-calls it.
+Most policies choose per flow, as a function of its 5-tuple and a seed. Tests compare the C++ core's
+forwarding with `path`, and a figure about collisions is computed from it; the data path does not call it.
 """
 
 from __future__ import annotations
@@ -15,25 +14,24 @@ from controllers.hashing import FiveTuple, flow_hash, mix, switch_seed
 from topos.topology import Nic, Topology
 
 FIRST_LEG, SECOND_LEG = 0x56414C31, 0x56414C32
-"""What the seed is XORed with for the two halves of a path by way of somewhere else."""
+"""XORed with the seed for the two halves of a path through an intermediate switch."""
 
 Walk = Callable[[EcmpTables, int, int, int, int], tuple[int, ...]]
-"""(tables, seed, flow hash, first node that forwards, destination's position in attach) -> nodes that
-forward it."""
+"""(tables, seed, flow hash, first forwarding node, destination's position in attach) -> forwarding nodes of
+the path."""
 
 
 def hashed(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tuple[int, ...]:
-    """One hash picks the whole path, as RipL does: path number `mix(h, seed) mod count` of the shortest
-    paths in lexicographic order.
+    """Choose the whole path by one hash, as RipL does: number `mix(h, seed) mod count` of the shortest paths.
 
-    The number is unranked hop by hop: a next hop with n paths beyond it stands for n consecutive
-    numbers, so every switch needs only its own group and the number left.
+    Paths are in lexicographic order. The number is decoded hop by hop: a next hop with n paths beyond it
+    stands for n consecutive numbers, so every switch needs only its own group and the remaining number.
     """
     return path_of_rank(tables, mix(h, seed), switch, target)
 
 
 def path_of_rank(tables: EcmpTables, rank: int, switch: int, target: int) -> tuple[int, ...]:
-    """Shortest path number `rank` modulo how many there are, in lexicographic order; empty where none."""
+    """Return shortest path number `rank` modulo their count, in lexicographic order; empty if none."""
     count = tables.path_count(switch, target)
     if not count:
         return ()
@@ -46,7 +44,7 @@ def path_of_rank(tables: EcmpTables, rank: int, switch: int, target: int) -> tup
 
 
 def ecmp(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tuple[int, ...]:
-    """Every switch picks a next hop by itself, as real ones do: member `mix(h, its own seed) mod size`."""
+    """Choose a next hop at every switch, as real switches do: member `mix(h, its own seed) mod size`."""
     walked = [switch]
     while group := tables.group(walked[-1], target):
         walked.append(group[mix(h, switch_seed(seed, walked[-1])) % len(group)].node)
@@ -54,10 +52,10 @@ def ecmp(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tup
 
 
 def valiant(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tuple[int, ...]:
-    """By way of a switch that has hosts, chosen by hash (Valiant and Brebner, STOC 1981): path number
-    `mix(h, seed ^ FIRST_LEG)` to it and `mix(h, seed ^ SECOND_LEG)` on from it.
+    """Go through a switch with hosts, chosen by hash (Valiant and Brebner, STOC 1981).
 
-    Where the chosen one is not joined to both ends (the other plane of a dual-homed tree), the next that is.
+    The path has number `mix(h, seed ^ FIRST_LEG)` to it and `mix(h, seed ^ SECOND_LEG)` from it. If it is not
+    joined to both ends (the other plane of a dual-homed tree), the next switch that is joined is used.
     """
     count = len(tables.attach)
     chosen = mix(h, seed) % count
@@ -70,8 +68,8 @@ def valiant(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> 
 
 
 def spanning_tree(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tuple[int, ...]:
-    """The first of the shortest paths, whatever the flow, as RipL's `st`: one tree carries everything in a
-    FatTree, below its first core switch."""
+    """Choose the first of the shortest paths for every flow, as RipL's `st`: in a FatTree one tree below the
+    first core switch carries everything."""
     del seed, h
     return path_of_rank(tables, 0, switch, target)
 
@@ -83,42 +81,42 @@ POLICIES: dict[str, Walk | None] = {
     "valiant": valiant,
     "spanning-tree": spanning_tree,
 }
-"""The walk of a flow's packets. None under `scatter` (PacketScatter in Raiciu et al., SIGCOMM 2011), where
-every packet takes any of the shortest paths, all equally likely, and a flow has none of its own."""
+"""Function that returns the path of a flow. None for `scatter` (PacketScatter in Raiciu et al., SIGCOMM
+2011): every packet takes a random shortest path, so a flow has no path of its own."""
 
 
 def per_packet(policy: str) -> bool:
-    """Whether packets of one flow take different paths."""
+    """Return whether packets of one flow take different paths."""
     return policy in POLICIES and POLICIES[policy] is None
 
 
 def path(
     topology: Topology, tables: EcmpTables, policy: str, seed: int, five_tuple: FiveTuple
 ) -> tuple[int, ...]:
-    """Node indices from the source host to the destination host that packets of `five_tuple` pass.
+    """Return the node indices from source host to destination host that packets of `five_tuple` pass.
 
-    Raises UsageError for an unknown policy, one under which flows have no path, and as `ends` does.
+    Raises UsageError for an unknown policy, for a policy that chooses per packet, and as `ends` does.
     """
     if policy not in POLICIES:
         raise UsageError(f"unknown routing policy '{policy}': choose one of {', '.join(POLICIES)}")
     walk = POLICIES[policy]
     if walk is None:
-        raise UsageError(f"with routing policy '{policy}' every packet of a flow takes a path of its own")
+        raise UsageError(f"routing policy '{policy}' chooses a path per packet: a flow has no single path")
     src, dst, target = ends(topology, tables, five_tuple)
     walked = walk(tables, seed, flow_hash(five_tuple), topology.attachment(src), target)
     return walked if topology.hosts_forward else (src.host, *walked, dst.host)
 
 
 def ends(topology: Topology, tables: EcmpTables, five_tuple: FiveTuple) -> tuple[Nic, Nic, int]:
-    """The NICs a flow leaves and reaches, and the latter's switch as a position in `tables.attach`.
+    """Return the NICs of a flow's source and destination, and the destination's position in `tables.attach`.
 
-    A host with several NICs uses the one that holds the tuple's address. Raises UsageError for an address no
-    host has, a flow of a host to itself, or NICs that no path joins (in a dual-homed FatTree, a host's first
-    and another's second).
+    A host with several NICs uses the one with the tuple's address. Raises UsageError for an unknown address,
+    a flow from a host to itself, and NICs without a path (in a dual-homed FatTree, the first NIC of one host
+    and the second of another).
     """
     src, dst = topology.nic_by_ip(five_tuple.src), topology.nic_by_ip(five_tuple.dst)
     if src.host == dst.host:
-        raise UsageError(f"{five_tuple.src} and {five_tuple.dst} are the same host: nothing to route")
+        raise UsageError(f"{five_tuple.src} and {five_tuple.dst} are the same host: choose two hosts")
     target = tables.attach.index(topology.attachment(dst))
     if not tables.path_count(topology.attachment(src), target):
         raise UsageError(f"no path joins {src.name} ({src.ip}) and {dst.name} ({dst.ip}): use another NIC")
@@ -126,9 +124,9 @@ def ends(topology: Topology, tables: EcmpTables, five_tuple: FiveTuple) -> tuple
 
 
 def _unrank(group: Group, rank: int) -> tuple[int, int]:
-    """The next hop whose block of path numbers holds `rank`, and the number within that block."""
+    """Return the next hop whose block of path numbers contains `rank`, and the number within that block."""
     for node, paths in group:
         if rank < paths:
             return node, rank
         rank -= paths
-    raise ValueError(f"rank beyond the {sum(hop.paths for hop in group)} paths of this group")
+    raise ValueError(f"choosing a path: rank beyond the {sum(hop.paths for hop in group)} paths of the group")

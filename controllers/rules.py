@@ -1,12 +1,12 @@
-"""What switches are told: from a topology, a routing policy and a seed to rules of OpenFlow, as pure data.
+"""OpenFlow rules from a topology, a routing policy and a seed, as pure data.
 
-Two kinds. A flow's own rules, one a switch of its path, exact in the 5-tuple; which path is `routing.path`'s
-decision, the one the fabric takes. And tables for all flows, laid out once: a rule an attachment switch
-elsewhere (by the prefix that covers its hosts) and one a host below. Where several next hops are equal, a
-table names a group, out of which the switch picks by its own hash.
+There are two kinds. A flow's own rules, one per switch of its path, match its 5-tuple; `routing.path` chooses
+the path, as in the fabric. Tables for all flows are made in advance. They have one rule per remote attachment
+switch (for the prefix of its hosts) and one per host below. If several next hops are equal, a table refers to
+a group, from which the switch chooses by its own hash.
 
-The front ends (`controllers/openflow/`) turn these into messages; a path of its own for the ACKs follows from
-the reversed 5-tuple.
+The front ends (`controllers/openflow/`) convert these to messages. ACKs have the reversed 5-tuple, and thus
+their own path.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from topos.ports import SwitchPorts, dpid
 from topos.topology import Topology
 
 POLICIES = ("hashed", "ecmp", "random", "spanning-tree")
-"""What a controller can route by. `random` draws among the shortest paths for each new flow, as RipL does."""
+"""Policies a controller supports. `random` draws a shortest path for each new flow, as RipL does."""
 
 
 @dataclass(frozen=True)
 class Match:
-    """IPv4 packets to `dst`, or to all addresses that share its first `bits` bits. None matches anything."""
+    """IPv4 packets to `dst`, or to all addresses with the same first `bits` bits. None matches anything."""
 
     dst: str
     bits: int = 32
@@ -41,7 +41,7 @@ class Match:
 
 
 def exactly(flow: FiveTuple) -> Match:
-    """The packets of one flow. Ports are left out where the protocol has none."""
+    """Return the match of one flow's packets, without ports if the protocol has none."""
     if not has_ports(flow.proto):
         return Match(flow.dst, src=flow.src, proto=flow.proto)
     return Match(flow.dst, 32, flow.src, flow.proto, flow.sport, flow.dport)
@@ -59,10 +59,10 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Choice:
-    """Equal ways on from a switch, of which its own hash of the 5-tuple picks one, in proportion to weights.
+    """Equal next hops of a switch, among which its hash of the 5-tuple chooses in proportion to the weights.
 
-    `number` is the group's, from 1, among its switch's. `seed` is the switch's own: with one seed for all,
-    what the first switch decides would decide the next one's choice too, and half the paths stay unused.
+    `number` is the group's number at its switch, from 1. `seed` is the switch's own. With one seed for all,
+    the first switch's choice would determine the next switch's, and half of the paths would stay unused.
     """
 
     number: int
@@ -72,7 +72,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Rule:
-    """At switch `dpid`, what matches leaves by port `to`, or by one of a choice."""
+    """A rule of switch `dpid`: matching packets leave by port `to`, or by one of a choice."""
 
     dpid: int
     match: Match
@@ -82,16 +82,16 @@ class Rule:
 class Routes:
     """Paths and rules under one policy and seed, over the links that are up.
 
-    `down`: indices of links between switches that are cut. Raises UsageError for a policy that is none of
-    POLICIES, and for a network whose hosts forward, which have no tables to be programmed.
+    `down` holds the indices of links between switches that are cut. Raises UsageError for a policy outside
+    POLICIES, and for a network whose hosts forward, because OpenFlow cannot program hosts.
     """
 
     def __init__(self, topology: Topology, policy: str, seed: int, down: Collection[int] = ()) -> None:
         if policy not in POLICIES:
-            hint = "scatters packets, which no flow table does" if per_packet(policy) else "is not known here"
+            hint = "chooses per packet, which flow tables cannot" if per_packet(policy) else "is unknown"
             raise UsageError(f"routing policy '{policy}' {hint}: choose one of {', '.join(POLICIES)}")
         if topology.hosts_forward:
-            raise UsageError(f"{topology.kind}: its hosts forward, and OpenFlow programs switches only")
+            raise UsageError(f"{topology.kind}: its hosts forward, but OpenFlow programs switches only")
         self.topology = topology
         self.policy = policy
         self.ports = SwitchPorts(topology)
@@ -103,9 +103,9 @@ class Routes:
         self._prefixes = _prefixes(topology, self._tables)
 
     def path(self, flow: FiveTuple) -> tuple[int, ...]:
-        """Node indices from host to host. Under `random` another one every time it is asked for.
+        """Return node indices from host to host; under `random` a different path at every call.
 
-        Raises UsageError for addresses of no host, and hosts that no path joins.
+        Raises UsageError for unknown addresses, and for hosts without a path.
         """
         if self.policy != "random":
             return path(self._alive, self._tables, self.policy, self._seed, flow)
@@ -114,28 +114,30 @@ class Routes:
         return (src.host, *walked, dst.host)
 
     def rules(self, flow: FiveTuple, nodes: Sequence[int]) -> tuple[Rule, ...]:
-        """A rule at every switch of this path (host to host), the last switch's first."""
+        """Return one rule per switch of this path (host to host), the last switch first."""
         match = exactly(flow)
         hops = [(switch, self.ports.towards(switch, onward)) for switch, onward in pairwise(nodes[1:])]
         return tuple(Rule(dpid(switch), match, port) for switch, port in reversed(hops))
 
     def check(self, flow: FiveTuple, nodes: Sequence[int]) -> None:
-        """Raises UsageError unless these nodes are a path of this flow, from host to host, over links that
-        are up, without passing any node twice."""
+        """Raise UsageError unless these nodes are a path of this flow from host to host, over links that are
+        up, without a repeated node."""
         src, dst = self.topology.nic_by_ip(flow.src), self.topology.nic_by_ip(flow.dst)
         if (*nodes[:2], *nodes[-2:]) != (src.host, src.switch, dst.switch, dst.host):
             raise UsageError(
-                f"a path of {flow.src} -> {flow.dst} begins {self._names((src.host, src.switch))} and ends "
-                f"{self._names((dst.switch, dst.host))}, not {self._names(nodes) or 'nowhere'}"
+                f"a path of {flow.src} -> {flow.dst} must begin {self._names((src.host, src.switch))}, end "
+                f"{self._names((dst.switch, dst.host))}, not be {self._names(nodes) or 'empty'}"
             )
         if len(set(nodes)) != len(nodes):
-            raise UsageError(f"the path {self._names(nodes)} passes a node twice")
+            raise UsageError(f"the path {self._names(nodes)} passes a node twice: choose a simple path")
         for a, b in pairwise(nodes):
             self._alive.link_between(a, b)
 
     def pair_rules(self) -> Iterator[Rule]:
-        """Rules from every host address to every other, for switches without groups, last switch first: all
-        flows of a pair share the path that the pair itself hashes to. Pairs that nothing joins have none."""
+        """Yield rules between all pairs of host addresses, for switches without groups, last switch first.
+
+        All flows of a pair share the path of the pair's hash. Pairs without a path have no rules.
+        """
         for src, dst in permutations(self.topology.nics, 2):
             pair = FiveTuple(src.ip, dst.ip, 0, 0, 0)
             if src.host != dst.host and self._joined(src.switch, dst.switch):
@@ -143,12 +145,12 @@ class Routes:
                     yield Rule(rule.dpid, Match(dst.ip, src=src.ip), rule.to)
 
     def downward(self, switch: int) -> tuple[Rule, ...]:
-        """A switch's rules to the hosts below it: where there is one shortest path, and every hop of it leads
-        down a layer."""
+        """Return a switch's rules to the hosts below it: those with one shortest path that leads down a layer
+        at every hop."""
         return tuple(rule for node, rule in self._table(switch) if self.leads_down(switch, node))
 
     def leads_down(self, switch: int, attachment: int) -> bool:
-        """Whether from `switch` one path alone leads to switch `attachment`, downwards all along."""
+        """Return whether exactly one path leads from `switch` to switch `attachment`, always downwards."""
         target = self._tables.attach.index(attachment)
         here = switch
         while group := self._tables.group(here, target):
@@ -159,13 +161,13 @@ class Routes:
         return here == attachment
 
     def table(self, switch: int) -> tuple[Rule, ...]:
-        """A switch's rules to all hosts. Raises UsageError under `random`, which is no table."""
+        """Return a switch's rules to all hosts. Raises UsageError under `random`, which has no table."""
         if self.policy == "random":
-            raise UsageError("routing 'random' chooses anew for every flow: choose --mode reactive or hybrid")
+            raise UsageError("routing 'random' draws a path per flow: choose --mode reactive or hybrid")
         return tuple(rule for _, rule in self._table(switch))
 
     def _table(self, switch: int) -> Iterator[tuple[int, Rule]]:
-        """Rules with the attachment switch each leads to."""
+        """Yield rules with the attachment switch to which each leads."""
         numbers: dict[tuple[Bucket, ...], int] = {}
         for target, attachment in enumerate(self._tables.attach):
             if attachment == switch:
@@ -195,8 +197,10 @@ class Routes:
 
 
 def _prefixes(topology: Topology, tables: EcmpTables) -> dict[int, tuple[tuple[str, int], ...]]:
-    """For each switch with hosts, how its hosts' addresses are written in other switches' rules: as one
-    prefix where none but its own hosts' addresses begin so, else one by one."""
+    """Return for each switch with hosts how other switches' rules match its hosts.
+
+    The match is one prefix if no other host's address has it, else one address per host.
+    """
     addresses: dict[int, list[int]] = {attachment: [] for attachment in tables.attach}
     for nic in topology.nics:
         addresses[nic.switch].append(int(ipaddress.IPv4Address(nic.ip)))

@@ -1,8 +1,8 @@
-"""What an application may see and change of a running network: the seam for Hedera and its like.
+"""The interface of central flow schedulers such as Hedera: what they can observe and change.
 
-An application is given a Network, looks at flows and ports, and sets the path of single flows; all others go
-on as routing decides. `controllers/openflow/control.py` implements a Network on OpenFlow switches, `engines/`
-on the fabric. Names, not indices, so that an application needs the topology only where it chooses paths.
+An application gets a Network, reads flows and ports, and sets the paths of single flows; routing determines
+the others. `controllers/openflow/control.py` implements a Network on OpenFlow switches, `engines/` on the
+fabric. Nodes are given by name, so an application needs the topology only to choose paths.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from controllers.hashing import FiveTuple
 
 @dataclass(frozen=True)
 class FlowCount:
-    """A flow that has carried something: bytes so far, as switches or sending hosts count them, and the
-    names of the nodes it passes, host to host."""
+    """A flow that has carried data: bytes so far, as switches or sending hosts count them, and the names of
+    the nodes on its path, host to host."""
 
     flow: FiveTuple
     octets: int
@@ -36,41 +36,45 @@ class PortCount:
 
 
 class Network(Protocol):
-    """A network that carries packets. Every method may raise RefabricError when it has ended."""
+    """A running network. Every method may raise RefabricError if the network has ended."""
 
     def flows(self) -> Sequence[FlowCount]: ...
 
     def ports(self) -> Sequence[PortCount]: ...
 
     def set_path(self, flow: FiveTuple, path: Sequence[str]) -> None:
-        """Lead one flow along these nodes, host to host, from now on. The other direction is a flow of its
-        own. Raises UsageError for what is no path of this flow."""
+        """Route one flow along these nodes, host to host; the opposite direction is another flow.
+
+        Raises UsageError if this is not a path of the flow.
+        """
         ...
 
     def clear_path(self, flow: FiveTuple) -> None:
-        """Leave a flow to routing again. Nothing happens to one whose path was not set."""
+        """Return a flow to normal routing; no effect if its path was not set."""
         ...
 
 
 class Application(Protocol):
-    """What decides: called again and again, every time with the network as it is then."""
+    """A scheduler, called periodically with the network in its current state."""
 
     def tick(self, network: Network, now_s: float) -> None:
-        """`now_s` counts from the start of the run, and grows from call to call."""
+        """Make decisions; `now_s` counts from the start of the run and increases from call to call."""
         ...
 
 
 class FlowRates:
-    """Rates of flows, from two looks at their bytes. At `begun_s`, where that is told, nothing had been sent:
-    the first look is then the second."""
+    """Rates of flows from two readings of their bytes.
+
+    With `begun_s`, no flow had sent anything at that time, and the first reading gives rates.
+    """
 
     def __init__(self, begun_s: float | None = None) -> None:
         self._before: Mapping[FiveTuple, int] = {}
         self._then_s = begun_s
 
     def update(self, flows: Sequence[FlowCount], now_s: float) -> dict[FiveTuple, float]:
-        """Mb/s of each flow since the look before, new ones from nothing. Empty the first time, and when no
-        time has passed."""
+        """Return each flow's Mb/s since the previous reading; new flows started from 0 bytes. Empty for a
+        first reading without `begun_s`, and if no time has passed."""
         before, then_s = self._before, self._then_s
         self._before, self._then_s = {each.flow: each.octets for each in flows}, now_s
         if then_s is None or now_s <= then_s:

@@ -1,4 +1,4 @@
-"""Schedulers of flows by name: a new one is its file and a line here. Pure."""
+"""Central flow schedulers by name; a new one is one file and one entry here. Pure."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from topos.topology import Topology
 
 @dataclass(frozen=True)
 class Scheduler:
-    """`make` takes the paths there are, which flows to look at, and a seed. `title` is for legends. A tick of
-    128 flows takes `tick_s` of CPU, to plan time with."""
+    """One scheduler. `make` takes candidate paths, a selection of flows, and a seed. `title` is for legends.
+    `tick_s` is the CPU time of a tick with 128 flows, for plans."""
 
     title: str
     about: str
@@ -33,7 +33,7 @@ SCHEDULERS: Mapping[str, Scheduler] = {
     ),
     "annealing": Scheduler(
         "annealing",
-        "large flows come to each receiver by a core switch that simulated annealing finds (Hedera)",
+        "each receiver's large flows use a core switch found by simulated annealing (Hedera)",
         0.04,
         Annealing,
     ),
@@ -41,9 +41,11 @@ SCHEDULERS: Mapping[str, Scheduler] = {
 
 
 def make(name: str, topology: Topology, rate_mbps: float, seed: int, *, ideal: bool = False) -> Application:
-    """The application called `name`, on links of `rate_mbps` times their speed. An `ideal` one knows of all
-    flows whether they are large, which is all of them; others wait for their bytes. Raises UsageError for a
-    network it cannot schedule."""
+    """Return the application `name`, for links of `rate_mbps` times their speed.
+
+    An `ideal` one schedules every flow at once; others select large flows by their bytes. Raises UsageError
+    for a network that it cannot schedule.
+    """
     candidates = Candidates(topology)
     selection = All() if ideal else LargeFlows(lambda flow: candidates.nic_rate(flow) * rate_mbps)
     return SCHEDULERS[name].make(candidates, selection, seed)

@@ -1,4 +1,4 @@
-"""Several engines as one: each point goes to the engine its spec names."""
+"""Dispatch: several engines behind one Engine; each point runs on the engine that its spec names."""
 
 from __future__ import annotations
 
@@ -11,32 +11,35 @@ from model.spec import RunSpec
 
 
 class Dispatch:
-    """The Engine protocol over several engines; its name is theirs, joined by commas."""
+    """The Engine protocol over several engines; its name joins their names with commas."""
 
     def __init__(self, engines: Mapping[str, Engine]) -> None:
         self._engines = dict(engines)
         self.name = ",".join(self._engines)
 
     def check(self, spec: RunSpec) -> None:
-        """As the point's own engine does."""
+        """Call `check` of the point's engine."""
         self._of(spec).check(spec)
 
     def coupled_cc(self) -> tuple[str, str]:
-        """What all of them can run: points of different engines are there to be compared."""
-        told = [engine.coupled_cc() for engine in self._engines.values()]
-        return next((answer for answer in told if answer[1]), told[0])
+        """Return the default coupled congestion control that all engines can run.
+
+        Points of different engines are compared, so they must run the same one.
+        """
+        answers = [engine.coupled_cc() for engine in self._engines.values()]
+        return next((answer for answer in answers if answer[1]), answers[0])
 
     @property
     def parallel(self) -> int:
-        """What the most delicate of them bears."""
+        """The number of parallel points that every engine supports."""
         return min(engine.parallel for engine in self._engines.values())
 
     def only(self, names: Collection[str]) -> Dispatch:
-        """As the function."""
+        """See the function `only`."""
         return Dispatch({name: engine for name, engine in self._engines.items() if name in names})
 
     def waves(self) -> tuple[Dispatch, ...]:
-        """As the function."""
+        """See the function `waves`."""
         alone = {name for name, engine in self._engines.items() if engine.parallel == 1}
         waves = (self.only(self._engines.keys() - alone), self.only(alone))
         return tuple(wave for wave in waves if wave._engines)
@@ -45,15 +48,15 @@ class Dispatch:
         return name in self._engines
 
     def memory_mb(self, spec: RunSpec) -> float:
-        """As the point's own engine does."""
+        """Call `memory_mb` of the point's engine."""
         return self._of(spec).memory_mb(spec)
 
     def expected_s(self, spec: RunSpec) -> float:
-        """As the point's own engine does."""
+        """Call `expected_s` of the point's engine."""
         return self._of(spec).expected_s(spec)
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-        """As the point's own engine does."""
+        """Call `run` of the point's engine."""
         return self._of(spec).run(spec, observer, raw)
 
     def _of(self, spec: RunSpec) -> Engine:
@@ -61,16 +64,18 @@ class Dispatch:
 
 
 def only(engine: Engine, names: Collection[str]) -> Engine:
-    """What runs points of the engines `names` alone."""
+    """Return the part of `engine` that runs points of the engines `names`."""
     return engine.only(names) if isinstance(engine, Dispatch) else engine
 
 
 def waves(engine: Engine) -> tuple[Engine, ...]:
-    """The engines in it in turns: first those that run points side by side, then those whose points want the
-    machine to themselves."""
+    """Return the engines in the order in which they run.
+
+    Engines that run several points in parallel come first, then engines that need the whole machine.
+    """
     return engine.waves() if isinstance(engine, Dispatch) else (engine,)
 
 
 def runs(engine: Engine, name: str) -> bool:
-    """Whether points of this name are its own."""
+    """Return whether `engine` runs points of the engine `name`."""
     return name in engine if isinstance(engine, Dispatch) else True

@@ -1,4 +1,4 @@
-"""The seam between experiments and whatever carries them out."""
+"""The Engine protocol: the interface between experiments and the engines that run their points."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from model.spec import RunSpec
 
 
 class Observer(Protocol):
-    """Told how a run is getting on. Calls are cheap and come from the engine's own thread of work."""
+    """Receives the progress of a run. Calls are cheap and come from the engine's thread."""
 
     def phase(self, name: str, seconds: float) -> None:
-        """A phase (`network`, `connect`, `warm-up`, `measure`, `collect`) begins; expected seconds."""
+        """Report a new phase (`network`, `connect`, `warm-up`, `measure`, `collect`), expected seconds."""
 
     def note(self, text: str) -> None:
-        """One line worth telling the user."""
+        """Report one line for the user."""
 
 
 class Silent:
-    """An observer that tells nobody."""
+    """An observer that ignores everything."""
 
     def phase(self, name: str, seconds: float) -> None:
         del name, seconds
@@ -30,33 +30,33 @@ class Silent:
 
 
 class Engine(Protocol):
-    """Carries out one RunSpec at a time."""
+    """Runs one RunSpec at a time."""
 
     name: str
 
     @property
     def parallel(self) -> int:
-        """Points it may run at once, each in a process of its own; 1 where they would disturb each other."""
+        """Number of points that may run at once, one per process; 1 if they would disturb each other."""
 
     def memory_mb(self, spec: RunSpec) -> float:
-        """The most a process that runs the point will hold; 0 where points do not run at once anyway."""
+        """Return the peak memory of a process that runs the point; 0 if points run one at a time."""
 
     def check(self, spec: RunSpec) -> None:
-        """Refuse, before anything is started, what this engine or machine cannot do.
+        """Reject, before anything is started, what this engine or machine cannot run.
 
-        Raises UsageError (the spec is wrong) or HostUnfitError (the machine is).
+        Raises UsageError (invalid spec) or HostUnfitError (unfit machine).
         """
 
     def coupled_cc(self) -> tuple[str, str]:
-        """What MPTCP runs where nobody asks for a congestion control, and, where that is not the coupled
-        one, why not and what to do about it."""
+        """Return MPTCP's default congestion control. If it is not the coupled one, the second text says
+        why, and what to do about it; otherwise it is empty."""
 
     def expected_s(self, spec: RunSpec) -> float:
-        """Seconds of real time a point is expected to take, for plans and ETAs."""
+        """Return the expected real time of a point in seconds, for plans and ETAs."""
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         """Run the point; raw tool output goes below the existing folder `raw`.
 
-        Raises RefabricError for what cannot be a result; KeyboardInterrupt passes through after
-        everything the run created is gone.
+        Raises RefabricError if there is no result. KeyboardInterrupt is re-raised after everything that the
+        run created is gone.
         """

@@ -1,7 +1,7 @@
 """FakeEngine: a deterministic engine without root, hosts or time, for tests of everything above engines.
 
-Its numbers are made up to look like the published curve; they are never evidence of anything. Equal
-specs give equal results.
+Its numbers are invented to resemble the published curve; they are not evidence. Equal specs give equal
+results.
 """
 
 from __future__ import annotations
@@ -38,37 +38,37 @@ from workloads.flow import Flow
 When = Callable[[RunSpec], bool]
 MAX_K = 32
 UNBOUNDED_PKTS = 450
-"""The longest queue made up where queues have no limit."""
+"""Length of the longest invented queue if queues are unbounded."""
 HEADERS = 0.935
-"""Payload a TCP flow gets through an idle link, as a share of the link rate."""
+"""Payload of a TCP flow on an idle link, as a share of the link rate."""
 
 
 def never(_spec: RunSpec) -> bool:
-    """No point at all."""
+    """Select no point."""
     return False
 
 
 def mean_share(subflows: int) -> float:
-    """Mean goodput as a share of the reference: 0.5 for TCP, rising towards 0.91 as the reference
-    simulator with routed ACKs does (docs/validation.md)."""
+    """Return mean goodput as a share of the baseline: 0.5 for TCP, rising towards 0.91 with subflows, as in
+    htsim with routed ACKs (docs/validation.md)."""
     return 0.91 - 0.41 * math.exp(-(subflows - 1) / 2.6)
 
 
 GENTLE = {"lia": 0.5, "olia": 0.45, "balia": 0.55, "ewtcp": 0.7}
-"""Segments that coupled algorithms send again, as a share of what uncoupled ones do: any order would do."""
+"""Retransmitted segments of coupled algorithms as a share of uncoupled ones; the order is arbitrary."""
 
 
 def paths_used(spec: RunSpec) -> int:
-    """Over how many paths a flow spreads: its subflows, or many where every packet takes one of its own."""
+    """Return how many paths a flow uses: its subflows, or many with per-packet routing."""
     return 12 if spec.routing == transports.SCATTER else spec.transport.subflows
 
 
 @dataclass
 class FakeEngine:
-    """The Engine protocol without a network. The arguments tell which points misbehave, and how.
+    """The Engine protocol without a network. The arguments select points that fail or are suspect.
 
-    `sleep_s` is how long a run really takes, in seconds; `overhead` is what it claims beside traffic,
-    `each_mb` what memory a point takes.
+    `sleep_s` is the real duration of a run in seconds; `overhead` is the time it claims beyond traffic;
+    `each_mb` is the memory it claims per point.
     """
 
     name: str = "fake"
@@ -81,29 +81,30 @@ class FakeEngine:
     each_mb: float = 0.0
 
     def check(self, spec: RunSpec) -> None:
-        """Build what the spec names. Raises UsageError for what does not exist or is too big to fake."""
+        """Build what the spec names. Raises UsageError for unknown names and for topologies that are too
+        large."""
         if spec.topology.k > MAX_K:
             raise UsageError(
-                f"the fake engine goes up to k={MAX_K}, not {spec.topology.k}: choose a smaller --k"
+                f"the fake engine supports k up to {MAX_K}, not {spec.topology.k}: choose a smaller --k"
             )
         drawn_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
 
     def memory_mb(self, spec: RunSpec) -> float:
-        """As the constructor was told."""
+        """Return `each_mb`."""
         del spec
         return self.each_mb
 
     def coupled_cc(self) -> tuple[str, str]:
-        """It makes up all of them alike."""
+        """Return the default: it invents results for all."""
         return COUPLED_DEFAULT, ""
 
     def expected_s(self, spec: RunSpec) -> float:
-        """As the emulator's: traffic, and what the constructor said comes on top."""
+        """Return the time of traffic plus `overhead`."""
         return spec.warmup_s + spec.seconds + self.overhead
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-        """A made-up result, after `sleep_s`. Raises RunError where `fail` says so, KeyboardInterrupt
-        where `interrupt` does."""
+        """Return an invented result after `sleep_s`. Raises RunError if `fail` selects the point,
+        KeyboardInterrupt if `interrupt` does."""
         topology = topos.build(spec.topology.kind, spec.topology.params)
         pairs = drawn_flows(spec, topology)
         (raw / "fake.txt").write_text(f"{spec.canonical()}\n")
@@ -113,14 +114,14 @@ class FakeEngine:
         if self.interrupt(spec):
             raise KeyboardInterrupt
         if self.fail(spec):
-            raise RunError("running the fake engine: told to fail; tell it otherwise")
+            raise RunError("running the fake engine: this point is set to fail; change `fail`")
         goodputs = _goodputs(spec, pairs)
         rows = tuple(_flow_row(spec, topology, n, pair, goodputs[n]) for n, pair in enumerate(pairs))
         ports = _ports(spec, topology, sum(goodputs) / len(topology.hosts))
         suspect = self.suspect(spec)
         return RunResult(
             Status.SUSPECT if suspect else Status.OK,
-            (of_text("told to be suspect"),) if suspect else (),
+            (of_text("this point is set to be suspect"),) if suspect else (),
             rows,
             ports,
             _samples(spec, random.Random(sub_seed(spec.seed, "fake samples")), rows, ports),
@@ -130,8 +131,10 @@ class FakeEngine:
 
 
 def _goodputs(spec: RunSpec, pairs: Sequence[Flow]) -> list[float]:
-    """Mb/s of each flow: around `mean_share` of the link, which a host's flows share, spread less the more
-    subflows there are."""
+    """Return each flow's Mb/s: around `mean_share` of the link, shared among a host's flows.
+
+    The spread decreases with the number of subflows.
+    """
     count = len(pairs)
     link_mbps = HEADERS * spec.link.rate_mbps
     if spec.workload.matrix == "reference":
@@ -181,7 +184,7 @@ def _rtts(spec: RunSpec) -> dict[str, Any]:
 
 
 def _ports(spec: RunSpec, topology: Topology, goodput_mbps: float) -> tuple[PortRow, ...]:
-    """Both directions of every link, all as busy as the mean flow keeps them."""
+    """Return both directions of every link, loaded like the mean flow."""
     share = min(1.0, goodput_mbps / (HEADERS * spec.link.rate_mbps))
     sent = round(share * spec.link.rate_mbps * 1e6 / 8 * spec.seconds)
     rng = random.Random(sub_seed(spec.seed, f"fake ports {spec.transport.subflows}"))
@@ -207,7 +210,7 @@ def _ports(spec: RunSpec, topology: Topology, goodput_mbps: float) -> tuple[Port
 def _samples(
     spec: RunSpec, rng: random.Random, flows: Sequence[FlowRow], ports: Sequence[PortRow]
 ) -> dict[str, Table]:
-    """One sample a second, the warm-up's at negative t_s; the others as often as asked."""
+    """Return one sample per second, negative t_s in the warm-up; other tables at their intervals."""
     seconds = [float(t) for t in range(-math.floor(spec.warmup_s), math.ceil(spec.seconds))]
     busy = _busy_pct(spec)
     cpu = [(t, busy, busy * 0.4, busy * 0.3, busy * 0.3, 0.0) for t in seconds]
@@ -241,7 +244,7 @@ def _samples(
 
 
 def _socket(rng: random.Random, t_s: float) -> tuple[float, ...]:
-    """A subflow that has been busy four fifths of its time."""
+    """Return a subflow that was busy for four fifths of its time."""
     cwnd_pkts = rng.randrange(2, 60)
     unacked_pkts = rng.randrange(cwnd_pkts + 1)
     notsent_bytes = 1448 * rng.randrange(40) if unacked_pkts == cwnd_pkts else 0

@@ -1,4 +1,4 @@
-"""Where a result comes from: machine and revision. Every field is best known before traffic."""
+"""Provenance of a result: machine and revision, read before traffic starts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 def machine() -> dict[str, Any]:
-    """Kernel, CPU, memory and distribution of this machine."""
+    """Return kernel, CPU, memory and distribution of this machine."""
     return {
         "kernel": platform.release(),
         "architecture": platform.machine(),
@@ -31,7 +31,7 @@ def machine() -> dict[str, Any]:
 
 
 def free_memory_mb() -> float:
-    """MemAvailable of /proc/meminfo."""
+    """Return MemAvailable of /proc/meminfo, in MB."""
     return int((_field("/proc/meminfo", "MemAvailable") or "0").split()[0]) / 1024
 
 
@@ -65,7 +65,7 @@ def output(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> s
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, env=env)
     except subprocess.TimeoutExpired:
-        return ""  # a point is not lost for want of a version number
+        return ""  # A missing version number must not make a point fail.
     return (done.stdout or done.stderr).strip() if done.returncode == 0 else ""
 
 

@@ -1,4 +1,4 @@
-"""Engines by name. A factory imports its engine when called: listing them starts and needs nothing."""
+"""Engines by name. A factory imports its engine when it is called; listing names starts nothing."""
 
 from __future__ import annotations
 
@@ -53,21 +53,20 @@ ENGINES: dict[str, Callable[[], Engine]] = {
     MADE_UP: _fake,
 }
 ABOUT = {
-    "mininet": "this machine's own TCP and MPTCP in real time; needs root",
-    "simulator": "simulated hosts in virtual time: any rate, the same bytes on every machine; no root",
+    "mininet": "this machine's own TCP and MPTCP stack in real time; needs root",
+    "simulator": "simulated hosts in virtual time: any rate, reproducible on every machine; no root",
     "flow-level": "steady rates at congestion control's equilibrium: thousands of hosts in seconds; no root",
-    "max-min": "steady rates, max-min fair to subflows; no root",
-    "fake": "made-up numbers, for tests of refabric itself",
+    "max-min": "steady rates, max-min fair among subflows; no root",
+    "fake": "invented numbers, for tests of refabric itself",
 }
 STEADY_STATE = frozenset({FLOW_LEVEL, MAX_MIN})
-"""Engines without packets: what counts them (drops, segments sent again) does not exist."""
+"""Engines without packets, and therefore without drops or retransmitted segments."""
 VIRTUAL_TIME = frozenset({SIMULATOR, *STEADY_STATE})
-"""Engines whose clock, if any, waits for the machine: its speed is no limit, and says nothing of the
-results."""
+"""Engines that do not run in real time: the machine's speed does not limit or influence their results."""
 
 
 def real_time(names: Collection[str]) -> bool:
-    """Whether one of these engines depends on its machine's speed."""
+    """Return whether the results of one of these engines depend on the machine's speed."""
     return not VIRTUAL_TIME.union({MADE_UP}).issuperset(names)
 
 
@@ -79,13 +78,12 @@ WORDS = {
 
 
 def engine_words(name: str, dataplane: str) -> str:
-    """For captions: `simulated, refabric`, or `engine mininet, data plane fabric`."""
+    """Return text for captions: `simulated, refabric`, or `engine mininet, data plane fabric`."""
     return WORDS.get(name, f"engine {name}, data plane {dataplane}")
 
 
 def make(*names: str) -> Engine:
-    """A new engine; of several names, one that gives every point to its own. Raises UsageError listing the
-    known ones."""
+    """Return a new engine; for several names, a Dispatch. Raises UsageError that lists the known names."""
     for name in names:
         if name not in ENGINES:
             raise UsageError(f"engine {name}: unknown; choose from: {', '.join(ENGINES)}")

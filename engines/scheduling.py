@@ -1,5 +1,7 @@
-"""The network as an application that schedules flows sees it (`controllers.scheduler.Network`), on the
-fabric: between real hosts, and in the simulator. On OpenFlow switches: `controllers/openflow/control.py`."""
+"""`controllers.scheduler.Network` on the fabric: the network as a flow scheduler sees it.
+
+It works between real hosts and in the simulator; `controllers/openflow/control.py` is for OpenFlow switches.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,15 @@ FiveTupleNumbers = tuple[int, int, int, int, int]
 
 
 class Steerable(Protocol):
-    """What of a core this needs: `RealtimeFabric`, or `VirtualFabric`."""
+    """The part of a core used here: `RealtimeFabric` or `VirtualFabric`."""
 
     def set_path(self, flow: FiveTupleNumbers, ports: Sequence[int]) -> None: ...
     def clear_path(self, flow: FiveTupleNumbers) -> None: ...
 
 
 class FabricNetwork:
-    """Flows are those of `octets`, which tells the bytes each one's host has sent; `counters` reads the
-    core's ports. Raises UsageError for a policy under which flows have no path."""
+    """A Network over real hosts. `octets` returns each flow and the bytes its host has sent; `counters` reads
+    the core's ports. Raises UsageError for a routing policy under which flows have no path."""
 
     def __init__(
         self,
@@ -76,14 +78,15 @@ class FabricNetwork:
 
 
 class SimulatedNetwork:
-    """The flows of a simulation that have begun and not ended, subflow by subflow, by the packets their
-    senders know to have arrived. The acknowledgements of one are a flow too, whose path can be set; it is not
-    listed."""
+    """A Network over a simulation: its running subflows as flows, with packets their senders know arrived.
+
+    The acknowledgements of a subflow are a flow too; its path can be set, but it is not listed.
+    """
 
     def __init__(
         self, spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], simulation: Simulation
     ) -> None:
-        """`simulation` carries `flows` in their order. Raises UsageError as `controllers.rules.Routes`."""
+        """`simulation` carries `flows` in this order. Raises UsageError as `controllers.rules.Routes`."""
         self._topology = topology
         self._routes = Routes(topology, spec.routing, sub_seed(spec.seed, "routing"))
         self._simulation = simulation
@@ -106,11 +109,11 @@ class SimulatedNetwork:
         ]
 
     def running(self) -> frozenset[FiveTuple]:
-        """The flows that `flows` would list."""
+        """Return the flows that `flows` would list."""
         return frozenset(self._there[i] for i in self._running())
 
     def _running(self) -> list[int]:
-        """Subflows."""
+        """Return the numbers of running subflows."""
         seen = self._simulation.flows()
         runs = (seen["started_ps"] < NEVER_PS) & (seen["completed_ps"] == NEVER_PS)
         found: list[int] = np.flatnonzero(runs[self._flow_of]).tolist()
@@ -153,14 +156,14 @@ class SimulatedNetwork:
 
 
 def port_counts(topology: Topology, counters: SimulatedCounters) -> list[PortCount]:
-    """Every port's counters, under the names of its two ends."""
+    """Return every port's counters with the names of its two ends."""
     columns = (counters["tx_bytes"], counters["tx_packets"], counters["drops"])
     rows = zip(port_names(topology), *(column.tolist() for column in columns), strict=True)
     return [PortCount(node, peer, *counts) for (node, peer, _), *counts in rows]
 
 
 def numbers(flow: FiveTuple) -> FiveTupleNumbers:
-    """As the core takes it."""
+    """Return the 5-tuple in the core's form."""
     src, dst = (int(ipaddress.IPv4Address(ip)) for ip in (flow.src, flow.dst))
     return src, dst, flow.proto, flow.sport, flow.dport
 

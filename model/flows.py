@@ -23,7 +23,7 @@ FIRST_PORT = 5201
 FIRST_CPORT = 1100
 STRIDE = 950
 """Distance between local ports of a flow's subflows; 32 subflows stay below the ephemeral ports (32768)."""
-MOST_FLOWS_A_HOST = STRIDE
+MAX_FLOWS_A_HOST = STRIDE
 """Limit on real hosts, set by their local ports; simulated hosts reuse ports."""
 _PORTS = 60_000
 NO_CC = "none"
@@ -103,7 +103,7 @@ class PlannedFlow:
 def planned_flows(spec: RunSpec, topology: Topology) -> tuple[PlannedFlow, ...]:
     """Return the workload's flows in the order of the matrix, with ports.
 
-    Each flow takes the next free ports of its hosts; after `MOST_FLOWS_A_HOST` flows the port numbers
+    Each flow takes the next free ports of its hosts; after `MAX_FLOWS_A_HOST` flows the port numbers
     repeat. Raises UsageError as `build` does.
     """
     flows = drawn_flows(spec, topology)
@@ -157,9 +157,9 @@ def drawn_flows(spec: RunSpec, topology: Topology) -> tuple[Flow, ...]:
 
 def check_ports(flows: Iterable[PlannedFlow]) -> None:
     """Raise UsageError if a host would start more flows than it has local ports for."""
-    if max(Counter(flow.src for flow in flows).values(), default=0) > MOST_FLOWS_A_HOST:
+    if max(Counter(flow.src for flow in flows).values(), default=0) > MAX_FLOWS_A_HOST:
         raise UsageError(
-            f"the workload starts more than {MOST_FLOWS_A_HOST} flows from one host, but a real host has "
+            f"the workload starts more than {MAX_FLOWS_A_HOST} flows from one host, but a real host has "
             "ports for no more: choose a smaller topology, less time or load, or --engine simulator"
         )
 

@@ -10,7 +10,7 @@ from model.network_plan import downlink, uplink
 from model.spec import LinkEvent, RunSpec
 from topos.topology import Topology
 
-LEAST_SHARE = 1e-4
+MIN_SHARE = 1e-4
 """Smallest share of its rate that a link may keep unless it is cut: packets take 10,000 times as long."""
 MAX_LISTED = 4
 
@@ -24,9 +24,9 @@ def check_events(spec: RunSpec, topology: Topology) -> None:
             raise UsageError(
                 f"event {event_text(event)}: the run lasts from 0 to {end_s:g} s; choose a time in it"
             )
-        if event.share and not LEAST_SHARE <= event.share <= 1:
+        if event.share and not MIN_SHARE <= event.share <= 1:
             raise UsageError(
-                f"event {event_text(event)}: the share must be 0 (cut) or from {LEAST_SHARE:g} to 1 "
+                f"event {event_text(event)}: the share must be 0 (cut) or from {MIN_SHARE:g} to 1 "
                 f"(full rate), not {event.share:g}"
             )
 

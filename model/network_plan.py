@@ -21,7 +21,7 @@ from model.spec import LinkSpec, RunSpec, sub_seed
 from topos import Topology
 
 NO_PORT = 0xFFFFFFFF
-MOST_PACKETS = 1 << 20
+MAX_PACKETS = 1 << 20
 """Packets that the core can hold if queues are unbounded: 2 GB of frames."""
 
 
@@ -116,7 +116,7 @@ def network_plan(
         member_paths=member_paths,
         policy=policy,
         seed=seed,
-        max_packets=_most_packets(queue_pkts, link),
+        max_packets=_max_packets(queue_pkts, link),
     )
 
 
@@ -157,9 +157,9 @@ def _port_towards(topology: Topology, node: int, neighbour: int) -> int:
     return uplink(link) if topology.links[link].a == node else downlink(link)
 
 
-def _most_packets(queue_pkts: npt.NDArray[np.uint32], link: LinkSpec) -> int:
+def _max_packets(queue_pkts: npt.NDArray[np.uint32], link: LinkSpec) -> int:
     """Return enough descriptors for full queues, and for wires full of frames of half the usual size."""
     if not queue_pkts.all():
-        return MOST_PACKETS
+        return MAX_PACKETS
     on_wire = 2 * link.rate_mbps * link.delay_us / FRAME_BITS
-    return min(MOST_PACKETS, max(4096, 2 * int(queue_pkts.sum()) + round(on_wire * len(queue_pkts))))
+    return min(MAX_PACKETS, max(4096, 2 * int(queue_pkts.sum()) + round(on_wire * len(queue_pkts))))

@@ -25,8 +25,8 @@ from model.spec import (
 )
 
 QUIET = NoiseSpec()
-MOST_STALL_MS = 500.0
-MOST_SHARE = 0.5
+MAX_STALL_MS = 500.0
+MAX_SHARE = 0.5
 """Largest share of time in stalls; above it the kernel's limit on real-time threads comes near."""
 SHORTEST, LONGEST, EVERY = 0.5, 2.0, 100 / 3
 """Shortest and longest stall and mean interval, as multiples of the wanted 99th percentile of lateness.
@@ -102,7 +102,7 @@ def _digits(value: float) -> str:
 
 
 def parse_stalls(text: str) -> NoiseSpec:
-    """Parse `WHERE:EVERY_MS:LEAST-MOST_MS`, e.g. `all:100:2-6`, or `none`. Raises UsageError."""
+    """Parse `WHERE:EVERY_MS:LEAST-MAX_MS`, e.g. `all:100:2-6`, or `none`. Raises UsageError."""
     if text == "none":
         return QUIET
     found = _STALLS.fullmatch(text.strip())
@@ -112,7 +112,7 @@ def parse_stalls(text: str) -> NoiseSpec:
         noise = NoiseSpec(found["where"], float(found["every"]), float(found["least"]), float(found["most"]))
     except ValueError:
         raise UsageError(
-            f"--stalls {text}: write WHERE:EVERY_MS:LEAST-MOST_MS, e.g. --stalls all:100:2-6, or none"
+            f"--stalls {text}: write WHERE:EVERY_MS:LEAST-MAX_MS, e.g. --stalls all:100:2-6, or none"
         ) from None
     check_noise(noise)
     return noise
@@ -125,15 +125,15 @@ def check_noise(noise: NoiseSpec) -> None:
         raise UsageError(f"--stalls {words}: unknown place '{noise.where}'; choose fabric, hosts or all")
     if not noise.where:
         return
-    if not 0 < noise.least_ms <= noise.most_ms <= MOST_STALL_MS:
+    if not 0 < noise.least_ms <= noise.most_ms <= MAX_STALL_MS:
         raise UsageError(
-            f"--stalls {words}: stalls must last more than 0 and at most {MOST_STALL_MS:g} ms, "
+            f"--stalls {words}: stalls must last more than 0 and at most {MAX_STALL_MS:g} ms, "
             "and LEAST must not exceed MOST"
         )
-    if not stalled_share(noise) <= MOST_SHARE:
+    if not stalled_share(noise) <= MAX_SHARE:
         raise UsageError(
             f"--stalls {words}: stalls would take {100 * stalled_share(noise):.0f} % of the time; at most "
-            f"{100 * MOST_SHARE:.0f} % is possible: make them shorter or rarer"
+            f"{100 * MAX_SHARE:.0f} % is possible: make them shorter or rarer"
         )
 
 

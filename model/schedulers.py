@@ -16,7 +16,7 @@ from topos.topology import Topology
 
 NAMES = (NO_SCHEDULER, *schedulers.SCHEDULERS)
 IDEAL = "ideal"
-LEAST_MS, MOST_MS = 1.0, 60_000.0
+MIN_MS, MAX_MS = 1.0, 60_000.0
 USUAL_MS = 100.0
 
 
@@ -52,9 +52,9 @@ def parse_scheduler(text: str) -> SchedulerSpec:
         interval_ms = float(interval) if colon else USUAL_MS
     except ValueError:
         interval_ms = 0.0
-    if not LEAST_MS <= interval_ms <= MOST_MS:
+    if not MIN_MS <= interval_ms <= MAX_MS:
         raise UsageError(
-            f"--scheduler {text}: write NAME:MS with an interval of {LEAST_MS:g} to {MOST_MS:g} ms, "
+            f"--scheduler {text}: write NAME:MS with an interval of {MIN_MS:g} to {MAX_MS:g} ms, "
             f"or NAME:{IDEAL}"
         )
     return SchedulerSpec(name, interval_ms)
@@ -99,7 +99,7 @@ class Account:
     ticks: int = 0
     moves: int = 0
     cpu_s: float = 0.0
-    most_cpu_s: float = 0.0
+    max_cpu_s: float = 0.0
 
     @property
     def counts(self) -> dict[str, float]:
@@ -110,7 +110,7 @@ class Account:
     def times(self) -> dict[str, float]:
         """Return mean and largest CPU time of a tick on this machine, in ms."""
         mean_s = self.cpu_s / self.ticks if self.ticks else 0.0
-        return {"scheduler_cpu_ms_mean": 1000 * mean_s, "scheduler_cpu_ms_max": 1000 * self.most_cpu_s}
+        return {"scheduler_cpu_ms_mean": 1000 * mean_s, "scheduler_cpu_ms_max": 1000 * self.max_cpu_s}
 
 
 class Driver:
@@ -127,7 +127,7 @@ class Driver:
         cpu_s = time.thread_time() - began_s
         self.account.ticks += 1
         self.account.cpu_s += cpu_s
-        self.account.most_cpu_s = max(self.account.most_cpu_s, cpu_s)
+        self.account.max_cpu_s = max(self.account.max_cpu_s, cpu_s)
 
 
 class _Counted:

@@ -38,10 +38,10 @@ RESERVE: Mapping[str, str] = {WMEM: "4194304 16384 4194304"}
 burst of 64 kB. The other numbers are Linux's defaults."""
 CAPPED_RESERVE: Mapping[str, str] = {WMEM: "4194304 16384 262144"}
 """The reserve, and at most 256 kB for each subflow: the data that a timed-out subflow can delay."""
-MOST_CAP_BYTES, LEAST_CAP_BYTES, SHARED_BYTES = 256 << 10, 32 << 10, 2 << 20
+MAX_CAP_BYTES, MIN_CAP_BYTES, SHARED_BYTES = 256 << 10, 32 << 10, 2 << 20
 """The cap is a share of 2 MB among all subflows that share one link. Eight subflows have 256 kB each. 64
 subflows have windows of two packets and would need 15 s to send 256 kB. 32 kB are 20 packets."""
-RESERVE_IN_CAPS, LEAST_RESERVE_BYTES = 16, 1 << 20
+RESERVE_IN_CAPS, MIN_RESERVE_BYTES = 16, 1 << 20
 """What fast paths deliver while the slowest sends its buffer: 4 MB beside 256 kB. With 0.5 MB beside 32 kB
 subflows were idle for 2 to 4 % of the time; with 1 MB they were not."""
 BUFFER_A_BYTE = 4
@@ -52,11 +52,11 @@ CAPPED_PATH_BYTES = 200_000
 nothing, with 2 and with 8 subflows. Paths that hold more get no cap."""
 ROOM_FROM_THE_START: Mapping[str, str] = {RMEM: "4096 4194304 8388608"}
 """Initial receive buffer of 4 MB instead of 128 kB."""
-_LEAST_BYTES, _INITIAL_BYTES, _MOST_ROOM_BYTES = 4096, 16384, 32 << 20
+_MIN_BYTES, _INITIAL_BYTES, _MAX_ROOM_BYTES = 4096, 16384, 32 << 20
 """Linux's defaults."""
 _BUFFERS = {"send_buffer": "send buffer", "receive_buffer": "receive buffer"}
 """Buffers of simulated connections, in segments; 0 for no limit."""
-MOST_LINKS = 12
+MAX_LINKS = 12
 """Links of a round trip in a network of three layers."""
 
 
@@ -77,18 +77,18 @@ def default(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> 
     if not _holds_little(spec.link):
         return {**RESERVE, **(ROOM_FROM_THE_START if transfers else {})}
     fair_bytes = int(SHARED_BYTES / max(1.0, sharing(topology, flows)))
-    cap = min(MOST_CAP_BYTES, max(LEAST_CAP_BYTES, fair_bytes))
-    reserve = max(LEAST_RESERVE_BYTES, RESERVE_IN_CAPS * cap)
+    cap = min(MAX_CAP_BYTES, max(MIN_CAP_BYTES, fair_bytes))
+    reserve = max(MIN_RESERVE_BYTES, RESERVE_IN_CAPS * cap)
     room = BUFFER_A_BYTE * (reserve + spec.transport.subflows * cap)
     sender = {WMEM: f"{reserve} {_INITIAL_BYTES} {cap}"}
-    receiver = {RMEM: f"{_LEAST_BYTES} {room} {max(room, _MOST_ROOM_BYTES)}"}
+    receiver = {RMEM: f"{_MIN_BYTES} {room} {max(room, _MAX_ROOM_BYTES)}"}
     return {**sender, **receiver} if transfers or all(flow.mptcp for flow in flows) else sender
 
 
 def _holds_little(link: LinkSpec) -> bool:
     """Return whether a path and one bounded queue hold so little data that the cap never limits a flow."""
     queue_bytes = link.queue_bytes or link.queue_pkts * FRAME_BITS // 8
-    path_bytes = link.rate_mbps * link.delay_us * MOST_LINKS / 8
+    path_bytes = link.rate_mbps * link.delay_us * MAX_LINKS / 8
     return queue_bytes > 0 and queue_bytes + path_bytes <= CAPPED_PATH_BYTES
 
 

@@ -1,8 +1,8 @@
-"""`refabric doctor`: proves by doing that this machine can run experiments.
+"""`refabric doctor`: tests whether this machine can run experiments, by running small ones.
 
-Every check that fails says which command mends it. The last four start a small network in private
-namespaces and move real data for two or three seconds each: three through the fabric, one, where it is
-installed, through Open vSwitch. The first of them measures the idle machine as well: its noise.
+Every failed check names the command that repairs it. The last four start a small network in private
+namespaces and move real data for two or three seconds each: three through the fabric, and one through Open
+vSwitch if it is installed. The first of them also measures the noise of the idle machine.
 """
 
 from __future__ import annotations
@@ -53,18 +53,21 @@ RATE_MBPS = 20.0
 TOLERANCE = 0.02
 SUBFLOWS = 4
 OVS_MBPS, OVS_QUEUE_PKTS = 5.0, 30
-LEAST_FREE_MB = 500
+MIN_FREE_MB = 500
 TREES = (4, 6, 8, 10, 12)
 NOISE_S = 2.0
 LOAD_MBPS, LOAD_SUBFLOWS = 20.0, 8
-"""What k=4 is loaded with: frames of few flows, or through fewer ports, would be cheaper."""
+"""Load for measuring the cost of a frame at k=4; few flows or short paths would be cheaper per frame."""
 INSTALL = "sudo setup/install.sh"
 
 
 @dataclass(frozen=True)
 class Check:
-    """One finding: what was looked at, whether it is fit, what was seen, and the command that mends it.
-    Without what is not `needed` the machine is fit all the same, for less; `fix` is then a sentence."""
+    """Result of one check: its name, whether it passed, what was found, and the command that repairs it.
+
+    A machine that fails a check that is not `needed` is still fit, with restrictions; `fix` is then a
+    sentence.
+    """
 
     name: str
     ok: bool
@@ -78,7 +81,7 @@ class Check:
 
 
 def main(json: bool = False) -> int:
-    """Print every check as it is made (with `json`, an object a line); 0 when all hold, 3 when not."""
+    """Print every check as it is made (`json`: one object per line); return 0 if fit, else 3."""
     fit = True
     for check in checks():
         fit = fit and (check.ok or not check.needed)
@@ -89,12 +92,12 @@ def main(json: bool = False) -> int:
         if not check.ok:
             print(f"      {'run: ' if check.needed else ''}{check.fix}", flush=True)
     if not json:
-        print("this machine is fit" if fit else "this machine is not fit: see the lines marked FAIL")
+        print("this machine is fit" if fit else "this machine is not fit; the failed checks are marked FAIL")
     return 0 if fit else HostUnfitError.exit_code
 
 
 def checks() -> Iterator[Check]:
-    """All checks in order; those that start hosts only when everything before them holds."""
+    """Yield all checks in order; checks that start hosts run only if all earlier ones passed."""
     good = True
     for check in (_root, _kernel, _congestion_control, coupled, _tools, _disk, carried):
         found = check()
@@ -132,7 +135,7 @@ def _congestion_control() -> Check:
 
 
 def coupled() -> Check:
-    """Whether MPTCP can be coupled. What does not need it works without."""
+    """Check whether MPTCP can use coupled congestion control; without it MPTCP runs uncoupled."""
     found = bpf.support()
     algorithms = ", ".join(name for name, cc in CONGESTION_CONTROLS.items() if cc.bpf)
     seen = f"{algorithms} by BPF" if found.ok else f"MPTCP will run uncoupled reno: {found.reason}"
@@ -146,32 +149,30 @@ def _tools() -> Check:
             find()
         except HostUnfitError as error:
             missing.append(str(error).partition(" ")[0])
-    return Check("tools", not missing, f"missing: {', '.join(missing)}" if missing else "all there", INSTALL)
+    return Check("tools", not missing, f"missing: {', '.join(missing)}" if missing else "all found", INSTALL)
 
 
 def _disk() -> Check:
     free_mb = shutil.disk_usage(Path.cwd()).free >> 20
-    return Check(
-        "disk", free_mb >= LEAST_FREE_MB, f"{free_mb} MB free here", "df -h .  # and free some space"
-    )
+    return Check("disk", free_mb >= MIN_FREE_MB, f"{free_mb} MB free here", "df -h .  # then free some space")
 
 
 def carried() -> Check:
-    """Which tree at which link rate: what was measured, and what follows for the others. Never unfit."""
+    """Report the link rates that FatTrees of several sizes sustain, measured or estimated. Always passes."""
     capacity = here.capacity()
     known = ", ".join(f"{_named(topology)} {rate:g} Mb/s" for topology, rate in calibrate.rates())
     rates = [(k, rate_carried(capacity, TopologySpec("fat_tree", {"k": k}))) for k in TREES]
     follows = ", ".join(f"k={k} {rounded_down(rate):g}" for k, rate in rates)
     what = f"{capacity.hops_per_s / 1e6:.2g} M packet-hops/s at {FIT_PCT:.0f} % busy"
     if capacity.estimated:
-        source = f"never measured (sudo refabric calibrate --k 8); from {capacity.cpus} CPUs, an estimate"
+        source = f"not measured (sudo refabric calibrate --k 8); estimated from {capacity.cpus} CPUs"
     else:
-        source = f"measured {known or 'trials only'}; from that"
+        source = f"measured {known or 'trials only'}; derived from it"
     return Check("capacity", True, f"{source}: {what}, which is {follows} Mb/s with 8 subflows")
 
 
 def _noise(engine: Engine) -> Check:
-    """Idle jitter and stolen time of each CPU for two seconds, then what a frame costs for as long."""
+    """Measure idle jitter and stolen time of each CPU for two seconds, then the cost of a frame."""
     name = "noise"
     spec = RunSpec(
         link=LinkSpec(LOAD_MBPS),
@@ -196,20 +197,20 @@ def _noise(engine: Engine) -> Check:
 
 
 def noise_check(noise: MachineNoise, cost_us: float, capacity: Capacity) -> Check:
-    """Return what the machine carries now, by its CPUs and by its noise, and what would help. Never unfit."""
+    """Return what the machine sustains now, by its CPUs and by its noise, and what would help."""
     allowed = rate_by_noise(noise)
     trees = {k: TopologySpec("fat_tree", {"k": k}) for k in TREES}
     rates = {k: min(allowed, rate_carried(capacity, tree)) for k, tree in trees.items()}
     fits = ", ".join(f"k={k} {rounded_down(rate):g}" for k, rate in rates.items() if rate >= MIN_RATE_MBPS)
     what = f"about {fits} Mb/s with {LOAD_SUBFLOWS} subflows" if fits else "no FatTree at 2 Mb/s"
-    noisy = "" if noise.quiet else f"; whatever the CPUs, the noise allows {rounded_down(allowed):g} Mb/s"
+    noisy = "" if noise.quiet else f"; the noise alone limits the rate to {rounded_down(allowed):g} Mb/s"
     return Check(
         "noise",
         noise.quiet,
-        f"{noise}. A frame takes {cost_us:.0f} us of CPU from host to host: {capacity.cpus} CPUs carry "
+        f"{noise}. A frame takes {cost_us:.0f} us of CPU from host to host: {capacity.cpus} CPUs sustain "
         f"{what} now{noisy}",
-        "what would help: a machine type whose CPUs are not shared, or more of them; simulated hosts "
-        "(--engine simulator) need neither. --rate auto chooses what this machine carries",
+        "use a machine type with dedicated CPUs, or with more of them; simulated hosts "
+        "(--engine simulator) need neither. --rate auto chooses what this machine sustains",
         needed=False,
     )
 
@@ -226,7 +227,7 @@ def _transfer(engine: Engine) -> Check:
         joined = min(flow.subflows_joined for flow in result.flows)
         seen = f"{joined} of {SUBFLOWS} subflows joined, {result.flows[0].goodput_mbps:.2f} Mb/s"
         return Check(
-            name, joined == SUBFLOWS, seen, "sysctl net.mptcp  # and look for a firewall in new namespaces"
+            name, joined == SUBFLOWS, seen, "sysctl net.mptcp  # then check for a firewall in new namespaces"
         )
 
     return _run(name, engine, SUBFLOWS, judge)
@@ -240,18 +241,18 @@ def _shaping(engine: Engine) -> Check:
         off = abs(wire_mbps / RATE_MBPS - 1)
         late = result.metrics["late_p99_us"]
         seen = f"carried {wire_mbps:.2f} Mb/s ({100 * off:.1f} % off), p99 {late:.0f} us late"
-        return Check(name, off <= TOLERANCE, seen, "top  # end what keeps the CPUs busy, then try again")
+        return Check(name, off <= TOLERANCE, seen, "top  # end what keeps the CPUs busy, then repeat this")
 
     return _run(name, engine, 1, judge)
 
 
 def _open_vswitch(engine: Engine) -> Check:
-    """Rate, queue limit and offloads of a link between two bridges that three hosts a side overload."""
+    """Check rate, queue limit and offloads of a link that three hosts per side overload."""
     name = "Open vSwitch"
     try:
         check_installed()
     except HostUnfitError as error:
-        return Check(name, False, str(error), "without it there is no --dataplane ovs", needed=False)
+        return Check(name, False, str(error), "only --dataplane ovs is unavailable", needed=False)
     spec = RunSpec(
         link=LinkSpec(OVS_MBPS, queue_pkts=OVS_QUEUE_PKTS),
         topology=TopologySpec("dumbbell", {"n": 3}),
@@ -266,7 +267,7 @@ def _open_vswitch(engine: Engine) -> Check:
 
 
 def _judge_queue(name: str, result: RunResult) -> Check:
-    """Of the port that is overloaded: what it carried in its fullest second, how many packets it held."""
+    """Judge the overloaded port: what it carried in its fullest second, and how many packets it held."""
     (bottleneck,) = (port for port in result.ports if (port.node, port.peer) == ("l0", "r0"))
     links, queues = result.samples["links"], result.samples["queues"]
     fullest_pct = max(links["utilisation_pct"][links["port"] == bottleneck.port], default=0.0)
@@ -277,13 +278,13 @@ def _judge_queue(name: str, result: RunResult) -> Check:
     seen = (
         f"{result.provenance['ovs']['datapath']}; {OVS_MBPS:g} Mb/s carried "
         f"{fullest_pct / 100 * OVS_MBPS:.2f}, a queue of {OVS_QUEUE_PKTS} held {longest} packets and dropped "
-        f"{bottleneck.drops}, frames had {frame_bytes:.0f} bytes at most on average"
+        f"{bottleneck.drops}, frames had at most {frame_bytes:.0f} bytes on average"
     )
-    return Check(name, right and full, seen, "the kernel's queues are not what --dataplane ovs needs")
+    return Check(name, right and full, seen, "the kernel's queues do not meet the needs of --dataplane ovs")
 
 
 def _run(name: str, engine: Engine, subflows: int, judge: Callable[[RunResult], Check]) -> Check:
-    """Three seconds of one flow between two hosts on one switch."""
+    """Run one flow between two hosts on one switch for three seconds."""
     spec = RunSpec(
         link=LinkSpec(RATE_MBPS),
         topology=TopologySpec("star", {"n": 2}),
@@ -300,6 +301,6 @@ def _judged(name: str, engine: Engine, spec: RunSpec, judge: Callable[[RunResult
         engine.check(spec)
         return judge(engine.run(spec, Silent(), UNKEPT))
     except BusyError as error:
-        return Check(name, False, str(error), "refabric doctor  # again, when that has ended")
+        return Check(name, False, str(error), "refabric doctor  # when the other run has ended")
     except RefabricError as error:
-        return Check(name, False, str(error), f"{INSTALL}  # then mend what is said above")
+        return Check(name, False, str(error), f"{INSTALL}  # then repair what the message says")

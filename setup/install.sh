@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# Installs what refabric needs: Debian packages, a virtual environment in .venv that sees Debian's
-# Mininet, the C++ core, the BPF objects of the coupled congestion controls, and Open vSwitch; without either
-# of the last two all but that works. Does nothing, in well under two seconds, when all is there.
-# Open vSwitch's own service is neither started nor enabled here: runs start their own (docs/ovs.md).
+# Installs what refabric needs: Debian packages, a virtual environment in .venv with access to Debian's
+# Mininet, the C++ core, the BPF objects of the coupled congestion controls, and Open vSwitch. If one of the
+# last two fails, everything else still works. Takes well under two seconds if everything is installed.
+# Open vSwitch's service is neither started nor enabled; each run starts its own daemons (docs/ovs.md).
 #
-#   setup/install.sh [--quiet] [--simulator] [--pox]    needs root only where a Debian package is missing;
+#   setup/install.sh [--quiet] [--simulator] [--pox]    needs root only if a Debian package is missing
 #                                                       --simulator: only what simulated hosts need
-#                                                       --pox: POX too, which no package has, into .pox
+#                                                       --pox: also POX, which has no package, in .pox
 #
-# Exit codes: 0 ready, 2 wrong arguments, 3 this machine cannot be made ready (the last line says why).
+# Exit codes: 0 ready, 2 wrong arguments, 3 this machine cannot be prepared (the last line says why).
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
-python=/usr/bin/python3   # the interpreter Debian's mininet package is installed for
+python=/usr/bin/python3   # the interpreter for which Debian's mininet package is installed
 packages=(mininet iperf3 mptcpize iproute2 ethtool iputils-ping util-linux procps
           python3 python3-venv python3-dev g++ cmake)
-bpf_packages=(clang libbpf-dev)   # MPTCP runs uncoupled without
-ovs_packages=(openvswitch-switch)   # no --dataplane ovs without
+bpf_packages=(clang libbpf-dev)   # without them MPTCP runs uncoupled
+ovs_packages=(openvswitch-switch)   # without it --dataplane ovs is unavailable
 policy=/usr/sbin/policy-rc.d
 packages_of_ours=(common fabric topos controllers workloads model analysis engines setup plots harness experiments)
 bpf=$root/engines/emulation/congestion
@@ -47,12 +47,12 @@ query_packages() {
 }
 
 apt() {
-    # Without the lock of this script: a daemon that a package starts would keep it for ever.
+    # Close this script's lock (9): a daemon that a package starts would keep it forever.
     DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" >>"$log" 2>&1 </dev/null 9<&-
 }
 
 get() {
-    # The lists that are there mostly do; where not, one unreachable source among many must not matter.
+    # Try the present package lists first; an unreachable source must not make an update fail.
     apt install -y --no-install-recommends "$@" && return
     apt update || true
     apt install -y --no-install-recommends "$@"
@@ -68,16 +68,16 @@ install_packages() {
     [ "$(id -u)" = 0 ] || unfit "missing packages: $missing- run: sudo setup/install.sh"
     printf 'setup: installing %s\n' "$missing" >&2
     log=$(mktemp)
-    # shellcheck disable=SC2086 -- one word a package
+    # shellcheck disable=SC2086 -- one word per package
     if ! get $missing; then
         tail -n 15 "$log" >&2
-        unfit "apt-get could not install: $missing- mend what it says above, then run setup/install.sh again"
+        unfit "apt-get could not install: $missing- repair what it reports above, then run setup/install.sh again"
     fi
     rm -f -- "$log"
 }
 
 fingerprint() {
-    # Content of the given files, where the tree stands, and which Python it is for.
+    # Hash of the given files, the location of the tree, and the version of Python.
     { "$python" -V; printf '%s\n' "$root"; cat "$@"; } | sha256sum | cut -c1-16
 }
 
@@ -119,12 +119,12 @@ install_core() {
     is_current core "$wanted" && return 0
     run_logged "building the fabric core" "$venv/bin/pip" install --disable-pip-version-check \
         --no-build-isolation --no-deps --editable "$root"
-    # Byte code of a later run as root must not lie in folders that its owner cannot remove.
+    # Compile now: byte code that root writes later could not be removed by the folder's owner.
     "$venv/bin/python" -m compileall -q "${packages_of_ours[@]/#/$root/}" >/dev/null || true
     printf '%s\n' "$wanted" >"$venv/.refabric-core"
 }
 
-uncoupled() { printf 'setup: %s: MPTCP will run uncoupled reno; to mend it: %s\n' "$1" "$2" >&2; }
+uncoupled() { printf 'setup: %s: MPTCP will run uncoupled reno; to repair: %s\n' "$1" "$2" >&2; }
 
 install_bpf_packages() {
     local missing
@@ -136,7 +136,7 @@ install_bpf_packages() {
     fi
     printf 'setup: installing %s\n' "$missing" >&2
     log=$(mktemp)
-    # shellcheck disable=SC2086 -- one word a package
+    # shellcheck disable=SC2086 -- one word per package
     if ! get $missing; then
         uncoupled "apt-get could not install $missing" "sudo apt-get install $missing&& sudo setup/install.sh"
         rm -f -- "$log"
@@ -146,7 +146,7 @@ install_bpf_packages() {
 }
 
 compile_bpf() {
-    # For any kernel and CPU of this byte order: where the kernel's structures lie is found when they are loaded.
+    # Works on any kernel and CPU of this byte order: offsets of kernel structures are resolved when loading.
     local source objects=$bpf/objects
     rm -rf "$objects" && mkdir -p "$objects"
     for source in "$bpf"/bpf/*.bpf.c; do
@@ -156,7 +156,7 @@ compile_bpf() {
 }
 
 install_bpf() {
-    # Nothing here makes the machine unfit. What failed once is tried again by calls without --quiet only.
+    # A failure here does not make the machine unfit. Calls with --quiet do not retry it.
     local wanted
     wanted=$(cat "$bpf"/bpf/* | fingerprint -)
     if is_current bpf "$wanted" && [ -d "$bpf/objects" ]; then return 0; fi
@@ -176,7 +176,7 @@ install_bpf() {
 }
 
 policy_away() {
-    # Until policy_back, or the end of this process however it comes, no package may start a daemon (invoke-rc.d(8)).
+    # Until policy_back or the end of this process, no package may start a daemon (invoke-rc.d(8)).
     if [ -e "$policy" ]; then mv -- "$policy" "$policy.refabric"; fi
     printf '#!/bin/sh\nif [ -d /proc/%s ]; then exit 101; fi\n' "$$" >"$policy.new"
     chmod 755 "$policy.new"
@@ -189,10 +189,10 @@ policy_back() {
     if [ -e "$policy.refabric" ] && [ ! -e "$policy" ]; then mv -- "$policy.refabric" "$policy"; fi
 }
 
-no_ovs() { printf 'setup: %s: no --dataplane ovs; to mend it: %s\n' "$1" "$2" >&2; }
+no_ovs() { printf 'setup: %s: --dataplane ovs is unavailable; to repair: %s\n' "$1" "$2" >&2; }
 
 install_ovs() {
-    # Nothing here makes the machine unfit. What failed once is tried again by calls without --quiet only.
+    # A failure here does not make the machine unfit. Calls with --quiet do not retry it.
     local missing
     missing=$(missing_packages "${ovs_packages[@]}")
     [ -n "$missing" ] || return 0
@@ -205,7 +205,7 @@ install_ovs() {
     printf 'setup: installing %s(its service is neither started nor enabled)\n' "$missing" >&2
     log=$(mktemp)
     policy_away
-    # shellcheck disable=SC2086 -- one word a package
+    # shellcheck disable=SC2086 -- one word per package
     if get $missing; then
         rm -f -- "$venv/.refabric-ovs"
         not_at_boot openvswitch-switch ovs-record-hostname
@@ -244,7 +244,7 @@ install_pox() {
 }
 
 give_back() {
-    # Under sudo the tree stays its owner's.
+    # Under sudo, give created files to the owner of the tree.
     [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ] || return 0
     local path
     for path in "$venv" "$root/build" "$root/.pox" "$bpf/objects"; do

@@ -42,17 +42,18 @@ __all__ = [
     "identity",
     "parse",
     "shape",
-    "told",
+    "size_words",
 ]
 
 LANES = "lanes"
-"""The parameter of topologies that are several times one network, disjoint: repetitions within one run."""
+"""Parameter of topologies that can hold several disjoint replicas of a network, for repetitions in one
+run."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a family: its name and range; `default` for one that may be left out; `words` is how
-    readers are told of it."""
+    """A parameter of a family: its name and range. `default` is None for a required parameter; `words` is
+    its text for readers."""
 
     name: str
     minimum: int
@@ -72,7 +73,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Family:
-    """A kind of topology: its short name on command lines, its parameters, the one for size first."""
+    """A kind of topology: its short name on the command line, and its parameters, the size first."""
 
     alias: str
     parameters: tuple[Parameter, ...]
@@ -150,7 +151,7 @@ TOPOLOGIES: dict[str, Family] = {
         "db",
         (
             Parameter("n", 1, dumbbell.MAX_PAIRS),
-            Parameter("lanes", 1, dumbbell.MAX_LANES, default=1),
+            Parameter("lanes", 1, dumbbell.MAX_REPLICAS, default=1),
             Parameter("access", 1, dumbbell.MAX_ACCESS, default=1, words="hosts' links {value}x"),
         ),
         dumbbell.dumbbell,
@@ -161,7 +162,7 @@ TOPOLOGIES: dict[str, Family] = {
         (
             Parameter("first", 0, two_bottlenecks.MAX_COMPETITORS),
             Parameter("second", 0, two_bottlenecks.MAX_COMPETITORS, default=1),
-            Parameter("lanes", 1, two_bottlenecks.MAX_LANES, default=1),
+            Parameter("lanes", 1, two_bottlenecks.MAX_REPLICAS, default=1),
         ),
         two_bottlenecks.two_bottlenecks,
         "two bottlenecks",
@@ -171,9 +172,9 @@ ALIASES: dict[str, str] = {family.alias: kind for kind, family in TOPOLOGIES.ite
 
 
 def build(kind: str, params: Mapping[str, int]) -> Topology:
-    """Construct topology `kind` (registry name or alias) of its parameters, e.g. `{"k": 8}`.
+    """Construct topology `kind` (registry name or alias) with parameters such as `{"k": 8}`.
 
-    Raises UsageError for an unknown kind, a missing, extra or unsuitable parameter.
+    Raises UsageError for an unknown kind, and for a missing, unknown or unsuitable parameter.
     """
     kind = _resolve(kind)
     family = TOPOLOGIES[kind]
@@ -194,9 +195,9 @@ def _value(kind: str, parameter: Parameter, params: Mapping[str, int]) -> int:
 
 
 def parse(text: str) -> tuple[str, dict[str, int]]:
-    """The kind and parameters of `ft,4`, `fat_tree,4`, `ft,k=4` or `db,2,lanes=6`, to be given to `build`.
+    """Parse `ft,4`, `fat_tree,4`, `ft,k=4` or `db,2,lanes=6` to a kind and parameters for `build`.
 
-    Raises UsageError when the text is not of this form; the values themselves are checked by `build`.
+    Raises UsageError for text of another form; `build` checks the values.
     """
     name, *arguments = [part.strip() for part in text.split(",")]
     kind = _resolve(name)
@@ -204,7 +205,7 @@ def parse(text: str) -> tuple[str, dict[str, int]]:
     names = [parameter.name for parameter in family.parameters]
     if not 1 <= len(arguments) <= len(names):
         raise UsageError(
-            f"topology '{text}' has {len(arguments)} parameters, {kind} takes {' and '.join(names)}: "
+            f"topology '{text}' has {len(arguments)} parameters, but {kind} takes {' and '.join(names)}: "
             f"write e.g. {family.example}"
         )
     params: dict[str, int] = {}
@@ -222,8 +223,10 @@ def parse(text: str) -> tuple[str, dict[str, int]]:
 
 
 def identity(kind: str, params: Mapping[str, int]) -> tuple[str, tuple[tuple[str, int], ...]]:
-    """The same for one network however it was asked for, and for no other: the kind and all parameters, those
-    left out with their defaults. Lanes do not count: they are repetitions of one network."""
+    """Return a key that is equal for equal networks: the kind and all parameters, including defaults.
+
+    The number of replicas is omitted, because replicas repeat the same network.
+    """
     family = TOPOLOGIES[kind]
     values = {
         parameter.name: params.get(parameter.name, parameter.default) for parameter in family.parameters
@@ -232,15 +235,14 @@ def identity(kind: str, params: Mapping[str, int]) -> tuple[str, tuple[tuple[str
 
 
 def shape(kind: str, params: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """What sets it apart from the usual network of its kind and size: parameters that are not their defaults,
-    lanes aside."""
+    """Return the parameters, other than size and replicas, that differ from their defaults."""
     _, values = identity(kind, params)
     size, usual = TOPOLOGIES[kind].size.name, {p.name: p.default for p in TOPOLOGIES[kind].parameters}
     return tuple((name, value) for name, value in values if name != size and value != usual[name])
 
 
-def told(kind: str, params: Mapping[str, int]) -> list[str]:
-    """For readers: `["k=8", "4:1"]`, its size, and what is not as usual in the order of the family."""
+def size_words(kind: str, params: Mapping[str, int]) -> list[str]:
+    """Return text for readers, `["k=8", "4:1"]`: the size, then parameters that differ from defaults."""
     family = TOPOLOGIES[kind]
     return [
         parameter.words.format(name=parameter.name, value=params[parameter.name])

@@ -1,8 +1,8 @@
 """BCube (Guo et al., SIGCOMM 2009, section 3): servers with several NICs that forward for each other.
 
-BCube(n, k) has n^(k+1) servers with k+1 NICs and k+1 levels of n^k switches with n ports; no switch is joined
-to another. A server's address is k+1 digits to the base n, a_k .. a_0; its NIC i leads to the level-i switch
-that joins the n servers which differ from it in digit i alone.
+BCube(n, k) has n^(k+1) servers with k+1 NICs each, and k+1 levels of n^k switches with n ports. Switches are
+not joined to each other. A server's address has k+1 digits in base n, a_k .. a_0. Its NIC i leads to the
+level-i switch that joins the n servers whose addresses differ only in digit i.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from topos.topology import Builder, Layer, Topology
 KIND = "bcube"
 MAX_N = 64
 MAX_K = 3
-"""A packet of the core passes 10 links: a detour in BCube(n, k) changes k + 2 digits, two links each."""
+"""A packet in the core passes at most 10 links: a detour in BCube(n, k) changes k + 2 digits, two links
+each."""
 MAX_SERVERS = 16384
 _LAYERS = (Layer.EDGE, Layer.AGG, Layer.CORE, Layer.CORE)
 
@@ -21,10 +22,10 @@ _LAYERS = (Layer.EDGE, Layer.AGG, Layer.CORE, Layer.CORE)
 def bcube(n: int, k: int) -> Topology:
     """BCube(n, k); n from 2, k from 0 to 3 (checked by `topos.build`). Raises UsageError above MAX_SERVERS.
 
-    Names: server `h21` for the digits a_1=2, a_0=1, with two places a digit where n is above 10 (`h0201`);
-    its level-1 switch `b1x1`, named by the digits without the one it changes (level 0: `b0x2`; k=0: `b0`).
-    h! shortest paths join two servers that differ in h digits, 2h links long, and k+1 paths without a common
-    link. Addresses 10.level+1.x.y, y from 1 to 254. Node order: servers, switches level by level.
+    Names: server `h21` has digits a_1=2, a_0=1, with two places per digit if n is above 10 (`h0201`). Its
+    level-1 switch `b1x1` has the digits without the one it changes (level 0: `b0x2`; k=0: `b0`). Servers
+    that differ in h digits have h! shortest paths of 2h links, and k+1 paths without a common link.
+    Addresses 10.level+1.x.y, y from 1 to 254. Node order: servers, switches level by level.
     """
     count = n ** (k + 1)
     if count > MAX_SERVERS:

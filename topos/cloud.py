@@ -1,9 +1,9 @@
-"""A cloud of several tenants: racks that share a layer of spine switches, and neighbours in every rack.
+"""A cloud with several tenants: racks that share a layer of spine switches, with other tenants in every rack.
 
-After what SIGCOMM 2011 (Raiciu et al.) found of EC2: between machines in different racks there are 2 to 8
-equal paths, depending on the racks, and one path inside a rack. How EC2 was wired is not published; here
-racks are of four generations, with 8, 6, 4 and 2 uplinks in turn, and a rack's uplinks lead to the first so
-many spines. Two racks are joined by as many paths as the one with fewer uplinks has.
+It follows what SIGCOMM 2011 (Raiciu et al.) found in EC2: machines in different racks have 2 to 8 equal
+paths, depending on the racks, and machines in one rack have one path. The wiring of EC2 is not published.
+Here racks alternate between 8, 6, 4 and 2 uplinks, which lead to the first spines. Two racks are joined by as
+many paths as the rack with fewer uplinks has.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _NAME = re.compile(r"r(\d+)([ht])\d+")
 
 
 def cloud(n: int, racks: int, tenants: int) -> Topology:
-    """`n` hosts of ours, dealt out over the racks in turn, and `tenants` hosts of others in every rack
-    (ranges checked by `topos.build`). All links have one rate.
+    """Return a cloud: `n` hosts of ours, distributed over the racks in turn, and `tenants` hosts of other
+    tenants in every rack (`topos.build` checks ranges). All links have one rate.
 
     Names: ours `r3h0`, other tenants' `r3t0`, the rack's switch `r3`, spine `s7`. Addresses 10.rack.0.host+2,
     other tenants' 10.rack.1.host+2. Node order: our hosts rack by rack, other tenants' likewise, racks,
@@ -43,24 +43,24 @@ def cloud(n: int, racks: int, tenants: int) -> Topology:
 
 
 def uplinks(rack: int) -> int:
-    """Of the rack with this number."""
+    """Return the number of uplinks of a rack."""
     return UPLINKS[rack % len(UPLINKS)]
 
 
 def is_ours(host: str) -> bool:
-    """Whether a host of this name is no other tenant's."""
+    """Return whether the host with this name is ours, not another tenant's."""
     found = _NAME.fullmatch(host)
     return found is not None and found[2] == "h"
 
 
 def rack_of(host: str) -> int | None:
-    """The number in a host's name; None for a name of another topology."""
+    """Return the rack number in a host's name; None for names of other topologies."""
     found = _NAME.fullmatch(host)
     return int(found[1]) if found else None
 
 
 def paths_between(a: str, b: str) -> int | None:
-    """Shortest paths between two hosts, by their names: 1 in one rack; None for other topologies' names."""
+    """Return the number of shortest paths between two hosts by name; None for other topologies' names."""
     one, other = rack_of(a), rack_of(b)
     if one is None or other is None:
         return None

@@ -1,8 +1,8 @@
 """The dual-homed FatTree (DHFT) of the MPTCP paper (SIGCOMM 2011, the section on evolving topologies).
 
-A host uses its second NIC, which servers have anyway, to reach a second top-of-rack switch, and the
-ports this costs are taken out of the core's over-provisioning, so that a host costs what it costs in
-a FatTree. The wiring follows the authors' simulator (`MultihomedFatTreeTopology`, source: code):
+Servers have a second NIC anyway. A host uses it to reach a second top-of-rack switch. The ports for this are
+taken from the core's over-provisioning, so a host costs as many switch ports as in a FatTree. The wiring
+follows the authors' simulator (`MultihomedFatTreeTopology`, source: code):
 
 * Edge switches come in pairs; the hosts below a pair have one NIC to each of the two.
 * A pod has k/2 pairs and k/2 aggregation switches; each aggregation switch is cabled to exactly one
@@ -25,9 +25,9 @@ is a multiple of 3; the authors ran k=12, 8 hosts). An edge switch then uses h +
 For large k the core carries 3/4 of what all hosts could send through one NIC each.
 
 **Two planes.** Core c reaches aggregation switch c // (k/2) of every pod, hence only first or only second
-switches of pairs. So when k is a multiple of 4 the first switches and the second ones form two separate
-networks that meet in the hosts alone: a subflow runs eth0 to eth0 or eth1 to eth1, and there is no
-path from eth0 to eth1. (Otherwise the middle aggregation switches join them, partly by longer paths.)
+switches of pairs. If k is a multiple of 4, first and second switches therefore form two separate networks
+that meet only in the hosts. A subflow runs from eth0 to eth0 or from eth1 to eth1; no path leads from eth0 to
+eth1. (Otherwise the middle aggregation switches join the planes, partly by longer paths.)
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_K = 254
 
 
 def hosts_per_pair(k: int) -> int:
-    """Hosts below one pair of edge switches: the integer nearest to 2k/3 (module docstring)."""
+    """Return the hosts below one pair of edge switches: the integer nearest to 2k/3 (module docstring)."""
     return (2 * k + 1) // 3
 
 
@@ -74,7 +74,7 @@ def dual_homed_fat_tree(k: int) -> Topology:
 
 
 def _side(position: int, pair: int, half: int) -> int:
-    """Which switch of a pair (0 or 1) aggregation switch `position` is cabled to: lower half, upper half."""
+    """Return which switch of a pair (0 or 1) aggregation switch `position` is cabled to."""
     if half % 2 and position == half // 2:
         return pair % 2
     return int(position >= half // 2)

@@ -1,10 +1,10 @@
 """The k-ary FatTree of Al-Fares et al. (SIGCOMM 2008, section 2.2), as in the MPTCP paper (SIGCOMM 2011).
 
-k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 core switches, k/2 hosts an edge switch:
-k^3/4 hosts, every switch with k ports, and as many links between any two layers.
+It has k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 core switches, and k/2 hosts per edge switch.
+That makes k^3/4 hosts; every switch has k ports, and there are as many links between any two layers.
 
-An oversubscribed one has that many times the hosts below every edge switch, and the same uplinks: the 4:1
-FatTree of 512 hosts that the MPTCP paper runs short flows on is k=8 with 4 times the hosts.
+An oversubscribed FatTree has that many times the hosts below every edge switch, with the same uplinks. The
+MPTCP paper runs short flows on a 4:1 FatTree of 512 hosts, which is k=8 with 4 times the hosts.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from topos.topology import Builder, Layer, Topology
 
 KIND = "fat_tree"
 MAX_K = 254
-"""Pods are numbered in one octet of the address 10.pod.edge.host+2."""
+"""A pod's number must fit in one octet of the address 10.pod.edge.host+2."""
 MAX_BELOW = 252
-"""Hosts below an edge switch, numbered in another."""
+"""Maximum number of hosts below an edge switch, numbered in another octet."""
 
 
 def fat_tree(k: int, oversubscription: int = 1) -> Topology:
-    """FatTree of k-port switches; k even, 4..254 (checked by `topos.build`). Raises UsageError where an edge
-    switch has more hosts than addresses.
+    """Return a FatTree of k-port switches; k even, 4..254 (checked by `topos.build`).
+
+    Raises UsageError if an edge switch has more hosts than addresses.
 
     Names: host `p0e1h2`, edge `p0e1`, aggregation `p0a1`, core `c3`. Addresses 10.pod.edge.host+2 (the
     paper leaves .1 to the switch). Aggregation switch j of every pod reaches cores j*k/2 .. (j+1)*k/2-1,
@@ -31,8 +32,8 @@ def fat_tree(k: int, oversubscription: int = 1) -> Topology:
     half, below = k // 2, k // 2 * oversubscription
     if below > MAX_BELOW:
         raise UsageError(
-            f"topology {KIND}: k={k}, oversubscription={oversubscription} is {below} hosts an edge switch, "
-            f"addresses last for {MAX_BELOW}: choose a smaller one"
+            f"topology {KIND}: k={k}, oversubscription={oversubscription} has {below} hosts per edge switch, "
+            f"but there are addresses for {MAX_BELOW} only: choose a smaller one"
         )
     net = Builder(KIND, {"k": k, "oversubscription": oversubscription})
     hosts = [net.host(f"p{p}e{e}h{h}") for p in range(k) for e in range(half) for h in range(below)]

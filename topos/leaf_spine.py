@@ -1,7 +1,7 @@
 """Leaf and spine: every leaf switch has hosts, and one uplink to every spine switch.
 
-Nine leaves of 16 hosts with four uplinks of four times the hosts' rate are the network of pFabric (Alizadeh
-et al., SIGCOMM 2013, section 5: 10 and 40 Gb/s): as much goes up as comes from hosts.
+pFabric's network (Alizadeh et al., SIGCOMM 2013, section 5: 10 and 40 Gb/s) has nine leaves of 16 hosts and
+four uplinks of four times the hosts' rate. It is not oversubscribed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MAX_SPEED = 100
 
 
 def leaf_spine(leaves: int, spines: int, hosts: int, speed: int) -> Topology:
-    """`hosts` a leaf, uplinks of `speed` times the hosts' rate (ranges checked by `topos.build`).
+    """Return leaves with `hosts` hosts each and uplinks of `speed` times their rate; see `topos.build`.
 
     Names: host `l0h1`, leaf `l0`, spine `s2`. As many shortest paths join two leaves as there are spines.
     Addresses 10.leaf.0.host+2. Node order: hosts, leaves, spines.

@@ -1,12 +1,11 @@
 """The topologies for stock Mininet: `mn --custom topos/mininet_topos.py --topo ft,4 --test none`.
 
-Names, interfaces, addresses and MACs are those of `topos.build`. The trees have loops, so switches
-that learn and flood, rather than being programmed by a controller, need spanning tree:
-`--controller none --switch ovsbr,stp=1` (`datapath=user` without the kernel module) or `lxbr,stp=1`
-(needs bridge-utils), and half a minute before the first ping.
+Names, interfaces, addresses and MACs are those of `topos.build`. The trees have loops, so switches that learn
+and flood need spanning tree: `--controller none --switch ovsbr,stp=1` (`datapath=user` without the kernel
+module) or `lxbr,stp=1` (needs bridge-utils), and half a minute before the first ping.
 
-`mn` executes this file without `__file__` or a module name and then copies every global of it into
-its own, so the file finds the repository by its code object and keeps all names but `topos` private.
+`mn` executes this file without `__file__` or a module name, and copies all its globals. The file therefore
+finds the repository by its code object, and keeps all names but `topos` private.
 """
 
 import sys as _sys
@@ -28,7 +27,7 @@ from topos.topology import Topology as _Topology  # noqa: E402
 
 
 class _RefabricTopo(_Topo):  # type: ignore[misc]  # Mininet has no types
-    """A Mininet Topo that is a copy of one of ours; options of `Topo` itself are passed on."""
+    """A Mininet Topo that copies one of our topologies and passes on the options of `Topo`."""
 
     def build(self, topology: _Topology) -> None:
         names = [node.name for node in topology.nodes]
@@ -48,13 +47,13 @@ class _RefabricTopo(_Topo):  # type: ignore[misc]  # Mininet has no types
 
 def _construct(kind: str, *args: int, **params: _Any) -> _RefabricTopo:
     names = [parameter.name for parameter in _TOPOLOGIES[kind].parameters]
-    # splitArgs of Mininet makes 4 of "4" and leaves the rest text; a number too many has a name too many.
+    # Mininet's splitArgs converts "4" to 4 and leaves other text; surplus numbers get unknown names.
     sizes = {names[i] if i < len(names) else f"{names[0]}{i + 1}": value for i, value in enumerate(args)}
     options = {name: params.pop(name) for name in ("hopts", "sopts", "lopts") if name in params}
     try:
         return _RefabricTopo(_build(kind, {**sizes, **params}), **options)
     except _UsageError as error:
-        # SystemExit, because at any Exception `mn` cleans up the whole machine.
+        # Raise SystemExit, because `mn` answers any Exception by cleaning up the whole machine.
         raise SystemExit(f"refabric: {error}") from error
 
 

@@ -1,8 +1,8 @@
-"""How switches and their ports are numbered towards OpenFlow.
+"""Numbers of switches and their ports for OpenFlow.
 
-A switch's datapath id is its node index + 1, as stock Mininet gets it (`mininet_topos.py`). Its ports count
-from 1 along its links in topology order; a host has none, whatever its NICs. Controllers and whoever builds
-the bridges both number by this module, so neither has to ask the other.
+A switch's datapath id is its node index + 1, as in stock Mininet (`mininet_topos.py`). Its ports count from 1
+along its links in topology order; hosts have no port numbers. Controllers and bridges are both numbered by
+this module, so they need not exchange numbers.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from topos.topology import Kind, Topology
 
 
 def dpid(switch: int) -> int:
-    """The datapath id of the switch with this node index."""
+    """Return the datapath id of the switch with this node index."""
     return switch + 1
 
 
 class SwitchPorts:
     """The numbers of one topology's switches and ports.
 
-    Every method raises UsageError for a switch, link or port that is not there.
+    Every method raises UsageError for an unknown switch, link or port.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -40,35 +40,35 @@ class SwitchPorts:
 
     @property
     def links(self) -> Mapping[int, tuple[int, ...]]:
-        """For each switch (node index) its links in order: the one at position p is at port p + 1."""
+        """The links of each switch (node index) in order: the link at position p is at port p + 1."""
         return self._links
 
     def switch(self, dpid: int) -> int:
-        """The node index of the switch with this datapath id."""
+        """Return the node index of the switch with this datapath id."""
         node = dpid - 1
         if not 0 <= node < len(self._topology.nodes) or self._topology.nodes[node].kind is not Kind.SWITCH:
             raise UsageError(f"{self._topology.kind} has no switch with datapath id {dpid:#x}")
         return node
 
     def port_of(self, switch: int, link: int) -> int:
-        """The port of `switch` that link number `link` is plugged into."""
+        """Return the port of `switch` to which link number `link` is attached."""
         try:
             return self._port_of[switch, link]
         except KeyError:
             raise UsageError(f"{self._topology.kind}: node {switch} has no port to link {link}") from None
 
     def towards(self, switch: int, neighbour: int) -> int:
-        """The port of `switch` that leads to the node `neighbour` next to it."""
+        """Return the port of `switch` that leads to its neighbour `neighbour`."""
         return self.port_of(switch, self._topology.link_between(switch, neighbour))
 
     def link_at(self, switch: int, port: int) -> int:
-        """The link at this port of `switch`."""
+        """Return the link at this port of `switch`."""
         links = self._links.get(switch, ())
         if not 1 <= port <= len(links):
             raise UsageError(f"{self._topology.kind}: node {switch} has no port {port}")
         return links[port - 1]
 
     def neighbour(self, switch: int, port: int) -> int:
-        """The node at the other end of this port of `switch`."""
+        """Return the node at the other end of this port of `switch`."""
         link = self._topology.links[self.link_at(switch, port)]
         return link.b if link.a == switch else link.a

@@ -1,4 +1,4 @@
-"""A star: n hosts on one switch. The smallest network with a queue, for checks and first steps."""
+"""A star: n hosts on one switch, the smallest network with a queue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAX_N = 254 * 254
 
 
 def star(n: int) -> Topology:
-    """Hosts `s1h0` .. `s1h<n-1>` on switch `s1`; n from 2 (checked by `topos.build`).
+    """Return hosts `s1h0` .. `s1h<n-1>` on switch `s1`; n from 2 (checked by `topos.build`).
 
     Addresses 10.0.x.y with y from 1 to 254. Node order: hosts, switch.
     """

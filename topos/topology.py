@@ -1,8 +1,8 @@
 """A network as an immutable graph: nodes, links, and the hosts' addresses.
 
-Node indices are positions in `nodes`; link indices are positions in `links`. Both are stable for
-given parameters, and every table elsewhere (forwarding, ports, results) is keyed by them.
-`Builder` collects the parts; `Topology` checks them once and never changes.
+Node indices are positions in `nodes`; link indices are positions in `links`. Both are stable for given
+parameters, and all other tables (forwarding, ports, results) use them as keys. `Builder` collects the parts;
+`Topology` checks them once and never changes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Layer(IntEnum):
 
 @dataclass(frozen=True)
 class Node:
-    """`name` is alphanumeric: it becomes a namespace, an interface prefix and a column value."""
+    """A node. `name` is alphanumeric, because it becomes a namespace, an interface prefix and a column."""
 
     name: str
     kind: Kind
@@ -40,7 +40,7 @@ class Node:
 @dataclass(frozen=True)
 class Link:
     """A full-duplex cable between nodes `a` and `b` (indices); `a` is the lower-layer end. `speed` is its
-    rate as a multiple of what a run says links have."""
+    rate as a multiple of the run's link rate."""
 
     a: int
     b: int
@@ -55,8 +55,8 @@ class Link:
 class Nic:
     """One attachment of a host to a switch: node indices, the link between them, and its addresses.
 
-    `name` is `<host>-eth<n>`, n counting the host's NICs. The kernel allows 15 characters, which
-    lasts up to FatTree k=108. `mac` is locally administered and numbered by the NIC's index.
+    `name` is `<host>-eth<n>`, where n counts the host's NICs. The kernel allows 15 characters, which suffices
+    up to FatTree k=108. `mac` is locally administered and contains the NIC's index.
     """
 
     host: int
@@ -70,10 +70,10 @@ class Nic:
 @dataclass(frozen=True)
 class Topology:
     """A validated network. `kind` and `params` are the registry name and parameters it was built from.
-    Where `hosts_forward` (server-centric networks), paths lead through hosts too.
+    If `hosts_forward` (server-centric networks), paths lead through hosts too.
 
-    Raises UsageError when names are not unique and alphanumeric, IPs or MACs repeat, a link has no end
-    or doubles another, or a host's links and NICs do not correspond one to one.
+    Raises UsageError if names are not unique and alphanumeric, if IPs or MACs repeat, if a link lacks an end
+    or doubles another, or if a host's links and NICs do not correspond one to one.
     """
 
     kind: str
@@ -100,11 +100,11 @@ class Topology:
 
     @property
     def forwarders(self) -> tuple[int, ...]:
-        """Node indices of all that forward packets, ascending."""
+        """Node indices of all nodes that forward packets, ascending."""
         return tuple(range(len(self.nodes))) if self.hosts_forward else self.switches
 
     def attachment(self, nic: Nic) -> int:
-        """The node where forwarding to `nic` ends: its switch, or the host itself where hosts forward."""
+        """Return the node where forwarding to `nic` ends: its switch, or the host if hosts forward."""
         return nic.host if self.hosts_forward else nic.switch
 
     @cached_property
@@ -117,7 +117,7 @@ class Topology:
         return tuple(tuple(sorted(of_node)) for of_node in neighbours)
 
     def index(self, name: str) -> int:
-        """The index of the node called `name`. Raises UsageError, naming close matches, if there is none."""
+        """Return the index of a node by name. Raises UsageError, with close matches, if there is none."""
         try:
             return self._index_of[name]
         except KeyError:
@@ -126,18 +126,18 @@ class Topology:
             raise UsageError(f"{self.kind} has no node called '{name}': {hint}") from None
 
     def nics_of(self, host: int) -> tuple[Nic, ...]:
-        """The NICs of host `host` in interface order; empty for a switch."""
+        """Return the NICs of host `host` in interface order; empty for a switch."""
         return self._nics_by_host.get(host, ())
 
     def nic_by_ip(self, ip: str) -> Nic:
-        """The NIC holding address `ip`. Raises UsageError if no host has it."""
+        """Return the NIC with address `ip`. Raises UsageError if no host has it."""
         try:
             return self._nic_by_ip[ip]
         except KeyError:
             raise UsageError(f"{self.kind} has no host with address {ip}") from None
 
     def link_between(self, a: int, b: int) -> int:
-        """The index of the link joining nodes `a` and `b`, either order. Raises UsageError if none does."""
+        """Return the index of the link between nodes `a` and `b`, in either order. Raises UsageError."""
         try:
             return self._link_of[min(a, b), max(a, b)]
         except KeyError:
@@ -146,7 +146,7 @@ class Topology:
 
     @cached_property
     def islands(self) -> tuple[int, ...]:
-        """For each node the least index among the nodes it is joined to, whatever lies between."""
+        """For each node, the smallest index among the nodes of its connected component."""
         island = [-1] * len(self.nodes)
         for start in range(len(self.nodes)):
             reached = [start] if island[start] < 0 else []
@@ -157,21 +157,21 @@ class Topology:
         return tuple(island)
 
     def without(self, cut: Collection[int]) -> Topology:
-        """The same nodes without these links (indices) between switches. The links left are numbered anew.
+        """Return the topology without these links (indices) between switches; the others are renumbered.
 
-        Raises UsageError for a link of a host, which would be left without its NIC.
+        Raises UsageError for a link of a host, because the host would lose its NIC.
         """
         kept = [i for i in range(len(self.links)) if i not in cut]
         number = {old: new for new, old in enumerate(kept)}
         if torn := [nic.name for nic in self.nics if nic.link not in number]:
-            raise UsageError(f"topology {self.kind}: without its link {torn[0]} would be no NIC")
+            raise UsageError(f"topology {self.kind}: cannot remove the link of the host NIC {torn[0]}")
         nics = tuple(replace(nic, link=number[nic.link]) for nic in self.nics)
         return replace(self, links=tuple(self.links[i] for i in kept), nics=nics)
 
     def shortest_paths(self, src: int, dst: int) -> tuple[tuple[int, ...], ...]:
-        """All shortest paths from `src` to `dst` as node indices, both ends included, in lexicographic order.
+        """Return all shortest paths between two nodes as node indices with both ends, in lexicographic order.
 
-        Any two nodes; hosts appear at the ends only, unless they forward. Empty if disconnected.
+        Hosts appear at the ends only, unless they forward. Empty if there is no path.
         """
         return tuple(self._walk((src,), dst, self._distances(dst, src)))
 
@@ -188,9 +188,9 @@ class Topology:
                 yield from self._walk((*path, neighbour), dst, distance)
 
     def _distances(self, dst: int, src: int) -> dict[int, int]:
-        """Hops to `dst` of `src` and of the nodes nearer than it, by breadth-first search.
+        """Return hops to `dst` of `src` and of all nearer nodes, by breadth-first search.
 
-        No host but the two ends is given a distance unless hosts forward: a path would lead through it.
+        Unless hosts forward, hosts other than the two ends get no distance, because no path may use them.
         """
         passable = self._passable
         distance = {dst: 0}
@@ -259,7 +259,7 @@ class Topology:
 
 
 class Builder:
-    """Collects nodes, links and NICs and hands out their indices; `build` validates and freezes."""
+    """Collects nodes, links and NICs and returns their indices; `build` validates and freezes them."""
 
     def __init__(self, kind: str, params: Mapping[str, int], *, hosts_forward: bool = False) -> None:
         self._kind = kind
@@ -277,12 +277,12 @@ class Builder:
         return self._add(Node(name, Kind.SWITCH, layer))
 
     def link(self, a: int, b: int, speed: int = 1) -> int:
-        """Join two nodes, the lower-layer one first; returns the link's index."""
+        """Join two nodes, the lower-layer one first; return the link's index."""
         self._links.append(Link(a, b, speed))
         return len(self._links) - 1
 
     def attach(self, host: int, switch: int, ip: str, speed: int = 1) -> None:
-        """Give `host` its next NIC, cabled to `switch` by a link of that speed."""
+        """Add a NIC to `host`, cabled to `switch` by a link of that speed."""
         number = self._nic_counts.get(host, 0)
         self._nic_counts[host] = number + 1
         name = f"{self._nodes[host].name}-eth{number}"
@@ -299,5 +299,5 @@ class Builder:
 
 
 def local_mac(number: int) -> str:
-    """The locally administered unicast MAC numbered `number` (0 .. 2^32-1), e.g. 02:00:00:00:00:01."""
+    """Return the locally administered unicast MAC number `number` (0 .. 2^32-1): 02:00:00:00:00:01 for 1."""
     return ":".join(f"{octet:02x}" for octet in (2, 0, *number.to_bytes(4, "big")))

@@ -1,9 +1,10 @@
-"""VL2 (Greenberg et al., SIGCOMM 2009, section 4.1): a folded Clos network of links faster than the servers'.
+"""VL2 (Greenberg et al., SIGCOMM 2009, section 4.1): a folded Clos network with faster links than the
+servers'.
 
-D_A-port aggregation and D_I-port intermediate switches: D_I aggregation switches, each joined to all of D_A/2
-intermediate ones, and D_A D_I / 4 top-of-rack switches of 20 servers with two uplinks each, to two different
-aggregation switches. Links between switches have 10 times the rate of servers' (10 Gb/s and 1 Gb/s there), so
-that 20 servers have 20 times a server's link upwards: nothing is oversubscribed.
+It has D_A-port aggregation and D_I-port intermediate switches. D_I aggregation switches are each joined to
+all D_A/2 intermediate ones. D_A D_I / 4 top-of-rack switches have 20 servers each and two uplinks, to
+different aggregation switches. Links between switches have 10 times the rate of servers' links (10 and 1 Gb/s
+in the paper), so 20 servers have 20 times a server's rate upwards: nothing is oversubscribed.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ _RACKS_A_BLOCK = 250
 
 
 def vl2(da: int, di: int, servers: int = SERVERS) -> Topology:
-    """VL2 of `da`-port aggregation and `di`-port intermediate switches, both even (checked by `topos.build`).
+    """Return VL2 with `da`-port aggregation and `di`-port intermediate switches, both even.
 
     Names: server `t0h3`, top-of-rack switch `t0`, aggregation `a1`, intermediate `i2`. Racks 0 .. da/2-1 are
-    joined to aggregation switches 0 and 1, the next da/2 to 2 and 3, and so on. So 2 da shortest paths join
-    racks of different pairs of aggregation switches (two up, da/2 across, two down), 2 those of one pair.
-    Addresses 10.block.rack.server+2, 250 racks a block. Node order: hosts, racks, aggregation, intermediate.
+    joined to aggregation switches 0 and 1, the next da/2 to 2 and 3, and so on. Racks at different pairs of
+    aggregation switches have 2 da shortest paths (two up, da/2 across, two down), racks at one pair have 2.
+    Addresses 10.block.rack.server+2, 250 racks per block. Node order: hosts, racks, aggregation,
+    intermediate.
     """
     net = Builder(KIND, {"da": da, "di": di, "servers": servers})
     count = da * di // 4

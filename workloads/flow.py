@@ -1,4 +1,4 @@
-"""A flow between two hosts, and what a generator of flows is told of the run."""
+"""A flow between two hosts, and the properties of a run that generators of flows need."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Flow:
-    """One flow between two hosts, by node name: `size_bytes` of payload, 0 for as long as the run lasts,
-    starting `start_s` after the common start of traffic, or, with `after`, that long after all data of the
-    flow with this position in the matrix was acknowledged. A `plain` one is a competitor: reno over plain
-    TCP, whatever transport the point is about; one that says how many `subflows` it has (0: as the point) has
-    those, 1 being plain TCP. One of `rate_mbps` (0: none) is no transport's: full packets
-    at that rate, headers included, whatever becomes of them; such flows come last in a matrix. Packets of a
-    flow have the class of service `dscp` (RFC 2474)."""
+    """One flow between two hosts, by node name.
+
+    It sends `size_bytes` of payload; 0 means until the run ends. It starts `start_s` after the common start
+    of traffic; with `after`, `start_s` after all data of the flow at that position in the matrix was
+    acknowledged. A `plain` flow is a competitor: reno over plain TCP, whatever transport the point is about.
+    `subflows` is the flow's own number of subflows (1: plain TCP; 0: as the point). With `rate_mbps` > 0 the
+    flow has no transport: it sends full packets at that rate, headers included, regardless of losses; such
+    flows come last in a matrix. Its packets have the class of service `dscp` (RFC 2474).
+    """
 
     src: str
     dst: str
@@ -28,7 +30,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Traffic:
-    """How long traffic lasts, warm-up included, and the rate of all links of a host together."""
+    """Duration of traffic, including warm-up, and the total rate of a host's links."""
 
     seconds: float
     host_mbps: float

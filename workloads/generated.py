@@ -1,7 +1,7 @@
-"""Workloads of sized flows that begin while others run: Poisson arrivals, closed loops, short beside long.
+"""Workloads whose flows start at different times: Poisson arrivals, closed loops, short beside long flows.
 
-Sources say when flows come and how large they are, never how fast they go. Everything is drawn beforehand
-from the seed, by comparisons and plain arithmetic, so that any machine draws the same flows.
+They determine when flows start and how large they are, never how fast they are. All draws are made in advance
+from the seed, by comparisons and basic arithmetic, so every machine draws the same flows.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from workloads import sizes as distributions
 from workloads.flow import Flow, Traffic
 from workloads.permutation import permuted
 
-MOST_FLOWS = 400_000
-MOST_DSCP = 63
+MAX_FLOWS = 400_000
+MAX_DSCP = 63
 FULL_FRAME_BITS = 1514 * 8
-MOST_KB = 10**9
+MAX_KB = 10**9
 PAIRS = ("random", "fixed")
 PERMUTED_SIZES = "uniform-1000000-20000000"
-"""About a second each at 100 Mb/s."""
+"""Transfers of about one second each at 100 Mb/s."""
 
 
 def arrivals(rng: random.Random, per_s: float, until_s: float) -> Iterator[float]:
-    """Instants of a Poisson process from 0 to `until_s`."""
+    """Yield the times of a Poisson process from 0 to `until_s`."""
     t_s = exponential(rng) / per_s
     while t_s < until_s:
         yield t_s
@@ -42,12 +42,11 @@ def poisson(
     sizes: str = "websearch",
     pairs: str = "random",
 ) -> tuple[Flow, ...]:
-    """Flows arrive as a Poisson process for as long as traffic lasts and offer `load` percent of what the
-    hosts' links carry, counted in payload.
+    """Return flows that arrive as a Poisson process and offer `load` percent of the hosts' links, in payload.
 
-    `sizes` is a distribution (workloads/sizes.py). `pairs`: `random` draws both ends of every flow
-    independently of all others; `fixed` draws the sender, whose receiver is always the same (a permutation).
-    In the order of their starts. Raises UsageError for a load outside 1 .. 100 or too many flows.
+    `sizes` is a distribution (workloads/sizes.py). With `pairs` = `random`, both ends of every flow are drawn
+    independently. With `fixed`, the sender is drawn, and its receiver never changes (a permutation). Flows
+    are in the order of their starts. Raises UsageError for a load outside 1 .. 100 or too many flows.
     """
     _within("poisson", "load", load, 1, 100)
     if pairs not in PAIRS:
@@ -66,10 +65,13 @@ def poisson(
 
 
 def transfers(hosts: Sequence[str], seed: int, traffic: Traffic, *, kb: int = 1000) -> tuple[Flow, ...]:
-    """A random permutation: every host sends `kb` thousand bytes, all at once, and is done. `traffic` is not
-    used. In the order of `hosts`. Raises UsageError for a size below 1, or fewer than two hosts."""
+    """Return a random permutation: every host sends `kb` thousand bytes, and all start at once.
+
+    `traffic` is not used. Flows are in the order of `hosts`. Raises UsageError for a size below 1, or fewer
+    than two hosts.
+    """
     del traffic
-    _within("transfers", "kb", kb, 1, MOST_KB)
+    _within("transfers", "kb", kb, 1, MAX_KB)
     receiver = permuted("transfers", hosts, random.Random(seed))
     return tuple(Flow(host, receiver[host], 1000 * kb) for host in hosts)
 
@@ -83,11 +85,11 @@ def closed_loop(
     sizes: str = "websearch",
     at_once: int = 1,
 ) -> tuple[Flow, ...]:
-    """Every host has `at_once` flows to random others; as soon as one is acknowledged as a whole and the host
-    has thought for `think_ms` on average (exponentially distributed), its successor starts.
+    """Return chains of flows: every host always has `at_once` flows to random other hosts.
 
-    As many successors are drawn as could be completed if each had the host's links to itself, which is more
-    than any transport completes. Raises UsageError where those are too many.
+    When a flow is completely acknowledged, its successor starts after a think time of `think_ms` on average
+    (exponentially distributed). The number of successors is what would complete if each flow were alone on
+    the host's links, more than any transport completes. Raises UsageError if these are too many.
     """
     _within("closed_loop", "think_ms", think_ms, 0, 1_000_000)
     _within("closed_loop", "at_once", at_once, 1, 1000)
@@ -106,9 +108,11 @@ def closed_loop(
 def permuted_loop(
     hosts: Sequence[str], seed: int, traffic: Traffic, *, sizes: str = PERMUTED_SIZES, think_ms: int = 0
 ) -> tuple[Flow, ...]:
-    """As `closed_loop` with one flow at once, but a host's receiver is always the same, its partner of a
-    permutation: flows come and go, and no two ever meet at a host's link. Raises UsageError as that, and for
-    an odd number of hosts."""
+    """Return `closed_loop` with one flow at once, in which a host's receiver never changes.
+
+    Receivers are a permutation, so flows come and go but never share a host's link. Raises UsageError as
+    `closed_loop`, and for an odd number of hosts.
+    """
     _within("permuted_loop", "think_ms", think_ms, 0, 1_000_000)
     of_size = distributions.parse(sizes)
     each_s = of_size.mean_bytes / traffic.host_bytes_per_s + think_ms / 1000
@@ -126,7 +130,7 @@ def _chains(
     think_s: float,
     receiver: Callable[[str], str],
 ) -> tuple[Flow, ...]:
-    """For each of `senders` as many flows, one after the other, as the host's links to itself would carry."""
+    """Return for each sender as many sequential flows as the host's links could carry one at a time."""
     flows: list[Flow] = []
     for src in senders:
         spent_s, before = 0.0, None
@@ -148,17 +152,19 @@ def short_and_long(
     gap_ms: int = 200,
     dscp: int = 0,
 ) -> tuple[Flow, ...]:
-    """`long` percent of the hosts send without end, by the transport under test; each of the others starts a
-    flow of `size` bytes over plain TCP every `gap_ms` on average (Poisson), all to partners of a permutation.
-    `dscp` is the short flows' class of service.
+    """Return long flows of `long` percent of the hosts, and short flows of the others.
 
-    Source: Raiciu et al., SIGCOMM 2011, on short flows in an oversubscribed FatTree. The long flows come
-    first. Raises UsageError for fewer than two hosts or percentages that are none.
+    Long flows use the transport under test and send until the run ends. Each other host starts a flow of
+    `size` bytes over plain TCP every `gap_ms` on average (Poisson), with class of service `dscp`. Receivers
+    are a permutation.
+
+    Source: Raiciu et al., SIGCOMM 2011, on short flows in an oversubscribed FatTree. Long flows come first.
+    Raises UsageError for fewer than two hosts or invalid percentages.
     """
     _within("short_and_long", "long", long, 0, 100)
     _within("short_and_long", "size", size, 1, 10**12)
     _within("short_and_long", "gap_ms", gap_ms, 1, 1_000_000)
-    _within("short_and_long", "dscp", dscp, 0, MOST_DSCP)
+    _within("short_and_long", "dscp", dscp, 0, MAX_DSCP)
     rng = random.Random(seed)
     receiver = permuted("short_and_long", hosts, rng)
     chosen = set(rng.sample(hosts, round(len(hosts) * long / 100)))
@@ -183,7 +189,7 @@ def short_and_long_alike(
     size: int = 70_000,
     gap_ms: int = 200,
 ) -> tuple[Flow, ...]:
-    """The very flows of `short_and_long`, the short ones over the transport under test too."""
+    """Return the flows of `short_and_long`, with the short ones over the transport under test too."""
     drawn = short_and_long(hosts, seed, traffic, long=long, size=size, gap_ms=gap_ms)
     return tuple(dataclasses.replace(flow, plain=False) for flow in drawn)
 
@@ -197,15 +203,16 @@ def constant_rate(
     senders: int = 100,
     dscp: int = 0,
 ) -> tuple[Flow, ...]:
-    """`senders` percent of the hosts, drawn at random, send packets at `percent` percent of a host's links
-    (headers included), to partners of a permutation, whatever becomes of them; of class `dscp`.
+    """Return flows of constant rate from `senders` percent of the hosts, drawn at random.
 
-    Each begins at a random instant of its first interval between packets. In the order of `hosts`. Raises
-    UsageError for numbers out of bounds or fewer than two hosts.
+    Each sends packets at `percent` percent of its host's links (headers included) with class `dscp`,
+    regardless of losses. Receivers are a permutation. Each flow begins at a random time within its first
+    interval between packets. Flows are in the order of `hosts`. Raises UsageError for numbers out of range or
+    fewer than two hosts.
     """
     _within("constant_rate", "percent", percent, 1, 1000)
     _within("constant_rate", "senders", senders, 1, 100)
-    _within("constant_rate", "dscp", dscp, 0, MOST_DSCP)
+    _within("constant_rate", "dscp", dscp, 0, MAX_DSCP)
     rng = random.Random(seed)
     receiver = permuted("constant_rate", hosts, rng)
     count = max(1, round(len(hosts) * senders / 100))
@@ -233,7 +240,7 @@ def _anybody_else(rng: random.Random, hosts: Sequence[str], host: str) -> str:
 
 def _enough(matrix: str, hosts: Sequence[str]) -> None:
     if len(hosts) < 2:
-        raise UsageError(f"workload {matrix} needs two hosts, not {len(hosts)}: change k or n")
+        raise UsageError(f"workload {matrix} needs at least two hosts, not {len(hosts)}: change k or n")
 
 
 def _within(matrix: str, name: str, value: int, least: int, most: int) -> None:
@@ -242,7 +249,7 @@ def _within(matrix: str, name: str, value: int, least: int, most: int) -> None:
 
 
 def _not_too_many(matrix: str, flows: float, remedy: str) -> None:
-    if flows > MOST_FLOWS:
+    if flows > MAX_FLOWS:
         raise UsageError(
-            f"workload {matrix} would start about {flows:.0f} flows, and {MOST_FLOWS} is the most: {remedy}"
+            f"workload {matrix} would start about {flows:.0f} flows, but the limit is {MAX_FLOWS}: {remedy}"
         )

@@ -1,5 +1,6 @@
-"""Traffic matrices: who sends to whom, as pure functions of the hosts, an already derived seed and
-parameters; those that depend on how long traffic lasts and how fast links are in `generated.py`.
+"""Traffic matrices: who sends to whom, as pure functions of the hosts, a seed and parameters.
+
+Matrices that depend on the duration of traffic and the rate of links are in `generated.py`.
 
 A matrix is one function and one line of MATRICES. Written as text (command lines, labels) it is
 `name[:value of the first parameter][:parameter=value ...]`, e.g. `stride:4`.
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 
 from common.errors import UsageError
 from topos.topology import Topology
-from workloads import generated, placed, turns
+from workloads import generated, placed, sequential
 from workloads.flow import Flow, Traffic
 from workloads.permutation import permuted
 
@@ -25,11 +26,11 @@ Value = int | str
 
 @dataclass(frozen=True)
 class Matrix:
-    """A registered matrix: `draw(host names in node order, seed, parameters...)`, and what it is in a
-    sentence. `everywhere`: on any topology, not only on one made for it. A `generated` one's `draw` takes
-    the run's `Traffic` after the seed; `transfers`: flows of the transport under test have an end.
+    """A registered matrix: `draw(host names in node order, seed, parameters...)`, and a description.
 
-    Its parameters are the integers and texts `draw` takes by keyword.
+    `everywhere` is True if it works on any topology. The `draw` of a `generated` matrix takes the run's
+    `Traffic` after the seed. `transfers` is True if flows of the transport under test have a size. Its
+    parameters are the keyword arguments of `draw`, integers and texts.
     """
 
     draw: Callable[..., tuple[Flow, ...]]
@@ -38,26 +39,26 @@ class Matrix:
     generated: bool = False
     transfers: bool = False
     words: str = ""
-    """What charts call it, with its parameters in braces; empty: its label."""
+    """Name in charts, with parameters in braces; empty for the label."""
 
     @property
     def in_all(self) -> bool:
-        """Whether `--workload all` means it too: long flows, on any topology."""
+        """Whether `--workload all` includes it: matrices of long flows on any topology."""
         return self.everywhere and not self.generated
 
     @property
     def defaults(self) -> dict[str, Value]:
-        """Every parameter's default, in the order of the function."""
+        """The default of every parameter, in the order of the function."""
         parameters = inspect.signature(self.draw).parameters.values()
         return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
 def one_to_one(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
-    """A random permutation: every host sends one flow and receives one, never to itself.
+    """Return a random permutation: every host sends one flow and receives one, never its own.
 
-    As the CS244 2013 reproduction draws it (source: code): hosts are shuffled and split into two halves;
-    each half is matched at random to the other. In order of the senders in `hosts`, so that flow numbers
-    do not depend on the seed. An odd number of hosts makes one ring. Raises UsageError for fewer than two.
+    It is drawn as in the CS244 2013 reproduction (source: code): hosts are shuffled and split into halves,
+    and each half is matched at random to the other. Flows are in the order of `hosts`, so flow numbers do not
+    depend on the seed. An odd number of hosts makes one ring. Raises UsageError for fewer than two.
     """
     receiver = permuted("one_to_one", hosts, random.Random(seed))
     return tuple(Flow(host, receiver[host]) for host in hosts)
@@ -66,12 +67,12 @@ def one_to_one(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
 def one_to_several(
     hosts: Sequence[str], seed: int, *, clients: int = 4, servers: int = 100
 ) -> tuple[Flow, ...]:
-    """`servers` percent of the hosts have `clients` others drawn at random, each of which sends it one flow.
+    """Return flows to `servers` percent of the hosts, each from `clients` other hosts drawn at random.
 
-    As the CS244 2013 reproduction draws it (source: code), where every host is a server and iperf clients
-    send: a server's link carries `clients` flows, so each can have 1/clients of it; a host is client to as
-    many servers as chance will have it. Fewer servers, drawn at random, leave the network's core room.
-    Server by server, in the order of `hosts`. Raises UsageError where there are not that many other hosts.
+    It is drawn as in the CS244 2013 reproduction (source: code), where every host is a server and iperf
+    clients send. A server's link carries `clients` flows, so each can have 1/clients of it; a host may be the
+    client of any number of servers. With fewer servers, drawn at random, the core is less loaded. Flows are
+    ordered by server as in `hosts`. Raises UsageError if there are fewer other hosts than `clients`.
     """
     _at_least("one_to_several", "clients", clients, 1)
     _others("one_to_several", "clients", clients, len(hosts))
@@ -88,7 +89,7 @@ def one_to_several(
 
 
 def all_to_all(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
-    """Every host sends one flow to every other: n (n - 1) flows, 16 256 of them for 128 hosts.
+    """Return one flow from every host to every other: n (n - 1) flows, 16 256 for 128 hosts.
 
     `seed` is not used. Raises UsageError for fewer than two hosts.
     """
@@ -98,29 +99,29 @@ def all_to_all(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
 
 
 def stride(hosts: Sequence[str], seed: int, *, i: int = 0) -> tuple[Flow, ...]:
-    """Host x sends to host (x + i) mod n; i = 0 stands for n/2, where in a FatTree every flow crosses the
-    core.
+    """Return a flow from each host x to host (x + i) mod n.
 
-    Source: Al-Fares et al., SIGCOMM 2008 (section 5) and Hedera, NSDI 2010, call it Stride(i). `seed` is not
-    used. Raises UsageError for fewer than two hosts, or an i that is none of 1 .. n - 1.
+    i = 0 stands for n/2, with which every flow crosses the core of a FatTree. Source: Al-Fares et al.,
+    SIGCOMM 2008 (section 5) and Hedera, NSDI 2010, who call it Stride(i). `seed` is not used. Raises
+    UsageError for fewer than two hosts, or for an i outside 1 .. n - 1.
     """
     del seed
     n = len(hosts)
     _others("stride", "at least", 1, n)
     step = i or n // 2
     if not 1 <= step < n:
-        raise UsageError(f"workload stride: i={i} leads {n} hosts to themselves: choose i from 1 to {n - 1}")
+        raise UsageError(f"workload stride: i={i} with {n} hosts is invalid: choose i from 1 to {n - 1}")
     return tuple(Flow(hosts[x], hosts[(x + step) % n]) for x in range(n))
 
 
 def hotspot(hosts: Sequence[str], seed: int, *, spots: int = 2, percent: int = 50) -> tuple[Flow, ...]:
-    """`percent` of the hosts send to a few hot ones, `spots` of them; everybody else to anybody.
+    """Return one flow per host: `percent` of the hosts send to `spots` hot hosts, the others to random hosts.
 
-    Every host sends one flow. The hot hosts and those that send to them are drawn at random and the latter
-    dealt out evenly, so that a hot host's link is shared by about n percent / (100 spots) flows; the others'
-    receivers are drawn as in `random`. After the hotspot pattern of the MPTCP authors' simulator (htsim's
-    connection matrix: some spots, many senders each) on a background that Hedera (NSDI 2010) calls Random.
-    Raises UsageError for parameters that leave no host cold.
+    Hot hosts and their senders are drawn at random. Senders are distributed evenly, so about
+    n percent / (100 spots) flows share a hot host's link. The other receivers are drawn as in `random`. This
+    is the hotspot pattern of the MPTCP authors' simulator (htsim's connection matrix: some spots, many
+    senders each) on the background that Hedera (NSDI 2010) calls Random. Raises UsageError for parameters
+    that make every host hot.
     """
     _at_least("hotspot", "spots", spots, 1)
     _percentage("hotspot", "percent", percent, 0)
@@ -134,11 +135,11 @@ def hotspot(hosts: Sequence[str], seed: int, *, spots: int = 2, percent: int = 5
 
 
 def random_pairs(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
-    """As many flows as hosts, source and destination drawn independently, but for never being the same host.
+    """Return as many flows as hosts, with source and destination drawn independently but never equal.
 
-    Unlike in a permutation, links of hosts are shared by several flows or by none (the random traffic matrix
-    of SIGCOMM 2011 and of Hedera, NSDI 2010, where every host sends one, has the receivers alone drawn).
-    Raises UsageError for fewer than two hosts.
+    Unlike in a permutation, several flows or none may share a host's link. (In the random traffic matrix of
+    SIGCOMM 2011 and of Hedera, NSDI 2010, every host sends one flow, and only receivers are drawn.) Raises
+    UsageError for fewer than two hosts.
     """
     _others("random", "at least", 1, len(hosts))
     rng = random.Random(seed)
@@ -147,10 +148,10 @@ def random_pairs(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
 
 
 def connections(hosts: Sequence[str], seed: int, *, percent: int = 100) -> tuple[Flow, ...]:
-    """`percent` connections for every 100 hosts, source and destination drawn independently, but for never
-    being the same host: `random` at any load.
+    """Return `percent` connections per 100 hosts, drawn as in `random`.
 
-    More connections of a seed are the fewer ones and some. Raises UsageError for fewer than two hosts.
+    For one seed, a larger number of connections includes the smaller one. Raises UsageError for fewer than
+    two hosts.
     """
     _others("connections", "at least", 1, len(hosts))
     _at_least("connections", "percent", percent, 1)
@@ -160,43 +161,43 @@ def connections(hosts: Sequence[str], seed: int, *, percent: int = 100) -> tuple
 
 
 def against_tcp(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
-    """Every host on the left sends to the one opposite; of each lane the first has the transport under test,
-    the others are plain TCP.
+    """Return a flow from every host on the left to the opposite host.
 
-    Names tell who is where, as in topos/dumbbell.py and topos/two_bottlenecks.py: `l3h1` is on the left of
-    lane 3, opposite `r3h1`. `seed` is not used. Raises UsageError where hosts have no such names.
+    The first flow of each replica uses the transport under test, the others plain TCP. Names tell where hosts
+    are, as in topos/dumbbell.py and topos/two_bottlenecks.py: `l3h1` is on the left of replica 3, opposite
+    `r3h1`. `seed` is not used. Raises UsageError if hosts have no such names.
     """
     del seed
     there = set(hosts)
     flows: dict[str, list[Flow]] = {}
     for host in hosts:
-        lane = lane_of(host)
+        replica = replica_of(host)
         opposite = f"r{host[1:]}"
-        if lane is not None and opposite in there:
-            of_lane = flows.setdefault(lane, [])
-            of_lane.append(Flow(host, opposite, plain=bool(of_lane)))
+        if replica is not None and opposite in there:
+            of_replica = flows.setdefault(replica, [])
+            of_replica.append(Flow(host, opposite, plain=bool(of_replica)))
     if not flows:
         raise UsageError(
             f"workload against_tcp needs hosts that face each other, and {hosts[0]} does not: "
             "choose topology dumbbell or two_bottlenecks"
         )
-    return tuple(flow for of_lane in flows.values() for flow in of_lane)
+    return tuple(flow for of_replica in flows.values() for flow in of_replica)
 
 
-def lane_of(sender: str) -> str | None:
-    """The lane of a host on the left, `3` for `l3h1`; None for any other."""
+def replica_of(sender: str) -> str | None:
+    """Return the replica of a host on the left, `3` for `l3h1`; None for any other host."""
     found = _LEFT.match(sender)
     return found[1] if found else None
 
 
 def reference(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
-    """One uncongested flow, from the first host to the last, the farthest apart: what 100 % means.
+    """Return one uncongested flow from the first host to the last, which defines 100 %.
 
     `seed` is not used. Raises UsageError for fewer than two hosts.
     """
     del seed
     if len(hosts) < 2:
-        raise UsageError(f"workload reference needs two hosts, not {len(hosts)}: change k or n")
+        raise UsageError(f"workload reference needs at least two hosts, not {len(hosts)}: change k or n")
     return (Flow(hosts[0], hosts[-1]),)
 
 
@@ -210,18 +211,18 @@ def beside_constant_rate(
     dscp: int = 0,
     flows: str = "one_to_one",
 ) -> tuple[Flow, ...]:
-    """The workload called `flows` with its defaults, and `constant_rate` beside it, which comes last.
+    """Return the workload `flows` with its defaults, followed by `constant_rate`.
 
-    The former draws from the seed as it does alone, the latter has one of its own, so that other hosts are
-    its partners. Raises UsageError as either does.
+    `flows` draws from the seed as it does alone; `constant_rate` has its own seed, so its pairs differ.
+    Raises UsageError as either of them.
     """
     known = _known(flows)
     if flows in {"constant_rate", "beside_constant_rate"}:
         raise UsageError(f"workload beside_constant_rate: flows={flows} has a constant rate itself")
-    told = (traffic,) if known.generated else ()
+    more = (traffic,) if known.generated else ()
     own_seed = random.Random(seed).getrandbits(32)
     others = generated.constant_rate(hosts, own_seed, traffic, percent=percent, senders=senders, dscp=dscp)
-    return (*known.draw(hosts, seed, *told), *others)
+    return (*known.draw(hosts, seed, *more), *others)
 
 
 MATRICES: dict[str, Matrix] = {
@@ -237,7 +238,7 @@ MATRICES: dict[str, Matrix] = {
     ),
     "hotspot": Matrix(
         hotspot,
-        "percent of the hosts send to a few hot spots, the others to anybody",
+        "percent of the hosts send to a few hot hosts, the others to random hosts",
         words="{percent} % of hosts to {spots} spots",
     ),
     "random": Matrix(random_pairs, "as many flows as hosts, source and destination drawn independently"),
@@ -254,18 +255,18 @@ MATRICES: dict[str, Matrix] = {
     ),
     "neighbours": Matrix(
         placed.neighbours,
-        "every server of a BCube sends to all it shares a switch with",
+        "every server of a BCube sends to all servers that share a switch with it",
         everywhere=False,
         words="all neighbours",
     ),
     "against_tcp": Matrix(
         against_tcp,
-        "the first pair of each lane against plain TCP on the others (dumbbell, two_bottlenecks)",
+        "first pair of each replica against plain TCP on the others (dumbbell, two_bottlenecks)",
         everywhere=False,
     ),
     "poisson": Matrix(
         generated.poisson,
-        "sized flows arrive at random (Poisson) and offer `load` percent of the hosts' links",
+        "sized flows arrive as a Poisson process and offer `load` percent of the hosts' links",
         generated=True,
         transfers=True,
     ),
@@ -277,38 +278,38 @@ MATRICES: dict[str, Matrix] = {
     ),
     "closed_loop": Matrix(
         generated.closed_loop,
-        "every host starts its next sized flow when the last is done",
+        "every host starts its next sized flow when the previous one is complete",
         generated=True,
         transfers=True,
     ),
     "permuted_loop": Matrix(
         generated.permuted_loop,
-        "the same, always to the partner of a permutation",
+        "closed loop in which each host always sends to the same partner of a permutation",
         generated=True,
         transfers=True,
     ),
     "short_and_long": Matrix(
         generated.short_and_long,
-        "percent of the hosts send long flows, the others short ones over plain TCP now and then",
+        "percent of the hosts send long flows, the others short flows over plain TCP (Poisson)",
         generated=True,
     ),
     "short_and_long_alike": Matrix(
         generated.short_and_long_alike,
-        "the same, the short flows over the transport under test too",
+        "short_and_long with the short flows over the transport under test too",
         generated=True,
         transfers=True,
     ),
     "constant_rate": Matrix(
         generated.constant_rate,
-        "packets at percent of a host's rate, whatever becomes of them",
+        "packets at percent of a host's rate, regardless of losses",
         generated=True,
     ),
     "beside_constant_rate": Matrix(
-        beside_constant_rate, "another workload, and packets at a constant rate beside it", generated=True
+        beside_constant_rate, "another workload, with packets at a constant rate beside it", generated=True
     ),
     "in_turn": Matrix(
-        turns.in_turn,
-        "one transfer at a time between our hosts, TCP, MPTCP 2, MPTCP 4, among other tenants' (cloud)",
+        sequential.in_turn,
+        "sequential transfers between our hosts by TCP, MPTCP 2 and MPTCP 4, beside other tenants (cloud)",
         everywhere=False,
         generated=True,
         transfers=True,
@@ -320,33 +321,33 @@ MATRICES: dict[str, Matrix] = {
 def build(
     matrix: str, topology: Topology, params: Mapping[str, Value], seed: int, traffic: Traffic | None = None
 ) -> tuple[Flow, ...]:
-    """The flows of matrix `matrix` (registry name) on `topology`; equal arguments, equal flows.
+    """Return the flows of matrix `matrix` (registry name) on `topology`; equal arguments give equal flows.
 
-    `seed` is a seed of its own, derived by the caller from the run's root seed; parameters not given have
-    their defaults; `traffic` is what generated workloads need to know. Raises UsageError for an unknown
-    matrix or parameter, or a topology whose hosts do not suit the matrix.
+    `seed` is a sub-seed that the caller derives from the run's seed. Missing parameters have their defaults.
+    `traffic` is required for generated workloads. Raises UsageError for an unknown matrix or parameter, or a
+    topology whose hosts do not suit the matrix.
     """
     known = _known(matrix)
     _check_names(matrix, params)
     hosts = [topology.nodes[host].name for host in topology.hosts]
     if known.generated and traffic is None:
-        raise ValueError(f"workload {matrix} is generated for a run's traffic, and there is none")
-    told = (traffic,) if known.generated else ()
-    flows = known.draw(hosts, seed, *told, **params)
+        raise ValueError(f"building workload {matrix}: it is generated and needs the run's traffic")
+    more = (traffic,) if known.generated else ()
+    flows = known.draw(hosts, seed, *more, **params)
     for flow in flows:
         if topology.islands[topology.index(flow.src)] != topology.islands[topology.index(flow.dst)]:
             raise UsageError(
-                f"workload {matrix}: nothing joins {flow.src} to {flow.dst} in this {topology.kind}; "
+                f"workload {matrix}: no path joins {flow.src} and {flow.dst} in this {topology.kind}; "
                 "choose --workload against_tcp"
             )
     return flows
 
 
 def parse(text: str) -> tuple[str, dict[str, Value]]:
-    """The name and all parameters of `stride`, `stride:4`, `stride:i=4` or `poisson:40:sizes=datamining`.
+    """Parse `stride`, `stride:4`, `stride:i=4` or `poisson:40:sizes=datamining`; return name and parameters.
 
-    A value without a name, right after the workload's, is the first parameter's. Raises UsageError when the
-    text is not of this form; whether values suit a topology is for `build` to say.
+    A value without a name, right after the workload's name, is the first parameter. Raises UsageError for
+    text of another form; `build` checks whether values suit a topology.
     """
     name, *arguments = (part.strip() for part in text.split(":"))
     params = _known(name).defaults
@@ -355,7 +356,7 @@ def parse(text: str) -> tuple[str, dict[str, Value]]:
     for number, argument in enumerate(arguments):
         key, equals, value = argument.rpartition("=")
         if not equals and number:
-            raise UsageError(f"workload {text}: say which parameter {value} is: {', '.join(params)}")
+            raise UsageError(f"workload {text}: name the parameter of {value}: one of {', '.join(params)}")
         key = key.strip() if equals else next(iter(params))
         _check_names(name, [key])
         params[key] = value.strip() if isinstance(params[key], str) else _whole(text, key, value)
@@ -370,23 +371,23 @@ def _whole(text: str, key: str, value: str) -> int:
 
 
 def label(matrix: str, params: Mapping[str, Value]) -> str:
-    """The shortest text that `parse` reads, but for the first parameter, which is always told: `one_to_one`,
+    """Return the shortest text that `parse` reads, always with the first parameter: `one_to_one`,
     `stride:0`, `one_to_several:4`, `one_to_several:4:servers=25`."""
     defaults = list(_known(matrix).defaults.items()) if params else []
-    told = [matrix, *(str(params.get(name, default)) for name, default in defaults[:1])]
-    told += [
+    parts = [matrix, *(str(params.get(name, default)) for name, default in defaults[:1])]
+    parts += [
         f"{name}={params[name]}" for name, default in defaults[1:] if params.get(name, default) != default
     ]
-    return ":".join(told)
+    return ":".join(parts)
 
 
 def transfers(matrix: str) -> bool:
-    """Whether flows of the transport under test have an end. Raises UsageError for an unknown matrix."""
+    """Return whether flows of the transport under test have a size. Raises UsageError if unknown."""
     return _known(matrix).transfers
 
 
 def words(matrix: str, params: Mapping[str, Value]) -> str:
-    """For readers: `10 % of hosts to 8 hot spots`, or the label where it has no words of its own."""
+    """Return text for readers: `10 % of hosts to 8 hot spots`, or the label if it has no words."""
     known = _known(matrix)
     return known.words.format(**{**known.defaults, **params}) or label(matrix, params)
 
@@ -417,7 +418,7 @@ def _percentage(matrix: str, name: str, value: int, minimum: int) -> None:
 
 
 def _others(matrix: str, name: str, needed: int, hosts: int) -> None:
-    """Every host needs that many others."""
+    """Raise UsageError unless every host has `needed` other hosts."""
     if hosts <= needed:
         raise UsageError(
             f"workload {matrix} needs more than {needed} hosts ({name} {needed}), not {hosts}: change k or n"
@@ -425,7 +426,7 @@ def _others(matrix: str, name: str, needed: int, hosts: int) -> None:
 
 
 def _anybody_else(rng: random.Random, hosts: Sequence[str], host: str) -> str:
-    """A host drawn uniformly from the others, by drawing again rather than by a list without it."""
+    """Draw a host uniformly from the others, by repeated draws instead of a list without it."""
     while (drawn := rng.choice(hosts)) == host:
         pass
     return drawn

@@ -1,4 +1,4 @@
-"""A random permutation of the hosts, as the CS244 2013 reproduction draws it where their number is even."""
+"""A random permutation of the hosts; an even number is drawn as in the CS244 2013 reproduction."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from common.errors import UsageError
 
 
 def permuted(matrix: str, hosts: Sequence[str], rng: random.Random) -> dict[str, str]:
-    """The receiver of each host: hosts are shuffled and split into two halves, and each half is matched at
-    random to the other (source: code). Of an odd number, which has no halves, each sends to the next of the
-    shuffled ones and the last to the first. Raises UsageError for fewer than two hosts."""
+    """Return the receiver of each host.
+
+    Hosts are shuffled and split into two halves, and each half is matched at random to the other (source:
+    code). An odd number of shuffled hosts forms a ring. Raises UsageError for fewer than two hosts.
+    """
     if len(hosts) < 2:
-        raise UsageError(f"workload {matrix} needs two hosts, not {len(hosts)}: change k or n")
+        raise UsageError(f"workload {matrix} needs at least two hosts, not {len(hosts)}: change k or n")
     shuffled = rng.sample(hosts, len(hosts))
     if len(hosts) % 2:
         return dict(zip(shuffled, [*shuffled[1:], shuffled[0]], strict=True))

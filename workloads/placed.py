@@ -1,4 +1,4 @@
-"""Matrices that follow where hosts are, which their names tell: in one rack, in one pod, at one switch."""
+"""Matrices that depend on the location of hosts, taken from their names: same rack, pod or switch."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from workloads.flow import Flow
 
 _IN_POD = re.compile(r"(p\d+)e\d+(?=h\d+$)")
 RACK, POD = 0, 1
-"""Groups of that expression."""
+"""Groups of this expression."""
 _DIGITS = re.compile(r"h(\d+)$")
 
 
 def local(
     hosts: Sequence[str], seed: int, *, rack: int = 50, pod: int = 30, percent: int = 100
 ) -> tuple[Flow, ...]:
-    """`percent` connections for every 100 hosts: `rack` percent of them stay in the sender's rack, `pod`
-    percent leave it and stay in its pod, the others go to other pods; everything else is drawn at random.
+    """Return `percent` connections per 100 hosts, most of them local.
 
-    Each sender is drawn anew, so that more connections are the fewer ones and some. In FatTrees alone, whose
-    names tell racks (of a dual-homed one: the hosts below one pair of switches) and pods. Raises UsageError
-    elsewhere, and for percentages that are none.
+    `rack` percent stay in the sender's rack, `pod` percent leave it but stay in its pod, and the others go to
+    other pods; the ends are drawn at random. Each sender is drawn independently, so a larger number of
+    connections includes the smaller one. The matrix needs a FatTree, whose host names contain rack and pod.
+    (A rack of a dual-homed FatTree is the hosts below one pair of switches.) Raises UsageError elsewhere, and
+    for invalid percentages.
     """
     if not (rack >= 0 <= pod and rack + pod <= 100 and percent >= 1):
         raise UsageError(
@@ -46,10 +47,10 @@ def local(
 
 
 def neighbours(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
-    """Every server of a BCube sends to each that it shares a switch with: (k+1)(n-1) flows a server.
+    """Return a flow from every BCube server to each that shares a switch with it: (k+1)(n-1) per server.
 
-    Those are the servers whose address differs in one digit (topos/bcube.py). `seed` is not used. Raises
-    UsageError where names are no such addresses.
+    Their addresses differ in one digit (topos/bcube.py). `seed` is not used. Raises UsageError if names are
+    no such addresses.
     """
     del seed
     addresses = _addresses(hosts)
@@ -65,7 +66,7 @@ def neighbours(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
 
 
 def _together(hosts: Sequence[str], level: int) -> dict[str, Sequence[str]]:
-    """Everybody in each host's rack or pod, itself among them."""
+    """Return for each host all hosts of its rack or pod, including itself."""
     groups: dict[str, list[str]] = {}
     for host in hosts:
         groups.setdefault(_place(host, level), []).append(host)
@@ -76,29 +77,32 @@ def _place(host: str, level: int) -> str:
     found = _IN_POD.match(host)
     if not found:
         raise UsageError(
-            f"workload local needs hosts whose names tell rack and pod, and {host} does not: choose topology "
+            f"workload local needs host names with rack and pod, but {host} has none: choose topology "
             "fat_tree or dual_homed_fat_tree"
         )
     return found[level]
 
 
 def _other_than(rng: random.Random, inside: Sequence[str], outside: set[str]) -> str:
-    """Drawn uniformly from `inside` without `outside`, by drawing again."""
+    """Draw uniformly from `inside` without `outside`, by repeated draws."""
     while (drawn := rng.choice(inside)) in outside:
         pass
     return drawn
 
 
 def _addresses(hosts: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Digits take one place of a name, or two where there are more than ten: only one of the two readings has
-    as many addresses as there are hosts."""
+    """Return each server's address as digits.
+
+    A digit has one place in a name, or two if there are more than ten. Only one of the two readings gives as
+    many addresses as there are hosts.
+    """
     for width in (1, 2):
         read = {host: _digits(host, width) for host in hosts}
         base = 1 + max((digit for address in read.values() for digit in address), default=0)
         if all(base ** len(address) == len(hosts) for address in read.values()):
             return read
     raise UsageError(
-        f"workload neighbours needs addresses of BCube, and {hosts[0]} is none: choose topology bcube"
+        f"workload neighbours needs BCube addresses, but {hosts[0]} is none: choose topology bcube"
     )
 
 

@@ -1,6 +1,6 @@
-"""Distributions of flow sizes: a cumulative distribution in straight lines, drawn from by its inverse.
+"""Distributions of flow sizes: piecewise linear cumulative distributions, drawn by their inverse.
 
-A distribution is one line of DISTRIBUTIONS. `fixed-<bytes>` and `uniform-<bytes>-<bytes>` need none.
+A distribution is one entry of DISTRIBUTIONS. `fixed-<bytes>` and `uniform-<bytes>-<bytes>` need no entry.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ _NUMBERED = re.compile(r"(fixed)-([1-9]\d{0,12})|(uniform)-([1-9]\d{0,12})-([1-9
 
 @dataclass(frozen=True)
 class Sizes:
-    """`points`: sizes in bytes and the share of flows that are no larger, both never falling, from 0 to 1;
-    between them straight lines. `source` says who published them."""
+    """A distribution. `points` are pairs of size in bytes and share of flows that are no larger.
+
+    Both increase monotonically, the share from 0 to 1, with straight lines between the points. `source` is
+    the publication.
+    """
 
     points: tuple[tuple[int, float], ...]
     source: str = ""
 
     @property
     def mean_bytes(self) -> float:
-        """Of the lines, exactly; sizes are then rounded to whole bytes."""
+        """The exact mean of the straight lines; drawn sizes are rounded to whole bytes."""
         mean = sum(
             (Fraction(str(p1)) - Fraction(str(p0))) * (x0 + x1) / 2
             for (x0, p0), (x1, p1) in zip(self.points, self.points[1:], strict=False)
@@ -35,7 +38,7 @@ class Sizes:
         return float(mean)
 
     def at(self, share: float) -> int:
-        """The size in bytes that `share` (0 to 1) of the flows do not exceed."""
+        """Return the size in bytes that `share` (0 to 1) of the flows do not exceed."""
         shares = [p for _, p in self.points]
         right = min(max(bisect.bisect_left(shares, share), 1), len(shares) - 1)
         (x0, p0), (x1, p1) = self.points[right - 1], self.points[right]
@@ -71,7 +74,7 @@ DISTRIBUTIONS: dict[str, Sizes] = {
 
 
 def parse(text: str) -> Sizes:
-    """`websearch`, `fixed-70000`, `uniform-1000-9000`. Raises UsageError."""
+    """Return the distribution `websearch`, `fixed-70000` or `uniform-1000-9000`. Raises UsageError."""
     if text in DISTRIBUTIONS:
         return DISTRIBUTIONS[text]
     found = _NUMBERED.fullmatch(text)

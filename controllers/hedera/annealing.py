@@ -1,9 +1,9 @@
-"""Simulated annealing: of every receiver, by which core switch flows come to it.
+"""Simulated annealing: choose a core switch for each receiver's flows.
 
-Source: Al-Fares et al., Hedera, NSDI 2010, section 4.3.2. Its state is a core switch a receiving host, not a
-path a flow, which makes the space small; its energy is the capacity that demands exceed. Here a receiver's
-number stands for a share of the paths to it in their lexicographic order: in a FatTree the core switch,
-within a pod the aggregation switch below that core; and any other network with a path set will do.
+Source: Al-Fares et al., Hedera, NSDI 2010, section 4.3.2. The state is one core switch per receiving host
+instead of a path per flow, which makes the search space small. The energy is the demand beyond capacity. Here
+a receiver's number selects among the paths to it in lexicographic order. In a FatTree this is the core
+switch, and within a pod the aggregation switch below that core. It works in any network with a set of paths.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from controllers.scheduler import Network
 
 STEPS = 3000
 STEEPNESS = 15_000.0
-"""Over the temperature, which falls from STEPS to 1: a state worse by e links' capacity is taken with
-probability exp(-e * STEEPNESS / temperature). Of permutations of 128 hosts, less steep ones end worse."""
+"""Divided by the temperature, which falls from STEPS to 1: a state that is worse by e links' capacity is
+accepted with probability exp(-e * STEEPNESS / temperature). Smaller values gave worse results for
+permutations of 128 hosts."""
 
 Numbers = dict[int, int]
-"""Of each receiving NIC: from 0 to the most paths two switches have, less 1."""
+"""Number of each receiving NIC: from 0 to the largest number of paths between two switches, less 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """A flow as annealing sees it."""
+    """A flow's demand, and the links of its paths."""
 
     demand: float
     rows: Sequence[Sequence[int]]
@@ -38,8 +39,8 @@ class Load:
 
 
 class Annealing:
-    """At every tick receivers begin with the numbers they had, new ones at random, and the best state that
-    was found is put into force."""
+    """At every tick, search from the previous numbers (random for new receivers), and apply the best
+    state."""
 
     def __init__(self, candidates: Candidates, selection: Selection, seed: int) -> None:
         self._candidates = candidates
@@ -69,7 +70,7 @@ class Annealing:
 
 
 class Search:
-    """One annealing. `below`: the switch each receiver is at."""
+    """One search. `below` maps each receiver to its switch."""
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class Search:
         self._loads: list[float] = []
 
     def best(self, numbers: Numbers) -> Numbers:
-        """The state of least energy on the way from this one; this one where it has none."""
+        """Return the state of least energy found, starting from this one."""
         now = dict(numbers)
         energy = self.energy(now)
         best, least = dict(now), energy
@@ -110,7 +111,7 @@ class Search:
         return best
 
     def energy(self, numbers: Numbers) -> float:
-        """What demands exceed links' capacity by, summed over the links; the loads are then this state's."""
+        """Return the demand beyond capacity, summed over links; sets the loads to this state's."""
         self._loads = [0.0] * len(self._capacity)
         for receiver, flows in self._by_receiver.items():
             for flow in flows:
@@ -119,7 +120,7 @@ class Search:
         return sum(max(0.0, load - room) for load, room in zip(self._loads, self._capacity, strict=True))
 
     def _neighbour(self, numbers: Numbers) -> Numbers:
-        """Two receivers change numbers, any two or two at one switch; or one draws a new number."""
+        """Swap the numbers of two receivers, at any switches or at one, or draw a new number for one."""
         kind = self._rng.randrange(3)
         among = self._rng.choice(self._together) if kind == 1 and self._together else self._receivers
         one, other = self._rng.choice(among), self._rng.choice(among)
@@ -128,7 +129,7 @@ class Search:
         return {one: numbers[other], other: numbers[one]}
 
     def _moved(self, numbers: Numbers, changed: Numbers) -> float:
-        """What energy the loads gain by it."""
+        """Apply the change to the loads, and return the change of energy."""
         gain = 0.0
         for receiver, number in changed.items():
             for flow in self._by_receiver[receiver]:

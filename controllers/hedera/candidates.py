@@ -1,4 +1,4 @@
-"""The paths a scheduler may choose from: all shortest ones between two NICs, in lexicographic order."""
+"""The paths that a scheduler may choose: all shortest ones between two NICs, in lexicographic order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from topos.topology import Nic, Topology
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """Paths between two switches: their nodes' names, and the links they pass, one row a path."""
+    """Paths between two switches: names of their nodes, and the links they pass, one row per path."""
 
     names: tuple[tuple[str, ...], ...]
     links: npt.NDArray[np.int64]
@@ -30,20 +30,20 @@ class Choices:
 
     @cached_property
     def rows(self) -> list[list[int]]:
-        """`links` as plain numbers."""
+        """`links` as Python integers."""
         return [[int(link) for link in row] for row in self.links]
 
 
 class Candidates:
-    """Of a multi-rooted tree, or any network whose hosts do not forward. Link 2i leads from the `a` end of
-    the topology's link i to its `b` end, link 2i + 1 back; rates are multiples of a link of speed 1.
+    """Candidate paths of a multi-rooted tree, or of any network whose hosts do not forward.
 
-    Raises UsageError where hosts forward: their packets are routed at the source.
+    Link 2i leads from the `a` end of the topology's link i to its `b` end, link 2i + 1 back. Rates are
+    multiples of a link of speed 1. Raises UsageError if hosts forward, because they route at the source.
     """
 
     def __init__(self, topology: Topology) -> None:
         if topology.hosts_forward:
-            raise UsageError(f"{topology.kind}: its hosts forward, and a scheduler steers switches only")
+            raise UsageError(f"{topology.kind}: its hosts forward, but a scheduler can steer switches only")
         self._topology = topology
         self._tables = ecmp_groups(topology)
         self._position = {node: i for i, node in enumerate(self._tables.attach)}
@@ -54,7 +54,7 @@ class Candidates:
 
     @property
     def most(self) -> int:
-        """Paths between the two switches that most paths join: (k/2)^2 in a FatTree, its core switches."""
+        """Largest number of paths between two switches: (k/2)^2 in a FatTree, its core switches."""
         counts = [
             self._tables.path_count(switch, target)
             for switch in self._tables.attach
@@ -67,7 +67,7 @@ class Candidates:
         return topology.nic_by_ip(flow.flow.src), topology.nic_by_ip(flow.flow.dst)
 
     def of(self, flow: FlowCount) -> Choices:
-        """Between the switches a flow enters and leaves by; a path without links where they are one."""
+        """Return the paths between a flow's first and last switch; one path without links if they are one."""
         source, receiver = self.ends(flow)
         pair = source.switch, receiver.switch
         if pair not in self._known:
@@ -75,11 +75,11 @@ class Candidates:
         return self._known[pair]
 
     def nic_rate(self, flow: FlowCount) -> float:
-        """Of the NIC it leaves by."""
+        """Return the rate of the NIC by which the flow leaves."""
         return float(self._nic_rates[self._nic_number[flow.flow.src]])
 
     def demands(self, flows: Sequence[FlowCount]) -> list[float]:
-        """Each flow's natural demand among these."""
+        """Return each flow's natural demand among these flows."""
         sources = np.array([self._nic_number[each.flow.src] for each in flows], np.int64)
         receivers = np.array([self._nic_number[each.flow.dst] for each in flows], np.int64)
         found: list[float] = natural_demands(sources, receivers, self._nic_rates, self._nic_rates).tolist()
@@ -99,5 +99,5 @@ class Candidates:
 
 
 def lead(flow: FlowCount, switches: tuple[str, ...]) -> tuple[str, ...]:
-    """The whole path of a flow by way of these switches, host to host."""
+    """Return the whole path of a flow through these switches, from host to host."""
     return (flow.path[0], *switches, flow.path[-1])

@@ -1,8 +1,8 @@
-"""Natural demands: the rates of flows that nothing but the hosts' own links limits.
+"""Natural demands: the rates of flows if only the hosts' links limited them.
 
-Source: Al-Fares et al., Hedera, NSDI 2010, section 4.2. Senders share out what they can send, receivers that
-are offered too much limit those that offer more than a fair share, and what a sender is thus spared goes to
-its other flows; again until nothing changes. That is max-min fairness but for links between switches.
+Source: Al-Fares et al., Hedera, NSDI 2010, section 4.2. Senders divide their rate among their flows.
+Overloaded receivers limit flows above a fair share, and their senders give the difference to their other
+flows, until nothing changes. This is max-min fairness without the links between switches.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import numpy.typing as npt
 Hosts = npt.NDArray[np.int64]
 Rates = npt.NDArray[np.float64]
 CLOSE = 1e-9
-"""Of a link's rate: below this, two rates are one, as thirds that add up to 1 - 2**-53."""
+"""Tolerance, as a share of a link's rate: rates closer than this are equal, e.g. three thirds and one."""
 
 
 def natural_demands(sources: Hosts, receivers: Hosts, sending: Rates, receiving: Rates) -> Rates:
-    """Of each flow, from `sources[i]` to `receivers[i]`, positions in `sending` and `receiving`: what each
-    host's link carries, in any unit of rate."""
+    """Return each flow's demand. Flow i runs from `sources[i]` to `receivers[i]`.
+
+    These are positions in `sending` and `receiving`, the rates of the hosts' links in any unit.
+    """
     demand = np.zeros(len(sources))
     limited = np.zeros(len(sources), bool)
     while True:
@@ -30,7 +32,7 @@ def natural_demands(sources: Hosts, receivers: Hosts, sending: Rates, receiving:
 
 
 def _share_out(demand: Rates, limited: npt.NDArray[np.bool_], sources: Hosts, sending: Rates) -> None:
-    """Of every sender, what its limited flows leave goes to the others in equal parts."""
+    """Divide what a sender's limited flows leave equally among its other flows."""
     hosts = len(sending)
     taken = np.bincount(sources[limited], demand[limited], hosts)
     others = np.bincount(sources[~limited], minlength=hosts)
@@ -39,8 +41,7 @@ def _share_out(demand: Rates, limited: npt.NDArray[np.bool_], sources: Hosts, se
 
 
 def _limit(demand: Rates, limited: npt.NDArray[np.bool_], receivers: Hosts, receiving: Rates) -> None:
-    """Of every receiver that is offered more than it takes, flows above the fair share get that share: what
-    smaller flows leave, in equal parts."""
+    """Limit flows of overloaded receivers to the fair share: equal parts of what smaller flows leave."""
     hosts = len(receiving)
     offered = np.bincount(receivers, demand, hosts)
     crowded = (offered > receiving + CLOSE)[receivers]

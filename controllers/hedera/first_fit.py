@@ -1,4 +1,4 @@
-"""Global first fit: the first path all of whose links have room for a flow's demand is its own.
+"""Global first fit: a flow gets the first path on which every link has room for its demand.
 
 Source: Al-Fares et al., Hedera, NSDI 2010, section 4.3.1.
 """
@@ -15,15 +15,17 @@ from controllers.scheduler import FlowCount, Network
 
 
 class FirstFit:
-    """Demands and reservations are made anew at every tick. A flow that has a place keeps it while that fits,
-    older places first; then the others, in the order they are seen, are searched one. A flow that fits
-    nowhere stays where it is, without a reservation, and is tried again."""
+    """At every tick, compute demands and reservations again.
+
+    A flow keeps its path while it fits, older flows first. Then the other flows, in the order in which they
+    are seen, get a path. A flow that fits nowhere stays on its path without a reservation until a later tick.
+    """
 
     def __init__(self, candidates: Candidates, selection: Selection) -> None:
         self._candidates = candidates
         self._selection = selection
         self._places: dict[FiveTuple, int] = {}
-        """Number of the path among the flow's choices, in the order they were given."""
+        """Position of each flow's path among its choices, in the order of assignment."""
 
     def tick(self, network: Network, now_s: float) -> None:
         flows = self._selection.among(network.flows(), now_s)
@@ -39,7 +41,7 @@ class FirstFit:
                 self._place(each, demands[each.flow], free, network)
 
     def _fits(self, flow: FlowCount, place: int, demand: float, free: Rates) -> bool:
-        """Whether there is room, which is then reserved."""
+        """Return whether the path has room, and reserve it."""
         links = self._candidates.of(flow).links[place]
         if np.any(free[links] < demand - CLOSE):
             return False

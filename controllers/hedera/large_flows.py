@@ -1,4 +1,4 @@
-"""Which flows are worth a path of their own."""
+"""Selection of the flows that are scheduled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from controllers.hashing import FiveTuple
 from controllers.scheduler import FlowCount, FlowRates
 
 SHARE = 0.1
-"""Of a host's link: what flows above it get is worth scheduling (Hedera, section 4)."""
+"""Share of a host's link above which a flow is scheduled (Hedera, section 4)."""
 
 
 class Selection(Protocol):
@@ -17,7 +17,7 @@ class Selection(Protocol):
 
 
 class All:
-    """Every flow, from the moment it is seen: what an ideal scheduler would know."""
+    """Select every flow as soon as it is seen, as an ideal scheduler would."""
 
     def among(self, flows: Sequence[FlowCount], now_s: float) -> list[FlowCount]:
         del now_s
@@ -25,10 +25,10 @@ class All:
 
 
 class LargeFlows:
-    """Those that since the look before have had more than `SHARE` of their host's link, by the bytes that
-    were counted; once large, a flow is until it ends, for two that collide may both fall below.
+    """Select flows whose rate since the previous tick exceeded `SHARE` of their host's link.
 
-    `nic_mbps` tells the rate of the link a flow leaves its host by.
+    A selected flow stays selected until it ends, because two flows that collide may both become slower.
+    `nic_mbps` returns the rate of the link by which a flow leaves its host.
     """
 
     def __init__(self, nic_mbps: Callable[[FlowCount], float]) -> None:

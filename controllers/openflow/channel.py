@@ -1,5 +1,4 @@
-"""One switch's connection: handshake, whole messages, questions with their answers, and whether it is
-alive."""
+"""One switch's connection: handshake, complete messages, requests with answers, and a liveness check."""
 
 from __future__ import annotations
 
@@ -27,22 +26,22 @@ from controllers.openflow.reports import (
 )
 
 ECHO_S = 2.0
-"""A switch that says nothing for so long is asked whether it is there."""
+"""Time without a message after which a switch gets an echo request."""
 SILENT_S = 10.0
-"""One that says nothing for so long is gone."""
+"""Time without a message after which a switch counts as gone."""
 ANSWER_S = 5.0
 FIRST_QUESTION = 1 << 31
-"""Questions are numbered from here, barriers from 1."""
+"""First number of requests; barriers are numbered from 1."""
 
 log = logging.getLogger("refabric.controller")
 
 
 class ControllerError(RefabricError):
-    """The controller cannot do its work; the message says why."""
+    """The controller cannot continue; the message has the reason."""
 
 
 class Owner(Protocol):
-    """Who is told of a connection's switch."""
+    """The receiver of a connection's events."""
 
     async def identified(self, channel: Channel, dpid: int) -> None: ...
     def ports_changed(self, channel: Channel) -> None: ...
@@ -50,8 +49,8 @@ class Owner(Protocol):
 
 
 class Channel:
-    """Reads and writes one connection. `dpid` is -1 until the switch has told it; `ports` maps the numbers of
-    its ports to whether their link is up."""
+    """Reads and writes one connection. `dpid` is -1 until the switch has reported it; `ports` maps port
+    numbers to whether their link is up."""
 
     def __init__(self, codec: Codec, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.dpid = -1
@@ -63,11 +62,11 @@ class Channel:
         self._numbers = count(FIRST_QUESTION)
         self._answers: dict[int, tuple[asyncio.Future[None], list[RuleCount | PortCount]]] = {}
 
-    def tell(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         self._writer.write(self._codec.encode(message))
 
     async def serve(self, owner: Owner) -> None:
-        """Until the switch hangs up or falls silent. Raises ControllerError for one that cannot be used."""
+        """Serve until the switch disconnects or is silent. Raises ControllerError for an unusable switch."""
         watch = asyncio.create_task(self._watch())
         try:
             await self._greet(owner)
@@ -85,13 +84,13 @@ class Channel:
             self._writer.close()
 
     async def rule_counts(self) -> list[RuleCount]:
-        """Packets and bytes of every rule. Raises ControllerError without an answer in ANSWER_S seconds."""
+        """Return packets and bytes of every rule. Raises ControllerError after ANSWER_S without an answer."""
         number = next(self._numbers)
         rows = await self._ask(number, self._codec.ask_rule_counts(number))
         return [row for row in rows if isinstance(row, RuleCount)]
 
     async def port_counts(self) -> list[PortCount]:
-        """What every port has sent. Raises ControllerError without an answer in ANSWER_S seconds."""
+        """Return what every port has sent. Raises ControllerError after ANSWER_S without an answer."""
         number = next(self._numbers)
         rows = await self._ask(number, self._codec.ask_port_counts(number))
         return [row for row in rows if isinstance(row, PortCount)]
@@ -101,10 +100,10 @@ class Channel:
         hello = await self._next()
         version = self._codec.version
         if not isinstance(hello, Hello) or version not in hello.versions:
-            spoken = sorted(hello.versions) if isinstance(hello, Hello) else []
+            offered = sorted(hello.versions) if isinstance(hello, Hello) else []
             raise ControllerError(
-                f"a switch speaks OpenFlow {', '.join(map(version_name, spoken)) or 'in no way known'}, and "
-                f"this mode needs {version_name(version)}: ovs-vsctl set bridge NAME "
+                f"a switch offers OpenFlow {', '.join(map(version_name, offered)) or 'in unknown versions'}, "
+                f"but this mode needs {version_name(version)}: ovs-vsctl set bridge NAME "
                 f"protocols=OpenFlow{version_name(version).replace('.', '')}"
             )
         self._writer.write(self._codec.ask_features())
@@ -116,7 +115,7 @@ class Channel:
         self._writer.write(self._codec.ask_ports())
 
     async def _next(self) -> Report | None:
-        """The next report worth heeding. None when the switch has hung up."""
+        """Return the next relevant report; None if the switch has disconnected."""
         while True:
             try:
                 header = await self._reader.readexactly(HEADER_BYTES)
@@ -132,12 +131,12 @@ class Channel:
                 return report
 
     async def _watch(self) -> None:
-        """Asks a silent switch whether it is there, and hangs up on one that does not answer."""
+        """Send echo requests to a silent switch, and disconnect it if it does not answer."""
         while (silent_s := time.monotonic() - self._heard_s) < SILENT_S:
             if silent_s >= ECHO_S:
                 self._writer.write(self._codec.echo(0))
             await asyncio.sleep(ECHO_S)
-        log.warning("switch %#x said nothing for %g s", self.dpid, SILENT_S)
+        log.warning("switch %#x sent nothing for %g s", self.dpid, SILENT_S)
         self._writer.transport.abort()
 
     def _heed(self, owner: Owner, report: Report) -> None:
@@ -151,7 +150,7 @@ class Channel:
         elif isinstance(report, RuleCounts | PortCounts):
             self._answered(report)
         elif isinstance(report, Refusal) and report.number in self._answers:
-            error = ControllerError(f"switch {self.dpid:#x} does not tell its counters: {report.what}")
+            error = ControllerError(f"switch {self.dpid:#x} rejects requests for counters: {report.what}")
             self._answers[report.number][0].set_exception(error)
         else:
             owner.reported(self, report)
@@ -172,7 +171,7 @@ class Channel:
         try:
             await asyncio.wait_for(answer, ANSWER_S)
         except (TimeoutError, asyncio.CancelledError) as error:
-            raise ControllerError(f"switch {self.dpid:#x} did not tell its counters") from error
+            raise ControllerError(f"switch {self.dpid:#x} did not answer a request for counters") from error
         finally:
             del self._answers[number]
         return rows

@@ -1,9 +1,9 @@
-"""What a controller is started with: a JSON file that the run writes.
+"""The controller's configuration: a JSON file that the run writes.
 
     {"topology": "fat_tree", "params": {"k": 4}, "routing": "hashed", "seed": 1, "mode": "reactive",
      "listen": "tcp:127.0.0.1:6653", "control": "/run/.../control.sock", "connect_s": 30}
 
-`listen` may be `unix:/path` as well; `control` may be left out or empty: no control socket then.
+`listen` may also be `unix:/path`; without `control` there is no control socket.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ from topos import Topology
 
 
 class Mode(StrEnum):
-    """When rules are made. `REACTIVE`: a flow's along its whole path, when its first packet comes in.
-    `PROACTIVE`: tables for all flows, before any; switches choose among equal ways by their own hash.
-    `HYBRID`: downward tables before any flow, the way up for each flow when its first packet comes in."""
+    """When rules are installed.
+
+    `REACTIVE`: along a flow's whole path when its first packet arrives. `PROACTIVE`: tables for all flows in
+    advance; switches choose among equal paths by their own hash. `HYBRID`: rules towards hosts in advance,
+    and the upward rules of each flow when its first packet arrives.
+    """
 
     REACTIVE = "reactive"
     PROACTIVE = "proactive"
@@ -30,7 +33,7 @@ class Mode(StrEnum):
 
 
 def mode_of(name: str) -> Mode:
-    """The mode of this name. Raises UsageError if there is none."""
+    """Return the mode with this name. Raises UsageError if there is none."""
     try:
         return Mode(name)
     except ValueError:
@@ -39,8 +42,8 @@ def mode_of(name: str) -> Mode:
 
 @dataclass(frozen=True)
 class ControllerConfig:
-    """`seed` is the routing sub-seed, as the fabric's plan has it. `listen` is `tcp:ADDRESS:PORT` or
-    `unix:PATH`; `control` a path. `connect_s` bounds the wait for all switches."""
+    """A controller's configuration. `seed` is the routing sub-seed, as in the fabric's plan. `listen` is
+    `tcp:ADDRESS:PORT` or `unix:PATH`; `control` is a path. `connect_s` limits the wait for all switches."""
 
     topology: str
     params: dict[str, int]
@@ -59,7 +62,7 @@ class ControllerConfig:
 
 
 def read_config(path: Path) -> ControllerConfig:
-    """The configuration in this file. Raises UsageError, naming the file, for anything unsuitable in it."""
+    """Read the configuration in this file. Raises UsageError with the file's name for invalid content."""
     try:
         given = json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -93,14 +96,14 @@ def _config_of(given: Any) -> ControllerConfig:
             raise UsageError(f"'{name}' is missing")
     for name, value in given.items():
         if not isinstance(value, _TYPES[name]):
-            raise UsageError(f"'{name}' is {value!r}, which is of the wrong type")
+            raise UsageError(f"'{name}' is {value!r}, which has the wrong type")
     config = ControllerConfig(**{**given, "mode": mode_of(given.get("mode", Mode.REACTIVE))})
     parse_address(config.listen)
     return config
 
 
 def parse_address(text: str) -> Path | tuple[str, int]:
-    """`unix:PATH` as a path, `tcp:ADDRESS:PORT` as address and port. Raises UsageError for anything else."""
+    """Return a path for `unix:PATH`, address and port for `tcp:ADDRESS:PORT`. Raises UsageError."""
     scheme, _, rest = text.partition(":")
     if scheme == "unix" and rest:
         return Path(rest)

@@ -1,15 +1,15 @@
-"""The controller's control socket: how an application in another process sees and steers the network.
+"""The controller's control socket, for applications in other processes that observe and steer the network.
 
-A Unix socket, one JSON object a line each way:
+It is a Unix socket with one JSON object per line in each direction:
 
     {"op": "flows"}                                   -> [[five-tuple, bytes, [nodes]], ...]
     {"op": "ports"}                                   -> [[node, peer, bytes, packets, dropped], ...]
     {"op": "set_path", "flow": [...], "path": [...]}  -> null
     {"op": "clear_path", "flow": [...]}               -> null
-    {"op": "counts"}                                  -> what the controller did
+    {"op": "counts"}                                  -> the controller's statistics
 
-The answer is {"ok": true, "result": ...}, or {"ok": false, "error": "..."} for what cannot be done. A
-five-tuple is [src, dst, protocol, sport, dport], a path the names of its nodes from host to host.
+The answer is {"ok": true, "result": ...}, or {"ok": false, "error": "..."} for an invalid request. A
+five-tuple is [src, dst, protocol, sport, dport]; a path is the names of its nodes from host to host.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REPLY_S = 10.0
 
 
 class Served(Protocol):
-    """What the control socket looks into."""
+    """The part of a controller that the control socket uses."""
 
     topology: Topology
     channels: dict[int, Channel]
@@ -44,7 +44,7 @@ class Served(Protocol):
 
 
 class ControlServer:
-    """Answers one request after another on each connection."""
+    """Answers requests one at a time on each connection."""
 
     def __init__(self, served: Served) -> None:
         self._served = served
@@ -53,7 +53,7 @@ class ControlServer:
         self._server: asyncio.AbstractServer | None = None
 
     async def start(self, path: Path) -> None:
-        """Raises UsageError if the socket cannot be made there."""
+        """Start the server. Raises UsageError if the socket cannot be created there."""
         try:
             self._server = await asyncio.start_unix_server(self._accept, path)
         except OSError as error:
@@ -69,7 +69,7 @@ class ControlServer:
                 writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
                 await writer.drain()
         except ConnectionError:
-            pass  # who asked has gone
+            pass  # The client has disconnected.
         finally:
             writer.close()
 
@@ -99,7 +99,7 @@ class ControlServer:
                 raise UsageError(f"unknown operation '{other}'")
 
     async def _flows(self) -> list[Any]:
-        """By the counters of the rules in the switch where each flow enters."""
+        """Return flows with the counters of their rules in the first switch of each path."""
         paths = {exactly(flow): (flow, nodes) for flow, nodes in self._served.controller.flows.items()}
         entries = {dpid_of(nodes[1]) for _, nodes in paths.values()}
         asked = [(dpid, channel) for dpid, channel in self._served.channels.items() if dpid in entries]
@@ -130,13 +130,13 @@ class ControlServer:
 class ControlClient:
     """A `controllers.scheduler.Network` over the control socket. Every call waits at most REPLY_S seconds.
 
-    A flow's bytes are those of its rules in the switch it enters by: they begin anew when the rules have
-    idled out, or its path is set for the first time. In mode `proactive` flows have no rules of their own,
-    and only those whose path was set are seen.
+    A flow's bytes are those of its rules in its first switch. They restart when the rules have expired, or
+    when its path is set for the first time. In mode `proactive` flows have no rules of their own, so only
+    flows whose path was set are listed.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises RefabricError if nobody answers there."""
+        """Connect. Raises RefabricError if no controller listens there."""
         self._path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(REPLY_S)
@@ -144,7 +144,7 @@ class ControlClient:
             self._socket.connect(str(path))
         except OSError as error:
             self._socket.close()
-            raise RefabricError(f"no controller answers at {path}: {error}") from error
+            raise RefabricError(f"connecting to the controller at {path}: {error}") from error
         self._lines = self._socket.makefile("r", encoding="utf-8")
 
     def close(self) -> None:
@@ -164,7 +164,7 @@ class ControlClient:
         self._ask(op="clear_path", flow=_parts(flow))
 
     def counts(self) -> dict[str, int]:
-        """What the controller did: packets in, flows set up, and so on (`program.Counts`)."""
+        """Return the controller's statistics: packets in, flows set up, and so on (`program.Counts`)."""
         return dict(self._ask(op="counts"))
 
     def _ask(self, **request: object) -> Any:
@@ -172,7 +172,7 @@ class ControlClient:
             self._socket.sendall(json.dumps(request).encode() + b"\n")
             line = self._lines.readline()
         except OSError as error:
-            raise RefabricError(f"the controller at {self._path} does not answer: {error}") from error
+            raise RefabricError(f"sending a request to the controller at {self._path}: {error}") from error
         if not line:
             raise RefabricError(f"the controller at {self._path} has ended")
         reply = json.loads(line)

@@ -1,4 +1,4 @@
-"""Ethernet frames as a controller meets them: IPv4 packets to be routed, ARP requests to be answered.
+"""Ethernet frames that reach a controller: IPv4 packets to be routed, ARP requests to be answered.
 
 Frame formats: IEEE 802.3, RFC 791 (IPv4), RFC 826 (ARP).
 """
@@ -24,7 +24,7 @@ _REQUEST, _REPLY = 1, 2
 
 @dataclass(frozen=True)
 class ArpRequest:
-    """Who asks, and for whose address."""
+    """The sender's MAC and IP addresses, and the IP address that it wants to resolve."""
 
     mac: str
     ip: str
@@ -32,9 +32,9 @@ class ArpRequest:
 
 
 def parse(frame: bytes) -> FiveTuple | ArpRequest | None:
-    """The flow of an IPv4 packet, or an ARP request; None for anything else, and for what is cut short.
+    """Return the flow of an IPv4 packet, or an ARP request; None for other or truncated frames.
 
-    Fragments but the first carry no ports, and count as a flow with ports 0, as switches match them.
+    Fragments other than the first have no ports. They count as a flow with ports 0, as in switches' matches.
     """
     if len(frame) < _ETHERNET.size:
         return None
@@ -70,7 +70,7 @@ def _arp_request(packet: bytes) -> ArpRequest | None:
 
 
 def arp_reply(request: ArpRequest, mac: str) -> bytes:
-    """The frame that tells who asked that `mac` has the address."""
+    """Return the frame that answers the request: `mac` has the wanted address."""
     asking, answering = _bytes(request.mac), _bytes(mac)
     return _ETHERNET.pack(asking, answering, ETHERTYPE_ARP) + _ARP.pack(
         *_ARP_IPV4,

@@ -1,4 +1,4 @@
-"""What a controller tells a switch, in no version of OpenFlow in particular."""
+"""Messages from a controller to a switch, independent of the version of OpenFlow."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ ARP_PRIORITY = 10
 PUNT_PRIORITY = 1
 UNKNOWN_PRIORITY = 5
 TABLE_PRIORITY = 100
-"""Plus the bits of the prefix: the longest one wins."""
+"""Base priority of table rules; the length of the prefix is added, so the longest prefix wins."""
 EXACT_PRIORITY = 200
 CHOSEN_PRIORITY = 300
-"""Of the rules of a flow whose path an application has set."""
+"""Priority of the rules of a flow whose path an application has set."""
 
 
 @dataclass(frozen=True)
 class Clear:
-    """Forget all rules and groups."""
+    """Delete all rules and groups."""
 
 
 @dataclass(frozen=True)
 class Install:
-    """What matches goes `to` a port or a choice; nowhere if None. Replaces a rule with equal match and
-    priority. `idle_s`: forgotten after so long without a packet; 0 keeps it. `notify`: say so then."""
+    """Send matching packets `to` a port or a choice; None drops them.
+
+    Replaces a rule with equal match and priority. `idle_s`: delete the rule after that time without a packet
+    (0: never). `notify`: report the deletion.
+    """
 
     match: Match
     priority: int
@@ -35,7 +38,7 @@ class Install:
 
 @dataclass(frozen=True)
 class Remove:
-    """Forget the rule with this match and priority."""
+    """Delete the rule with this match and priority."""
 
     match: Match
     priority: int
@@ -43,7 +46,7 @@ class Remove:
 
 @dataclass(frozen=True)
 class SetChoice:
-    """Make a choice, or (not `new`) replace the one of its number."""
+    """Create a choice or, if not `new`, replace the one with its number."""
 
     choice: Choice
     new: bool = True
@@ -56,14 +59,14 @@ class DropChoice:
 
 @dataclass(frozen=True)
 class Punt:
-    """Send ARP, or IPv4 that matches nothing better, to the controller."""
+    """Send ARP, or IPv4 without a better match, to the controller."""
 
     arp: bool
 
 
 @dataclass(frozen=True)
 class Send:
-    """Put a frame out of a port."""
+    """Send a frame out of a port."""
 
     port: int
     frame: bytes
@@ -71,7 +74,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Barrier:
-    """Say so, with this number, when everything told before is done."""
+    """Reply with this number when all earlier messages have been processed."""
 
     number: int
 

@@ -1,5 +1,8 @@
-"""Messages as OpenFlow 1.0 (specification 1.0.0, section 5), which POX speaks. It has no groups: a Choice is
-refused. Written out here, so that POX needs nothing of ours beyond the standard library and numpy."""
+"""Messages in OpenFlow 1.0 (specification 1.0.0, section 5), for POX.
+
+OpenFlow 1.0 has no groups, so a Choice is rejected. The encoder is our own, so that POX needs only the
+standard library and numpy beside it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from controllers.rules import Choice, Match
 
 VERSION = 1
 LAST_PORT = 0xFF00
-"""OFPP_MAX: numbers above are no ports of links."""
+"""OFPP_MAX: higher numbers are reserved ports."""
 _PACKET_OUT, _FLOW_MOD, _BARRIER_REQUEST = 13, 14, 18
 _ADD, _DELETE, _DELETE_STRICT = 0, 3, 4
 _CONTROLLER, _NONE = 0xFFFD, 0xFFFF
@@ -36,11 +39,12 @@ _WHOLE_FRAME = 0xFFFF
 _ALL = 0x3FFFFF
 _ETHERTYPE, _PROTO, _SPORT, _DPORT = 1 << 4, 1 << 5, 1 << 6, 1 << 7
 _SRC_SHIFT, _DST_SHIFT = 8, 14
+NO_GROUPS = "encoding for OpenFlow 1.0: it has no groups, so switches cannot choose among equal paths"
 _MATCH = struct.Struct("!IH6s6sHBxHBBxx4s4sHH")
 
 
 def encode(message: Message) -> bytes:
-    """The bytes of one message. Raises UsageError for a group."""
+    """Return the bytes of one message. Raises UsageError for a group."""
     encoders: dict[type, Callable[[Any], bytes]] = {
         Clear: lambda _: _flow_mod(_match(), _DELETE, 0),
         Install: _install,
@@ -50,12 +54,12 @@ def encode(message: Message) -> bytes:
         Barrier: lambda m: _message(_BARRIER_REQUEST, b"", m.number),
     }
     if type(message) not in encoders:
-        raise UsageError("OpenFlow 1.0 has no groups: switches cannot choose among equal ways")
+        raise UsageError(NO_GROUPS)
     return encoders[type(message)](message)
 
 
 def match_bytes(match: Match) -> bytes:
-    """The 40 bytes of an ofp_match."""
+    """Return the 40 bytes of an ofp_match."""
     wildcards = _ALL & ~_ETHERTYPE & ~(0x3F << _DST_SHIFT) | 32 - match.bits << _DST_SHIFT
     if match.src is not None:
         wildcards &= ~(0x3F << _SRC_SHIFT)
@@ -92,7 +96,7 @@ def _output(port: int, most: int = 0) -> bytes:
 
 def _install(message: Install) -> bytes:
     if isinstance(message.to, Choice):
-        raise UsageError("OpenFlow 1.0 has no groups: switches cannot choose among equal ways")
+        raise UsageError(NO_GROUPS)
     actions = b"" if message.to is None else _output(message.to)
     flags = _SEND_FLOW_REMOVED if message.notify else 0
     return _flow_mod(match_bytes(message.match), _ADD, message.priority, actions, message.idle_s, flags)

@@ -1,8 +1,8 @@
-"""Messages and reports as OpenFlow 1.3 and 1.5, written and read by os-ken's encoder.
+"""Messages and reports in OpenFlow 1.3 and 1.5, encoded by os-ken.
 
-Version 1.5 is for groups: before it a group cannot say how it hashes, and Open vSwitch 3.1 then sent all
-flows between two hosts the same way. The property that says so is Netronome's extension, which os-ken does
-not know: `_Hashing`.
+Version 1.5 is needed for groups: in earlier versions a group cannot specify its hash, and Open vSwitch 3.1
+then sends all flows between two hosts the same way. The property for the hash is Netronome's extension
+`_Hashing`, which os-ken does not have.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def version_name(version: int) -> str:
 
 
 def message_length(header: bytes) -> int:
-    """Bytes of the whole message that begins with these 8. Raises ValueError if it is no message."""
+    """Return the length of the message that begins with these 8 bytes. Raises ValueError if invalid."""
     length = int(struct.unpack_from("!xxH", header)[0])
     if length < HEADER_BYTES:
         raise ValueError(f"a message of {length} bytes")
@@ -69,7 +69,7 @@ def message_length(header: bytes) -> int:
 
 
 class Codec:
-    """One version of OpenFlow, as bytes."""
+    """An encoder and decoder for one version of OpenFlow."""
 
     def __init__(self, version: int = OPENFLOW_13) -> None:
         self.version = version
@@ -77,10 +77,10 @@ class Codec:
         self._of: Any = self._protocol.ofproto
         self._parser: Any = self._protocol.ofproto_parser
 
-    # What a controller says.
+    # Messages to switches.
 
     def encode(self, message: Message) -> bytes:
-        """The bytes of one message (of several, where it takes more than one)."""
+        """Return the bytes of one message, which may become several OpenFlow messages."""
         encoders: dict[type, Callable[[Any], Iterable[Any]]] = {
             Clear: self._clear,
             Install: self._install,
@@ -95,7 +95,7 @@ class Codec:
         return b"".join(self._bytes(each) for each in encoders[type(message)](message))
 
     def hello(self) -> bytes:
-        """Offers this version alone; os-ken's own has no room for that."""
+        """Return a hello that offers this version only; os-ken's class cannot encode that."""
         header = (self.version, self._of.OFPT_HELLO, 16, 0)
         return struct.pack("!BBHIHHI", *header, self._of.OFPHET_VERSIONBITMAP, 8, 1 << self.version)
 
@@ -218,11 +218,10 @@ class Codec:
                     fields[name] = port
         return self._parser.OFPMatch(**fields)
 
-    # What a switch says.
+    # Messages from switches.
 
     def decode(self, data: bytes) -> Report | None:
-        """One whole message; None for what a controller has no use for. Raises ValueError if it cannot be
-        read."""
+        """Decode one complete message; None for irrelevant ones. Raises ValueError if it is invalid."""
         version, kind, length, number = ofproto_parser.header(data)
         if kind == self._of.OFPT_HELLO:
             return self._hello(data)
@@ -247,7 +246,7 @@ class Codec:
         return reader(message) if reader else None
 
     def _hello(self, data: bytes) -> Hello:
-        """Read here, because it comes in whatever version the switch likes best (OpenFlow 1.3, section
+        """Decode a hello here, because switches send it in their own highest version (OpenFlow 1.3, section
         6.3.1)."""
         version, offset = data[0], HEADER_BYTES
         while offset + 4 <= len(data):
@@ -307,7 +306,7 @@ class Codec:
 
 
 def _match_of(match: Any) -> Match | None:
-    """None for a rule that is not about IPv4 destinations."""
+    """Return the match of a rule; None for rules without an IPv4 destination."""
     fields = dict(match.items())
     if "ipv4_dst" not in fields:
         return None
@@ -322,7 +321,7 @@ def _match_of(match: Any) -> Match | None:
 
 class _Hashing:
     """Group property: choose by a hash of the 5-tuple with this seed (Netronome's extension; in Open vSwitch
-    `lib/ofp-group.c`, ovs-ofctl(8) "selection_method"). `dp_hash` leaves hashing to the datapath."""
+    `lib/ofp-group.c`, ovs-ofctl(8) "selection_method"). With `dp_hash` the datapath computes the hash."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

@@ -1,9 +1,8 @@
 """The controller as a process: `python -m controllers.openflow.osken_app CONFIG.json`.
 
-OpenFlow is written and read by os-ken's encoder; connections are asyncio's, in one thread, and not those of
-os-ken's application manager: with its native threads a connection that ends leaves its sender waiting for
-ever and the application untold, and one cannot know when it listens. What it prints and how it ends is the
-contract in `controllers/openflow/__init__.py`.
+os-ken encodes OpenFlow; connections use asyncio in one thread instead of os-ken's application manager. With
+the manager's native threads a closed connection blocks its sender forever without a notification, and it does
+not report when it listens. `controllers/openflow/__init__.py` defines the process's output and exit codes.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ from topos.ports import dpid as dpid_of
 
 UNFIT = 3
 BACKLOG = 1024
-"""Switches all connect at once."""
+"""All switches connect at the same time."""
 TAKE_OVER_S = 2.0
-"""How long a switch's old connection may outlive its new one."""
+"""Maximum time for which a switch's old connection may outlive its new one."""
 
 log = logging.getLogger("refabric.controller")
 
 
 class Server:
-    """Holds the connections and stands between them and the Controller."""
+    """Manages the connections and passes events between them and the Controller."""
 
     def __init__(self, config: ControllerConfig) -> None:
         self._config = config
@@ -51,7 +50,7 @@ class Server:
             config.routing,
             config.seed,
             config.mode,
-            self._tell,
+            self._send,
             on_programmed=self._programmed,
         )
         self._ready_s = 0.0
@@ -59,7 +58,7 @@ class Server:
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
-        """Until SIGTERM. Raises ControllerError for what the contract says ends a controller."""
+        """Serve until SIGTERM. Raises ControllerError for the errors listed in the contract."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._end)
         listener = await self._listen()
@@ -91,7 +90,7 @@ class Server:
             await channel.serve(self)
         except ControllerError as error:
             self._fail(error)
-        except Exception as error:  # a bug: asyncio would only log it, and serve the other switches on
+        except Exception as error:  # a bug, which asyncio would only log
             if not self._over.done():
                 self._over.set_exception(error)
         finally:
@@ -107,15 +106,15 @@ class Server:
             short = {
                 s: self._missing(c) for s in self.topology.switches if (c := self.channels.get(dpid_of(s)))
             }
-            parts = [f"{self._name(s)} has no port {', '.join(map(str, m))}" for s, m in short.items() if m]
+            parts = [f"{self._name(s)} lacks port {', '.join(map(str, m))}" for s, m in short.items() if m]
             if absent:
-                parts.append(f"{len(absent)} did not connect, {self._name(absent[0])} the first of them")
+                parts.append(f"{len(absent)} did not connect, the first of them {self._name(absent[0])}")
             why = "; ".join(parts) or "some did not confirm their rules"
             self._fail(
-                ControllerError(f"not all switches are there after {self._config.connect_s:g} s: {why}")
+                ControllerError(f"not all switches are ready after {self._config.connect_s:g} s: {why}")
             )
 
-    # What a Channel tells.
+    # Events of a Channel.
 
     async def identified(self, channel: Channel, dpid: int) -> None:
         try:
@@ -136,7 +135,7 @@ class Server:
         if extra := sorted(set(channel.ports) - set(range(1, len(self._ports.links[switch]) + 1))):
             wanted = len(self._ports.links[switch])
             raise ControllerError(
-                f"switch {self._name(switch)} has a port {extra[0]}, and {wanted} links only"
+                f"switch {self._name(switch)} has a port {extra[0]}, but only {wanted} links"
             )
         if self._missing(channel):
             return
@@ -159,11 +158,11 @@ class Server:
             case Refusal(_, what):
                 name = self._name(self._ports.switch(channel.dpid))
                 group = "GROUP_MOD" in what
-                hint = "; mode proactive needs groups that say how they hash: choose hybrid" if group else ""
-                raise ControllerError(f"switch {name} refused a message: {what}{hint}")
+                hint = "; mode proactive needs groups that specify their hash: choose hybrid" if group else ""
+                raise ControllerError(f"switch {name} rejected a message: {what}{hint}")
 
-    def _tell(self, dpid: int, message: Message) -> None:
-        self.channels[dpid].tell(message)
+    def _send(self, dpid: int, message: Message) -> None:
+        self.channels[dpid].send(message)
 
     def _programmed(self) -> None:
         self._all_there.set()
@@ -196,7 +195,7 @@ async def _serve(config: ControllerConfig) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code: 0 ended by SIGTERM, 2 an unsuitable configuration, 3 as the contract says."""
+    """Run the controller. Exit code: 0 after SIGTERM, 2 for an invalid configuration, else 3."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
     if len(arguments) != 1:
         print("usage: python -m controllers.openflow.osken_app CONFIG.json", file=sys.stderr)

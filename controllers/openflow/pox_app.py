@@ -1,8 +1,8 @@
-"""POX as a run's controller: `python -m controllers.openflow.pox_app CONFIG.json`; POX is found by
-`riplpox.pox_dir`.
+"""POX as a run's controller: `python -m controllers.openflow.pox_app CONFIG.json`.
 
-What it prints and how it ends is osken_app's contract (`controllers/openflow/__init__.py`), with two
-differences that POX makes: it listens on TCP alone, and there is no control socket.
+`riplpox.pox_dir` finds POX. Output and exit codes follow osken_app's contract
+(`controllers/openflow/__init__.py`), with two differences: POX listens on TCP only, and there is no control
+socket.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from controllers.openflow.riplpox import RiplPox, boot_pox, listen_to
 UNFIT = HostUnfitError.exit_code
 LISTEN_S, POLL_S = 20.0, 0.02
 CHANNEL = "REFABRIC_POX_EVENTS"
-"""Environment variable with the descriptor of the real standard output: POX writes on the usual one."""
+"""Environment variable with the descriptor of the real standard output, because POX writes to stdout."""
 
 
 class Run:
-    """One run of POX: says when it listens and when all is programmed, and ends POX where that fails."""
+    """One run of POX: reports when it listens and when all is programmed; ends POX on failure."""
 
     def __init__(self, config: ControllerConfig, core: Any, events: TextIO) -> None:
         self._config = config
@@ -42,24 +42,24 @@ class Run:
         self._say(event="programmed", switches=len(self._config.build().switches), seconds=seconds)
 
     def fail(self, why: str) -> None:
-        """Ends the process, last words first: POX itself would end with code 0."""
+        """Print the reason and end the process; POX itself would exit with code 0."""
         print(f"controller: {why}", file=sys.stderr, flush=True)
         os._exit(UNFIT)
 
     def watch(self) -> None:
-        """Until POX listens, then until all is programmed; in a thread of its own."""
+        """Wait until POX listens, then until all switches are programmed; runs in its own thread."""
         address = parse_address(self._config.listen)
         assert not isinstance(address, Path)
         until = time.monotonic() + LISTEN_S
         while not _answers(address):
             if time.monotonic() > until:
-                self.fail(f"POX does not listen on {self._config.listen} after {LISTEN_S:g} s")
+                self.fail(f"POX did not listen on {self._config.listen} within {LISTEN_S:g} s")
             time.sleep(POLL_S)
         self._ready_s = time.monotonic()
         self._say(event="ready", listen=self._config.listen)
         time.sleep(self._config.connect_s)
         if not self._programmed:
-            self.fail(f"not all switches are there after {self._config.connect_s:g} s")
+            self.fail(f"not all switches are ready after {self._config.connect_s:g} s")
 
     def _say(self, **event: object) -> None:
         print(json.dumps(event), file=self._events, flush=True)
@@ -74,8 +74,8 @@ def _answers(address: tuple[str, int]) -> bool:
 
 
 def launch(config: str) -> bool | None:
-    """What POX calls."""
-    from pox.core import core  # noqa: PLC0415 -- there only inside POX
+    """Start the component; POX calls this."""
+    from pox.core import core  # noqa: PLC0415 -- importable only inside POX
 
     given = read_config(Path(config))
     run = Run(given, core, os.fdopen(int(os.environ[CHANNEL]), "w"))
@@ -90,7 +90,7 @@ def launch(config: str) -> bool | None:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code: 0 ended by SIGTERM, 2 an unsuitable configuration, 3 no POX, or what the contract says."""
+    """Run POX. Exit code: 0 after SIGTERM, 2 for an invalid configuration, 3 without POX or on failure."""
     if len(arguments) != 1:
         print("usage: POX_DIR=DIR python -m controllers.openflow.pox_app CONFIG.json", file=sys.stderr)
         return 2

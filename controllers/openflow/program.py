@@ -1,13 +1,12 @@
-"""The controller: from what switches report to what they are told. No sockets and no clock of its own.
+"""The controller's logic: from switches' reports to messages for them. No sockets and no clock.
 
-A front end calls the methods as things happen and hands messages on; both front ends share all decisions
-here.
+A front end calls the methods when events happen and sends the messages; both front ends share this logic.
 
-Reactive: the first packet of a flow comes in from the switch it entered by. The rules of its path are put
-into all switches but that one, each confirmed by a barrier, then into that one, then the packet is put out:
-no packet meets a switch before its rule does. Rules leave after IDLE_S seconds without a packet. Where an
-application moves a flow that runs, one switch is told after another from the far end back, so that what is
-under way always has the rest of a path before it.
+Reactive mode: the first packet of a flow arrives from the switch where the flow enters. The rules of its path
+go to all other switches first, each confirmed by a barrier, then to that switch, then the packet is sent out.
+So no packet reaches a switch before its rule does. Rules expire after IDLE_S seconds without a packet. If an
+application moves a running flow, switches get the new rules one after another from the far end, so packets in
+flight always find the rest of a path.
 """
 
 from __future__ import annotations
@@ -41,19 +40,19 @@ from topos.ports import dpid as dpid_of
 from topos.topology import Kind, Topology
 
 IDLE_S = 10
-"""RipL-POX's idle timeout."""
-MOST_HELD = 64
-"""Packets of one flow kept while its rules are being made; more are dropped."""
+"""Idle timeout of RipL-POX."""
+MAX_HELD = 64
+"""Packets of one flow held while its rules are installed; further ones are dropped."""
 
 log = logging.getLogger("refabric.controller")
 
-Tell = Callable[[int, Message], None]
-"""Sends a message to the switch with this datapath id."""
+SendMessage = Callable[[int, Message], None]
+"""A function that sends a message to the switch with this datapath id."""
 
 
 @dataclass
 class Counts:
-    """What came in and what became of it; `astray` are packets off their flow's path, put out at its end."""
+    """Statistics. `astray` counts packets that were off their flow's path and were sent to its end."""
 
     packets_in: int = 0
     flows_set_up: int = 0
@@ -66,8 +65,7 @@ class Counts:
 
 @dataclass
 class _Setup:
-    """Rules on their way into switches: batches still to be told, and the barriers awaited before the
-    next."""
+    """Rules being installed: batches not yet sent, and the barriers that must arrive before the next."""
 
     flow: FiveTuple
     nodes: tuple[int, ...]
@@ -79,11 +77,13 @@ class _Setup:
 
 
 class Controller:
-    """One network's. `tell` sends messages, `on_programmed` is called once, when every switch has confirmed
-    its first rules. `groups`: whether switches have them; else proactive rules are one a pair of hosts.
-    `flows`: node indices, host to host, of the flows that have rules of their own.
+    """The controller of one network.
 
-    Raises UsageError for what `Routes` refuses, and a policy that is no table in mode `proactive`.
+    `send` sends messages. `on_programmed` is called once, when every switch has confirmed its first rules.
+    `groups`: whether switches have groups; without them proactive rules are one per pair of hosts. `flows`:
+    node indices, host to host, of the flows that have their own rules.
+
+    Raises UsageError as `Routes`, and in mode `proactive` for a policy that has no table.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Controller:
         policy: str,
         seed: int,
         mode: Mode,
-        tell: Tell,
+        send: SendMessage,
         *,
         groups: bool = True,
         on_programmed: Callable[[], None] = lambda: None,
@@ -102,7 +102,7 @@ class Controller:
         self.counts = Counts()
         self.flows: dict[FiveTuple, tuple[int, ...]] = {}
         self._policy, self._seed, self._groups = policy, seed, groups
-        self._tell = tell
+        self._send = send
         self._on_programmed = on_programmed
         self._numbers = count(1)
         self._chosen: dict[FiveTuple, tuple[int, ...]] = {}
@@ -116,31 +116,31 @@ class Controller:
         self._cut: frozenset[int] = frozenset()
         self._use(Routes(topology, policy, seed))
 
-    # What switches report.
+    # Reports of switches.
 
     def switch_connected(self, dpid: int) -> None:
-        """A switch is there, perhaps again: whatever it knew is replaced."""
+        """Program a switch that has connected; this replaces everything it has."""
         self.switch_gone(dpid)
         self._connected.add(dpid)
-        self._tell(dpid, Clear())
-        self._tell(dpid, Punt(arp=True))
+        self._send(dpid, Clear())
+        self._send(dpid, Punt(arp=True))
         if self.mode is not Mode.PROACTIVE:
-            self._tell(dpid, Punt(arp=False))
+            self._send(dpid, Punt(arp=False))
         self._change_table(dpid, {}, self._base[dpid])
         if self.mode is Mode.PROACTIVE:
             through = {flow: nodes for flow, nodes in self._chosen.items() if self._on_path(dpid, nodes)}
             self.flows.update(through)
             for rule in [rule for each in through.items() for rule in self.routes.rules(*each)]:
                 if rule.dpid == dpid:
-                    self._tell(dpid, Install(rule.match, CHOSEN_PRIORITY, rule.to))
+                    self._send(dpid, Install(rule.match, CHOSEN_PRIORITY, rule.to))
         self._awaiting_base[self._barrier(dpid)] = dpid
 
     def knows(self, dpid: int) -> bool:
-        """Whether this switch is connected."""
+        """Return whether this switch is connected."""
         return dpid in self._connected
 
     def switch_gone(self, dpid: int) -> None:
-        """Its connection ended. Flows through it are set up anew when their next packet comes in."""
+        """Forget a switch whose connection ended. Flows through it are set up again by their next packet."""
         self._connected.discard(dpid)
         self._programmed.discard(dpid)
         self._awaiting_base = {n: other for n, other in self._awaiting_base.items() if other != dpid}
@@ -164,7 +164,7 @@ class Controller:
                 self._next_batch(setup)
 
     def packet_in(self, dpid: int, port: int, frame: bytes) -> None:
-        """A packet that no rule of the switch takes care of."""
+        """Handle a packet that matches no rule of the switch."""
         self.counts.packets_in += 1
         packet = parse(frame)
         if isinstance(packet, ArpRequest):
@@ -173,14 +173,17 @@ class Controller:
             self._route(dpid, packet, frame)
 
     def flow_removed(self, match: Match, priority: int) -> None:
-        """A rule that was to be notified of is gone, for want of packets."""
+        """Forget a flow whose rule has expired, after a rule with `notify` was deleted."""
         flow = FiveTuple(match.src or "", match.dst, match.proto or 0, match.sport or 0, match.dport or 0)
         if priority == self._priority(flow):
             self.flows.pop(flow, None)
 
     def port_changed(self, dpid: int, port: int, up: bool) -> None:
-        """A port's link came up or went down. When links between switches are cut or mended, tables are
-        computed anew, and the flows that used a cut one find another path with their next packet."""
+        """Handle a change of a port's link.
+
+        When links between switches are cut or restored, tables are computed again. Flows that used a cut
+        link get another path with their next packet.
+        """
         switch = self.routes.ports.switch(dpid)
         link = self.routes.ports.link_at(switch, port)
         change = self._ends_down.discard if up else self._ends_down.add
@@ -191,14 +194,16 @@ class Controller:
             self._cut = cut
             self._reroute()
 
-    # What applications ask for.
+    # Requests of applications.
 
     def set_path(self, flow: FiveTuple, nodes: Sequence[int]) -> None:
-        """From now on this flow takes this path (node indices, host to host), until its path is cut or
-        cleared. Raises UsageError for what is no path of it."""
+        """Route this flow along this path (node indices, host to host) until the path is cut or cleared.
+
+        Raises UsageError if it is not a path of the flow.
+        """
         self.routes.check(flow, nodes)
         if self.mode is Mode.PROACTIVE and not self._all_connected(nodes):
-            raise UsageError("a switch of that path is not connected: wait until it is")
+            raise UsageError("a switch on that path is not connected: wait until it is")
         before = self._chosen.get(flow, ())
         self._chosen[flow] = tuple(nodes)
         if flow not in self._setups and (flow in self.flows or self.mode is Mode.PROACTIVE):
@@ -208,18 +213,18 @@ class Controller:
             self._next_batch(setup)
 
     def clear_path(self, flow: FiveTuple) -> None:
-        """From now on routing decides again. Nothing happens to a flow whose path was not set."""
+        """Return a flow to normal routing; no effect if its path was not set."""
         before = self._chosen.pop(flow, None)
-        if before is not None and flow not in self._setups:  # else when that is done
+        if before is not None and flow not in self._setups:  # otherwise `_finish` releases it
             self._release(flow, before)
 
     def _release(self, flow: FiveTuple, nodes: tuple[int, ...]) -> None:
-        """Take away the rules of a path that is no longer chosen; first, where the flow runs, make others."""
+        """Remove the rules of a path that is no longer set; for a running flow, install others first."""
         obsolete = [(dpid_of(switch), Remove(exactly(flow), CHOSEN_PRIORITY)) for switch in nodes[1:-1]]
         usual = self._usual_path(flow) if self.mode is not Mode.PROACTIVE and flow in self.flows else None
         if usual is None:
             for dpid, message in obsolete:
-                self._tell_connected(dpid, message)
+                self._send_connected(dpid, message)
             self.flows.pop(flow, None)
             return
         setup = self._set_up(flow, usual, EXACT_PRIORITY, one_by_one=True)
@@ -227,14 +232,14 @@ class Controller:
         self._next_batch(setup)
 
     def _usual_path(self, flow: FiveTuple) -> tuple[int, ...] | None:
-        """None where cut links leave no path, or a switch of it is away."""
+        """Return the flow's path by routing; None if links are cut or a switch is not connected."""
         try:
             nodes = self.routes.path(flow)
         except UsageError:
             return None
         return nodes if self._all_connected(nodes) else None
 
-    # One flow.
+    # Single flows.
 
     def _answer(self, dpid: int, port: int, request: ArpRequest) -> None:
         try:
@@ -242,13 +247,13 @@ class Controller:
         except UsageError:
             self.counts.unknown += 1
             return
-        if nic.ip != request.ip:  # a host that announces itself wants no answer
+        if nic.ip != request.ip:  # a host that announces itself needs no answer
             self.counts.arp_answered += 1
-            self._tell(dpid, Send(port, arp_reply(request, nic.mac)))
+            self._send(dpid, Send(port, arp_reply(request, nic.mac)))
 
     def _route(self, dpid: int, flow: FiveTuple, frame: bytes) -> None:
         if setup := self._setups.get(flow):
-            if len(setup.held) < MOST_HELD:
+            if len(setup.held) < MAX_HELD:
                 setup.held.append((dpid, frame))
             else:
                 self.counts.held_dropped += 1
@@ -260,12 +265,12 @@ class Controller:
             log.warning("dropped: %s", error)
             self.counts.unknown += 1
             if not self._is_known(flow.dst):
-                self._tell(dpid, Install(Match(flow.dst), UNKNOWN_PRIORITY, None, IDLE_S))
+                self._send(dpid, Install(Match(flow.dst), UNKNOWN_PRIORITY, None, IDLE_S))
             return
         if not self._on_path(dpid, nodes):
             self.counts.astray += 1
             self._deliver(nodes, frame)
-        elif known == nodes and dpid == dpid_of(nodes[1]):  # sent in before its rule was there
+        elif known == nodes and dpid == dpid_of(nodes[1]):  # the packet arrived before its rule
             self._put_out(dpid, nodes, frame)
         elif self._all_connected(nodes):
             setup = self._set_up(flow, nodes, self._priority(flow))
@@ -288,13 +293,13 @@ class Controller:
         return setup
 
     def _next_batch(self, setup: _Setup) -> None:
-        """Tells the next rules. All but the last batch are waited for."""
+        """Send the next rules, and wait for their barriers except after the last batch."""
         idle_s = 0 if self.mode is Mode.PROACTIVE else IDLE_S
         while setup.batches and not setup.awaited:
             batch = setup.batches.pop(0)
             for rule in batch:
                 notify = idle_s > 0 and rule.dpid == dpid_of(setup.nodes[1])
-                self._tell(rule.dpid, Install(rule.match, setup.priority, rule.to, idle_s, notify))
+                self._send(rule.dpid, Install(rule.match, setup.priority, rule.to, idle_s, notify))
                 self.counts.rules_told += 1
                 number = self._barrier(rule.dpid)
                 if setup.batches:
@@ -313,11 +318,11 @@ class Controller:
             else:
                 self._deliver(setup.nodes, frame)
         for dpid, message in setup.obsolete:
-            self._tell_connected(dpid, message)
+            self._send_connected(dpid, message)
         chosen, is_chosen = self._chosen.get(setup.flow), setup.priority == CHOSEN_PRIORITY
-        if chosen is not None and (chosen != setup.nodes or not is_chosen):  # while this one was under way
+        if chosen is not None and (chosen != setup.nodes or not is_chosen):  # set during this setup
             self._next_batch(self._set_up(setup.flow, chosen, CHOSEN_PRIORITY, one_by_one=True))
-        elif chosen is None and is_chosen:  # cleared meanwhile
+        elif chosen is None and is_chosen:  # cleared during this setup
             self._release(setup.flow, setup.nodes)
 
     def _abandon(self, setup: _Setup) -> None:
@@ -329,11 +334,14 @@ class Controller:
     def _put_out(self, dpid: int, nodes: tuple[int, ...], frame: bytes) -> None:
         switch = self.routes.ports.switch(dpid)
         onward = nodes[nodes.index(switch) + 1]
-        self._tell(dpid, Send(self.routes.ports.towards(switch, onward), frame))
+        self._send(dpid, Send(self.routes.ports.towards(switch, onward), frame))
 
     def _deliver(self, nodes: tuple[int, ...], frame: bytes) -> None:
-        """Of a packet that is on no switch of its flow's path: it went by rules of before, which a switch's
-        datapath may follow a moment longer than the next one has its own."""
+        """Send a packet that is off its flow's path to the last switch of the path.
+
+        It followed older rules, which a switch's datapath may use for a moment after the next switch has
+        its new ones.
+        """
         last = dpid_of(nodes[-2])
         if last in self._connected:
             self._put_out(last, nodes, frame)
@@ -366,14 +374,14 @@ class Controller:
         had, has = _choices(old.values()), _choices(new.values())
         for number, choice in has.items():
             if had.get(number) != choice:
-                self._tell(dpid, SetChoice(choice, new=number not in had))
+                self._send(dpid, SetChoice(choice, new=number not in had))
         for match, rule in new.items():
             if old.get(match) != rule:
-                self._tell(dpid, Install(match, TABLE_PRIORITY + match.bits, rule.to))
+                self._send(dpid, Install(match, TABLE_PRIORITY + match.bits, rule.to))
         for match in old.keys() - new.keys():
-            self._tell(dpid, Remove(match, TABLE_PRIORITY + match.bits))
+            self._send(dpid, Remove(match, TABLE_PRIORITY + match.bits))
         for number in had.keys() - has.keys():
-            self._tell(dpid, DropChoice(number))
+            self._send(dpid, DropChoice(number))
 
     def _reroute(self) -> None:
         before = self._base
@@ -385,12 +393,12 @@ class Controller:
         for flow, nodes in [item for item in self.flows.items() if self._crosses_cut(item[1])]:
             del self.flows[flow]
             for switch in nodes[1:-1]:
-                self._tell_connected(dpid_of(switch), Remove(exactly(flow), self._priority(flow)))
+                self._send_connected(dpid_of(switch), Remove(exactly(flow), self._priority(flow)))
         for flow in [flow for flow, nodes in self._chosen.items() if self._crosses_cut(nodes)]:
-            log.warning("%s no longer takes the path set for it, which is cut", flow)
+            log.warning("the path set for %s is cut; the flow returns to routing", flow)
             del self._chosen[flow]
-            for dpid in self._connected:  # rules it had before, which nobody would take away if it used them
-                self._tell(dpid, Remove(exactly(flow), EXACT_PRIORITY))
+            for dpid in self._connected:  # older rules would never expire while the flow uses them
+                self._send(dpid, Remove(exactly(flow), EXACT_PRIORITY))
 
     def _crosses_cut(self, nodes: Sequence[int]) -> bool:
         return any(self.topology.link_between(a, b) in self._cut for a, b in pairwise(nodes))
@@ -399,12 +407,12 @@ class Controller:
 
     def _barrier(self, dpid: int) -> int:
         number = next(self._numbers)
-        self._tell(dpid, Barrier(number))
+        self._send(dpid, Barrier(number))
         return number
 
-    def _tell_connected(self, dpid: int, message: Message) -> None:
+    def _send_connected(self, dpid: int, message: Message) -> None:
         if dpid in self._connected:
-            self._tell(dpid, message)
+            self._send(dpid, message)
 
     def _on_path(self, dpid: int, nodes: Sequence[int]) -> bool:
         return any(dpid_of(switch) == dpid for switch in nodes[1:-1])

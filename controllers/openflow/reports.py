@@ -1,4 +1,4 @@
-"""What switches tell a controller, in no version of OpenFlow in particular."""
+"""Messages from switches to a controller, independent of the version of OpenFlow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from controllers.rules import Match
 
 @dataclass(frozen=True)
 class Hello:
-    """Versions a switch offers, as wire versions."""
+    """OpenFlow versions that a switch offers, as wire versions."""
 
     versions: frozenset[int]
 
@@ -27,7 +27,7 @@ class PortUp:
 
 @dataclass(frozen=True)
 class Ports:
-    """All ports of a switch but its own local one; `last` unless more come in another message."""
+    """The ports of a switch except its local one; `last` is False if another message follows."""
 
     ports: tuple[PortUp, ...]
     last: bool
@@ -60,7 +60,7 @@ class Confirmed:
 
 @dataclass(frozen=True)
 class Echo:
-    """A question whether this end is alive (`asked`), or the answer to ours."""
+    """An echo request (`asked`), or the answer to ours."""
 
     asked: bool
     number: int
@@ -99,7 +99,7 @@ class PortCounts:
 
 @dataclass(frozen=True)
 class Refusal:
-    """An error message: what it was about, as os-ken names it."""
+    """An error message, as text from os-ken."""
 
     number: int
     what: str

@@ -1,17 +1,17 @@
-"""RipL-POX for today's POX: our controller as one of POX's components, with RipL-POX's command line.
+"""RipL-POX for current POX: our controller as a POX component, with RipL-POX's command line.
 
     POX_DIR=/path/to/pox python -m controllers.openflow.riplpox --topo=ft,4 --routing=hashed --mode=reactive
 
-starts POX with this component, its OpenFlow listener, and what of POX's own components is named behind it
-(`... log.level --DEBUG`). POX's own command line finds it by `controllers/pox_ext`. POX listens on port 6633;
-`openflow.of_01 --port=6653` behind it makes that another.
+This starts POX with this component, its OpenFlow listener, and any POX components named after it (`...
+log.level --DEBUG`). POX's own command line finds the component through `controllers/pox_ext`. POX listens on
+port 6633; `openflow.of_01 --port=6653` changes that.
 
-RipL-POX learns a host's switch anew from every packet that comes in, wherever that is, so that packets on
-their way teach it nonsense; here the topology says where hosts are. And it hashes with the machine's own byte
-order, here the hash is the fabric's (controllers/hashing.py).
+RipL-POX learns a host's switch from every packet that reaches the controller, even from packets in the middle
+of their path, so it learns wrong locations. Here the topology defines where hosts are. RipL-POX also hashes
+in the machine's byte order; here the hash is the fabric's (controllers/hashing.py).
 
-OpenFlow 1.0 has no groups: in mode `proactive` all flows between two hosts share a path, as in RipL-POX.
-A run's own controller (`--controller pox`) is `pox_app.py`.
+OpenFlow 1.0 has no groups: in mode `proactive` all flows between two hosts share a path, as in RipL-POX. The
+controller of a run (`--controller pox`) is `pox_app.py`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from topos.ports import SwitchPorts
 ROUTINGS = {"hashed": "hashed", "random": "random", "st": "spanning-tree"}
 """RipL-POX's names for the routing policies."""
 USUAL = Path(__file__).parents[2] / ".pox"
-"""Where `setup/install.sh --pox` puts it."""
+"""Default location of POX, used by `setup/install.sh --pox`."""
 PORT_DOWN, LINK_DOWN = 1, 1
-"""OFPPC_PORT_DOWN of a port's config, OFPPS_LINK_DOWN of its state."""
+"""OFPPC_PORT_DOWN in a port's config, OFPPS_LINK_DOWN in its state."""
 
 
 class Connection(Protocol):
-    """What of POX's connection to a switch this needs."""
+    """The part of POX's connection to a switch that is used here."""
 
     dpid: int
     features: Any
@@ -60,8 +60,8 @@ class RiplPox:
         on_programmed: Callable[[], None],
         on_fault: Callable[[str], None],
     ) -> None:
-        """`on_fault` is told of a switch that cannot be used and of a message refused. Raises UsageError for
-        a topology, routing or mode that there is not."""
+        """`on_fault` is called for an unusable switch or a rejected message. Raises UsageError for an unknown
+        topology, routing or mode."""
         topology = config.build()
         self._on_fault = on_fault
         self._ports = SwitchPorts(topology)
@@ -72,7 +72,7 @@ class RiplPox:
             config.routing,
             config.seed,
             config.mode,
-            self._tell,
+            self._send,
             groups=False,
             on_programmed=on_programmed,
         )
@@ -80,19 +80,19 @@ class RiplPox:
     def _handle_ConnectionUp(self, event: Any) -> None:
         connection: Connection = event.connection
         number = int(connection.dpid)
-        told = {port.port_no for port in connection.features.ports if port.port_no < LAST_PORT}
+        found = {port.port_no for port in connection.features.ports if port.port_no < LAST_PORT}
         try:
             switch = self._ports.switch(number)
         except UsageError as error:
             return self._refuse(connection, str(error))
         wanted = set(range(1, len(self._ports.links[switch]) + 1))
-        if told != wanted:
+        if found != wanted:
             return self._refuse(
-                connection, f"{self._names[switch]} has ports {sorted(told)}, not {sorted(wanted)}"
+                connection, f"{self._names[switch]} has ports {sorted(found)}, not {sorted(wanted)}"
             )
         if self.controller.knows(number):
             return self._refuse(connection, f"a second switch has the datapath id of {self._names[switch]}")
-        # A rule and its barrier are two small writes: the second must not wait for the first to be ACKed.
+        # A rule and its barrier are two small writes: the second must not wait for the first's ACK.
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connections[number] = connection
         self.controller.switch_connected(number)
@@ -114,7 +114,7 @@ class RiplPox:
             self.controller.barrier_reply(event.connection.dpid, event.xid)
 
     def _handle_FlowRemoved(self, event: Any) -> None:
-        """Of a flow's own rule: of others it was not asked for."""
+        """Handle the deletion of a flow's rule; other rules do not request a notification."""
         gone = event.ofp.match
         match = Match(str(gone.nw_dst), 32, str(gone.nw_src), gone.nw_proto, gone.tp_src, gone.tp_dst)
         self.controller.flow_removed(match, event.ofp.priority)
@@ -123,11 +123,11 @@ class RiplPox:
         if self._knows(event):
             try:
                 self._port(event.connection.dpid, event.ofp.desc, there=not event.deleted)
-            except UsageError as error:  # a port that no link is for
+            except UsageError as error:  # a port without a link
                 self._on_fault(str(error))
 
     def _handle_ErrorIn(self, event: Any) -> None:
-        self._on_fault(f"switch {event.connection.dpid:#x} refused a message: {event.asString()}")
+        self._on_fault(f"switch {event.connection.dpid:#x} rejected a message: {event.asString()}")
 
     def _knows(self, event: Any) -> bool:
         connection: Connection = event.connection
@@ -142,29 +142,29 @@ class RiplPox:
         self._on_fault(why)
         connection.disconnect(why)
 
-    def _tell(self, dpid: int, message: Message) -> None:
+    def _send(self, dpid: int, message: Message) -> None:
         self._connections[dpid].send(encode(message))
 
 
 def ripl_config(topo: str, routing: str, mode: str, seed: str) -> ControllerConfig:
-    """What RipL-POX's options ask for. Raises UsageError for what there is not."""
+    """Convert RipL-POX's options to a configuration. Raises UsageError for unknown values."""
     if routing not in ROUTINGS:
         raise UsageError(f"unknown routing '{routing}': choose one of {', '.join(ROUTINGS)}")
     if not seed.isdecimal():
-        raise UsageError(f"the seed is a number from 0, not '{seed}'")
+        raise UsageError(f"the seed must be a number from 0, not '{seed}'")
     kind, params = topos.parse(topo)
     return ControllerConfig(kind, params, ROUTINGS[routing], int(seed), mode_of(mode))
 
 
 def listen_to(core: Any, component: RiplPox) -> None:
-    """Registers with POX's core, as soon as that has its OpenFlow part."""
+    """Register the component with POX's core, and with its OpenFlow part when that is ready."""
     core.register("riplpox", component)
     core.call_when_ready(lambda: core.openflow.addListeners(component), ["openflow"])
 
 
 def launch(topo: str, routing: str = "hashed", mode: str = "reactive", seed: str = "0") -> bool | None:
-    """What POX calls with the command line's options. False, after one line that says why, ends POX."""
-    from pox.core import core  # noqa: PLC0415 -- there only inside POX
+    """Start the component with the options of the command line; POX calls this. False ends POX."""
+    from pox.core import core  # noqa: PLC0415 -- importable only inside POX
 
     log = core.getLogger("riplpox")
     try:
@@ -179,19 +179,19 @@ def launch(topo: str, routing: str = "hashed", mode: str = "reactive", seed: str
 
 
 def pox_dir(environment: Mapping[str, str], usual: Path = USUAL) -> Path:
-    """Where POX_DIR says POX is, else where setup puts it. Raises HostUnfitError where there is none."""
+    """Return POX's folder: POX_DIR, else the default. Raises HostUnfitError if POX is not there."""
     home = Path(environment.get("POX_DIR") or usual)
     if not (home / "pox" / "boot.py").is_file():
         raise HostUnfitError(
-            f"POX is needed, and {home} holds none: run setup/install.sh --pox, or set POX_DIR to a checkout"
+            f"POX was not found in {home}: run setup/install.sh --pox, or set POX_DIR to a checkout"
         )
     return home
 
 
 def boot_pox(arguments: list[str]) -> None:
-    """Runs POX with this command line, until it ends. Raises HostUnfitError where there is none."""
+    """Run POX with this command line until it ends. Raises HostUnfitError if POX is not installed."""
     sys.path.insert(0, str(pox_dir(os.environ)))
-    from pox.boot import boot  # noqa: PLC0415 -- only now it can be found
+    from pox.boot import boot  # noqa: PLC0415 -- importable only now
 
     boot(arguments)
 

@@ -1,4 +1,4 @@
-"""What makes `riplpox` a component of POX's own command line, when this folder is in PYTHONPATH:
+"""Makes `riplpox` a component for POX's own command line, if this folder is in PYTHONPATH:
 
 PYTHONPATH=REPOSITORY/controllers/pox_ext REPOSITORY/.venv/bin/python pox.py riplpox --topo=ft,4
 """

@@ -1,4 +1,4 @@
-"""What of a spec makes no sense to the simulator, beside what its flows, paths and events ask for. Pure."""
+"""Checks of a spec for the simulator, except for flows, paths and events. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from model.spec import PORT, RunSpec, TransportSpec, stack_words
 
 
 def check_spec(spec: RunSpec) -> None:
-    """Raises UsageError, one line."""
+    """Raise UsageError, in one line, for a spec that the simulator does not support."""
     _check_links(spec)
     check_noise(spec.noise)
     check_clock(spec.clock)
@@ -20,24 +20,27 @@ def check_spec(spec: RunSpec) -> None:
 
 
 def check_joins(transport: TransportSpec) -> None:
-    """Raises UsageError for subflows that would join before there is a connection."""
+    """Raise UsageError for subflows that would join before there is a connection."""
     if transport.join_after_ms < 0 or transport.join_after_bytes < 0:
-        raise UsageError("further subflows join after 0 ms and 0 bytes at the earliest, not before")
+        raise UsageError("further subflows cannot join before 0 ms or 0 bytes; give 0 or more")
 
 
 def _check_links(spec: RunSpec) -> None:
     link = spec.link
     if not link.rate_mbps > 0:
-        raise UsageError(f"a link rate of {link.rate_mbps:g} Mb/s: must be above 0")
+        raise UsageError(f"a link rate of {link.rate_mbps:g} Mb/s is not possible; give a rate above 0")
     if not link.delay_us >= 0:
-        raise UsageError(f"a delay of {link.delay_us:g} us: no link is that fast; give 0 or more")
+        raise UsageError(f"a delay of {link.delay_us:g} us is not possible; give 0 or more")
     check_discipline(link)
     if not (spec.seconds > 0 and spec.warmup_s >= 0):
-        raise UsageError(f"{spec.seconds:g} s after {spec.warmup_s:g} s of warm-up: time runs forwards only")
+        raise UsageError(
+            f"{spec.seconds:g} s after {spec.warmup_s:g} s of warm-up are not possible; give --seconds above "
+            "0 and --warmup of 0 or more"
+        )
 
 
 def _check_real(spec: RunSpec) -> None:
-    """Settings of what simulated hosts lack: they would change nothing but the point's name."""
+    """Raise UsageError for settings of real hosts, which would only change the point's name."""
     transport = spec.transport
     sysctls = [f"{name}={value}" for name, value in sorted(transport.sysctls.items())]
     given = [
@@ -47,8 +50,8 @@ def _check_real(spec: RunSpec) -> None:
     ]
     if given:
         raise UsageError(
-            f"{given[0]}: simulated hosts have no kernel and run no programs: choose --engine mininet, or "
-            "what --stack offers"
+            f"{given[0]}: simulated hosts have no kernel and no programs: choose --engine mininet, or "
+            "an option of --stack"
         )
 
 
@@ -67,10 +70,10 @@ def _check_stack(spec: RunSpec) -> None:
         if not getattr(stack, name) >= 0:
             raise UsageError(f"stack {stack_words(stack)}: {name} cannot be negative")
     if stack.payload_bytes < 1 or stack.initial_window < 1:
-        raise UsageError(f"stack {stack_words(stack)}: a segment has a byte and a window a segment at least")
+        raise UsageError(f"stack {stack_words(stack)}: payload_bytes and initial_window must be 1 or more")
     cc = CONGESTION_CONTROLS.get(spec.transport.cc)
     if stack.acks == "at_once" and (spec.link.ecn_pkts or (cc is not None and cc.ecn)):
         raise UsageError(
-            "stack acks=at_once with ECN: acknowledgements that take no time would bring marks back before "
-            "the queue they tell of has changed; choose acks=routed"
+            "stack acks=at_once with ECN: marks would return before the queue that they describe has "
+            "changed; choose acks=routed"
         )

@@ -1,7 +1,8 @@
-"""Paths of subflows that the routing policy does not choose one by one.
+"""Paths of subflows that the routing policy does not choose independently.
 
-In BCube, where servers have several NICs and forward, MPTCP's subflows are routed at the source, subflow i on
-the parallel path of NIC i. Elsewhere a connection's subflows may be given distinct paths (no replacement).
+In BCube servers have several NICs and forward packets. There MPTCP's subflows are source routed: subflow i
+takes the parallel path of NIC i. In other topologies a connection's subflows can be given distinct paths (no
+replacement).
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from topos import bcube
 from topos.topology import Topology
 
 AT_SOURCE = "hashed"
-"""The policy under which whole paths are chosen at the source: the only one that leaves room for this."""
+"""The only policy that chooses whole paths at the source, and thus allows these choices."""
 
 
 class Paths(Protocol):
-    """What of a simulation this needs; subflows are numbered through."""
+    """The part of a simulation used here; subflows are numbered consecutively."""
 
     def path_count(self, subflow: int) -> tuple[int, int]: ...
     def set_path(self, subflow: int, there: Sequence[int], back: Sequence[int]) -> None: ...
@@ -34,22 +35,22 @@ class Paths(Protocol):
 
 
 def check_paths(spec: RunSpec, topology: Topology) -> None:
-    """Raises UsageError for a choice of paths that does not go with the topology or the policy."""
+    """Raise UsageError for a choice of paths that does not suit the topology or the policy."""
     if not spec.stack.replacement and spec.routing != AT_SOURCE:
         others = ", ".join(name for name in POLICIES if name != AT_SOURCE)
         raise UsageError(
-            f"distinct paths for a connection's subflows are chosen at the source, not under {others}: "
+            f"distinct paths for a connection's subflows are not possible with routing {others}: "
             f"choose --routing {AT_SOURCE}"
         )
     if spec.routing == "valiant" and topology.kind == bcube.KIND and topology.params["k"] > 1:
         raise UsageError(
-            f"routing 'valiant' on BCube with k={topology.params['k']}: its paths are longer than the 10 "
-            "links a packet can hold; choose k=1, or another --routing"
+            f"routing 'valiant' on BCube with k={topology.params['k']}: its paths exceed 10 links, the "
+            "limit of a packet; choose k=1, or another --routing"
         )
 
 
 def choose_paths(simulation: Paths, spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> None:
-    """Gives subflows their paths, before anything is sent; where there is nothing to choose the router's."""
+    """Set the paths of subflows before anything is sent, where the router does not choose them."""
     if spec.routing != AT_SOURCE:
         return
     seed = sub_seed(spec.seed, "routing")
@@ -69,7 +70,7 @@ def _in_parallel(simulation: Paths, topology: Topology, flows: Sequence[PlannedF
 
 
 def _distinct(simulation: Paths, topology: Topology, flows: Sequence[PlannedFlow], seed: int) -> None:
-    """Ranks without replacement among the paths between a pair of NICs; when all are given out, again."""
+    """Draw path ranks without replacement for each pair of NICs; start again when all are drawn."""
     for _, first, subflows in _numbered(topology, flows):
         drawn: dict[tuple[int, int], tuple[Iterator[int], Iterator[int]]] = {}
         for i, (source, destination, h, back_h) in enumerate(subflows):
@@ -89,7 +90,7 @@ def _ranks(count: int, seed: int) -> Iterator[int]:
 def _numbered(
     topology: Topology, flows: Sequence[PlannedFlow]
 ) -> Iterator[tuple[PlannedFlow, int, list[SubflowTuple]]]:
-    """Each flow, the number of its first subflow, and its subflows."""
+    """Yield each flow, the number of its first subflow, and its subflows."""
     number = {nic.ip: i for i, nic in enumerate(topology.nics)}
     first = 0
     for flow in flows:

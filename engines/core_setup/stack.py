@@ -1,4 +1,4 @@
-"""From a RunSpec to what the core's Simulation takes: its end hosts' options and its flows. Pure."""
+"""End-host options and flows of a RunSpec in the form of the core's Simulation. Pure."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from model.spec import RunSpec, sub_seed
 from topos.topology import Topology
 
 NO_WAITING = 2**32 - 1
-"""In packets: a host's queue that its senders never find full; it drops by itself."""
+"""Limit in packets for senders that do not wait for room in their host's queue; the queue then drops."""
 PS_PER_MS = 1000 * PS_PER_US
 PS_PER_S = 1000 * PS_PER_MS
 NEVER_PS = 2**63 - 1
 CHOICES = {"acks": ("routed", "at_once"), "scheduler": tuple(schedulers()), "recovery": ("rfc", "linux")}
-"""The words that fields of a StackSpec may have."""
+"""Allowed values of text fields of a StackSpec."""
 INITIAL_RTO_PS = PS_PER_S
 MAX_RTO_PS = 120 * PS_PER_S
 DUPLICATES = 3
-"""RFC 5681, section 3.2."""
+"""Duplicate ACKs that signal a loss (RFC 5681, section 3.2)."""
 
 SubflowTuple = tuple[int, int, int, int]
 """Source NIC, destination NIC, hash of the 5-tuple, hash of its reverse."""
 FlowTuple = tuple[int, int, str, list[SubflowTuple], int, int]
-"""Size in bytes (0: no end), start in ps, congestion control, subflows, the flow it waits for (-1: none),
-DSCP."""
+"""Size in bytes (0: unlimited), start in ps, congestion control, subflows, the flow that must complete first
+(-1: none), DSCP."""
 
 DatagramTuple = tuple[int, int, int, SubflowTuple, int]
-"""Bit/s with headers, packets (0: no end), start in ps, path, DSCP."""
+"""Rate in bit/s with headers, packets (0: unlimited), start in ps, path, DSCP."""
 
 
 @dataclass(frozen=True)
 class Stack:
-    """As the core reads it: times in ps, windows and buffers in full segments (0: none)."""
+    """End-host options in the core's units: times in ps, windows and buffers in segments (0: no limit)."""
 
     payload_bytes: int
     header_bytes: int
@@ -73,17 +73,17 @@ class Stack:
 
 
 def check_stack(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
-    """Raises UsageError for what simulated hosts do not do."""
+    """Raise UsageError for options that simulated hosts do not have."""
     for name, known in CHOICES.items():
         if (word := getattr(spec.stack, name)) not in known:
             raise UsageError(f"{name} '{word}': choose {' or '.join(known)}")
     have = congestion_controls()
     for cc in sorted({flow.cc for flow in flows if flow.subflows} - set(have)):
-        raise UsageError(f"the simulator has no congestion control '{cc}': choose one of {', '.join(have)}")
+        raise UsageError(f"the simulator has no congestion control '{cc}': choose from: {', '.join(have)}")
 
 
 def stack_of(spec: RunSpec) -> Stack:
-    """The end hosts' options."""
+    """Return the end hosts' options."""
     wanted = spec.stack
     return Stack(
         payload_bytes=wanted.payload_bytes,
@@ -121,7 +121,7 @@ def _asks_for_ecn(cc: str) -> bool:
 
 
 def flow_tuples(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> list[FlowTuple]:
-    """The flows in their order, but those of constant rate; starts are spread by the `start` sub-seed."""
+    """Return the flows in order, without those of constant rate; the sub-seed `start` spreads starts."""
     number = {nic.ip: i for i, nic in enumerate(topology.nics)}
     rng = random.Random(sub_seed(spec.seed, "start"))
     tuples = []
@@ -137,11 +137,11 @@ def flow_tuples(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow])
 
 
 def datagram_tuples(topology: Topology, flows: Sequence[PlannedFlow]) -> list[DatagramTuple]:
-    """Those of constant rate, which come last."""
+    """Return the flows of constant rate, which come last."""
     number = {nic.ip: i for i, nic in enumerate(topology.nics)}
     constant = [flow for flow in flows if flow.rate_mbps]
     if list(flows[len(flows) - len(constant) :]) != constant:
-        raise ValueError("flows of constant rate come last in a matrix")
+        raise ValueError("building datagram flows: flows of constant rate must come last in a matrix")
     return [
         (
             round(flow.rate_mbps * 1e6),
@@ -155,8 +155,10 @@ def datagram_tuples(topology: Topology, flows: Sequence[PlannedFlow]) -> list[Da
 
 
 def subflow_tuple(number: dict[str, int], pair: AddressPair, protocol: int = PROTO_TCP) -> SubflowTuple:
-    """`number` of the NIC with an address. The core's hash is controllers/hashing.py's, and 65 536 subflows
-    take it 131 072 times."""
+    """Return a subflow's tuple; `number` maps addresses to NICs.
+
+    The core computes the same hash as controllers/hashing.py, but fast enough for 65 536 subflows.
+    """
     local, remote = _as_number(pair.laddr), _as_number(pair.raddr)
     there = flow_hash(local, remote, protocol, pair.lport, pair.rport)
     back = flow_hash(remote, local, protocol, pair.rport, pair.lport)

@@ -1,4 +1,4 @@
-"""The emulation engine as the rest of refabric sees it: one RunSpec at a time, in namespaces of its own."""
+"""The emulation engine: runs one RunSpec at a time, in private namespaces."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from topos import Topology
 
 DEADLINE_SLACK_S = 180.0
 UNKEPT = Path("/tmp")
-"""As `raw` where nobody wants the tools' output: the run's own /tmp, which ends with it (inside.py)."""
+"""Value of `raw` if tool output is not needed: the run's private /tmp, which ends with it (inside.py)."""
 ATTEMPTS = 3
 TRAFFIC = ("iperf3", "native")
-MOST_IPERF3_FLOWS = 1000
+MAX_IPERF3_FLOWS = 1000
 
 
 class MininetEngine:
-    """Real Linux hosts, and one of DATAPLANES between them."""
+    """An Engine with real Linux hosts and one of DATAPLANES between them."""
 
     name = "mininet"
     parallel = 1
@@ -54,14 +54,14 @@ class MininetEngine:
         self._locked = False
 
     def close(self) -> None:
-        """Let go of the machine. The end of the process does the same."""
+        """Release the machine's emulation lock. The end of the process releases it too."""
         self._lock.close()
         self._locked = False
 
     def check(self, spec: RunSpec) -> None:
-        """Raises UsageError for what this engine does not do, HostUnfitError for what this machine cannot.
+        """Raise UsageError for a spec this engine does not support, HostUnfitError for an unfit machine.
 
-        Takes the machine's emulation lock, which the engine then holds: BusyError names who has it.
+        Takes and keeps the machine's emulation lock; BusyError names the process that holds it.
         """
         plane = DATAPLANES.get(spec.dataplane)
         if plane is None:
@@ -76,7 +76,7 @@ class MininetEngine:
         plane.check(spec, topology)
         if spec.stack != StackSpec():
             raise UsageError(
-                f"stack {stack_words(spec.stack)}: what real hosts do is their kernel's to say (--sysctl): "
+                f"stack {stack_words(spec.stack)}: real hosts use their kernel's stack (see --sysctl); "
                 "choose --engine simulator"
             )
         flows = planned_flows(spec, topology)
@@ -96,23 +96,23 @@ class MininetEngine:
         self._take_machine()
 
     def memory_mb(self, spec: RunSpec) -> float:
-        """As `Engine.memory_mb`."""
+        """See `Engine.memory_mb`."""
         del spec
         return 0.0
 
     def coupled_cc(self) -> tuple[str, str]:
-        """As `Engine.coupled_cc`."""
+        """See `Engine.coupled_cc`."""
         found = bpf.support()
-        return (COUPLED_DEFAULT, "") if found.ok else (BASELINE, found.told)
+        return (COUPLED_DEFAULT, "") if found.ok else (BASELINE, found.text)
 
     def expected_s(self, spec: RunSpec) -> float:
-        """Traffic, and start, connection and collection: measured about 2 s and 12 ms a host."""
+        """Return the time of traffic plus start, connection and collection (about 2 s + 12 ms per host)."""
         hosts = len(topos.build(spec.topology.kind, spec.topology.params).hosts)
         return spec.warmup_s + spec.seconds + 2.0 + 0.012 * hosts
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-        """As `Engine.run`. A point in which a connection stalled is run again, `ATTEMPTS` times in all;
-        its result's provenance then tells of the attempts before."""
+        """See `Engine.run`. A point with a stalled connection is repeated, up to `ATTEMPTS` times in total;
+        the result's provenance lists the failed attempts."""
         stalled: list[str] = []
         while True:
             try:
@@ -146,7 +146,7 @@ class MininetEngine:
             keep=[raw],
         )
         if not results:
-            raise RunError("the emulation ended without a result")
+            raise RunError("running the emulation: it ended without a result; run the point again")
         return results[0]
 
     def _take_machine(self) -> None:
@@ -156,7 +156,7 @@ class MininetEngine:
 
 
 def _slack_s(spec: RunSpec) -> float:
-    """Beside warm-up and window: what a point may take that has to connect on a saturated machine."""
+    """Return the time allowed beyond warm-up and window, for connecting on a saturated machine."""
     flows = planned_flows(spec, topos.build(spec.topology.kind, spec.topology.params))
     return connect_s(len(flows), spec.transport.subflows) + DEADLINE_SLACK_S
 
@@ -167,25 +167,23 @@ def _origin() -> dict[str, Any]:
 
 
 def check_sysctls(names: Iterable[str]) -> None:
-    """Raises UsageError for a name this kernel does not have."""
+    """Raise UsageError for a sysctl that this kernel does not have."""
     for name in names:
         if not sysctl_path(name).is_file():
-            raise UsageError(
-                f"--sysctl {name}: this kernel has none of that name; `sysctl -a` lists those it has"
-            )
+            raise UsageError(f"--sysctl {name}: this kernel has no such sysctl; `sysctl -a` lists all")
 
 
 def _check_emulated(ccs: Iterable[str]) -> None:
     for cc in ccs:
         if cc in CONGESTION_CONTROLS and not CONGESTION_CONTROLS[cc].emulated:
-            raise UsageError(f"congestion control {cc} is no kernel's: run it with --engine simulator")
+            raise UsageError(f"congestion control {cc}: no kernel has it; choose --engine simulator")
 
 
 def _check_congestion_control(cc: str) -> None:
     if cc in CONGESTION_CONTROLS and CONGESTION_CONTROLS[cc].bpf:
         found = bpf.support()
         if not found.ok:
-            raise HostUnfitError(f"congestion control {cc}: {found.told}, or choose --cc {BASELINE}")
+            raise HostUnfitError(f"congestion control {cc}: {found.text}, or choose --cc {BASELINE}")
         return
     available = sysctl_path("net.ipv4.tcp_available_congestion_control").read_text().split()
     if cc not in available:
@@ -196,7 +194,7 @@ def _check_congestion_control(cc: str) -> None:
 
 
 def check_hosts(topology: Topology) -> None:
-    """Raises UsageError for a network whose hosts forward."""
+    """Raise UsageError for a topology whose hosts forward packets."""
     if topology.hosts_forward:
         raise UsageError(
             f"topology {topology.kind}: emulated hosts do not forward packets; use --engine simulator"
@@ -209,8 +207,9 @@ def _check_network(spec: RunSpec, topology: Topology) -> None:
     check_scheduler(spec, topology)
     if scheduled(spec) and spec.scheduler.ideal:
         raise UsageError(
-            f"--scheduler {scheduler_words(spec.scheduler)}: nobody tells it when a real host's flow "
-            f"begins; give an interval, e.g. {spec.scheduler.name}:100, or choose --engine simulator"
+            f"--scheduler {scheduler_words(spec.scheduler)}: an ideal scheduler must know when flows begin, "
+            f"which real hosts do not report; give an interval, e.g. {spec.scheduler.name}:100, or choose "
+            "--engine simulator"
         )
     if spec.routing == "valiant":
         raise UsageError("routing 'valiant': pings cannot follow its paths; choose --engine simulator")
@@ -223,18 +222,18 @@ def _check_flows(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
     check_ports(flows)
     if any(flow.rate_mbps for flow in flows):
         raise UsageError(
-            f"workload {spec.workload.matrix}: real hosts have no senders of constant rate yet; choose "
+            f"workload {spec.workload.matrix}: real hosts cannot send at a constant rate yet; choose "
             "--engine simulator"
         )
     if spec.traffic != "iperf3":
         return
-    if len(flows) > MOST_IPERF3_FLOWS:
+    if len(flows) > MAX_IPERF3_FLOWS:
         raise UsageError(
-            f"{len(flows)} flows are two iperf3 processes each, which no machine of ours has carried: "
-            "choose --traffic native, which is one process for all"
+            f"{len(flows)} flows need two iperf3 processes each; the tested limit is {MAX_IPERF3_FLOWS} "
+            "flows: choose --traffic native, which uses one process for all"
         )
     if any(flow.size_bytes or flow.start_s for flow in flows):
-        raise UsageError("iperf3 does not do flows of given size or start: choose --traffic native")
+        raise UsageError("iperf3 does not support flow sizes or start times: choose --traffic native")
 
 
 def _check_joins(spec: RunSpec) -> None:
@@ -243,13 +242,13 @@ def _check_joins(spec: RunSpec) -> None:
         return
     if transport.join_after_bytes:
         raise UsageError(
-            f"subflows that join {tuning.joins(transport)}: no event of the kernel's tells how much was "
-            "acknowledged; choose a time instead, or --engine simulator"
+            f"subflows that join {tuning.joins(transport)}: the kernel has no event for acknowledged bytes; "
+            "choose a time instead, or --engine simulator"
         )
     if transport.join_after_ms >= 1000 * spec.warmup_s:
         raise UsageError(
-            f"subflows that join {tuning.joins(transport)}, and {spec.warmup_s:g} s of warm-up: flows "
-            "without end are measured with all their subflows; warm up for longer (--warmup)"
+            f"subflows that join {tuning.joins(transport)} with {spec.warmup_s:g} s of warm-up: the measured "
+            "window needs all subflows; use a longer --warmup"
         )
 
 
@@ -263,6 +262,6 @@ def _check_mptcp(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
     mixed = len({flow.subflows for flow in flows if flow.mptcp}) > 1
     in_kernel = support.level is mptcp_genl.PathManagement.IN_KERNEL
     if in_kernel and spec.transport.joins_late:
-        raise HostUnfitError(f"subflows that join late need a path manager of ours; {support.advice}")
+        raise HostUnfitError(f"subflows that join late need refabric's path manager; {support.advice}")
     if in_kernel and (mixed or subflows > MAX_EXTRA_SUBFLOWS + 1):
         raise HostUnfitError(support.advice)

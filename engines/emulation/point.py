@@ -1,4 +1,4 @@
-"""One point, inside its private namespaces: network up, flows up, warm-up, measured window, collection."""
+"""One point inside its private namespaces: start network and flows, warm up, measure, collect."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from engines.emulation.traffic.driver import TrafficDriver
 from engines.emulation.traffic.iperf3 import prefer_congestion_control
 from engines.emulation.traffic.iperf3_traffic import Iperf3Traffic
 from engines.emulation.traffic.native import NativeDriver, worth_reading
-from engines.emulation.traffic.stalls import silent_flows, stall_error, told_apart
+from engines.emulation.traffic.stalls import silent_flows, stall_error, stalled_and_waiting
 from engines.emulation.verdict import company
 from engines.emulation.verdict.blame import saturated
 from engines.emulation.verdict.purposeful_stalls import stalling
@@ -50,11 +50,11 @@ from model.spec import RunSpec
 
 SLACK_S = 30.0
 STALL_S = 10.0
-"""A flow that delivers nothing this long before the window opens will not in the window either."""
+"""A flow that delivers nothing for this long before the window will deliver nothing in it either."""
 
 
 def run_point(inside: Inside) -> int:
-    """Carry out the RunSpec of the request and report its result."""
+    """Run the RunSpec of the request and report its result."""
     observing.go_first()
     spec = RunSpec.from_json(inside.request["spec"])
     result = Point(spec, Path(inside.request["raw"]), inside.report).run()
@@ -64,7 +64,7 @@ def run_point(inside: Inside) -> int:
 
 @dataclass(frozen=True)
 class Running:
-    """The flows of a point while they run, and the ways to look at them."""
+    """The flows of a running point, and the means to observe them."""
 
     hosts: Sequence[HostRef]
     traffic: TrafficDriver
@@ -76,7 +76,7 @@ class Running:
 
 
 class Point:
-    """What the stages share: the network, its flows, and the clock."""
+    """One point: its network, flows and timings, which all stages share."""
 
     def __init__(self, spec: RunSpec, raw: Path, report: Callable[[object], None]) -> None:
         self._spec = spec
@@ -90,14 +90,14 @@ class Point:
         self._timings: dict[str, float] = {}
 
     def run(self) -> RunResult:
-        """All stages in order. Raises RefabricError when there is no number to be had."""
+        """Run all stages in order. Raises RefabricError if the point gives no number."""
         _give_hosts_small_tcp_tables()
         options = HostOptions(sysctls=self._sysctls())
         with ExitStack() as stack:
             congestion = stack.enter_context(registered(_ours(self._flows)))
             with self._phase("network", 1.0, "setup_s"):
                 net = stack.enter_context(FabricNet(self._topology, self._dataplane, options))
-                stack.enter_context(self._told_why())
+                stack.enter_context(self._data_plane_first())
                 hosts = {host.name: host for host in net.host_refs()}
                 steering.steer_hosts([host.pid for host in hosts.values()], self._cpus)
                 steering.steer_ends(self._cpus.core_mask)
@@ -126,7 +126,7 @@ class Point:
         return {**ours, **self._spec.transport.sysctls}
 
     def _watcher(self, stack: ExitStack, hosts: dict[str, HostRef]) -> MptcpWatcher | None:
-        """The path manager this kernel allows, before any MPTCP socket exists; none for plain TCP."""
+        """Start the path manager that this kernel supports, before any MPTCP socket; None for TCP."""
         subflows = self._spec.transport.subflows
         if subflows == 1:
             return None
@@ -136,7 +136,7 @@ class Point:
             retry_s = self._connect_s / 2
             late = self._spec.transport.joins_late
             return stack.enter_context(PathManager(refs, subflows, is_data, paths, retry_s, late))
-        self._report({"note": "in-kernel MPTCP path manager only: subflows' paths vary from run to run"})
+        self._report({"note": "in-kernel MPTCP path manager only: subflows' paths differ between runs"})
         servers = {hosts[flow.dst]: flow.dst_ip for flow in self._flows}
         return stack.enter_context(SignalPathManager(refs, subflows, is_data, servers))
 
@@ -150,9 +150,9 @@ class Point:
         return Iperf3Traffic(self._flows, hosts, self._raw, seconds=seconds, write_bytes=write_bytes)
 
     def _connect(self, traffic: TrafficDriver, watcher: MptcpWatcher | None) -> tuple[float, list[float]]:
-        """When connecting began, and seconds from then until each flow's connection was up.
+        """Connect all flows; return when this began, and each flow's seconds until it was established.
 
-        Subflows that are still short at the deadline are left to the verdict.
+        If subflows are missing at the deadline, the verdict reports it.
         """
         traffic.open()
         started_s = time.monotonic()
@@ -174,7 +174,7 @@ class Point:
         watcher: MptcpWatcher | None,
         congestion: Registered,
     ) -> Running:
-        """Everything that samples, as asked."""
+        """Start everything that samples."""
         refs = list(hosts.values())
         table = stack.enter_context(SocketTable(refs, self._flows))
         sampling = self._spec.sampling
@@ -188,7 +188,7 @@ class Point:
 
     @contextmanager
     def _scheduled(self, hosts: dict[str, HostRef]) -> Iterator[Ticking | None]:
-        """The spec's scheduler looks, if there is one, from the beginning of the warm-up on."""
+        """Run the spec's scheduler, if there is one, from the start of the warm-up."""
         if not scheduled(self._spec):
             yield None
             return
@@ -200,7 +200,7 @@ class Point:
                     yield clock
 
     def _measure(self, running: Running, up_s: Sequence[float], scheduler: Ticking | None) -> Readings:
-        """Warm-up, then the window between two readings of everything that only counts up."""
+        """Warm up, then measure between two readings of all cumulative counters."""
         watch = running.observing
         with self._phase("warm-up", self._spec.warmup_s, "warmup_s"):
             watch.sample()
@@ -222,7 +222,7 @@ class Point:
         seconds = watch.samples[-1].t_s - watch.samples[first].t_s
         silent = self._silent(watch.samples[first:], seconds)
         acked_bytes = after.acked_since(before, len(self._flows))
-        stalled, waiting = told_apart(silent, acked_bytes.tolist())
+        stalled, waiting = stalled_and_waiting(silent, acked_bytes.tolist())
         return Readings(
             samples=watch.samples,
             opened_at=first,
@@ -249,18 +249,20 @@ class Point:
         )
 
     def _silent(self, samples: Sequence[Sample], seconds: float) -> list[int]:
-        """None where links fail: flows then deliver nothing for a reason."""
+        """Return silent flows; none if links fail, because flows then may deliver nothing."""
         return [] if self._spec.events else silent_flows(self._flows, samples, seconds, self._spec.link)
 
     def _check_warm(self, watch: Observing) -> None:
-        """A flow that stands still on an idle machine will not move again: no need to wait for the end. Where
-        subflows are not sampled nobody knows yet whether it does."""
+        """Raise StalledFlowError if a flow stands still on an idle machine; it would not recover.
+
+        This needs samples of subflows; without them a waiting flow looks the same.
+        """
         silent = self._silent(watch.samples, STALL_S)
         earlier = [look for look in watch.sockets if look.t_s <= watch.samples[-1].t_s - STALL_S]
         if not silent or not earlier:
             return
         acked = watch.sockets[-1].acked_since(earlier[-1], len(self._flows))
-        stalled, _ = told_apart(silent, acked.tolist())
+        stalled, _ = stalled_and_waiting(silent, acked.tolist())
         if stalled and not saturated([sample.cpu.machine.busy_pct for sample in watch.samples[1:]]):
             raise stall_error(self._flows, stalled, STALL_S)
 
@@ -276,8 +278,8 @@ class Point:
         }
 
     @contextmanager
-    def _told_why(self) -> Iterator[None]:
-        """What fails because the data plane has died is put down to that."""
+    def _data_plane_first(self) -> Iterator[None]:
+        """Report the death of the data plane instead of the errors that it causes."""
         try:
             yield
         except RefabricError:
@@ -293,7 +295,7 @@ class Point:
 
 
 def _ours(flows: Sequence[PlannedFlow]) -> set[str]:
-    """The congestion controls that must be registered for these flows."""
+    """Return the congestion controls that must be registered for these flows."""
     return {
         cc for cc in {flow.cc for flow in flows} & CONGESTION_CONTROLS.keys() if CONGESTION_CONTROLS[cc].bpf
     }
@@ -304,15 +306,18 @@ def _pings(pinger: PathPinger | None) -> PingReadings | None:
 
 
 def _give_hosts_small_tcp_tables() -> None:
-    """Hosts share the machine's TCP hash table otherwise, and every look at one host's sockets walks
-    all of it (net/ipv4/inet_diag.c; Linux >= 6.1)."""
+    """Give hosts their own small TCP hash tables (Linux >= 6.1).
+
+    Otherwise hosts share the machine's table, and reading one host's sockets walks all of it
+    (net/ipv4/inet_diag.c).
+    """
     entries = sysctl_path("net.ipv4.tcp_child_ehash_entries")
     if entries.exists():
         entries.write_text("1024")
 
 
 def _opened(flows: Sequence[PlannedFlow], connections: Sequence[ConnectionReport]) -> list[int]:
-    """Of each flow, the subflows that ever came up."""
+    """Return for each flow the number of subflows that were ever established."""
     opened = {(c.path.laddr, c.path.lport): len(c.subflows) for c in connections}
     return [opened.get((flow.src_ip, flow.cport), 0) for flow in flows]
 
@@ -323,6 +328,6 @@ def _last_up(
     connections: Sequence[ConnectionReport],
     started_s: float,
 ) -> list[float]:
-    """Seconds from the start of traffic until each flow's last subflow was up."""
+    """Return seconds from the start of traffic until each flow's last subflow was established."""
     joined = {(c.path.laddr, c.path.lport): c.established_s + c.up_s - started_s for c in connections}
     return [joined.get((flow.src_ip, flow.cport), seconds) for flow, seconds in zip(flows, up_s, strict=True)]

@@ -1,7 +1,7 @@
-"""Flow-level models as the rest of refabric sees them: one RunSpec at a time, without packets or time.
+"""Flow-level engines: run one RunSpec at a time, without packets or time.
 
-Network, tables, hash and flows are the packet-level simulator's, which is also asked for every subflow's path
-before it has sent anything; so flows share the same links in both.
+Network, tables, hash and flows are the packet-level simulator's. A simulation that has sent nothing returns
+every subflow's path, so flows share the same links in both.
 """
 
 from __future__ import annotations
@@ -39,15 +39,18 @@ from topos.topology import Topology
 
 STARTING_S = 0.3
 SUBFLOW_S = 5e-5
-"""To plan time with: building the network, for each subflow."""
+"""Time to build the network per subflow, for plans."""
 PROGRAM_MB, HOST_MB, SUBFLOW_MB = 40.0, 0.012, 0.002
-"""A process holds so much: measured on FatTrees of 16 to 8192 hosts, with a third to spare."""
+"""Memory of a process, measured on FatTrees of 16 to 8192 hosts, plus one third."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """Rates of all subflows and the rounds they took; what of a point's flows it has no answer for; and the
-    CPU time of its rounds for each port a subflow crosses, in seconds."""
+    """A flow-level model.
+
+    `solve` returns the rates of all subflows and the number of rounds. `check` raises UsageError for flows
+    without a model. `crossing_s` is the CPU time of all rounds per port that a subflow crosses.
+    """
 
     solve: Callable[[FluidNetwork], tuple[Floats, int]]
     check: Callable[[Sequence[PlannedFlow]], None]
@@ -55,7 +58,7 @@ class Model:
 
 
 def _answers_all(_flows: Sequence[PlannedFlow]) -> None:
-    """No congestion control matters to it."""
+    """Accept all flows: the model does not depend on their congestion control."""
 
 
 EQUILIBRIUM = Model(equilibrium, check_equilibrium, 2.5e-5)
@@ -63,7 +66,7 @@ MAX_MIN = Model(max_min, _answers_all, 5e-6)
 
 
 class FlowLevelEngine:
-    """A model of who gets what, on the simulator's paths."""
+    """An Engine that computes rates by a model, on the simulator's paths."""
 
     def __init__(self, name: str, model: Model) -> None:
         self.name = name
@@ -71,11 +74,11 @@ class FlowLevelEngine:
 
     @property
     def parallel(self) -> int:
-        """As many points at once as there are CPUs: each is one thread that shares nothing."""
+        """One point per CPU: each is one thread that shares nothing."""
         return len(os.sched_getaffinity(0))
 
     def check(self, spec: RunSpec) -> None:
-        """Raises UsageError for what it does not say."""
+        """Raise UsageError for a spec that the model does not cover."""
         topology = topos.build(spec.topology.kind, spec.topology.params)
         check_spec(spec)
         flows = planned_flows(spec, topology)
@@ -86,27 +89,27 @@ class FlowLevelEngine:
         needed_mb, free_mb = self.memory_mb(spec), free_memory_mb()
         if needed_mb > free_mb:
             raise UsageError(
-                f"{self.name} of {len(flows)} flows takes about {needed_mb:,.0f} MB of memory, and "
-                f"{free_mb:,.0f} MB are free: choose a smaller --k or fewer --subflows"
+                f"running {self.name} with {len(flows)} flows takes about {needed_mb:,.0f} MB of memory, but "
+                f"only {free_mb:,.0f} MB are free: choose a smaller --k or fewer --subflows"
             )
 
     def memory_mb(self, spec: RunSpec) -> float:
-        """By hosts and subflows."""
+        """Return an estimate from the numbers of hosts and subflows."""
         asked = demand(spec)
         return PROGRAM_MB + asked.hosts * HOST_MB + asked.flows * spec.transport.subflows * SUBFLOW_MB
 
     def coupled_cc(self) -> tuple[str, str]:
-        """The default is modelled."""
+        """Return the default, which has a model."""
         return COUPLED_DEFAULT, ""
 
     def expected_s(self, spec: RunSpec) -> float:
-        """By the subflows and the ports they cross."""
+        """Return an estimate from the number of subflows and the ports they cross."""
         asked = demand(spec)
         subflows = asked.flows * spec.transport.subflows
         return STARTING_S + subflows * (SUBFLOW_S + asked.hops * self._model.crossing_s)
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-        """As `Engine.run`; a solution that does not settle is a RunError."""
+        """See `Engine.run`; raises RunError if the solution does not converge."""
         del raw
         began = time.process_time()
         observer.phase("measure", 0.0)
@@ -123,8 +126,8 @@ class FlowLevelEngine:
 
 
 def fluid_network(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> FluidNetwork:
-    """Capacities in Mb/s, and the paths the simulator's subflows and their acknowledgements would take, which
-    no congestion control has a say in."""
+    """Return capacities in Mb/s, and the paths of the simulator's subflows and acknowledgements, which do
+    not depend on congestion control."""
     simulation = prepared(spec, topology, [dataclasses.replace(flow, cc=BASELINE) for flow in flows])
     counts = [flow.subflows for flow in flows]
     subflows = range(sum(counts))
@@ -141,5 +144,5 @@ def fluid_network(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow
 
 @functools.cache
 def _origin() -> dict[str, object]:
-    """Where results come from; nothing of it decides them."""
+    """Return the machine and revision for the record; they do not influence results."""
     return {**machine(), "numpy": np.__version__, "revision": revision()}

@@ -1,24 +1,25 @@
-"""Rates at the equilibrium of congestion control: links lose packets with the probability at which they are
-just full, and subflows send what their algorithm gives them at the losses of their paths (Kelly, Maulloo and
-Tan, 1998). Pure numpy.
+"""Rates at the equilibrium of congestion control (Kelly, Maulloo and Tan, 1998). Pure numpy.
 
-All round-trip times are equal. A path loses what its links lose, and an algorithm's windows are, in units
-of sqrt(2) packets, with q the loss on a path and Q the least of a connection's (analysis/theory.py has
-where this stands):
+Links lose packets with the probability at which they are just full. Subflows send at the rate that their
+algorithm has at the losses of their paths.
+
+All round-trip times are equal. A path's loss is the sum of its links' losses. Windows are, in units of
+sqrt(2) packets, with q the loss on a path and Q the minimum over a connection's paths (sources in
+analysis/theory.py):
 
     reno             1 / sqrt(q)
     ewtcp            1 / (n sqrt(q)), n subflows
-    lia              1 / sqrt(Q) in all, split as 1 / q
-    olia, coupled    1 / sqrt(Q) in all, on the paths with the least loss alone
+    lia              1 / sqrt(Q) in total, split as 1 / q
+    olia, coupled    1 / sqrt(Q) in total, only on the paths with the minimum loss
 
-As these are homogeneous, neither the common round-trip time nor the unit of loss changes any rate. The last
-leaves open who sends how much where paths are equally good: traffic is split as 1 / q^SHARPNESS instead.
+These formulas are homogeneous, so neither the common round-trip time nor the unit of loss changes any rate.
+The last one does not say how traffic is split among equally good paths: here as 1 / q^SHARPNESS.
 
-Every price (a link's loss) is multiplied by 1 + step (load / capacity - 1), again and again, until each link
-is either full or has no say: none is more than FULL above its capacity, and where one is more than SPARE
-below, its price is less than SPARE of every path's through it. No price falls below NOTHING of the least
-loss there is on a path through its link, or it could not come back in time. Acknowledgements load links and
-lose nothing; what they load is looked at every ACKS_EVERY rounds, as they are slow to change.
+Every price (a link's loss) is multiplied by 1 + step (load / capacity - 1) in each round, until every link is
+full or irrelevant. Then no link is more than FULL above its capacity. If a link is more than SPARE below,
+its price is less than SPARE of the loss of every path through it. No price falls below NOTHING of the
+minimum loss of the paths through its link, because it could not rise again in time. Acknowledgements load
+links but are not lost; their load changes slowly and is updated every ACKS_EVERY rounds.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ SPARE = 1e-2
 SHARPNESS = 16
 NOTHING = 1e-3
 ACKS_EVERY = 5
-MOST_ROUNDS = 20_000
+MAX_ROUNDS = 20_000
 DEADLINE_S = 300.0
 LOOK_EVERY = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """What an algorithm may look at: the loss on every subflow's path, their connections, counted from 0
-    without gaps and in order, and where each connection's subflows begin."""
+    """Input of an algorithm: the loss on every subflow's path, the subflows' connections (from 0 without
+    gaps, ascending), and the index of each connection's first subflow."""
 
     loss: Floats
     connection: Ints
@@ -68,8 +69,10 @@ def _best_paths(paths: Paths) -> Floats:
 
 
 def _as_on_the_best(paths: Paths, power: int) -> Floats:
-    """In all what TCP would send on the best path, split as the losses' inverse to this power; multiplied
-    out, as pow() differs between machines."""
+    """Return TCP's rate on the best path, split among subflows as inverse losses to this power.
+
+    The power is computed by multiplication, because pow() differs between machines.
+    """
     least = np.minimum.reduceat(paths.loss, paths.first)
     better = least[paths.connection] / paths.loss
     weight = better
@@ -82,7 +85,7 @@ def _as_on_the_best(paths: Paths, power: int) -> Floats:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """Rates at given losses, and how far prices may go in a round: the steeper rates react, the less."""
+    """Rates at given losses, and the largest step of prices per round: steeper rates need smaller steps."""
 
     rates: Callable[[Paths], Floats]
     step: float
@@ -95,16 +98,16 @@ ALGORITHMS = {
     "olia": Algorithm(_best_paths, 0.7 / SHARPNESS),
     "coupled": Algorithm(_best_paths, 0.7 / SHARPNESS),
 }
-"""By the names of model/congestion.py."""
+"""Algorithms by their names in model/congestion.py."""
 
 
 def equilibrium(network: FluidNetwork, deadline_s: float = DEADLINE_S) -> tuple[Floats, int]:
-    """Every subflow's rate, and the rounds it took. Raises RunError where prices do not settle in time."""
+    """Return every subflow's rate and the number of rounds. Raises RunError if prices do not converge."""
     began = time.monotonic()
     shares, demand = _Shares(network), _Demand(network)
     prices = _first_prices(network)
     least, acks = np.zeros_like(prices), np.zeros_like(prices)
-    for rounds in range(1, MOST_ROUNDS + 1):
+    for rounds in range(1, MAX_ROUNDS + 1):
         loss = network.there.sums(prices)
         rates = demand.rates(loss)
         if rounds % ACKS_EVERY == 0:
@@ -120,20 +123,20 @@ def equilibrium(network: FluidNetwork, deadline_s: float = DEADLINE_S) -> tuple[
         change = 1 + demand.step * (np.clip(fill, 0.5, 2.0) - 1)
         prices = np.maximum(prices * change, least)
     raise RunError(
-        f"the equilibrium of {', '.join(sorted(set(network.cc)))} did not settle within {rounds} rounds "
-        f"({deadline_s:g} s at most): choose another --cc, fewer --subflows, or --engine max-min"
+        f"computing the equilibrium of {', '.join(sorted(set(network.cc)))}: no convergence within {rounds} "
+        f"rounds ({deadline_s:g} s at most): choose another --cc, fewer --subflows, or --engine max-min"
     )
 
 
 def _first_prices(network: FluidNetwork) -> Floats:
-    """As if every link had to be shared evenly by the subflows that cross it."""
+    """Return prices as if the subflows that cross a link shared it evenly."""
     crossing = np.bincount(network.there.port, minlength=len(network.capacity))
     share: Floats = crossing / network.capacity
     return share * share
 
 
 class _Demand:
-    """What all subflows send, each group by its own algorithm."""
+    """Rates of all subflows, each group by its own algorithm."""
 
     def __init__(self, network: FluidNetwork) -> None:
         names = np.array(network.cc)
@@ -152,7 +155,7 @@ class _Demand:
 
 
 class _Shares:
-    """Tells how much prices matter."""
+    """Computes how much each price contributes to the loss of paths."""
 
     def __init__(self, network: FluidNetwork) -> None:
         there = network.there
@@ -163,7 +166,7 @@ class _Shares:
         self._count = len(network.capacity)
 
     def lowest(self, loss: Floats) -> Floats:
-        """Of every port, the least loss on a path through it; 0 where none leads."""
+        """Return the minimum loss of the paths through each port; 0 without paths."""
         lowest = np.zeros(self._count)
         lowest[self._ports] = np.minimum.reduceat(loss[self._subflow], self._first)
         return lowest

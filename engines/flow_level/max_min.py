@@ -1,12 +1,13 @@
 """Max-min fair rates by progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2). Pure.
 
-All subflows grow together, each in proportion to its weight, until a port on their way is full; those stop,
-the others go on. So no subflow could have more without taking from one that has, by weight, no more than it.
-A subflow weighs 1 where congestion control is not coupled; of a coupled connection's n subflows each weighs
-1/n, as that is one TCP to a link which all of them cross. Subflows do not make up for one another.
+The rates of all subflows grow together, in proportion to their weights, until a port on their path is full.
+Then these subflows stop, and the others continue. No subflow could have more without taking from one that
+has, by weight, no more. A subflow has weight 1 if its congestion control is not coupled. The n subflows of a
+coupled connection have weight 1/n each, like one TCP on a link that all of them cross. Subflows do not
+compensate for each other.
 
-Acknowledgements take what they need from the ports they cross, and data shares the rest: filling is repeated
-with what they took the last time, until rates stay as they are.
+Acknowledgements take what they need from the ports they cross, and data shares the rest. The filling is
+repeated with the previous acknowledgements until rates no longer change.
 """
 
 from __future__ import annotations
@@ -17,23 +18,22 @@ from common.errors import RunError
 from engines.flow_level.network import FULL, Floats, FluidNetwork
 from model.congestion import CONGESTION_CONTROLS
 
-MOST_FILLINGS = 50
+MAX_FILLINGS = 50
 SAME = FULL / 100
-"""Of the largest capacity: as close as two fillings must come."""
+"""Largest change between two fillings at convergence, as a share of the largest capacity."""
 
 
 def max_min(network: FluidNetwork) -> tuple[Floats, int]:
-    """Every subflow's rate, and how often the network was filled. Raises RunError where rates go on changing
-    with the acknowledgements they bring about."""
+    """Return every subflow's rate and the number of fillings. Raises RunError if rates do not converge."""
     weight = _weights(network)
     rates, close = np.zeros(len(weight)), SAME * network.capacity.max()
-    for fillings in range(1, MOST_FILLINGS + 1):
+    for fillings in range(1, MAX_FILLINGS + 1):
         before = rates
         rates = fill(network, np.maximum(network.capacity - network.ack_loads(before), 0.0), weight)
         if np.abs(rates - before).max() <= close:
             return network.fitted(rates), fillings
     raise RunError(
-        f"max-min rates go on changing after {MOST_FILLINGS} fillings: leave out acknowledgements "
+        f"computing max-min rates: no convergence after {MAX_FILLINGS} fillings: omit acknowledgements "
         "(--stack acks=at_once), or choose --engine flow-level"
     )
 
@@ -45,10 +45,10 @@ def _weights(network: FluidNetwork) -> Floats:
 
 
 def fill(network: FluidNetwork, room: Floats, weight: Floats) -> Floats:
-    """Max-min rates of data in `room` a port.
+    """Return max-min rates of data with `room` left on each port.
 
-    A port is a bottleneck as soon as no subflow through it is stopped earlier elsewhere, so that many fill in
-    one round: what others are given later can only raise the level at which it is full.
+    A port is a bottleneck if none of its subflows stops earlier elsewhere, so one round fills many ports.
+    What others receive later can only raise the level at which such a port is full.
     """
     ports = len(room)
     rates, growing, crossings = np.zeros(len(weight)), np.ones(len(weight), bool), network.there

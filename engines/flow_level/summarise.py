@@ -1,7 +1,7 @@
-"""From steady rates to a point's RunResult. Pure.
+"""The RunResult of a point from steady rates. Pure.
 
-Counts are those of the spec's window at these rates. Queues, drops, segments sent again, round-trip times and
-samples do not exist.
+Counts cover the spec's window at these rates. There are no queues, drops, retransmitted segments, round-trip
+times or samples.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ from topos.topology import Topology
 
 
 def payload_share(stack: StackSpec, flow: PlannedFlow) -> float:
-    """Of a full segment's bytes on the wire, those that the application gets."""
+    """Return the application's share of a full segment's bytes on the wire."""
     payload = stack.payload_bytes - (stack.mptcp_bytes if flow.mptcp else 0)
     return payload / (stack.payload_bytes + stack.header_bytes)
 
 
 def ack_share(stack: StackSpec, flow: PlannedFlow) -> float:
-    """Bytes of acknowledgements for each byte of data on the wire: none if they take no path; one for every
-    second segment where they are delayed (RFC 5681, section 4.2), but for MPTCP that acknowledges whatever
-    lies beyond a gap of the connection's at once, which is nearly everything."""
+    """Return bytes of acknowledgements per byte of data on the wire; 0 if they take no path.
+
+    Delayed acknowledgements are one per two segments (RFC 5681, section 4.2). MPTCP acknowledges data beyond
+    a gap of the connection at once, which is nearly all data.
+    """
     if stack.acks == "at_once":
         return 0.0
     segments = 2 if stack.delayed_ack_ms and not (stack.ack_gaps and flow.mptcp) else 1
@@ -50,7 +52,7 @@ def summarise(
     rates: Floats,
     rounds: int,
 ) -> RunResult:
-    """The point's result, of rates in Mb/s."""
+    """Return the point's result for rates in Mb/s."""
     ports = _port_rows(spec, topology, network, rates)
     return RunResult(
         status=Status.OK,

@@ -1,4 +1,4 @@
-"""What a sized flow's completion is held against: its path, idle. Pure."""
+"""Ideal completion time of a sized flow: alone on its path. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ PS_PER_BYTE_AT_1_BPS = 8 * PS_PER_S
 
 
 def ideal_s(size_bytes: int, path: Sequence[int], plan: NetworkPlan, stack: Stack) -> float:
-    """Seconds from the start of a flow of `size_bytes` until its last byte has arrived, if it has these ports
-    to itself and sends at their rate from the start.
+    """Return the ideal time in seconds from a flow's start until its last byte has arrived.
 
-    The first packet is stored and forwarded hop by hop, the others follow it at the rate of the slowest
-    port: exact where rates are equal.
+    The flow of `size_bytes` is alone on the ports `path` and sends at their rate from the start. The first
+    packet is stored and forwarded at each hop; the others follow at the rate of the slowest port. Exact for
+    equal rates.
     """
     first = min(size_bytes, stack.payload_bytes) + stack.header_bytes
     packets = -(-size_bytes // stack.payload_bytes)

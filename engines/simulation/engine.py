@@ -1,4 +1,4 @@
-"""The simulator as the rest of refabric sees it: one RunSpec at a time, in virtual time, without root."""
+"""The simulator engine: runs one RunSpec at a time, in virtual time, without root."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ from model.spec import RunSpec
 from topos.topology import Topology
 
 HOPS_PER_CPU_S = 8e6
-"""To plan time with: at k=8, on the reference machine (benchmarks/simulator.py)."""
+"""Packet-hops per CPU second at k=8 on the reference machine (benchmarks/simulator.py), for plans."""
 STARTING_S = 0.3
 
 
 class SimulatorEngine:
-    """Simulated hosts, the fabric core between them."""
+    """An Engine with simulated hosts on the fabric core."""
 
     name = "simulator"
 
     @property
     def parallel(self) -> int:
-        """As many points at once as there are CPUs: each is one thread that shares nothing."""
+        """One point per CPU: each is one thread that shares nothing."""
         return len(os.sched_getaffinity(0))
 
     def check(self, spec: RunSpec) -> None:
-        """Raises UsageError for what it does not do."""
+        """Raise UsageError for a spec that it does not support."""
         topology = topos.build(spec.topology.kind, spec.topology.params)
         check_spec(spec)
         flows = planned_flows(spec, topology)
@@ -62,21 +62,21 @@ class SimulatorEngine:
         check_scheduler(spec, topology)
 
     def memory_mb(self, spec: RunSpec) -> float:
-        """By what is counted before anything is built (memory.py)."""
+        """Return an estimate made before anything is built (memory.py)."""
         topology = topos.build(spec.topology.kind, spec.topology.params)
         return estimated_mb(spec, topology, planned_flows(spec, topology))
 
     def coupled_cc(self) -> tuple[str, str]:
-        """It has all of them."""
+        """Return the default: the simulator has all of them."""
         return COUPLED_DEFAULT, ""
 
     def expected_s(self, spec: RunSpec) -> float:
-        """By the packet-hops it asks for."""
+        """Return an estimate from the point's packet-hops."""
         seconds = spec.warmup_s + spec.seconds
         return STARTING_S + demand(spec).hops_per_s * seconds / HOPS_PER_CPU_S + ticking_s(spec)
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-        """As `Engine.run`; signals are heard between slices of virtual time, many times a second."""
+        """See `Engine.run`; signals are handled between slices of virtual time, many times a second."""
         del raw
         began = time.process_time()
         topology = topos.build(spec.topology.kind, spec.topology.params)
@@ -110,7 +110,7 @@ def _record(
     observer: Observer,
     scheduling: Scheduling,
 ) -> Recording:
-    """Raises RunError for what the core cannot hold."""
+    """Run the simulation. Raises RunError if the core cannot hold it."""
     subflows = sum(flow.subflows for flow in flows)
     try:
         return record(simulation, spec, topology, subflows, observer, scheduling.clock)
@@ -120,14 +120,14 @@ def _record(
 
 @functools.cache
 def origin() -> dict[str, Any]:
-    """Where results come from; nothing of it decides them."""
+    """Return the machine and revision for the record; they do not influence results."""
     return {**machine(), "compiler": COMPILER, "engine": "simulator", "revision": revision()}
 
 
 def _ideal_s(
     simulation: Simulation, flows: Sequence[PlannedFlow], plan: NetworkPlan, stack: Stack
 ) -> list[float]:
-    """Of each flow, on the path of its first subflow."""
+    """Return each sized flow's ideal time on the path of its first subflow."""
     first = accumulate((flow.subflows for flow in flows[:-1]), initial=0)
     return [
         ideal_s(flow.size_bytes, simulation.path(subflow), plan, stack) if flow.size_bytes else NO_VALUE

@@ -1,4 +1,4 @@
-"""Links that fail, degrade or recover at given instants of a simulation."""
+"""Link events in a simulation: links fail, degrade or recover at given times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from topos.topology import Topology
 
 
 class Network(Protocol):
-    """What of a simulation this needs."""
+    """The part of a simulation used here."""
 
     def run_until(self, limit_ps: int) -> None: ...
     def set_port_up(self, port: int, up: bool, now_ps: int) -> None: ...
@@ -24,11 +24,11 @@ class _Change(NamedTuple):
     at_ps: int
     ports: tuple[int, int]
     rate_bps: int
-    """0 is a cut."""
+    """0 for a cut."""
 
 
 class Timeline:
-    """Runs a simulation and carries out the spec's link events, each exactly at its time."""
+    """Runs a simulation and carries out the spec's link events at their exact times."""
 
     def __init__(self, simulation: Network, spec: RunSpec, topology: Topology) -> None:
         self._simulation = simulation
@@ -40,7 +40,7 @@ class Timeline:
         ]
 
     def run_until(self, limit_ps: int) -> None:
-        """Everything up to and including this instant. What arrives when an event happens comes before it."""
+        """Run up to and including this time. Packets that arrive at an event's time arrive before it."""
         while self._ahead and self._ahead[0].at_ps <= limit_ps:
             change, *self._ahead = self._ahead
             self._simulation.run_until(change.at_ps)

@@ -15,7 +15,7 @@ QUANTILES = {"late_p50_us": 0.5, "late_p99_us": 0.99, "late_p999_us": 0.999}
 
 
 def noise_metrics(spec: RunSpec, opened: Reading, closed: Reading) -> dict[str, float]:
-    """Lateness of the window's deliveries, and the share of real time in stalls; nothing without noise."""
+    """Return the lateness of the window's deliveries, and the share of real time in stalls; {} without."""
     if not noisy(spec):
         return {}
     counts = closed.noise["lateness"] - opened.noise["lateness"]
@@ -28,8 +28,11 @@ def noise_metrics(spec: RunSpec, opened: Reading, closed: Reading) -> dict[str, 
 
 
 def late_us(counts: npt.NDArray[np.uint64], delivered: int, quantile: float) -> float:
-    """This quantile of the lateness of all deliveries, in microseconds; `counts` is of those that were late,
-    by bins of LATENESS_EDGES_NS. Resolution is 1/16, and the upper edge of a bin is given."""
+    """Return a quantile of the lateness of all deliveries, in microseconds.
+
+    `counts` is the histogram of late deliveries over LATENESS_EDGES_NS. The value is the upper edge of a bin
+    (resolution 1/16).
+    """
     on_time = max(0, delivered - int(counts.sum()))
     wanted = quantile * max(delivered, 1)
     if wanted <= on_time:

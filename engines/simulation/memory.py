@@ -1,8 +1,8 @@
-"""What memory a simulated point will need, before it is built. Pure: what the machine has is passed in.
+"""Estimate of a simulated point's memory, before it is built. Pure: the caller passes in the free memory.
 
-The core's records are counted; what Python holds of a topology and its flows was measured. Packets in flight
-are the queues' affair: a flow keeps one queue full on its way, and a subflow has no window below a few
-packets. A queue without limit may hold as many packets as there are descriptors.
+The core's records are counted; Python's memory for a topology and its flows was measured. Packets in flight
+are mostly in queues: a flow keeps one queue on its path full, and a subflow has a window of a few packets at
+least. Unbounded queues may hold as many packets as there are descriptors.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from topos.topology import Topology
 MB = 1 << 20
 _PROGRAM = 40 * MB
 _PORT, _SUBFLOW, _PACKET = 320, 1000, 136
-"""Bytes in the core; of a packet with its segment and its event, of a subflow with what it has under way."""
+"""Bytes in the core: per port; per subflow with its data in flight; per packet with segment and event."""
 _PLANNED_ENTRY, _CORE_ENTRY = 4, 4
 _LINK_IN_PYTHON, _FLOW_IN_PYTHON = 700, 700
 _DESCRIPTORS, _ALARMS = 1 << 20, 8
-_LEAST_WINDOW = 4
+_MIN_WINDOW = 4
 _RING_ENTRY, _PLACES_IN_PORT, _UNLIMITED_QUEUE = 2, 128, 128
 
 
 def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> float:
-    """The most the process will hold; within 30 % of what was measured on FatTrees of 128 to 8192 hosts."""
+    """Return the peak memory in MB, within 30 % of measurements on FatTrees of 128 to 8192 hosts."""
     ports = 2 * len(topology.links)
     queue = _queue_pkts(spec.link) or _UNLIMITED_QUEUE
     attachments = len({nic.switch for nic in topology.nics})
@@ -47,20 +47,20 @@ def estimated_mb(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]
 def check_memory(
     spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], available_mb: float
 ) -> None:
-    """Raises UsageError where the machine has less than it takes."""
+    """Raise UsageError if the machine has less memory than needed."""
     needed = estimated_mb(spec, topology, flows)
     if needed <= available_mb:
         return
     bound = "" if _queue_pkts(spec.link) else " or a limit to --queue"
     raise UsageError(
         f"simulating {topology.kind} with {len(topology.hosts)} hosts and {sum(f.subflows for f in flows)} "
-        f"subflows takes about {needed:,.0f} MB of memory, and {available_mb:,.0f} MB are free: "
+        f"subflows takes about {needed:,.0f} MB of memory, but only {available_mb:,.0f} MB are free: "
         f"choose a smaller --k, fewer --subflows{bound}"
     )
 
 
 def _queue_pkts(link: LinkSpec) -> int:
-    """0 where there is no limit."""
+    """Return the limit of a queue in packets; 0 if it is unbounded."""
     return link.queue_bytes * 8 // FRAME_BITS if link.queue_bytes else link.queue_pkts
 
 
@@ -70,4 +70,4 @@ def _packets(spec: RunSpec, flows: Sequence[PlannedFlow], subflows: int) -> int:
     if queue == 0:
         return most
     on_wire = spec.link.rate_mbps * spec.link.delay_us / FRAME_BITS * 2 * 6
-    return min(most, round(len(flows) * (queue + on_wire)) + _LEAST_WINDOW * subflows)
+    return min(most, round(len(flows) * (queue + on_wire)) + _MIN_WINDOW * subflows)

@@ -1,7 +1,7 @@
-"""Running a simulation and reading it on the way: at instants that follow from the spec alone.
+"""Run a simulation and read it at times that depend on the spec only.
 
-What is kept is compact (arrays, of queues what is not empty), and bounded: where an interval would give more
-than `MOST_ROWS` rows of a table, every second, third, ... instant is read.
+Readings are compact (arrays, and only non-empty queues) and bounded: if an interval would give a table more
+than `MAX_ROWS` rows, only every second, third, ... time is read.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from fabric.readings import (
 from model.spec import RunSpec
 from topos.topology import Topology
 
-MOST_ROWS = 2_000_000
+MAX_ROWS = 2_000_000
 SAMPLE_S = 1.0
 PING_BYTES = 98
-"""As ping(8) sends them: 56 bytes of data, ICMP, IP and Ethernet headers."""
+"""Size of a ping by ping(8): 56 bytes of data with ICMP, IP and Ethernet headers."""
 SLICE_HOPS = 1_000_000
-"""Between two looks at signals: about a tenth of a second."""
+"""Packet-hops between two checks for signals: about a tenth of a second."""
 FIRST_SLICE_PS = PS_PER_MS
-LEAST_SLICE_PS = 1000
+MIN_SLICE_PS = 1000
 
 
 class Simulated(Network, Protocol):
-    """What is read of `fabric._core.Simulation`."""
+    """The part of `fabric._core.Simulation` that is read."""
 
     def hops(self) -> int: ...
     def restart_max_queues(self) -> None: ...
@@ -58,7 +58,7 @@ class Simulated(Network, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """`t_ps` counts from the start of traffic; all counts since then."""
+    """All counters at `t_ps`, which, like the counters, starts at the start of traffic."""
 
     t_ps: int
     ports: SimulatedCounters
@@ -70,11 +70,11 @@ class Reading:
 
 @dataclass(eq=False)
 class Recording:
-    """Everything read: the ends of the window, and what was sampled at which ps.
+    """All readings: the ends of the window, and samples with their times in ps.
 
-    `goodput` (bytes delivered of each flow) and `links` (bytes sent by each port) are of the instants
-    `times`; `queues` are ports and packets of those that are not empty; `sockets` and `pings` (ps out, ps
-    there and back) are of every subflow.
+    `goodput` (bytes that each flow has delivered) and `links` (bytes that each port has sent) are at the
+    times `times`. `queues` holds ports and packets of non-empty queues. `sockets` and `pings` (ps out, ps
+    there and back) cover every subflow.
     """
 
     ends: list[Reading] = field(default_factory=list)
@@ -102,8 +102,10 @@ def record(
     observer: Observer,
     scheduled: Callable[[Clock], Clock],
 ) -> Recording:
-    """Run the whole point, from the start of traffic to the end of the window. `scheduled` gives the clock a
-    scheduler's ticks."""
+    """Run the whole point, from the start of traffic to the end of the window.
+
+    `scheduled` adds a scheduler's ticks to the clock.
+    """
     clock = scheduled(Timeline(simulation, spec, topology))
     recording, run_until = Recording(), _sliced(simulation, clock)
     opens, ends = _ps(spec.warmup_s), _ps(spec.warmup_s + spec.seconds)
@@ -135,7 +137,7 @@ def _read(simulation: Simulated, t_ps: int) -> Reading:
 
 
 Look = tuple[Collection[int], Callable[[int], None]]
-"""At which instants, and what to do there."""
+"""Times of a sample, and the function that takes it."""
 
 
 def _looks(
@@ -146,7 +148,7 @@ def _looks(
     recording: Recording,
     observer: Observer,
 ) -> list[Look]:
-    """What is looked at when; in the warm-up too but for queues and pings."""
+    """Return what is sampled when; queues and pings are not sampled in the warm-up."""
 
     def traffic(t_ps: int) -> None:
         recording.times.append(t_ps)
@@ -181,17 +183,19 @@ def _looks(
 def _every(
     spec: RunSpec, observer: Observer, what: str, interval_ms: float, rows: int, first_s: float, last_s: float
 ) -> frozenset[int]:
-    """Instants in ps from the start of traffic, multiples of the interval from the opening of the window;
-    every second, third, ... where all would be too many rows."""
+    """Return sample times in ps from the start of traffic, aligned with the start of the window.
+
+    If all multiples of the interval would give too many rows, every second, third, ... is returned.
+    """
     if not interval_ms:
         return frozenset()
     step_ps = round(interval_ms * PS_PER_MS)
     span_ps = _ps(last_s - first_s)
-    wider = max(1, math.ceil(rows * (span_ps // step_ps + 1) / MOST_ROWS))
+    wider = max(1, math.ceil(rows * (span_ps // step_ps + 1) / MAX_ROWS))
     if wider > 1:
         observer.note(
-            f"{what} are sampled every {wider * interval_ms:g} ms: every {interval_ms:g} ms would be more "
-            f"than {MOST_ROWS / 1e6:g} million rows"
+            f"{what} are sampled every {wider * interval_ms:g} ms: every {interval_ms:g} ms would give more "
+            f"than {MAX_ROWS / 1e6:g} million rows"
         )
     step_ps *= wider
     opens = _ps(spec.warmup_s)
@@ -200,8 +204,10 @@ def _every(
 
 
 def _sliced(simulation: Simulated, clock: Clock) -> Callable[[int], None]:
-    """`run_until` in slices of about SLICE_HOPS, between which Python hears signals. How long they are
-    follows from the simulation alone, and changes nothing in it."""
+    """Return a `run_until` in slices of about SLICE_HOPS, between which Python handles signals.
+
+    The slices depend on the simulation only, and do not change it.
+    """
     now_ps, slice_ps = 0, FIRST_SLICE_PS
 
     def run_until(limit_ps: int) -> None:
@@ -212,7 +218,7 @@ def _sliced(simulation: Simulated, clock: Clock) -> Callable[[int], None]:
             clock.run_until(now_ps)
             hops = simulation.hops() - before
             if hops > SLICE_HOPS:
-                slice_ps = max(LEAST_SLICE_PS, slice_ps // 2)
+                slice_ps = max(MIN_SLICE_PS, slice_ps // 2)
             elif hops < SLICE_HOPS // 4 and now_ps < limit_ps:
                 slice_ps *= 2
 

@@ -1,4 +1,4 @@
-"""From what was read of a simulation to the sample tables of model/result.py. Pure."""
+"""Sample tables (model/result.py) from the readings of a simulation. Pure."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ Floats = npt.NDArray[np.float64]
 def sample_tables(
     spec: RunSpec, flows: Sequence[PlannedFlow], rates_bps: Ints, recording: Recording
 ) -> dict[str, Table]:
-    """Every table that was asked for; t_s counts from the opening of the window. The CPU is not looked
-    at: it decides nothing."""
+    """Return the requested tables; t_s counts from the start of the window.
+
+    The table `cpu` is empty, because the CPU does not influence a simulation.
+    """
     sampling = spec.sampling
     owners = _owners(flows)
     tables = {
@@ -40,14 +42,14 @@ def sample_tables(
 
 
 def utilisation_pct(rates_bps: Ints, recording: Recording) -> Floats:
-    """Of every port in every interval between instants (intervals x ports), percent of its rate."""
+    """Return the use of every port in every interval (intervals x ports), in percent of its rate."""
     sent = _steps(np.array(recording.links))
     share: Floats = sent * 8 / (_seconds(recording)[:, None] * rates_bps)
     return 100 * share
 
 
 def _owners(flows: Sequence[PlannedFlow]) -> tuple[Ints, Ints]:
-    """Of every subflow, its flow and its number within that."""
+    """Return for every subflow its flow and its number in that flow."""
     counts = [flow.subflows for flow in flows]
     number = [np.arange(count, dtype=np.int64) for count in counts]
     return np.repeat(np.arange(len(flows), dtype=np.int64), counts), np.concatenate(number)
@@ -59,7 +61,7 @@ def _seconds(recording: Recording) -> Floats:
 
 
 def _steps(counted: npt.NDArray[Any]) -> Ints:
-    """From each instant (row) to the next."""
+    """Return the increments from each time (row) to the next."""
     whole = counted.astype(np.int64)
     steps: Ints = whole[1:] - whole[:-1]
     return steps
@@ -72,7 +74,7 @@ def _t_s(recording: Recording, times: Sequence[int]) -> Floats:
 
 
 def _goodput(flows: Sequence[PlannedFlow], recording: Recording) -> Table:
-    """Of every flow; of those of given size what is not 0."""
+    """Return the goodput of every flow; zeros of sized flows are omitted."""
     mbps = np.round(_steps(np.array(recording.goodput)) * 8 / _seconds(recording)[:, None] / 1e6, 5)
     endless = np.array([flow.size_bytes == 0 for flow in flows], bool)
     interval, flow = np.nonzero((mbps != 0) | endless)
@@ -128,7 +130,7 @@ def _sockets(spec: RunSpec, recording: Recording, flow: Ints, subflow: Ints) -> 
 
 
 def _payload_bytes(spec: RunSpec, flow: Ints) -> Ints:
-    """Of a full segment of each subflow."""
+    """Return the payload of a full segment of each subflow."""
     stack = spec.stack
     mptcp = np.bincount(flow)[flow] > 1
     payload: Ints = stack.payload_bytes - stack.mptcp_bytes * mptcp.astype(np.int64)

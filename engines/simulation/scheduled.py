@@ -1,4 +1,4 @@
-"""A central scheduler in a simulation: at exact instants of virtual time, in no time."""
+"""A central flow scheduler in a simulation: it ticks at exact virtual times and takes no time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from model.spec import RunSpec, SchedulerSpec
 from topos.topology import Topology
 
 IDEAL_LOOK_PS = PS_PER_MS
-"""An ideal scheduler learns of flows that have begun or ended this long after at most."""
+"""Maximum delay until an ideal scheduler notices that flows have begun or ended."""
 
 
 class Clock(Protocol):
@@ -23,7 +23,7 @@ class Clock(Protocol):
 
 
 class Scheduling:
-    """What a simulated point has of its scheduler, where it has one."""
+    """The scheduler of a simulated point, if it has one."""
 
     def __init__(
         self, spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], simulation: Simulation
@@ -36,25 +36,28 @@ class Scheduling:
             self._driver = Driver(application_of(spec, topology), self._network)
 
     def clock(self, clock: Clock) -> Clock:
-        """The same, with the scheduler's ticks."""
+        """Return the clock with the scheduler's ticks."""
         if self._driver is None or self._network is None:
             return clock
         return Scheduled(clock, self._spec.scheduler, self._driver, self._network)
 
     @property
     def counts(self) -> Mapping[str, float]:
-        """Metrics; the same on every machine."""
+        """Metrics that are identical on every machine."""
         return self._driver.account.counts if self._driver else {}
 
     @property
     def times(self) -> Mapping[str, float]:
-        """What ticks took on this one."""
+        """CPU time of ticks on this machine."""
         return self._driver.account.times if self._driver else {}
 
 
 class Scheduled:
-    """Runs a simulation, and lets the scheduler look at it: at every multiple of its interval, or, an ideal
-    one, at every multiple of IDEAL_LOOK_PS (0 too) at which other flows run than the time before."""
+    """Runs a simulation and ticks its scheduler at every multiple of its interval.
+
+    An ideal scheduler ticks at multiples of IDEAL_LOOK_PS (including 0) at which the set of running flows
+    has changed.
+    """
 
     def __init__(
         self, clock: Clock, chosen: SchedulerSpec, driver: Driver, network: SimulatedNetwork
@@ -68,7 +71,7 @@ class Scheduled:
         self._ran: frozenset[FiveTuple] = frozenset()
 
     def run_until(self, limit_ps: int) -> None:
-        """Everything up to and including this instant."""
+        """Run up to and including this time."""
         while self._next_ps <= limit_ps:
             self._clock.run_until(self._next_ps)
             if self._is_due():

@@ -1,4 +1,4 @@
-"""From the readings of a simulation to its RunResult. Pure."""
+"""The RunResult of a simulation from its readings. Pure."""
 
 from __future__ import annotations
 
@@ -36,14 +36,13 @@ def summarise(
     ideal_s: Sequence[float],
     recording: Recording,
 ) -> RunResult:
-    """The point's result. A simulation keeps up by nature: it is never suspect. Raises RunError where not one
-    flow had anything delivered."""
+    """Return the point's result, which is never suspect. Raises RunError if no flow delivered anything."""
     opened, closed = recording.opened, recording.closed
     if not closed.flows["delivered_bytes"].any():
         seconds = spec.warmup_s + spec.seconds
         raise RunError(
             f"no flow delivered a byte in {seconds:g} s at {spec.link.rate_mbps:g} Mb/s: simulate longer "
-            "(--warmup, --seconds) or look at losses, delays and link events"
+            "(--warmup, --seconds), or check losses, delays and link events"
         )
     rates_bps = port_rates_bps(topology, spec.link)
     samples = sample_tables(spec, flows, rates_bps, recording)
@@ -75,7 +74,7 @@ def summarise(
 
 
 def _idle_pct(flows: Sequence[PlannedFlow], recording: Recording) -> dict[str, float]:
-    """`subflow_idle_pct` of RunResult, of flows without end; nothing where there are none."""
+    """Return `subflow_idle_pct` of RunResult over flows without a size; {} if there are none."""
     opened, closed = recording.opened, recording.closed
     endless = np.repeat([flow.size_bytes == 0 for flow in flows], [flow.subflows for flow in flows])
     if not endless.any():
@@ -93,7 +92,7 @@ def _flow_rows(
 ) -> list[FlowRow]:
     opened, closed = recording.opened, recording.closed
     received = (closed.flows["delivered_bytes"] - opened.flows["delivered_bytes"]).tolist()
-    resent = (closed.subflows["retransmits"] - opened.subflows["retransmits"]).tolist()
+    retransmitted = (closed.subflows["retransmits"] - opened.subflows["retransmits"]).tolist()
     started = closed.flows["started_ps"].tolist()
     completed = closed.flows["completed_ps"].tolist()
     srtts = _spreads(samples.get("sockets"), "srtt_ms", len(flows))
@@ -111,7 +110,7 @@ def _flow_rows(
                 cc=flow.cc,
                 goodput_mbps=received[number] * 8 / spec.seconds / 1e6,
                 bytes_received=received[number],
-                retransmits=sum(resent[first:last]),
+                retransmits=sum(retransmitted[first:last]),
                 up_s=0.0,
                 srtt_ms_mean=srtts[number][0],
                 srtt_ms_std=srtts[number][1],
@@ -130,7 +129,7 @@ def _flow_rows(
 
 
 def _datagrams(recording: Recording, flows: int) -> tuple[list[int], list[int]]:
-    """Packets sent and lost in the window by each flow; those of constant rate are the last."""
+    """Return packets sent and lost in the window by each flow; flows of constant rate are the last."""
     before, after = recording.opened.datagrams, recording.closed.datagrams
 
     refused = after["refused_pkts"] - before["refused_pkts"]
@@ -141,8 +140,10 @@ def _datagrams(recording: Recording, flows: int) -> tuple[list[int], list[int]]:
 
 
 def _spreads(table: Table | None, name: str, flows: int) -> list[tuple[float, float]]:
-    """Mean and standard deviation of a column in the window, of each flow; nan where nothing was sampled. An
-    srtt of 0 is none yet."""
+    """Return mean and standard deviation of a column in the window for each flow; nan without samples.
+
+    An srtt of 0 means that there is none yet.
+    """
     if table is None:
         return [NO_SPREAD] * flows
     chosen = (table["t_s"] >= 0) & (table[name] > 0)
@@ -172,7 +173,7 @@ def _port_rows(
 
 
 def _medians_pct(rates_bps: npt.NDArray[np.int64], recording: Recording) -> npt.NDArray[np.float64]:
-    """Of each port, the median utilisation of the intervals that lie in the window."""
+    """Return each port's median utilisation over the intervals in the window."""
     used = utilisation_pct(rates_bps, recording)
     within = np.array(recording.times[:-1]) >= recording.opened.t_ps
     median: npt.NDArray[np.float64] = np.median(used[within], axis=0)

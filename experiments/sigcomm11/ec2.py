@@ -2,7 +2,7 @@
 tenants.
 
 SIGCOMM 2011 (Raiciu et al.) on Amazon EC2: 40 instances, 12 hours, all pairs one after the other. The network
-and the other tenants' traffic are assumptions (topos/cloud.py, workloads/turns.py), not fitted to the
+and the other tenants' traffic are assumptions (topos/cloud.py, workloads/sequential.py), not fitted to the
 published gain.
 """
 
@@ -16,7 +16,7 @@ from harness.experiment import Experiment, Figure, RateOf
 from harness.plan.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
 from model.spec import RunSpec, SamplingSpec, TopologySpec
-from workloads.turns import TRANSPORTS
+from workloads.sequential import TRANSPORTS
 
 NAME = "ec2"
 HOSTS = 40

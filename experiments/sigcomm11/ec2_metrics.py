@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from analysis import sequential
-from analysis.sequential import Turn
+from analysis.sequential import PairTransfers
 from harness.claims.measures import OfPoint
 from harness.claims.metric import Metric
 from harness.results.summary import Judged
 
 
-def _gain(among: Callable[[Sequence[Turn]], list[Turn]]) -> OfPoint:
+def _gain(among: Callable[[Sequence[PairTransfers]], list[PairTransfers]]) -> OfPoint:
     def of(point: Judged) -> float | None:
-        return sequential.gain(among(sequential.turns(point.point.flows)), point.spec.transport.subflows)
+        return sequential.gain(
+            among(sequential.pair_transfers(point.point.flows)), point.spec.transport.subflows
+        )
 
     return of
 

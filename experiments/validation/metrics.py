@@ -80,16 +80,16 @@ def _mathis_constant(points: Sequence[Judged]) -> float | None:
 def _over_padhye(points: Sequence[Judged]) -> float | None:
     """Packets per round trip over those of Padhye's model, at loss rates where timeouts matter."""
     found = _rounds(points, lambda loss: not _rare(loss))
-    ratios = [pkts / laws.padhye_pkts(loss, laws.LEAST_RTO_MS / rtt_ms) for loss, pkts, rtt_ms in found]
+    ratios = [pkts / laws.padhye_pkts(loss, laws.MIN_RTO_MS / rtt_ms) for loss, pkts, rtt_ms in found]
     return statistics.fmean(ratios) if ratios else None
 
 
-def each_sawtooth(value_of: Callable[[laws.Saw], float]) -> Measure:
+def each_sawtooth(value_of: Callable[[laws.Sawtooth], float]) -> Measure:
     """`value_of` each sawtooth of the first flow's window."""
 
     def values(point: Judged) -> list[float]:
         sockets = table(point, "sockets")
-        return [] if sockets is None else [value_of(saw) for saw in laws.saws(sockets)]
+        return [] if sockets is None else [value_of(saw) for saw in laws.sawteeth(sockets)]
 
     return each_replica(values)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from engines.engine import Engine, Observer
 from engines.registry import MADE_UP, VIRTUAL_TIME
 from model.spec import TopologySpec
-from topos import TOPOLOGIES, told
+from topos import TOPOLOGIES, size_words
 
 FAKE_MBPS = 10.0
 FAKE = "auto, fake"
@@ -140,4 +140,4 @@ def network(topology: TopologySpec) -> str:
 
 def sizes(topology: TopologySpec) -> str:
     """Its size and whatever is not as usual."""
-    return ", ".join(told(topology.kind, topology.params))
+    return ", ".join(size_words(topology.kind, topology.params))

@@ -41,7 +41,7 @@ ESTIMATED_HOPS_PER_CPU, ESTIMATED_MOST_HOPS = 300_000.0, 1_000_000.0
 so more than four CPUs help little."""
 _SAMPLED_FLOWS, _SAMPLED_LINKS = (24, 256), 200_000
 """Minimum and maximum number of flows whose paths are computed; and total number of links visited."""
-_MOST_FLOWS_BUILT = 400_000
+_MAX_FLOWS_BUILT = 400_000
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def _crowd(
 ) -> _Crowd:
     topology = _topology(kind, params)
     hosts = len(topology.hosts)
-    if matrix == "all_to_all" and hosts * hosts > _MOST_FLOWS_BUILT:
+    if matrix == "all_to_all" and hosts * hosts > _MAX_FLOWS_BUILT:
         names = [topology.nodes[host].name for host in topology.hosts]
         some = [Flow(names[0], names[n * (hosts - 1) // 24]) for n in range(1, 25)]
         return _Crowd(hosts, hosts * (hosts - 1), float(hosts), _mean_hops(topology, some))

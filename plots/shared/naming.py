@@ -105,7 +105,7 @@ def setting_names(of: Sequence[RunSpec]) -> list[str]:
     """Name each setting beside the others: `k=8`, and as much else as sets it apart."""
     parts: tuple[PartOf, ...] = (
         lambda s: s.topology.kind.replace("_", " "),
-        lambda s: ", ".join(topos.told(s.topology.kind, dict(shape(s)))),
+        lambda s: ", ".join(topos.size_words(s.topology.kind, dict(shape(s)))),
         lambda s: s.workload.matrix.replace("_", " "),
         lambda s: f"{s.link.rate_mbps:g} Mb/s",
         lambda s: f"queue {s.link.queue_pkts}" if s.link.queue_pkts else "no queue limit",

@@ -30,7 +30,7 @@ from model.reasons import texts
 from model.spec import RunSpec
 from plots.data import MIN_SEEDS_FOR_INTERVAL, Level, Panel, Point
 from plots.shared.naming import shape, special
-from topos import TOPOLOGIES, told
+from topos import TOPOLOGIES, size_words
 
 TCP_COLOUR = named.look(named.TCP).colour
 PUBLISHED_DASH = (0, (3, 1.6))
@@ -180,8 +180,8 @@ def _network(kind: str, k: int, shape: tuple[tuple[str, int], ...]) -> str:
     family = TOPOLOGIES[kind]
     title = family.title[0].upper() + family.title[1:]
     if kind in _BY_HOSTS:
-        return ", ".join([title, *told(kind, dict(shape))])
-    return f"{title} {', '.join(told(kind, {family.size.name: k, **dict(shape)}))}"
+        return ", ".join([title, *size_words(kind, dict(shape))])
+    return f"{title} {', '.join(size_words(kind, {family.size.name: k, **dict(shape)}))}"
 
 
 def log_axes(axes: Axes, shown: str = "{:g}") -> None:

@@ -134,7 +134,7 @@ def test_short_flows_of_a_higher_class_hardly_notice_the_long_ones() -> None:
 
 
 def test_the_emulator_has_no_senders_of_constant_rate() -> None:
-    with pytest.raises(UsageError, match="real hosts have no senders of constant rate yet"):
+    with pytest.raises(UsageError, match="real hosts cannot send at a constant rate yet"):
         MininetEngine().check(dataclasses.replace(spec(), engine="mininet", traffic="native"))
 
 

@@ -39,7 +39,7 @@ def sockets(windows: list[float], step_s: float = 0.01, rtt_ms: float = 10.0) ->
 
 def test_saws_are_cut_at_their_falls() -> None:
     tooth = [float(n) for n in range(50, 101)]
-    found = laws.saws(sockets([*tooth, *tooth, *tooth, 50.0]))
+    found = laws.sawteeth(sockets([*tooth, *tooth, *tooth, 50.0]))
     assert [saw.top_pkts for saw in found] == [100.0, 100.0]
     assert [saw.rounds for saw in found] == pytest.approx([51, 51])
     assert [saw.mean_pct for saw in found] == pytest.approx([75, 75])
@@ -47,12 +47,12 @@ def test_saws_are_cut_at_their_falls() -> None:
 
 def test_a_fall_by_steps_is_one_fall() -> None:
     tooth = [*map(float, range(50, 101)), 85.0, 70.0, 58.0]
-    assert len(laws.saws(sockets(tooth * 3))) == 2
+    assert len(laws.sawteeth(sockets(tooth * 3))) == 2
 
 
 def test_a_window_that_never_falls_has_no_saw() -> None:
-    assert laws.saws(sockets([10.0] * 50)) == []
-    assert laws.saws(sockets([])) == []
+    assert laws.sawteeth(sockets([10.0] * 50)) == []
+    assert laws.sawteeth(sockets([])) == []
 
 
 def port(

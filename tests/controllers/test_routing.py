@@ -117,7 +117,7 @@ def test_the_address_chooses_the_nic() -> None:
             "10.1.0.2",
             "unknown routing policy 'fastest': choose one of hashed, ecmp, scatter",
         ),
-        ("scatter", "10.0.0.2", "10.1.0.2", "every packet of a flow takes a path of its own"),
+        ("scatter", "10.0.0.2", "10.1.0.2", "chooses a path per packet"),
         ("ecmp", "10.0.0.2", "10.0.0.2", "same host"),
         ("ecmp", "10.0.0.2", "10.200.0.2", "no host with address"),
     ],

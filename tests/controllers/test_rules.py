@@ -171,11 +171,11 @@ def test_a_chosen_path_is_checked() -> None:
     routes = Routes(FT4, "hashed", 1, {FT4.link_between(*_nodes("p0a1", "c2"))})
     routes.check(_flow(), _nodes("p0e0h0", "p0e0", "p0a0", "c1", "p3a0", "p3e1", "p3e1h1"))
     for names, complaint in {
-        ("p0e0h0", "p0e0", "p0a0", "c1", "p3a0", "p3e1", "p3e1h0"): "ends p3e1 p3e1h1",
+        ("p0e0h0", "p0e0", "p0a0", "c1", "p3a0", "p3e1", "p3e1h0"): "end p3e1 p3e1h1",
         ("p0e0h0", "p0e0", "p0a0", "c2", "p3a1", "p3e1", "p3e1h1"): "no link between p0a0 and c2",
         ("p0e0h0", "p0e0", "p0a1", "c2", "p3a1", "p3e1", "p3e1h1"): "no link between p0a1 and c2",
         ("p0e0h0", "p0e0", "p0a0", "p0e0", "p0a0", "c0", "p3a0", "p3e1", "p3e1h1"): "twice",
-        (): "not nowhere",
+        (): "not be empty",
     }.items():
         with pytest.raises(UsageError, match=complaint):
             routes.check(_flow(), _nodes(*names))
@@ -184,7 +184,7 @@ def test_a_chosen_path_is_checked() -> None:
 @pytest.mark.parametrize(
     ("kind", "policy", "complaint"),
     [
-        ("ft", "scatter", "scatters packets"),
+        ("ft", "scatter", "chooses per packet"),
         ("ft", "valiant", "choose one of hashed, ecmp, random, spanning-tree"),
         ("bcube", "hashed", "its hosts forward"),
     ],

@@ -15,7 +15,7 @@ from model.spec import LinkEvent, LinkSpec, RunSpec, TopologySpec, TransportSpec
 def test_a_sysctl_must_be_one_of_this_kernel() -> None:
     check_sysctls(["net.ipv4.tcp_sack"])
     for wrong in ("net.ipv4.tcp_snack", "net.ipv4"):
-        with pytest.raises(UsageError, match=f"--sysctl {wrong}: this kernel has none of that name"):
+        with pytest.raises(UsageError, match=f"--sysctl {wrong}: this kernel has no such sysctl"):
             check_sysctls([wrong])
 
 
@@ -48,8 +48,8 @@ def test_no_shell_opens_where_hosts_forward() -> None:
 @pytest.mark.parametrize(
     ("late", "words"),
     [
-        ({"join_after_bytes": 100_000}, "after 100 kB: no event of the kernel"),
-        ({"join_after_ms": 20_000.0}, "warm up for longer"),
+        ({"join_after_bytes": 100_000}, "after 100 kB: the kernel has no event"),
+        ({"join_after_ms": 20_000.0}, "use a longer --warmup"),
     ],
 )
 def test_late_joins_that_no_kernel_can_are_refused(late: dict[str, Any], words: str) -> None:

@@ -98,7 +98,7 @@ def test_misbehaviour_on_request(tmp_path: Path) -> None:
     with pytest.raises(RunError):
         run(spec_of(seed=2), tmp_path, engine)
     suspect = run(spec_of(seed=3), tmp_path, engine)
-    assert (suspect.status, texts(suspect.reasons)) == (Status.SUSPECT, "told to be suspect")
+    assert (suspect.status, texts(suspect.reasons)) == (Status.SUSPECT, "this point is set to be suspect")
     with pytest.raises(KeyboardInterrupt):
         run(spec_of(seed=4), tmp_path, engine)
 

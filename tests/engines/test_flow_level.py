@@ -147,7 +147,7 @@ def test_shares_are_theorys_on_whole_topologies_too(cc: str) -> None:
 
 
 def test_prices_that_do_not_settle_in_time_are_no_result() -> None:
-    with pytest.raises(RunError, match=r"equilibrium of olia, reno did not settle .* choose another --cc"):
+    with pytest.raises(RunError, match=r"equilibrium of olia, reno: no convergence .* choose another --cc"):
         equilibrium(network([10.0, 10.0], [("olia", [[0], [1]]), tcp(0)]), deadline_s=-1.0)
 
 
@@ -202,18 +202,21 @@ def test_rates_are_in_proportion_to_the_links(engine: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"link": LinkSpec(100.0, loss=0.01)}, "no random loss: leave that out"),
-        ({"link": LinkSpec(100.0, ecn_pkts=20)}, "no ECN"),
-        ({"link": LinkSpec(100.0, random_pkts=3)}, "no places of a queue given by chance"),
-        ({"events": (LinkEvent(0.1, "p0a0", "c0"),)}, "no link events"),
-        ({"sampling": SamplingSpec(queues_ms=100)}, "no queues to sample"),
-        ({"routing": "scatter"}, "no packets that choose paths one by one"),
-        ({"workload": WorkloadSpec("poisson", {"load": 20})}, "no flows that begin or end"),
+        ({"link": LinkSpec(100.0, loss=0.01)}, "does not support random loss: leave it out"),
+        ({"link": LinkSpec(100.0, ecn_pkts=20)}, "does not support ECN"),
+        ({"link": LinkSpec(100.0, random_pkts=3)}, "does not support random drop"),
+        ({"events": (LinkEvent(0.1, "p0a0", "c0"),)}, "does not support link events"),
+        ({"sampling": SamplingSpec(queues_ms=100)}, "does not support queue samples"),
+        ({"routing": "scatter"}, "does not support per-packet routing"),
+        ({"workload": WorkloadSpec("poisson", {"load": 20})}, "does not support flows that begin or end"),
         (
             {"transport": TransportSpec(2, "balia")},
-            "equilibrium of balia is not modelled: choose --cc of reno",
+            "balia has no flow-level model: choose --cc of reno",
         ),
-        ({"stack": StackSpec(replacement=False), "routing": "ecmp"}, "chosen at the source"),
+        (
+            {"stack": StackSpec(replacement=False), "routing": "ecmp"},
+            "distinct paths",
+        ),
         ({"link": LinkSpec(0.0)}, "a link rate of 0 Mb/s"),
         ({"transport": TransportSpec(2, "lia", {"net.ipv4.tcp_sack": "0"})}, "no kernel"),
     ],

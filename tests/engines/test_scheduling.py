@@ -131,7 +131,7 @@ def test_on_the_core_flows_counters_and_paths_are_those_of_the_network() -> None
     assert network.flows()[0].path == before.path
     with pytest.raises(UsageError, match="no node called"):
         network.set_path(FLOW, ["nowhere"])
-    with pytest.raises(UsageError, match="begins"):
+    with pytest.raises(UsageError, match="must begin"):
         network.set_path(FLOW, before.path[1:])
 
 

@@ -81,7 +81,7 @@ def test_shift_compares_and_draws(tmp_path: Path) -> None:
     ("options", "told"),
     [
         (["--k", "8"], "--k 8: coupled-shift has one network of its own; leave out --k"),
-        (["--workload", "stride"], "nothing joins"),
+        (["--workload", "stride"], "no path joins"),
     ],
 )
 def test_what_does_not_suit_is_refused_in_a_line(tmp_path: Path, options: list[str], told: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import topos
-from analysis.sequential import Turn, between_racks, gain, in_one_rack, turns
+from analysis.sequential import PairTransfers, between_racks, gain, in_one_rack, pair_transfers
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
 from experiments.registry import CATALOGUE
@@ -54,7 +54,7 @@ def test_transfers_are_paired_and_gain_where_there_are_paths() -> None:
     )
     SimulatorEngine().check(spec)
     result = SimulatorEngine().run(spec, Silent(), Path())
-    made = turns(result.flows)
+    made = pair_transfers(result.flows)
     assert len(made) > 30
     assert all(set(turn.mbps) == {1, 2, 4} and 0 < max(turn.mbps.values()) < 20 for turn in made)
     assert len({(turn.src, turn.dst) for turn in made[:56]}) == len(made[:56])
@@ -69,6 +69,6 @@ def test_transfers_are_paired_and_gain_where_there_are_paths() -> None:
 
 
 def test_a_gain_needs_six_pairs() -> None:
-    made = [Turn("r0h0", "r1h0", 6, {1: 10.0, 2: 15.0, 4: 20.0})] * 6
+    made = [PairTransfers("r0h0", "r1h0", 6, {1: 10.0, 2: 15.0, 4: 20.0})] * 6
     assert gain(made, 4) == pytest.approx(2)
     assert gain(made[:5], 4) is None

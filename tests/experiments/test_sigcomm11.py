@@ -262,7 +262,7 @@ class TestRunning:
         done = refabric("run", "sigcomm11", *BOTH, str(results))
         assert done.exit_code == 1
         page = (results / "sigcomm11" / "report.html").read_text()
-        assert "told to be suspect" in page
+        assert "this point is set to be suspect" in page
         assert "Failed points" in page
         assert refabric("report", "sigcomm11", "--results", str(results)).exit_code == 0
 

@@ -236,22 +236,19 @@ class TestCommands:
         monkeypatch.setattr(calibrate, "rates", lambda: [(k8, 5.0)])
         found = doctor.carried()
         assert found.ok
-        assert "measured k=8 5 Mb/s; from that: 0.76 M packet-hops/s at 70 % busy" in found.seen
+        assert "measured k=8 5 Mb/s; derived from it: 0.76 M packet-hops/s at 70 % busy" in found.seen
         assert "k=8 8, " in found.seen
         monkeypatch.setattr(here, "capacity", lambda: Capacity((), 2))
-        assert (
-            "never measured (sudo refabric calibrate --k 8); from 2 CPUs, an estimate"
-            in doctor.carried().seen
-        )
+        assert "not measured (sudo refabric calibrate --k 8); estimated from 2 CPUs" in doctor.carried().seen
 
     def test_doctor_says_what_noise_and_cpus_allow(self) -> None:
         quiet = doctor.noise_check(QUIET, 13.2, TWO_CORES)
         assert (quiet.ok, quiet.needed, quiet.mark) == (True, False, "ok  ")
         assert "0.07 ms late at the 99th percentile" in quiet.seen
-        assert "A frame takes 13 us of CPU from host to host: 2 CPUs carry about k=4 6" in quiet.seen
+        assert "A frame takes 13 us of CPU from host to host: 2 CPUs sustain about k=4 6" in quiet.seen
         noisy = doctor.noise_check(dataclasses.replace(QUIET, late_p99_us=4100.0), 13.2, TWO_CORES)
         assert (noisy.ok, noisy.needed, noisy.mark) == (False, False, "lack"), "noise alone makes none unfit"
-        assert "the noise allows 50 Mb/s" in noisy.seen
+        assert "the noise alone limits the rate to 50 Mb/s" in noisy.seen
         assert "k=4 50, " in noisy.seen
         assert "--engine simulator" in noisy.fix
         slow = Capacity((Measured(10_000, 90.0),), 1)

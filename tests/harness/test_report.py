@@ -183,7 +183,8 @@ def test_suspect_failed_and_damaged_points_are_told(tmp_path: Path, monkeypatch:
     assert done.exit_code == 1, "as plot does where a point is damaged"
     assert "flows.csv" in done.stderr
     text = (tmp_path / EXPERIMENT / "report.html").read_text()
-    for words_ in ("told to be suspect", "told to fail", "flows.csv", "1 of 3 points is suspect",
+    for words_ in (
+        "this point is set to be suspect", "is set to fail", "flows.csv", "1 of 3 points is suspect",
                    "1 of 3 points failed", "1 point could not be read", "What to do"):  # fmt: skip
         assert words_ in text, words_
 

@@ -123,7 +123,7 @@ def test_a_failed_point_stops_nothing_and_is_retried(store: Store) -> None:
     assert [status for _, status in recorder.finished] == [Status.OK, Status.OK, Status.FAILED, Status.OK]
     assert summary_rows(store) == 4
     failed = outcome.points[2]
-    assert texts(failed.reasons) == "running the fake engine: told to fail; tell it otherwise"
+    assert texts(failed.reasons) == "running the fake engine: this point is set to fail; change `fail`"
     outcome, recorder = run(store, FakeEngine())
     assert (outcome.exit_code, recorder.started) == (0, [point_name(SPECS[1])])
 

@@ -75,7 +75,7 @@ def wait_until_gone(names: set[str]) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def able() -> None:
     if not support().ok:
-        pytest.skip(f"no BPF congestion control here: {support().told}")
+        pytest.skip(f"no BPF congestion control here: {support().text}")
 
 
 @pytest.fixture

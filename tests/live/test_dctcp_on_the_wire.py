@@ -26,7 +26,7 @@ SECONDS = 5.0
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunResult]:
     """The experiment's own points, shorter."""
     if not support().ok:
-        pytest.skip(support().told)
+        pytest.skip(support().text)
     raw = tmp_path_factory.mktemp("raw")
     options = resolve(Given.of(seconds=SECONDS, warmup=3.0, traffic="native"), experiment.DEFAULTS)
     drop_tail, _, marked = experiment.points(options, lambda _: options.rate_mbps or 0.0)

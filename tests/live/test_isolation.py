@@ -57,7 +57,7 @@ def test_errors_come_back_as_themselves() -> None:
 
 @pytest.mark.parametrize("manners", ["polite", "stubborn"])
 def test_deadline_ends_the_run(manners: str) -> None:
-    with pytest.raises(DeadlineError, match="did not end in 1 s"):
+    with pytest.raises(DeadlineError, match="did not end within 1 s"):
         spawn_inside("tests.support.isolation_scenarios:hang", manners, deadline_s=1, grace_s=0.5)
 
 

@@ -11,7 +11,7 @@ import pytest
 import topos
 from common.errors import UsageError
 from engines.emulation.engine import MininetEngine
-from model.flows import MOST_FLOWS_A_HOST, PlannedFlow, check_ports, planned_flows
+from model.flows import MAX_FLOWS_A_HOST, PlannedFlow, check_ports, planned_flows
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 
 STAR = TopologySpec("star", {"n": 2})
@@ -35,8 +35,8 @@ def planned(of: RunSpec) -> tuple[PlannedFlow, ...]:
 
 def test_ports_begin_again_and_stay_ports() -> None:
     flows = planned(spec("poisson", load=90, sizes="fixed-10000"))
-    assert len(flows) > 2 * MOST_FLOWS_A_HOST
-    assert max(flow.cport + 7 * MOST_FLOWS_A_HOST for flow in flows) < 32768
+    assert len(flows) > 2 * MAX_FLOWS_A_HOST
+    assert max(flow.cport + 7 * MAX_FLOWS_A_HOST for flow in flows) < 32768
     assert max(flow.port for flow in flows) < 65536
     assert len({(flow.src, flow.cport, flow.dst, flow.port) for flow in flows}) == len(flows)
 

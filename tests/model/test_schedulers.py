@@ -144,5 +144,5 @@ def test_what_cannot_be_scheduled_is_refused(changed: dict[str, object], why: st
 
 
 def test_steady_rates_have_nobody_to_schedule() -> None:
-    with pytest.raises(UsageError, match="no central scheduler"):
+    with pytest.raises(UsageError, match="does not support central schedulers"):
         check_steady(replace(with_scheduler(TREE, "first_fit:100"), engine="flow-level"), ())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.sequential import LEAST_TURNS, turns
+from analysis.sequential import MIN_PAIRS, pair_transfers
 from model.result import FlowRow
 from plots.charts.goodput.sequential_transfers import finding
 from plots.data import Point
@@ -47,18 +47,18 @@ def transfers(flows: tuple[FlowRow, ...] = FLOWS) -> Point:
 
 
 def test_only_whole_turns_of_ours_count() -> None:
-    first, second = turns(FLOWS)
+    first, second = pair_transfers(FLOWS)
     assert (first.paths, second.paths) == (6, 1)
     assert first.mbps == pytest.approx({1: 5, 2: 10, 4: 20})
     early = tuple(dataclasses.replace(flow, start_s=-1.0) for flow in FLOWS)
-    assert turns(early) == [], "begun in the warm-up"
+    assert pair_transfers(early) == [], "begun in the warm-up"
 
 
 def test_the_title_tells_what_is_gained_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
-    told = finding(turns(LEAST_TURNS * FLOWS))
+    told = finding(pair_transfers(MIN_PAIRS * FLOWS))
     assert told == "MPTCP 4: between racks 4.00 times TCP, inside one 1.00 times TCP"
-    assert finding(turns(FLOWS)) == "Transfers in turn, of too few pairs for a mean"
+    assert finding(pair_transfers(FLOWS)) == "Transfers in turn, of too few pairs for a mean"
     (path,) = CHARTS["sequential_transfers"].draw([transfers()], tmp_path)
     assert "(in a rack)" in words_of(path) and "n = 1" in words_of(path)
 

@@ -14,7 +14,7 @@ from model.result import RunResult, Status
 from model.spec import RunSpec
 
 NOISE = Reason(LATE, "CPU: frames were late", Fault.HYPERVISOR)
-NOT_NOISE = of_text("subflows: 3 of 16 flows had fewer than 8, the worst 5")
+NOT_NOISE = of_text("subflows: 3 of 16 flows had fewer than 8, at worst 5")
 
 
 def eight(spec: RunSpec) -> bool:

@@ -48,7 +48,7 @@ def test_the_papers_oversubscribed_tree_has_512_hosts() -> None:
 
 
 def test_more_hosts_a_switch_than_addresses_are_refused() -> None:
-    with pytest.raises(UsageError, match="k=16, oversubscription=32 is 256 hosts an edge switch"):
+    with pytest.raises(UsageError, match="k=16, oversubscription=32 has 256 hosts per edge switch"):
         build("ft", {"k": 16, "oversubscription": 32})
 
 

@@ -170,7 +170,7 @@ def test_build_tells_generated_workloads_of_the_traffic() -> None:
     ("draw", "params", "words"),
     [
         (poisson, {"load": 0}, "load must be from 1 to 100"),
-        (poisson, {"sizes": "fixed-1"}, "is the most: lower the load"),
+        (poisson, {"sizes": "fixed-1"}, "but the limit is 400000: lower the load"),
         (poisson, {"sizes": "tiny"}, "choose one of websearch"),
         (poisson, {"pairs": "any"}, "random or fixed"),
         (closed_loop, {"sizes": "fixed-10"}, "think longer"),

@@ -17,11 +17,11 @@ from workloads.matrices import (
     build,
     hotspot,
     label,
-    lane_of,
     one_to_one,
     one_to_several,
     parse,
     random_pairs,
+    replica_of,
     stride,
 )
 
@@ -88,13 +88,13 @@ def test_build_names_hosts_of_the_topology(kind: str) -> None:
     [
         ("all_to_none", 4, {}, "unknown workload 'all_to_none': choose one of one_to_one, one_to_several"),
         ("connections", 4, {"percent": 0}, "percent must be at least 1, not 0"),
-        ("local", 4, {}, "needs hosts whose names tell rack and pod, and s1h0|h0 does not: choose topology"),
-        ("neighbours", 4, {}, "needs addresses of BCube, and .* is none: choose topology bcube"),
+        ("local", 4, {}, "needs host names with rack and pod, but s1h0|h0 has none: choose topology"),
+        ("neighbours", 4, {}, "needs BCube addresses, but .* is none: choose topology bcube"),
         ("one_to_one", 4, {"clients": 2}, "no parameter 'clients': it takes none"),
         ("stride", 4, {"j": 2}, "no parameter 'j': it takes i"),
         ("one_to_several", 4, {}, "more than 4 hosts .clients 4., not 4: change k or n"),
         ("one_to_several", 4, {"clients": 0}, "clients must be at least 1, not 0"),
-        ("stride", 4, {"i": 4}, "i=4 leads 4 hosts to themselves: choose i from 1 to 3"),
+        ("stride", 4, {"i": 4}, "i=4 with 4 hosts is invalid: choose i from 1 to 3"),
         ("stride", 4, {"i": -1}, "choose i from 1 to 3"),
         ("hotspot", 4, {"spots": 4}, "more than 4 hosts"),
         ("hotspot", 4, {"spots": 0}, "spots must be at least 1"),
@@ -124,15 +124,15 @@ def test_of_each_lane_the_first_pair_has_the_transport_under_test() -> None:
 
 
 def test_lanes_are_told_from_names() -> None:
-    assert [lane_of(name) for name in ("l3h1", "l12ah1")] == ["3", "12"]
-    assert [lane_of(name) for name in ("r3h1", "p0e0h0", "l")] == [None] * 3
+    assert [replica_of(name) for name in ("l3h1", "l12ah1")] == ["3", "12"]
+    assert [replica_of(name) for name in ("r3h1", "p0e0h0", "l")] == [None] * 3
     with pytest.raises(UsageError, match="s1h0 does not: choose topology dumbbell or two_bottlenecks"):
         build("against_tcp", build_topology("star", {"n": 2}), {}, 1)
 
 
 def test_no_flow_between_lanes() -> None:
     lanes = build_topology("dumbbell", {"n": 2, "lanes": 2})
-    with pytest.raises(UsageError, match="nothing joins l0h0 to r1h1 in this dumbbell; choose --workload"):
+    with pytest.raises(UsageError, match="no path joins l0h0 and r1h1 in this dumbbell; choose --workload"):
         build("reference", lanes, {}, 1)
 
 
@@ -259,7 +259,7 @@ def test_text_of_a_workload(text: str, name: str, params: dict[str, int]) -> Non
     [
         ("nope:4", "unknown workload 'nope'"),
         ("one_to_one:4", "one_to_one takes no parameters"),
-        ("hotspot:4:5", "say which parameter 5 is: spots, percent"),
+        ("hotspot:4:5", "name the parameter of 5: one of spots, percent"),
         ("stride:four", "i must be a whole number, not 'four'"),
         ("stride:j=4", "no parameter 'j': it takes i"),
         ("stride:", "i must be a whole number, not ''"),

@@ -1,9 +1,9 @@
-"""The highest link rate this machine carries for a topology: measured by doing, remembered per machine.
+"""The highest link rate this machine sustains for a topology: measured by trials, stored per machine.
 
-A trial is five seconds of one_to_one with 8 subflows, the most demanding point of the figure. A rate is
-carried when the engine's own verdict on the trial doubts no number for a reason that a lower rate would cure,
-and the machine is at most FIT_PCT busy. A rate is refused only after a second trial, since noise passes.
-docs/calibration.md says it for readers.
+A trial runs one_to_one with 8 subflows for five seconds, the most demanding point of the figure. The machine
+sustains a rate if the engine's verdict has no reason that a lower rate would remove, and if the machine is
+at most FIT_PCT busy. Noise passes, so a rate is rejected only after a second trial. docs/calibration.md
+explains the method.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
 RATES_MBPS = (MIN_RATE_MBPS, 5.0, 10.0, 20.0, 50.0, 100.0)
 SUBFLOWS = 8
 TRAFFIC = "native"
-"""What sweeps use unless told otherwise (harness/plan/options.py)."""
+"""The default traffic of sweeps (harness/plan/options.py)."""
 WARMUP_S, SECONDS = 4.0, 5.0
 TRIES = 2
 BUDGET_S = 75.0
-"""Once trials took this long, no rate is tried a second time: all of them shall take two minutes at most."""
+"""No rate gets a second trial once trials took this long; a calibration must end within two minutes."""
 NOISE_S, SURE_S = 1.0, 3.0
 FRESH_S = 24 * 3600.0
 OF_A_SHORT_TRIAL = {UNSTEADY, DRIFT}
-"""Reasons that five seconds have by themselves: flows have not settled."""
+"""Reasons that appear in any five-second trial, because flows have not settled."""
 OF_ANY_RATE = {CONTROL, FALLBACK, REPAIRS}
-"""Reasons that no lower rate cures; the points themselves will have them too."""
+"""Reasons that a lower rate does not remove; the points themselves will have them too."""
 _GUESS_MBPS_HOSTS = 640.0
-"""Where the search starts: 5 Mb/s at 128 hosts. Only the number of trials depends on it."""
+"""Start of the search: 5 Mb/s at 128 hosts. Only the number of trials depends on it."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of one trial; `wrong` is why the rate is too much, empty where it is carried."""
+    """Outcome of one trial; `wrong` says why the rate is too high and is empty if it is sustained."""
 
     rate_mbps: float
     wrong: str
@@ -64,19 +64,18 @@ class Trial:
 
     @property
     def hopeless(self) -> bool:
-        """Whether noise alone does not explain it: there is no CPU time left."""
+        """Whether no CPU time is left, which noise alone does not explain."""
         return self.busy_pct > FULL_PCT
 
 
 def cached(topology: TopologySpec, highest_mbps: float = math.inf) -> float | None:
-    """Return the rate (Mb/s) measured earlier, as if the search were bounded by `highest_mbps`; None where
-    it was not measured."""
+    """Return the stored rate (Mb/s) as a search bounded by `highest_mbps` would find it; None if unknown."""
     entry = _entry(topology, highest_mbps)
     return None if entry is None else entry.rate_up_to(highest_mbps)
 
 
 def rates() -> list[tuple[TopologySpec, float]]:
-    """Return every topology whose highest rate was measured on this machine and kernel, with it (Mb/s)."""
+    """Return the highest rate (Mb/s) of every topology that was measured on this machine and kernel."""
     topologies: list[TopologySpec] = []
     for entry in calibration_file.entries():
         if entry.topology not in topologies:
@@ -86,14 +85,14 @@ def rates() -> list[tuple[TopologySpec, float]]:
 
 
 def measured() -> tuple[Measured, ...]:
-    """Return what trials on this machine and kernel carried, and how busy that kept it."""
+    """Return the loads of all trials on this machine and kernel, and how busy they kept it."""
     return tuple(trial for entry in calibration_file.entries() for trial in entry.trials)
 
 
 def outdated(topology: TopologySpec, highest_mbps: float = math.inf) -> str:
-    """Return why the rate that `cached` returns must be measured again, empty where it holds.
+    """Return why the rate that `cached` returns must be measured again; empty if it is valid.
 
-    Measures this machine's noise, unless the rate is older than a day.
+    Measures this machine's noise unless the rate is older than a day.
     """
     entry = _entry(topology, highest_mbps)
     if entry is None:
@@ -103,7 +102,7 @@ def outdated(topology: TopologySpec, highest_mbps: float = math.inf) -> str:
         return f"{entry.rate_mbps:g} Mb/s was measured more than a day ago"
     now = measure(NOISE_S)
     if differs(entry.noise, now):
-        now = measure(SURE_S)  # noise comes and goes within seconds, and a calibration takes a minute
+        now = measure(SURE_S)  # Noise varies within seconds; a longer look is cheaper than a calibration.
     if differs(entry.noise, now):
         then = f"when {entry.rate_mbps:g} Mb/s was measured, {entry.noise}"
         return f"the machine's noise has changed: {then}; now {now}"
@@ -116,13 +115,13 @@ def calibrate(
     engine: Engine | None = None,
     highest_mbps: float = math.inf,
 ) -> float:
-    """Measure the rate (Mb/s), say what was found in one line, and remember it; two minutes at most.
+    """Measure the rate (Mb/s), report it in one line, and store it; takes at most two minutes.
 
-    No rate above `highest_mbps` is tried. Raises HostUnfitError when the lowest rate is not carried, or the
-    machine cannot emulate at all.
+    Tries no rate above `highest_mbps`. Raises HostUnfitError if the machine does not sustain the lowest rate
+    or cannot emulate at all.
     """
     engine = engine or MininetEngine()
-    engine.check(_spec(topology, MIN_RATE_MBPS))  # nobody else emulates while the noise is measured
+    engine.check(_spec(topology, MIN_RATE_MBPS))  # Takes the lock: no other emulation disturbs `measure`.
     noise = measure(NOISE_S)
     observer.note(f"noise: {noise}")
     allowed = [rate for rate in RATES_MBPS if rate <= highest_mbps] or [MIN_RATE_MBPS]
@@ -138,12 +137,12 @@ def calibrate(
         calibration_file.remember(entry)
     except OSError as error:
         where = f"{calibration_file.path()} ({error.strerror})"
-        observer.note(f"{best.rate_mbps:g} Mb/s could not be noted in {where}: measured anew next time")
+        observer.note(f"storing {best.rate_mbps:g} Mb/s in {where} failed; the next run will calibrate again")
     return best.rate_mbps
 
 
 def _entry(topology: TopologySpec, highest_mbps: float) -> Entry | None:
-    """Return the newest entry that says what a search up to `highest_mbps` would find."""
+    """Return the newest entry that determines the result of a search up to `highest_mbps`."""
     entries = [entry for entry in calibration_file.entries() if entry.topology == topology]
     telling = [entry for entry in entries if entry.rate_up_to(highest_mbps) is not None]
     return max(telling, key=lambda entry: entry.measured_s, default=None)
@@ -152,7 +151,7 @@ def _entry(topology: TopologySpec, highest_mbps: float) -> Entry | None:
 def _search(
     topology: TopologySpec, allowed: Sequence[float], observer: Observer, engine: Engine
 ) -> list[Trial]:
-    """Try rates from a guess on: upwards as long as they are carried, else downwards until one is."""
+    """Try rates from a guess: upwards while they are sustained, else downwards until one is."""
     hosts = len(topos.build(topology.kind, topology.params).hosts)
     step = max((i for i, rate in enumerate(allowed) if rate <= _GUESS_MBPS_HOSTS / hosts), default=0)
     until_s = time.monotonic() + BUDGET_S
@@ -166,13 +165,13 @@ def _search(
 
 
 def _tries(spec: RunSpec, until_s: float, observer: Observer, engine: Engine) -> list[Trial]:
-    """Try one rate, and once more where noise may have been what was wrong."""
+    """Try one rate, and try it again if noise may be why it failed."""
     trials: list[Trial] = []
     while True:
         trial = _try(spec, engine)
         trials.append(trial)
         final = not trial.wrong or trial.hopeless or len(trials) == TRIES or time.monotonic() > until_s
-        observer.note(f"{_name(spec.topology)} at {_told(trial)}{'' if final else '; trying again'}")
+        observer.note(f"{_name(spec.topology)} at {_trial_text(trial)}{'' if final else '; trying again'}")
         if final:
             return trials
 
@@ -182,7 +181,7 @@ def _try(spec: RunSpec, engine: Engine) -> Trial:
     engine.check(spec)
     try:
         result = engine.run(spec, Silent(), UNKEPT)
-    except RunError as error:  # flows that never connect, or die: what too much looks like at its worst
+    except RunError as error:  # At extreme load flows never connect, or their processes die.
         return Trial(rate_mbps, str(error))
     metrics = result.metrics
     busy_pct = metrics["cpu_busy_pct"]
@@ -193,26 +192,25 @@ def _try(spec: RunSpec, engine: Engine) -> Trial:
 
 
 def wrong(result: RunResult) -> str:
-    """Return why the trial's rate is too much for the machine: its verdict, or its CPUs; empty where it is
-    not."""
+    """Return why the trial's rate is too high for the machine: its verdict or its CPU load; else empty."""
     doubts = () if result.status is Status.OK else result.reasons
     counted = [reason for reason in doubts if reason.kind not in OF_A_SHORT_TRIAL | OF_ANY_RATE]
     if counted:
         return texts(counted)
     busy_pct = result.metrics["cpu_busy_pct"]
     if busy_pct > FIT_PCT:
-        return f"{busy_pct:.1f} % busy leaves no reserve, {FIT_PCT:.0f} is the most"
+        return f"{busy_pct:.1f} % busy; the limit is {FIT_PCT:.0f} %"
     return ""
 
 
 def found(topology: TopologySpec, best: Trial, trials: Sequence[Trial]) -> str:
-    """Return what a calibration found as one line: the rate, what it rests on, and why no higher one."""
+    """Return the result of a calibration in one line: the rate, its load, and why no higher rate."""
     above = [trial for trial in trials if trial.rate_mbps > best.rate_mbps]
-    highest = "the highest this machine carries now" if above else "carried; higher rates were not tried"
+    highest = "the highest this machine sustains now" if above else "sustained; higher rates were not tried"
     text = f"link rate at {_name(topology)}: {best.rate_mbps:g} Mb/s: {highest} ({_load(best)}"
     if above:
         refused = min(reversed(above), key=lambda trial: trial.rate_mbps)
-        text += f"; {refused.rate_mbps:g} Mb/s is too much: {refused.wrong}"
+        text += f"; {refused.rate_mbps:g} Mb/s is too high: {refused.wrong}"
     return f"{text})"
 
 
@@ -220,26 +218,27 @@ def _too_slow(topology: TopologySpec, last: Trial) -> str:
     k = topology.params.get("k", 0)
     smaller = f"a smaller tree (--k {max(4, k // 4 * 2)}), " if k > 4 else ""
     return (
-        f"this machine does not carry {_name(topology)} at {last.rate_mbps:g} Mb/s now: {last.wrong}. On "
-        "slower links bursts and queues last for seconds, and would be what is measured. Choose simulated "
+        f"this machine does not sustain {_name(topology)} at {last.rate_mbps:g} Mb/s now: {last.wrong}. On "
+        "slower links bursts and queues last for seconds and dominate the measurement. Choose simulated "
         f"hosts (the same command with --engine simulator), {smaller}or a machine with more CPUs; or give "
-        "--rate MBPS and expect suspect points"
+        "--rate MBPS and accept suspect points"
     )
 
 
-def _told(trial: Trial) -> str:
-    """`10 Mb/s: 41 % busy, ...: carried`."""
+def _trial_text(trial: Trial) -> str:
+    """Return `10 Mb/s: 41 % busy, ...: sustained`."""
     load = "" if math.isnan(trial.busy_pct) else f"{_load(trial)}: "
-    return f"{trial.rate_mbps:g} Mb/s: {load}{f'too much: {trial.wrong}' if trial.wrong else 'carried'}"
+    outcome = f"too high: {trial.wrong}" if trial.wrong else "sustained"
+    return f"{trial.rate_mbps:g} Mb/s: {load}{outcome}"
 
 
 def _load(trial: Trial) -> str:
-    """How busy, and how late beside the delay that matters: a full queue of the trial's."""
+    """Return how busy the machine was, and lateness beside the drain time of a full queue."""
     busy = f"{trial.busy_pct:.0f} % busy"
     if math.isnan(trial.late_p99_us):
         return busy
     full_ms, late_ms = queue_us(LinkSpec(trial.rate_mbps)) / 1000, trial.late_p99_us / 1000
-    return f"{busy}, 99 % of frames less than {late_ms:.2g} ms late where a full queue takes {full_ms:.0f} ms"
+    return f"{busy}, 99 % of frames less than {late_ms:.2g} ms late; a full queue drains in {full_ms:.0f} ms"
 
 
 def _spec(topology: TopologySpec, rate_mbps: float) -> RunSpec:
@@ -254,5 +253,5 @@ def _spec(topology: TopologySpec, rate_mbps: float) -> RunSpec:
 
 
 def _name(topology: TopologySpec) -> str:
-    size = ", ".join(topos.told(topology.kind, topology.params))
+    size = ", ".join(topos.size_words(topology.kind, topology.params))
     return size if topology.kind == "fat_tree" else f"{topology.kind} {size}"

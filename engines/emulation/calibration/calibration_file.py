@@ -1,7 +1,8 @@
-"""The file of link rates that calibration measured, one entry per topology, machine, kernel and bound of the
-search: a search that stopped at a bound replaces none that went further.
+"""The file of calibrated link rates.
 
-It is the file of the user behind sudo, so that `plan` without root finds what root measured.
+It has one entry per topology, machine, kernel and bound of the search. A search with a bound does not
+replace a search without one. The file belongs to the user who called sudo, so that `plan` without root finds
+what root measured.
 """
 
 from __future__ import annotations
@@ -25,22 +26,21 @@ _VERSION = 3
 
 @dataclass(frozen=True)
 class Entry:
-    """One calibration: the rate, what its trials carried, and when and in what noise that was.
+    """One calibration: the rate, the loads of its trials, the time and the noise.
 
-    `highest_mbps` is where the search would have stopped; infinite where it had no bound.
+    `highest_mbps` is the bound of the search; infinite without a bound.
     """
 
     topology: TopologySpec
     rate_mbps: float
     measured_s: float
-    """Seconds since 1970."""
+    """Seconds since the Unix epoch."""
     noise: MachineNoise
     trials: tuple[Measured, ...]
     highest_mbps: float = math.inf
 
     def rate_up_to(self, highest_mbps: float) -> float | None:
-        """Return the rate that a search bounded by `highest_mbps` would choose; None where only a further
-        search can say."""
+        """Return the rate that a search bounded by `highest_mbps` would choose; None if it is unknown."""
         if self.rate_mbps >= self.highest_mbps and highest_mbps > self.highest_mbps:
             return None
         return min(self.rate_mbps, highest_mbps)
@@ -73,18 +73,18 @@ class Entry:
         numbers = [entry.rate_mbps, entry.measured_s, entry.highest_mbps]
         numbers += [number for trial in trials for number in (trial.hops_per_s, trial.busy_pct)]
         if not trials or not all(number > 0 for number in numbers):
-            raise ValueError("an entry has trials, and numbers above 0")
+            raise ValueError("reading a calibration: it lacks trials, or a number is not above 0")
         return entry
 
 
 def entries() -> list[Entry]:
-    """Return the entries that were measured on this machine and kernel and are whole."""
+    """Return the valid entries that were measured on this machine and kernel."""
     found = []
     for key, data in _read().items():
         try:
             entry = Entry.from_json(data)
         except (AttributeError, KeyError, TypeError, ValueError):
-            continue  # damaged, or of an earlier version: measured again
+            continue  # Damaged or from an earlier version: calibrate again.
         if key == _key(entry):
             found.append(entry)
     return found
@@ -94,7 +94,7 @@ def remember(entry: Entry) -> None:
     """Add the entry, or replace the one of the same topology and bound. Raises OSError."""
     file = path()
     _make(file.parent)
-    aside = file.with_suffix(".new")  # one name: what a kill leaves, the next measurement replaces
+    aside = file.with_suffix(".new")  # A fixed name, so that the next write replaces what a kill left.
     aside.unlink(missing_ok=True)
     aside.write_text(json.dumps({**_read(), _key(entry): entry.to_json()}, indent=1))
     _give_back(aside)
@@ -102,12 +102,12 @@ def remember(entry: Entry) -> None:
 
 
 def path() -> Path:
-    """Return where the file is, or would be."""
+    """Return the path of the file, which may not exist."""
     return Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache") / "refabric" / "calibration.json"
 
 
 def _key(entry: Entry) -> str:
-    # Memory is left out: what the kernel calls MemTotal moves a little from boot to boot.
+    # Omit memory: the kernel's MemTotal varies slightly from boot to boot.
     here = {name: value for name, value in machine().items() if name not in {"python", "memory_mb"}}
     bound = [entry.highest_mbps] if math.isfinite(entry.highest_mbps) else []
     topology = entry.topology
@@ -119,7 +119,7 @@ def _read() -> Mapping[str, Any]:
     try:
         data = json.loads(path().read_text())
     except (OSError, ValueError):
-        return {}  # never measured, not ours to read, or damaged: measured again
+        return {}  # Absent, unreadable or damaged: calibrate again.
     return data if isinstance(data, dict) else {}
 
 

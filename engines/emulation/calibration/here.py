@@ -1,4 +1,4 @@
-"""This machine, as advice needs it: what it was seen to carry, and its CPUs."""
+"""The capacity of this machine, from calibrations."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from model.machine.capacity import Capacity
 
 
 def capacity() -> Capacity:
-    """What was measured on this machine and kernel; nothing is started."""
+    """Return the measured capacity of this machine and kernel; starts nothing."""
     return Capacity(calibrate.measured(), len(os.sched_getaffinity(0)))

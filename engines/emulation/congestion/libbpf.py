@@ -1,9 +1,9 @@
-"""The little of libbpf that loads a struct_ops object and keeps it registered while a descriptor is open.
+"""A minimal binding of libbpf: load a struct_ops object and keep it registered while a descriptor is open.
 
-Debian 12 has libbpf 1.1, Ubuntu 24.04 has 1.3, and both must do. A struct_ops map with BPF_F_LINK is
-registered by a BPF link (Linux >= 6.4) and so for as long as the link's descriptor is open, that is at most
-as long as the process lives. Without that flag a registration outlives its process. libbpf asks for the flag
-by itself from 1.2 on, for another section name; here it is set on the map, which all versions understand.
+It works with libbpf 1.1 (Debian 12) and 1.3 (Ubuntu 24.04). A struct_ops map with BPF_F_LINK is registered
+by a BPF link (Linux >= 6.4). Its registration ends when the link's descriptor is closed, at the latest with
+the process. Without that flag a registration outlives its process. From version 1.2 on, libbpf sets the flag
+for another section name; here it is set on the map, which works with all versions.
 Sources: libbpf's libbpf.h, kernel/bpf/bpf_struct_ops.c, net/ipv4/bpf_tcp_ca.c.
 """
 
@@ -22,9 +22,9 @@ BPF_F_LINK = 1 << 13
 BPF_STRUCT_OPS = 44
 """enum bpf_attach_type."""
 ENOTSUPP = 524
-"""The kernel's own, which libc has no name for."""
+"""An errno that only the kernel defines; libc has no name for it."""
 WARNINGS = 1
-"""enum libbpf_print_level: warnings and what is worse."""
+"""enum libbpf_print_level: messages below this level are warnings or errors."""
 LOG_LINES = 40
 LONGEST_MESSAGE = 1 << 20
 
@@ -49,7 +49,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 
 class LibbpfError(OSError):
-    """What libbpf refused: the errno of it, what was attempted, and the last lines libbpf said about it."""
+    """A call of libbpf failed: its errno, what was attempted, and libbpf's last messages."""
 
     def __init__(self, number: int, attempt: str, said: tuple[str, ...] = ()) -> None:
         super().__init__(abs(number), f"{attempt}: {_strerror(abs(number))}")
@@ -61,7 +61,7 @@ def _strerror(number: int) -> str:
 
 
 class Library:
-    """libbpf.so.1 with its signatures, and what it said last. Raises OSError where it is not installed."""
+    """libbpf.so.1 with its signatures and its last messages. Raises OSError if it is not installed."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL("libbpf.so.1", use_errno=True)
@@ -71,22 +71,22 @@ class Library:
         self.said: deque[str] = deque(maxlen=LOG_LINES)
         self._vsnprintf = ctypes.CDLL(None).vsnprintf
         self._vsnprintf.argtypes = (c_void_p, c_size_t, c_void_p, c_void_p)
-        self._print = _PRINT(self._hear)  # kept: libbpf calls it for as long as the process lives
+        self._print = _PRINT(self._hear)  # Keep a reference: libbpf calls it until the process ends.
         self.call("libbpf_set_print", self._print)
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """One of `_SIGNATURES`, unchecked."""
+        """Call one of `_SIGNATURES` without a check of its result."""
         return getattr(self._library, name)(*arguments)
 
     def pointer(self, attempt: str, name: str, *arguments: Any) -> int:
-        """A function that returns a pointer. Raises LibbpfError with errno when that is null."""
+        """Call a function that returns a pointer. Raises LibbpfError with errno if it is null."""
         result = self.call(name, *arguments)
         if not result:
             raise self._error(ctypes.get_errno() or errno.ENOENT, attempt)
         return int(result)
 
     def number(self, attempt: str, name: str, *arguments: Any) -> int:
-        """A function that returns a number. Raises LibbpfError when that is negative."""
+        """Call a function that returns a number. Raises LibbpfError if it is negative."""
         result = int(self.call(name, *arguments))
         if result < 0:
             raise self._error(ctypes.get_errno() if result == -1 else result, attempt)
@@ -98,7 +98,7 @@ class Library:
         return LibbpfError(number, attempt, said)
 
     def _hear(self, level: int, text: int, arguments: int) -> int:
-        # A va_list is a pointer on both x86-64 and arm64, where it is passed by reference.
+        # A va_list is a pointer on x86-64; on arm64 it is passed by reference.
         if level < WARNINGS:
             buffer = ctypes.create_string_buffer(LONGEST_MESSAGE)
             self._vsnprintf(buffer, len(buffer), text, arguments)
@@ -109,15 +109,15 @@ class Library:
 
 @functools.cache
 def library() -> Library:
-    """The one of this process."""
+    """Return the Library of this process."""
     return Library()
 
 
 class Object:
     """A compiled BPF object with one struct_ops map, `ops`, and one per-CPU array, `counters`.
 
-    Closing it, or the end of the process, unregisters what it registered; sockets that use it keep
-    it until they are closed. Raises LibbpfError from every method.
+    Closing it, or the end of the process, unregisters the algorithm; open sockets keep using it. Raises
+    LibbpfError from every method.
     """
 
     def __init__(self, path: Path) -> None:
@@ -129,7 +129,7 @@ class Object:
         )
 
     def close(self) -> None:
-        """Unregister and unload."""
+        """Unregister and unload the object."""
         if self._link >= 0:
             os.close(self._link)
             self._link = -1
@@ -138,27 +138,27 @@ class Object:
             self._object = 0
 
     def load(self) -> None:
-        """Have the kernel check it and take it."""
+        """Load the object into the kernel, which verifies it."""
         flags = (self._map(b"ops"), BPF_F_LINK)
         self._libbpf.number(f"preparing {self._name}", "bpf_map__set_map_flags", *flags)
         self._libbpf.number(f"loading {self._name}", "bpf_object__load", self._object)
 
     def register(self) -> None:
-        """Give it to TCP. errno EEXIST: the kernel has a congestion control of that name."""
+        """Register the congestion control with TCP. errno EEXIST means that the name is in use."""
         attempt, ops = f"registering {self._name}", self._map(b"ops")
         link = self._libbpf.pointer(attempt, "bpf_map__attach_struct_ops", ops)
         of_map = self._libbpf.call("bpf_map__fd", ops)
         of_link = self._libbpf.call("bpf_link__fd", link)
-        if of_link == of_map:  # libbpf < 1.2 filled the map, which does not register one with BPF_F_LINK
+        if of_link == of_map:  # libbpf < 1.2 filled the map, which with BPF_F_LINK does not register it
             self._link = self._libbpf.number(attempt, "bpf_link_create", of_map, 0, BPF_STRUCT_OPS, None)
         else:
             self._link = of_link
-        # The structure goes, the descriptor stays: a disconnected link is not closed.
+        # Free the structure but keep the descriptor: destroying a disconnected link does not close it.
         self._libbpf.call("bpf_link__disconnect", link)
         self._libbpf.call("bpf_link__destroy", link)
 
     def counters(self, fields: int) -> list[int]:
-        """The first element of `counters`, `fields` 64-bit numbers, summed over CPUs."""
+        """Return the first element of `counters`, `fields` 64-bit numbers, summed over CPUs."""
         cpus = self._libbpf.number("counting CPUs", "libbpf_num_possible_cpus")
         key, values = c_uint32(0), (c_uint64 * (fields * cpus))()
         self._libbpf.number(

@@ -1,4 +1,4 @@
-"""Registers congestion controls with the kernel for as long as a context lives, and counts what they did."""
+"""Registration of congestion controls with the kernel during a context, and their counters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OBJECTS = Path(__file__).parent / "objects"
 
 @dataclass(frozen=True)
 class Counts:
-    """Since registration, over all sockets: ACKs seen, windows reduced, and impossible windows repaired."""
+    """Counters since registration over all sockets: ACKs, window reductions, and repairs of skipped ones."""
 
     acks: int = 0
     losses: int = 0
@@ -31,26 +31,26 @@ class Counts:
 
 
 class Registered:
-    """The algorithms of a run."""
+    """The registered congestion controls of a run."""
 
     def __init__(self, objects: Mapping[str, Object]) -> None:
         self._objects = objects
 
     def counts(self) -> Counts:
-        """Over all of them."""
+        """Return the counters of all algorithms, summed."""
         return sum((self.counts_of(name) for name in self._objects), Counts())
 
     def counts_of(self, name: str) -> Counts:
-        """Of one algorithm, by refabric's name."""
+        """Return the counters of one algorithm, by refabric's name."""
         return Counts(*self._objects[name].counters(3))
 
 
 @contextmanager
 def registered(names: Iterable[str]) -> Iterator[Registered]:
-    """Register the algorithms of these names (model/congestion.py); none is left after the context or
-    the process, whatever ends it.
+    """Register the algorithms with these names (model/congestion.py) while the context lasts.
 
-    Raises HostUnfitError where the kernel refuses, RunError when it has one of that name already.
+    The end of the context or of the process unregisters them, however it ends. Raises HostUnfitError if the
+    kernel refuses, RunError if the kernel already has an algorithm of that name.
     """
     objects: dict[str, Object] = {}
     try:
@@ -63,7 +63,7 @@ def registered(names: Iterable[str]) -> Iterator[Registered]:
 
 
 def compiled(name: str) -> Path:
-    """The object of an algorithm, which setup/install.sh makes."""
+    """Return the path of the algorithm's object, which setup/install.sh compiles."""
     return OBJECTS / f"{name}.o"
 
 
@@ -72,7 +72,8 @@ def _register(name: str) -> Object:
         loaded = Object(compiled(name))
     except OSError as error:
         raise HostUnfitError(
-            f"congestion control {name} cannot be opened: {error.strerror or error}"
+            f"opening the object of congestion control {name}: {error.strerror or error}; "
+            "run: sudo setup/install.sh"
         ) from error
     try:
         loaded.load()
@@ -81,13 +82,13 @@ def _register(name: str) -> Object:
         loaded.close()
         if error.errno == errno.EEXIST:
             raise RunError(
-                f"the kernel has a congestion control {kernel_name(name)} already, of a process that still "
-                "runs: end that one (sudo bpftool link names it)"
+                f"registering congestion control {kernel_name(name)}: the kernel already has one, from a "
+                "process that is still running; end that process (sudo bpftool link shows it)"
             ) from error
         raise HostUnfitError(f"congestion control {name}: {error.strerror}\n{last_lines(error)}") from error
     return loaded
 
 
 def last_lines(error: LibbpfError, count: int = 6) -> str:
-    """What libbpf said last before it failed: the verifier's objection stands there."""
+    """Return libbpf's last messages before it failed; they contain the verifier's error."""
     return "\n".join(error.said[-count:])

@@ -1,5 +1,7 @@
-"""Whether this machine can run congestion controls of our own, decided by loading one, and if not, what is in
-the way and which command helps."""
+"""Support for refabric's congestion controls on this machine: tested by loading one.
+
+If it fails, the result says why, and which command helps.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ BTF = Path("/sys/kernel/btf/vmlinux")
 LOCKDOWN = Path("/sys/kernel/security/lockdown")
 JIT = Path("/proc/sys/net/core/bpf_jit_enable")
 OLDEST = (6, 4)
-"""Linux with BPF_F_LINK, by which a registration ends with its process, and with loops in BPF."""
+"""First Linux with loops in BPF and with BPF_F_LINK, which ends a registration with its process."""
 CAPABILITIES = {12: "CAP_NET_ADMIN", 38: "CAP_PERFMON", 39: "CAP_BPF"}
 CAP_SYS_ADMIN = 21
 WHOLE_UID_RANGE = 2**32 - 1
@@ -29,26 +31,26 @@ INSTALL = "sudo setup/install.sh"
 
 @dataclass(frozen=True)
 class Support:
-    """`reason` and `advice` are empty where it works; `advice` is a command, or what to look for."""
+    """Whether it works. `reason` and `advice` are empty if so; `advice` is a command or a hint."""
 
     ok: bool
     reason: str = ""
     advice: str = ""
 
     @property
-    def told(self) -> str:
-        """One line."""
+    def text(self) -> str:
+        """Reason and advice in one line."""
         return f"{self.reason}; {self.advice}"
 
 
 @functools.cache
 def support() -> Support:
-    """Once a process. Without root nothing can be loaded: then the files and the kernel's version decide."""
+    """Return the support, tested once per process. Without root only files and kernel version are checked."""
     return files_missing() or (_loaded() if os.geteuid() == 0 else too_old() or Support(True))
 
 
 def files_missing(btf: Path = BTF, name: str = COUPLED_DEFAULT) -> Support | None:
-    """What must be there before anything can be tried, if it is not."""
+    """Return what is missing before anything can be loaded; None if nothing is."""
     if not btf.exists():
         return Support(
             False,
@@ -63,7 +65,7 @@ def files_missing(btf: Path = BTF, name: str = COUPLED_DEFAULT) -> Support | Non
 
 
 def too_old(release: str | None = None) -> Support | None:
-    """The reason a kernel of this release (default: the running one's) cannot do it, by its version alone."""
+    """Return why a kernel of this release (default: the running one) is too old; None if it is not."""
     release = platform.release() if release is None else release
     numbers = re.match(r"(\d+)\.(\d+)", release)
     if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST:
@@ -105,7 +107,7 @@ def _refused(error: LibbpfError) -> Support:
 
 
 def locked_down(lockdown: str) -> Support | None:
-    """The kernel's /sys/kernel/security/lockdown marks what is in force by brackets."""
+    """Return a refusal if the kernel is locked down; the text of LOCKDOWN has the active mode in brackets."""
     if "[confidentiality]" not in lockdown:
         return None
     return Support(
@@ -116,11 +118,11 @@ def locked_down(lockdown: str) -> Support | None:
 
 
 def capabilities_missing(status: str) -> Support | None:
-    """/proc/<pid>/status names the effective capabilities as a bit mask in hexadecimal."""
+    """Return which capabilities are missing; `status` is /proc/<pid>/status with a hexadecimal mask."""
     mask = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
     held = {bit for bit in (*CAPABILITIES, CAP_SYS_ADMIN) if mask >> bit & 1}
     needed = [name for bit, name in CAPABILITIES.items() if bit not in held]
-    if CAP_SYS_ADMIN in held:  # which includes CAP_BPF and CAP_PERFMON
+    if CAP_SYS_ADMIN in held:  # It includes CAP_BPF and CAP_PERFMON.
         needed = [name for name in needed if name == "CAP_NET_ADMIN"]
     if not needed:
         return None
@@ -132,8 +134,11 @@ def capabilities_missing(status: str) -> Support | None:
 
 
 def forbidden(status: str, uid_map: str) -> Support | None:
-    """Why a process with all capabilities is not permitted: they are those of a user namespace, or a filter
-    of system calls stands before them (/proc/<pid>/status: Seccomp is 2)."""
+    """Return why a process with all capabilities may not load BPF programs; None if it may.
+
+    Either its capabilities are those of a user namespace, or a filter of system calls forbids bpf(2)
+    (Seccomp is 2 in /proc/<pid>/status).
+    """
     if uid_map.split() != ["0", "0", str(WHOLE_UID_RANGE)]:
         return Support(
             False,
@@ -150,7 +155,7 @@ def forbidden(status: str, uid_map: str) -> Support | None:
 
 
 def jit_off(enabled: str) -> Support | None:
-    """struct_ops run compiled only."""
+    """Return a refusal if the BPF compiler is off; struct_ops must be compiled."""
     if enabled != "0":
         return None
     return Support(False, "the kernel's BPF compiler is off", "run: sysctl -w net.core.bpf_jit_enable=1")

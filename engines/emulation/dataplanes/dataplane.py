@@ -1,4 +1,4 @@
-"""The seam between the hosts' veths and whatever carries frames between them."""
+"""The DataPlane protocol: the interface between the hosts' veths and the code that carries frames."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from model.spec import LinkEvent, RunSpec
 Counts = npt.NDArray[np.uint64]
 Octets = Callable[[], Mapping[FiveTuple, int]]
 QueueSamples = tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]
-"""Times, by the clock of `Reading.now_s`, and, a row a time, each port's queue length in packets."""
+"""Sample times by the clock of `Reading.now_s`, and queue lengths in packets, one row per time."""
 
 
 @dataclass(frozen=True)
 class Wiring:
-    """Where hosts are plugged in: `ifindexes[nic]` is the run-side veth of `topology.nics[nic]`, and
-    `pids[host]` a process in the network namespace of the host with that node index."""
+    """How hosts are attached: `ifindexes[nic]` is the run-side veth of `topology.nics[nic]`; `pids[host]` is
+    a process in the network namespace of the host with that node index."""
 
     ifindexes: Sequence[int]
     pids: Mapping[int, int]
@@ -32,9 +32,12 @@ class Wiring:
 
 @dataclass(frozen=True)
 class Cpus:
-    """Where a data plane wants hosts' work done: the mask for receive packet steering (empty: as it comes), a
-    CPU for threads that talk to hosts (-1: any). What hosts send is received on the CPUs of `core_mask`; they
-    do the work of `core_share` of the hosts too."""
+    """CPUs on which a data plane wants the hosts' work to run.
+
+    `receive_mask` is for receive packet steering (empty: no steering). `helper` is for threads that exchange
+    packets with hosts (-1: any). The CPUs of `core_mask` receive what hosts send; they also receive for the
+    share `core_share` of the hosts.
+    """
 
     receive_mask: str = ""
     helper: int = -1
@@ -43,45 +46,47 @@ class Cpus:
 
 
 class DataPlane(Protocol):
-    """Takes frames from the run-side veth ends and delivers them to the run-side end of their destination.
+    """Carries frames from the run-side veth ends to the run-side end of their destination.
 
     All calls come from one thread, in the run's own network namespace.
     """
 
     @property
     def partial_checksums(self) -> bool:
-        """Whether frames may come with checksums that the hosts left to be computed."""
+        """Whether frames may arrive with checksums that are not computed yet."""
 
     @property
     def answers_arp(self) -> bool:
-        """Whether hosts ask for each other's MACs; else they send everything to one gateway's."""
+        """Whether hosts resolve each other by ARP; if not, they send all frames to one gateway MAC."""
 
     @property
     def queues_at_hosts(self) -> bool:
-        """Whether frames wait in the hosts' own kernels. TCP then hands down single segments: with offloads
-        off it still makes up to 64 kB at a time (net/core/sock.c, sk_setup_caps), which a queue counts as one
-        packet and lets go at once."""
+        """Whether frames queue in the hosts' kernels. TCP must then send single segments: even without
+        offloads it builds packets of up to 64 kB (net/core/sock.c, sk_setup_caps), which a queue counts
+        as one packet and sends at once."""
 
     def start(self, wiring: Wiring) -> None:
-        """Begin to carry frames."""
+        """Start carrying frames."""
 
     def stop(self) -> None:
-        """Carry nothing more, and let go of the interfaces. Harmless when not started."""
+        """Stop carrying frames and release the interfaces. No effect if it was not started."""
 
     def set_link(self, link: int, up: bool) -> None:
-        """`topology.links[link]` fails (frames on it are lost) or comes back."""
+        """Take `topology.links[link]` down (frames on it are lost) or up."""
 
     def dpctl(self, switch: str, *arguments: str) -> str:
-        """The answer of OpenFlow's control tool for one switch, for people."""
+        """Return the output of OpenFlow's control tool for one switch."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a data plane has counted since its start, at its own second `now_s`; arrays have an entry a port
-    (model/network_plan.py), whose counters were read at `read_s`: where that takes its time, not at once.
-    `astray` are frames lost elsewhere than in a queue, by place; `cpu_s` CPU time by who used it, of whom
-    `alone` does all the forwarding in one thread; `scalars` whatever else it counts, for the record;
-    `lateness` its histogram of late frames (fabric/readings.py), where it knows."""
+    """Counters of a data plane since its start, at its own time `now_s`.
+
+    Arrays have one entry per port (model/network_plan.py). Port i was read at `read_s[i]`, because reading
+    all ports may take time. `astray` counts frames lost outside queues, by place. `cpu_s` is CPU time by
+    consumer; `alone` names the one that forwards everything in a single thread. `scalars` holds other
+    counters for the record. `lateness` is the histogram of late frames (fabric/readings.py), if known.
+    """
 
     now_s: float
     read_s: npt.NDArray[np.float64]
@@ -98,49 +103,49 @@ class Reading:
     lateness: Counts | None = None
     alone: str = ""
     paused_s: float = 0.0
-    """How long its clock has stood still since the start, and in the longest pause since `restart_maxima`."""
+    """Total time for which its clock was paused, and the longest pause since `restart_maxima`."""
     longest_pause_s: float = 0.0
     unheld_s: float = 0.0
-    """How long it has gone on although a CPU had no time left for hosts."""
+    """Time for which the clock ran although a CPU had no time left for hosts."""
     wakeups: Mapping[int, Counts] = field(default_factory=dict)
-    """Of each probed CPU, the histogram of late wake-ups (as `lateness`)."""
+    """Histogram of late wake-ups of each probed CPU (as `lateness`)."""
 
 
 class MeasuredDataPlane(DataPlane, Protocol):
-    """What a point needs besides: counters, samples, link events, and to know when it has died."""
+    """What a point needs in addition: counters, samples, link events and detection of a crash."""
 
     @property
     def cpus(self) -> Cpus: ...
 
     @property
     def foretells_paths(self) -> bool:
-        """Whether flows take the paths that controllers/routing.py says."""
+        """Whether flows take the paths that controllers/routing.py predicts."""
 
     def network(self, spec: RunSpec, octets: Octets) -> AbstractContextManager[Network]:
-        """Itself, as an application that schedules flows sees it. `octets` reads the bytes that each flow's
-        host has sent, for data planes that do not count them."""
+        """Return this network as a scheduler application sees it. `octets` returns the bytes that each
+        flow's host has sent, for data planes that do not count them."""
 
     def check(self) -> None:
-        """Raises RunError with the reason when something it needs has died. Cheap."""
+        """Raise RunError with the reason if a part of the data plane has died. Cheap."""
 
     def set_share(self, event: LinkEvent) -> None:
-        """Carries out a link event now."""
+        """Carry out a link event now."""
 
     def reading(self) -> Reading:
-        """Counters since the start. Raises RunError when it has died, with its reason."""
+        """Return the counters since the start. Raises RunError with the reason if it has died."""
 
     def restart_maxima(self) -> None:
-        """From now on `max_queue_pkts` and `longest_pause_s` count anew."""
+        """Reset `max_queue_pkts` and `longest_pause_s`."""
 
     def queue_samples(self) -> QueueSamples:
-        """Those not taken yet; where none were asked for, none."""
+        """Return the samples since the last call; empty without sampling."""
 
     def provenance(self) -> Mapping[str, object]:
-        """How it is run, for the record."""
+        """Return the configuration for the record."""
 
 
 class NoDataPlane:
-    """Hosts without a network between them: every frame is lost."""
+    """A data plane that loses every frame: hosts without a network between them."""
 
     partial_checksums = True
     answers_arp = False
@@ -161,7 +166,7 @@ class NoDataPlane:
 
 
 def cpu_mask(cpus: Collection[int]) -> str:
-    """Hexadecimal as the kernel parses it: at most 32 CPUs between commas (lib/bitmap-str.c)."""
+    """Return a hexadecimal mask as the kernel parses it: groups of 32 CPUs (lib/bitmap-str.c)."""
     words = [0] * (max(cpus) // 32 + 1)
     for cpu in cpus:
         words[cpu // 32] |= 1 << cpu % 32
@@ -170,25 +175,28 @@ def cpu_mask(cpus: Collection[int]) -> str:
 
 
 def last_cpu() -> int:
-    """For the thread that forwards; -1 where there is but one."""
+    """Return the CPU for the forwarding thread; -1 if there is only one CPU."""
     cpus = sorted(os.sched_getaffinity(0))
     return cpus[-1] if len(cpus) > 1 else -1
 
 
 CORE_SHARES = {1: 0.15}
-"""By number of CPUs beside the core's: with one, it is full while the core's has a third of its time left
-(k=8, 10 Mb/s, 8 subflows), and so much of the hosts' work balances them. More CPUs are enough."""
+"""Share of hosts whose work the core's CPU does, by the number of other CPUs. A single other CPU is full
+while the core's CPU is one third idle (k=8, 10 Mb/s, 8 subflows); this share balances them."""
 
 
 def all_but(cpu: int) -> Cpus:
-    """Everything off `cpu`; as it comes where that is -1 or the only one."""
+    """Keep hosts' work off `cpu`; no steering if it is -1 or the only CPU."""
     others = sorted(os.sched_getaffinity(0) - {cpu})
     return Cpus(cpu_mask(others), others[0]) if cpu >= 0 and others else Cpus()
 
 
 def balanced(cpu: int) -> Cpus:
-    """As `all_but`; but what hosts send is received on `cpu`, where its reader runs, and it does the work of
-    so many hosts that no other CPU is full while it has time left."""
+    """Keep hosts' work off `cpu` as `all_but`, except for two parts.
+
+    `cpu` receives what hosts send, because the thread that reads it runs there. It also does the work of so
+    many hosts that no other CPU is full while it is partly idle.
+    """
     rest = all_but(cpu)
     others = len(os.sched_getaffinity(0)) - 1
     if not rest.receive_mask:

@@ -1,4 +1,4 @@
-"""Links of a running emulation that fail, degrade or recover at given times, by the machine's clock."""
+"""Link events of a running emulation: links fail, degrade or recover at given times of the real clock."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ class Links(Protocol):
 
 @contextmanager
 def carried_out(events: Sequence[LinkEvent], links: Links) -> Iterator[None]:
-    """While the block runs, from whose beginning the events' times count. What is not due at its end does not
-    happen. Raises what `set_share` raised, when the block has ended."""
+    """Carry out events while the block runs; their times count from its start.
+
+    Events that are not due when the block ends do not happen. Raises at the end of the block what
+    `set_share` raised.
+    """
     if not events:
         yield
         return

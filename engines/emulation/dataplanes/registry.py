@@ -1,6 +1,6 @@
-"""Data planes by name. Listing them imports nothing heavy and starts nothing: a plane is imported when asked.
+"""Data planes by name. A plane's module is imported only when it is used; listing names starts nothing.
 
-To add one: a module with a MeasuredDataPlane, and an entry here.
+To add a data plane, write a module with a MeasuredDataPlane and add an entry here.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from topos.topology import Topology
 
 @dataclass(frozen=True)
 class Plane:
-    """`check` raises UsageError for what it cannot carry, and starts nothing; `check_machine`, as root,
-    HostUnfitError for what this machine lacks; `make` is called in the run's private namespaces, with the
-    folder for its logs."""
+    """One data plane.
+
+    `check` raises UsageError for a spec that it cannot carry, and starts nothing. `check_machine` needs root
+    and raises HostUnfitError for what this machine lacks. `make` is called in the run's private namespaces,
+    with the folder for its logs.
+    """
 
     about: str
     check: Callable[[RunSpec, Topology], None]
@@ -27,7 +30,7 @@ class Plane:
 
 
 def _fabric_carries(spec: RunSpec, topology: Topology) -> None:
-    """Everything a spec can ask for."""
+    """Accept every spec."""
     del spec, topology
 
 

@@ -1,4 +1,4 @@
-"""A central scheduler between real hosts: by the machine's clock, in a thread of the point's own process."""
+"""A central flow scheduler for real hosts: a thread that ticks by the real clock."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from model.flows import PlannedFlow
 from model.schedulers import Driver
 
 SYN = 1
-"""What the kernel counts as acknowledged before any payload is."""
+"""The SYN, which the kernel counts as acknowledged before any payload."""
 
 
 @dataclass
 class Looks:
-    """How many there should have been, and those of them that were left out or not over when the next was
-    due; what the longest took by the machine's clock."""
+    """Ticks of a scheduler: number due, number skipped or too long, and the longest duration."""
 
     due: int = 0
     late: int = 0
@@ -32,8 +31,7 @@ class Looks:
 
 
 class Ticking:
-    """Ticks a driver every `interval_s` from `start` to `stop`. A tick that takes longer costs the ones that
-    were due meanwhile."""
+    """Tick a driver every `interval_s` from `start` to `stop`; skip ticks that fall into a longer one."""
 
     def __init__(self, driver: Driver, interval_s: float) -> None:
         self.looks = Looks()
@@ -47,7 +45,7 @@ class Ticking:
         self._thread.start()
 
     def stop(self) -> None:
-        """Raises what a tick raised."""
+        """Stop ticking. Raises the error of a tick, if one failed."""
         self._over.set()
         self._thread.join()
         if self._error is not None:
@@ -86,7 +84,7 @@ class Ticking:
 
 @contextmanager
 def ticking(driver: Driver, interval_ms: float) -> Iterator[Ticking]:
-    """While the block runs. Raises what a tick raised, when the block has ended."""
+    """Tick a driver while the block runs. Raises the error of a tick at the end of the block."""
     clock = Ticking(driver, interval_ms / 1000)
     clock.start()
     try:
@@ -96,8 +94,10 @@ def ticking(driver: Driver, interval_ms: float) -> Iterator[Ticking]:
 
 
 def bytes_sent(table: SocketTable, flows: Sequence[PlannedFlow]) -> Callable[[], Mapping[FiveTuple, int]]:
-    """Reads the payload that each subflow under way has had acknowledged: not those that have sent nothing
-    yet, nor those whose flow has all of its size acknowledged."""
+    """Return a function that reads the payload bytes acknowledged on each active subflow.
+
+    Subflows that have sent nothing, and flows whose whole size is acknowledged, are not active.
+    """
     sizes = np.array([flow.size_bytes for flow in flows], np.int64)
 
     def read() -> Mapping[FiveTuple, int]:

@@ -1,7 +1,7 @@
-"""Mininet's CLI, made safe for piped commands.
+"""Mininet's CLI with support for piped commands.
 
-Mininet's own hands everything readable on stdin to the program that runs on a host. On a terminal that
-is what the user types to it; on a pipe it is the next commands, which would be lost.
+Mininet's CLI passes everything readable on stdin to the program that runs on a host. On a terminal that is
+the user's input for the program. On a pipe it would be the next commands, which would be lost.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from engines.emulation.hosts.nodes import FabricHost, FabricSwitch
 
 
 class FabricCLI(CLI):  # type: ignore[misc]
-    """Reads commands until `exit` or the end of stdin. Starts at once, as Mininet's does."""
+    """Read commands until `exit` or the end of stdin; starts at once, as Mininet's CLI does."""
 
     def __init__(self, net: FabricNet) -> None:
         if not sys.stdin.isatty():
             self.prompt = ""
-            CLI.readlineInited = True  # no ~/.mininet_history from scripts
+            CLI.readlineInited = True  # Do not write ~/.mininet_history from scripts.
         super().__init__(net, stdin=sys.stdin)
 
     def onecmd(self, line: str) -> bool:
-        """One command; what goes wrong in it is told, and the shell goes on."""
+        """Execute one command; print its error and continue if it fails."""
         try:
             return bool(super().onecmd(line))
         except RefabricError as failure:
@@ -45,5 +45,5 @@ class FabricCLI(CLI):  # type: ignore[misc]
                 node.sendInt()
 
     def do_EOF(self, line: str) -> str:
-        """The end of piped commands needs no empty line."""
+        """End the CLI at the end of piped commands, without an empty line."""
         return str(super().do_EOF(line)) if self.isatty() else "end of input"

@@ -1,7 +1,7 @@
-"""Hosts' own queues in their kernels: a queue discipline at the link's rate on every NIC.
+"""Queues in the hosts' kernels: a queue discipline at the link's rate on every NIC.
 
-TCP feels such a queue (TCP small queues, tcp_small_queue_check in net/ipv4/tcp_output.c): it holds back what
-its own host has not sent yet, as on a machine with a real NIC. A veth alone takes every packet at once.
+TCP limits what it has in such a queue (TCP small queues, tcp_small_queue_check in net/ipv4/tcp_output.c), as
+on a machine with a physical NIC. A veth without a queue discipline accepts every packet at once.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from topos.topology import Topology
 
 
 class HostQueues:
-    """`make`, then `drops`; `close`. The disciplines end with the hosts' namespaces."""
+    """Queue disciplines on hosts' NICs: `make`, then `drops`, then `close`. They end with the namespaces."""
 
     def __init__(self, topology: Topology, link: LinkSpec) -> None:
         self._topology = topology
         self._link = link
         self._sockets: list[NetlinkSocket] = []
         self._ports: list[dict[int, int]] = []
-        """Of each host: interface -> port."""
+        """Interface index -> port, for each host."""
 
     def make(self, wiring: Wiring) -> None:
-        """Raises RunError naming the host whose kernel refuses."""
+        """Add the queue disciplines. Raises RunError that names the host whose kernel refuses."""
         for host, pid in wiring.pids.items():
             try:
                 self._shape(host, pid)
             except OSError as error:
                 name = self._topology.nodes[host].name
-                raise RunError(f"giving {name}'s NICs a queue in its kernel (HTB): {error}") from error
+                raise RunError(f"adding a queue (HTB) to the NICs of {name}: {error}") from error
 
     def drops(self) -> Counts:
-        """Packets refused since the start, an entry a port; of switches' ports 0. Raises RunError."""
+        """Return packets dropped since the start, one entry per port (switch ports: 0). Raises RunError."""
         table = np.zeros(2 * len(self._topology.links), np.uint64)
         try:
             for sock, ports in zip(self._sockets, self._ports, strict=True):
@@ -52,7 +52,7 @@ class HostQueues:
         return table
 
     def close(self) -> None:
-        """Harmless when nothing was made."""
+        """Close the sockets. No effect if nothing was made."""
         for sock in self._sockets:
             sock.close()
         self._sockets, self._ports = [], []

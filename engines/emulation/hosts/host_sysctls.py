@@ -1,4 +1,4 @@
-"""What a point needs of its hosts' kernels beyond their defaults. Pure; the provenance names all of it."""
+"""Sysctls that a point needs on its hosts beyond the kernel's defaults. Pure; provenance records them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from model.spec import RunSpec
 from topos.topology import Topology
 
 _ALWAYS = {"net.ipv4.tcp_no_metrics_save": "1"}
-"""Nothing one connection learns may help the next."""
+"""A connection must not reuse what an earlier one learnt."""
 _ECN = {"net.ipv4.tcp_ecn": "1"}
-"""Ask for ECN and grant it (Documentation/networking/ip-sysctl.rst); by default hosts only grant it."""
+"""Request and accept ECN (Documentation/networking/ip-sysctl.rst); by default hosts only accept it."""
 
 _REORDERING = {"net.ipv4.tcp_recovery": "5", "net.ipv4.tcp_min_rtt_wlen": "0"}
-"""Do not take for loss what only came another way (docs/decisions.md). RACK waits for a quarter of the least
-round-trip time, times the reordering its DSACKs have taught it: of the present one where the window of the
-minimum is 0 s, instead of an empty network's. 5 is RACK without the threshold of three duplicate ACKs.
-Source: net/ipv4/tcp_recovery.c, Documentation/networking/ip-sysctl.rst; tcp_reordering alone does little."""
+"""Do not treat reordering as loss (docs/decisions.md). RACK waits for a quarter of the minimum RTT,
+multiplied by the reordering that DSACKs reported. With a window of 0 s the minimum is the current RTT instead
+of the empty network's. 5 is RACK without the threshold of three duplicate ACKs; tcp_reordering does little.
+Source: net/ipv4/tcp_recovery.c, Documentation/networking/ip-sysctl.rst."""
 
 
 def needed(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> dict[str, str]:
-    """Sysctls (name with dots -> value) for every host. What the spec itself names goes before them."""
+    """Return sysctls (name with dots -> value) for every host; the spec's own sysctls override them."""
     ecn = _ECN if spec.link.ecn_pkts else {}
     reordering = _REORDERING if per_packet(spec.routing) else {}
     return {**_ALWAYS, **ecn, **reordering, **tuning.default(spec, topology, flows)}

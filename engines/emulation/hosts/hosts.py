@@ -1,10 +1,9 @@
-"""Hosts as the kernel sees them: a network namespace, a process that holds it, NICs, addresses, routes.
+"""Hosts in the kernel: a network namespace, a process that holds it, NICs, addresses and routes.
 
-Everything is done from inside the namespaces by a few threads that walk through them (netns.py),
-without one shell command: 128 hosts take 0.1 s, where stock Mininet's shells alone take 0.8 s.
-A host sends every packet to one gateway whose MAC it knows for good, so no ARP is ever sent (but for data
-planes that answer it), and IPv6 is off before the first interface exists, so no neighbour or multicast
-discovery is either.
+A few threads enter the namespaces and configure them without any shell command (kernel/netns.py). 128 hosts
+take 0.1 s; stock Mininet's shells alone take 0.8 s. A host sends every packet to one gateway with a permanent
+MAC entry, so no ARP is sent, unless the data plane answers ARP. IPv6 is off before the first interface
+exists, so there is no neighbour or multicast discovery either.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ R = TypeVar("R")
 GATEWAY_IP = "10.255.255.254"
 GATEWAY_MAC = "02:ff:ff:ff:ff:fe"
 FIRST_TABLE = 100
-"""Routing table of a multi-homed host's NIC 0; NIC n has the n-th after it."""
+"""Routing table of NIC 0 of a multi-homed host; NIC n uses the n-th table after it."""
 
 _QUIET: Mapping[str, str] = {
     "net.ipv6.conf.all.disable_ipv6": "1",
@@ -45,11 +44,11 @@ _QUIET: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class HostOptions:
-    """How hosts are set up.
+    """Configuration of all hosts.
 
-    `sysctls`: name with dots -> value, written in every host's namespace before it has an interface
-    (so `net.core.rps_default_mask` takes effect). `tx_checksum_offload` off makes the hosts' kernels
-    compute checksums, for data planes that do not carry virtio headers.
+    `sysctls` (name with dots -> value) are written in every host's namespace before it has an interface, so
+    `net.core.rps_default_mask` takes effect. With `tx_checksum_offload` off, hosts' kernels compute
+    checksums; data planes that do not carry virtio headers need that.
     """
 
     sysctls: Mapping[str, str] = field(default_factory=dict)
@@ -58,16 +57,16 @@ class HostOptions:
 
 
 def start_namespaces(names: Sequence[str], sysctls: Mapping[str, str]) -> list[int]:
-    """Make a network namespace per name; the pids of the processes holding them.
+    """Create a network namespace per name and return the pids of the processes that hold them.
 
-    Each is born of the caller's namespace, because some sysctls there are for its children
-    (`net.ipv4.tcp_child_ehash_entries`), not for theirs.
+    Each namespace is created from the caller's namespace, because some sysctls there apply to its children
+    (`net.ipv4.tcp_child_ehash_entries`) but not to grandchildren.
 
-    Raises HostUnfitError when the kernel refuses a namespace or a sysctl.
+    Raises HostUnfitError if the kernel refuses a namespace or a sysctl.
     """
     sleep = shutil.which("sleep")
     if sleep is None:
-        raise HostUnfitError("the program sleep(1) is missing; run: apt install coreutils")
+        raise HostUnfitError("starting hosts: the program sleep(1) is missing; run: apt install coreutils")
 
     caller = threading.get_native_id()
 
@@ -87,10 +86,10 @@ def start_namespaces(names: Sequence[str], sysctls: Mapping[str, str]) -> list[i
 
 
 def configure(pid: int, nics: Sequence[Nic], tx_checksum: bool, arp: bool = False) -> None:
-    """Bring up loopback and `nics` in the namespace of `pid`, which the calling thread enters for good.
+    """Configure loopback and `nics` in the namespace of `pid`; the calling thread stays in that namespace.
 
-    With several NICs a packet leaves by the NIC that has its source address. With `arp` there is no gateway:
-    every destination's own MAC is asked for.
+    With several NICs, packets leave by the NIC that has their source address. With `arp` there is no gateway
+    and hosts resolve the MAC of every destination.
     """
     enter_netns(pid)
     try:
@@ -120,7 +119,7 @@ def _add_default(route: NetlinkSocket, ifindex: int, nic: Nic, table: int, arp: 
 
 
 def read_sysctls(pids: Iterable[int], names: Sequence[str]) -> list[dict[str, str]]:
-    """The values in force in each namespace, blanks normalised; a sysctl that is not there is left out."""
+    """Return the sysctls in each namespace with normalised blanks; missing sysctls are omitted."""
 
     def read(pid: int) -> dict[str, str]:
         enter_netns(pid)
@@ -131,9 +130,9 @@ def read_sysctls(pids: Iterable[int], names: Sequence[str]) -> list[dict[str, st
 
 
 def in_threads(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """`[work(item) for item in items]` on a few threads thrown away afterwards, with their namespaces.
+    """Return `[work(item) for item in items]`, computed by a few temporary threads with their own namespaces.
 
-    The first exception ends the batch and is raised here.
+    The first exception stops the remaining work and is raised here.
     """
     results: dict[int, R] = {}
     failures: list[BaseException] = []
@@ -161,7 +160,7 @@ def in_threads(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
 def _write_sysctl(host: str, name: str, value: str) -> None:
     path = sysctl_path(name)
     if name in _QUIET and not path.exists():
-        return  # a kernel without IPv6
+        return  # The kernel has no IPv6.
     try:
         path.write_text(value)
     except OSError as error:
@@ -172,10 +171,7 @@ def _write_sysctl(host: str, name: str, value: str) -> None:
 
 def _hint(name: str, value: str, error: OSError) -> str:
     if name != "net.ipv4.tcp_congestion_control":
-        return "; is the kernel too old for it?" if error.errno == errno.ENOENT else ""
+        return "; the kernel may be too old for it" if error.errno == errno.ENOENT else ""
     if error.errno == errno.ENOENT:
         return f"; this kernel has no congestion control {value}, try: modprobe tcp_{value}"
-    return (
-        f"; {value} is restricted to the machine's own namespace here, allow it everywhere with: "
-        f'sysctl -w net.ipv4.tcp_allowed_congestion_control="reno {value}"'
-    )
+    return f"; the kernel allows {value} in the machine's own namespace only, allow it everywhere with: "

@@ -1,4 +1,4 @@
-"""One iperf3 transfer between two Mininet hosts: the shell's `iperf` command."""
+"""One iperf3 transfer between two Mininet hosts, for the shell command `iperf`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}
 def iperf_pair(
     client: FabricHost, server: FabricHost, seconds: int, port: int, udp_rate: str = ""
 ) -> tuple[float, float]:
-    """Bits per second sent by the client and received by the server; UDP at `udp_rate` ("10M") if given.
+    """Return bit/s sent by the client and received by the server; UDP at `udp_rate` ("10M") if given.
 
-    Raises CommandError with iperf3's own words, DeadlineError when it does not start or end.
+    Raises CommandError with iperf3's output, DeadlineError if it does not start or end in time.
     """
     serving = server.popen(["iperf3", "-s", "-1", "--forceflush", "-p", str(port)], stderr=subprocess.STDOUT)
     try:
@@ -36,7 +36,7 @@ def iperf_pair(
 
 
 def format_rate(bps: float, unit: str | None = None) -> str:
-    """`9.41 Mbits/sec`; `unit` is k, m or g, by size when None."""
+    """Return `9.41 Mbits/sec`; `unit` is k, m or g, or None for a unit by size."""
     prefix = unit.lower() if unit else ("g" if bps >= 1e9 else "m" if bps >= 1e6 else "k")
     return (
         f"{bps / _UNITS[prefix]:.3g} {prefix.replace('k', 'K').replace('m', 'M').replace('g', 'G')}bits/sec"
@@ -50,10 +50,12 @@ def _await_listening(serving: subprocess.Popen[Any]) -> None:
     while b"listening" not in seen:
         left_s = deadline - time.monotonic()
         if left_s <= 0 or not select.select([serving.stdout], [], [], left_s)[0]:
-            raise DeadlineError(f"iperf3 -s did not listen within {START_S:g} s: {seen.decode()!r}")
+            raise DeadlineError(
+                f"starting iperf3 -s: it did not listen within {START_S:g} s; output {seen.decode()!r}"
+            )
         chunk = os.read(serving.stdout.fileno(), 4096)
         if not chunk:
-            raise CommandError(f"iperf3 -s ended (exit {serving.wait(1)}): {seen.decode().strip()}")
+            raise CommandError(f"iperf3 -s exited with {serving.wait(1)}: {seen.decode().strip()}")
         seen += chunk
 
 
@@ -65,7 +67,7 @@ def _transfer(client: FabricHost, argv: list[str], deadline_s: float) -> tuple[f
         running.kill()
         running.communicate(timeout=END_S)
         raise DeadlineError(
-            f"{' '.join(argv)} did not end within {deadline_s:g} s; is a link down?"
+            f"{' '.join(argv)} did not end within {deadline_s:g} s; check whether a link is down"
         ) from None
     try:
         report = json.loads(text)

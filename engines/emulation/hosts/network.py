@@ -1,12 +1,12 @@
-"""FabricNet: a Mininet network whose hosts are real and whose links and switches are the fabric core's.
+"""FabricNet: a Mininet network with real hosts whose links and switches belong to a data plane.
 
     with FabricNet(topology, dataplane) as net:         # inside private namespaces: isolation.py
         net.get("p0e0h0").cmd("ping -c1 10.1.0.2")
         net.pingAll()
         mininet.cli.CLI(net)
 
-Only the hosts' NICs exist in the kernel, as veth pairs: the host's end `p0e0h0-eth0` in its namespace, the
-run's end `p0e0-eth1`, the switch's port, in the run's, where the data plane picks frames up.
+Only the hosts' NICs exist in the kernel, as veth pairs. The host's end `p0e0h0-eth0` is in its namespace. The
+other end `p0e0-eth1`, named like the switch's port, is in the run's namespace; the data plane reads it.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _END_S = 10.0
 
 
 class FabricNet(Mininet):  # type: ignore[misc]
-    """`topology` with real hosts, joined by `dataplane`. Make it in a private network namespace.
+    """`topology` with real hosts, joined by `dataplane`; requires a private network namespace.
 
     `build()` makes the hosts and their NICs, `start()` also starts the data plane, `stop()` removes
-    all of it. Raises HostUnfitError when the kernel refuses what a host needs, RunError otherwise.
+    everything. Raises HostUnfitError if the kernel refuses what a host needs, RunError otherwise.
     """
 
     hosts: list[FabricHost]
@@ -59,9 +59,9 @@ class FabricNet(Mininet):  # type: ignore[misc]
         self.ifindexes: tuple[int, ...] = ()
         """Interface index of the run-side veth of each of `topology.nics`."""
         self.sysctls: dict[str, str] = {}
-        """What is in force in every host, of `options.sysctls`."""
+        """The values of `options.sysctls` that are in effect on every host."""
         self._holders: list[int] = []
-        Mininet.inited = True  # its init() writes machine-wide sysctls (file-max, pty.max ...)
+        Mininet.inited = True  # its init() writes machine-wide sysctls (file-max, pty.max, ...)
         setLogLevel("output")
         super().__init__(topo=None, build=False, controller=None)
 
@@ -73,7 +73,7 @@ class FabricNet(Mininet):  # type: ignore[misc]
         self.stop()
 
     def build(self) -> None:
-        """Hosts with their namespaces, NICs, addresses and routes."""
+        """Make hosts with their namespaces, NICs, addresses and routes."""
         hosts, nics = self.topology.hosts, self.topology.nics
         _raise_limits(len(hosts))
         names = [self.topology.nodes[i].name for i in hosts]
@@ -91,7 +91,7 @@ class FabricNet(Mininet):  # type: ignore[misc]
         self.built = True
 
     def start(self) -> None:
-        """Build if needed, then let the data plane carry frames."""
+        """Build if needed, then start the data plane."""
         try:
             if not self.built:
                 self.build()
@@ -101,7 +101,7 @@ class FabricNet(Mininet):  # type: ignore[misc]
             raise
 
     def stop(self) -> None:
-        """End the data plane, the hosts' shells and holders, and delete every interface. Idempotent."""
+        """Stop the data plane, end the hosts' shells and holders, delete every interface. Idempotent."""
         try:
             self.dataplane.stop()
         finally:
@@ -119,13 +119,13 @@ class FabricNet(Mininet):  # type: ignore[misc]
             self.built = False
 
     def host_refs(self) -> list[HostRef]:
-        """The hosts, in the topology's order, as netns.py and the endpoint helpers want them."""
+        """Return the hosts in the topology's order, as HostRef for kernel/netns.py."""
         return [HostRef(host.name, host.holder) for host in self.hosts]
 
     def configLinkStatus(self, src: str, dst: str, status: str) -> None:
-        """The CLI's `link src dst up|down`: fails or heals a link of the fabric, both directions.
+        """Take both directions of a link down or up, for the CLI's `link src dst up|down`.
 
-        A mistake in a name or status is printed, as Mininet does.
+        Prints a wrong name or status, as Mininet does.
         """
         for name in (src, dst):
             if name not in self.nameToNode:
@@ -142,7 +142,7 @@ class FabricNet(Mininet):  # type: ignore[misc]
             self.set_link(link, status == "up")
 
     def set_link(self, link: FabricLink, up: bool) -> None:
-        """Fail or heal both directions of a link."""
+        """Take both directions of a link down or up."""
         self.dataplane.set_link(link.index, up)
         link.up = up
 
@@ -155,10 +155,10 @@ class FabricNet(Mininet):  # type: ignore[misc]
         seconds: int = 5,
         port: int = 5001,
     ) -> list[str]:
-        """Throughput from the first host to the second: [server, client] speeds in Mininet's words.
+        """Measure throughput from the first host to the second; return [server, client] as Mininet does.
 
-        With iperf3: Mininet's own waits for ever for output that today's iperf 2 no longer prints.
-        `fmt` is k, m or g (bits). Raises RunError when iperf3 fails or does not end.
+        Uses iperf3: Mininet's own version waits forever for output that current iperf 2 does not print.
+        `fmt` is k, m or g (bits). Raises RunError if iperf3 fails or does not end.
         """
         client, server = hosts or (self.hosts[0], self.hosts[-1])
         udp = udpBw if l4Type == "UDP" else ""
@@ -191,7 +191,7 @@ class FabricNet(Mininet):  # type: ignore[misc]
         return str(self.links[nic.link].intf2.name)
 
     def _pids(self) -> dict[int, int]:
-        """Of the processes that hold the hosts' namespaces, by the host's node."""
+        """Return the pids of the processes that hold the hosts' namespaces, by host node."""
         return dict(zip(self.topology.hosts, self._holders, strict=True))
 
     def _add_veths(self, pids: dict[int, int], checksums: bool) -> None:
@@ -213,12 +213,14 @@ class FabricNet(Mininet):  # type: ignore[misc]
         found = read_sysctls((host.holder for host in self.hosts), names)
         for host, values in zip(self.hosts, found, strict=True):
             if values != found[0]:
-                raise HostUnfitError(f"sysctls differ: {host.name} {values}, {self.hosts[0].name} {found[0]}")
+                raise HostUnfitError(
+                    f"reading sysctls: {host.name} has {values}, but {self.hosts[0].name} has {found[0]}"
+                )
         return found[0]
 
 
 def _raise_limits(hosts: int) -> None:
-    """Room for a pty and pipes per host, no more: programs that close every descriptor take time per slot."""
+    """Allow a pty and pipes per host, but no more: programs that close all descriptors pay per slot."""
     needed = _RESERVED_FDS + _FDS_PER_HOST * hosts
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
@@ -228,18 +230,18 @@ def _raise_limits(hosts: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, ceiling))
     except (OSError, ValueError) as failure:
         raise HostUnfitError(
-            f"{needed} open files are needed for {hosts} hosts, the limit is {hard}: {failure}; "
+            f"{needed} open files are needed for {hosts} hosts, but the limit is {hard}: {failure}; "
             f"run: ulimit -Hn {needed}"
         ) from failure
 
 
 def _end_all(pids: Sequence[int]) -> None:
-    """Kill and reap the holders. Only ours: a process is reaped here alone, so its pid is still its own."""
+    """Kill and reap the holders. Only this code reaps them, so their pids cannot be reused before."""
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + _END_S
     for pid in pids:
         while os.waitpid(pid, os.WNOHANG)[0] == 0:
             if time.monotonic() > deadline:
-                raise RunError(f"process {pid}, which holds a host's namespace, did not die of SIGKILL")
+                raise RunError(f"ending host namespaces: process {pid} did not end after SIGKILL")
             time.sleep(0.0005)

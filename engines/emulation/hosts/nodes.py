@@ -1,9 +1,9 @@
-"""Mininet's view of a fabric: hosts, switches, interfaces and links that cost nothing until used.
+"""Mininet's nodes for a fabric: hosts, switches, interfaces and links that start nothing until used.
 
-A `FabricHost` is a Mininet `Host` whose namespace is held by a tiny process; its shell starts at the
-first `cmd()`, so 1024 hosts need no 1024 shells. A `FabricSwitch` is a set of ports of the fabric
-core; like Mininet's Open vSwitch nodes it runs commands in the run's own namespace. Mininet reads a
-node's `shell`, `pid`, `stdin`, `stdout` and `pollOut`: here these are properties that start the shell.
+A small process holds the namespace of a `FabricHost`, a Mininet `Host`. Its shell starts at the first
+`cmd()`, so 1024 hosts do not need 1024 shells. A `FabricSwitch` is a set of ports of the data plane. Like
+Mininet's Open vSwitch nodes it runs commands in the run's namespace. Mininet reads a node's `shell`, `pid`,
+`stdin`, `stdout` and `pollOut`; here these properties start the shell.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PROMPT = chr(127)
 
 
 class _LazyShell(Node):  # type: ignore[misc]
-    """A Mininet node whose shell starts when something needs it."""
+    """A Mininet node whose shell starts on first use."""
 
     def __init__(self, name: str, holder: int, **params: Any) -> None:
         self.holder = holder
@@ -71,7 +71,7 @@ class _LazyShell(Node):  # type: ignore[misc]
 
     @property
     def pid(self) -> int:
-        """A process in this node's namespace, for `mnexec -a` and nsenter: the holder, shell or no shell."""
+        """A process in this node's namespace, for `mnexec -a` and nsenter: always the holder."""
         return self.holder
 
     @pid.setter
@@ -79,7 +79,7 @@ class _LazyShell(Node):  # type: ignore[misc]
         assert value is None
 
     def startShell(self, mnopts: str | None = None) -> None:
-        """Called by Node.__init__: nothing yet, unless private directories must be mounted in it."""
+        """Do nothing when Node.__init__ calls this; the shell starts later."""
         del mnopts
 
     def _start(self) -> None:
@@ -112,17 +112,19 @@ class _LazyShell(Node):  # type: ignore[misc]
             text = self.monitor(timeoutms=round(SHELL_S * 1000))
             seen += text
             if self.waiting and not text:
-                raise DeadlineError(f"the shell of {self.name} gave no prompt within {SHELL_S:g} s: {seen!r}")
+                raise DeadlineError(
+                    f"starting the shell of {self.name}: no prompt within {SHELL_S:g} s, output {seen!r}"
+                )
 
     def _enter(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-        """Run `start` on a throw-away thread in the node's network namespace."""
+        """Run `start` on a temporary thread in the node's network namespace."""
         return call_in_netns(self.holder, start)
 
     def popen(self, *args: Any, **kwargs: Any) -> subprocess.Popen[Any]:
-        """Mininet's `popen`: a command (list, string or words) in this node's network namespace.
+        """Run a command (list, string or words) in this node's network namespace, as Mininet's `popen`.
 
-        Started in a session of its own, directly rather than through mnexec(1). A program started so
-        shares /sys with the run; one started by `cmd` sees the host's own.
+        The program starts directly, in a new session, not through mnexec(1). It sees the run's /sys; a
+        program started by `cmd` sees the host's /sys.
         """
         if self.privateDirs:
             running: subprocess.Popen[Any] = Node.popen(self, *args, **kwargs)
@@ -140,7 +142,7 @@ class _LazyShell(Node):  # type: ignore[misc]
         return self._enter(lambda: self._popen(argv, **options))
 
     def terminate(self) -> None:
-        """Hang up on the shell and whatever it runs; what does not end in time is killed."""
+        """Send SIGHUP to the shell and its programs; kill what does not end in time."""
         self._ended = True
         shell, self._shell = self._shell, None
         if shell is None:
@@ -160,12 +162,12 @@ class _LazyShell(Node):  # type: ignore[misc]
     cleanup = terminate
 
     def config(self, **_params: Any) -> dict[str, Any]:
-        """Nothing: the network configured its hosts when it was built."""
+        """Do nothing: the network configures its hosts when it is built."""
         return {}
 
     @classmethod
     def setup(cls) -> None:
-        """No requirement beyond what doctor checks."""
+        """Require nothing beyond what doctor checks."""
 
     def __repr__(self) -> str:
         interfaces = ",".join(f"{intf.name}:{intf.IP()}" for intf in self.intfList())
@@ -173,11 +175,11 @@ class _LazyShell(Node):  # type: ignore[misc]
 
 
 class FabricHost(_LazyShell, Host):  # type: ignore[misc]
-    """A host: its own network namespace, real NICs, a real kernel stack."""
+    """A host with its own network namespace, real NICs and a real kernel stack."""
 
 
 class Fabric(Protocol):
-    """What a switch asks of the network it is in."""
+    """The part of a network that a switch uses."""
 
     dataplane: DataPlane
 
@@ -185,21 +187,21 @@ class Fabric(Protocol):
 
 
 class FabricSwitch(_LazyShell):
-    """A switch of the data plane. Commands typed for it run in the run's namespace, as with Open vSwitch."""
+    """A switch of the data plane. Its commands run in the run's namespace, as with Open vSwitch."""
 
     portBase = 1
-    """Interfaces are numbered as OpenFlow ports are (topos/ports.py)."""
+    """Number of the first interface; interfaces are numbered like OpenFlow ports (topos/ports.py)."""
 
     def __init__(self, name: str, fabric: Fabric) -> None:
         self._fabric = fabric
         super().__init__(name, os.getpid(), inNamespace=False)
 
     def start(self, _controllers: object) -> None:
-        """The CLI's `switch X start`: all its links come back."""
+        """Take all links of the switch up, for the CLI's `switch X start`."""
         self._set_links(True)
 
     def stop(self, deleteIntfs: bool = False) -> None:
-        """The CLI's `switch X stop`: all its links fail."""
+        """Take all links of the switch down, for the CLI's `switch X stop`."""
         del deleteIntfs
         self._set_links(False)
 
@@ -207,7 +209,7 @@ class FabricSwitch(_LazyShell):
         return True
 
     def dpctl(self, *args: str) -> str:
-        """The CLI's `dpctl dump-flows` and the like."""
+        """Return the output of the CLI's `dpctl dump-flows` and similar commands."""
         return self._fabric.dataplane.dpctl(self.name, *args)
 
     def _set_links(self, up: bool) -> None:
@@ -219,7 +221,7 @@ class FabricSwitch(_LazyShell):
 
 
 class FabricIntf(Intf):  # type: ignore[misc]
-    """An interface that is configured already; what it says about itself needs no process."""
+    """A configured interface whose properties are known without a process."""
 
     def __init__(self, name: str, node: _LazyShell, link: FabricLink, ip: str = "", mac: str = "") -> None:
         super().__init__(name, node=node, link=link, mac=mac or None, moveIntfFn=_stay)
@@ -244,7 +246,7 @@ class FabricIntf(Intf):  # type: ignore[misc]
 
 
 class FabricLink(Link):  # type: ignore[misc]
-    """Link `index` of the topology, between two nodes; its frames travel in the core."""
+    """Link `index` of the topology, between two nodes; its frames pass through the data plane."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -253,14 +255,14 @@ class FabricLink(Link):  # type: ignore[misc]
         self.intf2: FabricIntf
 
     def stop(self) -> None:
-        """The network removes all interfaces at once."""
+        """Do nothing: the network removes all interfaces at once."""
 
     def delete(self) -> None:
-        raise RunError(f"{self} is part of the topology: take it down with `link` instead of deleting it")
+        raise RunError(f"deleting {self}: it is part of the topology; use `link ... down` instead")
 
 
 def _stay(_name: str, _node: object) -> None:
-    """Where Mininet would move an interface into its namespace: ours was born there."""
+    """Do nothing where Mininet would move an interface: it was created in its namespace."""
 
 
 def _words(args: tuple[Any, ...]) -> list[str]:

@@ -1,8 +1,8 @@
-"""Starting programs inside hosts, and ending them: TERM, wait, KILL, each by its own pid.
+"""Start programs on hosts and end them by pid: SIGTERM, wait, SIGKILL.
 
-Programs are started by posix_spawn from a thread already in the host's network namespace: no shell, no
-`mnexec`, one exec each (about 0.5 ms). They get a process group of their own, so Ctrl-C on the
-terminal reaches them through us and not before us.
+A thread in the host's network namespace starts each program with posix_spawn: no shell, no `mnexec`, one exec
+each (about 0.5 ms). Each program has its own process group, so Ctrl-C on the terminal does not reach it
+directly.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ POLL_S = 0.005
 
 @dataclass
 class Process:
-    """A child of ours. `status` is its exit code (negative: the signal that ended it), None while it
-    runs. `stdout` and `stderr` are the files it writes to."""
+    """A child process. `status` is its exit code (negative: the signal that ended it), None while it runs.
+
+    `stdout` and `stderr` are the files it writes to.
+    """
 
     argv: tuple[str, ...]
     host: HostRef
@@ -35,7 +37,7 @@ class Process:
     status: int | None = field(default=None)
 
     def poll(self) -> int | None:
-        """Reap it if it has ended; its `status`."""
+        """Reap the process if it has ended; return its `status`."""
         if self.status is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -43,20 +45,20 @@ class Process:
         return self.status
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal unless it has ended (its pid is ours until reaped, so nobody else's)."""
+        """Send a signal unless the process has ended; its pid cannot be reused before we reap it."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def describe(self) -> str:
-        """One line: what was run where, how it ended, its last words."""
+        """Return one line: what ran where, how it ended, its last output."""
         words = self.stderr.read_text(errors="replace").strip().splitlines()[-3:]
-        ended = "is running" if self.status is None else f"ended with {self.status}"
+        ended = "is running" if self.status is None else f"exited with {self.status}"
         return f"`{' '.join(self.argv)}` on {self.host.name} {ended}" + "".join(f"; {w}" for w in words)
 
 
 @dataclass(frozen=True)
 class Command:
-    """What to start: on which host, the program's absolute path first, where its output goes, and its
+    """A program to start: its host, its arguments (an absolute path first), its output files and its
     environment."""
 
     host: HostRef
@@ -69,8 +71,8 @@ class Command:
 def start(commands: Sequence[Command]) -> list[Process]:
     """Start all `commands` in their hosts' network namespaces, in order.
 
-    Raises CommandError when one cannot be started, StoreError when its output has no room, after ending
-    those that were.
+    Raises CommandError if one cannot be started, StoreError if the disk has no room for its output. Programs
+    that were started before are ended first.
     """
     started: list[Process] = []
     try:
@@ -107,7 +109,7 @@ def _spawn(command: Command, started: list[Process]) -> None:
 
 
 def wait(processes: Iterable[Process], deadline_s: float) -> list[Process]:
-    """Wait until all have ended, at most `deadline_s` seconds; those still running then."""
+    """Wait until all have ended, at most `deadline_s` seconds; return those still running."""
     end_s = time.monotonic() + deadline_s
     running = [process for process in processes if process.poll() is None]
     while running and time.monotonic() < end_s:
@@ -117,14 +119,14 @@ def wait(processes: Iterable[Process], deadline_s: float) -> list[Process]:
 
 
 def end(processes: Sequence[Process], grace_s: float = 3.0) -> list[Process]:
-    """TERM what runs, wait `grace_s` seconds, KILL the rest; those that had to be killed."""
+    """Send SIGTERM, wait `grace_s` seconds, SIGKILL the rest; return those that had to be killed."""
     for process in processes:
         process.signal(signal.SIGTERM)
-        process.signal(signal.SIGCONT)  # one that is stopped would not see TERM
+        process.signal(signal.SIGCONT)  # a stopped process would not handle SIGTERM
     stubborn = wait(processes, grace_s)
     for process in stubborn:
         process.signal(signal.SIGKILL)
     left = wait(stubborn, 5)
     if left:
-        raise CommandError(f"KILL did not end {left[0].describe()} within 5 s (pid {left[0].pid})")
+        raise CommandError(f"SIGKILL did not end {left[0].describe()} within 5 s (pid {left[0].pid})")
     return stubborn

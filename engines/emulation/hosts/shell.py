@@ -1,7 +1,7 @@
-"""`refabric shell ft,4`: Mininet's command line on a fabric, in private namespaces, on the caller's terminal.
+"""`refabric shell ft,4`: Mininet's CLI on a fabric in private namespaces, on the caller's terminal.
 
-Commands can also be piped in (`echo pingall | refabric shell ft,4`): then there is no prompt, and what
-the commands print goes to stdout.
+Commands can also be piped in (`echo pingall | refabric shell ft,4`). Then there is no prompt, and the
+commands' output goes to stdout.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from topos.topology import Topology
 USUAL_OPENFLOW = OpenFlowSpec()
 DataPlaneFactory = Callable[[RunSpec, Topology, Path], DataPlane]
 LOGS = Path("/tmp")
-"""The shell's own, which ends with it (inside.py)."""
+"""The shell's private folder for logs, which ends with it (inside.py)."""
 
 
 def main(
@@ -38,12 +38,12 @@ def main(
     openflow: OpenFlowSpec = USUAL_OPENFLOW,
     factory: str = "",
 ) -> int:
-    """Open the shell on `topology` ("ft,4"), every link of `rate_mbps` with queues of `queue_pkts`.
+    """Open the shell on `topology` ("ft,4"), with links of `rate_mbps` and queues of `queue_pkts`.
 
-    Returns the exit status. `dataplane` is a name of DATAPLANES, in place of which a DataPlaneFactory may be
-    named, "module:function". Raises UsageError, HostUnfitError (not root, or what the data plane lacks),
-    BusyError (another emulation, after waiting `wait_s`) before anything is started; what spawn_interactive
-    raises after.
+    Returns the exit status. `dataplane` is a name of DATAPLANES; `factory` ("module:function") names a
+    DataPlaneFactory to use instead. Raises UsageError, HostUnfitError (no root, or the machine lacks
+    something) or BusyError (another emulation runs, after waiting `wait_s`) before anything is started;
+    later it raises what spawn_interactive raises.
     """
     kind, params = topos.parse(topology)
     built = topos.build(kind, params)
@@ -66,8 +66,8 @@ def main(
 
 
 def inside(inside: Inside) -> int:
-    """The shell itself, in the private namespaces."""
-    # Mininet takes 0.15 s to import, which the outer process need not spend.
+    """Run the shell in the private namespaces."""
+    # Import Mininet here only: it takes 0.15 s, which the outer process can save.
     from mininet.log import lg  # noqa: PLC0415
 
     from engines.emulation.hosts.fabric_cli import FabricCLI  # noqa: PLC0415

@@ -1,9 +1,9 @@
-"""Receive packet steering: the hosts' TCP runs on other CPUs than the fabric's thread.
+"""Receive packet steering: run the hosts' TCP on other CPUs than the fabric's thread.
 
-Without it the receiving host's whole stack runs inside the fabric's system calls, on the fabric's CPU
+Without steering, the receiving host's whole stack runs inside the fabric's system calls, on the fabric's CPU
 (Documentation/networking/scaling.rst). Linux >= 6.3 takes a default mask per namespace before a device
-exists; older kernels want the mask written into each device's folder in that namespace's own sysfs. What
-hosts send is received on the fabric's CPU, whose thread reads it next.
+exists. On older kernels the mask is written for each device in that namespace's sysfs. What hosts send is
+received on the fabric's CPU, whose thread reads it next.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ DEFAULT_MASK = "net.core.rps_default_mask"
 
 
 def sysctls(mask: str) -> Mapping[str, str]:
-    """What to set in a host's namespace before it has a NIC; empty where the kernel has no such thing."""
+    """Return the sysctls for a host without NICs; empty if the kernel has no default mask."""
     return {DEFAULT_MASK: mask} if mask and sysctl_path(DEFAULT_MASK).exists() else {}
 
 
 def steer_hosts(pids: Sequence[int], cpus: Cpus) -> None:
-    """Say where the packets of these hosts are received, once their NICs exist: the CPUs of the mask, for an
-    even choice of some the core's. Raises as `steer`."""
+    """Set which CPUs receive packets for these hosts, once their NICs exist.
+
+    The CPUs of `receive_mask` receive for most hosts; those of `core_mask` for an evenly spread
+    `core_share` of them. Raises as `steer`.
+    """
     at_core = [pid for number, pid in enumerate(pids) if is_chosen(number, cpus.core_share)]
     if cpus.receive_mask and not sysctls(cpus.receive_mask):
         steer(pids, cpus.receive_mask)
@@ -36,21 +39,21 @@ def steer_hosts(pids: Sequence[int], cpus: Cpus) -> None:
 
 
 def is_chosen(number: int, share: float) -> bool:
-    """Whether the item with this number, from 0, is among an evenly spread `share` of all."""
+    """Return whether item `number` (from 0) belongs to an evenly spread `share` of all items."""
     return int((number + 1) * share) > int(number * share)
 
 
 def steer_ends(mask: str) -> None:
-    """Receive what hosts send on the CPUs of `mask`: the run's own veth ends, in its own namespace.
+    """Receive what hosts send on the CPUs of `mask`, at the run's veth ends, in the run's namespace.
 
-    Raises RunError when sysfs cannot be written.
+    Raises RunError if sysfs cannot be written.
     """
     if not mask:
         return
     try:
         _write(mask)
     except OSError as error:
-        raise RunError(f"steering what hosts send to CPUs {mask}: {error}") from error
+        raise RunError(f"steering packets from hosts to CPUs {mask}: {error}") from error
 
 
 def _write(mask: str) -> None:
@@ -61,7 +64,7 @@ def _write(mask: str) -> None:
 def steer(pids: Sequence[int], mask: str) -> None:
     """Write `mask` (hexadecimal) to every receive queue of the NICs in the namespaces of `pids`.
 
-    Raises RunError when a namespace's sysfs cannot be written.
+    Raises RunError if a namespace's sysfs cannot be written.
     """
 
     def write(pid: int) -> None:

@@ -1,6 +1,6 @@
-"""How busy the machine is: /proc/stat and /proc/net/softnet_stat (Documentation/filesystems/proc.rst).
+"""CPU use of the machine: /proc/stat and /proc/net/softnet_stat (Documentation/filesystems/proc.rst).
 
-Both count for the whole machine, whatever namespace reads them.
+Both files count for the whole machine, in every namespace.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ ALL = "cpu"
 
 @dataclass(frozen=True, slots=True)
 class CpuTimes:
-    """Ticks (USER_HZ, mostly 10 ms) since boot. nice is in `user`, hard interrupts in `system`,
-    waiting for disks in `idle`; time of guests is in `user` already."""
+    """CPU ticks since boot (USER_HZ, usually 10 ms). `user` includes nice and guest time, `system` includes
+    hard interrupts, `idle` includes waiting for disks."""
 
     user: int
     system: int
@@ -34,7 +34,7 @@ class CpuTimes:
 
 @dataclass(frozen=True, slots=True)
 class CpuUse:
-    """Percent of the interval; busy is all but idle, and the sum of the other four."""
+    """CPU use in percent of an interval; busy is everything but idle, the sum of the other four."""
 
     busy_pct: float
     user_pct: float
@@ -45,7 +45,7 @@ class CpuUse:
 
 @dataclass(frozen=True, slots=True)
 class CpuSample:
-    """Use over the interval that ended at monotonic second `t_s`: the machine and each CPU."""
+    """CPU use of the machine and of each CPU over the interval that ended at monotonic time `t_s`."""
 
     t_s: float
     machine: CpuUse
@@ -54,8 +54,8 @@ class CpuSample:
 
 @dataclass(frozen=True, slots=True)
 class Softnet:
-    """Packets since boot over all CPUs: processed, dropped because the backlog was full; and how often a
-    softirq ran out of budget with work left."""
+    """Packets since boot over all CPUs: processed, and dropped because the backlog was full. `time_squeeze`
+    counts softirqs that used up their budget with work left."""
 
     processed: int
     dropped: int
@@ -70,7 +70,7 @@ class Softnet:
 
 
 def parse_stat(text: str) -> dict[str, CpuTimes]:
-    """The cpu lines of /proc/stat: `cpu` (all of them), `cpu0` ... Raises ValueError on other text."""
+    """Return the cpu lines of /proc/stat: `cpu` (total), `cpu0`, ... Raises ValueError on other text."""
     lines = [line.split() for line in text.splitlines() if line.startswith("cpu")]
     times = {}
     for name, *fields in lines:
@@ -82,13 +82,13 @@ def parse_stat(text: str) -> dict[str, CpuTimes]:
 
 
 def parse_softnet(text: str) -> Softnet:
-    """Sum the lines of /proc/net/softnet_stat (hexadecimal, one line a CPU)."""
+    """Return the sum of the lines of /proc/net/softnet_stat (hexadecimal, one line per CPU)."""
     rows = [[int(field, 16) for field in line.split()[:3]] for line in text.splitlines()]
     return Softnet(*(sum(column) for column in zip(*rows, strict=True)))
 
 
 def use(before: CpuTimes, after: CpuTimes) -> CpuUse:
-    """Use between two readings; all 0 when no tick has passed. iowait may run backwards: never below 0."""
+    """Return the use between two readings; 0 if no tick has passed. A decreasing iowait counts as 0."""
     ticks = after.total - before.total
 
     def percent(later: int, earlier: int) -> float:
@@ -106,9 +106,9 @@ def read_softnet() -> Softnet:
 
 
 class CpuSampler:
-    """Each `sample()` is the use since the one before (the first: since construction).
+    """Sample CPU use: each `sample()` covers the time since the previous one, or since construction.
 
-    "The machine" is the CPUs this process may run on: a container on a large host owns no others.
+    "The machine" means the CPUs this process may use, because a container has no other CPUs.
     """
 
     def __init__(self) -> None:
@@ -124,6 +124,6 @@ class CpuSampler:
 
 
 def total(times: Mapping[str, CpuTimes], names: Iterable[str]) -> CpuTimes:
-    """The sum over the CPUs called `names`; those that are not there are left out."""
+    """Return the sum over the named CPUs; missing CPUs are skipped."""
     rows = [times[name] for name in names if name in times]
     return CpuTimes(*(sum(column) for column in zip(*(astuple(row) for row in rows), strict=True)))

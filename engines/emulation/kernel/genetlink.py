@@ -24,7 +24,7 @@ HEADER_BYTES = 4
 
 @dataclass(frozen=True)
 class Family:
-    """A generic netlink family: the same ids in every namespace until the kernel restarts."""
+    """A generic netlink family; its ids are identical in all namespaces until reboot."""
 
     name: str
     kind: int
@@ -33,12 +33,12 @@ class Family:
 
 
 def frame(command: int, version: int, *attrs: bytes) -> bytes:
-    """Payload of a generic netlink message: struct genlmsghdr and attributes."""
+    """Return the payload of a generic netlink message: struct genlmsghdr and attributes."""
     return struct.pack("=BBH", command, version, 0) + b"".join(attrs)
 
 
 def parse(payload: bytes) -> tuple[int, dict[int, bytes]]:
-    """Command and attributes of a generic netlink payload. Raises ValueError when cut short."""
+    """Return command and attributes of a generic netlink payload. Raises ValueError if it is truncated."""
     if len(payload) < HEADER_BYTES:
         raise ValueError(f"generic netlink payload of {len(payload)} bytes")
     return payload[0], netlink.parse_attrs(payload, HEADER_BYTES)
@@ -61,7 +61,7 @@ def parse_family(name: str, payload: bytes) -> Family:
 
 
 def resolve(name: str, timeout_s: float = 5.0) -> Family | None:
-    """Look up a family by name; None when this kernel does not have it."""
+    """Look up a family by name; None if this kernel does not have it."""
     query = frame(CTRL_CMD_GETFAMILY, 1, netlink.attr(CTRL_ATTR_FAMILY_NAME, name.encode() + b"\0"))
     with netlink.NetlinkSocket(netlink.NETLINK_GENERIC, timeout_s) as sock:
         try:

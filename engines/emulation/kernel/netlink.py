@@ -1,8 +1,8 @@
-"""Netlink: messages, attributes, and one blocking request-reply socket.
+"""Netlink: messages, attributes, and a blocking request-reply socket.
 
-Enough of RFC 3549 and include/uapi/linux/netlink.h for generic netlink and sock_diag: nested
-attributes, multi-part dumps, acknowledgements with the kernel's own error text (extended ACK).
-All integers are host byte order.
+Implements the parts of RFC 3549 and include/uapi/linux/netlink.h that generic netlink and sock_diag need:
+nested attributes, multi-part dumps, acknowledgements with the kernel's error text (extended ACK). All
+integers are in host byte order.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """An NLMSG_ERROR: `code` is 0 for success or a positive errno; `text` the kernel's explanation."""
+    """An NLMSG_ERROR: `code` is 0 for success or a positive errno; `text` is the kernel's explanation."""
 
     code: int
     text: str
@@ -73,20 +73,20 @@ def align4(length: int) -> int:
 
 
 def attr(kind: int, value: bytes) -> bytes:
-    """One attribute, padded to 4 bytes."""
+    """Return one attribute, padded to 4 bytes."""
     length = _ATTR.size + len(value)
     return _ATTR.pack(length, kind) + value + bytes(align4(length) - length)
 
 
 def nested(kind: int, *attrs: bytes) -> bytes:
-    """An attribute that holds attributes."""
+    """Return an attribute that contains attributes."""
     return attr(kind | NLA_F_NESTED, b"".join(attrs))
 
 
 def parse_attrs(data: bytes, offset: int = 0) -> dict[int, bytes]:
-    """Attributes from `offset` to the end: type without flag bits -> value; the last of a type wins.
+    """Return attributes from `offset` on: type without flag bits -> value; the last of each type wins.
 
-    A length that does not fit ends the parse with ValueError: a truncated message is not data.
+    Raises ValueError on a length that does not fit, because a truncated message is not usable.
     """
     found: dict[int, bytes] = {}
     end = len(data)
@@ -100,12 +100,12 @@ def parse_attrs(data: bytes, offset: int = 0) -> dict[int, bytes]:
 
 
 def encode(kind: int, flags: int, seq: int, payload: bytes) -> bytes:
-    """A whole message. The port id is left 0: the kernel fills it in."""
+    """Return a complete message. The port id is 0; the kernel fills it in."""
     return _HEADER.pack(_HEADER.size + len(payload), kind, flags, seq, 0) + payload
 
 
 def decode(data: bytes) -> Iterator[Message]:
-    """The messages of one datagram. Raises ValueError on a length that does not fit."""
+    """Yield the messages of one datagram. Raises ValueError on a length that does not fit."""
     offset, end = 0, len(data)
     while offset + _HEADER.size <= end:
         length, kind, flags, seq, _ = _HEADER.unpack_from(data, offset)
@@ -136,9 +136,9 @@ def _timeval(seconds: float) -> bytes:
 
 
 class NetlinkSocket:
-    """A netlink socket of the namespace it is opened in; it stays there.
+    """A netlink socket in the network namespace in which it was opened.
 
-    `request` is for one thread at a time. Every wait ends after `timeout_s` with DeadlineError.
+    Only one thread may use `request` at a time. Every wait ends after `timeout_s` with DeadlineError.
     """
 
     def __init__(self, protocol: int, timeout_s: float = 5.0) -> None:
@@ -146,7 +146,7 @@ class NetlinkSocket:
         self._timeout_s = timeout_s
         self._seq = 0
         try:
-            # SO_RCVTIMEO and not settimeout(): that would poll() first and make MSG_DONTWAIT wait.
+            # Use SO_RCVTIMEO instead of settimeout(), which would poll() first and make MSG_DONTWAIT wait.
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(timeout_s))
             self._socket.setsockopt(SOL_NETLINK, NETLINK_EXT_ACK, 1)
             self._socket.setsockopt(SOL_NETLINK, NETLINK_CAP_ACK, 1)
@@ -168,20 +168,20 @@ class NetlinkSocket:
         return self._socket.fileno()
 
     def join(self, group: int, rcvbuf_bytes: int = 1 << 20) -> None:
-        """Subscribe to a multicast group, with room for bursts of events (needs CAP_NET_ADMIN)."""
+        """Subscribe to a multicast group, with a buffer for bursts of events (needs CAP_NET_ADMIN)."""
         self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, rcvbuf_bytes)
         self._socket.setsockopt(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group)
 
     def send(self, kind: int, flags: int, payload: bytes) -> int:
-        """Send one request; the sequence number its answer will carry."""
+        """Send one request; return the sequence number of its answer."""
         self._seq += 1
         self._socket.send(encode(kind, flags | NLM_F_REQUEST, self._seq, payload))
         return self._seq
 
     def receive(self) -> list[Message]:
-        """The messages of the next datagram; empty when none is waiting.
+        """Return the messages of the next datagram; empty if none is waiting.
 
-        For sockets watched by epoll. Raises OSError(ENOBUFS) when the kernel had to drop messages.
+        Use with epoll. Raises OSError(ENOBUFS) if the kernel dropped messages.
         """
         try:
             return list(decode(self._socket.recv(_RECV_BYTES, socket.MSG_DONTWAIT)))
@@ -189,10 +189,10 @@ class NetlinkSocket:
             return []
 
     def request(self, kind: int, payload: bytes, flags: int = NLM_F_ACK) -> list[Message]:
-        """Send a request and collect its answer: every part of a dump, or all up to the ACK.
+        """Send a request and return its answer: all parts of a dump, or all messages up to the ACK.
 
-        Raises OSError with errno and the kernel's text when the kernel refuses, DeadlineError when
-        it does not answer.
+        Raises OSError with errno and the kernel's text if the kernel refuses, DeadlineError if it does not
+        answer.
         """
         seq = self.send(kind, flags, payload)
         answer: list[Message] = []
@@ -213,4 +213,4 @@ class NetlinkSocket:
         try:
             return decode(self._socket.recv(_RECV_BYTES))
         except BlockingIOError as error:
-            raise DeadlineError(f"no netlink answer of the kernel within {self._timeout_s} s") from error
+            raise DeadlineError(f"the kernel sent no netlink answer within {self._timeout_s} s") from error

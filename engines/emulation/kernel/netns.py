@@ -1,9 +1,8 @@
-"""Running code inside the network namespaces of hosts.
+"""Run code inside the network namespaces of hosts.
 
-A network namespace belongs to a thread, and Python 3.11 has no `os.setns`. Jobs run on a
-worker thread that is thrown away afterwards, so the caller's namespace never changes, not even
-when a job fails, and other threads never notice. What a job creates (sockets, processes) stays
-in the namespace it was created in. Needs CAP_SYS_ADMIN. Source: setns(2), kernel/nsproxy.c.
+A network namespace belongs to a thread, and Python 3.11 has no `os.setns`. Jobs run on a temporary worker
+thread, so the caller's namespace never changes, not even if a job fails. Sockets and processes that a job
+creates stay in that namespace. Needs CAP_SYS_ADMIN. Source: setns(2), kernel/nsproxy.c.
 """
 
 from __future__ import annotations
@@ -28,26 +27,25 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class HostRef:
-    """An emulated host: its name and the pid of a process living in its network namespace."""
+    """An emulated host: its name and the pid of a process in its network namespace."""
 
     name: str
     pid: int
 
 
 def call_in_netns(pid: int, fn: Callable[[], T]) -> T:
-    """Run `fn` in the network namespace of process `pid` and return what it returns.
+    """Run `fn` in the network namespace of process `pid` and return its result.
 
-    Raises RunError when the namespace cannot be entered (message with errno); what `fn` raises
-    passes through.
+    Raises RunError with the errno if the namespace cannot be entered; errors of `fn` pass through.
     """
     return map_in_netns([(pid, fn)])[0]
 
 
 def map_in_netns(jobs: Sequence[tuple[int, Callable[[], T]]]) -> list[T]:
-    """Run every `(pid, fn)` in the namespace of its pid, in order, all on one worker thread.
+    """Run every `(pid, fn)` in the namespace of its pid, in order, on one worker thread; return the results.
 
-    About 10 us a namespace: the way to do something on 1024 hosts. The first exception ends the
-    batch and is raised here. Raises RunError when a namespace cannot be entered.
+    Takes about 10 us per namespace, which suits 1024 hosts. The first exception stops the remaining jobs and
+    is raised here. Raises RunError if a namespace cannot be entered.
     """
     results: list[T] = []
     failure: list[BaseException] = []
@@ -69,15 +67,15 @@ def map_in_netns(jobs: Sequence[tuple[int, Callable[[], T]]]) -> list[T]:
 
 
 def enter_netns(pid: int) -> None:
-    """Move the calling *thread* into the network namespace of `pid`, for good.
+    """Move the calling thread into the network namespace of `pid` for the rest of its life.
 
-    Raises RunError with the errno's text.
+    Raises RunError with the text of the errno.
     """
     path = f"/proc/{pid}/ns/net"
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise RunError(f"opening {path}: {error.strerror}; has the host of pid {pid} ended?") from error
+        raise RunError(f"opening {path}: {error.strerror}; the host with pid {pid} may have ended") from error
     try:
         if _libc.setns(fd, CLONE_NEWNET) != 0:
             raise RunError(f"setns into {path}: {os.strerror(ctypes.get_errno())}; run as root")
@@ -88,8 +86,8 @@ def enter_netns(pid: int) -> None:
 def set_sysctls(hosts: Iterable[HostRef], values: Mapping[str, str]) -> None:
     """Write `values` (sysctl name with dots -> text) in the namespace of every host.
 
-    /proc/sys/net shows the namespace of the thread that opens it (net/sysctl_net.c). Raises
-    RunError naming the sysctl and the host.
+    /proc/sys/net shows the namespace of the thread that opens it (net/sysctl_net.c). Raises RunError that
+    names the sysctl and the host.
     """
 
     def write(host: HostRef) -> None:
@@ -104,14 +102,14 @@ def set_sysctls(hosts: Iterable[HostRef], values: Mapping[str, str]) -> None:
 
 
 def sysctl_path(name: str) -> Path:
-    """`net.ipv4.ip_forward` -> /proc/sys/net/ipv4/ip_forward."""
+    """Return the path of a sysctl: `net.ipv4.ip_forward` -> /proc/sys/net/ipv4/ip_forward."""
     return Path("/proc/sys", *name.split("."))
 
 
 def reserve_fds(count: int) -> None:
-    """Make room for `count` more open files: raise the soft RLIMIT_NOFILE if it is too low.
+    """Raise the soft RLIMIT_NOFILE, if needed, to allow `count` more open files.
 
-    Raises HostUnfitError when the hard limit is in the way.
+    Raises HostUnfitError if the hard limit is too low.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = count + sum(1 for _ in Path("/proc/self/fd").iterdir()) + 64
@@ -119,6 +117,6 @@ def reserve_fds(count: int) -> None:
         return
     if hard != resource.RLIM_INFINITY and needed > hard:
         raise HostUnfitError(
-            f"{needed} open files are needed and the hard limit is {hard}; run `ulimit -Hn {needed}` as root"
+            f"{needed} open files are needed but the hard limit is {hard}; run `ulimit -Hn {needed}` as root"
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

@@ -1,6 +1,6 @@
-"""The kernel's own TCP and MPTCP counters, summed over hosts: /proc/net/{snmp,netstat} of each namespace.
+"""The kernel's TCP and MPTCP counters, summed over hosts: /proc/net/{snmp,netstat} of each namespace.
 
-Names are the kernel's, prefixed by their group: `Tcp.RetransSegs`, `MPTcpExt.MPJoinSynAckRx`.
+Names are the kernel's with their group as prefix: `Tcp.RetransSegs`, `MPTcpExt.MPJoinSynAckRx`.
 Source: net/ipv4/proc.c, net/mptcp/mib.c.
 """
 
@@ -17,7 +17,7 @@ _GROUPS = ("Tcp", "TcpExt", "MPTcpExt")
 
 
 def parse(text: str) -> Counter[str]:
-    """The counters of the groups of interest in one such file: a line of names, then a line of values."""
+    """Return the counters of _GROUPS in one file, which alternates lines of names and of values."""
     lines = text.splitlines()
     found: Counter[str] = Counter()
     for names, values in zip(lines[::2], lines[1::2], strict=True):
@@ -34,7 +34,7 @@ def parse(text: str) -> Counter[str]:
 
 
 def read(hosts: Sequence[HostRef]) -> Counter[str]:
-    """Counters since the hosts exist, summed over `hosts`. About 0.1 ms a host."""
+    """Return the counters summed over `hosts`, since the hosts were created. About 0.1 ms per host."""
 
     def of_host() -> Counter[str]:
         found: Counter[str] = Counter()
@@ -46,5 +46,5 @@ def read(hosts: Sequence[HostRef]) -> Counter[str]:
 
 
 def difference(before: Counter[str], after: Counter[str]) -> dict[str, int]:
-    """What was counted in between; counters that did not move are left out."""
+    """Return the increments between two readings; counters that did not change are omitted."""
     return {name: value - before[name] for name, value in sorted(after.items()) if value != before[name]}

@@ -1,4 +1,4 @@
-"""ethtool's feature switches by ioctl: one call per interface, where ethtool(8) is one process each.
+"""ethtool's feature switches by ioctl: one call per interface instead of one process of ethtool(8).
 
 Source: include/uapi/linux/ethtool.h, struct ethtool_sfeatures; net/ethtool/ioctl.c.
 """
@@ -19,22 +19,22 @@ _names_of_kernel: list[str] = []
 
 
 def offloads_off(control: socket.socket, name: str, tx_checksum: bool) -> None:
-    """Segmentation offloads (TSO, GSO and kin) and GRO of interface `name` off: a queue counts wire packets.
+    """Turn off segmentation offloads (TSO, GSO etc.) and GRO of interface `name`, so queues count packets.
 
-    `control` is any socket of the interface's namespace. Without transmit checksum offload the stack
-    computes every checksum; with it (`tx_checksum`), frames leave with partial ones, which the data
-    plane's virtio headers carry along. Raises OSError.
+    `control` is any socket in the interface's namespace. Without transmit checksum offload the stack
+    computes every checksum. With it (`tx_checksum`), frames leave with partial checksums, which the data
+    plane's virtio headers preserve. Raises OSError.
     """
     valid = _mask(feature_names(control, name), tx_checksum)
     request = array.array("I", (_SET_FEATURES, len(valid)))
     for block in valid:
         request.extend((block, 0))
-    # The positive return value only says that veth lacks some of these features.
+    # A positive return value only means that veth lacks some of these features.
     _ethtool(control, name, request)
 
 
 def enabled(control: socket.socket, name: str) -> frozenset[str]:
-    """Names, as `ethtool -k` prints them, of the features active on interface `name`."""
+    """Return the names of the active features of interface `name`, as `ethtool -k` prints them."""
     names = feature_names(control, name)
     blocks = (len(names) + 31) // 32
     request = array.array("I", (_GET_FEATURES, blocks, *([0] * 4 * blocks)))
@@ -54,7 +54,7 @@ def _mask(names: tuple[str, ...], tx_checksum: bool) -> tuple[int, ...]:
 
 
 def feature_names(control: socket.socket, name: str) -> tuple[str, ...]:
-    """The kernel's feature names in bit order: the same for every interface, so asked once."""
+    """Return the kernel's feature names in bit order. They are equal for all interfaces, so read once."""
     if not _names_of_kernel:
         info = array.array("I", (_GET_SET_INFO, 0, 1 << _SS_FEATURES, 0, 0))
         _ethtool(control, name, info)

@@ -1,6 +1,6 @@
-"""What shaped interfaces have sent, dropped and hold: one dump a namespace.
+"""Counters of shaped interfaces, sent, dropped and queued, by one dump per namespace.
 
-One `tc -s qdisc` for each of 640 ports takes 6 to 17 s; a dump of all of them 3 to 4 ms. Source:
+`tc -s qdisc` for each of 640 ports takes 6 to 17 s; one dump of all takes 3 to 4 ms. Source:
 include/uapi/linux/{rtnetlink,pkt_sched,gen_stats}.h.
 """
 
@@ -27,7 +27,7 @@ _QUEUE_STATS = struct.Struct("=5I")
 
 @dataclass(frozen=True, slots=True)
 class QueueCount:
-    """Of one interface since it was shaped: packets and bytes that left, drops; packets queued now."""
+    """Counters of one interface: packets and bytes sent and drops since it was shaped; packets queued now."""
 
     ifindex: int
     tx_packets: int
@@ -37,7 +37,7 @@ class QueueCount:
 
 
 def open_nics(pid: int, nics: Sequence[Nic]) -> tuple[NetlinkSocket, list[int]]:
-    """A route socket in the network namespace of `pid`, and the interface index of each of `nics` there.
+    """Return a route socket in the network namespace of `pid`, and the interface index of each NIC there.
 
     Raises OSError.
     """
@@ -49,9 +49,9 @@ def open_nics(pid: int, nics: Sequence[Nic]) -> tuple[NetlinkSocket, list[int]]:
 
 
 def read_queues(sock: NetlinkSocket) -> Iterator[QueueCount]:
-    """Every shaped interface of the namespace `sock` (rtnetlink) was opened in. Raises OSError.
+    """Yield the counters of every shaped interface in the namespace of `sock`. Raises OSError.
 
-    HTB counts at its root what left its leaf and what that refused (net/sched/sch_htb.c).
+    HTB's root counts what left its leaf and what the leaf dropped (net/sched/sch_htb.c).
     """
     for message in sock.request(_GETQDISC, _HEADER.pack(0, 0, 0, 0, 0, 0), NLM_F_DUMP):
         _, _, ifindex, handle, parent, _ = _HEADER.unpack_from(message.payload)

@@ -1,8 +1,8 @@
-"""Interfaces, addresses, routes: the rtnetlink(7) messages a host needs.
+"""Interfaces, addresses and routes: the rtnetlink(7) messages that hosts need.
 
-Each function asks once on an open NETLINK_ROUTE socket and acts in the namespace that socket was
-opened in: about 20 us, against 3 ms for a process of ip(8). Source: include/uapi/linux/rtnetlink.h,
-if_link.h. They raise OSError with the kernel's own text.
+Each function sends one request on an open NETLINK_ROUTE socket and acts in that socket's namespace. This
+takes about 20 us, a process of ip(8) takes 3 ms. Functions raise OSError with the kernel's text. Sources:
+include/uapi/linux/rtnetlink.h, if_link.h.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOOPBACK = 1
 
 @dataclass(frozen=True)
 class Veth:
-    """A veth pair to make: our end, and the peer's end in the namespace of process `peer_pid`."""
+    """A veth pair to create: our end, and the peer's end in the namespace of process `peer_pid`."""
 
     name: str
     peer: str
@@ -42,16 +42,16 @@ class Veth:
     group: int
     mtu: int = 1500
     gso_max_segs: int = 0
-    """Segments a GSO packet of either end may have; 0 leaves the kernel's default."""
+    """Maximum number of segments in a GSO packet of either end; 0 keeps the kernel's default."""
 
 
 def route_socket(timeout_s: float = 20.0) -> NetlinkSocket:
-    """A rtnetlink socket of the calling thread's namespace; the RTNL lock may be busy for seconds at k=16."""
+    """Return a socket in the calling thread's namespace; the RTNL lock may be busy for seconds at k=16."""
     return NetlinkSocket(NETLINK_ROUTE, timeout_s)
 
 
 def add_veth(sock: NetlinkSocket, veth: Veth) -> None:
-    """Make both ends, ours up already. One queue each: a fabric NIC is one wire."""
+    """Create both ends, ours already up, with one queue each."""
     shape = attr(_IFLA_MTU, _u32(veth.mtu)) + attr(_IFLA_NUM_TX_QUEUES, _u32(1))
     shape += attr(_IFLA_NUM_RX_QUEUES, _u32(1))
     if veth.gso_max_segs:
@@ -69,12 +69,12 @@ def set_up(sock: NetlinkSocket, ifindex: int, up: bool = True) -> None:
 
 
 def delete_group(sock: NetlinkSocket, group: int) -> None:
-    """Delete all interfaces of a group, and their veth peers, at once: one RCU grace period, not one each."""
+    """Delete all interfaces of a group and their veth peers at once, in one RCU grace period."""
     sock.request(_DELLINK, _ifinfo(0, 0) + attr(_IFLA_GROUP, _u32(group)), NLM_F_ACK)
 
 
 def add_address(sock: NetlinkSocket, ifindex: int, ip: str) -> None:
-    """`ip`/32: no route to a subnet comes with it, so nothing is ever looked up by ARP."""
+    """Add the address `ip`/32; without a subnet route no destination is resolved by ARP."""
     header = struct.pack("=BBBBI", socket.AF_INET, 32, 0, _RT_SCOPE_UNIVERSE, ifindex)
     address = socket.inet_aton(ip)
     payload = header + attr(_IFA_LOCAL, address) + attr(_IFA_ADDRESS, address)
@@ -82,14 +82,14 @@ def add_address(sock: NetlinkSocket, ifindex: int, ip: str) -> None:
 
 
 def add_neighbour(sock: NetlinkSocket, ifindex: int, ip: str, mac: str) -> None:
-    """A permanent ARP entry."""
+    """Add a permanent ARP entry."""
     header = struct.pack("=BxxxiHBB", socket.AF_INET, ifindex, _NUD_PERMANENT, 0, 0)
     payload = header + attr(_NDA_DST, socket.inet_aton(ip)) + attr(_NDA_LLADDR, _mac(mac))
     sock.request(_NEWNEIGH, payload, NLM_F_ACK | _CREATE | _REPLACE)
 
 
 def add_default_route(sock: NetlinkSocket, ifindex: int, gateway: str, source: str, table: int) -> None:
-    """`default via gateway dev ifindex src source onlink table table`."""
+    """Add the route `default via gateway dev ifindex src source onlink table table`."""
     fields = (socket.AF_INET, 0, 0, 0, 0)  # the table is in RTA_TABLE
     kind = (_RTPROT_BOOT, _RT_SCOPE_UNIVERSE, _RTN_UNICAST, _RTNH_F_ONLINK)
     payload = struct.pack("=BBBBBBBBI", *fields, *kind) + attr(_RTA_OIF, _u32(ifindex))
@@ -98,7 +98,7 @@ def add_default_route(sock: NetlinkSocket, ifindex: int, gateway: str, source: s
 
 
 def add_link_route(sock: NetlinkSocket, ifindex: int, source: str, table: int) -> None:
-    """`default dev ifindex scope link src source table table`: every destination is a neighbour."""
+    """Add the route `default dev ifindex scope link src source table table`: all hosts are neighbours."""
     kind = (_RTPROT_BOOT, _RT_SCOPE_LINK, _RTN_UNICAST)
     payload = struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, 0, *kind, 0)
     payload += attr(_RTA_OIF, _u32(ifindex)) + attr(_RTA_PREFSRC, socket.inet_aton(source))
@@ -106,7 +106,7 @@ def add_link_route(sock: NetlinkSocket, ifindex: int, source: str, table: int) -
 
 
 def add_source_rule(sock: NetlinkSocket, source: str, table: int) -> None:
-    """`rule add from source lookup table`, at priority `table`."""
+    """Add `rule add from source lookup table`, with priority `table`."""
     header = struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 32, 0, 0, 0, 0, _FR_ACT_TO_TBL, 0)
     payload = header + attr(_FRA_SRC, socket.inet_aton(source))
     payload += attr(_FRA_PRIORITY, _u32(table)) + attr(_FRA_TABLE, _u32(table))

@@ -1,12 +1,12 @@
-"""An interface's rate, queue and delay, by the kernel's queue disciplines: HTB over a packet-limited leaf.
+"""Rate, queue and delay of an interface, by the kernel's queue disciplines: HTB over a limited leaf.
 
-    root  htb 1:        one class, 1:1, of the link's rate
-    leaf  pfifo 10:     at most so many packets (bfifo: bytes; netem, which delays too, where asked)
+    root  htb 1:        one class, 1:1, with the link's rate
+    leaf  pfifo 10:     limited in packets (bfifo: in bytes; netem if there is a delay too)
 
-HTB lets a packet go when the one before it has been paid for, so a packet leaves at the moment in which its
-transmission begins: what is "on the wire" is not in the leaf, whose limit is one less than the queue's.
-Source: net/sched/sch_htb.c, sch_fifo.c, sch_netem.c, include/uapi/linux/pkt_sched.h. By rtnetlink, which
-takes 20 us a message where tc(8) takes a process. Functions raise OSError with the kernel's text.
+HTB sends a packet as soon as the previous one is paid for, so a packet leaves when its transmission begins.
+The packet in transmission is not in the leaf, whose limit is therefore one less than the queue's. Sources:
+net/sched/sch_htb.c, sch_fifo.c, sch_netem.c, include/uapi/linux/pkt_sched.h. rtnetlink takes 20 us per
+message, where tc(8) takes a process. Functions raise OSError with the kernel's text.
 """
 
 from __future__ import annotations
@@ -31,16 +31,18 @@ _ETHERNET = 1
 _NETEM_LATENCY64 = 10
 _U32 = 0xFFFFFFFF
 _TICK_NS = 64
-"""Scheduler time (PSCHED_SHIFT 6)."""
+"""Unit of scheduler time (PSCHED_SHIFT 6)."""
 _FRAME_BYTES = FRAME_BITS // 8
-_LEAST_BURST_FRAMES, _BURST_S = 2, 0.002
+_MIN_BURST_FRAMES, _BURST_S = 2, 0.002
 UNBOUNDED_PKTS = 1 << 20
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Bit/s, and the leaf's limit in packets, or in bytes where `queue_bytes` is not 0; 0 packets is
-    unbounded. Both count the packet in transmission. `delay_us` comes before the queue."""
+    """Rate in bit/s, and the leaf's limit in packets (0: unbounded), or in bytes if `queue_bytes` is not 0.
+
+    Both limits include the packet in transmission. `delay_us` is applied before the queue.
+    """
 
     rate_bps: int
     queue_pkts: int
@@ -49,13 +51,13 @@ class Shape:
 
 
 def switch_shape(link: LinkSpec, speed: int) -> Shape:
-    """Of a switch's port at a link `speed` times as fast as `link` says."""
+    """Return the shape of a switch's port on a link `speed` times as fast as `link`."""
     packets = 0 if link.queue_bytes else link.queue_pkts
     return Shape(_bps(link, speed), packets, link.queue_bytes, link.delay_us)
 
 
 def nic_shape(link: LinkSpec, speed: int) -> Shape:
-    """Of a host's own port."""
+    """Return the shape of a host's port."""
     return Shape(_bps(link, speed), link.nic_queue_pkts, 0, link.delay_us)
 
 
@@ -64,7 +66,7 @@ def _bps(link: LinkSpec, speed: int) -> int:
 
 
 def add_shape(sock: NetlinkSocket, ifindex: int, shape: Shape) -> None:
-    """Give an interface that has none its queue disciplines."""
+    """Add queue disciplines to an interface that has none."""
     glob = struct.pack("=5I", _HTB_VERSION, _HTB_R2Q, _CLASS & 0xFFFF, 0, 0)
     _request(sock, _NEWQDISC, _CREATE, (ifindex, _TREE, _ROOT), "htb", attr(_HTB_INIT, glob))
     set_rate(sock, ifindex, shape.rate_bps)
@@ -73,17 +75,20 @@ def add_shape(sock: NetlinkSocket, ifindex: int, shape: Shape) -> None:
 
 
 def set_rate(sock: NetlinkSocket, ifindex: int, rate_bps: int) -> None:
-    """From now on; what is queued stays."""
+    """Change the rate; queued packets stay."""
     where = (ifindex, _CLASS, _TREE)
     _request(sock, _NEWTCLASS, _CREATE | _REPLACE, where, "htb", htb_class(rate_bps))
 
 
 def htb_class(rate_bps: int) -> bytes:
-    """Options of a class whose long-run rate is exact as long as its timer is less than `_BURST_S`, or two
-    frames' time, late: so much may be made good."""
+    """Return the options of a class with this rate.
+
+    The burst allows it to catch up after its timer is late by `_BURST_S` or two frames' time, so the
+    long-run rate is exact.
+    """
     rate = max(1, rate_bps // 8)
     spec = struct.pack("=BBHhHI", 0, _ETHERNET, 0, 0, 0, min(rate, _U32))
-    burst_bytes = max(_LEAST_BURST_FRAMES * _FRAME_BYTES, rate * _BURST_S)
+    burst_bytes = max(_MIN_BURST_FRAMES * _FRAME_BYTES, rate * _BURST_S)
     ticks = min(_U32, round(burst_bytes * 1e9 / rate / _TICK_NS))
     parms = spec + spec + struct.pack("=5I", ticks, ticks, _FRAME_BYTES, 0, 0)
     exact = struct.pack("=Q", rate)
@@ -91,7 +96,7 @@ def htb_class(rate_bps: int) -> bytes:
 
 
 def leaf(shape: Shape) -> tuple[str, bytes]:
-    """Kind and options of the queue itself."""
+    """Return kind and options of the leaf."""
     packets = max(1, shape.queue_pkts - 1) if shape.queue_pkts else UNBOUNDED_PKTS
     if shape.delay_us:
         on_wire = round(shape.rate_bps * shape.delay_us / 1e6 / FRAME_BITS)
@@ -108,7 +113,7 @@ def _netem(delay_us: float, limit_pkts: int) -> bytes:
 
 
 def has_netem() -> bool:
-    """Whether the kernel delays packets: tried on the loopback of a namespace that ends with the try."""
+    """Return whether the kernel has netem, by trying it in a temporary namespace."""
 
     def delay(shape: Shape) -> bool:
         unshare(CLONE_NEWNET)

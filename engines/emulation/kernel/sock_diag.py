@@ -1,13 +1,13 @@
-"""What the kernel knows about the hosts' TCP and MPTCP sockets, by INET_DIAG over netlink.
+"""State of the hosts' TCP and MPTCP sockets, by INET_DIAG over netlink.
 
-One netlink socket per host, opened in its namespace once. Two ways to ask:
+One netlink socket per host is opened in its namespace. There are two kinds of requests:
 
-* dumps (`tcp`, `mptcp`): everything of a host. The kernel walks its *whole* hash table for each
-  (262144 buckets on a 24 GB machine, shared by all namespaces): 0.4 ms and more. A small
-  net.ipv4.tcp_child_ehash_entries, set before the hosts are made, gives each its own and ends that;
-* exact look-ups (`tcp_at`, `mptcp_token`, `listener`): one hash bucket, microseconds. For polling.
+* dumps (`tcp`, `mptcp`) return all sockets of a host. For each, the kernel walks its whole hash table
+  (262144 buckets on a machine with 24 GB, shared by all namespaces) and takes 0.4 ms or more. A small
+  net.ipv4.tcp_child_ehash_entries, set before the hosts exist, gives each host a small table;
+* exact look-ups (`tcp_at`, `mptcp_token`, `listener`) read one hash bucket in microseconds, for polling.
 
-Structs are read by offset and only as far as the kernel's copy reaches: older kernels send shorter ones.
+Structs are read by offset, up to the end of the kernel's copy, because older kernels send shorter ones.
 Sources: include/uapi/linux/{inet_diag,tcp,mptcp}.h, net/ipv4/{inet,tcp}_diag.c, net/mptcp/{,mptcp_}diag.c.
 """
 
@@ -56,8 +56,8 @@ _MESSAGE_BYTES = 72
 
 @dataclass(frozen=True, slots=True)
 class Subflow:
-    """MPTCP's part of a TCP socket. `token` is the connection's here; `remote_token`, the peer's, is 0
-    except on subflows this host opened by a join."""
+    """MPTCP's part of a TCP socket. `token` is the connection's local token; `remote_token` is the peer's,
+    and 0 except on subflows that this host joined."""
 
     token: int
     remote_token: int
@@ -68,11 +68,12 @@ class Subflow:
 
 @dataclass(frozen=True, slots=True)
 class TcpSocket:
-    """A TCP socket or MPTCP subflow as its host sees it (`path.laddr` is that host's).
+    """A TCP socket or MPTCP subflow as its host sees it (`path.laddr` is that host's address).
 
-    `bytes_received` are in-order payload bytes, `bytes_acked` payload bytes the peer has
-    acknowledged (plus one for the SYN), both since the connection began; fields a kernel does not tell are
-    0. `receive_queue` is what the application has not read yet, in bytes."""
+    `bytes_received` counts in-order payload, `bytes_acked` payload that the peer has acknowledged (plus one
+    for the SYN), since the connection began. Fields that the kernel does not report are 0. `receive_queue`
+    is data that the application has not read yet, in bytes.
+    """
 
     path: AddressPair
     state: int
@@ -93,11 +94,12 @@ class TcpSocket:
 class MptcpSocket:
     """An MPTCP connection as its host sees it; `receive_queue` is buffer memory, not payload.
 
-    `bytes_received` counts data-level payload handed to the receive queue, None before Linux 6.5: use
-    differences of `rcv_nxt` (data sequence number, mod 2**64) there. `extra_subflows` is the path
-    manager's own count and goes wrong after failed attempts; `subflows` (None before 6.7)
-    counts the initial one too and is right. With `fallback` set it is plain TCP in all but name; a
-    server whose client came without MPTCP has a plain TCP socket and none of these."""
+    `bytes_received` counts data-level payload put into the receive queue; it is None before Linux 6.5, where
+    differences of `rcv_nxt` (data sequence number, mod 2**64) serve instead. `extra_subflows` is the path
+    manager's count, which is wrong after failed attempts. `subflows` (None before 6.7) includes the initial
+    subflow and is correct. With `fallback` the connection is plain TCP in all but name. A server whose client
+    came without MPTCP has a plain TCP socket instead.
+    """
 
     path: AddressPair
     token: int
@@ -125,12 +127,12 @@ def _path(message: bytes) -> AddressPair:
 
 
 def _text(family: socket.AddressFamily, packed: bytes) -> str:
-    # A dual-stack server's sockets hold IPv4 addresses in IPv6 form.
+    # Sockets of a dual-stack server hold IPv4 addresses in IPv6 form.
     return socket.inet_ntop(family, packed).removeprefix("::ffff:")
 
 
 def parse_subflow(ulp: bytes) -> Subflow | None:
-    """Decode INET_DIAG_ULP_INFO; None unless the socket belongs to an MPTCP connection now."""
+    """Decode INET_DIAG_ULP_INFO; None unless the socket currently belongs to an MPTCP connection."""
     attrs = netlink.parse_attrs(ulp)
     if ULP_MPTCP not in attrs:
         return None
@@ -196,7 +198,7 @@ def _attributes(payload: bytes) -> dict[int, bytes]:
 
 
 def request(protocol: int, states: int, path: AddressPair | None = None, token: int = NO_COOKIE) -> bytes:
-    """struct inet_diag_req_v2 for IPv4, and the protocol as attribute when it is above 255."""
+    """Return struct inet_diag_req_v2 for IPv4, with the protocol as attribute if it is above 255."""
     ports, src, dst = b"\0\0\0\0", b"", b""
     if path is not None:
         ports = _PORTS.pack(path.lport, path.rport)
@@ -208,10 +210,10 @@ def request(protocol: int, states: int, path: AddressPair | None = None, token: 
 
 
 class SocketSampler:
-    """Asks the kernel about sockets of `hosts`; for one thread at a time.
+    """Reads the sockets of `hosts`; only one thread may use it at a time.
 
-    Methods raise RunError naming the host when the kernel refuses (CAP_NET_ADMIN is needed for the
-    MPTCP part). Close it, or use it as a context manager.
+    Methods raise RunError that names the host if the kernel refuses (MPTCP requires CAP_NET_ADMIN). Close
+    it, or use it as a context manager.
     """
 
     def __init__(self, hosts: Sequence[HostRef]) -> None:
@@ -238,32 +240,32 @@ class SocketSampler:
             sock.close()
 
     def tcp(self, host: HostRef, states: int = ESTABLISHED) -> list[TcpSocket]:
-        """All IPv4 TCP sockets of `host` in `states` (a mask of 1 << TCP state), subflows included."""
+        """Return all IPv4 TCP sockets of `host` in `states` (a mask of 1 << TCP state), with subflows."""
         answer = self._ask(host, request(socket.IPPROTO_TCP, states), netlink.NLM_F_DUMP)
         return [parse_tcp(message.payload) for message in answer]
 
     def mptcp(self, host: HostRef, states: int = ESTABLISHED) -> list[MptcpSocket]:
-        """All IPv4 MPTCP connections of `host` in `states`."""
+        """Return all IPv4 MPTCP connections of `host` in `states`."""
         answer = self._ask(host, request(IPPROTO_MPTCP, states), netlink.NLM_F_DUMP)
         return [parse_mptcp(message.payload) for message in answer]
 
     def tcp_at(self, host: HostRef, path: AddressPair) -> TcpSocket | None:
-        """The TCP socket of `host` on `path` (as that host sees it); None when there is none."""
+        """Return the TCP socket of `host` on `path` (as that host sees it); None if there is none."""
         answer = self._ask(host, request(socket.IPPROTO_TCP, 0, path))
         return parse_tcp(answer[0].payload) if answer else None
 
     def mptcp_token(self, host: HostRef, token: int) -> MptcpSocket | None:
-        """The MPTCP connection of `host` with this local token; None when there is none."""
+        """Return the MPTCP connection of `host` with this local token; None if there is none."""
         answer = self._ask(host, request(IPPROTO_MPTCP, 0, token=token))
         return parse_mptcp(answer[0].payload) if answer else None
 
     def mptcp_at(self, host: HostRef, path: AddressPair) -> MptcpSocket | None:
-        """The MPTCP connection that a subflow of `host` on `path` belongs to; None for plain TCP."""
+        """Return the MPTCP connection of the subflow of `host` on `path`; None for plain TCP."""
         found = self.tcp_at(host, path)
         return self.mptcp_token(host, found.subflow.token) if found and found.subflow else None
 
     def listener(self, host: HostRef, ip: str, port: int) -> TcpSocket | None:
-        """The socket that a connection to `ip`:`port` of `host` would find; its `receive_queue` is the
+        """Return the socket that accepts connections to `ip`:`port` of `host`; its `receive_queue` is the
         number of connections waiting to be accepted."""
         found = self.tcp_at(host, AddressPair(ip, port, "0.0.0.0", 0))
         return found if found is not None and found.state == TCP_LISTEN else None
@@ -274,15 +276,15 @@ class SocketSampler:
         except OSError as error:
             if error.errno == errno.ENOENT and not flags:
                 return []
-            raise RunError(f"asking for the sockets of {host.name}: {error.strerror}") from error
+            raise RunError(f"reading the sockets of {host.name}: {error.strerror}") from error
 
 
 class ReceiveMeter:
-    """Cumulative payload bytes each flow has delivered to its receiver, for goodput by differences.
+    """Reads the payload bytes that each flow has delivered to its receiver, for goodput by differences.
 
-    `flows` are (receiving host, path as that host sees it: its own address first). Whether a flow is
-    TCP, MPTCP, or MPTCP fallen back to TCP is found out by looking; on MPTCP
-    the data-level bytes count, not the sum over subflows (which holds duplicates).
+    `flows` are pairs of receiving host and path as that host sees it (its own address first). The meter
+    detects whether a flow is TCP, MPTCP, or MPTCP fallen back to TCP. For MPTCP it counts data-level bytes,
+    because the sum over subflows contains duplicates.
     """
 
     def __init__(self, sampler: SocketSampler, flows: Sequence[tuple[HostRef, AddressPair]]) -> None:
@@ -292,7 +294,7 @@ class ReceiveMeter:
         self._first_rcv_nxt: dict[int, int] = {}
 
     def sample(self) -> list[int | None]:
-        """Bytes so far per flow, None where there is no socket (yet, or any more). About 20 us a flow."""
+        """Return bytes so far per flow; None without a socket. About 20 us per flow."""
         return [self._received(i, host, path) for i, (host, path) in enumerate(self._flows)]
 
     def _received(self, flow: int, host: HostRef, path: AddressPair) -> int | None:
@@ -301,7 +303,7 @@ class ReceiveMeter:
             if sock is None or sock.state != TCP_ESTABLISHED:
                 return None
             if sock.subflow is None:
-                # Plain TCP, or a connection so young that it does not know its token: ask again next time.
+                # Plain TCP, or a young connection whose token is not known yet; try again next time.
                 return sock.bytes_received
             self._tokens[flow] = sock.subflow.token
         connection = self._sampler.mptcp_token(host, self._tokens[flow])

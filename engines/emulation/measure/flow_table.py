@@ -1,4 +1,4 @@
-"""From what was read during a run to one row a flow. Pure."""
+"""One row per flow from the readings of a run. Pure."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from model.result import FlowRow
 
 
 def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float) -> list[FlowRow]:
-    """Goodput over the window at the receiver, retransmits over it at the sender, RTTs in between.
+    """Return goodput in the window at the receiver, retransmits at the sender, and RTTs of each flow.
 
-    Raises RunError naming a flow that lost its connection.
+    Raises RunError that names a flow that lost its connection.
     """
     first, last = readings.window[0], readings.window[-1]
     seconds = last.seconds_since(first)
     count = len(flows)
     finished = ~np.isnan(np.array(readings.completed_s, float))
     joined = _joined(readings, finished)
-    resent = readings.after.retransmits_since(readings.before, count)
+    retransmitted = readings.after.retransmits_since(readings.before, count)
     cc = _congestion_controls(readings.after, count)
     srtt_mean, srtt_std = spread(*_srtts(readings), count)
     ping_mean, ping_std, sent, lost = _pings(readings, count)
@@ -34,7 +34,10 @@ def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float)
     for i, flow in enumerate(flows):
         start, end = first.received[i], last.received[i]
         if start is None or end is None or (not joined[i] and not finished[i]):
-            raise RunError(f"flow {flow.flow} ({flow.src} to {flow.dst}) lost its connection while measured")
+            raise RunError(
+                f"measuring flow {flow.flow} ({flow.src} to {flow.dst}): it lost its connection; "
+                "run the point again"
+            )
         rows.append(
             FlowRow(
                 **flow.columns(),
@@ -42,7 +45,7 @@ def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float)
                 cc=cc[i],
                 goodput_mbps=(end - start) * 8 / seconds / 1e6,
                 bytes_received=end - start,
-                retransmits=int(resent[i]),
+                retransmits=int(retransmitted[i]),
                 up_s=readings.up_s[i],
                 srtt_ms_mean=float(srtt_mean[i]),
                 srtt_ms_std=float(srtt_std[i]),
@@ -58,8 +61,10 @@ def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float)
 
 
 def _joined(readings: Readings, finished: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Subflows a flow had when the window opened and when it closed. Those of one that is done have gone with
-    its last byte: it had as many as were seen at any time, one at least."""
+    """Return the number of subflows that each flow had at both ends of the window.
+
+    The subflows of a completed flow are gone. It had as many as were seen at any time, and at least one.
+    """
     count = len(finished)
     within = np.minimum(readings.before.counts(count), readings.after.counts(count))
     looks = [look.counts(count) for look in (*readings.sockets, readings.before, readings.after)]
@@ -75,7 +80,7 @@ def _congestion_controls(sockets: SubflowReadings, count: int) -> list[str]:
 
 
 def _srtts(readings: Readings) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Flow and srtt in ms of every subflow at every look within the window."""
+    """Return flow and srtt in ms of every subflow sample in the window."""
     looks = [look for look in readings.sockets if look.t_s >= readings.zero_s]
     if not looks:
         return np.empty(0, np.int64), np.empty(0)
@@ -84,7 +89,7 @@ def _srtts(readings: Readings) -> tuple[npt.NDArray[np.int64], Floats]:
 
 
 def _pings(readings: Readings, count: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Mean and deviation in ms, pings sent and lost, of each flow, for pings sent within the window."""
+    """Return mean and deviation in ms, pings sent and lost, for each flow's pings sent in the window."""
     pings = readings.pings
     if pings is None:
         none = np.full(count, np.nan)

@@ -1,7 +1,7 @@
-"""Looking at a running point at fixed intervals: flows, CPUs and links once a second, subflows as asked.
+"""Periodic samples of a running point: flows, CPUs and links every second, subflows at their interval.
 
-The looking must neither disturb what it sees nor be late: it runs at a better nice value than the traffic,
-and an interval that cannot be kept is skipped, not made up for.
+Sampling must neither disturb the traffic nor be late. It runs at a better nice value than the traffic, and
+skips intervals that it cannot keep.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from engines.emulation.traffic.driver import TrafficDriver
 SAMPLE_S = 1.0
 NICE = -15
 SUBFLOWS_A_SECOND = 8192
-"""More rows than this are taken at longer intervals."""
+"""Limit on subflow rows per second; above it the interval grows."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """At monotonic second `t_s`: payload bytes each flow has delivered so far, CPU use since the last; bytes
-    each port has sent by the data plane's own time `read_s`, and that time when they were read."""
+    """Values at monotonic time `t_s`: payload bytes that each flow has delivered so far, CPU use since the
+    last sample, bytes that each port has sent, read at the data plane's times `read_s`. `now_s` is the data
+    plane's time of the sample."""
 
     t_s: float
     received: Sequence[int | None]
@@ -39,12 +40,12 @@ class Sample:
     now_s: float
 
     def seconds_since(self, earlier: Sample) -> float:
-        """Of the data plane's time: that in which flows can get anything across."""
+        """Return seconds of the data plane's time, in which flows can deliver data."""
         return self.now_s - earlier.now_s
 
 
 class Observing:
-    """Takes samples in the calling thread while it waits; `samples` and `sockets` are in order of time."""
+    """Take samples in the calling thread while it waits; `samples` and `sockets` are in order of time."""
 
     def __init__(
         self, traffic: TrafficDriver, dataplane: MeasuredDataPlane, table: SocketTable, sockets_s: float
@@ -58,7 +59,7 @@ class Observing:
         self._cpu = CpuSampler()
 
     def sample(self) -> None:
-        """One look at flows, CPUs and links, now."""
+        """Sample flows, CPUs and links now."""
         self.samples.append(self._look())
 
     def _look(self) -> Sample:
@@ -68,7 +69,7 @@ class Observing:
         return Sample(time.monotonic(), received, cpu, reading.read_s, reading.tx_bytes, reading.now_s)
 
     def reopen(self) -> int:
-        """A sample from which a window counts, in place of one just taken; its index."""
+        """Take the first sample of a window, replacing a very recent one; return its index."""
         last = self.samples[-1]
         if time.monotonic() - last.t_s < SAMPLE_S / 2:
             self.samples[-1] = dataclasses.replace(self._look(), cpu=last.cpu)
@@ -79,7 +80,7 @@ class Observing:
     def observe_for(self, seconds: float) -> None:
         """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now.
 
-        Raises RunError when a flow's source, or what carries them, has ended.
+        Raises RunError if a flow's source or the data plane has ended.
         """
         start = time.monotonic()
         steps = max(1, round(seconds / SAMPLE_S))
@@ -90,7 +91,7 @@ class Observing:
             self._traffic.check()
 
     def _watch_sockets_until(self, end: float) -> None:
-        """Sleep, with a look at the sockets whenever it is time for one."""
+        """Sleep until `end`, sampling the sockets whenever their interval has passed."""
         while self._sockets_s:
             last = self.sockets[-1].t_s if self.sockets else -np.inf
             due = max(time.monotonic(), last + self._sockets_s)
@@ -106,6 +107,6 @@ class Observing:
 
 
 def go_first() -> None:
-    """Let this process run before its children-to-be, which start at the usual nice value (sched(7))."""
+    """Give this process priority over its future children, which start at nice 0 (sched(7))."""
     os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
     os.setpriority(os.PRIO_PROCESS, 0, NICE)

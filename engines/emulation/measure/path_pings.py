@@ -1,12 +1,12 @@
-"""Pings that take the paths of the flows' own subflows: UDP echo between the hosts' kernels.
+"""Pings along the paths of the flows' subflows: UDP echo between the hosts' kernels.
 
-A probe's ports are chosen so that the fabric sends its requests the way of a subflow's data and its
-answers the way of that subflow's ACKs (controllers/probes.py). A ping is 64 bytes of payload, 106 as the
-fabric counts them: one a second along every subflow is 848 bit/s on each link it crosses, each way: 0.3 % of
-a 5 Mb/s host link with 8 subflows out and 8 in.
+A probe's ports are chosen so that its requests take the path of a subflow's data and its answers the path of
+the subflow's ACKs (controllers/probes.py). A ping has 64 bytes of payload, 106 in the fabric's count. One
+ping per second along every subflow loads each link it crosses with 848 bit/s in each direction. That is 0.3 %
+of a 5 Mb/s host link with 8 subflows out and 8 in.
 
-What is measured is time in the network: from just before the sending system call to the kernel's
-reception time stamp, there and back; how long the packet then waited for this program is left out.
+Pings measure time in the network: from just before the system call that sends to the kernel's receive time
+stamp, in both directions. The time that a packet then waits for this program does not count.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from model.flows import AddressPair, PlannedFlow
 from model.spec import RunSpec, sub_seed
 from topos.topology import Topology
 
-MOST_PROBES = 2048
+MAX_PROBES = 2048
 LOST_AFTER_S = 30.0
-"""Unbounded queues keep a packet for 10 s and more: only then is it gone for certain."""
+"""Unbounded queues can delay a packet by more than 10 s, so a ping counts as lost only after this time."""
 
 Endpoint = tuple[str, str, int]
 """A host's name, address and UDP port."""
@@ -62,8 +62,8 @@ class Probe:
 
 @dataclass(frozen=True, eq=False)
 class PingReadings:
-    """One entry a ping, in order of sending. `sent_s` is CLOCK_MONOTONIC; the round trip is its way out and
-    its way back; all three are nan for a ping that did not come back in time."""
+    """One entry per ping, in order of sending. `sent_s` is CLOCK_MONOTONIC; `rtt_ms` is `out_ms` plus
+    `back_ms`; all three are nan for a ping without an answer."""
 
     sent_s: npt.NDArray[np.float64]
     flow: npt.NDArray[np.int64]
@@ -77,8 +77,10 @@ class PingReadings:
 
 
 def decided(pings: PingReadings, now_s: float) -> PingReadings:
-    """Without those of which it is not known at `now_s` whether they are lost: that are out, and not for
-    longer than twice the longest that came back. Pure."""
+    """Return the pings whose outcome is known at `now_s`. Pure.
+
+    An unanswered ping is unknown until twice the longest RTT has passed.
+    """
     back = pings.rtt_ms[~np.isnan(pings.rtt_ms)]
     patience_s = max(1.0, 2 * float(back.max(initial=0.0)) / 1000)
     known = ~np.isnan(pings.rtt_ms) | (pings.sent_s < now_s - patience_s)
@@ -90,14 +92,14 @@ def probes_for(
     topology: Topology,
     flows: Sequence[PlannedFlow],
     seen: SubflowReadings | None = None,
-    most: int = MOST_PROBES,
+    most: int = MAX_PROBES,
 ) -> list[Probe]:
-    """A probe a subflow of every flow; where that is more than `most`, of every flow's first subflow alone;
-    and where that still is, of every n-th flow's.
+    """Return one probe per subflow of every flow.
 
-    Without `seen`, subflows are where they are planned to be: true of the userspace path manager, unless one
-    had to be tried from another port. With `seen` (SocketTable.read) they are where they are.
-    0.1 ms a probe at k=8. Where every packet has a path of its own, so has every ping.
+    If that is more than `most`, return probes of first subflows only; if that still is, of every n-th flow.
+    Without `seen`, planned addresses and ports are used. They are correct with the userspace path manager,
+    unless a subflow had to use another port. With `seen` (SocketTable.read) the actual ones are used. Takes
+    0.1 ms per probe at k=8. If every packet chooses its own path, pings do too.
     """
     wanted = _thinned(flows, most)
     paths = _planned(topology, wanted) if seen is None else _found(wanted, seen)
@@ -112,8 +114,8 @@ def probes_for(
         ports = search.find(at.laddr, at.lport, at.raddr, at.rport)
         if ports is None:
             raise RunError(
-                f"no UDP ports give pings the paths of flow {flow}'s subflow {subflow} "
-                f"({at.laddr}:{at.lport} to {at.raddr}:{at.rport}): run without pings"
+                f"pinging subflow {subflow} of flow {flow} ({at.laddr}:{at.lport} to {at.raddr}:{at.rport}): "
+                "no UDP ports take its path; run without pings"
             )
         ends = name_of[at.laddr], name_of[at.raddr], at.laddr, at.raddr
         probes.append(Probe(flow, subflow, *ends, *ports))
@@ -121,7 +123,7 @@ def probes_for(
 
 
 def _thinned(flows: Sequence[PlannedFlow], most: int) -> Sequence[PlannedFlow]:
-    """All flows, or every n-th where even one probe a flow is too much."""
+    """Return all flows, or every n-th if one probe per flow is too many."""
     if most < 1:
         return ()
     step = -(-len(flows) // most) if sum(flow.subflows for flow in flows) > most else 1
@@ -150,11 +152,11 @@ def _dotted(address: int) -> str:
 
 
 class PathPinger:
-    """Pings along all `probes`, each once in `interval_ms`, spread evenly over it, from `start` on.
+    """Sends pings along all `probes`, each once per `interval_ms`, spread evenly over it.
 
-    One thread sends and answers for all hosts. A ping that has not come back after `lost_after_s` counts
-    as lost, and a later answer is not taken for another's. `cpu` pins the thread; -1 lets it float.
-    Raises RunError naming the host whose namespace or port cannot be had.
+    One thread sends and answers for all hosts. A ping without an answer after `lost_after_s` counts as lost;
+    later answers are ignored. `cpu` pins the thread; -1 lets it float. Raises RunError that names the host
+    whose namespace or port is not available.
     """
 
     def __init__(
@@ -165,7 +167,7 @@ class PathPinger:
         cpu: int = -1,
         lost_after_s: float = LOST_AFTER_S,
     ) -> None:
-        # Neighbours in time start at different hosts.
+        # Send consecutive pings from different hosts.
         self._probes = sorted(probes, key=lambda probe: (probe.subflow, probe.flow))
         ends = sorted({end for probe in probes for end in probe.ends})
         number = {end: i for i, end in enumerate(ends)}
@@ -187,26 +189,28 @@ class PathPinger:
         self.close()
 
     def close(self) -> None:
-        """Answer nothing more, and give the ports back. What was not taken is gone."""
+        """Stop answering and release the ports. Results that were not taken are lost."""
         pinger, self._pinger = self._pinger, None
         if pinger is not None:
             pinger.stop()
 
     def start(self) -> None:
-        """Send the first ping now."""
+        """Send the first ping now and continue."""
         self._running.start()
 
     def pause(self) -> None:
-        """Send no more; what is under way may still come back."""
+        """Stop sending; pings in flight may still be answered."""
         self._running.pause()
 
     def resume(self) -> None:
-        """Go on after a pause."""
+        """Continue after a pause."""
         self._running.resume()
 
     def take(self, final: bool = False) -> PingReadings:
-        """The pings that came back or were lost since the last `take`; with `final` those still under way
-        too, as lost. Raises RunError when the thread has died, with its reason."""
+        """Return the pings answered or lost since the last `take`; with `final`, pings in flight are lost.
+
+        Raises RunError with the reason if the thread has died.
+        """
         try:
             found = self._running.take(final)
         except RuntimeError as error:
@@ -223,7 +227,7 @@ class PathPinger:
         )
 
     def cpu_s(self) -> float:
-        """CPU time of the thread so far, the kernel's work for it included."""
+        """Return the thread's CPU time so far, including the kernel's work for it."""
         return self._running.cpu_s()
 
     @property
@@ -234,7 +238,7 @@ class PathPinger:
 
 
 def _open(ends: Sequence[Endpoint], hosts: Mapping[str, HostRef]) -> list[int]:
-    """A bound UDP socket for every end; their file descriptors, whose owner the caller becomes."""
+    """Return the file descriptors of a bound UDP socket per end; the caller owns them."""
     reserve_fds(len(ends))
     opened: list[socket.socket] = []
 

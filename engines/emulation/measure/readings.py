@@ -1,4 +1,4 @@
-"""Everything that was read during a run, before anything is made of it."""
+"""All raw readings of a run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from engines.emulation.measure.socket_table import Ints, SubflowReadings
 
 @dataclass(frozen=True)
 class Readings:
-    """`samples[opened_at]` opens the measured window, the last sample closes it. `opened` and `closed` are
-    the data plane's counters `core_seconds` apart; `before` and `after` the senders' sockets."""
+    """Raw readings of a run. `samples[opened_at]` opens the measured window; the last sample closes it.
+
+    `opened` and `closed` are the data plane's counters, `core_seconds` apart. `before` and `after` are the
+    senders' sockets.
+    """
 
     samples: Sequence[Sample]
     opened_at: int
@@ -27,28 +30,28 @@ class Readings:
     after: SubflowReadings
     softnet_dropped: int
     kernel: Mapping[str, int]
-    """All hosts' TCP and MPTCP counters over the window (netstat.py)."""
+    """TCP and MPTCP counters of all hosts over the window (netstat.py)."""
     congestion: Counts
-    """What congestion controls of our own did in the window."""
+    """Counters of refabric's congestion controls in the window."""
     queues: QueueSamples | None
     pings: PingReadings | None
     up_s: Sequence[float]
-    """Seconds from the start of traffic until each flow's last subflow was up."""
+    """Seconds from the start of traffic until each flow's last subflow was established."""
     started_s: Sequence[float]
-    """Seconds from the start of traffic until each flow began to send; nan for one that did not."""
+    """Seconds from the start of traffic until each flow began to send; nan if it did not."""
     completed_s: Sequence[float]
     opened_subflows: Sequence[int]
-    """Of each flow, all that ever came up, by the kernel's events; 0 where nobody listened."""
+    """Number of subflows of each flow that were ever established, by kernel events; 0 without a watcher."""
     acked_bytes: Ints
-    """Of each flow, what its subflows were acknowledged in the window."""
+    """Bytes of each flow that its subflows had acknowledged in the window."""
     stalled: Sequence[int]
-    """Flows that stood still in the window although frames were due to them (stalls.py)."""
+    """Flows that delivered nothing in the window although frames were due, and whose subflows stood still."""
     waiting: Sequence[int]
-    """Flows that delivered nothing in it although their subflows got data across."""
+    """Flows that delivered nothing in the window although their subflows carried data."""
     others_pct: float = 0.0
-    """Of all CPU time, what processes outside the run used in user mode."""
+    """Share of all CPU time that processes outside the run used in user mode."""
     scheduler: Mapping[str, float] = field(default_factory=dict)
-    """What a central scheduler did, and how long it took (scheduled.py); empty without one."""
+    """Metrics of a central scheduler (scheduled.py); empty without one."""
 
     @property
     def window(self) -> Sequence[Sample]:
@@ -56,5 +59,5 @@ class Readings:
 
     @property
     def zero_s(self) -> float:
-        """The monotonic second all sample tables count from."""
+        """The monotonic time from which sample tables count."""
         return self.samples[self.opened_at].t_s

@@ -1,4 +1,4 @@
-"""From what was read during a run to the sample tables of model/result.py. Pure."""
+"""Sample tables (model/result.py) from the readings of a run. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from engines.emulation.measure.readings import Readings
 from model.result import Table
 
 STANDSTILL_S = 0.001
-"""An interval in which the data plane's clock moved less says nothing of goodput."""
+"""Intervals in which the data plane's clock advanced less give no goodput."""
 CPU_PARTS = ("busy_pct", "user_pct", "system_pct", "softirq_pct", "steal_pct")
 
 
 def sample_tables(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> dict[str, Table]:
-    """Every table there is something for; t_s counts from the opening of the window. `rates_bps` is of each
-    port."""
+    """Return all non-empty tables; t_s counts from the start of the window.
+
+    `rates_bps` holds the rate of each port.
+    """
     zero_s = readings.zero_s
     tables = {
         "goodput": _goodput(readings),
@@ -33,7 +35,7 @@ def sample_tables(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> dict[
 
 
 def utilisation_pct(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Of every port in every interval between samples (intervals x ports), percent of its rate."""
+    """Return the use of every port in every interval (intervals x ports), in percent of its rate."""
     times = np.array([sample.read_s for sample in readings.samples])
     sent = np.array([sample.tx_bytes for sample in readings.samples]).astype(np.int64)
     bits, room = np.diff(sent, axis=0) * 8.0, np.diff(times, axis=0) * rates_bps
@@ -69,7 +71,7 @@ def _links(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> Table:
 
 
 def _queues(readings: Readings) -> dict[str, Table]:
-    """Taken by the data plane's clock, told by the machine's like all else."""
+    """Return queue lengths, with times converted from the data plane's clock to the machine's."""
     times, lengths = readings.queues or (np.empty(0), np.empty((0, 0), np.uint32))
     now_s = np.array([sample.now_s for sample in readings.samples])
     machine_s = np.array([sample.t_s for sample in readings.samples])

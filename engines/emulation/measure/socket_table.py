@@ -1,7 +1,7 @@
-"""Every subflow of every flow at its sender, in one call: for looking once a second at thousands of them.
+"""Bulk readings of every subflow at its sender, fast enough for thousands of subflows each second.
 
-The dump itself is C++ (fabric/host_io/socket_dump.hpp); the kernel leaves out what is no sender's.
-What `sock_diag.py` does with one socket at a time stays the way to ask about one.
+The dump is in C++ (fabric/host_io/socket_dump.hpp); the kernel filters out sockets of receivers. Use
+`sock_diag.py` for single sockets.
 Sources: include/uapi/linux/inet_diag.h, inet_diag_bc_run and inet_diag_bc_audit in net/ipv4/inet_diag.c.
 """
 
@@ -32,28 +32,28 @@ Ints = npt.NDArray[np.int64]
 REQ_BYTECODE = 1
 BC_JMP, BC_S_GE, BC_S_LE, BC_D_GE, BC_D_LE = 1, 2, 3, 4, 5
 EPHEMERAL = 32768
-"""The first port the kernel gives out by itself: no data connection of ours comes from there or above."""
+"""First ephemeral port of the kernel; our data connections use lower local ports."""
 MPTCP_FLAGS = 0b1101
-"""MPTCP_SUBFLOW_FLAG_MCAP_REM, _JOIN_REM, _JOIN_LOC: the peer speaks MPTCP too."""
+"""MPTCP_SUBFLOW_FLAG_MCAP_REM, _JOIN_REM, _JOIN_LOC: the peer supports MPTCP too."""
 
 FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING = 4, 5, 8, 9, 11
 STATES = sum(
     1 << state for state in (sock_diag.TCP_ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING)
 )
-"""Connections up, and those that are closing but may still have something to send."""
+"""States of established connections, and of closing ones that may still send data."""
 
 
 @dataclass(frozen=True, eq=False)
 class SubflowReadings:
     """The subflows found, one entry each, sorted by (flow, subflow).
 
-    `t_s` is CLOCK_MONOTONIC at the middle of the reading, which took `took_s`. Subflow 0 is the one the
-    connection began with. `retransmits` (segments), `bytes_acked` (payload, plus one for the SYN) and
-    `delivered_pkts` count since the subflow began, as do `busy_us`, the time with something unsent or
-    unacknowledged, and `rwnd_limited_us`, the part of it in which the receiver's window was in the way.
-    `notsent_bytes` wait behind the congestion window. `delivery_rate_bps` is the kernel's latest estimate;
-    what a kernel does not tell is 0. `mptcp` is false for plain TCP and for MPTCP that fell back at its
-    handshake. `cc` indexes `cc_names`. Addresses are numbers, `l` the sender's.
+    `t_s` is CLOCK_MONOTONIC in the middle of the reading, which took `took_s`. Subflow 0 is the initial one.
+    Counters are cumulative since the subflow began: `retransmits` (segments), `bytes_acked` (payload, plus
+    one for the SYN), `delivered_pkts`, `busy_us` (time with unsent or unacknowledged data) and
+    `rwnd_limited_us` (the part of it in which the receiver's window was the limit). `notsent_bytes` wait for
+    the congestion window. `delivery_rate_bps` is the kernel's latest estimate. Values that the kernel does
+    not report are 0. `mptcp` is false for plain TCP, and for MPTCP that fell back at its handshake. `cc`
+    indexes `cc_names`. Addresses are numbers; those with `l` are the sender's.
     """
 
     t_s: float
@@ -85,20 +85,22 @@ class SubflowReadings:
         return len(self.flow)
 
     def counts(self, flows: int) -> Ints:
-        """Subflows found of each of the flows 0 .. `flows` - 1."""
+        """Return the number of subflows found for each of the flows 0 .. `flows` - 1."""
         return np.bincount(self.flow, minlength=flows)
 
     def mptcp_counts(self, flows: int) -> Ints:
-        """The same, of those that are MPTCP's: 0 for a flow that is, or fell back to, plain TCP."""
+        """Return the number of MPTCP subflows of each flow; 0 for plain TCP and after a fallback."""
         return np.bincount(self.flow[self.mptcp], minlength=flows)
 
     def retransmits_since(self, earlier: SubflowReadings, flows: int) -> Ints:
-        """Segments each flow sent again between two readings: of the subflows found now, those that are
-        new counted from 0; what a subflow that has gone meanwhile still sent again is not known."""
+        """Return the segments that each flow retransmitted between two readings.
+
+        New subflows count from 0; what a subflow that ended meanwhile retransmitted is unknown.
+        """
         return self._counted_since(earlier, "retransmits", flows)
 
     def acked_since(self, earlier: SubflowReadings, flows: int) -> Ints:
-        """Bytes of each flow that its subflows were acknowledged between two readings, counted alike."""
+        """Return the bytes of each flow acknowledged between two readings; see `retransmits_since`."""
         return self._counted_since(earlier, "bytes_acked", flows)
 
     def _counted_since(self, earlier: SubflowReadings, name: str, flows: int) -> Ints:
@@ -109,29 +111,29 @@ class SubflowReadings:
         return np.bincount(self.flow, weights=counted, minlength=flows).astype(np.int64)
 
     def idle_pct_since(self, earlier: SubflowReadings) -> npt.NDArray[np.float64]:
-        """Of every subflow found by both readings, the share of the time between them in which it had
-        nothing unsent and nothing unacknowledged."""
+        """Return the idle share of every subflow in both readings: time with nothing unsent and nothing
+        unacknowledged, in percent of the time between them."""
         known = dict(zip(_identities(earlier), earlier.busy_us.tolist(), strict=True))
         now = zip(_identities(self), self.busy_us.tolist(), strict=True)
         busy_us = np.array([busy - known[who] for who, busy in now if who in known], np.float64)
         return np.maximum(0.0, 100 - busy_us / (1e4 * (self.t_s - earlier.t_s)))
 
     def cc_of(self, flow: int) -> str:
-        """The congestion controls in force on a flow's subflows, joined by `/` where they differ."""
+        """Return the congestion controls of a flow's subflows, joined by `/` if they differ."""
         return "/".join(sorted({self.cc_names[number] for number in self.cc[self.flow == flow].tolist()}))
 
 
 class SocketTable:
-    """Reads the subflows of `flows` at their senders among `hosts`; for one thread at a time.
+    """Reads the subflows of `flows` at their senders among `hosts`; only one thread may use it.
 
-    With the userspace path manager subflow i of a flow leaves from port cport + i * STRIDE (traffic.py);
-    one that had to be tried from another port takes the first number that is free. With the in-kernel
-    path manager, where the kernel chooses ports, subflows are numbered by (remote port, local port).
-    `fixed_ports` says which it is, by default what this kernel's path management implies; only then
-    can the kernel leave out other connections from the same hosts.
+    With the userspace path manager, subflow i of a flow has local port cport + i * STRIDE (traffic.py). A
+    subflow that had to use another port gets the lowest free number. With the in-kernel path manager the
+    kernel chooses ports, and subflows are numbered by (remote port, local port). `fixed_ports` selects the
+    first case; by default it follows this kernel's path management. Only then can the kernel filter out
+    other connections of the same hosts.
 
-    A reading takes 1.2 ms of CPU for 1024 subflows, 12 for 8192, 61 for 32 768. Raises RunError naming
-    the host when the kernel refuses (MPTCP's part needs CAP_NET_ADMIN).
+    A reading takes 1.2 ms of CPU time for 1024 subflows, 12 ms for 8192, 61 ms for 32 768. Raises RunError
+    that names the host if the kernel refuses (MPTCP data requires CAP_NET_ADMIN).
     """
 
     def __init__(
@@ -144,7 +146,7 @@ class SocketTable:
         self._hosts = [host for host in hosts if host.name in senders]
         missing = senders - {host.name for host in self._hosts}
         if missing:
-            raise RunError(f"flows start at {min(missing)}, which is not among the hosts")
+            raise RunError(f"reading sockets: flows start at {min(missing)}, which is not among the hosts")
         ports = [flow.port for flow in flows] or [0]
         ask = senders_request(min(ports), max(ports), fixed_ports)
         self._dump: SocketDump | None = _open(self._hosts, ask)
@@ -159,9 +161,9 @@ class SocketTable:
         self._dump = None
 
     def read(self) -> SubflowReadings:
-        """All subflows as they are now. Raises RunError naming the host when the kernel refuses."""
+        """Read all subflows now. Raises RunError that names the host if the kernel refuses."""
         if self._dump is None:
-            raise RunError("the socket table is closed")
+            raise RunError("reading sockets: the socket table is closed")
         start_s = time.monotonic()
         try:
             found = self._dump.read()
@@ -176,8 +178,8 @@ class SocketTable:
 
 
 class SubflowIndex:
-    """Tells which subflow of which flow a socket is: the flow by addresses and ports for the first subflow,
-    by the connection's token, learnt from that one, for the others. Pure but for what it remembers."""
+    """Maps sockets to flows and subflows. A first subflow is recognised by addresses and ports, further ones
+    by the connection's token, which the index learns from the first. Pure except for this memory."""
 
     def __init__(self, flows: Sequence[PlannedFlow]) -> None:
         self._number = np.array([*(flow.flow for flow in flows), -1], np.int64)
@@ -192,8 +194,8 @@ class SubflowIndex:
         self._odd: dict[tuple[int, ...], int] = {}
 
     def assign(self, found: npt.NDArray[np.void]) -> tuple[Ints, Ints]:
-        """Flow and subflow numbers of sockets (fabric._core.SOCKET_RECORD), both -1 for one that carries
-        no flow of ours."""
+        """Return flow and subflow numbers of sockets (fabric._core.SOCKET_RECORD); both are -1 for sockets
+        of other connections."""
         at = self._flow_at(found) if len(self._cport) else np.full(len(found), -1, np.int64)
         subflow = np.full(len(found), -1, np.int64)
         ours = np.flatnonzero(at >= 0)
@@ -201,7 +203,7 @@ class SubflowIndex:
         return self._number[at], subflow
 
     def _flow_at(self, found: npt.NDArray[np.void]) -> Ints:
-        """Positions among the flows."""
+        """Return each socket's position among the flows, or -1."""
         local = _column(found, "laddr") << 16 | _column(found, "lport")
         near = _lookup(self._local, local)
         at = self._order[near]
@@ -217,7 +219,7 @@ class SubflowIndex:
         return np.where(first, at, np.where(joined, by_token, -1))
 
     def _subflows(self, found: npt.NDArray[np.void], at: Ints) -> Ints:
-        """Numbers within the flow: by the port where that tells, else kept or made up."""
+        """Return subflow numbers: from the port if it is a planned one, else remembered or assigned."""
         offset = _column(found, "lport") - self._cport[at]
         planned = (offset % STRIDE == 0) & (_column(found, "rport") == self._port[at])
         planned &= (offset >= 0) & (offset < MAX_SUBFLOWS * STRIDE)
@@ -241,17 +243,17 @@ class SubflowIndex:
 
 
 def senders_request(first_port: int, last_port: int, fixed_ports: bool) -> bytes:
-    """INET_DIAG request for the senders' sockets of flows to ports `first_port` .. `last_port`.
+    """Return an INET_DIAG request for senders' sockets of flows to ports `first_port` .. `last_port`.
 
-    With `fixed_ports`, sockets to those ports from below the ephemeral ones; else all but those
-    from those ports (the receivers' ends of first subflows), because a subflow's ports may be any.
+    With `fixed_ports` it matches sockets from non-ephemeral ports to those ports. Otherwise subflows may have
+    any port, and it matches all sockets except those from these ports (receivers of first subflows).
     """
     keep = _to(first_port, last_port) if fixed_ports else _not_from(first_port, last_port)
     return sock_diag.request(socket.IPPROTO_TCP, STATES) + netlink.attr(REQ_BYTECODE, keep)
 
 
 def _to(first_port: int, last_port: int) -> bytes:
-    reject = 4  # one operation beyond the end
+    reject = 4  # one operation beyond the end rejects the socket
     return (
         _compare(BC_D_GE, first_port, 24 + reject)
         + _compare(BC_D_LE, last_port, 16 + reject)
@@ -265,12 +267,12 @@ def _not_from(first_port: int, last_port: int) -> bytes:
 
 
 def _compare(code: int, port: int, otherwise: int) -> bytes:
-    """Compare the port; the next operation if it holds, else `otherwise` bytes on. The end accepts."""
+    """Compare the port: continue with the next operation, or skip `otherwise` bytes. The end accepts."""
     return struct.pack("=BBHBBH", code, 8, otherwise, 0, 0, port)
 
 
 def _open(hosts: Sequence[HostRef], ask: bytes) -> SocketDump:
-    """A dump with a netlink socket in the namespace of every host. Raises RunError naming the host."""
+    """Open a dump with a netlink socket in every host's namespace. Raises RunError that names the host."""
     reserve_fds(len(hosts))
     opened: list[socket.socket] = []
 
@@ -300,7 +302,7 @@ def _is_mptcp(found: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
 
 
 def _lookup(ascending: Ints, wanted: Ints) -> Ints:
-    """Positions at which `wanted` stand if they are there at all."""
+    """Return the positions of `wanted` in `ascending`; meaningless for values that are not in it."""
     return np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
 
 

@@ -1,4 +1,4 @@
-"""From what was read during a run to its RunResult. Pure."""
+"""The RunResult from the readings of a run. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LATENESS = {"late_p50_us": 50.0, "late_p99_us": 99.0, "late_p999_us": 99.9}
 UNREAD_BYTES = 8 << 20
 CLOSING_S = 3.0
 MIN_HALVED = 9
-"""Looks, one a second, from which on a window has halves to compare."""
+"""Minimum number of samples (one per second) for comparing the halves of a window."""
 
 
 def summarise(
@@ -45,8 +45,11 @@ def summarise(
     timings: Mapping[str, float],
     provenance: Mapping[str, Any],
 ) -> RunResult:
-    """The point's result and verdict. Raises RunError when a flow has no number, StalledFlowError when one
-    stood still on a machine that kept up."""
+    """Return the point's result with its verdict.
+
+    Raises RunError if a flow has no number, StalledFlowError if a flow delivered nothing although the
+    machine kept up.
+    """
     rows = flow_rows(flows, readings, spec.warmup_s)
     _check_delivery(spec, flows, readings, delivered)
     evidence = _evidence(spec, flows, readings, rows)
@@ -66,7 +69,7 @@ def summarise(
 
 
 def port_rows(spec: RunSpec, topology: Topology, readings: Readings) -> list[PortRow]:
-    """What each port carried between the data plane's two readings."""
+    """Return what each port carried between the data plane's two readings."""
     rates_bps = port_rates_bps(topology, spec.link)
     opened, closed = readings.opened, readings.closed
     capacity_bytes = rates_bps / 8 * (closed.read_s - opened.read_s)
@@ -99,19 +102,19 @@ def port_rows(spec: RunSpec, topology: Topology, readings: Readings) -> list[Por
 def _check_delivery(
     spec: RunSpec, flows: Sequence[PlannedFlow], readings: Readings, delivered: Sequence[Delivered]
 ) -> None:
-    """What was counted in the window and what the application read in all must be the same transfer.
+    """Check that the bytes counted in the window agree with what the applications read in total.
 
-    They may differ by what was delivered after the window closed, and by what waited unread.
+    They may differ by what arrived after the window closed, and by data that was not read yet.
     """
     slack = UNREAD_BYTES + int(spec.link.rate_mbps * 1e6 / 8 * CLOSING_S)
     for flow, end, at_close in zip(flows, delivered, readings.window[-1].received, strict=True):
         who = f"flow {flow.flow} ({flow.src}:{flow.cport} -> {flow.dst} {flow.dst_ip}:{flow.port})"
         if end.error:
-            raise RunError(f"{who}: {spec.traffic} says: {end.error}")
+            raise RunError(f"{who}: {spec.traffic} failed: {end.error}")
         if abs(end.received_bytes - (at_close or 0)) > slack:
             raise RunError(
-                f"{who}: {spec.traffic} read {end.received_bytes} bytes in all, "
-                f"{at_close} were counted by the end of the window: one of them is wrong"
+                f"{who}: {spec.traffic} read {end.received_bytes} bytes in total, but {at_close} were "
+                "counted by the end of the window: one of the counts is wrong"
             )
 
 
@@ -161,7 +164,7 @@ def _evidence(
 
 
 def _load(readings: Readings, clock: Mapping[str, float], by_cpu: bool) -> Load:
-    """Open vSwitch's thread keeps its CPU busy by looking for frames: there a full CPU says nothing."""
+    """Return the machine's load. Open vSwitch's thread polls, so its CPU is always full and is left out."""
     cpus = readings.window[-1].cpu.cpus if by_cpu else ()
     seconds = readings.window[1:]
     return Load(
@@ -176,8 +179,10 @@ def _load(readings: Readings, clock: Mapping[str, float], by_cpu: bool) -> Load:
 def _halves_pct(
     spec: RunSpec, flows: Sequence[PlannedFlow], readings: Readings
 ) -> tuple[float, float] | None:
-    """Mean goodput of flows without end in the halves of the window, percent of the link rate; None where
-    links fail, flows end, or the window is too short to be halved."""
+    """Return mean goodput of flows without a size in each half of the window, in percent of the link rate.
+
+    Returns None if links fail, if flows have a size, or if the window is too short.
+    """
     window = readings.window
     if spec.events or any(flow.size_bytes for flow in flows) or len(window) < MIN_HALVED:
         return None
@@ -194,7 +199,7 @@ def _mean_mbps(before: Sample, after: Sample) -> float:
 
 
 def _thread_pct(readings: Readings) -> float:
-    """Percent of the window in which the one thread that forwards all was busy; 0 where there is none."""
+    """Return the share of the window in which the only forwarding thread was busy; 0 without one."""
     who = readings.closed.alone
     if not who:
         return 0.0
@@ -234,7 +239,7 @@ def _metrics(
 
 
 def _over_carried(readings: Readings, rows: Sequence[FlowRow]) -> dict[str, float]:
-    """Of MPTCP's flows without end that kept their subflows; nothing where there are none."""
+    """Return OVER_CARRIED_PCT over MPTCP flows without a size that kept all subflows; {} without any."""
     kept = readings.after.counts(len(rows)) >= readings.before.counts(len(rows))
     judged = [row for row in rows if row.transport == "mptcp" and not row.size_bytes and kept[row.flow]]
     carried_bytes = sum(int(readings.acked_bytes[row.flow]) for row in judged)
@@ -243,7 +248,7 @@ def _over_carried(readings: Readings, rows: Sequence[FlowRow]) -> dict[str, floa
 
 
 def _cpu_s_per_gb(readings: Readings, rows: Sequence[FlowRow], evidence: Evidence) -> dict[str, float]:
-    """Of the whole machine: hosts' kernels, traffic's processes and the data plane."""
+    """Return the whole machine's CPU time per GB: hosts' kernels, traffic programs and data plane."""
     delivered_gb = sum(row.bytes_received for row in rows) / 1e9
     cpus = len(readings.window[-1].cpu.cpus)
     busy_s = float(np.mean(evidence.load.busy_pct)) / 100 * cpus * readings.core_seconds
@@ -251,7 +256,7 @@ def _cpu_s_per_gb(readings: Readings, rows: Sequence[FlowRow], evidence: Evidenc
 
 
 def _clock(readings: Readings) -> dict[str, float]:
-    """How long the data plane's clock stood still in the window, how late the CPUs woke up."""
+    """Return how long the data plane's clock was paused in the window, and how late CPUs woke up."""
     opened, closed = readings.opened, readings.closed
     paused_s = closed.paused_s - opened.paused_s
     late_us = [percentile_us(counts - opened.wakeups[cpu], 99) for cpu, counts in closed.wakeups.items()]
@@ -266,16 +271,16 @@ def _clock(readings: Readings) -> dict[str, float]:
 
 
 def _lateness(opened: Reading, closed: Reading) -> dict[str, float]:
-    """Percentiles, where the data plane knows."""
+    """Return percentiles of lateness, if the data plane measures it."""
     found = {name: lateness_us(opened, closed, p) for name, p in LATENESS.items()}
     return {name: late_us for name, late_us in found.items() if late_us is not None}
 
 
 def lateness_us(before: Reading, after: Reading, percentile: float) -> float | None:
-    """This percentile of the frames' lateness between two readings, in microseconds; 0 when none came, None
-    from a data plane that does not know.
+    """Return a percentile of the frames' lateness between two readings, in microseconds.
 
-    Resolution is 1/16; the upper edge of the histogram's bin is given, so it is never flattering.
+    Returns 0 without frames, None if the data plane does not measure lateness. The value is the upper edge
+    of the histogram's bin (resolution 1/16), so lateness is never underestimated.
     """
     if before.lateness is None or after.lateness is None:
         return None
@@ -283,7 +288,7 @@ def lateness_us(before: Reading, after: Reading, percentile: float) -> float | N
 
 
 def percentile_us(counts: npt.NDArray[np.uint64], percentile: float) -> float:
-    """This percentile, in microseconds, of a histogram over `LATENESS_EDGES_NS`; 0 of an empty one."""
+    """Return a percentile, in microseconds, of a histogram over `LATENESS_EDGES_NS`; 0 if it is empty."""
     total = int(counts.sum())
     if total == 0:
         return 0.0
@@ -292,5 +297,5 @@ def percentile_us(counts: npt.NDArray[np.uint64], percentile: float) -> float:
 
 
 def _counters(readings: Readings) -> dict[str, dict[str, float]]:
-    """The data plane's scalar counters before and after the window."""
+    """Return the data plane's scalar counters before and after the window."""
     return {"before": dict(readings.opened.scalars), "after": dict(readings.closed.scalars)}

@@ -1,4 +1,4 @@
-"""The versions of the tools an emulation uses."""
+"""Versions of the tools that an emulation uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VERSIONS = {
 
 
 def tools() -> dict[str, str]:
-    """First line of each tool's version; `missing` where it is not installed."""
+    """Return the first line of each tool's version; `missing` if it is not installed."""
     return {name: _version(argv) for name, argv in _VERSIONS.items()}
 
 

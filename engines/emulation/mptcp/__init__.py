@@ -1,1 +1,1 @@
-"""The kernel's MPTCP: its netlink family, the events of connections, and path managers."""
+"""Kernel MPTCP: its netlink family, connection events and path managers."""

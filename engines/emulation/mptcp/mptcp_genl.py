@@ -1,4 +1,4 @@
-"""The `mptcp_pm` generic netlink family: events, commands, and what this kernel supports.
+"""The generic netlink family `mptcp_pm`: events, commands, and what this kernel supports.
 
 Sources: include/uapi/linux/mptcp_pm.h (mptcp.h before 6.7), Documentation/netlink/specs/mptcp_pm.yaml,
 net/mptcp/pm_netlink.c, net/mptcp/pm_userspace.c. Ports in events are big endian, ports in commands
@@ -26,8 +26,8 @@ IPPROTO_MPTCP = 262
 SYSCTL_BY_NAME = "net.mptcp.path_manager"
 SYSCTL_BY_NUMBER = "net.mptcp.pm_type"
 
-# MPTCP options are never stripped here, so a lost SYN must not be taken for a middlebox: by default
-# Linux >= 6.12 gives up MPTCP after 2 lost SYNs (net/mptcp/ctrl.c), then for the whole namespace.
+# No MPTCP options are stripped here, so a lost SYN does not indicate a middlebox. By default Linux >= 6.12
+# disables MPTCP for the whole namespace after 2 lost SYNs (net/mptcp/ctrl.c).
 RESILIENCE_SYSCTLS = {
     "net.mptcp.blackhole_timeout": "0",
     "net.mptcp.syn_retrans_before_tcp_fallback": "128",
@@ -67,7 +67,7 @@ EVENT_FLAG_SERVER_SIDE = 1 << 1
 
 
 class EventKind(IntEnum):
-    """enum mptcp_event_type; the kinds a path manager here has use for."""
+    """The kinds of enum mptcp_event_type that the path managers here use."""
 
     CREATED = 1
     ESTABLISHED = 2
@@ -78,9 +78,9 @@ class EventKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event as told to the host that owns `token`; `path` is empty for CLOSED.
+    """An event as the owner of `token` receives it; `path` is empty for CLOSED.
 
-    `error` is an errno, 0 when there was none; `server_side` is only told of connections.
+    `error` is an errno or 0; `server_side` is only set for connections.
     """
 
     kind: EventKind
@@ -92,7 +92,7 @@ class Event:
 
 
 def parse_event(payload: bytes) -> Event | None:
-    """Decode one event; None for kinds of no interest (listeners, announcements, priorities)."""
+    """Decode one event; None for other kinds (listeners, announcements, priorities)."""
     command, attrs = genetlink.parse(payload)
     if command not in EventKind.__members__.values():
         return None
@@ -122,7 +122,7 @@ def _address(packed: bytes) -> str:
 
 
 def address_attr(kind: int, ip: str, port: int = 0, address_id: int = 0, flags: int = 0) -> bytes:
-    """A nested endpoint address. Zero port, id and flags are left out."""
+    """Return a nested endpoint address; port, id and flags are omitted if 0."""
     address = ipaddress.ip_address(ip)
     v4 = address.version == 4
     family = socket.AF_INET if v4 else socket.AF_INET6
@@ -140,8 +140,8 @@ def address_attr(kind: int, ip: str, port: int = 0, address_id: int = 0, flags: 
 
 
 def subflow_create(token: int, path: AddressPair, local_id: int) -> bytes:
-    """MPTCP_PM_CMD_SUBFLOW_CREATE. `local_id` is 1..255 and new for every local (address, port):
-    reusing one for another port is EINVAL "did not match address and id"."""
+    """Return an MPTCP_PM_CMD_SUBFLOW_CREATE message. `local_id` is 1..255 and must be new for every local
+    (address, port); otherwise the kernel returns EINVAL "did not match address and id"."""
     return genetlink.frame(
         CMD_SUBFLOW_CREATE,
         VERSION,
@@ -152,7 +152,7 @@ def subflow_create(token: int, path: AddressPair, local_id: int) -> bytes:
 
 
 class PathManagement(Enum):
-    """How this kernel can be made to open more subflows."""
+    """How this kernel can open further subflows."""
 
     NONE = "no MPTCP"
     IN_KERNEL = "in-kernel path manager only"
@@ -161,8 +161,8 @@ class PathManagement(Enum):
 
 @dataclass(frozen=True)
 class Support:
-    """What the running kernel offers. `sysctl` is (name, value) selecting the userspace path manager;
-    `advice` says what is missing and what to do, empty when nothing is."""
+    """MPTCP support of the running kernel. `sysctl` is the (name, value) that selects the userspace path
+    manager; `advice` says what is missing and what to do, and is empty if nothing is missing."""
 
     level: PathManagement
     sysctl: tuple[str, str] | None
@@ -170,7 +170,7 @@ class Support:
 
 
 def support() -> Support:
-    """Probe the kernel of the calling thread's namespace; changes nothing, needs no root."""
+    """Probe the kernel in the calling thread's namespace; changes nothing and needs no root."""
     try:
         socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP).close()
     except OSError as error:
@@ -179,10 +179,10 @@ def support() -> Support:
 
 
 def classify(refusal: str, family: genetlink.Family | None, sysctl: tuple[str, str] | None) -> Support:
-    """What `support` concludes: `refusal` is why no MPTCP socket could be opened, empty if one could."""
+    """Classify probe results: `refusal` is why no MPTCP socket could be opened, empty if one could."""
     if refusal:
         advice = (
-            f"this kernel opens no MPTCP socket ({refusal}); run `sysctl net.mptcp.enabled=1`, or "
+            f"this kernel cannot open MPTCP sockets ({refusal}); run `sysctl net.mptcp.enabled=1`, or "
             "install a kernel >= 5.19 built with CONFIG_MPTCP (Ubuntu 22.04: linux-generic-hwe-22.04)"
         )
         return Support(PathManagement.NONE, None, advice)
@@ -196,8 +196,10 @@ def classify(refusal: str, family: genetlink.Family | None, sysctl: tuple[str, s
 
 
 def userspace_sysctl() -> tuple[str, str] | None:
-    """The sysctl that selects the userspace path manager: `path_manager` since 6.15, `pm_type` since
-    5.19 (deprecated by the former, still there in 6.18), None before."""
+    """Return the sysctl that selects the userspace path manager, or None.
+
+    It is `path_manager` since 6.15, and `pm_type` since 5.19 (deprecated, still present in 6.18).
+    """
     for name, value in ((SYSCTL_BY_NAME, "userspace"), (SYSCTL_BY_NUMBER, "1")):
         if sysctl_path(name).exists():
             return name, value
@@ -205,5 +207,5 @@ def userspace_sysctl() -> tuple[str, str] | None:
 
 
 def resilience_sysctls() -> dict[str, str]:
-    """Those of RESILIENCE_SYSCTLS this kernel has."""
+    """Return those RESILIENCE_SYSCTLS that this kernel has."""
     return {name: value for name, value in RESILIENCE_SYSCTLS.items() if sysctl_path(name).exists()}

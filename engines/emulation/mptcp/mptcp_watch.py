@@ -1,8 +1,8 @@
-"""Following MPTCP connections of many hosts by the kernel's events: one thread, one epoll.
+"""Follow MPTCP connections of many hosts through kernel events, with one thread and one epoll.
 
-`MptcpWatcher` holds one generic netlink socket per host, in that host's namespace. It keeps a record
-of every *client-side* connection that `accept` wants, and of its subflows. What is to be done about
-them is left to subclasses (path_manager.py); the in-kernel path manager needs nothing done.
+`MptcpWatcher` has one generic netlink socket per host, in that host's namespace. It keeps a record of every
+client-side connection that `accept` selects, and of its subflows. Subclasses act on them (path_manager.py);
+the in-kernel path manager needs no action.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Accept = Callable[[int, int], bool]
 
 @dataclass(frozen=True)
 class SubflowReport:
-    """One subflow: its path, when it came up and ended (monotonic seconds; None while up)."""
+    """One subflow: its path, and when it was established and closed (monotonic s; None while open)."""
 
     path: AddressPair
     established_s: float
@@ -38,11 +38,13 @@ class SubflowReport:
 
 @dataclass(frozen=True)
 class ConnectionReport:
-    """One client-side connection. `requested` and `established` count the initial subflow;
-    `established` are the subflows up now, or when the connection ended. `created` is how many
-    subflows the kernel was asked for and agreed to (0 for the in-kernel path manager).
-    `established_s` is monotonic; `up_s` is seconds from then to the last subflow that came up.
-    `errors` are plain words, retries included."""
+    """One client-side connection. `requested` and `established` include the initial subflow.
+
+    `established` counts the subflows open now, or when the connection ended. `created` counts the subflow
+    commands that the kernel accepted (0 for the in-kernel path manager). `established_s` is monotonic;
+    `up_s` is the time from then to the last subflow that was established. `errors` are messages, including
+    those of retries.
+    """
 
     host: str
     token: int
@@ -64,7 +66,7 @@ class ConnectionReport:
 
 @dataclass
 class Connection:
-    """The watcher's own record; guarded by the watcher's condition."""
+    """The watcher's record of a connection, protected by the watcher's condition."""
 
     host: HostRef
     token: int
@@ -97,10 +99,10 @@ class Connection:
 
 
 class MptcpWatcher:
-    """Follows the connections `accept(sport, dport)` wants, on all `hosts`, until closed.
+    """Follows the connections that `accept(sport, dport)` selects on all `hosts`, until closed.
 
-    Wanted subflows per connection: `subflows`, the initial one included. Raises HostUnfitError
-    when this kernel has no MPTCP, RunError when a namespace cannot be entered.
+    `subflows` is the number of subflows per connection, including the initial one. Raises HostUnfitError if
+    this kernel has no MPTCP, RunError if a namespace cannot be entered.
     """
 
     def __init__(self, hosts: Sequence[HostRef], subflows: int, accept: Accept) -> None:
@@ -126,8 +128,8 @@ class MptcpWatcher:
         self.close()
 
     def close(self) -> None:
-        """Stop following. Connections go on as they are, but with the userspace path manager a host
-        accepts no new subflow once nobody listens for events. Idempotent."""
+        """Stop following. Connections continue, but a host with the userspace path manager accepts no new
+        subflow when no process listens for events. Idempotent."""
         if self._stopping:
             return
         self._stopping = True
@@ -138,8 +140,8 @@ class MptcpWatcher:
         os.close(self._wake)
 
     def reports(self) -> tuple[ConnectionReport, ...]:
-        """All accepted connections so far, in order of their appearance. Raises RunError when the
-        watching thread failed."""
+        """Return all accepted connections so far, in order of appearance. Raises RunError if the thread
+        failed."""
         with self._changed:
             self._check()
             return tuple(connection.report() for connection in self._connections.values())
@@ -147,8 +149,8 @@ class MptcpWatcher:
     def wait_all(self, connections: int, deadline_s: float) -> bool:
         """Wait until `connections` connections are complete, at most `deadline_s` seconds.
 
-        False when time ran out: `reports()` tells which are short, and connections that never
-        show up there fell back to TCP (or never connected). Raises RunError when the thread failed.
+        Returns False on timeout. Then `reports()` shows which connections are incomplete; connections
+        missing there fell back to TCP or never connected. Raises RunError if the thread failed.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._failure or self._complete() >= connections, deadline_s)
@@ -160,9 +162,9 @@ class MptcpWatcher:
 
     def _check(self) -> None:
         if self._failure is not None:
-            raise RunError(f"the MPTCP event thread failed: {self._failure!r}") from self._failure
+            raise RunError(f"watching MPTCP events: the thread failed: {self._failure!r}") from self._failure
 
-    # Below: the event thread only.
+    # The methods below run on the event thread only.
 
     def _run(self) -> None:
         try:
@@ -176,14 +178,14 @@ class MptcpWatcher:
                             os.eventfd_read(self._wake)
                         else:
                             self._drain(*self._sockets[fd])
-        except Exception as error:  # told to whoever waits, by _check
+        except Exception as error:  # _check raises it in waiting threads
             with self._changed:
                 self._failure = error
                 self._changed.notify_all()
 
     def _drain(self, host: HostRef, sock: netlink.NetlinkSocket) -> None:
-        # Locked until the queue is empty: an event may stand before the acknowledgement of its cause,
-        # and nobody is to see the one without the other.
+        # Keep the lock until the queue is empty: an event may precede the acknowledgement of its cause,
+        # and other threads must see either both or none.
         with self._changed:
             while messages := self._receive(host, sock):
                 for message in messages:
@@ -202,7 +204,7 @@ class MptcpWatcher:
     def _lost_events(self, host: HostRef) -> None:
         for connection in self._connections.values():
             if connection.host == host:
-                connection.errors.append("the kernel dropped events (ENOBUFS): counts may be short")
+                connection.errors.append("the kernel dropped events (ENOBUFS): counts may be too low")
 
     def _message(self, host: HostRef, sock: netlink.NetlinkSocket, message: netlink.Message) -> None:
         if message.kind == netlink.NLMSG_ERROR:
@@ -233,20 +235,20 @@ class MptcpWatcher:
         elif event.kind == EventKind.CLOSED:
             known.ended = True
 
-    # For subclasses. Called by the event thread with the condition held.
+    # Hooks for subclasses. The event thread calls them with the condition held.
 
     def _tick(self) -> float:
-        """Do what is due; seconds until the next call is wanted, -1 for never."""
+        """Do what is due; return seconds until the next call, or -1 for none."""
         return -1
 
     def _established(self, connection: Connection, sock: netlink.NetlinkSocket, event: Event) -> None:
-        """An accepted connection can take more subflows."""
+        """Handle an accepted connection that can take further subflows."""
 
     def _acknowledged(self, host: HostRef, seq: int, ack: netlink.Ack) -> None:
-        """The kernel answered a command."""
+        """Handle the kernel's answer to a command."""
 
     def _subflow_closed(self, connection: Connection, event: Event) -> None:
-        """A subflow ended, or never came up."""
+        """Handle a subflow that ended or could not be established."""
 
 
 def _open_sockets(hosts: Sequence[HostRef], group: int) -> dict[int, tuple[HostRef, netlink.NetlinkSocket]]:

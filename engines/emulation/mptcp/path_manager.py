@@ -1,9 +1,9 @@
-"""A userspace MPTCP path manager: N subflows per connection, on paths of the caller's choice.
+"""A userspace MPTCP path manager: N subflows per connection, on paths chosen by the caller.
 
-When the client side of an accepted connection reports ESTABLISHED (its first data was acknowledged:
-before that the kernel answers ENOTCONN), N-1 MPTCP_PM_CMD_SUBFLOW_CREATE are sent. The kernel
-binds the local port it is given, so with fixed client ports all 5-tuples, and with them all ECMP
-choices, are the same in every run. Source: net/mptcp/pm_userspace.c; needs Linux >= 5.19.
+When the client side of an accepted connection reports ESTABLISHED, it sends N-1
+MPTCP_PM_CMD_SUBFLOW_CREATE. That event means that first data was acknowledged; before, the kernel returns
+ENOTCONN. The kernel binds the given local port, so with fixed client ports all 5-tuples and ECMP choices are
+identical in every run. Source: net/mptcp/pm_userspace.c; needs Linux >= 5.19.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ MAX_ADDRESS_ID = 255
 
 
 def ndiffports(subflows: int, stride: int = 1000) -> PathPolicy:
-    """The policy of SIGCOMM'11: `subflows` - 1 more paths over the connection's own address pair, from
-    local ports cport + i * stride. Keep them out of ip_local_port_range (32768-60999)."""
+    """Return the policy of SIGCOMM'11: `subflows` - 1 further paths over the connection's address pair.
+
+    Local ports are cport + i * stride; keep them out of ip_local_port_range (32768-60999).
+    """
 
     def pairs(event: Event) -> list[AddressPair]:
         first = event.path
@@ -52,13 +54,13 @@ class _Attempt:
 
 
 class PathManager(MptcpWatcher):
-    """Gives every connection that `accept(sport, dport)` wants its further subflows.
+    """Opens the further subflows of every connection that `accept(sport, dport)` selects.
 
-    `pairs(event)` decides the paths; by default `ndiffports(subflows)`. Both are called on the
-    event thread and must be quick. Construct it before any MPTCP socket of the hosts exists:
-    a connection keeps the path manager it was born with. A subflow that is refused, reset or
-    later dies is tried again, from another port, until `retry_s` seconds after the
-    connection was established. With `late` they join when `join_at` says.
+    `pairs(event)` returns the paths; the default is `ndiffports(subflows)`. Both run on the event thread and
+    must be fast. Create the manager before any MPTCP socket on the hosts, because a connection keeps the path
+    manager that was active when it was created. A subflow that is refused, reset or lost later is retried
+    from another port, until `retry_s` seconds after the connection was established. With `late`, subflows
+    join at the times given to `join_at`.
 
     Raises HostUnfitError on a kernel without userspace path management.
     """
@@ -89,8 +91,8 @@ class PathManager(MptcpWatcher):
         super().__init__(hosts, subflows, accept)
 
     def join_at(self, due_s: Mapping[tuple[str, int], float]) -> None:
-        """When the further subflows of the connections from these addresses and ports join, in monotonic
-        seconds; not those of a connection that has ended by then."""
+        """Set when further subflows join, in monotonic seconds, by client address and port. Connections that
+        have ended by then are skipped."""
         with self._changed:
             for client, due in due_s.items():
                 for attempt in self._held.pop(client, []):
@@ -117,7 +119,7 @@ class PathManager(MptcpWatcher):
         connection = planned.connection
         local_id = self._next_id[connection.token]
         if local_id > MAX_ADDRESS_ID:
-            connection.errors.append(f"all {MAX_ADDRESS_ID} address ids are used: no more attempts")
+            connection.errors.append(f"all {MAX_ADDRESS_ID} address ids are in use: no further attempts")
             return
         self._next_id[connection.token] = local_id + 1
         attempt = replace(planned, tries=planned.tries + 1, local_id=local_id)
@@ -139,7 +141,7 @@ class PathManager(MptcpWatcher):
             self._failed(attempt, event.error, os.strerror(event.error) if event.error else "closed")
 
     def _failed(self, attempt: _Attempt, code: int, reason: str) -> None:
-        """Note the failure, and plan another try unless the connection is gone or its time is over."""
+        """Record the failure, and schedule a retry unless the connection or its time has ended."""
         connection = attempt.connection
         self._pending.pop((connection.token, attempt.local_id), None)
         connection.errors.append(f"subflow from port {attempt.path.lport}: {reason}")
@@ -161,6 +163,6 @@ class PathManager(MptcpWatcher):
 
 
 def _other_port(port: int) -> int:
-    # The old one may be in TIME_WAIT, and port 0 is no way out: the kernel takes all paths with
-    # local port 0 of an address for the same one ("did not match address and id").
+    # The old port may be in TIME_WAIT. Port 0 does not help: the kernel treats all paths with local port 0
+    # of an address as the same path ("did not match address and id").
     return 1024 + (port - 1024 + RETRY_PORT_STEP) % (65536 - 1024)

@@ -1,9 +1,9 @@
-"""More subflows on kernels (5.6 to 5.18) that have the in-kernel MPTCP path manager alone.
+"""Further subflows on kernels (5.6 to 5.18) with only the in-kernel MPTCP path manager.
 
-Every host announces its own address with N-1 further ports (`signal` endpoints); the peer's kernel
-joins one subflow to each. Compared with path_manager.py: at most 8 extra subflows, client ports are
-the kernel's choice (so ECMP choices differ from run to run), every MPTCP connection gets
-them (iperf3's control connection too), and what fails is not tried again.
+Every server announces its own address with N-1 further ports (`signal` endpoints), and the peer's kernel
+joins one subflow to each. Differences to path_manager.py: at most 8 further subflows; the kernel chooses
+client ports, so ECMP choices differ between runs; all MPTCP connections get subflows, even iperf3's control
+connection; failures are not retried.
 Source: net/mptcp/pm_netlink.c (pm_kernel.c since 6.16), MPTCP_PM_ADDR_MAX.
 """
 
@@ -24,15 +24,15 @@ MAX_EXTRA_SUBFLOWS = 8
 
 
 class SignalPathManager(MptcpWatcher):
-    """Drop-in for PathManager where `support()` says IN_KERNEL.
+    """Replaces PathManager if `support()` returns IN_KERNEL.
 
-    `servers` maps the hosts that are connected to, to their IPv4 address; ports
-    `first_port` .. `first_port + subflows - 2` must be free there. A host that is both client and
-    server announces on the connections it opened too, and its servers then join to it: the
-    count is still right, because `limits` stop both sides at N-1, but a race may leave it short.
+    `servers` maps hosts that accept connections to their IPv4 address. Ports `first_port` ..
+    `first_port + subflows - 2` must be free there. A host that is client and server also announces on the
+    connections it opened, and its servers join to it. `limits` then stop both sides at N-1, but a race may
+    leave a connection with fewer.
 
-    Raises UsageError above 9 subflows, HostUnfitError without MPTCP, RunError when the
-    kernel refuses an endpoint.
+    Raises UsageError above 9 subflows, HostUnfitError without MPTCP, RunError if the kernel refuses an
+    endpoint.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class SignalPathManager(MptcpWatcher):
         extra = subflows - 1
         if not 0 <= extra <= MAX_EXTRA_SUBFLOWS:
             raise UsageError(
-                f"{subflows} subflows asked; without userspace path management (Linux >= 5.19) "
-                f"1 to {MAX_EXTRA_SUBFLOWS + 1} are possible"
+                f"{subflows} subflows: without userspace path management (Linux >= 5.19) only "
+                f"1 to {MAX_EXTRA_SUBFLOWS + 1} are possible; choose fewer --subflows"
             )
         set_sysctls(hosts, _sysctls())
         family = genetlink.resolve(mptcp_genl.FAMILY_NAME)
@@ -65,8 +65,8 @@ class SignalPathManager(MptcpWatcher):
 def configure_signal(
     family: Family, hosts: Sequence[HostRef], servers: Mapping[HostRef, str], ports: range
 ) -> None:
-    """Set limits to len(ports) on all `hosts` and announce `ports` on `servers`, replacing what was
-    announced before."""
+    """Set limits to len(ports) on all `hosts`, and announce `ports` on `servers`, replacing earlier
+    announcements."""
 
     def configure(host: HostRef) -> None:
         commands = [_flush(), _limits(len(ports))]
@@ -86,7 +86,7 @@ def configure_signal(
 
 
 def _sysctls() -> dict[str, str]:
-    # A lost announcement is repeated after add_addr_timeout, by default 120 s.
+    # The kernel repeats a lost announcement after add_addr_timeout, by default 120 s.
     values = {"net.mptcp.add_addr_timeout": "1", **mptcp_genl.resilience_sysctls()}
     choice = mptcp_genl.userspace_sysctl()
     if choice is not None:

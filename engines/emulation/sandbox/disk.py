@@ -1,4 +1,4 @@
-"""Whether a disk is full, told apart from whatever else keeps a tool from writing its output."""
+"""Detection of a full disk, as opposed to other reasons why a tool could not write its output."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from common.errors import StoreError
 
 PROBE_BYTES = 1 << 16
-"""More than any tool's report: where this fits, theirs did."""
+"""Larger than any tool's report: if this fits, the report did too."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def full(path: Path, error: OSError) -> StoreError:
-    """The error that ends a sweep: every further point would fail the same way."""
+    """Return the error for a full disk, which ends a sweep because further points would fail too."""
     return StoreError(
         f"writing {path}: {error.strerror}; free some space there and run the same command again; "
         "finished points are kept"
@@ -23,7 +23,7 @@ def full(path: Path, error: OSError) -> StoreError:
 
 
 def check_space(folder: Path) -> None:
-    """Raises StoreError when `folder` takes no more bytes, found by writing some."""
+    """Raise StoreError if `folder` is full, tested by writing to it."""
     try:
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.write(bytes(PROBE_BYTES))

@@ -1,11 +1,9 @@
-"""The inner half of isolation.py: what runs first in the private namespaces.
+"""The inner half of isolation.py: the first process in the private namespaces.
 
-Process 1 of the PID namespace makes the namespaces fit for use, forks the process that does the
-work, and then does only two things: it reaps orphans, and it ends, taking everything in the
-namespace with it, as soon as the worker ends or the outer process's pipe closes. That pipe closes
-whatever the outer process dies of, which is what covers the moments between fork and
-prctl(PR_SET_PDEATHSIG) in setpriv(1) and unshare(1). Kernel: kernel/pid_namespace.c,
-zap_pid_ns_processes().
+Process 1 of the PID namespace prepares the namespaces and forks the worker. Then it only reaps orphans, and
+ends when the worker ends or when the outer process's pipe closes. Its end kills everything in the namespace.
+The pipe closes whatever kills the outer process. This covers the time between fork and
+prctl(PR_SET_PDEATHSIG) in setpriv(1) and unshare(1). Kernel: kernel/pid_namespace.c, zap_pid_ns_processes().
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from common.errors import RefabricError
 from engines.emulation.sandbox.mounts import MS_BIND, MS_NODEV, MS_NOSUID, MS_REC, mount
 
 PRIVATE_FOLDERS: Mapping[str, str] = {"/tmp": "mode=1777", "/run": "mode=755", "/dev/shm": "mode=1777"}
-"""Folders that get a tmpfs of their own, so that no file of a run outlives it."""
+"""Folders that become a private tmpfs, so that no file of a run outlives it."""
 
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 _REAP_MS = 1000
@@ -38,14 +36,14 @@ _REAP_MS = 1000
 
 @dataclass(frozen=True)
 class Inside:
-    """Given to the function that runs inside: the request, and the way to report to the outer process."""
+    """Argument of the function that runs inside: the request, and `report` for the outer process."""
 
     request: Any
     _report_fd: int
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def report(self, message: object) -> None:
-        """Send one JSON value to the outer process's `on_report`. Callable from any thread."""
+        """Send one JSON value to the outer process's `on_report`. Threads may call it concurrently."""
         self._send({"report": message})
 
     def _send(self, envelope: Mapping[str, object]) -> None:
@@ -56,7 +54,7 @@ class Inside:
 
 
 def boot(life_fd: int, request_fd: int, report_fd: int, target: str) -> NoReturn:
-    """Entry point of process 1. Never returns."""
+    """Run process 1. Never returns."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for fd in (life_fd, request_fd, report_fd):
         os.set_inheritable(fd, False)
@@ -78,7 +76,7 @@ def boot(life_fd: int, request_fd: int, report_fd: int, target: str) -> NoReturn
 
 
 def _watch(worker: int, life_fd: int) -> int:
-    """Wait for the worker, reaping orphans; its exit status, or 137 when the outer process is gone."""
+    """Reap orphans until the worker ends; return its exit status, or 137 if the outer process is gone."""
     poller = select.poll()
     pidfd = os.pidfd_open(worker)
     poller.register(life_fd, select.POLLIN)
@@ -105,11 +103,11 @@ def _terminate(worker: int) -> None:
     try:
         os.kill(worker, signal.SIGTERM)
     except ProcessLookupError:
-        return  # it has just ended; the next turn of the loop reaps it
+        return  # It has just ended; the next iteration reaps it.
 
 
 def _work(inside: Inside, target: str) -> NoReturn:
-    """Run the target in the worker process and end it with the target's status."""
+    """Run the target in the worker process and exit with its status."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _interrupt)
     status = 1
@@ -137,7 +135,7 @@ def _flush() -> None:
         try:
             stream.flush()
         except OSError:
-            continue  # nobody reads it any more: there is nobody to tell
+            continue  # The reader of this stream is gone.
 
 
 def _resolve(target: str) -> Callable[[Inside], int]:
@@ -147,7 +145,7 @@ def _resolve(target: str) -> Callable[[Inside], int]:
 
 
 def _make_private(keep: Sequence[str]) -> None:
-    """Private /tmp, /run, /dev/shm and bpffs; /sys of the new network namespace; loopback up, no IPv6."""
+    """Make /tmp, /run, /dev/shm and bpffs private, mount the namespace's /sys, loopback up, IPv6 off."""
     held = _hold(keep)
     for folder, options in PRIVATE_FOLDERS.items():
         if Path(folder).is_dir():
@@ -167,7 +165,7 @@ def _make_private(keep: Sequence[str]) -> None:
 
 
 def _hold(keep: Sequence[str]) -> list[tuple[Path, int]]:
-    """Open the folders that must stay visible although they lie below a private one (a checkout in /tmp)."""
+    """Open the folders that must stay visible although they are below a private folder, e.g. in /tmp."""
     held: list[tuple[Path, int]] = []
     for path in sorted({Path(p).resolve() for p in keep}):
         below = any(Path(folder) in path.parents for folder in PRIVATE_FOLDERS)

@@ -1,14 +1,14 @@
-"""How a run lives in namespaces of its own, so that nothing of it can outlive it.
+"""Isolation: a run lives in private namespaces, so that nothing of it can outlive it.
 
     outer -- setpriv(1) -> unshare(1) -- process 1 of the PID namespace -- worker -- hosts, iperf3 ...
 
-(`--` is a fork, `->` an exec.) Whichever of these is killed, and whenever, the kernel removes the rest:
+(`--` is a fork, `->` an exec.) Whichever of these is killed, at any time, the kernel removes the rest:
 * outer dies: setpriv's parent-death signal kills unshare; and the `life` pipe closes, which ends process 1
-  even where the signal was not yet set;
-* unshare dies: its --kill-child signal kills process 1; the outer sees unshare's end and closes the pipe;
+  even if the signal was not set yet;
+* unshare dies: its --kill-child signal kills process 1; the outer process notices and closes the pipe;
 * process 1 dies: the kernel kills everything in its PID namespace (pid_namespaces(7));
-* the worker dies: process 1 sees it and ends.
-With the last process go the network, mount and IPC namespaces and all that is in them.
+* the worker dies: process 1 notices and ends.
+When the last process ends, the network, mount and IPC namespaces disappear with everything in them.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _BOOT = (
 
 
 def require_root(command: str) -> None:
-    """Raises HostUnfitError with the command to type instead when this process is not root."""
+    """Raise HostUnfitError with the command to run instead, unless this process is root."""
     if os.geteuid() != 0:
-        raise HostUnfitError(f"emulation makes network namespaces, which needs root; run: sudo {command}")
+        raise HostUnfitError(f"creating network namespaces needs root; run: sudo {command}")
 
 
 def spawn_inside(
@@ -56,17 +56,16 @@ def spawn_inside(
     keep: Sequence[Path] = (),
     grace_s: float = 5.0,
 ) -> int:
-    """Run `target` ("package.module:function") in private namespaces; the int it returns.
+    """Run `target` ("package.module:function") in private namespaces; return the function's int.
 
-    The function is called with an `inside.Inside`: `request` is any JSON value; what it reports
-    arrives at `on_report` in the calling thread. Its stdin is /dev/null; the last lines of its
-    stdout and stderr go into error messages. Folders in `keep` that lie below /tmp, /run or
-    /dev/shm stay visible inside (others there do not).
+    The function is called with an `inside.Inside`. `request` is any JSON value. Its reports arrive at
+    `on_report` in the calling thread. Its stdin is /dev/null; the last lines of its stdout and stderr appear
+    in error messages. Folders in `keep` below /tmp, /run or /dev/shm stay visible inside.
 
-    KeyboardInterrupt ends the run (SIGTERM, `grace_s` seconds, then SIGKILL; a second one at once)
-    and passes through. Raises the RefabricError the function raised; HostUnfitError when the
-    namespaces cannot be made; DeadlineError after `deadline_s`; RunError when it ended otherwise.
-    Call it from a thread that lives until it returns.
+    KeyboardInterrupt ends the run (SIGTERM, `grace_s` seconds, then SIGKILL; a second one at once) and is
+    re-raised. Raises the function's RefabricError; HostUnfitError if the namespaces cannot be created;
+    DeadlineError after `deadline_s`; RunError if it ended in another way. Call it from a thread that lives
+    until it returns.
     """
     with _started(target, request, keep, interactive=False) as run:
         run.converse(time.monotonic() + deadline_s, deadline_s, on_report or _ignore, grace_s)
@@ -74,9 +73,9 @@ def spawn_inside(
 
 
 def spawn_interactive(target: str, request: object, *, keep: Sequence[Path] = ()) -> int:
-    """Like `spawn_inside`, with the caller's terminal and no deadline but the user's patience.
+    """Run `target` as `spawn_inside` does, on the caller's terminal and without a deadline.
 
-    Ctrl-C belongs to the program inside; here it is ignored until that ends.
+    The program inside handles Ctrl-C; this process ignores it until then.
     """
     with _ctrl_c_ignored(), _started(target, request, keep, interactive=True) as run:
         run.converse(float("inf"), 0.0, _ignore, 0.0)
@@ -85,13 +84,13 @@ def spawn_interactive(target: str, request: object, *, keep: Sequence[Path] = ()
 
 @dataclass
 class _Run:
-    """The outer process's view of one chain of processes."""
+    """One chain of processes as the outer process sees it."""
 
     process: subprocess.Popen[bytes]
     life_fd: int
     reports: LineReader | None
     output: LineReader | None
-    """The worker's stdout and stderr; None when it has the terminal. Both: None once they have ended."""
+    """Stdout and stderr of the worker; None if it has the terminal. Both pipes: None after their end."""
     ready: bool = False
     status: int | None = None
     error: RefabricError | None = None
@@ -105,15 +104,19 @@ class _Run:
         try:
             while self._serve(on_report, min(deadline, float("inf") if self.ready else ready_by)):
                 if time.monotonic() >= deadline:
-                    raise DeadlineError(f"the emulation did not end in {deadline_s:g} s{self._last_lines()}")
+                    raise DeadlineError(
+                        f"the emulation did not end within {deadline_s:g} s{self._last_lines()}"
+                    )
                 if not self.ready and time.monotonic() >= ready_by:
-                    raise DeadlineError(f"private namespaces not up in {READY_S:g} s{self._last_lines()}")
+                    raise DeadlineError(
+                        f"private namespaces were not ready within {READY_S:g} s{self._last_lines()}"
+                    )
         except BaseException:
             self._end(grace_s)
             raise
 
     def outcome(self) -> int:
-        """What the function returned. Raises as `spawn_inside` says."""
+        """Return the function's result. Raises as `spawn_inside`."""
         if self.error is not None:
             raise self.error
         if self.status is not None:
@@ -124,13 +127,13 @@ class _Run:
         if not self.ready:
             argv = " ".join(map(str, self.process.args[:9])) if isinstance(self.process.args, list) else ""
             raise HostUnfitError(
-                f"private namespaces cannot be made here (exit {code} of `{argv} ...`): "
+                f"creating private namespaces failed (exit {code} of `{argv} ...`): "
                 f"run as root, not in an unprivileged container{self._last_lines()}"
             )
         raise RunError(f"the emulation ended unexpectedly (exit {code}){self._last_lines()}")
 
     def _serve(self, on_report: Callable[[Any], None], until: float) -> bool:
-        """Serve what is there within a second; False when the chain has ended and its pipes are dry."""
+        """Serve the pipes for up to one second; return False when the chain has ended and they are empty."""
         with selectors.DefaultSelector() as selector:
             pidfd = os.pidfd_open(self.process.pid) if self.process.returncode is None else -1
             try:
@@ -180,7 +183,7 @@ class _Run:
         return ("; its last lines:\n" + "\n".join(self.tail)) if self.tail else ""
 
     def _end(self, grace_s: float) -> None:
-        """SIGTERM to the worker, `grace_s`, then SIGKILL to everything inside."""
+        """Send SIGTERM to the worker, wait `grace_s`, then SIGKILL everything inside."""
         try:
             if self.process.returncode is None and self.life_fd >= 0 and grace_s > 0:
                 self._ask_to_end()
@@ -192,13 +195,13 @@ class _Run:
                 self.process.kill()
                 self._drain(KILL_S)
         if self.process.returncode is None:
-            raise DeadlineError(f"process {self.process.pid} did not die within {KILL_S:g} s of SIGKILL")
+            raise DeadlineError(f"process {self.process.pid} did not end within {KILL_S:g} s of SIGKILL")
 
     def _ask_to_end(self) -> None:
         try:
             os.write(self.life_fd, b"T")
         except BrokenPipeError:
-            return  # process 1 has ended
+            return  # Process 1 has ended.
 
     def _drain(self, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -211,7 +214,7 @@ class _Run:
             self.life_fd = -1
 
     def close(self) -> None:
-        """End what still runs and close all descriptors."""
+        """End everything that still runs and close all descriptors."""
         try:
             if self.process.returncode is None:
                 self._end(0.0)
@@ -272,14 +275,14 @@ def _argv(life_fd: int, request_fd: int, report_fd: int, target: str) -> list[st
 
 
 def _environment() -> dict[str, str]:
-    """Ours; and Mininet's import of distutils must not load setuptools by its shim, which takes 0.2 s."""
+    """Return our environment, without setuptools' shim for distutils, whose import takes 0.2 s."""
     if sys.version_info >= (3, 12):
         return programs.environment()  # no distutils but setuptools'
     return {"SETUPTOOLS_USE_DISTUTILS": "stdlib", **programs.environment()}
 
 
 def _needed_folders() -> list[Path]:
-    """Everything Python may still import from, and X11's sockets for `xterm` in the shell."""
+    """Return all folders that Python may import from, and X11's sockets for `xterm` in the shell."""
     folders = [ROOT, Path.cwd(), Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).parent]
     return folders + [Path(entry) for entry in sys.path if entry] + [Path("/tmp/.X11-unix")]
 
@@ -289,7 +292,7 @@ def _ctrl_c_ignored() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # A handler, not SIG_IGN: an ignored signal would stay ignored in the programs inside.
+    # Use a handler instead of SIG_IGN, which the programs inside would inherit.
     previous = signal.signal(signal.SIGINT, lambda _signal, _frame: None)
     try:
         yield

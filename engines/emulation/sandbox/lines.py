@@ -1,24 +1,24 @@
-"""Lines from a pipe, as they arrive: a result with samples is one line of tens of megabytes."""
+"""Lines from a pipe as they arrive; a result with samples is one line of tens of megabytes."""
 
 from __future__ import annotations
 
 import os
 
 READ_BYTES = 1 << 16
-"""A pipe holds no more (pipe(7))."""
+"""Capacity of a pipe (pipe(7))."""
 
 
 class LineReader:
-    """Reads `fd`, which stays its owner's to close. A line costs time proportional to its length, in however
-    many pieces it comes."""
+    """Reads lines from `fd`, which the caller owns and closes. The cost of a line is proportional to its
+    length, in however many pieces it arrives."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self._pieces: list[bytes] = []
 
     def read(self) -> list[bytes] | None:
-        """One read: the lines it completed, without their ends; None at the end of the pipe, where an
-        unfinished line is dropped. Blocks only when nothing is there."""
+        """Read once and return the completed lines without their ends; None at the end of the pipe, where
+        an incomplete line is dropped. Blocks only if there is no data."""
         data = os.read(self.fd, READ_BYTES)
         if not data:
             self._pieces.clear()

@@ -1,10 +1,9 @@
-"""One emulation at a time per machine, because two would share the CPUs and spoil each other.
+"""A lock for one emulation at a time per machine, because two would compete for the CPUs.
 
-The lock is a listening socket in Linux's abstract AF_UNIX namespace: it leaves no file, and it
-vanishes with its owner however that ends, `kill -9` included. Whoever finds the name taken asks
-the kernel who listens there (SO_PEERCRED, unix(7)). Abstract names belong to a network namespace:
-take the lock in the machine's own, before entering private ones. The descriptor is close-on-exec,
-so no child holds the lock longer than its owner.
+The lock is a listening socket in Linux's abstract AF_UNIX namespace. It leaves no file and disappears with
+its owner, even after `kill -9`. A process that finds the name in use reads the owner's pid from the kernel
+(SO_PEERCRED, unix(7)). Abstract names belong to a network namespace: take the lock in the machine's namespace
+before entering private ones. The descriptor is close-on-exec, so no child extends the lock.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _UCRED = struct.Struct("=iII")
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that holds the lock; pid 0 when it could not be asked."""
+    """The process that holds the lock; pid 0 if it is unknown."""
 
     pid: int
     command: str
@@ -42,10 +41,10 @@ class Owner:
 def emulation_lock(
     wait_s: float = 0.0, on_wait: Callable[[Owner], None] | None = None, name: str = NAME
 ) -> Iterator[None]:
-    """Hold the machine's emulation lock for the length of the `with` block.
+    """Hold the machine's emulation lock during the `with` block.
 
-    When another process holds it, waits up to `wait_s` seconds for it to end (`on_wait` is told
-    once whom for). Raises BusyError naming the owner's pid and command.
+    If another process holds it, wait up to `wait_s` seconds; `on_wait` is called once with the owner. Raises
+    BusyError that names the owner's pid and command.
     """
     listener = _acquire(time.monotonic() + wait_s, wait_s, on_wait, name)
     try:
@@ -55,7 +54,7 @@ def emulation_lock(
 
 
 def owner(name: str = NAME) -> Owner | None:
-    """Who holds the lock now; None when it is free."""
+    """Return the current owner of the lock; None if it is free."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         return _ask(probe, name)
@@ -64,7 +63,7 @@ def owner(name: str = NAME) -> Owner | None:
 def _acquire(
     deadline: float, wait_s: float, on_wait: Callable[[Owner], None] | None, name: str
 ) -> socket.socket:
-    told = False
+    reported = False
     silent_since = time.monotonic()
     while True:
         listener = _try_listen(name)
@@ -79,14 +78,14 @@ def _acquire(
                 continue
             silent_since = time.monotonic()
             if time.monotonic() >= deadline:
-                waited = f" after {wait_s:g} s of waiting" if wait_s else ""
+                waited = f" after waiting {wait_s:g} s" if wait_s else ""
                 raise BusyError(
                     f"another emulation is running{waited}: {holder}; "
                     f"wait for it to end, or end it with `kill {holder.pid}`"
                 )
-            if on_wait is not None and not told:
+            if on_wait is not None and not reported:
                 on_wait(holder)
-                told = True
+                reported = True
             _wait_for_end(probe, deadline)
 
 
@@ -103,7 +102,7 @@ def _check_silence(since: float, name: str) -> None:
 
 
 def _try_listen(name: str) -> socket.socket | None:
-    """The lock, or None when another process has it."""
+    """Return the lock, or None if another process holds it."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.bind(f"\0{name}")
@@ -122,7 +121,7 @@ def _ask(probe: socket.socket, name: str) -> Owner | None:
     except ConnectionRefusedError:
         return None
     except BlockingIOError:
-        return Owner(0, "")  # so many are waiting that its backlog is full
+        return Owner(0, "")  # So many processes are waiting that its backlog is full.
     credentials = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
     pid = _UCRED.unpack(credentials)[0]
     return Owner(pid, _command(pid))
@@ -137,9 +136,9 @@ def _command(pid: int) -> str:
 
 
 def _wait_for_end(probe: socket.socket, deadline: float) -> None:
-    """Return when the owner's end of the connection closes, or after half a second, or at the deadline.
+    """Wait until the owner ends, for at most half a second, or until the deadline.
 
-    The owner never accepts: its connections are reset when it ends, which wakes every waiter at once.
+    The owner never accepts connections. Its end resets them, which wakes all waiting processes at once.
     """
     poller = select.poll()
     poller.register(probe, select.POLLIN)

@@ -1,4 +1,4 @@
-"""mount(2) and unshare(2) for the calling thread: Python 3.11 has neither."""
+"""mount(2) and unshare(2) for the calling thread, which Python 3.11 lacks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def mount(source: str, target: str, kind: str = "none", flags: int = 0, options: str = "") -> None:
-    """Raises HostUnfitError with the errno's text when the kernel refuses."""
+    """Mount `source` on `target`. Raises HostUnfitError with the errno's text if the kernel refuses."""
     arguments = (os.fsencode(source), os.fsencode(target), kind.encode())
     if _libc.mount(*arguments, ctypes.c_ulong(flags), options.encode()) != 0:
         reason = os.strerror(ctypes.get_errno())
@@ -26,7 +26,7 @@ def mount(source: str, target: str, kind: str = "none", flags: int = 0, options:
 
 
 def unshare(flags: int) -> None:
-    """Give the calling *thread* namespaces of its own. Raises HostUnfitError."""
+    """Give the calling thread its own namespaces. Raises HostUnfitError."""
     if _libc.unshare(flags) != 0:
         reason = os.strerror(ctypes.get_errno())
         raise HostUnfitError(f"making a namespace (unshare {flags:#x}): {reason}; run as root")

@@ -1,4 +1,4 @@
-"""A RunResult as JSON values, for the pipe between the inner and the outer process."""
+"""RunResult as JSON values, for the pipe between the inner and the outer process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from model.result import FlowRow, PortRow, RunResult, Status, Table
 
 
 def encode(result: RunResult) -> dict[str, Any]:
-    """Plain JSON types; `decode` is the inverse."""
+    """Return plain JSON types; `decode` is the inverse."""
     rest = {f.name: getattr(result, f.name) for f in dataclasses.fields(result) if f.name != "samples"}
     plain = dataclasses.asdict(RunResult(**rest))
     return {
@@ -39,7 +39,7 @@ def decode(data: Mapping[str, Any]) -> RunResult:
 
 
 def _packed(table: Table) -> dict[str, Any]:
-    """Columns as bytes: a table of queue lengths has a million numbers."""
+    """Return columns as bytes, because a table of queue lengths can have a million numbers."""
     return {
         name: [column.dtype.str, base64.b64encode(np.ascontiguousarray(column).tobytes()).decode()]
         for name, column in table.columns.items()

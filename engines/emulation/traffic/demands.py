@@ -1,4 +1,4 @@
-"""What a point's flows ask of the kernels: congestion controls, deadlines, paths of subflows. Pure."""
+"""Requirements of a point's flows: congestion controls, deadlines, paths of subflows. Pure."""
 
 from __future__ import annotations
 
@@ -12,26 +12,33 @@ from topos.topology import Topology
 
 
 def default_cc(flows: Iterable[PlannedFlow]) -> dict[str, str]:
-    """The congestion control, by the kernel's name, that suits each host that takes part as its default: that
-    of what it sends, else of what it receives."""
+    """Return the default congestion control of each host that takes part, by the kernel's name.
+
+    It is the one of the flows that the host sends, else of those that it receives.
+    """
     ends = [(flow.src, flow.dst, kernel_name(flow.cc)) for flow in flows]
     return {dst: cc for _, dst, cc in ends} | {src: cc for src, _, cc in ends}
 
 
 def connect_s(flows: int, subflows: int) -> float:
-    """Deadline for all flows to be connected and all their subflows to have joined, in seconds: a saturated
-    machine takes 30 ms a flow (k=10 at 20 Mb/s, 250 flows of 8 subflows: 40 s)."""
+    """Return the deadline in seconds for connecting all flows and joining all their subflows.
+
+    A saturated machine needs 30 ms per flow (k=10 at 20 Mb/s: 40 s for 250 flows with 8 subflows).
+    """
     return 60.0 + 0.01 * flows * subflows
 
 
 def is_data(sport: int, dport: int) -> bool:
-    """Whether a connection carries a flow; iperf3's control connection has an ephemeral client port."""
+    """Return whether a connection carries a flow; iperf3's control connections have ephemeral ports."""
     return FIRST_CPORT <= sport < FIRST_CPORT + STRIDE and dport >= FIRST_PORT
 
 
 def subflow_paths(topology: Topology, subflows: int) -> PathPolicy:
-    """Further subflows over the same address pair (ndiffports); where the hosts have several NICs, over
-    first to first, second to second and so on in turn: a dual-homed tree joins only those."""
+    """Return a policy for further subflows over the same address pair (ndiffports).
+
+    With several NICs, subflow i joins NIC i to NIC i, modulo their number; a dual-homed tree has no other
+    paths.
+    """
     addresses: Mapping[str, Sequence[str]] = {
         nic.ip: [other.ip for other in topology.nics_of(nic.host)] for nic in topology.nics
     }
@@ -53,7 +60,7 @@ def subflow_paths(topology: Topology, subflows: int) -> PathPolicy:
 
 
 def paths_of_each(topology: Topology, flows: Iterable[PlannedFlow]) -> PathPolicy:
-    """The same, for flows that differ in their number of subflows."""
+    """Return such a policy for flows that differ in their number of subflows."""
     asked = {flow.seen_by_sender: flow.subflows for flow in flows}
     policies = {subflows: subflow_paths(topology, subflows) for subflows in set(asked.values())}
 

@@ -1,4 +1,4 @@
-"""The seam between a point and whatever makes its traffic: iperf3 processes, or one process for all hosts."""
+"""The TrafficDriver protocol: the interface between a point and its traffic programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol, Self
 
 @dataclass(frozen=True)
 class Delivered:
-    """A flow at its end: payload bytes its receiver read in all, and what went wrong, if anything did."""
+    """A flow at its end: payload bytes that its receiver read in total, and its error or an empty text."""
 
     flow: int
     received_bytes: int
@@ -17,7 +17,7 @@ class Delivered:
 
 
 class TrafficDriver(Protocol):
-    """All flows of a point, in the order of its plan. A context manager: leaving ends everything."""
+    """All flows of a point in order. Leaving this context manager ends everything."""
 
     def __enter__(self) -> Self: ...
 
@@ -26,29 +26,29 @@ class TrafficDriver(Protocol):
     ) -> None: ...
 
     def open(self) -> None:
-        """Every flow's server listens. Raises RunError, DeadlineError, HostUnfitError."""
+        """Start every flow's server. Raises RunError, DeadlineError, HostUnfitError."""
 
     def connect(self, deadline_s: float) -> None:
-        """Every flow's connection is up. Raises DeadlineError naming the first that is not in time,
-        RunError naming one that cannot be."""
+        """Establish every flow's connection. Raises DeadlineError that names the first late flow, and
+        RunError that names a flow that cannot connect."""
 
     def up_s(self) -> list[float]:
-        """Seconds from the call of `connect` until each flow's connection was up."""
+        """Return seconds from the call of `connect` until each flow's connection was established."""
 
     def release(self) -> None:
-        """Traffic starts, if it has not by itself."""
+        """Start the traffic, if it has not started on its own."""
 
     def received(self) -> list[int | None]:
-        """Payload bytes each flow's receiver has got so far; None where its socket is gone."""
+        """Return the payload bytes that each flow's receiver has so far; None if its socket is gone."""
 
     def started_s(self) -> list[float]:
-        """Seconds from the release until each flow began to send; nan for those that did not yet."""
+        """Return seconds from the release until each flow began to send; nan if it has not."""
 
     def completed_s(self) -> list[float]:
-        """Seconds each sized flow took, from its own start; nan for unlimited or unfinished ones."""
+        """Return each sized flow's completion time from its start, in s; nan if unlimited or unfinished."""
 
     def check(self) -> None:
-        """Raise RunError when a flow has died: to be called now and then while they run."""
+        """Raise RunError if a flow has died; call it periodically while flows run."""
 
     def stop(self) -> list[Delivered]:
-        """End the flows and tell what became of them."""
+        """End the flows and return their outcomes."""

@@ -1,8 +1,8 @@
 """iperf3 as traffic source: one server and one client process per flow.
 
-Pure parts first (argv, JSON), then `Iperf3Driver`. Known from iperf3 3.12: with -J it exits 0 even when it
-could not connect, the error is in the JSON; a client that gets TERM still writes its whole JSON
-and tells its server, which ends too. Goodput is not taken from here but from sock_diag.py.
+Pure functions come first (argv, JSON), then `Iperf3Driver`. Properties of iperf3 3.12: with -J it exits with
+0 even if it could not connect, and reports the error in the JSON. A client that receives SIGTERM still writes
+its complete JSON and notifies its server, which then ends too. Goodput comes from sock_diag.py instead.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Iperf3Flow:
 
 @dataclass(frozen=True)
 class Report:
-    """What one iperf3 process wrote. Bytes are payload over the whole connection, 0 where this side
-    does not know; `error` is iperf3's text, empty when there was none."""
+    """Report of one iperf3 process. Bytes are payload over the whole connection, 0 if this side does not
+    know them; `error` is iperf3's text or empty."""
 
     seconds: float
     sent_bytes: int
@@ -76,7 +76,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished flow, from both ends' reports: bytes at each end, segments sent again."""
+    """A finished flow, from both ends' reports: bytes at each end, and retransmitted segments."""
 
     flow: Iperf3Flow
     seconds: float
@@ -88,13 +88,16 @@ class Outcome:
 
 
 def server_argv(program: str, flow: Iperf3Flow) -> tuple[str, ...]:
-    """One test, then exit; no interval reports (their timers cost CPU on 128 processes)."""
+    """Return a command for one test without interval reports, whose timers cost CPU time."""
     return (program, "-4", "-s", "-1", "-p", str(flow.port), "-i", "0", "-J")
 
 
 def client_argv(program: str, flow: Iperf3Flow, seconds: float, write_bytes: int = 0) -> tuple[str, ...]:
-    """`seconds` are rounded up: iperf3 takes whole ones. The congestion control is set on both ends' data
-    sockets. It writes `write_bytes` at a time, 0 for its own 128 KiB."""
+    """Return the client's command. iperf3 needs whole seconds, so `seconds` is rounded up.
+
+    The congestion control is set on both ends' data sockets. The client writes `write_bytes` at a time; 0
+    means iperf3's default of 128 KiB.
+    """
     return (
         *(program, "-4", "-c", flow.server_ip, "-p", str(flow.port)),
         *("-B", flow.client_ip, "--cport", str(flow.cport)),
@@ -106,7 +109,7 @@ def client_argv(program: str, flow: Iperf3Flow, seconds: float, write_bytes: int
 
 
 def parse_report(text: str) -> Report:
-    """Decode the JSON of a client or a server. Raises ValueError when it is not iperf3's JSON."""
+    """Decode the JSON of a client or a server. Raises ValueError for other text."""
     try:
         document: dict[str, Any] = json.loads(text)
     except json.JSONDecodeError as error:
@@ -128,7 +131,7 @@ def parse_report(text: str) -> Report:
 
 
 def outcome(flow: Iperf3Flow, client: Report, server: Report, stopped: bool) -> Outcome:
-    """Put both ends' reports together; being stopped by us is no error."""
+    """Combine both ends' reports; messages about our own stop are not errors."""
     errors = {client.error, server.error} - {"", *(STOPPED_BY_US if stopped else ())}
     return Outcome(
         flow=flow,
@@ -142,8 +145,10 @@ def outcome(flow: Iperf3Flow, client: Report, server: Report, stopped: bool) -> 
 
 
 def mptcp_library() -> Path:
-    """The library `mptcpize run` preloads to turn TCP sockets into MPTCP: preloading it ourselves saves
-    an exec per process. Raises HostUnfitError when the package is not there."""
+    """Return the library that `mptcpize run` preloads to turn TCP sockets into MPTCP sockets.
+
+    Preloading it directly saves an exec per process. Raises HostUnfitError if it is not installed.
+    """
     for folder in (Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib")):
         found = [*folder.glob("mptcpize/libmptcpwrap.so*"), *folder.glob("*/mptcpize/libmptcpwrap.so*")]
         if found:
@@ -152,7 +157,7 @@ def mptcp_library() -> Path:
 
 
 def iperf3_program() -> str:
-    """Absolute path of iperf3. Raises HostUnfitError when it is not installed."""
+    """Return the absolute path of iperf3. Raises HostUnfitError if it is not installed."""
     program = shutil.which("iperf3")
     if program is None:
         raise HostUnfitError("iperf3 was not found; run `apt-get install iperf3`")
@@ -160,11 +165,10 @@ def iperf3_program() -> str:
 
 
 def prefer_congestion_control(wanted: Mapping[HostRef, str]) -> bool:
-    """Make a congestion control, by the kernel's name, the default of each host's namespace, so that SYNs and
-    accepted sockets have it too.
+    """Set each host's default congestion control, by the kernel's name, for SYNs and accepted sockets too.
 
-    False where the kernel refuses it there (EPERM: it is restricted, like cubic on some kernels):
-    then `iperf3 -C` alone sets it. Raises HostUnfitError when this kernel does not have it.
+    Returns False if the kernel refuses (EPERM: some kernels restrict e.g. cubic); then only `iperf3 -C` sets
+    it. Raises HostUnfitError if this kernel does not have it.
     """
     path = sysctl_path(SYSCTL_CC)
 
@@ -185,8 +189,8 @@ def prefer_congestion_control(wanted: Mapping[HostRef, str]) -> bool:
 class Iperf3Driver:
     """Runs all flows of one point: `start_servers`, `start_clients`, then `stop` (or `finish`).
 
-    `seconds` should outlast warm-up and measurement; `stop` ends the flows early and cleanly. Leaving
-    the context ends every process. Raw output: `raw`/flow-NNNN-{client,server}.{json,err}.
+    `seconds` should exceed warm-up plus measurement; `stop` ends the flows early and cleanly. Leaving the
+    context ends every process. Raw output: `raw`/flow-NNNN-{client,server}.{json,err}.
     """
 
     def __init__(
@@ -217,9 +221,9 @@ class Iperf3Driver:
         processes.end([*self._clients, *self._servers])
 
     def start_servers(self, deadline_s: float = 15.0) -> None:
-        """Start every flow's server, wait until all listen, and hold them there.
+        """Start every flow's server, wait until all listen, and suspend them.
 
-        Raises RunError when one ends instead, DeadlineError naming one that does not listen in time.
+        Raises RunError if one ends, DeadlineError that names one that does not listen in time.
         """
         argvs = [server_argv(self._program, flow) for flow in self._flows]
         hosts = [flow.server for flow in self._flows]
@@ -229,11 +233,11 @@ class Iperf3Driver:
             server.signal(signal.SIGSTOP)
 
     def start_clients(self, deadline_s: float = 30.0) -> None:
-        """Start every flow's client, wait until all have knocked, then let all servers answer at once.
+        """Start every flow's client, wait until all have connected, then resume all servers at once.
 
-        Servers are held because the first flows' traffic would otherwise starve the start of the last.
-        Raises CommandError when a client cannot start, RunError when one ends, DeadlineError
-        naming one whose connection did not reach its server in time.
+        Otherwise the first flows' traffic would delay the start of the last. Raises CommandError if a client
+        cannot start, RunError if one ends, DeadlineError that names one whose connection did not reach its
+        server in time.
         """
         wanted = (self._seconds, self._write_bytes)
         argvs = [client_argv(self._program, flow, *wanted) for flow in self._flows]
@@ -244,25 +248,28 @@ class Iperf3Driver:
             server.signal(signal.SIGCONT)
 
     def check(self) -> None:
-        """Raise RunError when an iperf3 has ended already: to be called now and then while flows run."""
+        """Raise RunError if an iperf3 process has ended early; call it periodically while flows run."""
         for flow, *ends in zip(self._flows, self._clients, self._servers, strict=True):
             for process in ends:
                 if process.poll() is not None:
                     raise RunError(f"{flow} ended early: {_error_of(process)}; {process.describe()}")
 
     def finish(self, deadline_s: float) -> list[Outcome]:
-        """Wait until the flows end by themselves, then collect. Raises DeadlineError after `deadline_s`,
-        RunError as `stop` does."""
+        """Wait until the flows end on their own, then collect. Raises DeadlineError after `deadline_s`,
+        RunError as `stop`."""
         running = processes.wait([*self._clients, *self._servers], deadline_s)
         if running:
-            raise DeadlineError(f"{len(running)} iperf3 run after {deadline_s:g} s: {running[0].describe()}")
+            raise DeadlineError(
+                f"{len(running)} iperf3 processes did not end within {deadline_s:g} s: "
+                f"{running[0].describe()}"
+            )
         return self._outcomes()
 
     def stop(self, grace_s: float = 5.0) -> list[Outcome]:
-        """End the flows now (TERM to the clients, who tell their servers, and to servers whose news still
-        stand in a long queue), then collect.
+        """End the flows now, then collect.
 
-        Raises RunError naming the first flow without data, and why.
+        Clients receive SIGTERM and notify their servers. Servers receive SIGTERM too if that notification
+        is delayed in a long queue. Raises RunError that names the first flow without data, and why.
         """
         self._stopped = True
         processes.end(self._clients, grace_s)
@@ -285,7 +292,7 @@ class Iperf3Driver:
             if time.monotonic() > end_s:
                 flow, process = waiting[0]
                 raise DeadlineError(
-                    f"{len(waiting)} of {len(self._flows)} iperf3 do not {what} within {deadline_s:g} s; "
+                    f"{len(waiting)} of {len(self._flows)} iperf3 did not {what} within {deadline_s:g} s; "
                     f"{flow}: {process.describe()}"
                 )
             time.sleep(processes.POLL_S)
@@ -294,7 +301,7 @@ class Iperf3Driver:
         return self._sampler.listener(flow.server, flow.server_ip, flow.port) is not None
 
     def _knocked(self, flow: Iperf3Flow) -> bool:
-        """Whether the control connection waits to be accepted (a listener's receive queue counts those)."""
+        """Return whether the control connection waits to be accepted (in the listener's receive queue)."""
         listener = self._sampler.listener(flow.server, flow.server_ip, flow.port)
         return listener is not None and listener.receive_queue > 0
 
@@ -315,7 +322,7 @@ class Iperf3Driver:
         if empty:
             others = f" (and {len(empty) - 1} others)" if len(empty) > 1 else ""
             raise RunError(
-                f"{empty[0].flow}{others} moved no data: {empty[0].error or 'no error was reported'}"
+                f"{empty[0].flow}{others} delivered no data: {empty[0].error or 'iperf3 reported no error'}"
             )
         return outcomes
 
@@ -324,9 +331,9 @@ class Iperf3Driver:
 
 
 def _read(process: Process) -> Report:
-    """The report of an ended process; one that died without writing gets a report that says so.
+    """Return the report of an ended process; if it wrote none, return a report with an error.
 
-    Raises StoreError when it could not write because the disk is full.
+    Raises StoreError if it could not write because the disk is full.
     """
     try:
         return parse_report(process.stdout.read_text())

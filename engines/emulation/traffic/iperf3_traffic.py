@@ -1,4 +1,4 @@
-"""iperf3 behind the seam of driver.py: a server and a client process a flow, goodput read by INET_DIAG."""
+"""iperf3 as a TrafficDriver: a server and a client process per flow; goodput is read by INET_DIAG."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ POLL_S = 0.05
 
 
 def iperf3_flow(flow: PlannedFlow, hosts: Mapping[str, HostRef]) -> Iperf3Flow:
-    """A planned flow as iperf3 is told of it."""
+    """Return the iperf3 form of a planned flow."""
     ends = (hosts[flow.src], hosts[flow.dst], flow.src_ip, flow.dst_ip, flow.port, flow.cport)
     return Iperf3Flow(flow.flow, *ends, kernel_name(flow.cc), flow.mptcp, flow.dscp)
 
 
 class Iperf3Traffic:
-    """TrafficDriver. `seconds` is how long the flows last unless stopped; raw output goes below `raw`.
+    """A TrafficDriver. Flows last `seconds` unless stopped; raw output goes below `raw`.
 
-    iperf3 sends as soon as it is connected: `release` has nothing left to do.
+    iperf3 sends as soon as it is connected, so `release` does nothing.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Iperf3Traffic:
         self._iperf3.start_servers()
 
     def connect(self, deadline_s: float) -> None:
-        """As the protocol says; a flow is up when its data connection is seen at its receiver."""
+        """See TrafficDriver; a flow is established when its receiver has the data connection."""
         started_s = time.monotonic()
         self._iperf3.start_clients(deadline_s)
         while True:
@@ -83,17 +83,17 @@ class Iperf3Traffic:
         return [NO_VALUE if seconds is None else seconds for seconds in self._up_s]
 
     def release(self) -> None:
-        """Nothing: iperf3 has begun by itself."""
+        """Do nothing: iperf3 has already started."""
 
     def received(self) -> list[int | None]:
         return self._meter.sample()
 
     def started_s(self) -> list[float]:
-        """All with the release, or before."""
+        """Return 0 for all flows: they start with the release or before."""
         return [0.0] * len(self._flows)
 
     def completed_s(self) -> list[float]:
-        """iperf3's flows have no size."""
+        """Return no values: iperf3's flows have no size."""
         return [NO_VALUE] * len(self._flows)
 
     def check(self) -> None:

@@ -1,9 +1,8 @@
-"""Traffic of all hosts from one process: the core's FlowDriver behind the seam of driver.py.
+"""Traffic of all hosts from one process: the core's FlowDriver as a TrafficDriver.
 
-Sockets are opened inside the hosts' namespaces; one thread connects, sends and receives for all
-flows (several where they are more than one table of descriptors may hold). A flow's server reads and
-discards, its client sends zeros: what iperf3 does, without the two processes a flow. Connections
-are silent until `release`.
+Sockets are opened inside the hosts' namespaces. One thread connects, sends and receives for all flows, or
+several threads if one table of descriptors is too small. A flow's server discards what it reads; its client
+sends zeros. This is what iperf3 does, without two processes per flow. Connections are idle until `release`.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ POLL_S = 0.01
 MAX_READ_BYTES, READ_S = 16 << 10, 0.02
 FDS_A_FLOW = 3
 SPARE_FDS = 64
-"""In each table, for the loop itself and for shares of flows that are not quite even."""
+"""Spare descriptors in each table, for the event loop and for an uneven split of flows."""
 
 
 class State(IntEnum):
-    """`TrafficReadings.state`; the order is that of a flow's life."""
+    """Values of `TrafficReadings.state`, in the order of a flow's life."""
 
     CONNECTING = 0
     READY = 1
@@ -51,11 +50,11 @@ class State(IntEnum):
 class NativeDriver:
     """TrafficDriver over the core's FlowDriver.
 
-    Each flow has its own transport and congestion control, and is written `write_bytes` at a time, 0 for as
-    much as it may send in one turn. Flows without end are read when `read_bytes` wait: waking up for every
-    packet costs more than the packet. `cpu` is where its thread runs, -1 leaves it to
-    the kernel; keep it off the fabric core's. MPTCP connections have the path manager that their hosts have
-    when `open` is called. Raises UsageError for flows that cannot be.
+    Each flow has its own transport and congestion control. The driver writes `write_bytes` at a time; 0 means
+    as much as the flow may send. It reads flows without a size when `read_bytes` are waiting, because a
+    wake-up per packet costs more than the packet. `cpu` pins its thread (-1: any); keep it off the fabric
+    core's CPU. MPTCP connections use the path manager that their hosts have when `open` is called. Raises
+    UsageError for invalid flows.
     """
 
     def __init__(
@@ -83,11 +82,14 @@ class NativeDriver:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._told("ending the flows", self._core.stop)
+        self._call("ending the flows", self._core.stop)
 
     def open(self) -> None:
-        """Listen at every destination, bind every source. Raises HostUnfitError where this kernel or user
-        may not, RunError where a port is taken or a host is gone."""
+        """Listen at every destination and bind every source.
+
+        Raises HostUnfitError if this kernel or user is not allowed to, RunError if a port is in use or a
+        host is gone.
+        """
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft != resource.RLIM_INFINITY and soft < self._fds:
             resource.setrlimit(resource.RLIMIT_NOFILE, (self._fds, hard))
@@ -97,9 +99,9 @@ class NativeDriver:
             raise self._refusal(error) from error
 
     def connect(self, deadline_s: float) -> None:
-        """Connect all flows; they stay silent. Raises as TrafficDriver says."""
+        """Connect all flows; they stay idle. Raises as TrafficDriver."""
         end_s = time.monotonic() + deadline_s
-        self._told("connecting", self._core.connect)
+        self._call("connecting", self._core.connect)
         while True:
             state = self.readings()["state"]
             self._raise_failed(state, "cannot be connected")
@@ -107,7 +109,7 @@ class NativeDriver:
                 return
             if time.monotonic() > end_s:
                 raise DeadlineError(
-                    f"{waiting.size} of {len(self._flows)} flows are not connected within {deadline_s:g} s, "
+                    f"{waiting.size} of {len(self._flows)} flows did not connect within {deadline_s:g} s; "
                     f"the first is {_name(self._flows[waiting[0]])}"
                 )
             time.sleep(POLL_S)
@@ -116,10 +118,10 @@ class NativeDriver:
         return _floats(self.readings()["ready_s"])
 
     def release(self) -> None:
-        self._told("releasing the flows", self._core.release)
+        self._call("releasing the flows", self._core.release)
 
     def received(self) -> list[int | None]:
-        """As TrafficDriver says; a flow that is done has got its size."""
+        """See TrafficDriver; a completed flow has received its size."""
         readings = self.readings()
         alive = (readings["state"] != State.FAILED).tolist()
         counts: list[int] = readings["received_bytes"].tolist()
@@ -135,8 +137,8 @@ class NativeDriver:
         self._raise_failed(self.readings()["state"], "died")
 
     def stop(self) -> list[Delivered]:
-        """As TrafficDriver says. Connections are reset, what is queued is not sent any more."""
-        self._told("ending the flows", self._core.stop)
+        """See TrafficDriver. Connections are reset; queued data is not sent."""
+        self._call("ending the flows", self._core.stop)
         counts: list[int] = self.readings()["received_bytes"].tolist()
         return [
             Delivered(flow.flow, count, self._core.describe_failure(position))
@@ -144,13 +146,13 @@ class NativeDriver:
         ]
 
     def readings(self) -> TrafficReadings:
-        """Everything the core knows of the flows. Raises RunError when its thread has ended by itself."""
+        """Return the core's state of all flows. Raises RunError if its thread has ended."""
         try:
             return self._core.readings()
         except RuntimeError as error:
             raise RunError(f"the flows' thread ended: {error}") from error
 
-    def _told(self, what: str, action: Callable[[], None]) -> None:
+    def _call(self, what: str, action: Callable[[], None]) -> None:
         try:
             action()
         except (OSError, RuntimeError) as error:
@@ -182,19 +184,20 @@ class NativeDriver:
                 f"{text}; this kernel has: {' '.join(available)}; run `modprobe -a {' '.join(missing)}`"
             )
         if error.errno in (errno.EPROTONOSUPPORT, errno.ENOPROTOOPT) and "MPTCP" in text:
-            return HostUnfitError(f"{text}; is MPTCP on? run `sysctl net.mptcp.enabled`")
+            return HostUnfitError(f"{text}; check that MPTCP is on: run `sysctl net.mptcp.enabled`")
         return RunError(text)
 
 
 def worth_reading(rate_mbps: float) -> int:
-    """Bytes worth a wake-up at this link rate: what the link carries in 20 ms, 16 kB at most."""
+    """Return the bytes worth a wake-up at this link rate: 20 ms of the link, at most 16 kB."""
     return max(1, min(MAX_READ_BYTES, int(rate_mbps * 1e6 / 8 * READ_S)))
 
 
 def _tables(flows: int, hard: int) -> tuple[int, int]:
-    """How many threads, with a table of descriptors each, and the descriptors in each: at most `hard`,
-    RLIMIT_NOFILE's hard limit, which holds for every table by itself and which even root may not raise
-    everywhere."""
+    """Return the number of threads, each with its own table of descriptors, and the size of each table.
+
+    `hard` is RLIMIT_NOFILE's hard limit. It applies to each table, and even root cannot always raise it.
+    """
     needed = math.ceil(1.1 * FDS_A_FLOW * max(1, flows)) + SPARE_FDS
     most = needed if hard == resource.RLIM_INFINITY else min(needed, max(hard, 2 * SPARE_FDS))
     return max(1, math.ceil((needed - SPARE_FDS) / (most - SPARE_FDS))), most
@@ -203,9 +206,9 @@ def _tables(flows: int, hard: int) -> tuple[int, int]:
 def _checked(flow: PlannedFlow, number: Mapping[str, int]) -> TrafficFlow:
     for host in (flow.src, flow.dst):
         if host not in number:
-            raise UsageError(f"{_name(flow)}: there is no host {host}")
+            raise UsageError(f"{_name(flow)}: host {host} does not exist")
     if flow.size_bytes < 0 or not (math.isfinite(flow.start_s) and flow.start_s >= 0):
-        raise UsageError(f"{_name(flow)}: neither its size ({flow.size_bytes}) nor its start can be negative")
+        raise UsageError(f"{_name(flow)}: size ({flow.size_bytes}) and start must not be negative")
     source, destination = (int(ipaddress.IPv4Address(ip)) for ip in (flow.src_ip, flow.dst_ip))
     ends = (source, flow.cport, destination, flow.port)
     transport = (kernel_name(flow.cc), flow.mptcp)

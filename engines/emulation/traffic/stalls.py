@@ -1,8 +1,9 @@
-"""Flows that deliver nothing although they should: congestion slows a flow, it does not stop it. Pure.
+"""Detection of flows that deliver nothing although frames are due. Pure.
 
-Two things look alike from outside. A *stalled* flow stands still: none of its subflows gets anything across.
-A *waiting* one has subflows that do, behind a gap: MPTCP delivers in order, and what is in front was given to
-a subflow that takes seconds for it (docs/subflow-idle.md). The first is no result, the second is one.
+Congestion slows a flow but does not stop it. Two cases look alike at the application. No subflow of a
+*stalled* flow delivers anything. Subflows of a *waiting* flow do, behind a gap: MPTCP delivers in order, and
+the data at the front is on a subflow that takes seconds to send it (docs/subflow-idle.md). A stalled flow
+makes the run fail; a waiting flow is a valid result.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ from model.flows import PlannedFlow
 from model.spec import LinkSpec
 
 DUE_FRAMES = 200
-"""A flow whose fair share of its hosts' links is less than this has an excuse: a few lost retransmissions
-in a row, and TCP's timer alone waits for most of a minute."""
+"""Minimum fair share, in frames, for judging a flow. With less, a few lost retransmissions in a row suffice:
+TCP's timer alone then waits for most of a minute."""
 
 
 def silent_flows(
     flows: Sequence[PlannedFlow], samples: Sequence[Sample], seconds: float, link: LinkSpec
 ) -> list[int]:
-    """Those that delivered nothing in the last `seconds`, if so much was sampled and frames were due to
-    them; a flow whose socket has gone, or that has a size, is not judged here."""
+    """Return flows that delivered nothing in the last `seconds` although frames were due to them.
+
+    Returns none if the samples do not cover that time. Sized flows and flows without a socket are skipped.
+    """
     last = samples[-1]
     rounding_s = 0.001
     earlier = [sample for sample in samples if sample.t_s <= last.t_s - seconds + rounding_s]
@@ -39,22 +42,24 @@ def silent_flows(
     ]
 
 
-def told_apart(silent: Sequence[int], acked_bytes: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Of silent flows the stalled and the waiting ones; `acked_bytes` is what the subflows of each flow,
-    silent or not, were acknowledged meanwhile."""
+def stalled_and_waiting(silent: Sequence[int], acked_bytes: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Split silent flows into stalled and waiting ones.
+
+    `acked_bytes` holds, for every flow, the bytes that its subflows had acknowledged meanwhile.
+    """
     stalled = [flow for flow in silent if not acked_bytes[flow]]
     return stalled, [flow for flow in silent if acked_bytes[flow]]
 
 
 def due_frames(flows: Sequence[PlannedFlow], seconds: float, link: LinkSpec) -> list[float]:
-    """Full frames each flow could send in `seconds` if its hosts' flows shared their links alike."""
+    """Return how many full frames each flow could send in `seconds` if hosts shared their links evenly."""
     sent, received = Counter(f.src for f in flows), Counter(f.dst for f in flows)
     frames = seconds * link.rate_mbps * 1e6 / FRAME_BITS
     return [frames / max(sent[flow.src], received[flow.dst]) for flow in flows]
 
 
 def stall_error(flows: Sequence[PlannedFlow], stalled: Sequence[int], seconds: float) -> StalledFlowError:
-    """Which flows stood still for `seconds`, and what to do."""
+    """Return the error that names the flows that delivered nothing for `seconds`, and what to do."""
     first = flows[stalled[0]]
     return StalledFlowError(
         f"{len(stalled)} of {len(flows)} flows delivered nothing for {seconds:.0f} s although connected, "

@@ -1,7 +1,7 @@
-"""What processes outside the run use of the CPUs, as far as a run can see it: in user mode.
+"""CPU time of processes outside the run, in user mode, as far as a run can measure it.
 
-Inside its PID namespace /proc shows the run's own processes alone, and /proc/stat the whole machine. The
-kernel's own work, for whomever, is system time, which is not told apart here.
+Inside the PID namespace /proc shows only the run's processes, but /proc/stat the whole machine. The kernel's
+own work is system time, which cannot be attributed here.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 from engines.emulation.kernel.cpu import STAT, parse_stat, total
 
 _UTIME, _CUTIME = 11, 13
-"""Fields of /proc/PID/stat behind the program's name, from 0 (proc_pid_stat(5))."""
+"""Fields of /proc/PID/stat after the program's name, from 0 (proc_pid_stat(5))."""
 
 
 @dataclass(frozen=True)
 class UserTime:
-    """Ticks since boot: the machine's and the run's own in user mode, and of all CPU time."""
+    """Ticks since boot: user mode of the machine, user mode of the run, and all CPU time."""
 
     machine: int
     own: int
@@ -26,7 +26,7 @@ class UserTime:
 
 
 def read() -> UserTime:
-    """Return the ticks so far on the CPUs that this process may run on."""
+    """Return the ticks so far on the CPUs that this process may use."""
     times = parse_stat(STAT.read_text())
     ours = total(times, [f"cpu{number}" for number in os.sched_getaffinity(0)])
     own = sum(_user_ticks(entry) for entry in Path("/proc").iterdir() if entry.name.isdecimal())
@@ -34,14 +34,14 @@ def read() -> UserTime:
 
 
 def others_pct(before: UserTime, after: UserTime) -> float:
-    """Percent of all CPU time that others used in user mode; 0 when no tick has passed."""
+    """Return the percentage of CPU time that others used in user mode; 0 if no tick has passed."""
     ticks = after.all - before.all
     others = (after.machine - before.machine) - (after.own - before.own)
     return max(0.0, 100.0 * others / ticks) if ticks > 0 else 0.0
 
 
 def _user_ticks(process: Path) -> int:
-    """Of a process and of its children that have ended; 0 when it has just ended itself."""
+    """Return the user ticks of a process and of its ended children; 0 if it has just ended."""
     try:
         fields = (process / "stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

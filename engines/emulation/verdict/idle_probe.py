@@ -1,8 +1,7 @@
-"""Measures this machine's noise: one thread on each CPU sleeps for a millisecond at a time and notes by how
-much each wake-up was late.
+"""Measurement of this machine's noise: a thread per CPU sleeps 1 ms at a time and records its lateness.
 
-The threads run at real-time priority, before everything but the kernel's own work, so what is late is the
-machine. Where that priority is refused, as in many containers, they run at the normal one, and the record
+The threads have real-time priority, above everything but the kernel's own work, so their lateness is the
+machine's. If that priority is refused, as in many containers, they run at normal priority, and the record
 says so.
 """
 
@@ -23,7 +22,7 @@ PRIORITY = 60
 
 
 def measure(seconds: float) -> MachineNoise:
-    """Return how late idle threads wake up, watched for `seconds` on every CPU of this process."""
+    """Return the lateness of idle threads over `seconds` on every CPU of this process."""
     cpus = sorted(os.sched_getaffinity(0))
     use = CpuSampler()
     probe = _core.IdleProbe(cpus, period_us=PERIOD_US, priority=PRIORITY)

@@ -1,4 +1,4 @@
-"""Stalls made on purpose while real hosts run: the noise of a spec, on the CPUs it names."""
+"""Injected stalls while real hosts run: the noise of a spec, on the CPUs that it names."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from model.noise import check_clock, check_noise, noisy, stalls_words
 from model.spec import OF_ALL, OF_FABRIC, RunSpec, sub_seed
 
 MARGIN_S = 600.0
-"""Beyond warm-up and window: stalls end by themselves if the calling process hangs."""
+"""Margin beyond warm-up and window after which stalls end even if the calling process hangs."""
 
 
 @dataclass
 class Stalling:
-    """What was done: `metrics` are filled in when it is over."""
+    """Metrics of injected stalls, filled in when they are over."""
 
     metrics: dict[str, float]
 
 
 def check(spec: RunSpec) -> None:
-    """Raises UsageError for stalls that cannot be made, HostUnfitError where there are too few CPUs."""
+    """Raise UsageError for stalls that cannot be injected, HostUnfitError for too few CPUs."""
     check_noise(spec.noise)
     check_clock(spec.clock)
     if noisy(spec) and spec.noise.where != OF_ALL and last_cpu() < 0:
         raise HostUnfitError(
             f"--stalls {stalls_words(spec.noise)}: fabric and hosts share this machine's only CPU; choose "
-            f"{OF_ALL}"
+            f"{OF_ALL} as the place"
         )
 
 
 def stalled_cpus(where: str) -> list[int]:
-    """The fabric's CPU, the others, or all."""
+    """Return the fabric's CPU, the other CPUs, or all."""
     cpus = sorted(os.sched_getaffinity(0))
     if where == OF_ALL:
         return cpus
@@ -47,9 +47,9 @@ def stalled_cpus(where: str) -> list[int]:
 
 @contextmanager
 def stalling(spec: RunSpec) -> Iterator[Stalling]:
-    """Make the spec's stalls while the block runs, on all of their CPUs at the same time, if it has any.
+    """Inject the spec's stalls while the block runs, on all chosen CPUs at the same time.
 
-    Raises RunError where real-time threads are not allowed.
+    Raises RunError if real-time threads are not allowed.
     """
     done = Stalling({})
     if not noisy(spec):

@@ -1,8 +1,8 @@
-"""Whether a run's numbers are about the transport or about the machine. Pure.
+"""The verdict on a run: whether its numbers describe the transport or the machine. Pure.
 
-A point is suspect when its main number, mean goodput or completion times, may be off by more than its
-tolerance (model/machine/effects.py). Metrics that bear less are doubted in a caution. A run without any
-number raises an error elsewhere.
+A point is suspect if its main metric, mean goodput or completion times, may be off by more than its tolerance
+(model/machine/effects.py). Doubts on metrics that tolerate less are cautions. A run without any number raises
+an error elsewhere.
 """
 
 from __future__ import annotations
@@ -35,75 +35,74 @@ from model.reasons import (
 from model.result import FlowRow, Status
 
 FULL_THREAD_PCT = 94.0
-"""A thread busier than this has no time left: the kernel leaves a real-time one 95 % (sched(7)). Short of it
-Open vSwitch's is not late yet: with little to do it looks at every port for each single frame."""
+"""A forwarding thread busier than this has no time left; the kernel limits real-time threads to 95 %
+(sched(7)). Below it Open vSwitch's thread is not late yet: with little load it polls every port per frame."""
 
-MOST_REPAIRED = 0.05
-"""Share of window reductions the kernel may leave to the guard (docs/congestion.md): each costs a subflow
-about a round trip of too large a window."""
-MOST_REPAIRS_A_FLOW_S = 0.05
-"""Repairs a second and flow: a burst may have gone out before each, whose queue is felt for a second."""
-LEAST_REPAIRS = 5
-"""Fewer say nothing about a share of reductions."""
+MAX_REPAIRED = 0.05
+"""Share of window reductions that the kernel may skip (docs/congestion.md); each gives a subflow about one
+round trip of a window that is too large."""
+MAX_REPAIRS_A_FLOW_S = 0.05
+"""Repairs per second and flow; before each a burst may have left, whose queue lasts for a second."""
+MIN_REPAIRS = 5
+"""Minimum number of repairs for judging their share."""
 
 
 MAX_UNHELD_PCT = 5.0
-"""As the seconds without idle time that are put down to others (blame.py)."""
-MOST_LATE_LOOKS = 0.5
-"""Share of a central scheduler's looks: with more, its interval is not the one that was asked for."""
+"""Analogous to the share of saturated seconds that other users explain (blame.py)."""
+MAX_LATE_LOOKS = 0.5
+"""Share of a central scheduler's ticks; if more are late, its interval is not the requested one."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known at the end of the measured window. `lost` maps a place to frames lost there that no
-    queue accounts for. `late_p99_us` is None where the data plane has no clock to be late by."""
+    """Evidence at the end of the measured window. `lost` counts frames by place that were lost outside
+    queues. `late_p99_us` is None if the data plane does not measure lateness."""
 
     late_p99_us: float | None
     queue_us: float
-    """What a full queue takes to drain (model/machine/effects.py)."""
+    """Drain time of a full queue (model/machine/effects.py)."""
     lost: Mapping[str, int]
     load: Load
     flows: Sequence[FlowRow]
     fallbacks: int
     cc_asked: Sequence[str]
-    """Of each of the flows."""
+    """Requested congestion control of each flow."""
     elastic: bool = True
-    """Whether the fabric's clock stands still while the machine does, or has no time for its hosts."""
+    """Whether the fabric's clock pauses while the machine stalls or has no time for hosts."""
     stretch_pct: float = 0.0
     stretch_longest_ms: float = 0.0
-    """For how much of the window, in percent, the fabric's clock stood still, and for how long at once."""
+    """Share of the window in which the fabric's clock was paused, and its longest pause."""
     unheld_pct: float = 0.0
-    """For how much of the window it went on although a CPU had no time left for hosts."""
+    """Share of the window in which the clock ran although a CPU had no time left for hosts."""
     over_carried_pct: float = 100.0
-    """What MPTCP delivered in percent of what its subflows carried."""
+    """Data that MPTCP delivered, in percent of what its subflows carried."""
     halves_pct: tuple[float, float] | None = None
-    """Mean goodput in the halves of the window, percent of the link rate; None where it should change."""
+    """Mean goodput in each half of the window, in percent of the link rate; None if it should change."""
     thread_pct: float = 0.0
-    """How busy the one thread was through which every frame goes, where the data plane's own lateness is not
-    known; 0 where it is."""
+    """Load of the thread that forwards all frames, if the data plane does not measure lateness; else 0."""
     stalled: int = 0
-    """Flows that stood still although they should not have (stalls.py)."""
+    """Flows that delivered nothing although frames were due (stalls.py)."""
     waiting: int = 0
-    """Flows whose subflows carried data that waited in front of the application all the while."""
+    """Flows whose subflows carried data that waited for a gap during the whole window."""
     joins_late: bool = False
-    """Whether a sized flow may well be done before its further subflows join."""
+    """Whether a sized flow may complete before its further subflows join."""
     cc_losses: int = 0
     cc_repairs: int = 0
-    """Windows that congestion controls of our own reduced, and impossible ones that they put right."""
+    """Window reductions by refabric's congestion controls, and repairs of skipped reductions."""
     looks: int = 0
     late_looks: int = 0
-    """How often a central scheduler should have looked, and how often it did not or took too long."""
+    """Ticks of a central scheduler that were due, and those that were skipped or too long."""
 
     @property
     def main_metrics(self) -> set[str]:
-        """What the point is measured for."""
+        """The metrics for which the point is measured."""
         sized = {bool(flow.size_bytes) for flow in self.flows}
         return {COMPLETION if is_sized else GOODPUT for is_sized in sized}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The point's status, why it is suspect, and which of its metrics do not stand although it is ok."""
+    """The point's status, reasons for suspicion, and cautions about single metrics of an ok point."""
 
     status: Status
     reasons: tuple[Reason, ...] = ()
@@ -111,7 +110,7 @@ class Verdict:
 
 
 def judge(evidence: Evidence) -> Verdict:
-    """Status ok or suspect, every reason for the latter, and cautions."""
+    """Return the status, all reasons for suspicion, and cautions."""
     graded = [*_lateness(evidence), *_stretch(evidence)]
     doubts_main = [not evidence.main_metrics.isdisjoint(reason.doubts) for reason in graded]
     reasons = (
@@ -128,7 +127,7 @@ def judge(evidence: Evidence) -> Verdict:
 
 
 def only_stalled(evidence: Evidence) -> bool:
-    """Whether flows stood still for no fault of the machine: that is no result at all."""
+    """Return whether flows stalled although the machine kept up; such a run has no result."""
     load = evidence.load
     full = any(saturated(seconds) for seconds in (load.busy_pct, *load.cpus_pct.values()))
     blamed = any(reason.about.machine for reason in judge(evidence).reasons)
@@ -144,7 +143,7 @@ def _lateness(evidence: Evidence) -> list[Reason]:
     whose = fault(load)
     text = (
         f"1 frame in 100 was {late_us / 1000:.1f} ms late or more, {100 * share:.0f} % of the "
-        f"{evidence.queue_us / 1000:.0f} ms that a full queue takes; {words(whose, load)}"
+        f"{evidence.queue_us / 1000:.0f} ms that a full queue takes to drain; {words(whose, load)}"
     )
     return [Reason(LATE, text, whose, (("late_p99_us", late_us), ("queue_us", evidence.queue_us)), doubts)]
 
@@ -156,7 +155,7 @@ def _stretch(evidence: Evidence) -> list[Reason]:
         return []
     whose = fault(evidence.load)
     text = (
-        f"the fabric's clock stood still for {pct:.0f} % of the time, {longest_ms:.0f} ms at most at once; "
+        f"the fabric's clock was paused for {pct:.0f} % of the time, at most {longest_ms:.0f} ms at once; "
         f"{words(whose, evidence.load)}"
     )
     numbers = (("clock_stretch_pct", pct), ("clock_stretch_longest_ms", longest_ms))
@@ -168,9 +167,9 @@ def _machine(evidence: Evidence) -> list[Reason]:
 
 
 def _looks(evidence: Evidence) -> list[Reason]:
-    if evidence.late_looks <= MOST_LATE_LOOKS * evidence.looks:
+    if evidence.late_looks <= MAX_LATE_LOOKS * evidence.looks:
         return []
-    text = f"{evidence.late_looks} of the scheduler's {evidence.looks} looks came late or not at all"
+    text = f"{evidence.late_looks} of the scheduler's {evidence.looks} ticks were late or skipped"
     return [Reason(MACHINE, text, fault(evidence.load))]
 
 
@@ -179,12 +178,12 @@ def _stalls(evidence: Evidence) -> list[Reason]:
     stalled = [Reason(STALLED, f"{evidence.stalled} {of}")] if evidence.stalled else []
     if not evidence.waiting:
         return stalled
-    why = "although their subflows did: the next bytes were on a slow one; measure longer (--seconds)"
+    why = "although their subflows did: data at the front was on a slow subflow; measure longer (--seconds)"
     return [*stalled, Reason(STALLED, f"{evidence.waiting} {of} {why}")]
 
 
 def _window(evidence: Evidence) -> list[Reason]:
-    """Whether the window shows what the network carried in it, and carried all the while."""
+    """Return reasons if data delivered in the window was not carried in it, or if goodput drifted."""
     found = []
     over_pct = evidence.over_carried_pct
     if text := unsteady_words(over_pct):
@@ -192,7 +191,7 @@ def _window(evidence: Evidence) -> list[Reason]:
     if evidence.halves_pct is not None:
         first, second = evidence.halves_pct
         if abs(second - first) > DRIFT_POINTS:
-            text = f"mean goodput was {first:.1f} % of the link rate, then {second:.1f} in the second half"
+            text = f"mean goodput was {first:.1f} % of the link rate in the first half, then {second:.1f} %"
             found.append(
                 Reason(DRIFT, text, numbers=(("first_half_pct", first), ("second_half_pct", second)))
             )
@@ -202,7 +201,7 @@ def _window(evidence: Evidence) -> list[Reason]:
 def _thread(evidence: Evidence) -> list[Reason]:
     if evidence.thread_pct <= FULL_THREAD_PCT:
         return []
-    text = f"the one thread that forwards all frames was busy {evidence.thread_pct:.0f} % of the time"
+    text = f"the thread that forwards all frames was busy {evidence.thread_pct:.0f} % of the time"
     return [Reason(SATURATED, text, fault(evidence.load), (("thread_pct", evidence.thread_pct),))]
 
 
@@ -215,9 +214,10 @@ def _losses(evidence: Evidence) -> list[Reason]:
 
 
 def _saturation(evidence: Evidence) -> list[Reason]:
-    """Report that hosts had no CPU time left: they answer late then, even where frames are on time.
+    """Return a reason if hosts had no CPU time left, so that they answered late.
 
-    An elastic clock waits for them, up to a point."""
+    An elastic clock waits for hosts, but only up to a limit.
+    """
     load, whose = evidence.load, fault(evidence.load)
     if evidence.elastic:
         if evidence.unheld_pct <= MAX_UNHELD_PCT:
@@ -241,7 +241,7 @@ def _subflows(evidence: Evidence) -> list[Reason]:
     short = [flow for flow in seen if flow.subflows_joined < flow.subflows_asked]
     if short:
         worst = min(flow.subflows_joined for flow in short)
-        text = f"{len(short)} of {len(due)} flows had fewer than {short[0].subflows_asked}, the worst {worst}"
+        text = f"{len(short)} of {len(due)} flows had fewer than {short[0].subflows_asked}, at worst {worst}"
         reasons.append(Reason(SUBFLOWS, f"subflows: {text}", numbers=(("flows", len(short)),)))
     if evidence.fallbacks:
         text = f"fallback: {evidence.fallbacks} flows fell back from MPTCP to TCP"
@@ -254,7 +254,7 @@ def _congestion_control(evidence: Evidence) -> list[Reason]:
     for asked, flow in zip(evidence.cc_asked, evidence.flows, strict=True):
         others.setdefault(asked, set()).update(set(flow.cc.split("/")) - {"", asked})
     return [
-        Reason(CONTROL, f"{asked} was asked for, {', '.join(sorted(found))} was in force too")
+        Reason(CONTROL, f"{asked} was requested, but {', '.join(sorted(found))} was in effect")
         for asked, found in others.items()
         if found
     ]
@@ -264,11 +264,11 @@ def _repairs(evidence: Evidence) -> list[Reason]:
     repairs, losses = evidence.cc_repairs, evidence.cc_losses
     ours = sum(cc in CONGESTION_CONTROLS and CONGESTION_CONTROLS[cc].bpf for cc in evidence.cc_asked)
     flow_s = ours * len(evidence.load.busy_pct)
-    often = repairs > MOST_REPAIRS_A_FLOW_S * flow_s
-    if not often and (repairs < LEAST_REPAIRS or repairs <= MOST_REPAIRED * (repairs + losses)):
+    often = repairs > MAX_REPAIRS_A_FLOW_S * flow_s
+    if not often and (repairs < MIN_REPAIRS or repairs <= MAX_REPAIRED * (repairs + losses)):
         return []
     text = (
-        f"the kernel left out {repairs} of {repairs + losses} window reductions, more "
-        f"than {100 * MOST_REPAIRED:g} % or one in {1 / MOST_REPAIRS_A_FLOW_S:g} s of a flow"
+        f"the kernel skipped {repairs} of {repairs + losses} window reductions, more "
+        f"than {100 * MAX_REPAIRED:g} % or one per flow in {1 / MAX_REPAIRS_A_FLOW_S:g} s"
     )
     return [Reason(REPAIRS, text, numbers=(("repairs", repairs), ("losses", losses)))]

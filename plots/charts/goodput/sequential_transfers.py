@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.sequential import Turn, between_racks, gain, in_one_rack, turns
+from analysis.sequential import PairTransfers, between_racks, gain, in_one_rack, pair_transfers
 from plots.charts.goodput.throughput import interval_pct
 from plots.data import Level, Panel, Point
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
-from workloads.turns import TRANSPORTS
+from workloads.sequential import TRANSPORTS
 
 CHART = "sequential_transfers"
 _RANK_IN, _PATHS_IN = 2.3, 2.0
@@ -34,7 +34,7 @@ def draw(
     return saving.draw_panels(CHART, points, out, expected, _chart)
 
 
-def finding(of: Sequence[Turn]) -> str:
+def finding(of: Sequence[PairTransfers]) -> str:
     """The title: what the most subflows gain between racks, and inside one."""
     most = max(TRANSPORTS)
     told = [
@@ -49,7 +49,7 @@ def finding(of: Sequence[Turn]) -> str:
 
 def _chart(panel: Panel) -> Figure | None:
     points = [point for n in panel.subflows for point in panel.best(n)]
-    of = [turn for point in points for turn in turns(point.flows)]
+    of = [turn for point in points for turn in pair_transfers(point.flows)]
     if not of:
         return None
     sheet = Sheet((_RANK_IN, 1), (_PATHS_IN, 1))
@@ -60,7 +60,7 @@ def _chart(panel: Panel) -> Figure | None:
     return sheet.finish(Text(finding(of), subtitle, _caption(panel, points, of)), handles)
 
 
-def _ranks(axes: Axes, of: Sequence[Turn]) -> list[Line2D]:
+def _ranks(axes: Axes, of: Sequence[PairTransfers]) -> list[Line2D]:
     positions = [100 * (i + 0.5) / len(of) for i in range(len(of))]
     handles = [
         style.line(axes, positions, sorted(turn.mbps[n] for turn in of), n, max(TRANSPORTS), False)
@@ -72,7 +72,7 @@ def _ranks(axes: Axes, of: Sequence[Turn]) -> list[Line2D]:
     return handles
 
 
-def _by_paths(axes: Axes, of: Sequence[Turn]) -> None:
+def _by_paths(axes: Axes, of: Sequence[PairTransfers]) -> None:
     """Means for each number of paths."""
     counts = sorted({turn.paths for turn in of})
     for x, count in enumerate(counts):
@@ -92,7 +92,7 @@ def _by_paths(axes: Axes, of: Sequence[Turn]) -> None:
     axes.set_ylim(bottom=0)
 
 
-def _caption(panel: Panel, points: Sequence[Point], of: Sequence[Turn]) -> Caption:
+def _caption(panel: Panel, points: Sequence[Point], of: Sequence[PairTransfers]) -> Caption:
     return Caption(
         style.parameters(panel),
         [

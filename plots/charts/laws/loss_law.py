@@ -86,7 +86,7 @@ def _laws(axes: Axes, rates: Sequence[Rate]) -> list[Line2D]:
     """Mathis et al.'s line and Padhye et al.'s curve; their legend."""
     losses = np.geomspace(rates[0].loss / 1.5, min(0.5, rates[-1].loss * 1.5), 100)
     rtt_ms = statistics.fmean(flow.srtt_ms_mean for rate in rates for flow in rate.point.flows)
-    rto_rtts = laws.LEAST_RTO_MS / rtt_ms
+    rto_rtts = laws.MIN_RTO_MS / rtt_ms
     root, model = (
         "\N{SQUARE ROOT}",
         f"with timeouts of {rto_rtts:.1f} round trips (Padhye et al., SIGCOMM 1998)",

@@ -48,7 +48,7 @@ def textbook(top_pkts: float, packet_s: float, until_s: float) -> tuple[list[flo
     return t_s, window
 
 
-def finding(saws: Sequence[laws.Saw]) -> str:
+def finding(saws: Sequence[laws.Sawtooth]) -> str:
     """The title: height, length and mean of the measured teeth."""
     top, rounds, mean = (
         statistics.fmean(of) for of in zip(*((s.top_pkts, s.rounds, s.mean_pct) for s in saws), strict=True)
@@ -59,7 +59,7 @@ def finding(saws: Sequence[laws.Saw]) -> str:
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     point = next(iter(panel.best(1)), None)
     sockets = point.read_table("sockets") if point else None
-    saws = laws.saws(sockets) if sockets is not None else []
+    saws = laws.sawteeth(sockets) if sockets is not None else []
     if point is None or sockets is None or not saws:
         return None
     sheet = Sheet((_HEIGHT_IN, 1))
@@ -93,7 +93,7 @@ def _theory(axes: Axes, top: float, panel: Panel, start_s: float, until_s: float
         )  # fmt: skip
 
 
-def _caption(panel: Panel, point: Point, saws: Sequence[laws.Saw]) -> Caption:
+def _caption(panel: Panel, point: Point, saws: Sequence[laws.Sawtooth]) -> Caption:
     shown = min(_TEETH, len(saws))
     return Caption(
         style.parameters(panel),

@@ -51,7 +51,7 @@ class FakeSwitches:
     ) -> None:
         self.topology = topology
         self.ports = SwitchPorts(topology)
-        self.told: list[tuple[int, Message]] = []
+        self.sent: list[tuple[int, Message]] = []
         self.rules: dict[int, dict[tuple[Match, int], Install]] = {dpid(s): {} for s in topology.switches}
         self.choices: dict[int, dict[int, Choice]] = {dpid(s): {} for s in topology.switches}
         self.punts: dict[int, set[bool]] = {dpid(s): set() for s in topology.switches}
@@ -59,14 +59,14 @@ class FakeSwitches:
         self.arrived: list[tuple[bytes, tuple[int, ...]]] = []
         self.programmed = 0
         self.controller = Controller(
-            topology, policy, 5, mode, self._tell, groups=groups, on_programmed=self._count
+            topology, policy, 5, mode, self._send, groups=groups, on_programmed=self._count
         )
 
     def connect_all(self) -> None:
         for switch in self.topology.switches:
             self.controller.switch_connected(dpid(switch))
         self.confirm_all()
-        self.told.clear()
+        self.sent.clear()
 
     def confirm_one(self) -> None:
         self.controller.barrier_reply(*self.unconfirmed.pop(0))
@@ -111,8 +111,8 @@ class FakeSwitches:
     def _count(self) -> None:
         self.programmed += 1
 
-    def _tell(self, to: int, message: Message) -> None:
-        self.told.append((to, message))
+    def _send(self, to: int, message: Message) -> None:
+        self.sent.append((to, message))
         match message:
             case Clear():
                 self.rules[to], self.choices[to], self.punts[to] = {}, {}, set()

@@ -63,7 +63,7 @@ def test_a_silent_switch_is_hung_up_on(monkeypatch: pytest.MonkeyPatch, answers:
     ("sent", "complaint"),
     [
         (bytes([4, 0, 0, 4, 0, 0, 0, 0]), "sent a message of 4 bytes"),
-        (bytes([4, 21, 0, 8, 0, 0, 0, 9]), "in no way known"),
+        (bytes([4, 21, 0, 8, 0, 0, 0, 9]), "in unknown versions"),
     ],
 )
 def test_what_is_no_openflow_is_told(sent: bytes, complaint: str) -> None:

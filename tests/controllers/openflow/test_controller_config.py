@@ -27,7 +27,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         ([1], "must be one JSON object"),
         ({**GOOD, "colour": 1}, "unknown key 'colour'"),
         ({**GOOD, "mode": "lazy"}, "choose one of reactive, proactive, hybrid"),
-        ({**GOOD, "seed": "x"}, "'seed' is 'x', which is of the wrong type"),
+        ({**GOOD, "seed": "x"}, "'seed' is 'x', which has the wrong type"),
         ({**GOOD, "listen": "tcp:6653"}, "write tcp:ADDRESS:PORT or unix:PATH"),
     ],
 )

@@ -20,7 +20,7 @@ from controllers.openflow.messages import (
     Remove,
     Send,
 )
-from controllers.openflow.program import IDLE_S, MOST_HELD
+from controllers.openflow.program import IDLE_S, MAX_HELD
 from controllers.rules import Routes, exactly
 from tests.controllers.openflow.fake_switches import FakeSwitches, frame, tcp
 from topos import build
@@ -65,14 +65,14 @@ def test_nothing_is_put_out_or_let_in_before_all_switches_beyond_have_confirmed(
     switches = _switches()
     nodes = HASHED.path(tcp())
     switches.offer(tcp())
-    beyond = [to for to, message in switches.told if isinstance(message, Install)]
+    beyond = [to for to, message in switches.sent if isinstance(message, Install)]
     assert beyond == [dpid(switch) for switch in reversed(nodes[2:-1])]
     while len(switches.unconfirmed) > 1:
         switches.confirm_one()
         assert not switches.arrived
         assert not switches.rules[dpid(nodes[1])]
     switches.confirm_one()
-    entry = [message for to, message in switches.told if to == dpid(nodes[1])]
+    entry = [message for to, message in switches.sent if to == dpid(nodes[1])]
     assert [type(message) for message in entry] == [Install, Barrier, Send]
     assert isinstance(entry[0], Install)
     assert (entry[0].idle_s, entry[0].notify, entry[0].priority) == (IDLE_S, True, EXACT_PRIORITY)
@@ -80,11 +80,11 @@ def test_nothing_is_put_out_or_let_in_before_all_switches_beyond_have_confirmed(
 
 def test_packets_that_come_meanwhile_follow_in_order_and_not_without_end() -> None:
     switches = _switches()
-    packets = [frame(tcp()) + bytes([number]) for number in range(MOST_HELD + 5)]
+    packets = [frame(tcp()) + bytes([number]) for number in range(MAX_HELD + 5)]
     for packet in packets:
         switches.controller.packet_in(dpid(FT4.index("p0e0")), 1, packet)
     switches.confirm_all()
-    assert [sent for sent, _ in switches.arrived] == packets[:MOST_HELD]
+    assert [sent for sent, _ in switches.arrived] == packets[:MAX_HELD]
     assert switches.controller.counts.held_dropped == 5
     assert switches.controller.counts.flows_set_up == 1
 
@@ -92,9 +92,9 @@ def test_packets_that_come_meanwhile_follow_in_order_and_not_without_end() -> No
 def test_a_packet_sent_in_just_before_its_rule_was_there_is_put_out_and_makes_no_rule() -> None:
     switches = _switches()
     _set_up(switches, tcp())
-    switches.told.clear()
+    switches.sent.clear()
     switches.controller.packet_in(dpid(FT4.index("p0e0")), 1, frame(tcp()))
-    assert [type(message) for _, message in switches.told] == [Send]
+    assert [type(message) for _, message in switches.sent] == [Send]
 
 
 def test_a_rule_that_is_gone_halfway_is_made_again() -> None:
@@ -135,10 +135,10 @@ def test_where_the_last_switch_is_away_a_packet_off_its_path_is_dropped() -> Non
     switches = _switches()
     nodes = _set_up(switches, tcp())
     switches.controller.switch_gone(dpid(nodes[-2]))
-    switches.told.clear()
+    switches.sent.clear()
     switches.controller.packet_in(_off(nodes), 1, frame(tcp()))
-    assert switches.told == [] and switches.controller.counts.astray == 1
-    assert not switches.told
+    assert switches.sent == [] and switches.controller.counts.astray == 1
+    assert not switches.sent
 
 
 def _arp(sender: str, wanted: str, operation: int = 1) -> bytes:
@@ -151,7 +151,7 @@ def test_arp_is_answered_from_the_topology_and_to_who_asked_alone() -> None:
     switches = _switches()
     entry = dpid(FT4.index("p0e0"))
     switches.controller.packet_in(entry, 1, _arp("10.0.0.2", "10.3.1.3"))
-    [(to, message)] = switches.told
+    [(to, message)] = switches.sent
     assert to == entry and isinstance(message, Send) and message.port == 1
     assert message.frame[22:28] == bytes.fromhex(FT4.nic_by_ip("10.3.1.3").mac.replace(":", ""))
     assert message.frame[:6] == bytes.fromhex("020000000000") and message.frame[20:22] == b"\0\2"
@@ -161,7 +161,7 @@ def test_arp_is_answered_from_the_topology_and_to_who_asked_alone() -> None:
         _arp("10.0.0.2", "10.0.0.3", 2),
     ):
         switches.controller.packet_in(entry, 1, ignored)
-    assert len(switches.told) == 1
+    assert len(switches.sent) == 1
 
 
 def test_what_goes_to_nobody_is_dropped_by_the_switch_itself_from_the_second_packet_on() -> None:
@@ -182,9 +182,9 @@ def test_a_switch_that_comes_back_is_emptied_and_its_flows_are_set_up_anew() -> 
     core = dpid(first[3])
     switches.controller.switch_gone(core)
     assert set(switches.controller.flows) == {elsewhere}
-    switches.told.clear()
+    switches.sent.clear()
     switches.controller.switch_connected(core)
-    assert switches.told[0] == (core, Clear()) and not switches.rules[core]
+    assert switches.sent[0] == (core, Clear()) and not switches.rules[core]
     assert _set_up(switches, tcp()) == first
 
 
@@ -227,10 +227,10 @@ def test_hybrid_makes_rules_for_the_way_up_alone() -> None:
     switches = _switches(Mode.HYBRID)
     for sport in range(40000, 40010):
         flow = tcp(sport=sport)
-        switches.told.clear()
+        switches.sent.clear()
         nodes = _set_up(switches, flow)
         assert nodes == HASHED.path(flow)
-        installs = [to for to, message in switches.told if isinstance(message, Install)]
+        installs = [to for to, message in switches.sent if isinstance(message, Install)]
         assert installs == [dpid(nodes[2]), dpid(nodes[1])]
     assert switches.offer(tcp(dst="10.0.0.3")) == switches.nodes("p0e0h0", "p0e0", "p0e0h1")
 
@@ -278,7 +278,7 @@ def test_when_a_link_is_cut_every_pair_still_has_a_path_without_it(mode: Mode) -
     assert through > 0
     back = tcp("10.3.1.3", "10.0.0.2", 5001)
     assert set(cut) - set(switches.offer(back) or _set_up(switches, back))
-    switches.told.clear()
+    switches.sent.clear()
     _cut(switches, "p0e0", "p0a0", up=True)
     fresh = {switches.offer(flow) or _set_up(switches, flow) for flow in (tcp(sport=s) for s in range(9, 40))}
     assert mode is Mode.PROACTIVE or {nodes[2] for nodes in fresh} == set(switches.nodes("p0a0", "p0a1"))
@@ -287,7 +287,7 @@ def test_when_a_link_is_cut_every_pair_still_has_a_path_without_it(mode: Mode) -
 def test_a_hosts_own_link_changes_no_table() -> None:
     switches = _switches(Mode.PROACTIVE)
     switches.controller.port_changed(dpid(FT4.index("p0e0")), 1, False)
-    assert not switches.told
+    assert not switches.sent
 
 
 ELSEWHERE = {"c0": "c3", "c1": "c2", "c2": "c1", "c3": "c0"}
@@ -313,7 +313,7 @@ def test_a_running_flow_is_moved_without_one_moment_without_a_path() -> None:
         switches.confirm_one()
         seen.append(switches.offer(tcp()))
     assert None not in seen and seen[0] == before and seen[-1] == after
-    installs = [(to, each) for to, each in switches.told if isinstance(each, Install)]
+    installs = [(to, each) for to, each in switches.sent if isinstance(each, Install)]
     moved = [to for to, install in installs if install.priority == CHOSEN_PRIORITY]
     assert moved == [dpid(switch) for switch in reversed(after[1:-1])]
     switches.controller.flow_removed(exactly(tcp()), EXACT_PRIORITY)  # the rules it had before
@@ -324,7 +324,7 @@ def test_a_flow_yet_to_come_takes_the_path_set_for_it_and_routing_again_when_cle
     switches = _switches()
     usual = HASHED.path(tcp())
     switches.controller.set_path(tcp(), _other_path(switches, usual))
-    assert not switches.told
+    assert not switches.sent
     assert _set_up(switches, tcp()) == _other_path(switches, usual)
     switches.controller.clear_path(tcp())
     while switches.unconfirmed:
@@ -332,9 +332,9 @@ def test_a_flow_yet_to_come_takes_the_path_set_for_it_and_routing_again_when_cle
         switches.confirm_one()
     assert switches.offer(tcp()) == usual
     assert not any(priority == CHOSEN_PRIORITY for rules in switches.rules.values() for _, priority in rules)
-    switches.told.clear()
+    switches.sent.clear()
     switches.controller.clear_path(tcp())
-    assert not switches.told
+    assert not switches.sent
 
 
 def test_a_path_set_while_the_flow_is_being_set_up_comes_next() -> None:
@@ -414,7 +414,7 @@ def test_proactive_switches_take_a_set_path_at_once_and_again_when_they_come_bac
     assert switches.offer(tcp()) == usual
     assert not any(priority == CHOSEN_PRIORITY for _, priority in switches.rules[dpid(other[3])])
     switches.controller.clear_path(tcp())
-    assert any(isinstance(message, Remove) for _, message in switches.told)
+    assert any(isinstance(message, Remove) for _, message in switches.sent)
 
 
 def test_a_set_path_that_is_cut_is_given_up() -> None:

@@ -102,7 +102,7 @@ def test_ripl_poxs_command_line(routing: str, policy: str, mode: Mode) -> None:
         (("ft,4", "spread", "reactive", "0"), "choose one of hashed, random, st"),
         (("ft,4", "hashed", "eager", "0"), "choose one of reactive, proactive, hybrid"),
         (("ring,4", "hashed", "reactive", "0"), "unknown topology"),
-        (("ft,4", "hashed", "reactive", "-1"), "the seed is a number"),
+        (("ft,4", "hashed", "reactive", "-1"), "the seed must be a number"),
     ],
 )
 def test_a_wrong_command_line_is_one_line(arguments: tuple[str, str, str, str], complaint: str) -> None:
@@ -143,7 +143,7 @@ def test_switches_that_do_not_fit_are_told_and_hung_up_on() -> None:
         lab.component._handle_ConnectionDown(SimpleNamespace(connection=stranger))
     assert lab.component.controller.knows(first)
     lab.component._handle_ErrorIn(SimpleNamespace(connection=lab.connections[first], asString=lambda: "bad"))
-    assert "refused a message: bad" in lab.faults[-1]
+    assert "rejected a message: bad" in lab.faults[-1]
 
 
 def test_a_switch_that_comes_back_is_programmed_again_and_a_cut_link_is_seen() -> None:
@@ -177,7 +177,7 @@ def test_without_pox_one_line_says_how_to_get_it(tmp_path: Path) -> None:
         env={**os.environ, "POX_DIR": "/nowhere"}, cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == HostUnfitError.exit_code
-    assert len(done.stderr.splitlines()) == 1 and "POX is needed" in done.stderr
+    assert len(done.stderr.splitlines()) == 1 and "POX was not found" in done.stderr
 
 
 needs_pox = pytest.mark.skipif(not os.environ.get("POX_DIR"), reason="POX_DIR names no checkout of POX")

@@ -148,7 +148,7 @@ def test_a_short_trial_is_refused_only_for_what_a_lower_rate_cures(kind: str) ->
 def test_late_frames_alone_refuse_nothing_where_the_verdict_is_ok() -> None:
     assert calibrate.wrong(result(41.0, late_p99_us=7300.0)) == ""
     assert calibrate.wrong(result(FIT_PCT)) == ""
-    assert "no reserve" in calibrate.wrong(result(FIT_PCT + 1))
+    assert "the limit is 70 %" in calibrate.wrong(result(FIT_PCT + 1))
 
 
 def test_one_line_says_what_was_found() -> None:
@@ -156,11 +156,11 @@ def test_one_line_says_what_was_found() -> None:
     calibrate.calibrate(TREE, notes, Trial(10.0, lambda: result(60.0, LATE)))
     assert notes.lines[0] == f"noise: {QUIET}"
     assert notes.lines[-1] == (
-        "link rate at k=4: 10 Mb/s: the highest this machine carries now (50 % busy, 99 % of frames less "
-        f"than 0.001 ms late where a full queue takes 121 ms; 20 Mb/s is too much: {LATE.text})"
+        "link rate at k=4: 10 Mb/s: the highest this machine sustains now (50 % busy, 99 % of frames less "
+        f"than 0.001 ms late; a full queue drains in 121 ms; 20 Mb/s is too high: {LATE.text})"
     )
     calibrate.calibrate(TREE, notes, Trial(1000.0, no_connection))
-    assert "100 Mb/s: carried; higher rates were not tried" in notes.lines[-1]
+    assert "100 Mb/s: sustained; higher rates were not tried" in notes.lines[-1]
 
 
 def test_a_bounded_search_tries_nothing_above_and_answers_for_no_more() -> None:

@@ -66,10 +66,10 @@ def test_one_that_programs_nothing_is_not_waited_for_longer_than_allowed(
 ) -> None:
     one = controller(LISTENS + WAITS, tmp_path, made)
     one.start()
-    with pytest.raises(DeadlineError, match=r"programmed within 0\.2 s: it said nothing"):
+    with pytest.raises(DeadlineError, match=r"programmed within 0\.2 s: it printed nothing"):
         one.wait_ready(0.2)
 
 
 def test_one_that_stops_talking_nonsense_is_an_error(tmp_path: Path, made: list[Controller]) -> None:
-    with pytest.raises(RunError, match="said 'hello', which is not of its contract"):
+    with pytest.raises(RunError, match="'hello' is not a JSON object"):
         controller("print('hello', flush=True); import time; " + WAITS, tmp_path, made).start()

@@ -26,7 +26,7 @@ def driver(*flows: PlannedFlow, hosts: dict[str, HostRef] = HOSTS) -> NativeDriv
 @pytest.mark.parametrize(
     ("flow", "told"),
     [
-        (replace(FLOW, dst="c"), r"flow 3 \(a 10.0.0.1:1100 -> c 10.0.0.2:5201\): there is no host c"),
+        (replace(FLOW, dst="c"), r"flow 3 \(a 10.0.0.1:1100 -> c 10.0.0.2:5201\): host c does not exist"),
         (replace(FLOW, size_bytes=-1), "negative"),
         (replace(FLOW, start_s=-0.1), "negative"),
         (replace(FLOW, start_s=float("nan")), "negative"),

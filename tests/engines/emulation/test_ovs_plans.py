@@ -84,11 +84,14 @@ def test_one_transaction_makes_every_bridge_and_port_once() -> None:
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
-        ({"routing": "scatter"}, "routing 'scatter' is none of OpenFlow's"),
-        ({"routing": "valiant"}, "routing 'valiant' is none of OpenFlow's"),
+        ({"routing": "scatter"}, "OpenFlow has no routing 'scatter'"),
+        ({"routing": "valiant"}, "OpenFlow has no routing 'valiant'"),
         ({"link": LinkSpec(5.0, loss=0.01)}, "random loss .* choose --dataplane fabric"),
         ({"link": LinkSpec(5.0, ecn_pkts=20)}, "ECN threshold .* choose --dataplane fabric"),
-        ({"link": LinkSpec(5.0, random_pkts=20)}, "given by chance .* choose --dataplane fabric"),
+        (
+            {"link": LinkSpec(5.0, random_pkts=20)},
+            "random drop in switch queues .* choose --dataplane fabric",
+        ),
         ({"openflow": OpenFlowSpec(mode="lazy")}, "--mode lazy: unknown; choose from: reactive"),
         ({"openflow": OpenFlowSpec(controller="nox")}, "--controller nox: unknown"),
         ({"openflow": OpenFlowSpec(datapath="asic")}, "--datapath asic: unknown"),

@@ -58,20 +58,22 @@ class NoNetwork:
 
 
 class Patient:
-    """Looks until it has looked `most` times; `slow` looks last until it is told to go on."""
+    """Counts ticks; sets `enough` after `wanted` ticks. The first tick lasts until `slow` is set."""
 
-    def __init__(self, most: int, slow: threading.Event | None = None) -> None:
+    def __init__(self, wanted: int, slow: threading.Event | None = None) -> None:
         self.times: list[float] = []
+        self.began = threading.Event()
         self.enough = threading.Event()
-        self._most = most
+        self._wanted = wanted
         self._slow = slow
 
     def tick(self, network: Network, now_s: float) -> None:
         del network
         self.times.append(now_s)
+        self.began.set()
         if self._slow is not None and len(self.times) == 1:
             self._slow.wait(10)
-        if len(self.times) >= self._most:
+        if len(self.times) >= self._wanted:
             self.enough.set()
 
 
@@ -90,6 +92,7 @@ def test_a_look_that_takes_too_long_costs_those_that_were_due_meanwhile() -> Non
     application = Patient(2, slow)
     clock = Ticking(Driver(application, NoNetwork()), 0.01)
     clock.start()
+    assert application.began.wait(10)
     threading.Timer(0.1, slow.set).start()
     assert application.enough.wait(10)
     clock.stop()
@@ -151,7 +154,7 @@ def test_flows_under_way_are_those_that_have_sent_something_and_not_all() -> Non
 def test_a_scheduler_that_was_mostly_late_casts_doubt_on_a_run() -> None:
     verdict = judge(dataclasses.replace(GOOD, looks=100, late_looks=51))
     assert verdict.status is Status.SUSPECT
-    assert texts(verdict.reasons) == "51 of the scheduler's 100 looks came late or not at all"
+    assert texts(verdict.reasons) == "51 of the scheduler's 100 ticks were late or skipped"
     assert judge(dataclasses.replace(GOOD, looks=100, late_looks=50)).status is Status.OK
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from engines.emulation.kernel.cpu import CpuSample, CpuUse
 from engines.emulation.measure.observing import Sample
-from engines.emulation.traffic.stalls import due_frames, silent_flows, stall_error, told_apart
+from engines.emulation.traffic.stalls import due_frames, silent_flows, stall_error, stalled_and_waiting
 from model.flows import PlannedFlow
 from model.spec import LinkSpec
 
@@ -41,5 +41,5 @@ def test_a_flow_to_which_hardly_a_frame_is_due_may_wait_for_its_timer() -> None:
 
 
 def test_a_flow_whose_subflows_get_data_across_waits_and_does_not_stand_still() -> None:
-    assert told_apart([0, 3], [0, 900, 0, 1448]) == ([0], [3])
-    assert told_apart([], [0, 0]) == ([], [])
+    assert stalled_and_waiting([0, 3], [0, 900, 0, 1448]) == ([0], [3])
+    assert stalled_and_waiting([], [0, 0]) == ([], [])

@@ -61,21 +61,24 @@ def test_a_short_flow_may_be_done_before_subflows_join() -> None:
         ({"late_p99_us": 242_000.0}, "242.0 ms late or more, 100 % of the 242 ms that a full queue takes"),
         ({"lost": {"the ring": 3}}, "3 frames were lost in the ring"),
         ({"load": FULL, "elastic": False}, "no idle time was left in 10 of 40"),
-        ({"unheld_pct": 20.0}, "a CPU had no time left for hosts in 20 % of the window; CPU0 was 70 % busy"),
+        (
+            {"unheld_pct": 20.0},
+            "no time left for hosts in 20 % of the window; this run kept CPU0 70 % busy",
+        ),
         (
             {"stretch_pct": 90.0, "stretch_longest_ms": 30.0},
-            "stood still for 90 % of the time, 30 ms at most",
+            "paused for 90 % of the time, at most 30 ms at once",
         ),
         ({"over_carried_pct": 112.0}, "12 % more was delivered than subflows carried"),
-        ({"halves_pct": (70.0, 80.0)}, "70.0 % of the link rate, then 80.0 in the second half"),
+        ({"halves_pct": (70.0, 80.0)}, "70.0 % of the link rate in the first half, then 80.0 %"),
         (
             {"flows": [flow(), flow(joined=5)], "cc_asked": ["reno"] * 2},
-            "1 of 2 flows had fewer than 8, the worst 5",
+            "1 of 2 flows had fewer than 8, at worst 5",
         ),
         ({"fallbacks": 2}, "2 flows fell back"),
         ({"stalled": 1}, "1 of 1 flows delivered nothing in the whole window"),
         ({"waiting": 1}, "1 of 1 flows delivered nothing in the whole window although their subflows did"),
-        ({"flows": [flow(cc="bbr/reno")]}, "reno was asked for, bbr was in force"),
+        ({"flows": [flow(cc="bbr/reno")]}, "reno was requested, but bbr was in effect"),
     ],
 )
 def test_each_departure_is_named(change: dict[str, object], word: str) -> None:
@@ -160,7 +163,7 @@ def test_repairs_are_told_when_they_are_many(losses: int, repairs: int, flow_s: 
     found = dataclasses.replace(ours, cc_losses=losses, cc_repairs=repairs, load=Load(busy_pct))
     verdict = judge(found)
     assert (verdict.status is Status.SUSPECT) == suspect
-    words = f"left out {repairs} of {losses + repairs} window reductions"
+    words = f"skipped {repairs} of {losses + repairs} window reductions"
     assert not suspect or words in verdict.reasons[0].text
 
 

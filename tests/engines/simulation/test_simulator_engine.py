@@ -58,11 +58,11 @@ def run(wanted: RunSpec, observer: Silent | None = None) -> RunResult:
         ({"stack": StackSpec(acks="at_once"), "link": LinkSpec(20.0, ecn_pkts=10)}, "at_once with ECN"),
         ({"stack": StackSpec(acks="at_once"), "transport": TransportSpec(1, "dctcp")}, "at_once with ECN"),
         ({"stack": StackSpec(min_rto_ms=-1)}, "min_rto_ms cannot be negative"),
-        ({"stack": StackSpec(initial_window=0)}, "a window a segment"),
-        ({"link": LinkSpec(20.0, delay_us=-1)}, "a delay of -1 us: no link is that fast"),
+        ({"stack": StackSpec(initial_window=0)}, "initial_window must be 1 or more"),
+        ({"link": LinkSpec(20.0, delay_us=-1)}, "a delay of -1 us is not possible"),
         ({"link": LinkSpec(0.0)}, "a link rate of 0 Mb/s"),
-        ({"seconds": 0.0}, "time runs forwards only"),
-        ({"transport": TransportSpec(1, "bbr")}, "no congestion control 'bbr': choose one of reno"),
+        ({"seconds": 0.0}, "give --seconds above 0"),
+        ({"transport": TransportSpec(1, "bbr")}, "no congestion control 'bbr': choose from: reno"),
         ({"transport": TransportSpec(1, "reno", {"net.ipv4.tcp_sack": "0"})}, "--sysctl net.ipv4.tcp_sack=0"),
         ({"transport": TransportSpec(1, "reno", write_bytes=9)}, "--write 9: simulated hosts have no kernel"),
         ({"events": (LinkEvent(0.1, "p0e0", "moon"),)}, "no node called 'moon'"),
@@ -180,13 +180,13 @@ class Notes(Silent):
 
 
 def test_sampling_is_bounded_at_any_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readings, "MOST_ROWS", 500)
+    monkeypatch.setattr(readings, "MAX_ROWS", 500)
     notes = Notes()
     samples = run(spec(sampling=SamplingSpec(1, 1, 1)), notes).samples
     for name in ("queues", "sockets", "pings", "links"):
         assert 0 < len(samples[name]) <= 500, name
     assert any(
-        re.search(r"queues are sampled every \d+ ms: every 1 ms would be more", n) for n in notes.lines
+        re.search(r"queues are sampled every \d+ ms: every 1 ms would give more", n) for n in notes.lines
     )
 
 
@@ -195,7 +195,7 @@ def test_how_time_is_sliced_changes_nothing(slice_hops: int, monkeypatch: pytest
     whole = run(spec(sampling=EVERYTHING))
     monkeypatch.setattr(readings, "SLICE_HOPS", slice_hops)
     monkeypatch.setattr(readings, "FIRST_SLICE_PS", 10**7)
-    monkeypatch.setattr(readings, "LEAST_SLICE_PS", 10**8)
+    monkeypatch.setattr(readings, "MIN_SLICE_PS", 10**8)
     assert decisive(run(spec(sampling=EVERYTHING))) == decisive(whole)
 
 

@@ -1,8 +1,8 @@
-// What each algorithm adds to a window per acknowledged packet, and what it leaves of one after a loss.
+// Arithmetic of the algorithms: the increase of a window per acknowledged packet, and its size after a loss.
 //
-// Pure: no kernel types, so the tests compile this very file for the host and hold it against a model in
-// floating point. BPF has neither floating point nor 128-bit integers; every quantity is a 64-bit integer of
-// a stated scale. The input is clipped (see `path_of`), so nothing overflows:
+// Pure: without kernel types, so tests compile this file for the host and compare it with a floating-point
+// model. BPF has neither floating point nor 128-bit integers, so every quantity is a 64-bit integer with a given
+// scale. The input is clipped (see `path_of`), so nothing overflows:
 //   windows below 2^18 packets, RTTs below 8.4 s, bytes between losses below 2^19 packets.
 #ifndef REFABRIC_ARITHMETIC_H
 #define REFABRIC_ARITHMETIC_H
@@ -15,15 +15,15 @@ typedef long long s64;
 enum {
     ONE_PACKET_BITS = 32,  // increases: 2^-32 packets
     RATE_BITS = 40,        // rates: 2^-40 packets per 1/8 us
-    MOST_PATHS = 64,       // refabric runs up to 32; a list longer than this is not followed to its end
+    MAX_PATHS = 64,        // refabric uses up to 32; longer lists are truncated
 };
 #define ONE_PACKET (1ULL << ONE_PACKET_BITS)
-#define MOST_WINDOW ((1U << 18) - 1)
-#define MOST_RTT ((1U << 26) - 1)
-#define MOST_BETWEEN_LOSSES ((1U << 19) - 1)
+#define MAX_WINDOW ((1U << 18) - 1)
+#define MAX_RTT ((1U << 26) - 1)
+#define MAX_BETWEEN_LOSSES ((1U << 19) - 1)
 
 // One subflow as its siblings see it: window in packets, smoothed RTT in 1/8 us (the kernel's srtt_us), and
-// packets delivered between the last two losses or since the last one, whichever is more (OLIA).
+// packets delivered between the last two losses or since the last one, whichever is larger (OLIA).
 struct path {
     u32 window;
     u32 rtt;
@@ -36,9 +36,9 @@ static inline u32 clipped(u64 value, u32 least, u32 most) {
 
 static inline struct path path_of(u32 window, u32 rtt, u64 between_losses) {
     struct path path;
-    path.window = clipped(window, 1, MOST_WINDOW);
-    path.rtt = clipped(rtt, 8, MOST_RTT);
-    path.between_losses = clipped(between_losses, 0, MOST_BETWEEN_LOSSES);
+    path.window = clipped(window, 1, MAX_WINDOW);
+    path.rtt = clipped(rtt, 8, MAX_RTT);
+    path.between_losses = clipped(between_losses, 0, MAX_BETWEEN_LOSSES);
     return path;
 }
 
@@ -46,17 +46,17 @@ static inline u64 rate_of(const struct path *path) {
     return ((u64)path->window << RATE_BITS) / path->rtt;
 }
 
-// What a connection's subflows add up to. Start from zeroes; `add` each; then ask.
+// Sums over a connection's subflows. Start with zeroes, and `add` each subflow.
 struct paths {
     u64 count;
     u64 rate;         // sum of window / RTT
-    u64 most_rate;    // the greatest of them
+    u64 most_rate;    // the largest window / RTT
     u64 best_window;  // the path with the greatest window / RTT^2
     u64 best_rtt;
     u64 best_rate;
 };
 
-// Whether a has the greater window / RTT^2, by the ratio of RTTs in 2^-16.
+// Return whether a has the larger window / RTT^2; the ratio of RTTs has a scale of 2^-16.
 static inline int denser(u64 window, u64 rtt, u64 than_window, u64 than_rtt) {
     u64 ratio = (than_rtt << 16) / rtt;
     if (ratio > 1ULL << 26)
@@ -78,16 +78,16 @@ static inline void add(struct paths *all, const struct path *path) {
 }
 
 static inline u64 per_ack_of_reno(u64 window) {
-    return (ONE_PACKET + window - 1) / window;  // upwards: `window` acknowledgements make a whole packet
+    return (ONE_PACKET + window - 1) / window;  // rounded up: `window` acknowledgements add one whole packet
 }
 
-// A rate's share of all paths' rate, in 2^-24. Both are shifted so that nothing overflows and 29 bits remain.
+// Return a rate's share of all paths' rate, in 2^-24. Both are shifted to prevent overflow and keep 29 bits.
 static inline u64 share_of(const struct paths *all, u64 rate) {
     u64 sum = all->rate, shift = sum >> 50 ? 21 : sum >> 40 ? 10 : 0;
     return sum ? ((rate >> shift) << 24) / (sum >> shift) : 0;
 }
 
-// share^2 / window, which is (window / RTT^2) / (sum of window_k / RTT_k)^2: what LIA, OLIA and BALIA share.
+// share^2 / window = (window / RTT^2) / (sum of window_k / RTT_k)^2, a term of LIA, OLIA and BALIA.
 static inline u64 linked(u64 share, u64 window) {
     return (share * share / window) >> 16;
 }
@@ -99,19 +99,19 @@ static inline u64 lia_per_ack(const struct paths *all, const struct path *self) 
     return best < reno ? best : reno;
 }
 
-// EWTCP: a TCP whose increase has the weight 1/n^2, and with it 1/n of a TCP's rate.
+// EWTCP: TCP with weight 1/n^2 on the increase, and thus 1/n of a TCP's rate.
 static inline u64 ewtcp_per_ack(const struct paths *all, const struct path *self) {
     return per_ack_of_reno(self->window) / (all->count * all->count);
 }
 
-// BALIA: share^2 / window * (1 + alpha) / 2 * (4 + alpha) / 5 with alpha = greatest rate / own rate. As alpha *
-// share is the greatest share, that is (share + greatest) * (4 share + greatest) / 10 / window, without a ratio
-// that knows no bound.
+// BALIA: share^2 / window * (1 + alpha) / 2 * (4 + alpha) / 5 with alpha = largest rate / own rate. As alpha *
+// share is the largest share, this is (share + largest) * (4 share + largest) / 10 / window, which avoids the
+// unbounded ratio alpha.
 static inline u64 balia_per_ack(const struct paths *all, const struct path *self) {
     u64 share = share_of(all, rate_of(self)), greatest = share_of(all, all->most_rate);
     u64 balanced = ((share + greatest) * (4 * share + greatest) / 10 / self->window) >> 16;
     u64 reno = per_ack_of_reno(self->window);
-    return balanced < reno ? balanced : reno;  // more by rounding only
+    return balanced < reno ? balanced : reno;  // larger only by rounding
 }
 
 // BALIA: window - window / 2 * min(alpha, 1.5), at least 2 as in reno.
@@ -119,25 +119,25 @@ static inline u32 balia_after_loss(const struct paths *all, const struct path *s
     u64 share = share_of(all, rate_of(self)), greatest = share_of(all, all->most_rate);
     u64 alpha = share ? (greatest << 16) / share : 3ULL << 15;
     u64 cut = (self->window * (u64)clipped(alpha, 1U << 16, 3U << 15)) >> 17;
-    return clipped(self->window - cut, 2, MOST_WINDOW);
+    return clipped(self->window - cut, 2, MAX_WINDOW);
 }
 
-// OLIA's sets: paths with most (packets between losses)^2 / RTT, and paths with the largest window.
+// OLIA's sets: paths with the largest (packets between losses)^2 / RTT, and paths with the largest window.
 struct olia {
     u64 best_between;
     u64 best_rtt;
     u64 most_window;
-    u64 largest;    // how many have the largest window
-    u64 collected;  // how many are best without having it
+    u64 largest;    // number of paths with the largest window
+    u64 collected;  // number of best paths without the largest window
 };
 
-// Greater than zero when a's (packets between losses)^2 / RTT is greater, zero when they are equal.
+// Return a value above zero if a's (packets between losses)^2 / RTT is larger, zero if they are equal.
 static inline s64 olia_better(u64 between, u64 rtt, u64 than_between, u64 than_rtt) {
     u64 one = between * between * than_rtt, other = than_between * than_between * rtt;
     return one > other ? 1 : one == other ? 0 : -1;
 }
 
-// First over all paths, then `olia_count` over all.
+// First call this for all paths, then `olia_count` for all.
 static inline void olia_look(struct olia *sets, const struct path *path) {
     if (!sets->best_rtt ||
         olia_better(path->between_losses, path->rtt, sets->best_between, sets->best_rtt) > 0) {
@@ -174,10 +174,10 @@ static inline s64 olia_per_ack(const struct paths *all, const struct olia *sets,
     return both;
 }
 
-// The whole packets a window changes by after `packets` acknowledgements of `per_ack` each; `credit` keeps
-// the rest, between -1 and 1 packet.
+// Return the whole packets by which a window changes after `packets` acknowledgements of `per_ack` each;
+// `credit` keeps the rest, between -1 and 1 packet.
 static inline s64 whole_packets(s64 *credit, s64 per_ack, u32 packets) {
-    s64 total = *credit + per_ack * (s64)clipped(packets, 0, MOST_WINDOW);
+    s64 total = *credit + per_ack * (s64)clipped(packets, 0, MAX_WINDOW);
     s64 whole = total < 0 ? -(s64)((u64)-total >> ONE_PACKET_BITS) : (s64)((u64)total >> ONE_PACKET_BITS);
     *credit = total - whole * (s64)ONE_PACKET;
     return whole;
@@ -191,7 +191,7 @@ static inline u32 dctcp_alpha(u32 alpha, u32 delivered, u32 marked) {
 
 // DCTCP: window * (1 - alpha / 2), at least 2 as in reno.
 static inline u32 dctcp_after_marks(u32 window, u32 alpha) {
-    return clipped(window - (u32)((u64)window * alpha >> 21), 2, MOST_WINDOW);
+    return clipped(window - (u32)((u64)window * alpha >> 21), 2, MAX_WINDOW);
 }
 
 #endif

@@ -1,14 +1,14 @@
-// What is counted in a run, and the guard against callbacks that the kernel left out (docs/congestion.md).
+// Counters of a run, and the guard against callbacks that the kernel skipped (docs/congestion.md).
 #ifndef REFABRIC_COUNTED_H
 #define REFABRIC_COUNTED_H
 
 #include "kernel.h"
 
-// On each CPU, and not atomic: where a softirq comes in between, one may go uncounted.
+// Per CPU and not atomic: an increment may be lost to an interrupting softirq.
 struct counts {
     u64 acks;
     u64 losses;   // calls of ssthresh
-    u64 repairs;  // impossible windows and thresholds put right
+    u64 repairs;  // corrected impossible windows and thresholds
 };
 
 struct {
@@ -43,24 +43,24 @@ static __always_inline void count_repair(void) {
         here->repairs++;
 }
 
-// What the guard remembers of a socket: its last sane window, the largest so far, and whether it has been sane
-// since the last repair: while a burst is under way every ACK finds too much in flight, which is one repair.
+// State of the guard for a socket: the last valid window, the largest window, and whether it was repaired since
+// the last valid one. During a burst every ACK finds too much in flight, which counts as one repair.
 struct seen {
     u32 window;
     u32 largest;
     u32 repaired;
 };
 
-// An ACK at most doubles a window, and no threshold is above the largest window there was, unless it was never
-// set; some packets more for small ones.
+// An ACK at most doubles a window, and a threshold does not exceed the largest window unless it was never set.
+// The constant allows for small windows.
 static __always_inline bool is_impossible(u32 packets, const struct seen *seen) {
-    return packets > clipped(2 * (u64)seen->largest + 64, 0, MOST_WINDOW) && packets != INFINITE_SSTHRESH;
+    return packets > clipped(2 * (u64)seen->largest + 64, 0, MAX_WINDOW) && packets != INFINITE_SSTHRESH;
 }
 
-// A window or threshold beyond anything that is decided here is what a callback leaves that the kernel skipped:
-// half of the last window seen before is what it should have been. Whether it had to be put right.
+// A window or threshold beyond these limits means that the kernel skipped a callback. Set it to half of the last
+// valid window, as the callback would have done. Return whether that was necessary.
 static __always_inline bool repair(struct tcp_sock *tp, struct seen *seen) {
-    u32 half = clipped(seen->window / 2, 2, MOST_WINDOW);
+    u32 half = clipped(seen->window / 2, 2, MAX_WINDOW);
     bool window = is_impossible(tp->snd_cwnd, seen);
     if (!window && !is_impossible(tp->snd_ssthresh, seen))
         return 0;
@@ -73,7 +73,7 @@ static __always_inline bool repair(struct tcp_sock *tp, struct seen *seen) {
     return 1;
 }
 
-// Before an ACK is acted on.
+// Run before an ACK is processed.
 static __always_inline void guard(struct tcp_sock *tp, struct seen *seen) {
     count_ack();
     if (repair(tp, seen))

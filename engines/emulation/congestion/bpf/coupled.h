@@ -1,31 +1,30 @@
-// A connection's subflows as one of them sees the others, and what all coupled algorithms have in common.
+// State that a subflow reads from its siblings, and the common parts of all coupled algorithms.
 //
-// The others are read without their locks, while other CPUs may change them. That is safe: RCU, which the kernel
-// holds around every callback, keeps the list's entries from being freed; `bpf_rdonly_cast` makes every read one
-// that cannot fault, even through a stale pointer; and the list is followed for a bounded number of steps. And it
-// does no harm: each number is one aligned word and at most an ACK old, where the algorithms average over round
-// trips.
+// Siblings are read without their locks, while other CPUs may change them. This is safe. RCU, which the kernel
+// holds around every callback, keeps the list's entries from being freed; `bpf_rdonly_cast` makes every read safe
+// from faults, even through a stale pointer; and a bounded number of entries is read. Stale values do not matter:
+// each number is one aligned word and at most one ACK old, and the algorithms average over round trips.
 #ifndef REFABRIC_COUPLED_H
 #define REFABRIC_COUPLED_H
 
 #include "counted.h"
 
-// What a subflow remembers, in the kernel's room for congestion controls (icsk_ca_priv, zero at the start).
+// State of a subflow, in the kernel's memory for congestion controls (icsk_ca_priv, initially zero).
 struct memory {
-    s64 credit;             // towards the next whole packet, in 2^-32
+    s64 credit;             // fraction of the next whole packet, in 2^-32
     u64 acked_at_loss;      // bytes acknowledged when the last loss was found,
     u64 acked_at_previous;  // and at the one before
-    struct seen seen;       // the guard's
+    struct seen seen;       // state of the guard
 };
 
-// To the verifier any number. A sum that it knew at every turn of a loop would make every turn a case of its own.
+// Hide a value from the verifier, which would otherwise treat every iteration of a loop as a separate case.
 volatile u64 unknown_zero = 0;
 
 static __always_inline struct memory *memory_of(struct tcp_sock *tp) {
     return (struct memory *)tp->inet_conn.icsk_ca_priv;
 }
 
-// In recovery the window shrinks step by step to where ssthresh already is: that one counts (RFC 6356, 3).
+// In recovery the window shrinks step by step to ssthresh, so ssthresh counts (RFC 6356, 3).
 static __always_inline u32 window_of(struct tcp_sock *tp) {
     u32 state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
     return state == TCP_CA_CWR || state == TCP_CA_RECOVERY ? tp->snd_ssthresh : tp->snd_cwnd;
@@ -47,7 +46,7 @@ static __always_inline struct path path_from(struct tcp_sock *tp) {
     return path;
 }
 
-// A way along a connection's list of subflows.
+// An iterator over a connection's list of subflows.
 struct walk {
     struct list_head *next;
     struct list_head *head;
@@ -65,7 +64,7 @@ static __always_inline struct walk subflows_of(struct tcp_sock *tp) {
     return walk;
 }
 
-// The next subflow's socket, or null at the end.
+// Return the next subflow's socket, or null at the end.
 static __always_inline struct tcp_sock *next_subflow(struct walk *walk) {
     if (!walk->next || walk->next == walk->head)
         return 0;
@@ -75,18 +74,18 @@ static __always_inline struct tcp_sock *next_subflow(struct walk *walk) {
     return bpf_rdonly_cast(subflow->tcp_sock, bpf_core_type_id_kernel(struct tcp_sock));
 }
 
-// Whether it can carry data and has been measured: not one that is being opened or closed.
+// Return whether a subflow can carry data and has an RTT: not while it is being opened or closed.
 static __always_inline bool is_up(struct tcp_sock *tp) {
     __u8 state = tp->inet_conn.icsk_inet.sk.__sk_common.skc_state;
     return (state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT) && tp->srtt_us;
 }
 
-// Shows `look` every subflow of an MPTCP connection that is up; `into` is handed on to it.
+// Call `look` with every established subflow of an MPTCP connection and with `into`.
 static __always_inline void each_subflow(struct tcp_sock *tp, void (*look)(void *into, const struct path *path),
                                          void *into) {
     struct walk walk = subflows_of(tp);
     struct bpf_iter_num turn;
-    bpf_iter_num_new(&turn, 0, MOST_PATHS);
+    bpf_iter_num_new(&turn, 0, MAX_PATHS);
     while (bpf_iter_num_next(&turn)) {
         struct tcp_sock *other = next_subflow(&walk);
         if (!other)
@@ -103,7 +102,7 @@ static __always_inline void add_to(void *all, const struct path *path) {
     add(all, path);
 }
 
-// Sums over all subflows of the connection; a count of 0 for plain TCP.
+// Return sums over all subflows of the connection; the count is 0 for plain TCP.
 static __always_inline struct paths paths_of(struct tcp_sock *tp) {
     struct paths all = {unknown_zero, unknown_zero, unknown_zero, unknown_zero, unknown_zero, unknown_zero};
     if (tp->is_mptcp)
@@ -115,15 +114,15 @@ static __always_inline bool in_slow_start(struct tcp_sock *tp) {
     return tp->snd_cwnd < tp->snd_ssthresh;
 }
 
-// Whether it is the window that limits what is sent (net/ipv4: tcp_is_cwnd_limited).
+// Return whether the window limits sending (net/ipv4: tcp_is_cwnd_limited).
 static __always_inline bool window_limits(struct tcp_sock *tp) {
     if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
         return 1;
     return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
-// The acknowledged packets that count for congestion avoidance: 0 when the window does not limit, or when all
-// went into slow start, which is the kernel's.
+// Return the acknowledged packets that count for congestion avoidance: 0 if the window does not limit sending,
+// or if all were used in slow start, which the kernel does.
 static __always_inline u32 to_avoid_with(struct tcp_sock *tp, u32 acked) {
     if (!window_limits(tp))
         return 0;
@@ -160,7 +159,7 @@ void BPF_PROG(every_ack, struct sock *sk, __u32 flags) {
     guard(tcp_of(sk), &memory_of(tcp_of(sk))->seen);
 }
 
-// The kernel changes state right after it has asked for ssthresh and before it uses it.
+// The kernel changes the state right after it calls ssthresh and before it uses the value.
 SEC("struct_ops/set_state")
 void BPF_PROG(state, struct sock *sk, __u8 state) {
     repair(tcp_of(sk), &memory_of(tcp_of(sk))->seen);
@@ -175,9 +174,9 @@ static __always_inline u32 halved(struct sock *sk) {
     return tcp_reno_ssthresh(sk);
 }
 
-// A whole algorithm: NAMED is `.name = ` and the kernel's name for it; PER_ACK(tp, all, self) what it adds to its window per
-// acknowledged packet, in 2^-32 packets; AFTER_LOSS(sk) what it leaves of the window. A subflow that is alone, and
-// plain TCP, are the kernel's reno.
+// Define a whole algorithm. NAMED is `.name = ` and the kernel's name. PER_ACK(tp, all, self) is the increase of
+// its window per acknowledged packet, in 2^-32 packets. AFTER_LOSS(sk) is the window after a loss. Single
+// subflows and plain TCP use the kernel's reno.
 #define COUPLED(NAMED, PER_ACK, AFTER_LOSS)                                       \
     SEC("struct_ops/cong_avoid")                                                  \
     void BPF_PROG(avoid, struct sock *sk, __u32 ack, __u32 acked) {               \

@@ -1,16 +1,16 @@
-// DCTCP: RFC 8257, for plain TCP and for each MPTCP subflow by itself. Both ends must run it: the receiver
-// tells exactly which packets were marked (section 3.2), the sender reacts to their fraction (3.3).
+// DCTCP: RFC 8257, for plain TCP and for each MPTCP subflow separately. Both ends must run it: the receiver
+// reports exactly which packets were marked (section 3.2), the sender reacts to their fraction (3.3).
 #include "counted.h"
 
 struct memory {
     u32 alpha;          // fraction of packets marked, in 2^-20
     u32 window_end;     // sequence number at which the current observation window ends (3.3)
-    u32 delivered;      // the kernel's counts when it began
+    u32 delivered;      // the kernel's counts at the start of the window
     u32 delivered_ce;
-    u32 rcv_nxt;        // receiver: what the last packet brought it to
+    u32 rcv_nxt;        // receiver: sequence number after the last packet
     u32 ce;             // receiver: whether that packet was marked (DCTCP.CE)
     u32 window_before;  // at the last loss
-    struct seen seen;   // the guard's
+    struct seen seen;   // state of the guard
 };
 
 enum { ICSK_ACK_TIMER = 2, ICSK_ACK_NOW = 16, TCP_ECN_DEMAND_CWR = 4 };
@@ -29,7 +29,7 @@ SEC("struct_ops/init")
 void BPF_PROG(start, struct sock *sk) {
     struct tcp_sock *tp = tcp_of(sk);
     struct memory *memory = memory_of(tp);
-    memory->alpha = 1U << 20;  // cautious until something is known (3.3, initial value)
+    memory->alpha = 1U << 20;  // the initial value of section 3.3: react fully until marks are counted
     memory->rcv_nxt = tp->rcv_nxt;
     memory->ce = 0;
     memory->window_before = 0;
@@ -59,10 +59,10 @@ __u32 BPF_PROG(cut, struct sock *sk) {
     return dctcp_after_marks(tp->snd_cwnd, memory->alpha);
 }
 
-// A loss is answered as reno does, whatever alpha says (3.5). The kernel has asked cut() by then.
+// A loss reduces the window as reno does, independent of alpha (3.5). The kernel has called cut() before.
 static __always_inline void halve(struct tcp_sock *tp) {
     memory_of(tp)->window_before = tp->snd_cwnd;
-    tp->snd_ssthresh = clipped(tp->snd_cwnd / 2, 2, MOST_WINDOW);
+    tp->snd_ssthresh = clipped(tp->snd_cwnd / 2, 2, MAX_WINDOW);
 }
 
 SEC("struct_ops/set_state")
@@ -81,8 +81,8 @@ static __always_inline void echo(struct tcp_sock *tp, u32 ce) {
         tp->ecn_flags &= ~TCP_ECN_DEMAND_CWR;
 }
 
-// Receiver: a delayed ACK must not cover marked and unmarked packets together (3.2). The one that is due goes
-// out with the old echo, up to where the old packets end; from here on the echo is the new one.
+// Receiver: a delayed ACK must not cover marked and unmarked packets together (3.2). When the mark changes, send
+// the pending ACK with the old echo for the old packets; later ACKs have the new echo.
 static __always_inline void mark_changes(struct tcp_sock *tp, u32 ce) {
     struct memory *memory = memory_of(tp);
     if (memory->ce != ce) {

@@ -1,6 +1,6 @@
-// The few kernel structures that are used, with the few members that are used: where these lie in the running
-// kernel is filled in when the object is loaded (CO-RE), so neither that kernel's headers nor its BTF is needed
-// to compile. Names and types are the kernel's (include/net/tcp.h, include/linux/tcp.h, net/mptcp/protocol.h).
+// The kernel structures and members that are used. Their offsets in the running kernel are filled in when the
+// object is loaded (CO-RE), so compiling needs neither that kernel's headers nor its BTF. Names and types are the
+// kernel's (include/net/tcp.h, include/linux/tcp.h, net/mptcp/protocol.h).
 #ifndef REFABRIC_KERNEL_H
 #define REFABRIC_KERNEL_H
 

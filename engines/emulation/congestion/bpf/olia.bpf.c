@@ -9,7 +9,7 @@ static __always_inline void count_in(void *sets, const struct path *path) {
     olia_count(sets, path);
 }
 
-// The sets need two rounds: what is best, then how many are.
+// The sets need two passes: the first finds the best values, the second counts the paths that have them.
 static __always_inline s64 per_ack(struct tcp_sock *tp, const struct paths *all, const struct path *self) {
     struct olia sets = {unknown_zero, unknown_zero, unknown_zero, unknown_zero, unknown_zero};
     each_subflow(tp, look_at, &sets);

@@ -1,4 +1,4 @@
-"""What Open vSwitch cannot carry, and what it needs of the machine: told before anything starts."""
+"""Checks before a run: what Open vSwitch cannot carry, and what it needs on the machine."""
 
 from __future__ import annotations
 
@@ -16,46 +16,49 @@ from model.spec import FIFO, RunSpec
 from topos.topology import Topology
 
 _LONGEST_NAME = 15
-"""Of an interface (IFNAMSIZ)."""
+"""Longest name of an interface (IFNAMSIZ)."""
 
 
 def check(spec: RunSpec, topology: Topology) -> None:
-    """Raises UsageError with what to choose instead."""
+    """Raise UsageError for a spec that Open vSwitch cannot carry; the message names an alternative."""
     instead = "choose --dataplane fabric"
     if spec.routing not in POLICIES:
         both = ", ".join(name for name in POLICIES if name in routing.POLICIES)
-        raise UsageError(f"routing '{spec.routing}' is none of OpenFlow's ({both}): {instead}")
+        raise UsageError(f"OpenFlow has no routing '{spec.routing}', only {both}: {instead}")
     link = spec.link
     asked = {
         "random loss on a link (--loss)": link.loss,
         "an ECN threshold (--ecn)": link.ecn_pkts,
-        "places of a queue given by chance (--random-drop)": link.random_pkts,
+        "random drop in switch queues (--random-drop)": link.random_pkts,
         f"queue discipline {link.discipline} (--discipline)": link.discipline != FIFO,
     }
     for what, value in asked.items():
         if value:
-            raise UsageError(f"{what} is not to be had of the kernel's queues under Open vSwitch: {instead}")
+            raise UsageError(f"{what} is not available with Open vSwitch's kernel queues: {instead}")
     check_openflow(spec.openflow)
     _check_scheduler(spec)
     longest = max((f"{topology.nodes[s].name}-eth{len(topology.links)}" for s in topology.switches), key=len)
     if len(longest) > _LONGEST_NAME:
-        raise UsageError(f"topology {topology.kind} is too large for Open vSwitch's port names: {instead}")
+        raise UsageError(
+            f"topology {topology.kind}: its port names are longer than {_LONGEST_NAME} characters, the limit "
+            f"for Open vSwitch: {instead}"
+        )
 
 
 def _check_scheduler(spec: RunSpec) -> None:
-    """It needs the controller's control socket, and rules that count flows one by one."""
+    """Raise UsageError unless the controller has a control socket and rules that count single flows."""
     wanted = {"controller": "osken", "mode": "reactive or hybrid"}
     for name, words in wanted.items() if scheduled(spec) else ():
         chosen = getattr(spec.openflow, name)
         if chosen not in words.split(" or "):
             raise UsageError(
-                f"--scheduler {scheduler_words(spec.scheduler)} with --{name} {chosen}, which does not tell "
-                f"flows apart for it: choose --{name} {words}"
+                f"--scheduler {scheduler_words(spec.scheduler)} with --{name} {chosen}: that {name} does not "
+                f"count single flows; choose --{name} {words}"
             )
 
 
 def check_machine(spec: RunSpec) -> None:
-    """Raises HostUnfitError, as root, where Open vSwitch is missing, or netem where a delay is asked."""
+    """Raise HostUnfitError if Open vSwitch is missing, or netem for links with delay. Needs root."""
     daemons.check_installed()
     if spec.openflow.controller == "pox":
         pox_dir(os.environ)

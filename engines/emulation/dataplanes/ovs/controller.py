@@ -1,7 +1,7 @@
-"""The OpenFlow controller: a process of its own in the run's namespaces, told what to do by a JSON file.
+"""The process of the OpenFlow controller, in the run's namespaces, configured by a JSON file.
 
-It prints one JSON line when it listens and one when every switch is connected and programmed; whatever else
-it has to say goes to stderr, which is a file of the run's. Its side: controllers/openflow/.
+It prints one JSON line when it listens, and one when every switch is connected and programmed. Its stderr
+goes to a file of the run. Its code is in controllers/openflow/.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ LAST_LINES = 8
 
 
 class Controller:
-    """`argv` is the program, whose configuration file is added. `start`, `wait_ready`, `stop`; `check` tells
-    when it has died."""
+    """One controller process: `start`, `wait_ready`, `stop`; `check` detects its death.
+
+    `argv` is the program; the path of the configuration file is appended.
+    """
 
     def __init__(self, argv: Sequence[str], config: Mapping[str, Any], folder: Path, log: Path) -> None:
         self._argv = tuple(argv)
@@ -43,7 +45,7 @@ class Controller:
         return self._process.pid if self._process else 0
 
     def start(self) -> None:
-        """Until it listens for switches. Raises RunError with its last words, DeadlineError."""
+        """Start it and wait until it listens. Raises RunError with its last output, DeadlineError."""
         path = self._folder / "controller.json"
         path.write_text(json.dumps(self._config))
         with self._log.open("wb") as log:
@@ -61,17 +63,17 @@ class Controller:
         self._await(1, LISTEN_S, "listen for switches")
 
     def wait_ready(self, deadline_s: float) -> Mapping[str, Any]:
-        """Until all switches are connected and programmed; what it says of that. Raises as `start` does."""
+        """Wait until all switches are connected and programmed; return its message. Raises as `start`."""
         self._await(2, deadline_s, "see every switch connected and programmed")
         return self._said[1]
 
     def check(self) -> None:
-        """Raises RunError with its last words when it has died."""
+        """Raise RunError with its last output if it has ended."""
         if self._process is not None and self._process.poll() is not None:
-            raise RunError(f"the OpenFlow controller {self._told()}")
+            raise RunError(f"the OpenFlow controller {self._ended()}")
 
     def stop(self) -> None:
-        """TERM, a while, KILL. Harmless when it does not run."""
+        """Send SIGTERM, wait, then SIGKILL. No effect if it is not running."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -85,7 +87,7 @@ class Controller:
             process.stdout.close()
 
     def _await(self, count: int, deadline_s: float, what: str) -> None:
-        """Until it has said `count` lines in all."""
+        """Wait until it has printed `count` lines in total."""
         until = time.monotonic() + deadline_s
         while len(self._said) < count:
             left_s = until - time.monotonic()
@@ -109,12 +111,12 @@ class Controller:
             self.check()
         self._said += [_message(line) for line in lines or ()]
 
-    def _told(self) -> str:
+    def _ended(self) -> str:
         assert self._process is not None
         return f"ended with {self._process.poll()}: {self._words()}"
 
     def _words(self) -> str:
-        return last_words(self._log.read_text(errors="replace"), LAST_LINES) or "it said nothing"
+        return last_words(self._log.read_text(errors="replace"), LAST_LINES) or "it printed nothing"
 
 
 def _message(line: bytes) -> Mapping[str, Any]:
@@ -123,6 +125,6 @@ def _message(line: bytes) -> Mapping[str, Any]:
     except ValueError:
         message = None
     if not isinstance(message, dict):
-        told = line.decode(errors="replace")
-        raise RunError(f"the OpenFlow controller said '{told}', which is not of its contract")
+        text = line.decode(errors="replace")
+        raise RunError(f"reading the OpenFlow controller's messages: '{text}' is not a JSON object")
     return message

@@ -1,4 +1,4 @@
-"""What the switches' sockets lost: frames that Open vSwitch's user-space datapath was too slow to take.
+"""Frames lost at packet sockets: Open vSwitch's user-space datapath read them too slowly.
 
 Source: include/uapi/linux/packet_diag.h.
 """
@@ -17,13 +17,12 @@ _MEMORY, _DROPS = 6, 8
 
 
 def diag_socket() -> NetlinkSocket:
-    """For `socket_drops`, of the calling thread's namespace."""
+    """Return a socket for `socket_drops`, in the calling thread's namespace."""
     return NetlinkSocket(NETLINK_SOCK_DIAG)
 
 
 def socket_drops(sock: NetlinkSocket) -> int:
-    """Frames that found the buffer of a packet socket full: those Open vSwitch's user-space datapath was too
-    slow to take. Raises OSError."""
+    """Return how many frames found the buffer of a packet socket full. Raises OSError."""
     request = struct.pack("=BBHIIII", _AF_PACKET, 0, 0, 0, _SHOW_MEMORY, _U32, _U32)
     drops = 0
     for message in sock.request(_BY_FAMILY, request, NLM_F_DUMP):

@@ -1,8 +1,8 @@
-"""ovsdb-server and ovs-vswitchd of the run alone, below its private /run (inside.py).
+"""The run's own ovsdb-server and ovs-vswitchd, below its private /run (sandbox/inside.py).
 
-Nothing here touches the machine's own Open vSwitch: the database is made anew, every socket is in a folder
-that only the run sees, and the daemons are children that end with its namespaces. The folder is where
-Open vSwitch's tools look by default, so `ovs-ofctl dump-flows p0e0` typed in the run needs no option.
+Nothing here touches the machine's Open vSwitch. The database is new, all sockets are in a folder that only
+the run sees, and the daemons are children that end with the run's namespaces. Open vSwitch's tools look in
+that folder by default, so `ovs-ofctl dump-flows p0e0` needs no option inside the run.
 """
 
 from __future__ import annotations
@@ -27,53 +27,53 @@ from engines.emulation.dataplanes.ovs.database import (
 
 RUN = Path("/run/openvswitch")
 SOCKET = RUN / "db.sock"
-"""Where ovsdb-server answers, and ovs-vsctl looks."""
+"""The socket of ovsdb-server, and the default of ovs-vsctl."""
 SWITCH = "ovs-vswitchd"
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-ofctl", "ovs-dpctl")
 START_S, END_S = 10.0, 5.0
 START_S_A_BRIDGE = 0.5
 END_S_A_BRIDGE = 0.25
-"""The kernel closes a dead switch's packet sockets one by one: 640 ports take it 8 s."""
+"""The kernel closes a dead switch's packet sockets one by one; 640 ports take 8 s."""
 POLL_S = 0.005
 _LOG = ("-vconsole:off", "-vsyslog:off", "-vfile:info")
 
 
 def program(name: str) -> str:
-    """Its path. Raises HostUnfitError where Open vSwitch is not installed."""
+    """Return the path of a program. Raises HostUnfitError if Open vSwitch is not installed."""
     found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
     if found is None or not SCHEMA.is_file():
         missing = name if found is None else SCHEMA
         raise HostUnfitError(
-            f"--dataplane ovs needs Open vSwitch, {missing} is missing: run: setup/install.sh"
+            f"--dataplane ovs needs Open vSwitch, but {missing} is missing; run: setup/install.sh"
         )
     return found
 
 
 def check_installed() -> None:
-    """Raises HostUnfitError naming what is missing and the command that installs it."""
+    """Raise HostUnfitError with what is missing and the command that installs it."""
     for name in PROGRAMS:
         program(name)
 
 
 def environment() -> dict[str, str]:
-    """For programs that talk to the run's Open vSwitch."""
+    """Return the environment for tools that connect to the run's Open vSwitch."""
     folders = {name: str(RUN) for name in ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR")}
     return {**os.environ, **folders}
 
 
 def command(*argv: str, stdin: str = "", deadline_s: float = 30.0) -> str:
-    """Run one of Open vSwitch's tools; what it prints. Raises CommandError with its last words."""
-    told = " ".join(argv)
+    """Run one of Open vSwitch's tools; return its output. Raises CommandError with its last output."""
+    text = " ".join(argv)
     try:
         done = subprocess.run(
             [program(argv[0]), *argv[1:]], input=stdin, capture_output=True, text=True,
             timeout=deadline_s, env=environment(), check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
-        raise DeadlineError(f"`{told}` did not end within {deadline_s:g} s") from error
+        raise DeadlineError(f"`{text}` did not end within {deadline_s:g} s") from error
     if done.returncode:
-        raise CommandError(f"`{told}` ended with {done.returncode}: {last_words(done.stderr)}")
+        raise CommandError(f"`{text}` exited with {done.returncode}: {last_words(done.stderr)}")
     return done.stdout
 
 
@@ -87,16 +87,16 @@ class _Process:
     process: subprocess.Popen[bytes]
     log: Path
 
-    def told(self) -> str:
+    def ended(self) -> str:
         words = self.log.read_text(errors="replace") if self.log.exists() else ""
-        return f"{self.name} ended with {self.process.poll()}: {last_words(words)}"
+        return f"{self.name} exited with {self.process.poll()}: {last_words(words)}"
 
 
 class Daemons:
-    """The pair that makes `bridges`. `start`, then `stop`; `check` tells of a death."""
+    """Both daemons with the bridges `bridges`: `start`, then `stop`; `check` detects a death."""
 
     def __init__(self, bridges: Sequence[Bridge], datapath: str, controller: str) -> None:
-        """`datapath` is a bridge's `datapath_type`; `controller` a target, empty for none."""
+        """`datapath` is the `datapath_type` of all bridges; `controller` is a target or empty."""
         self._bridges = bridges
         self._datapath = datapath
         self._controller = controller
@@ -108,8 +108,11 @@ class Daemons:
         return next(each.process.pid for each in self._running if each.name == SWITCH)
 
     def start(self, options: Mapping[str, str]) -> None:
-        """The database first, filled before ovs-vswitchd first looks, so that it makes all bridges at once;
-        `options` are its own (`other_config`). Raises RunError, DeadlineError, HostUnfitError."""
+        """Start ovsdb-server, write the configuration, then start ovs-vswitchd.
+
+        The configuration is complete before ovs-vswitchd reads it, so it makes all bridges at once.
+        `options` are ovs-vswitchd's `other_config`. Raises RunError, DeadlineError, HostUnfitError.
+        """
         RUN.mkdir(mode=0o755, exist_ok=True)
         command("ovsdb-tool", "create", str(RUN / "conf.db"), str(SCHEMA))
         self._spawn("ovsdb-server", str(RUN / "conf.db"), f"--remote=punix:{SOCKET}")
@@ -120,11 +123,13 @@ class Daemons:
         self._await(lambda: configured(SOCKET), deadline_s, "ovs-vswitchd did not make its bridges")
         wrong = interface_errors(SOCKET)
         if wrong:
-            raise RunError(f"Open vSwitch could not open {len(wrong)} interfaces, the first {wrong[0]}")
+            raise RunError(f"Open vSwitch could not open {len(wrong)} interfaces; the first: {wrong[0]}")
 
     def stop(self) -> None:
-        """At once: a polite end would take bridge after bridge apart, and nothing of theirs outlives the
-        run's namespaces. Harmless when nothing runs. Raises DeadlineError."""
+        """Kill both daemons at once. No effect if none is running. Raises DeadlineError.
+
+        A clean exit would remove the bridges one by one, which the end of the namespaces does anyway.
+        """
         running, self._running = self._running, []
         for each in running:
             each.process.kill()
@@ -134,13 +139,13 @@ class Daemons:
             try:
                 each.process.wait(max(0.0, until - time.monotonic()))
             except subprocess.TimeoutExpired:
-                raise DeadlineError(f"{each.name} did not die of SIGKILL within {deadline_s:g} s") from None
+                raise DeadlineError(f"{each.name} did not end within {deadline_s:g} s of SIGKILL") from None
 
     def check(self) -> None:
-        """Raises RunError with its last words when a daemon has died."""
+        """Raise RunError with its last output if a daemon has ended."""
         for each in self._running:
             if each.process.poll() is not None:
-                raise RunError(each.told())
+                raise RunError(each.ended())
 
     def _spawn(self, name: str, *arguments: str) -> None:
         log = RUN / f"{name}.log"

@@ -1,7 +1,7 @@
-"""The run's own Open_vSwitch database: all bridges, ports and controllers in one transaction.
+"""The run's Open_vSwitch database: all bridges, ports and controllers in one transaction (RFC 7047).
 
-`ovs-vsctl` would be a process, an argument list and a look at the whole database for every few ports; a
-transaction is a message (RFC 7047). Tables and columns: ovs-vswitchd.conf.db(5).
+`ovs-vsctl` would need one process, with an argument list and a copy of the database, for every few ports.
+Tables and columns: ovs-vswitchd.conf.db(5).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from common.errors import DeadlineError, RunError
 Row = dict[str, Any]
 DATABASE = "Open_vSwitch"
 _CONFIGURED = 1
-"""`next_cfg` of our only transaction, which ovs-vswitchd copies to `cur_cfg` once it is carried out."""
+"""`next_cfg` of our only transaction; ovs-vswitchd copies it to `cur_cfg` when it has carried it out."""
 
 _CONNECT_S = 1.0
 
 
 @dataclass(frozen=True)
 class Bridge:
-    """A switch: its bridge's name, datapath id, and the interface at each port number."""
+    """One switch: its bridge's name, datapath id, and the interface of each port number."""
 
     name: str
     dpid: int
@@ -35,8 +35,12 @@ class Bridge:
 def configuration(
     bridges: Sequence[Bridge], datapath_type: str, controller: str, options: Mapping[str, str]
 ) -> list[Row]:
-    """The operations that make `bridges`. `controller` is a target such as `unix:/run/of.sock`, empty for
-    none; `options` are ovs-vswitchd's own (`other_config`)."""
+    """Return the operations that make `bridges`.
+
+    `controller` is a target such as `unix:/run/of.sock`, or empty; `options` are ovs-vswitchd's
+    `other_config`.
+    """
+    # Without this QoS, ovs-vswitchd would delete the interfaces' queue disciplines, which shape the links.
     # Without, ovs-vswitchd clears every interface's queue disciplines, which here are the links.
     rows: list[Row] = [_insert("QoS", "q", {"type": "linux-noop"})]
     for bridge in bridges:
@@ -61,7 +65,7 @@ def _bridge(bridge: Bridge, datapath_type: str, controller: str) -> Iterator[Row
     }
     if controller:
         row["controller"] = _named(f"c{bridge.dpid}")
-        # A controller that computes for some seconds is not dead; one that is, the run itself notices.
+        # A controller may compute for some seconds; the run itself detects its death.
         patience = {"inactivity_probe": 60_000, "max_backoff": 1000, "connection_mode": "out-of-band"}
         yield _insert("Controller", f"c{bridge.dpid}", {"target": controller, **patience})
     yield _insert("Bridge", f"b{bridge.dpid}", row)
@@ -80,8 +84,10 @@ def _map(values: Mapping[str, str]) -> list[Any]:
 
 
 def listens(path: Path) -> bool:
-    """Whether ovsdb-server answers at `path`. The socket's file alone does not tell: it is there from
-    bind(2) on, and a connection is refused until listen(2). Raises RunError for any other refusal."""
+    """Return whether ovsdb-server accepts connections at `path`. Raises RunError for unexpected errors.
+
+    The socket file exists from bind(2) on, but connections are refused until listen(2).
+    """
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(_CONNECT_S)
@@ -94,28 +100,28 @@ def listens(path: Path) -> bool:
 
 
 def transact(path: Path, operations: Sequence[Row], deadline_s: float = 20.0) -> list[Row]:
-    """Carry out `operations` together, by ovsdb-server's socket; their results.
+    """Execute `operations` as one transaction through ovsdb-server's socket; return their results.
 
-    Raises RunError with the database's own words when it refuses, DeadlineError when it does not answer.
+    Raises RunError with the database's error if it refuses, DeadlineError if it does not answer.
     """
     request = {"method": "transact", "params": [DATABASE, *operations], "id": 0}
     results: list[Row] = _ask(path, request, deadline_s)
     for result in results:
         if result and "error" in result:
-            told = f"{result['error']}: {result.get('details', '')}"
-            raise RunError(f"Open vSwitch's database refuses the network's configuration: {told}")
+            reason = f"{result['error']}: {result.get('details', '')}"
+            raise RunError(f"writing the network to Open vSwitch's database: {reason}")
     return results
 
 
 def configured(path: Path) -> bool:
-    """Whether ovs-vswitchd has carried out the configuration."""
+    """Return whether ovs-vswitchd has carried out the configuration."""
     select = {"op": "select", "table": DATABASE, "where": [], "columns": ["cur_cfg"]}
     carried_out: int = transact(path, [select])[0]["rows"][0]["cur_cfg"]
     return carried_out >= _CONFIGURED
 
 
 def interface_errors(path: Path) -> list[str]:
-    """What ovs-vswitchd says of interfaces it could not open, one line each."""
+    """Return ovs-vswitchd's errors for interfaces that it could not open, one line each."""
     wrong = {"op": "select", "table": "Interface", "columns": ["name", "error"],
              "where": [["error", "!=", ["set", []]]]}  # fmt: skip
     return [f"{row['name']}: {row['error']}" for row in transact(path, [wrong])[0]["rows"]]
@@ -135,7 +141,7 @@ def _ask(path: Path, request: Row, deadline_s: float) -> Any:
 
 
 def _unreachable(path: Path, error: OSError) -> RunError:
-    return RunError(f"asking ovsdb-server at {path}: {error.strerror}")
+    return RunError(f"connecting to ovsdb-server at {path}: {error.strerror}")
 
 
 def _answer(connection: socket.socket) -> Any:
@@ -146,8 +152,8 @@ def _answer(connection: socket.socket) -> Any:
         try:
             message, _ = decoder.raw_decode(received.decode())
         except ValueError:
-            continue  # there is more to come
+            continue  # The message is not complete yet.
         if message.get("error"):
-            raise RunError(f"ovsdb-server refuses a request: {message['error']}")
+            raise RunError(f"sending a request to ovsdb-server: {message['error']}")
         return message["result"]
-    raise RunError("ovsdb-server ended the conversation")
+    raise RunError("reading ovsdb-server's answer: it closed the connection")

@@ -1,4 +1,4 @@
-"""Which datapath Open vSwitch has here: the kernel's, or its own in user space. Found by making one."""
+"""Choice of Open vSwitch's datapath, in the kernel or in user space, by trying to make one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Datapath(StrEnum):
     USER = "netdev"
 
     @property
-    def told(self) -> str:
+    def words(self) -> str:
         return "the kernel's datapath" if self is Datapath.KERNEL else "the user-space datapath (netdev)"
 
 
 def choose(asked: str) -> Datapath:
-    """The datapath for a run in the calling process's namespaces, by a name of model/openflow.py.
+    """Return the datapath for a run in this process's namespaces, by a name of model/openflow.py.
 
-    Raises HostUnfitError for one that is not to be had.
+    Raises HostUnfitError if it is not available.
     """
     failure = "" if asked == "user" else _kernel_refuses()
     if asked != "user" and not failure:
@@ -42,7 +42,7 @@ def choose(asked: str) -> Datapath:
 
 
 def _kernel_refuses() -> str:
-    """Why; nothing when it does not. Asking also loads the module, where there is one."""
+    """Return why the kernel makes no datapath; empty if it does. Trying also loads the module."""
     try:
         command("ovs-dpctl", "add-dp", _PROBE)
         command("ovs-dpctl", "del-dp", _PROBE)

@@ -1,7 +1,7 @@
-"""Open vSwitch as a MeasuredDataPlane: a bridge a switch, links shaped by the kernel, rules by OpenFlow.
+"""Open vSwitch as a MeasuredDataPlane: one bridge per switch, links shaped by the kernel, OpenFlow rules.
 
-Bridges are in fail mode `secure`, without STP: nothing is forwarded that no rule of the controller's asks
-for. The controller is there before the bridges, which connect as soon as they are made.
+Bridges use fail mode `secure` and no STP, so only packets that match a rule of the controller are forwarded.
+The controller starts before the bridges, which connect to it as soon as they exist.
 """
 
 from __future__ import annotations
@@ -50,31 +50,31 @@ CONTROLLERS: Mapping[str, Sequence[str]] = {
 }
 READY_S, READY_S_A_SWITCH = 20.0, 0.5
 PRIORITY = 10
-"""SCHED_FIFO's."""
+"""Real-time priority (SCHED_FIFO) of the forwarding thread."""
 _NOTHING = "ffffffffffff" + "020000000000" + "88b5" + "00" * 46
-"""A frame of a type for experiments (IEEE 802), which no host has a use for."""
+"""A frame of an experimental EtherType (IEEE 802), which hosts ignore."""
 OPTIONS: Mapping[str, str] = {
     "n-handler-threads": "1",
     "n-revalidator-threads": "1",
     "max-idle": "30000",
     "flow-limit": "200000",
 }
-"""Of ovs-vswitchd: threads for upcalls and for revalidation (the user-space datapath does both packets and
-upcalls in the main thread, and cores are what a run lacks); how long an unused flow stays cached (ms), and
-how many may be."""
+"""`other_config` of ovs-vswitchd: threads for upcalls and revalidation, how long (ms) an unused flow stays
+cached, and how many may be. The user-space datapath handles packets and upcalls in the main thread, and runs
+are short of CPUs."""
 SOCKETS = "Open vSwitch's receive sockets"
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """Queue lengths of all ports at a monotonic second."""
+    """Queue lengths of all ports at one time of the monotonic clock."""
 
     t_s: float
     queued_pkts: npt.NDArray[np.uint32]
 
 
 class OvsDataPlane:
-    """`controller` is None where whoever uses this programs the bridges."""
+    """Open vSwitch's bridges and their controller. `controller` is None if the caller programs bridges."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class OvsDataPlane:
 
     @property
     def partial_checksums(self) -> bool:
-        """User space sends what it received: a checksum left to be computed would stay wrong."""
+        """The user-space datapath sends checksums as received, so they must be computed."""
         return self._datapath is Datapath.KERNEL
 
     answers_arp = True
@@ -116,17 +116,17 @@ class OvsDataPlane:
 
     @property
     def foretells_paths(self) -> bool:
-        """Groups pick by a hash of Open vSwitch's own."""
+        """Groups choose members by a hash of Open vSwitch, which controllers/routing.py cannot predict."""
         return self._foretells_paths
 
     @property
     def cpus(self) -> Cpus:
-        """User space forwards in one thread, which gets a CPU of its own as the fabric's does; the kernel in
-        whatever context a packet comes."""
+        """CPUs for the hosts. The user-space datapath forwards in one thread with a CPU of its own, as the
+        fabric does; the kernel's datapath runs wherever a packet arrives."""
         return all_but(self._cpu)
 
     def start(self, wiring: Wiring) -> None:
-        """Links, controller, bridges, rules. Raises RunError, DeadlineError, HostUnfitError."""
+        """Make links, controller, bridges and rules. Raises RunError, DeadlineError, HostUnfitError."""
         RUN.mkdir(mode=0o755, exist_ok=True)
         started_s = time.monotonic()
         self._wires.make(wiring)
@@ -173,7 +173,7 @@ class OvsDataPlane:
         self._wires.set_link(link, up)
 
     def set_share(self, event: LinkEvent) -> None:
-        """A cut takes both ends down; any other share is a rate."""
+        """Take both ends of a cut link down; otherwise change the link's rate."""
         up, down = ports_of(event, self._topology)
         self._wires.set_link(up // 2, event.share > 0)
         for port in (up, down) if event.share else ():
@@ -181,19 +181,19 @@ class OvsDataPlane:
 
     @contextmanager
     def network(self, spec: RunSpec, octets: Octets) -> Iterator[Network]:
-        """As MeasuredDataPlane says; flows are those of the controller, by its rules' counters. Raises
-        RefabricError where no controller answers."""
+        """Return the controller's view; its flows come from the rules' counters. Raises RefabricError if
+        no controller answers."""
         del spec, octets
         with closing(ControlClient(CONTROL)) as client:
             yield client
 
     def dpctl(self, switch: str, *arguments: str) -> str:
-        """`ovs-ofctl`, the command first and the bridge after it. Raises CommandError with its last words."""
+        """Run `ovs-ofctl COMMAND BRIDGE ...`. Raises CommandError with its last output."""
         first, *rest = arguments or ("show",)
         return command("ovs-ofctl", "-O", "OpenFlow13", first, switch, *rest)
 
     def reading(self) -> Reading:
-        """A queue's greatest length is that of the samples, but full where something was dropped."""
+        """Return all counters; a queue's maximum is its capacity if it dropped, else the largest sample."""
         self.check()
         counts, now_s = self._wires.counts(), time.monotonic()
         astray = self._wires.socket_drops() if self._datapath is Datapath.USER else 0
@@ -228,8 +228,8 @@ class OvsDataPlane:
 
     def provenance(self) -> Mapping[str, object]:
         version = command("ovs-vswitchd", "--version").splitlines()[0]
-        told = {"version": version, "datapath": self._datapath.told, "options": dict(OPTIONS)}
-        return {"ovs": {**told, "start_s": dict(self._start_s), "controller": dict(self._ready)}}
+        settings = {"version": version, "datapath": self._datapath.words, "options": dict(OPTIONS)}
+        return {"ovs": {**settings, "start_s": dict(self._start_s), "controller": dict(self._ready)}}
 
     def _bridges(self) -> Sequence[Bridge]:
         nodes = self._topology.nodes
@@ -244,7 +244,7 @@ class OvsDataPlane:
         return np.where((counts.drops > self._drops_before) & (full > 0), full, seen).astype(np.uint32)
 
     def _sample(self) -> None:
-        """Until `stop`; an interval that cannot be kept is skipped."""
+        """Sample queues until `stop`; skip intervals that cannot be kept."""
         due = time.monotonic()
         while not self._over.wait(max(0.0, due - time.monotonic())):
             try:
@@ -259,18 +259,18 @@ class OvsDataPlane:
             due = max(due + self._sample_s, time.monotonic())
 
     def pids(self) -> Mapping[str, int]:
-        """Of Open vSwitch's daemon and, where there is one, the controller."""
+        """Return the process ids of Open vSwitch's daemon and of the controller, if there is one."""
         found = {"ovs": self._daemons.switch_pid}
         return found if self._controller is None else {**found, "controller": self._controller.pid}
 
     def _make_room(self) -> None:
-        """For all queues full, as soon as there is a socket to send by: the first frame makes it."""
+        """Enlarge the sending socket's buffer to hold all full queues. The first frame creates the socket."""
         first = self._topology.nodes[self._topology.switches[0]].name
         command("ovs-ofctl", "packet-out", first, f"in_port=controller packet={_NOTHING} actions=output:1")
         make_room(self._daemons.switch_pid, self._wires.room_pkts())
 
     def _put_first(self) -> None:
-        """The thread that forwards in user space, as the fabric's: hosts' processes would go before it."""
+        """Run the user-space datapath's thread before hosts' processes, on its own CPU."""
         if self._cpu >= 0:
             pid = self._daemons.switch_pid
             os.sched_setaffinity(pid, {self._cpu})
@@ -281,13 +281,13 @@ class OvsDataPlane:
 
 
 def _process_cpu_s(pid: int) -> float:
-    """CPU time of a process's threads, user and system, in seconds (proc(5))."""
+    """Return the CPU time of a process's threads, user and system, in seconds (proc(5))."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def make(spec: RunSpec, topology: Topology, raw: Path) -> OvsDataPlane:
-    """What a RunSpec asks for, with its controller, whose log goes to `raw`."""
+    """Return the data plane of a RunSpec with its controller, whose log goes to `raw`."""
     config = {
         "topology": topology.kind,
         "params": dict(topology.params),

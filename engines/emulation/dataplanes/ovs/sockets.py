@@ -1,9 +1,9 @@
-"""Room for the frames that Open vSwitch's user-space datapath has queued.
+"""Buffer space for the frames that Open vSwitch's user-space datapath has queued.
 
-It sends by one packet socket for all ports (lib/netdev-linux.c), and the kernel charges what waits in any
-queue to that socket, whose buffer of 208 kB would make all queues together as long as 90 full frames; what
-does not fit is dropped uncounted. The default is a sysctl of the whole machine, so the one socket is taken
-hold of (pidfd_getfd(2)) and given what all queues can hold.
+The datapath sends through one packet socket for all ports (lib/netdev-linux.c). The kernel charges frames in
+all queues to that socket. Its buffer of 208 kB would limit all queues together to 90 full frames, and frames
+beyond that are dropped without a count. The default is a sysctl of the whole machine. Therefore this code
+duplicates the socket (pidfd_getfd(2)) and sets its buffer to the capacity of all queues.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from pathlib import Path
 from common.errors import HostUnfitError, RunError
 
 FRAME_BYTES = 4096
-"""What the kernel charges for a full frame (its `truesize`), and some."""
+"""Memory that the kernel charges for a full frame (its `truesize`), with a margin."""
 _SNDBUFFORCE = 32
-_MOST_BYTES = (1 << 30) - 1
+_MAX_BYTES = (1 << 30) - 1
 _PIDFD_GETFD = 438
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def make_room(pid: int, frames: int) -> None:
-    """Let the sending socket of process `pid` hold so many frames.
+    """Set the buffer of the sending socket of process `pid` to hold `frames` frames.
 
-    Raises RunError when it has none yet (it is made with the first frame sent), HostUnfitError when the
-    kernel does not let it be had.
+    Raises RunError if it has no such socket yet (the first frame sent creates it), and HostUnfitError if the
+    kernel does not allow access.
     """
     found = 0
-    size = min(_MOST_BYTES, frames * FRAME_BYTES // 2)  # the kernel doubles it
+    size = min(_MAX_BYTES, frames * FRAME_BYTES // 2)  # the kernel doubles this value
     for number in _sockets(pid):
         sock = _borrow(pid, number)
         if sock is None:
@@ -41,7 +41,7 @@ def make_room(pid: int, frames: int) -> None:
                 sock.setsockopt(socket.SOL_SOCKET, _SNDBUFFORCE, size)
                 found += 1
     if not found:
-        raise RunError(f"Open vSwitch (pid {pid}) has no packet socket to send by")
+        raise RunError(f"enlarging Open vSwitch's send buffer: pid {pid} has no packet socket for sending")
 
 
 def _sockets(pid: int) -> list[int]:
@@ -51,13 +51,15 @@ def _sockets(pid: int) -> list[int]:
             if str(entry.readlink()).startswith("socket:"):
                 found.append(int(entry.name))
         except FileNotFoundError:
-            continue  # closed meanwhile: not the one, which stays
+            continue  # Closed meanwhile, so not the socket for sending, which stays open.
     return found
 
 
 def _borrow(pid: int, number: int) -> socket.socket | None:
-    """The socket at descriptor `number` of process `pid`, None when it has closed it meanwhile. Closing ours
-    leaves it its own."""
+    """Duplicate descriptor `number` of process `pid`; None if the process closed it meanwhile.
+
+    Closing the duplicate does not affect the process.
+    """
     process = os.pidfd_open(pid)
     try:
         fd = _libc.syscall(_PIDFD_GETFD, process, number, 0)
@@ -70,5 +72,5 @@ def _borrow(pid: int, number: int) -> socket.socket | None:
         return None
     reason = os.strerror(code)
     raise HostUnfitError(
-        f"taking a descriptor of Open vSwitch's (pidfd_getfd): {reason}; Linux 5.6 is needed"
+        f"duplicating a descriptor of Open vSwitch (pidfd_getfd): {reason}; Linux 5.6 or newer is needed"
     )

@@ -1,7 +1,7 @@
-"""The links as the kernel sees them: veth pairs between bridges, and every end's queue disciplines.
+"""Links in the kernel: veth pairs between bridges, and the queue disciplines at every end.
 
-A port (model/network_plan.py) is the interface that transmits: a bridge's in the run's own namespace, or a
-host's NIC in the host's.
+A port (model/network_plan.py) is the interface that transmits: an interface of a bridge in the run's
+namespace, or a host's NIC in the host's namespace.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from topos.ports import SwitchPorts
 from topos.topology import Topology, local_mac
 
 GROUP = 0x0F5
-LEAST_FRAME_BYTES = 60
+MIN_FRAME_BYTES = 60
 _MAC_BASE = 0x8000_0000
-_AT_ONCE_S, _MOST_LOOKS = 0.01, 3
-"""Between switches; hosts' NICs are numbered from 0."""
+_AT_ONCE_S, _MAX_LOOKS = 0.01, 3
+"""Read counters again if one reading took longer than this, and at most so often."""
 
 
 def interface(topology: Topology, ports: SwitchPorts, switch: int, link: int) -> str:
-    """The name of the interface of `switch` at `link`: `p0e0-eth1` is port 1 of p0e0."""
+    """Return the name of the interface of `switch` at `link`: `p0e0-eth1` is port 1 of p0e0."""
     return f"{topology.nodes[switch].name}-eth{ports.port_of(switch, link)}"
 
 
 @dataclass(frozen=True)
 class QueueCounts:
-    """Entry i is of port i: when it was read, by the monotonic clock; packets and bytes sent, packets dropped
-    since the start, packets queued now."""
+    """Counters of all ports: time of reading by the monotonic clock; packets and bytes sent and packets
+    dropped since the start; packets queued now. Entry i is for port i."""
 
     read_s: npt.NDArray[np.float64]
     tx_packets: Counts
@@ -61,7 +61,7 @@ class QueueCounts:
 
 
 class Wires:
-    """All links of a topology between bridges' interfaces and hosts' NICs. `make`, then the rest; `close`."""
+    """All links between bridges and hosts of a topology. Call `make` first and `close` last."""
 
     def __init__(self, topology: Topology, link: LinkSpec) -> None:
         self._topology = topology
@@ -70,17 +70,17 @@ class Wires:
         self._route: NetlinkSocket | None = None
         self._diag: NetlinkSocket | None = None
         self._hosts: dict[int, NetlinkSocket] = {}
-        """Of each host, by node."""
+        """Socket of each host, by node."""
         self._pairs = 0
         self._one_asks = threading.Lock()
-        """Samples, readings and link events come from threads of their own, and share the sockets."""
+        """Serialises samples, readings and link events, whose threads share the sockets."""
         self._ifindex: dict[int, int] = {}
-        """Of each port."""
+        """Interface index of each port."""
         self._place: dict[int, dict[int, int]] = {}
-        """Of the run's namespace (-1) and each host's: interface -> port."""
+        """Interface index -> port, for the run's namespace (-1) and each host's (node)."""
 
     def make(self, wiring: Wiring) -> None:
-        """Raises RunError naming what could not be made."""
+        """Make and shape all links. Raises RunError with what could not be made."""
         self._route, self._diag = rtnl.route_socket(), diag_socket()
         try:
             self._make_veths()
@@ -90,7 +90,7 @@ class Wires:
             raise RunError(f"making the links between Open vSwitch's bridges: {error}") from error
 
     def close(self) -> None:
-        """Delete the veth pairs and close the sockets. Harmless when nothing was made."""
+        """Delete the veth pairs and close the sockets. No effect if nothing was made."""
         if self._route is not None and self._pairs:
             try:
                 rtnl.delete_group(self._route, GROUP)
@@ -104,7 +104,7 @@ class Wires:
         self._hosts, self._place = {}, {}
 
     def set_link(self, link: int, up: bool) -> None:
-        """Both ends, as a cable that is pulled or plugged in. Raises RunError."""
+        """Take both ends of a link up or down, like plugging a cable. Raises RunError."""
         ends = {self._bridge_end(link, node) for node in self._topology.links[link].ends} - {""}
         try:
             with self._one_asks:
@@ -114,7 +114,7 @@ class Wires:
             raise RunError(f"taking link {link} {'up' if up else 'down'}: {error}") from error
 
     def set_share(self, port: int, share: float) -> None:
-        """From now on the port sends at this share of its rate. Raises RunError."""
+        """Set the port's rate to a share of its full rate. Raises RunError."""
         try:
             rate_bps = round(share * self._shape_of(port).rate_bps)
             with self._one_asks:
@@ -123,7 +123,7 @@ class Wires:
             raise RunError(f"changing the rate of port {port}: {error}") from error
 
     def counts(self) -> QueueCounts:
-        """Raises RunError when the kernel does not tell."""
+        """Return the counters of all ports. Raises RunError if the kernel does not return them."""
         table = np.zeros((4, 2 * len(self._topology.links)), np.uint64)
         read_s = np.full(table.shape[1], time.monotonic())
         try:
@@ -141,7 +141,7 @@ class Wires:
         return QueueCounts(read_s, *table)
 
     def socket_drops(self) -> int:
-        """Frames Open vSwitch's user-space datapath did not take in time, since the start."""
+        """Return how many frames the user-space datapath read too late, since the start."""
         assert self._diag is not None
         try:
             return socket_drops(self._diag)
@@ -149,15 +149,15 @@ class Wires:
             raise RunError(f"reading the counters of Open vSwitch's sockets: {error}") from error
 
     def room_pkts(self) -> int:
-        """Packets all queues together can hold, and as many again in the hands of the kernel."""
+        """Return twice the capacity of all queues in packets; the kernel holds as many again."""
         shapes = [self._shape_of(port) for port in range(2 * len(self._topology.links))]
         most = [
-            shape.queue_pkts or shape.queue_bytes // LEAST_FRAME_BYTES or UNBOUNDED_PKTS for shape in shapes
+            shape.queue_pkts or shape.queue_bytes // MIN_FRAME_BYTES or UNBOUNDED_PKTS for shape in shapes
         ]
         return 2 * sum(most)
 
     def full_pkts(self) -> Counts:
-        """Packets each queue holds when it is full; 0 where bytes count, or nothing does."""
+        """Return each queue's capacity in packets; 0 for queues limited by bytes or unbounded."""
         return np.array(
             [self._shape_of(port).queue_pkts for port in range(2 * len(self._topology.links))], np.uint64
         )
@@ -165,11 +165,11 @@ class Wires:
     @property
     def _asked(self) -> NetlinkSocket:
         if self._route is None:
-            raise RunError("the links between Open vSwitch's bridges are not there")
+            raise RunError("accessing the links between Open vSwitch's bridges: they do not exist")
         return self._route
 
     def _make_veths(self) -> None:
-        """Links between switches; FabricNet has made the others."""
+        """Make the links between switches; FabricNet made the others."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
             for number, link in enumerate(self._topology.links):
                 a, b = (self._bridge_end(number, node) for node in link.ends)
@@ -183,7 +183,7 @@ class Wires:
                     offloads_off(control, name, tx_checksum=True)
 
     def _bridge_end(self, link: int, node: int) -> str:
-        """The name of a switch's interface; empty for a host's."""
+        """Return the name of a switch's interface; empty for a host's."""
         return interface(self._topology, self._ports, node, link) if node in self._ports.links else ""
 
     def _find_interfaces(self, wiring: Wiring) -> None:
@@ -204,7 +204,7 @@ class Wires:
         self._ifindex.update({port: index for index, port in self._place[host].items()})
 
     def _transmitters(self) -> Iterator[tuple[int, int, int]]:
-        """Each port, the node that transmits there, and its link."""
+        """Yield each port, the node that transmits there, and its link."""
         for number, link in enumerate(self._topology.links):
             yield uplink(number), link.a, number
             yield downlink(number), link.b, number
@@ -224,9 +224,11 @@ class Wires:
 
 
 def _at_once(sock: NetlinkSocket) -> tuple[float, list[QueueCount]]:
-    """When, and what there was: once more where others had the CPU meanwhile, as nobody knows then when each
-    queue was looked at."""
-    for _ in range(_MOST_LOOKS):
+    """Return the time of reading and all queue counters; repeat a reading that was interrupted.
+
+    If other threads had the CPU during a reading, the time of each counter is unknown.
+    """
+    for _ in range(_MAX_LOOKS):
         asked_s = time.monotonic()
         found = list(read_queues(sock))
         if time.monotonic() - asked_s < _AT_ONCE_S:
@@ -235,7 +237,7 @@ def _at_once(sock: NetlinkSocket) -> tuple[float, list[QueueCount]]:
 
 
 def bridge_ports(topology: Topology) -> Mapping[int, Mapping[int, str]]:
-    """For each switch (node) its interface at each OpenFlow port number."""
+    """Return each switch's interfaces by OpenFlow port number."""
     ports = SwitchPorts(topology)
     return {
         switch: {number: interface(topology, ports, switch, link) for number, link in enumerate(links, 1)}

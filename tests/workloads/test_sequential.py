@@ -13,7 +13,7 @@ from topos import build as build_topology
 from topos.cloud import is_ours
 from workloads.flow import Flow, Traffic
 from workloads.matrices import build
-from workloads.turns import TRANSPORTS
+from workloads.sequential import TRANSPORTS
 
 NET = build_topology("cloud", {"n": 8, "racks": 4, "tenants": 2})
 HOUR = Traffic(3600.0, 100.0)

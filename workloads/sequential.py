@@ -1,8 +1,8 @@
-"""Transfers one after the other between hosts of ours, among other tenants' traffic (topos/cloud.py).
+"""Sequential transfers between our hosts, beside other tenants' traffic (topos/cloud.py).
 
 Source: Raiciu et al., SIGCOMM 2011, section on EC2: iperf between all pairs of 40 instances in sequence,
-cycling TCP and MPTCP with 2 and 4 subflows, for 12 hours. What other tenants did then nobody knows; here it
-is a parameter.
+cycling TCP and MPTCP with 2 and 4 subflows, for 12 hours. The other tenants' traffic is not known; here it is
+a parameter.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from common.draws import exponential
 from common.errors import UsageError
 from topos.cloud import is_ours
 from workloads.flow import Flow, Traffic
-from workloads.generated import MOST_FLOWS
+from workloads.generated import MAX_FLOWS
 
 TRANSPORTS = (1, 2, 4)
 """Subflows of the transfers of each pair, in this order; 1 is plain TCP."""
-MOST_MS = 10_000_000
+MAX_MS = 10_000_000
 
 
 def in_turn(
@@ -31,14 +31,14 @@ def in_turn(
     busy_ms: int = 5000,
     idle_ms: int = 5000,
 ) -> tuple[Flow, ...]:
-    """Of all ordered pairs of our hosts, in an order drawn at random and again from the beginning when all
-    had their turn, one transfer by each of TRANSPORTS, as soon as the one before is done: one at a time.
+    """Return sequential transfers of all ordered pairs of our hosts, beside other tenants' flows.
 
-    A transfer is what a host's links carry in `size_ms`. Every other tenant's host meanwhile sends to another
-    tenants' host drawn at random what its links carry in `busy_ms`, then is silent for `idle_ms`, over plain
-    TCP, again and again; both are means of exponential distributions, and it begins silent. Transfers come
-    first, then the other tenants' flows host by host. Raises UsageError where no two hosts are ours, and for
-    too many flows.
+    Pairs are in random order, which repeats when all have had their transfers. Each pair makes one transfer
+    by each of TRANSPORTS; each transfer starts when the previous one is complete. A transfer has the size
+    that a host's links carry in `size_ms`. Every other tenant's host alternates between silence of `idle_ms`
+    and a flow over plain TCP to a random other tenant's host, of the size that its links carry in `busy_ms`.
+    Both are means of exponential distributions, and it begins silent. Transfers come first, then the other
+    tenants' flows host by host. Raises UsageError without two hosts of ours, and for too many flows.
     """
     _within("size_ms", size_ms)
     _within("busy_ms", busy_ms)
@@ -46,13 +46,11 @@ def in_turn(
     ours = [host for host in hosts if is_ours(host)]
     others = [host for host in hosts if not is_ours(host)]
     if len(ours) < 2:
-        raise UsageError(
-            "workload in_turn needs two hosts of ours and maybe other tenants': choose topology cloud"
-        )
+        raise UsageError("workload in_turn needs at least two hosts of ours: choose topology cloud")
     planned = traffic.seconds * 1000 * (1 / size_ms + len(others) / (busy_ms + idle_ms))
-    if planned > MOST_FLOWS:
+    if planned > MAX_FLOWS:
         raise UsageError(
-            f"workload in_turn would plan about {planned:.0f} flows, and {MOST_FLOWS} is the most: make "
+            f"workload in_turn would plan about {planned:.0f} flows, but the limit is {MAX_FLOWS}: make "
             "transfers larger or the run shorter"
         )
     rng = random.Random(seed)
@@ -63,14 +61,14 @@ def in_turn(
 
 
 def _transfers(rng: random.Random, ours: Sequence[str], traffic: Traffic, size_ms: int) -> list[Flow]:
-    """As many as could be completed if each had its hosts' links to itself."""
+    """Return as many transfers as would complete if each were alone on its hosts' links."""
     pairs = list(permutations(ours, 2))
     rng.shuffle(pairs)
     size_bytes = round(traffic.host_bytes_per_s * size_ms / 1000)
-    turns = int(traffic.seconds * 1000 / (size_ms * len(TRANSPORTS))) + 1
+    count = int(traffic.seconds * 1000 / (size_ms * len(TRANSPORTS))) + 1
     flows: list[Flow] = []
-    for turn in range(turns):
-        src, dst = pairs[turn % len(pairs)]
+    for number in range(count):
+        src, dst = pairs[number % len(pairs)]
         for subflows in TRANSPORTS:
             before = len(flows) - 1 if flows else None
             flows.append(Flow(src, dst, size_bytes, after=before, subflows=subflows))
@@ -86,7 +84,7 @@ def _neighbour(
     idle_ms: int,
     first: int,
 ) -> list[Flow]:
-    """One other tenant's host; its first flow's number is `first`."""
+    """Return the flows of one other tenant's host; its first flow has number `first`."""
     flows: list[Flow] = []
     spent_s = 0.0
     while spent_s < traffic.seconds:
@@ -102,5 +100,5 @@ def _neighbour(
 
 
 def _within(name: str, value: int) -> None:
-    if not 1 <= value <= MOST_MS:
-        raise UsageError(f"workload in_turn: {name} must be from 1 to {MOST_MS}, not {value}")
+    if not 1 <= value <= MAX_MS:
+        raise UsageError(f"workload in_turn: {name} must be from 1 to {MAX_MS}, not {value}")
