@@ -127,9 +127,6 @@ class RealtimeFabric:
         probed_cpus: Sequence[int] = (),
         probe_priority: int = 0,
         probe_us: float = 1000.0,
-        egress_frames_fd: int = -1,
-        egress_state_fd: int = -1,
-        host_ifindexes: Sequence[int] = (),
     ) -> None:
         """A thread that wakes up more than `tolerance_us` late, or one of `probed_cpus` that is overdue by
         more than `hold_us` or was not idle for `idle_hold_us` (0: no matter), pauses the fabric's clock; with

@@ -45,7 +45,7 @@ class Snapshot(Counters):
     `now_s` is the fabric's own time, which stood still for `paused_s` in `pauses` pauses, `longest_pause_s`
     in the longest since `restart_maxima`; for `unheld_s` it went on although a CPU had had no idle time for
     longer than it is waited for. `wakeups` are (CPU, longest lateness in ns, histogram) of each
-    probed CPU, since the start. `egress_frames` came by the BPF ring instead of the packet socket.
+    probed CPU, since the start.
     """
 
     now_s: float
@@ -55,7 +55,6 @@ class Snapshot(Counters):
     no_such_host: int
     oversized: int
     no_memory: int
-    egress_frames: int
     cpu_s: float
     sampling_s: float
     lateness: npt.NDArray[np.uint64]

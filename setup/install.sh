@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what refabric needs: Debian packages, a virtual environment in .venv that sees Debian's
-# Mininet, the C++ core, the BPF objects (coupled congestion controls, egress), and Open vSwitch; without either
+# Mininet, the C++ core, the BPF objects of the coupled congestion controls, and Open vSwitch; without either
 # of the last two all but that works. Does nothing, in well under two seconds, when all is there.
 # Open vSwitch's own service is neither started nor enabled here: runs start their own (docs/ovs.md).
 #
@@ -21,7 +21,6 @@ ovs_packages=(openvswitch-switch)   # no --dataplane ovs without
 policy=/usr/sbin/policy-rc.d
 packages_of_ours=(common fabric topos controllers workloads model analysis engines setup plots harness experiments)
 bpf=$root/engines/emulation/congestion
-egress=$root/engines/emulation/dataplanes
 pox_source=https://github.com/noxrepo/pox
 pox_commit=20d291825de5e1038e4500382e842e4f95b5731a   # branch halosaur
 quiet=no
@@ -154,22 +153,18 @@ compile_bpf() {
         clang -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -c "$source" \
             -o "$objects/$(basename "$source" .bpf.c).o" || return 1
     done
-    # Without it, frames of real hosts take the packet socket.
-    rm -rf "$egress/objects" && mkdir -p "$egress/objects"
-    clang -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -I"$root/fabric/realtime" \
-        -I"/usr/include/$(uname -m)-linux-gnu" -c "$egress/bpf/egress.bpf.c" -o "$egress/objects/egress.o" || true
 }
 
 install_bpf() {
     # Nothing here makes the machine unfit. What failed once is tried again by calls without --quiet only.
     local wanted
-    wanted=$(cat "$bpf"/bpf/* "$egress"/bpf/* "$root/fabric/realtime/egress_records.h" | fingerprint -)
+    wanted=$(cat "$bpf"/bpf/* | fingerprint -)
     if is_current bpf "$wanted" && [ -d "$bpf/objects" ]; then return 0; fi
     if [ "$quiet" = yes ] && is_current bpf "failed $wanted"; then return 0; fi
     printf 'failed %s\n' "$wanted" >"$venv/.refabric-bpf"
     install_bpf_packages || return 0
     log=$(mktemp)
-    printf 'setup: compiling the BPF objects\n' >&2
+    printf 'setup: compiling the coupled congestion controls\n' >&2
     if compile_bpf >"$log" 2>&1 </dev/null; then
         printf '%s\n' "$wanted" >"$venv/.refabric-bpf"
     else
@@ -252,7 +247,7 @@ give_back() {
     # Under sudo the tree stays its owner's.
     [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ] || return 0
     local path
-    for path in "$venv" "$root/build" "$root/.pox" "$bpf/objects" "$egress/objects"; do
+    for path in "$venv" "$root/build" "$root/.pox" "$bpf/objects"; do
         [ ! -e "$path" ] || chown -R --no-dereference "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$path"
     done
     find "${packages_of_ours[@]/#/$root/}" -name __pycache__ -prune \

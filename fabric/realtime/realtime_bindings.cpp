@@ -44,7 +44,6 @@ nb::dict to_dict(const Snapshot& s) {
   out["no_such_host"] = s.health.no_such_host;
   out["oversized"] = s.health.oversized;
   out["no_memory"] = s.health.no_memory;
-  out["egress_frames"] = s.health.egress_frames;
   out["cpu_s"] = static_cast<double>(s.health.cpu_ns) / 1e9;
   out["sampling_s"] = static_cast<double>(s.health.sampling_ns) / 1e9;
   add_port_counters(out, s.ports, s.queued_pkts);
@@ -121,7 +120,7 @@ void bind_realtime(nb::module_& module) {
           [](RealtimeFabric* self, const nb::object& plan, const std::vector<int>& ifindexes,
              const std::vector<std::string>& macs, double quantum_us, int cpu, int priority, double sample_ms,
              double tolerance_us, double hold_us, double idle_hold_us, const std::vector<int>& probed_cpus, int probe_priority,
-             double probe_us, int frames_fd, int state_fd, const std::vector<int>& host_ifindexes) {
+             double probe_us) {
             RealtimeOptions options;
             options.quantum = static_cast<Time>(quantum_us * kMicrosecond);
             options.cpu = cpu;
@@ -132,13 +131,11 @@ void bind_realtime(nb::module_& module) {
             options.idle_hold = static_cast<Time>(idle_hold_us * kMicrosecond);
             options.probed_cpus = probed_cpus;
             options.probe = {to_ns(probe_us), probe_priority};
-            options.egress = {frames_fd, state_fd, host_ifindexes};
             new (self) RealtimeFabric(network_config(plan), host_ends(ifindexes, macs), options);
           },
           "plan"_a, "ifindexes"_a, "macs"_a, nb::kw_only(), "quantum_us"_a = 100.0, "cpu"_a = -1,
           "priority"_a = 0, "sample_ms"_a = 0.0, "tolerance_us"_a = 0.0, "hold_us"_a = 1000.0, "idle_hold_us"_a = 0.0,
-          "probed_cpus"_a = std::vector<int>{}, "probe_priority"_a = 0, "probe_us"_a = 1000.0,
-          "egress_frames_fd"_a = -1, "egress_state_fd"_a = -1, "host_ifindexes"_a = std::vector<int>{})
+          "probed_cpus"_a = std::vector<int>{}, "probe_priority"_a = 0, "probe_us"_a = 1000.0)
       .def("start", &RealtimeFabric::start, Release())
       .def("stop", &RealtimeFabric::stop, Release())
       .def("restart_maxima", &RealtimeFabric::restart_maxima, Release())

@@ -21,27 +21,16 @@ constexpr Time kWorthPolling = kMillisecond;  // sleep on the socket, not on the
 constexpr std::int64_t kPatienceNs = 30'000'000;
 constexpr std::int64_t kIdlePeriodNs = 1'000'000;
 constexpr Time kLongestSleep = 100 * kMillisecond;
-
-void enlist(std::vector<NicId>& nics, int ifindex, NicId nic) {
-  const auto index = static_cast<std::size_t>(ifindex);
-  if (index >= nics.size()) nics.resize(index + 1, kNone);
-  if (nics[index] != kNone) throw std::invalid_argument("two NICs have interface index " + std::to_string(ifindex));
-  nics[index] = nic;
-}
-
-NicId find(const std::vector<NicId>& nics, std::size_t ifindex) { return ifindex < nics.size() ? nics[ifindex] : kNone; }
-
 }  // namespace
 
 RealtimeFabric::RealtimeFabric(NetworkConfig config, std::vector<HostEnd> ends, RealtimeOptions options)
     : options_(options), network_(std::move(config)), ends_(std::move(ends)),
       frames_(network_.pool().capacity()), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd") {
   if (ends_.size() != network_.router().nics().size()) throw std::invalid_argument("one host end a NIC");
-  for (NicId nic = 0; nic < ends_.size(); ++nic) enlist(nic_of_ifindex_, ends_[nic].ifindex, nic);
-  if (const EgressMaps& maps = options_.egress; maps.frames_fd >= 0) {
-    if (maps.ifindexes.size() != ends_.size()) throw std::invalid_argument("one interface index a NIC");
-    for (NicId nic = 0; nic < ends_.size(); ++nic) enlist(nic_of_egress_, maps.ifindexes[nic], nic);
-    egress_.emplace(maps.frames_fd, maps.state_fd);
+  for (NicId nic = 0; nic < ends_.size(); ++nic) {
+    const auto ifindex = static_cast<std::size_t>(ends_[nic].ifindex);
+    if (ifindex >= nic_of_ifindex_.size()) nic_of_ifindex_.resize(ifindex + 1, kNone);
+    nic_of_ifindex_[ifindex] = nic;
   }
   if (options_.probed_cpus.empty()) return;
   probe_.emplace(options_.probed_cpus, options_.probe);
@@ -111,8 +100,8 @@ std::int64_t RealtimeFabric::held_ns(std::int64_t real_ns) {
 }
 
 // Of a frame stamped by the kernel; never later than this turn.
-Time RealtimeFabric::fabric_time(std::int64_t monotonic_ns) const {
-  return std::clamp(clock_.of_past(monotonic_ns), Time{0}, at_);
+Time RealtimeFabric::fabric_time(std::int64_t realtime_ns) const {
+  return std::clamp(clock_.of_past(realtime_ns - real_offset_ns_), Time{0}, at_);
 }
 
 void RealtimeFabric::wake() const { eventfd_write(wake_.get(), 1); }
@@ -154,64 +143,42 @@ void RealtimeFabric::loop() {
 
 std::size_t RealtimeFabric::drain() {
   real_offset_ns_ = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
-  std::size_t drained = 0;
-  if (egress_) drained = egress_->drain(kMostFramesADrain, [&](const EgressFrame& taken) { take(taken); });
-  return drained + ring_.drain(kMostFramesADrain, [&](const ReceivedFrame& received) { accept(received); });
+  return ring_.drain(kMostFramesADrain, [&](const ReceivedFrame& received) { accept(received); });
 }
 
 void RealtimeFabric::accept(const ReceivedFrame& received) {
-  const NicId source = find(nic_of_ifindex_, static_cast<std::size_t>(received.ifindex));
+  const auto ifindex = static_cast<std::size_t>(received.ifindex);
+  const NicId source = ifindex < nic_of_ifindex_.size() ? nic_of_ifindex_[ifindex] : kNone;
   if (source == kNone) return;  // the loopback of the fabric's own namespace
   if (!received.whole) {
     ++health_.oversized;
     return;
   }
-  const PacketId id = admit(source, received.bytes.subspan(FrameSlot::kHeader));
-  if (id == kNone) return;
-  std::copy_n(received.bytes.begin(), FrameSlot::kHeader, frames_[id].bytes.begin());
-  network_.inject(id, fabric_time(received.realtime_ns - real_offset_ns_), *this);
-}
-
-void RealtimeFabric::take(const EgressFrame& taken) {
-  const NicId source = find(nic_of_egress_, taken.ifindex);
-  const PacketId id = source == kNone ? kNone : admit(source, taken.bytes);
-  if (id == kNone) return;
-  ++health_.egress_frames;
-  FrameSlot& slot = frames_[id];
-  const std::span<std::uint8_t> frame{slot.frame(), slot.length};
-  if (taken.segment.gso_size > 0) make_segment(frame, taken.segment);
-  const VirtioHeader virtio = virtio_header(frame);
-  std::memcpy(slot.bytes.data(), &virtio, sizeof virtio);
-  network_.inject(id, fabric_time(taken.monotonic_ns), *this);
-}
-
-// A packet with this frame and its path; kNone, and counted, where it cannot be carried.
-PacketId RealtimeFabric::admit(NicId source, std::span<const std::uint8_t> frame) {
-  const auto flow = five_tuple(frame);
+  const auto flow = five_tuple(received.bytes.subspan(FrameSlot::kHeader));
   if (!flow) {
     ++health_.not_ipv4;
-    return kNone;
+    return;
   }
   const NicId destination = network_.router().find_nic(flow->dst);
   if (destination == kNone) {
     ++health_.no_such_host;
-    return kNone;
+    return;
   }
   const PacketId id = network_.pool().acquire();
   if (id == kNone) {
     ++health_.no_memory;
-    return kNone;
+    return;
   }
   FrameSlot& slot = frames_[id];
-  slot.length = static_cast<std::uint16_t>(frame.size());
-  std::copy(frame.begin(), frame.end(), slot.frame());
+  slot.length = static_cast<std::uint16_t>(received.bytes.size() - FrameSlot::kHeader);
+  std::copy(received.bytes.begin(), received.bytes.end(), slot.bytes.begin());
   Packet& packet = network_.pool()[id];
   packet.kind = Kind::packet;
   packet.size_bytes = slot.length;
   packet.ecn = ecn_of(slot.frame());
   packet.owner = destination;
   packet.take(network_.router().path(source, destination, *flow));
-  return id;
+  network_.inject(id, fabric_time(received.realtime_ns), *this);
 }
 
 void RealtimeFabric::advance_to(Time at) {
@@ -266,12 +233,9 @@ void RealtimeFabric::sleep_after(Time at) {
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, nullptr);
     return;
   }
-  if (egress_ && !egress_->fall_asleep()) return;
   const timespec timeout = to_timespec(std::max(awaited_ns_ - clock_ns(CLOCK_MONOTONIC), std::int64_t{0}));
-  const int egress = egress_ ? egress_->fd() : -1;  // poll ignores a negative descriptor
-  std::array<pollfd, 3> ready{{{ring_.fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}, {egress, POLLIN, 0}}};
+  std::array<pollfd, 2> ready{{{ring_.fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
   ppoll(ready.data(), ready.size(), &timeout, nullptr);
-  if (egress_) egress_->wake_up();
   eventfd_t ignored = 0;
   if (ready[1].revents != 0) eventfd_read(wake_.get(), &ignored);
 }
@@ -318,7 +282,7 @@ Snapshot RealtimeFabric::snapshot() {
     network_.settle(at_);
     result.totals = network_.totals();
     result.health = health_;
-    result.health.ring_drops = ring_.drops() + (egress_ ? egress_->drops() : 0);
+    result.health.ring_drops = ring_.drops();
     if (!finished_) result.health.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     for (std::size_t i = 0; i < ports.size(); ++i) {
       result.ports[i] = ports[i].counters();

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "core/network.hpp"
-#include "realtime/egress_ring.hpp"
 #include "realtime/fabric_clock.hpp"
 #include "realtime/frame.hpp"
 #include "realtime/histogram.hpp"
@@ -33,13 +32,6 @@ struct HostEnd {
   Mac mac{};        // of the host's own end
 };
 
-// The maps of egress.bpf.c, if it takes frames off the hosts' NICs.
-struct EgressMaps {
-  int frames_fd = -1;
-  int state_fd = -1;
-  std::vector<int> ifindexes;  // of each NIC, in its host's namespace: no two alike
-};
-
 struct RealtimeOptions {
   Time quantum = 100 * kMicrosecond;  // frames and events that fall into one are handled together
   int cpu = -1;                       // pin the thread to this CPU; -1 lets it float
@@ -50,7 +42,6 @@ struct RealtimeOptions {
   Time idle_hold = 0;                 // so does one that has not been idle for longer; 0: it does not
   std::vector<int> probed_cpus;       // those whose lateness is watched
   ProbeOptions probe;
-  EgressMaps egress;
 };
 
 struct Health {
@@ -60,7 +51,6 @@ struct Health {
   std::uint64_t no_such_host = 0;    // frames to an address nobody has
   std::uint64_t oversized = 0;       // several segments in one frame: offloads are on
   std::uint64_t no_memory = 0;       // frames that found no descriptor
-  std::uint64_t egress_frames = 0;   // that came by the egress ring and not by the packet socket
   std::int64_t cpu_ns = 0;           // used by the thread
   std::int64_t sampling_ns = 0;      // of that, for reading counters and queues
 };
@@ -126,8 +116,6 @@ class RealtimeFabric {
   void loop();
   std::size_t drain();
   void accept(const ReceivedFrame& received);
-  void take(const EgressFrame& taken);
-  PacketId admit(NicId source, std::span<const std::uint8_t> frame);
   void advance_to(Time at);
   void sample_queues(Time at);
   void flush();
@@ -137,7 +125,7 @@ class RealtimeFabric {
   void wake() const;
   void look_at_clock();
   [[nodiscard]] std::int64_t held_ns(std::int64_t real_ns);
-  [[nodiscard]] Time fabric_time(std::int64_t monotonic_ns) const;
+  [[nodiscard]] Time fabric_time(std::int64_t realtime_ns) const;
 
   void check(PortId port) const;
 
@@ -156,8 +144,6 @@ class RealtimeFabric {
   VirtualArray<FrameSlot> frames_;  // of the packet with the same id
   std::vector<NicId> nic_of_ifindex_;
   ReceiveRing ring_;
-  std::optional<EgressRing> egress_;
-  std::vector<NicId> nic_of_egress_;  // by the interface index that it has at its host
   TransmitBatch batch_;
   std::vector<Departing> in_batch_;
   FileDescriptor wake_;

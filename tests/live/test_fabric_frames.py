@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
 import socket
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,10 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from engines.emulation.dataplanes.egress import Egress
 from engines.emulation.kernel.netns import call_in_netns
 from fabric._core import RealtimeFabric
-from fabric.plan import NetworkPlan
 from fabric.readings import Snapshot
 from tests.support.endpoint_lab import run_isolated
 from tests.support.plans import ip, one_switch
@@ -30,16 +27,12 @@ pytestmark = pytest.mark.emulation
 ETH_P_ALL = 3
 GATEWAY = bytes.fromhex("02ffffffff00")
 HOSTS = 3
-FIRST_IFINDEX = 100
-EGRESS = "REFABRIC_TEST_EGRESS"
-"""Environment variable of a scenario: set where frames are to take the egress ring."""
 MACS = [f"02:00:00:00:00:{i:02x}" for i in range(HOSTS)]
 
 
 class Lab(NamedTuple):
     fabric: RealtimeFabric
     ends: list[socket.socket]
-    holder: int
 
     def settled(self, sent: int) -> Snapshot:
         """The counters once all that was sent has come in and nothing is under way."""
@@ -55,51 +48,21 @@ class Lab(NamedTuple):
 @contextmanager
 def lab(rate_bps: int = 1_000_000_000, queue_pkts: int = 1000, ecn_pkts: int = 0) -> Iterator[Lab]:
     """Three host ends in a namespace of their own, raw sockets on them, and a running fabric."""
-    plan = one_switch(HOSTS, rate_bps=rate_bps, queue_pkts=queue_pkts, ecn_pkts=ecn_pkts)
-    with hosts(HOSTS) as (holder, ends), core(plan, holder, HOSTS) as fabric:
-        fabric.start()
-        yield Lab(fabric, ends, holder)
-
-
-@contextmanager
-def hosts(count: int) -> Iterator[tuple[int, list[socket.socket]]]:
-    """The pid of a process in a namespace with `count` veth ends, and a raw socket on each."""
     holder = subprocess.Popen(["unshare", "--net", "sleep", "60"])
+    wait_for_namespace(holder.pid)
+    for i in range(HOSTS):
+        run(f"ip link add n{i} type veth peer name h{i} netns {holder.pid} address {MACS[i]}")
+        run(f"ip link set n{i} up")
+    ends = [call_in_netns(holder.pid, partial(open_end, f"h{i}")) for i in range(HOSTS)]
+    plan = one_switch(HOSTS, rate_bps=rate_bps, queue_pkts=queue_pkts, ecn_pkts=ecn_pkts)
+    fabric = RealtimeFabric(plan, [socket.if_nametoindex(f"n{i}") for i in range(HOSTS)], MACS)
+    fabric.start()
     try:
-        wait_for_namespace(holder.pid)
-        for i in range(count):
-            index = FIRST_IFINDEX + i
-            peer = f"peer name h{i} index {index} netns {holder.pid} address {MACS[i]}"
-            run(f"ip link add n{i} index {index} type veth {peer}")
-            run(f"ip link set n{i} up")
-        yield holder.pid, [call_in_netns(holder.pid, partial(open_end, f"h{i}")) for i in range(count)]
-    finally:
-        holder.kill()
-        holder.wait()
-
-
-@contextmanager
-def core(plan: NetworkPlan, holder: int, count: int, sample_ms: float = 0.0) -> Iterator[RealtimeFabric]:
-    """A fabric between them that is not started yet, and that stops."""
-    ifindexes = [FIRST_IFINDEX + i for i in range(count)]
-    egress = Egress() if EGRESS in os.environ else None
-    if egress:
-        egress.attach([(holder, ifindex) for ifindex in ifindexes])
-    fabric = RealtimeFabric(
-        plan,
-        ifindexes,
-        MACS[:count],
-        sample_ms=sample_ms,
-        egress_frames_fd=egress.frames_fd if egress else -1,
-        egress_state_fd=egress.state_fd if egress else -1,
-        host_ifindexes=ifindexes if egress else (),
-    )
-    try:
-        yield fabric
+        yield Lab(fabric, ends)
     finally:
         fabric.stop()
-        if egress:
-            egress.close()
+        holder.kill()
+        holder.wait()
 
 
 def run(command: str) -> None:
@@ -161,7 +124,7 @@ def received(end: socket.socket) -> Iterator[bytes]:
 def every_frame_arrives_once_in_order_and_whole() -> None:
     rng = random.Random(7)
     sent: dict[tuple[int, int], list[bytes]] = {}
-    with lab() as (fabric, ends, _):
+    with lab() as (fabric, ends):
         count = 30_000
         for number in range(count):
             src, dst = rng.sample(range(HOSTS), 2)
@@ -171,19 +134,18 @@ def every_frame_arrives_once_in_order_and_whole() -> None:
             sent.setdefault((src, dst), []).append(bytes.fromhex(MACS[dst].replace(":", "")) + frame[6:])
             if number % 20 == 0:
                 time.sleep(0.001)
-        snapshot = Lab(fabric, ends, 0).settled(count)
+        snapshot = Lab(fabric, ends).settled(count)
         got: dict[tuple[int, int], list[bytes]] = {}
         for dst, end in enumerate(ends):
             for frame in received(end):
                 got.setdefault((frame[11], dst), []).append(frame)
     assert snapshot["injected"] == snapshot["delivered"] == count
     assert snapshot["ring_drops"] == snapshot["send_refused"] == snapshot["dropped"] == 0
-    assert snapshot["egress_frames"] == (count if EGRESS in os.environ else 0)
     assert got == sent
 
 
 def a_frame_takes_its_transmission_times() -> None:
-    with lab(rate_bps=1_000_000) as (fabric, ends, _):
+    with lab(rate_bps=1_000_000) as (fabric, ends):
         frame = udp_frame(0, 1, bytes(1208))  # 1250 bytes: 10 ms on each of two links
         started = time.monotonic()
         for _ in range(5):
@@ -201,7 +163,7 @@ def a_frame_takes_its_transmission_times() -> None:
 
 
 def odd_frames_are_counted_not_carried() -> None:
-    with lab() as (fabric, ends, _):
+    with lab() as (fabric, ends):
         arp = GATEWAY + bytes(6) + b"\x08\x06" + bytes(46)
         ends[0].send(arp)
         ends[0].send(udp_frame(0, 77, b"nobody"))
@@ -226,7 +188,7 @@ def a_full_queue_marks_who_can_be_marked() -> None:
     """In both directions of the address range, so that the checksum's carries are met too."""
     not_ect, ect1, ect0, ce = range(4)
     dscp = 0xB8
-    with lab(rate_bps=100_000, ecn_pkts=4) as (fabric, ends, _):
+    with lab(rate_bps=100_000, ecn_pkts=4) as (fabric, ends):
         sent = {}
         for number in range(40):  # 10 ms each on the wire
             ecn = number % 4
@@ -254,7 +216,7 @@ def a_full_queue_marks_who_can_be_marked() -> None:
 
 
 def a_cut_link_carries_nothing_until_it_heals() -> None:
-    with lab() as (fabric, ends, _):
+    with lab() as (fabric, ends):
         fabric.set_port_up(0, False)
         ends[0].send(udp_frame(0, 1, b"lost"))
         time.sleep(0.05)
@@ -267,53 +229,34 @@ def a_cut_link_carries_nothing_until_it_heals() -> None:
 
 def queue_lengths_are_sampled_exactly() -> None:
     plan = one_switch(2, rate_bps=1_000_000)
-    with hosts(2) as (holder, (end, _)), core(plan, holder, 2, sample_ms=10) as fabric:
-        fabric.start()
-        for _ in range(20):
-            end.send(udp_frame(0, 1, bytes(1208)))  # 10 ms each
-        time.sleep(0.5)
-        times, lengths = fabric.take_samples()
-        fabric.sample_every(0)
-        fabric.take_samples()
-        time.sleep(0.05)
-        assert not len(fabric.take_samples()[0]), "none after the last"
-        fabric.sample_every(5)
-        time.sleep(0.1)
-        again, idle = fabric.take_samples()
+    holder = subprocess.Popen(["unshare", "--net", "sleep", "60"])
+    wait_for_namespace(holder.pid)
+    for i in range(2):
+        run(f"ip link add n{i} type veth peer name h{i} netns {holder.pid} address {MACS[i]}")
+        run(f"ip link set n{i} up")
+    end = call_in_netns(holder.pid, partial(open_end, "h0"))
+    call_in_netns(holder.pid, partial(open_end, "h1"))
+    fabric = RealtimeFabric(plan, [socket.if_nametoindex(f"n{i}") for i in range(2)], MACS[:2], sample_ms=10)
+    fabric.start()
+    for _ in range(20):
+        end.send(udp_frame(0, 1, bytes(1208)))  # 10 ms each
+    time.sleep(0.5)
+    times, lengths = fabric.take_samples()
+    fabric.sample_every(0)
+    fabric.take_samples()
+    time.sleep(0.05)
+    assert not len(fabric.take_samples()[0]), "none after the last"
+    fabric.sample_every(5)
+    time.sleep(0.1)
+    again, idle = fabric.take_samples()
     assert np.allclose(np.diff(again), 0.005)
     assert len(idle) == 4 * len(again) > 4 * 10
+    fabric.stop()
+    holder.kill()
     queue = lengths.reshape(len(times), 4)[:, 0].astype(int)
     assert queue.max() in {19, 20}
     assert set(np.diff(queue[queue.argmax() :])) <= {-1, 0}
     assert np.allclose(np.diff(times), 0.01)
-
-
-def the_core_cuts_what_tcp_sends_in_one_piece() -> None:
-    """A GSO packet of four segments, as TCP hands it to a NIC: the checksum is still to be computed."""
-    payload = random.Random(3).randbytes(3500)
-    fin, push, ack, size = 1, 8, 16, 1000
-    addresses = struct.pack("!II", ip("10.0.0.1"), ip("10.0.0.1") + 1)
-    fields = struct.pack("!BBHHHBBH", 0x45, 0, 40 + len(payload), 0xFFFE, 0x4000, 64, socket.IPPROTO_TCP, 0)
-    tcp = struct.pack("!HHIIBBHHH", 7, 8, 0xFFFFFF00, 5, 0x50, fin | push | ack, 99, 0, 0)
-    frame = (
-        GATEWAY + bytes.fromhex(MACS[0].replace(":", "")) + b"\x08\x00" + fields + addresses + tcp + payload
-    )
-    virtio = struct.pack("=BBHHHH", 1, 1, 54, size, 34, 16)
-    with lab() as (fabric, ends, _):
-        ends[0].setsockopt(263, 15, 1)  # SOL_PACKET, PACKET_VNET_HDR
-        ends[0].send(virtio + frame)
-        cut = [next_ipv4(ends[1]) for _ in range(4)]
-        assert fabric.snapshot()["egress_frames"] == fabric.snapshot()["delivered"] == 4
-    for number, segment in enumerate(cut):
-        last = number == 3
-        part = payload[number * size : (number + 1) * size]
-        assert segment[54:] == part
-        assert ip_checksum(segment[14:34]) == 0
-        assert struct.unpack_from("!HH", segment, 16) == (40 + len(part), (0xFFFE + number) & 0xFFFF)
-        assert struct.unpack_from("!I", segment, 38)[0] == (0xFFFFFF00 + number * size) & 0xFFFFFFFF
-        assert segment[47] == (fin | push | ack if last else ack)
-        pseudo = addresses + struct.pack("!HH", socket.IPPROTO_TCP, 20 + len(part))
-        assert struct.unpack_from("!H", segment, 50)[0] == 0xFFFF - ip_checksum(pseudo)
 
 
 @pytest.mark.parametrize(
@@ -328,13 +271,5 @@ def the_core_cuts_what_tcp_sends_in_one_piece() -> None:
     ],
     ids=lambda scenario: scenario.__name__,
 )
-@pytest.mark.parametrize("way", ["packet_socket", "egress"])
-def test_real_frames(scenario: Callable[[], None], way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if way == "egress":
-        monkeypatch.setenv(EGRESS, "1")
-    run_isolated(scenario)
-
-
-def test_gso(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(EGRESS, "1")
-    run_isolated(the_core_cuts_what_tcp_sends_in_one_piece)
+def test_real_frames(scenario: object) -> None:
+    run_isolated(scenario)  # type: ignore[arg-type]

@@ -32,11 +32,9 @@ _PRINT = ctypes.CFUNCTYPE(c_int, c_int, c_void_p, c_void_p)
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "bpf_object__open_file": (c_void_p, (c_char_p, c_void_p)),
     "bpf_object__find_map_by_name": (c_void_p, (c_void_p, c_char_p)),
-    "bpf_object__find_program_by_name": (c_void_p, (c_void_p, c_char_p)),
     "bpf_object__load": (c_int, (c_void_p,)),
     "bpf_object__close": (None, (c_void_p,)),
     "bpf_map__set_map_flags": (c_int, (c_void_p, c_uint32)),
-    "bpf_program__fd": (c_int, (c_void_p,)),
     "bpf_map__fd": (c_int, (c_void_p,)),
     "bpf_map__lookup_elem": (c_int, (c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_uint64)),
     "bpf_map__attach_struct_ops": (c_void_p, (c_void_p,)),

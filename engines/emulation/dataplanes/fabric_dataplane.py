@@ -21,7 +21,6 @@ from engines.emulation.dataplanes.dataplane import (
     balanced,
     last_cpu,
 )
-from engines.emulation.dataplanes.egress import Egress, EgressError
 from engines.emulation.hosts.host_queues import HostQueues
 from engines.scheduling import FabricNetwork, FiveTupleNumbers
 from fabric._core import RealtimeFabric
@@ -67,8 +66,6 @@ class Tuning:
     """A CPU that has had no idle time for so long has work of hosts left over, and holds the clock; 0: it
     does not."""
     probed_cpus: tuple[int, ...] = ()
-    egress: bool = True
-    """Take hosts' frames at their NICs' egress, where the kernel can, instead of by a packet socket."""
 
 
 def default_tuning(rate_mbps: float, elastic: bool = True) -> Tuning:
@@ -106,9 +103,6 @@ class FabricDataPlane:
         self._sample_ms = sample_ms
         self._host_queues = host_queues
         self._core: RealtimeFabric | None = None
-        self._egress: Egress | None = None
-        self._way_in: Mapping[str, str] = {}
-        """How hosts' frames reach the core, for the record."""
 
     @property
     def queues_at_hosts(self) -> bool:
@@ -124,8 +118,6 @@ class FabricDataPlane:
         tuning = self._tuning
         if self._host_queues:
             self._host_queues.make(wiring)
-        self._attach_egress(wiring)
-        taken = self._egress
         with _told("starting the fabric core"):
             self._core = RealtimeFabric(
                 self._plan,
@@ -141,33 +133,13 @@ class FabricDataPlane:
                 probed_cpus=tuning.probed_cpus,
                 probe_priority=PROBE_PRIORITY,
                 probe_us=PROBE_US,
-                egress_frames_fd=taken.frames_fd if taken else -1,
-                egress_state_fd=taken.state_fd if taken else -1,
-                host_ifindexes=wiring.ifindexes if taken else (),
             )
             self._core.start()
             self._core.snapshot()  # its thread answers only once it has its CPU and priority
 
-    def _attach_egress(self, wiring: Wiring) -> None:
-        """Where frames wait in hosts' own kernels, they must pass those queues first."""
-        self._way_in = {"frames_from": "packet socket"}
-        if not self._tuning.egress or self._host_queues:
-            return
-        pids = [wiring.pids[nic.host] for nic in self._topology.nics]
-        try:
-            egress = Egress()
-            egress.attach(list(zip(pids, wiring.ifindexes, strict=True)))
-        except EgressError as error:
-            self._way_in = {**self._way_in, "no_egress_ring": str(error)}
-            return
-        self._egress, self._way_in = egress, {"frames_from": "egress ring"}
-
     def stop(self) -> None:
         if self._host_queues:
             self._host_queues.close()
-        egress, self._egress = self._egress, None
-        if egress:
-            egress.close()
         core, self._core = self._core, None
         if core is not None:
             with _told("the fabric core stopped"):
@@ -256,7 +228,7 @@ class FabricDataPlane:
             "core_cpus": cpus.core_mask,
             "core_share": cpus.core_share,
         }
-        return {"fabric": {**told, **steered, **self._way_in}}
+        return {"fabric": {**told, **steered}}
 
     def restart_maxima(self) -> None:
         self._running.restart_maxima()

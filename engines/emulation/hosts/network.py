@@ -33,8 +33,6 @@ from engines.emulation.kernel.offload import offloads_off
 from topos.topology import Nic, Topology
 
 VETH_GROUP = 0x7EFA
-FIRST_IFINDEX = 1000
-"""Of the first NIC. Both ends of a veth have the same index, so what a host sees names the NIC everywhere."""
 _FDS_PER_HOST = 6
 _RESERVED_FDS = 1024
 _END_S = 10.0
@@ -199,9 +197,9 @@ class FabricNet(Mininet):  # type: ignore[misc]
     def _add_veths(self, pids: dict[int, int], checksums: bool) -> None:
         segments = 1 if self.dataplane.queues_at_hosts else 0
         with rtnl.route_socket() as route, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-            for number, nic in enumerate(self.topology.nics):
+            for nic in self.topology.nics:
                 ends = (self._run_end(nic), nic.name, pids[nic.host], nic.mac)
-                veth = rtnl.Veth(*ends, VETH_GROUP, self.options.mtu, segments, FIRST_IFINDEX + number)
+                veth = rtnl.Veth(*ends, VETH_GROUP, self.options.mtu, segments)
                 try:
                     rtnl.add_veth(route, veth)
                     offloads_off(control, veth.name, checksums)

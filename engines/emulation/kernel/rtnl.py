@@ -43,8 +43,6 @@ class Veth:
     mtu: int = 1500
     gso_max_segs: int = 0
     """Segments a GSO packet of either end may have; 0 leaves the kernel's default."""
-    ifindex: int = 0
-    """Interface index of both ends; 0 leaves the choice to the kernel."""
 
 
 def route_socket(timeout_s: float = 20.0) -> NetlinkSocket:
@@ -58,12 +56,10 @@ def add_veth(sock: NetlinkSocket, veth: Veth) -> None:
     shape += attr(_IFLA_NUM_RX_QUEUES, _u32(1))
     if veth.gso_max_segs:
         shape += attr(_IFLA_GSO_MAX_SEGS, _u32(veth.gso_max_segs))
-    peer = _ifinfo(veth.ifindex, 0) + _name(veth.peer) + attr(_IFLA_ADDRESS, _mac(veth.peer_mac)) + shape
+    peer = _ifinfo(0, 0) + _name(veth.peer) + attr(_IFLA_ADDRESS, _mac(veth.peer_mac)) + shape
     peer += attr(_IFLA_NET_NS_PID, _u32(veth.peer_pid))
     info = nested(_IFLA_LINKINFO, attr(_INFO_KIND, b"veth"), nested(_INFO_DATA, attr(_VETH_PEER, peer)))
-    ours = (
-        _ifinfo(veth.ifindex, _IFF_UP) + _name(veth.name) + shape + attr(_IFLA_GROUP, _u32(veth.group)) + info
-    )
+    ours = _ifinfo(0, _IFF_UP) + _name(veth.name) + shape + attr(_IFLA_GROUP, _u32(veth.group)) + info
     sock.request(_NEWLINK, ours, NLM_F_ACK | _CREATE | _EXCL)
 
 
