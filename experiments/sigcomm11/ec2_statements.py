@@ -1,4 +1,4 @@
-"""What SIGCOMM 2011 says of EC2, and quantities of transfers made in turn."""
+"""What SIGCOMM 2011 says about sequential transfers on EC2."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from harness.claims.published import Published, Relation, Source
 
 WORKLOAD = "in_turn:2000"
 EMULATED_CLOUD: Mapping[str, int] = {"n": 12, "racks": 4, "tenants": 3}
-"""What a machine of two cores carries."""
+"""The network that a machine with two cores can emulate."""
 EMULATED_WORKLOAD = "in_turn:500"
-"""Four times as many pairs in a minute, whose transfers meet the same neighbours the more often."""
+"""Four times as many pairs per minute; their transfers meet the same neighbours more often."""
 
 
 def _between(relation: Relation, value: float, tolerance: float, because: str, words: str) -> Published:
@@ -24,11 +24,11 @@ def _between(relation: Relation, value: float, tolerance: float, because: str, w
 
 
 _THREE_TIMES = _between(
-    Relation.ABOUT, 3, 1.0, "a third: what neighbours did on EC2 is not known",
+    Relation.ABOUT, 3, 1.0, "a third: the load of the neighbours on EC2 is not known",
     "MPTCP three times TCP where there is path diversity",
 ).explained(
-    "How EC2 was wired and what its other tenants sent is not known; ours is assumed and not fitted. Three "
-    "times in the mean needs networks where most single paths are crowded beside free ones (docs/ec2.md)."
+    "EC2's topology and the traffic of its other tenants are not known; ours are assumed and not fitted. A "
+    "mean gain of three needs networks where most single paths are congested beside free ones (docs/ec2.md)."
 )  # fmt: skip
 _MORE = _between(Relation.ABOVE, 1, 0.0, "the sign alone", "MPTCP gains where there is path diversity")
 _NO_DIVERSITY = dataclasses.replace(
@@ -47,7 +47,7 @@ def _emulated(row: Published) -> Published:
 EC2 = (
     *(dataclasses.replace(row, engine="simulator") for row in (_THREE_TIMES, _MORE, _NO_DIVERSITY)),
     _emulated(_MORE).explained(
-        emulated="Twelve hosts leave one another little to gain, pairs are few: 0.98 times in one minute, "
-        "1.14 and 1.17 in longer runs; 0.88 with Linux's own receive buffers (docs/ec2.md)."
+        emulated="With twelve hosts there is little to gain, and there are few pairs: 0.98 times in one "
+        "minute, 1.14 and 1.17 in longer runs; 0.88 with Linux's own receive buffers (docs/ec2.md)."
     ),
 )

@@ -25,7 +25,7 @@ from harness.report import figures, words
 from harness.report import points as parts
 from harness.report.provenance import collect
 from harness.report.svg import inline
-from harness.results.load import Gathered, Shown
+from harness.results.load import LoadedExperiment, Shown
 from plots.registry import CHARTS
 
 REPORT = "report.html"
@@ -59,24 +59,28 @@ class Part:
     same_as: str
 
 
-def draw_charts(gathered: Gathered, expected: Sequence[int] = ()) -> Charts:
+def draw_charts(loaded: LoadedExperiment, expected: Sequence[int] = ()) -> Charts:
     """Draw every figure's charts into its folder; the files of each. Raises StoreError."""
-    shown = gathered.figures
+    shown = loaded.figures
     return figures.draw([figures.Wanted(each.figure, each.points, each.folder, expected) for each in shown])
 
 
 def write_report(
-    experiment: Experiment, gathered: Gathered, charts: Charts, results: Path, output: Path | None = None
+    experiment: Experiment,
+    loaded: LoadedExperiment,
+    charts: Charts,
+    results: Path,
+    output: Path | None = None,
 ) -> Path:
-    """Write the report of what was gathered, at `default_path` unless told otherwise.
+    """Write the report of a loaded experiment to `output`, by default `default_path`.
 
     It appears whole or not at all, and belongs to the user behind sudo. Raises UsageError when there is
     nothing to report, StoreError when it cannot be written.
     """
     path = output or default_path(experiment, results)
-    if not gathered.points:
+    if not loaded.points:
         where = results / experiment.folder
-        broken = f" ({len(gathered.broken)} damaged: {gathered.broken[0]})" if gathered.broken else ""
+        broken = f" ({len(loaded.broken)} damaged: {loaded.broken[0]})" if loaded.broken else ""
         raise UsageError(
             f"nothing to report in {where}{broken}: run `refabric run {experiment.name}` first, or give "
             "--results"
@@ -85,7 +89,7 @@ def write_report(
         raise UsageError(f"--output {path}: it is a folder; name a file in it, e.g. {path / REPORT}")
     with files.storing(f"creating {path.parent}"):
         files.make_folder(path.parent)
-    files.replace_file(path, page(experiment, gathered, charts, now()).encode())
+    files.replace_file(path, page(experiment, loaded, charts, now()).encode())
     return path
 
 
@@ -100,25 +104,25 @@ def now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def page(experiment: Experiment, gathered: Gathered, charts: Charts, written: str) -> str:
+def page(experiment: Experiment, loaded: LoadedExperiment, charts: Charts, written: str) -> str:
     """The whole page as HTML. Raises StoreError for a chart that cannot be read."""
-    shown_parts = _parts(gathered, charts)
-    points = gathered.points
+    shown_parts = _parts(loaded, charts)
+    points = loaded.points
     known = [verdict.published for part in shown_parts for verdict in part.verdicts]
-    contents = claimed.rows(once(claim for shown in gathered.figures for claim in shown.claims))
+    contents = claimed.rows(once(claim for shown in loaded.figures for claim in shown.claims))
     return _template().render(
         experiment=experiment,
         parts=shown_parts,
         warning=words.warning(points),
-        summary=[*([claimed.score(contents)] if contents else []), *words.summary(gathered)],
-        findings=[] if contents else words.findings(gathered),
+        summary=[*([claimed.score(contents)] if contents else []), *words.summary(loaded)],
+        findings=[] if contents else words.findings(loaded),
         contents=contents,
         colours=claimed.COLOURS,
         doubts=words.doubts(points),
         cautions=words.cautions(points),
         retried=words.retried(points),
         failures=parts.failures(points),
-        broken=[str(error) for error in gathered.broken],
+        broken=[str(error) for error in loaded.broken],
         origin=collect(points),
         citations=list(dict.fromkeys(row.citation for row in known)),
         sources=words.sources(known),
@@ -143,10 +147,10 @@ def _template() -> jinja2.Template:
     return environment.get_template("report.html")
 
 
-def _parts(gathered: Gathered, charts: Charts) -> list[Part]:
+def _parts(loaded: LoadedExperiment, charts: Charts) -> list[Part]:
     seen: dict[frozenset[str], str] = {}
     found = []
-    for shown in gathered.figures:
+    for shown in loaded.figures:
         names = frozenset(judged.point.name for judged in shown.points)
         same_as = seen.get(names, "") if names else ""
         seen.setdefault(names, shown.figure.name)

@@ -28,7 +28,7 @@ from harness.report import report, words
 from harness.report.points import commands, missing
 from harness.report.provenance import collect
 from harness.results import summary
-from harness.results.load import Gathered, Shown
+from harness.results.load import LoadedExperiment, Shown
 from harness.results.store import StoredPoint, load
 from model.reasons import of_text
 from model.result import Status
@@ -188,13 +188,13 @@ def test_suspect_failed_and_damaged_points_are_told(tmp_path: Path, monkeypatch:
         assert words_ in text, words_
 
 
-def gathered(points: Sequence[StoredPoint], figure: Figure | None = None) -> Gathered:
+def loaded(points: Sequence[StoredPoint], figure: Figure | None = None) -> LoadedExperiment:
     chosen = figure or CATALOGUE.find(EXPERIMENT).figures[0]
-    return Gathered((Shown(chosen, tuple(judged(points)), Path("charts")),), ())
+    return LoadedExperiment((Shown(chosen, tuple(judged(points)), Path("charts")),), ())
 
 
 def rendered(points: Sequence[StoredPoint]) -> str:
-    return report.page(CATALOGUE.find(EXPERIMENT), gathered(points), {}, "today")
+    return report.page(CATALOGUE.find(EXPERIMENT), loaded(points), {}, "today")
 
 
 def test_nothing_stored_can_become_markup() -> None:
@@ -261,10 +261,10 @@ def test_a_summary_claims_what_verdicts_say() -> None:
     at_8 = [
         stored(spec_of(n, k=8), [level * REFERENCE_MBPS / 100] * 2) for n, level in ((1, 40.0), (8, 60.0))
     ]
-    told = " ".join(words.summary(gathered(at_8)))
+    told = " ".join(words.summary(loaded(at_8)))
     assert "Of 5 published statements, 1 agrees with what was measured here and 4 differ." in told
-    assert "Every number rests on one permutation" in told
-    findings = words.findings(gathered(at_8))
+    assert "Every number is based on one permutation" in told
+    findings = words.findings(loaded(at_8))
     assert [word for word, _ in findings].count("agrees") == 1
     assert any("Measured 40.0\xa0% of optimal (1 seed), published < 50\xa0% of optimal: agrees." in sentence
                for _, sentence in findings)  # fmt: skip
@@ -272,23 +272,25 @@ def test_a_summary_claims_what_verdicts_say() -> None:
 
 def test_of_many_statements_the_summary_tells_those_that_differ() -> None:
     figure = CATALOGUE.find(EXPERIMENT).figures[0]
-    low = [dataclasses.replace(figure.published[0], words=f"statement {n}") for n in range(words.MANY)]
+    low = [
+        dataclasses.replace(figure.published[0], words=f"statement {n}") for n in range(words.MAX_FINDINGS)
+    ]
     high = dataclasses.replace(figure.published[0], value=10.0, words="the one that differs")
     at_8 = [stored(spec_of(k=8), [2.0])]
-    few = gathered(at_8, dataclasses.replace(figure, published=tuple(low)))
-    many = gathered(at_8, dataclasses.replace(figure, published=(*low, high)))
-    assert len(words.findings(few)) == words.MANY
+    few = loaded(at_8, dataclasses.replace(figure, published=tuple(low)))
+    many = loaded(at_8, dataclasses.replace(figure, published=(*low, high)))
+    assert len(words.findings(few)) == words.MAX_FINDINGS
     ((word, sentence),) = words.findings(many)
     assert word == "differs"
     assert "the one that differs" in sentence
 
 
 def test_no_point_no_claim() -> None:
-    told = " ".join(words.summary(gathered([stored(spec_of(), [])])))
-    assert "There is no number here to rely on." in told
+    told = " ".join(words.summary(loaded([stored(spec_of(), [])])))
+    assert "No number here is reliable." in told
     assert "5 published statements are about other sizes, workloads or transports: not measured here" in told
     assert "1 of 1 point failed" in told
-    assert words.findings(gathered([stored(spec_of(), [])])) == []
+    assert words.findings(loaded([stored(spec_of(), [])])) == []
 
 
 def test_commands_are_split_where_one_would_run_more() -> None:
@@ -324,7 +326,7 @@ def test_commands_of_an_experiment_that_fixes_options_have_none_of_them() -> Non
 
 def test_holes_in_a_sweep_are_named() -> None:
     points = [stored(spec_of(n, seed=s), [1.0]) for n, s in ((1, 1), (1, 2), (8, 1))]
-    (shown,) = gathered(points).figures
+    (shown,) = loaded(points).figures
     assert any("MPTCP 8 seed 2" in sentence for sentence in missing(shown))
 
 
