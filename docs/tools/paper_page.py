@@ -25,7 +25,7 @@ from harness.claims.claims import once
 from harness.plan import session
 from harness.plan.options import ENGINE, Given
 from harness.report.claims import Row, rows, score
-from harness.results.load import LoadedExperiment, load_experiment
+from harness.results.load import Loaded, load
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "sigcomm11.md"
 HEAD = "| claim | published | simulated | emulated | verdict |\n|---|---|---|---|---|"
@@ -76,9 +76,9 @@ def simulated_chart(folder: Path, pattern: str) -> Path | None:
     return min(found, key=lambda path: (len(path.name), path.name), default=None)
 
 
-def _loaded(results: Path) -> LoadedExperiment:
+def _loaded(results: Path) -> Loaded:
     paper, asked = whole.EXPERIMENT, Given()
-    found = load_experiment(paper, results, session.make_plan(paper, asked, session.engine_for(paper, asked)))
+    found = load(paper, results, session.make_plan(paper, asked, session.engine_for(paper, asked)))
     if not found.points:
         raise UsageError(f"--results {results}: nothing there: run `refabric run {paper.name}` first")
     return found

@@ -30,8 +30,8 @@ TOGETHER = 12.0, "two standard errors over six replicas, and fluctuating windows
 DROPS = 12.0, "a full queue drops bursts of packets, unevenly among the flows"
 PROBES = (
     8.0,
-    "a subflow on the worse path keeps one or two packets in flight, drops come in bursts, and real "
-    "receivers acknowledge it packet by packet (docs/coupled.md)",
+    "a subflow on the worse path keeps a packet or two under way, drops come in bursts, and real receivers "
+    "acknowledge it packet by packet (docs/coupled.md)",
 )
 
 

@@ -24,11 +24,11 @@ def _between(relation: Relation, value: float, tolerance: float, because: str, w
 
 
 _THREE_TIMES = _between(
-    Relation.ABOUT, 3, 1.0, "a third: the load of the neighbours on EC2 is not known",
+    Relation.ABOUT, 3, 1.0, "a third: what neighbours did on EC2 is not known",
     "MPTCP three times TCP where there is path diversity",
 ).explained(
-    "EC2's topology and the traffic of its other tenants are not known; ours are assumed and not fitted. A "
-    "mean gain of three needs networks where most single paths are congested beside free ones (docs/ec2.md)."
+    "How EC2 was wired and what its other tenants sent is not known; ours is assumed and not fitted. Three "
+    "times in the mean needs networks where most single paths are crowded beside free ones (docs/ec2.md)."
 )  # fmt: skip
 _MORE = _between(Relation.ABOVE, 1, 0.0, "the sign alone", "MPTCP gains where there is path diversity")
 _NO_DIVERSITY = dataclasses.replace(
@@ -47,7 +47,7 @@ def _emulated(row: Published) -> Published:
 EC2 = (
     *(dataclasses.replace(row, engine="simulator") for row in (_THREE_TIMES, _MORE, _NO_DIVERSITY)),
     _emulated(_MORE).explained(
-        emulated="With twelve hosts there is little to gain, and there are few pairs: 0.98 times in one "
-        "minute, 1.14 and 1.17 in longer runs; 0.88 with Linux's own receive buffers (docs/ec2.md)."
+        emulated="Twelve hosts leave one another little to gain, pairs are few: 0.98 times in one minute, "
+        "1.14 and 1.17 in longer runs; 0.88 with Linux's own receive buffers (docs/ec2.md)."
     ),
 )

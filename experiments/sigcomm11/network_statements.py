@@ -48,9 +48,9 @@ OVERSUBSCRIBED_BY_MATRIX = (
     )),
 )  # fmt: skip
 NOT_QUITE_FULL = (
-    "With four flows per uplink on average, some uplinks carry only flows that are limited elsewhere, so TCP "
-    "leaves a sixth of their capacity unused. With two and four connections per host the gain is 1.08 and "
-    "1.00 (docs/oversubscribed.md)."
+    "Four flows an uplink on average leave some uplinks to flows that are held up elsewhere, so TCP leaves a "
+    "sixth of them unused. With two and four connections a host the gain is 1.08 and 1.00 "
+    "(docs/oversubscribed.md)."
 )
 OVERLOADED = (
     _over_tcp(JAIN_OVER_TCP, "one_to_one", ABOVE, "overloaded: MPTCP shares the core more evenly",

@@ -1,7 +1,7 @@
-"""Published numbers: SIGCOMM 2011 on TCP and MPTCP in data centres, and the CS244 2013 post on its figures.
+"""What was published: SIGCOMM 2011 on TCP and MPTCP in data centres, and the CS244 2013 post on its figures.
 
-Results of reference simulations are not published numbers and are not here. Every tolerance has a reason. If
-the words give only a sign, the sign is judged. Source: targets/README.md of the project.
+Reference simulations are no published numbers and have no place here. Source: targets/README.md of the
+project. A tolerance is stated with its reason; where words give a sign alone, the sign is judged.
 """
 
 from __future__ import annotations
@@ -243,14 +243,14 @@ def _beside_long(metric: Metric, cc: str, value: float, within: tuple[float, str
 
 
 CORE_UNKNOWN = (
-    "The paper does not define core utilisation; ours is the mean utilisation of links between switches. No "
-    "single matrix gives all published values: TCP's and PacketScatter's need 8 % of the hosts to send long "
-    "flows, LIA's needs a quarter of them (docs/short-flows.md)."
+    "What the paper counts as core utilisation its text does not say; ours is the mean utilisation of links "
+    "between switches. No one matrix has all of the published ones: TCP's and PacketScatter's are those of "
+    "8 % of the hosts sending long flows, LIA's that of a quarter of them (docs/short-flows.md)."
 )
 HANDSHAKES = (
-    "Connections here are open before their data arrives. With handshakes (--stack handshake=on, and the "
-    "rest of the stack) PacketScatter's short flows take 41 ms and deviations are about the mean, as "
-    "recalled. Short flows beside TCP and LIA are then a quarter to a third too fast (docs/short-flows.md)."
+    "Connections here are open when their data comes. With handshakes (--stack handshake=on, and the rest of "
+    "the stack) PacketScatter's short flows take 41 ms and deviations are about the mean, as recalled; those "
+    "beside TCP and LIA are then a quarter to a third too fast (docs/short-flows.md)."
 )
 WHY_NOT = {LINKS_USED_PCT: CORE_UNKNOWN, FCT_MS_MEAN: HANDSHAKES, FCT_VARIATION_PCT: HANDSHAKES}
 SHORT_MS = (15.0, "about a sixth: queues of 100 packets last 8 ms each, and matrices differ")
@@ -270,7 +270,7 @@ SHORT_BESIDE_LONG = tuple(
     dataclasses.replace(_beside_long(FCT_VARIATION_PCT, cc, percent, VARIATION), source=Source.RECALLED)
     for cc, percent in ((TCP, 100), (SCATTER, 50), ("lia", 100))
 )
-"""The paper does not define its core utilisation (docs/short-flows.md)."""
+"""What the paper calls core utilisation is not defined there (docs/short-flows.md)."""
 DCTCP10 = "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010"
 
 

@@ -39,8 +39,8 @@ _PAPERS = {ARITHMETIC: "arithmetic", MATHIS97: "CCR'97", PADHYE98: "SIGCOMM'98"}
 ABOUT, AT_LEAST = Relation.ABOUT, Relation.AT_LEAST
 Tolerance = tuple[float, str]
 EXACT = 0.0, "equality of integers"
-SAWTOOTH_PKTS, SAWTOOTH_ACCESS, SAWTOOTH_MBPS = 50, 10, 10.0
-SAWTOOTH_TOP = 2 * SAWTOOTH_PKTS + 2
+SAW_PKTS, SAW_ACCESS, SAW_MBPS = 50, 10, 10.0
+SAW_TOP = 2 * SAW_PKTS + 2
 """The packets on the path and in the queue, one that is dropped, and one sent before the loss is known."""
 FLOOD, FLOOD_SUBFLOWS = "transfers:2000", 4
 
@@ -81,17 +81,17 @@ FILL = (
 def _saw(
     metric: Metric, value: float, words: str, simulated: Tolerance, real: Tolerance
 ) -> tuple[Published, ...]:
-    return _of(_alone(metric, ABOUT, value, words, access=SAWTOOTH_ACCESS), simulated, real)
+    return _of(_alone(metric, ABOUT, value, words, access=SAW_ACCESS), simulated, real)
 
 
 SAW = (
     *_saw(
-        WINDOW_TOP_PKTS, SAWTOOTH_TOP,
-        f"the window is halved at what path and queue hold, {SAWTOOTH_TOP} packets",
+        WINDOW_TOP_PKTS, SAW_TOP,
+        f"the window is halved at what path and queue hold, {SAW_TOP} packets",
         (2.0, "packets in flight are whole packets"), (6.0, "bursts of a busy kernel fill the queue early"),
     ),
     *_saw(
-        SAWTOOTH_ROUNDS, SAWTOOTH_TOP / 2, "it grows by one packet per round trip: W / 2 round trips up to W",
+        SAWTOOTH_ROUNDS, SAW_TOP / 2, "it grows by one packet per round trip: W / 2 round trips up to W",
         (3.0, "a round trip until the loss is known, one for its repair"), (5.0, "the same, sampled"),
     ),
     *_saw(
@@ -138,7 +138,7 @@ WAITS = (
     *_of(
         _alone(
             WAITS_EXACT_PCT, AT_LEAST, 100, "no ping waits for more than what is queued, or a packet less",
-            access=SAWTOOTH_ACCESS,
+            access=SAW_ACCESS,
         ),
         EXACT,
         None,

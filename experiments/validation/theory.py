@@ -15,9 +15,9 @@ from experiments.validation.statements import (
     FLOOD_SUBFLOWS,
     LOSS,
     SAW,
-    SAWTOOTH_ACCESS,
-    SAWTOOTH_MBPS,
-    SAWTOOTH_PKTS,
+    SAW_ACCESS,
+    SAW_MBPS,
+    SAW_PKTS,
     WAITS,
 )
 from fabric.plan import FRAME_BITS
@@ -42,9 +42,9 @@ FILLED = dataclasses.replace(
 """A window of whole packets at every rate: 400 at 1 Mb/s."""
 SAWING = dataclasses.replace(
     _ALONE,
-    rate_mbps=SAWTOOTH_MBPS,
-    queue_pkts=SAWTOOTH_PKTS,
-    delay_us=SAWTOOTH_PKTS * FRAME_BITS / SAWTOOTH_MBPS / 6,
+    rate_mbps=SAW_MBPS,
+    queue_pkts=SAW_PKTS,
+    delay_us=SAW_PKTS * FRAME_BITS / SAW_MBPS / 6,
     warmup_s=20.0,
     seconds=60.0,
     sampling=SamplingSpec(queues_ms=20, sockets_ms=20, pings_ms=20),
@@ -73,7 +73,7 @@ def pair(_options: SweepOptions) -> list[TopologySpec]:
 
 def fast_hosts(_options: SweepOptions) -> list[TopologySpec]:
     """One pair of hosts whose own links are no bottleneck."""
-    return [TopologySpec("dumbbell", {"n": 1, "access": SAWTOOTH_ACCESS})]
+    return [TopologySpec("dumbbell", {"n": 1, "access": SAW_ACCESS})]
 
 
 def pairs(_options: SweepOptions) -> list[TopologySpec]:

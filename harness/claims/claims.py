@@ -133,7 +133,7 @@ def once(found: Iterable[Claim]) -> list[Claim]:
 
 
 def claims(figure: Figure, points: Sequence[Judged]) -> list[Claim]:
-    """Return every statement of a figure with a simulated and an emulated variant; none of other figures."""
+    """Every statement of a figure of two halves; none of another figure."""
     if not in_halves(figure):
         return []
     emulated = [p for p in points if p.spec.engine == ENGINE]

@@ -58,7 +58,7 @@ from harness.plan.options import (
 from harness.plan.profiles import PROFILES
 from harness.report import report as reporting
 from harness.results import store, summary
-from harness.results.load import load_experiment
+from harness.results.load import load
 from model.congestion import CONGESTION_CONTROLS
 from model.reasons import texts
 from model.spec import TopologySpec
@@ -199,7 +199,7 @@ def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> 
     asked = given(options)
     stored = store.index(results / chosen.folder)
     made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored)
-    found = load_experiment(chosen, results, made)
+    found = load(chosen, results, made)
     judged = {j.point.name: j for j in found.points}
     planned = [job.name for job in made.jobs if job.rate.rate_mbps is not None]
     for error in found.broken:
@@ -235,9 +235,7 @@ def _print_state(
 def plot(chosen: Experiment, subflows: str | None, results: Path, as_json: bool) -> int:
     """Show and draw every stored point. Damaged points are named and left out (exit 1)."""
     expected = parse_subflows(subflows) if subflows else ()
-    found = load_experiment(
-        chosen, results, session.make_plan(chosen, Given(), session.engine_for(chosen, Given()))
-    )
+    found = load(chosen, results, session.make_plan(chosen, Given(), session.engine_for(chosen, Given())))
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
     if not found.points:

@@ -16,7 +16,7 @@ from harness.experiment import Experiment
 from harness.plan import session
 from harness.plan.options import Given
 from harness.report import report as reporting
-from harness.results.load import load_experiment
+from harness.results.load import load
 
 _folder = click.Path(path_type=Path)
 
@@ -34,9 +34,7 @@ def report(chosen: Experiment, results: Path, output: Path | None, as_json: bool
     Damaged points are named in it and left out (exit 1).
     """
     asked = Given()
-    found = load_experiment(
-        chosen, results, session.make_plan(chosen, asked, session.engine_for(chosen, asked))
-    )
+    found = load(chosen, results, session.make_plan(chosen, asked, session.engine_for(chosen, asked)))
     for error in found.broken:
         click.echo(f"refabric: {error}", err=True)
     path = reporting.write_report(chosen, found, reporting.draw_charts(found), results, output)

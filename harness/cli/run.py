@@ -30,7 +30,7 @@ from harness.plan.session import Session
 from harness.report import claims as claim_tables
 from harness.report import figures, report
 from harness.results import store
-from harness.results.load import LoadedExperiment, load_experiment
+from harness.results.load import Loaded, load
 from model.result import Status
 
 
@@ -93,7 +93,7 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
     """Tables, verdicts, charts and the report; where they are, for machines."""
     human, directory = asked.human, ready.store.directory
     table.print_results(human, outcome.points, published_of(asked.experiment))
-    stored = load_experiment(asked.experiment, asked.results, ready.plan)
+    stored = load(asked.experiment, asked.results, ready.plan)
     wanted: list[figures.Wanted] = []
     judged: list[Verdict] = []
     for shown in stored.figures:
@@ -143,7 +143,7 @@ def emit_verdicts(figure: Figure, found: Sequence[verdicts.Verdict]) -> None:
         write_json(sys.stdout, {"event": "verdict", **verdicts.fields(figure, verdict)})
 
 
-def show_claims(human: IO[str], stored: LoadedExperiment, as_json: bool) -> None:
+def show_claims(human: IO[str], stored: Loaded, as_json: bool) -> None:
     """A paper's contents: every claim once; for machines an object each on stdout."""
     found = once(claim for shown in stored.figures for claim in shown.claims)
     table.print_claims(human, claim_tables.rows(found))

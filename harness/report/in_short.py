@@ -48,7 +48,7 @@ MANY_SETTINGS = 3
 """With more networks and workloads than this, only the verdicts show the results."""
 NOTABLE_PCT = 0.05
 """Smaller shares of time would be printed as 0.0 %."""
-NO_NUMBER = "No number here is reliable."
+NO_NUMBER = "There is no number here to rely on."
 TOO_MUCH = "this run asks for too much of the machine"
 
 
@@ -161,7 +161,7 @@ def basis(good: Sequence[Judged]) -> str:
     counts = sorted({len(found) for found in seeds.values()})
     if counts[-1] == 1:
         return (
-            "Every number is based on one permutation (one seed). How much another one would change it "
+            "Every number rests on one permutation (one seed). How much another one would change it "
             "was not measured."
         )
     span = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"

@@ -25,7 +25,7 @@ from harness.report import figures, words
 from harness.report import points as parts
 from harness.report.provenance import collect
 from harness.report.svg import inline
-from harness.results.load import LoadedExperiment, Shown
+from harness.results.load import Loaded, Shown
 from plots.registry import CHARTS
 
 REPORT = "report.html"
@@ -59,20 +59,16 @@ class Part:
     same_as: str
 
 
-def draw_charts(loaded: LoadedExperiment, expected: Sequence[int] = ()) -> Charts:
-    """Draw every figure's charts into its folder; the files of each. Raises StoreError."""
+def draw_charts(loaded: Loaded, expected: Sequence[int] = ()) -> Charts:
+    """Draw every figure's charts into its folder; return the files by figure. Raises StoreError."""
     shown = loaded.figures
     return figures.draw([figures.Wanted(each.figure, each.points, each.folder, expected) for each in shown])
 
 
 def write_report(
-    experiment: Experiment,
-    loaded: LoadedExperiment,
-    charts: Charts,
-    results: Path,
-    output: Path | None = None,
+    experiment: Experiment, loaded: Loaded, charts: Charts, results: Path, output: Path | None = None
 ) -> Path:
-    """Write the report of a loaded experiment to `output`, by default `default_path`.
+    """Write the report of the loaded points to `output`, by default to `default_path`; return its path.
 
     It appears whole or not at all, and belongs to the user behind sudo. Raises UsageError when there is
     nothing to report, StoreError when it cannot be written.
@@ -104,8 +100,8 @@ def now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def page(experiment: Experiment, loaded: LoadedExperiment, charts: Charts, written: str) -> str:
-    """The whole page as HTML. Raises StoreError for a chart that cannot be read."""
+def page(experiment: Experiment, loaded: Loaded, charts: Charts, written: str) -> str:
+    """Return the page as HTML. Raises StoreError for a chart that cannot be read."""
     shown_parts = _parts(loaded, charts)
     points = loaded.points
     known = [verdict.published for part in shown_parts for verdict in part.verdicts]
@@ -147,7 +143,7 @@ def _template() -> jinja2.Template:
     return environment.get_template("report.html")
 
 
-def _parts(loaded: LoadedExperiment, charts: Charts) -> list[Part]:
+def _parts(loaded: Loaded, charts: Charts) -> list[Part]:
     seen: dict[frozenset[str], str] = {}
     found = []
     for shown in loaded.figures:

@@ -14,13 +14,13 @@ from harness.claims.verdicts import AGREES, DIFFERS, Verdict, place
 from harness.execute import attempts
 from harness.report import in_short
 from harness.report.points import point_label
-from harness.results.load import LoadedExperiment
+from harness.results.load import Loaded
 from harness.results.summary import Judged
 from model.reasons import KINDS, OTHER, Kind, Reason
 from model.result import Status
 
 FAKE = "fake"
-MAX_FINDINGS = 8
+MANY = 8
 """With more statements than this, the summary shows only those that differ."""
 SOURCES = {
     Source.TEXT: "in the paper or post, in words or digits",
@@ -127,29 +127,29 @@ def warning(points: Sequence[Judged]) -> str:
     return f"{which} made up by the fake engine, which tests refabric itself. They are not evidence."
 
 
-def summary(loaded: LoadedExperiment) -> list[str]:
-    """Return the summary of all figures in sentences; claims have a summary of their own."""
+def summary(loaded: Loaded) -> list[str]:
+    """Plain sentences on all figures together; what became of claims is told by those who show them."""
     verdicts = list(dict.fromkeys(v for shown in loaded.figures for v in shown.verdicts))
     known = list(dict.fromkeys(row for shown in loaded.figures for row in shown.figure.published))
-    sentences = in_short.sentences(loaded.points, known)
+    told = in_short.sentences(loaded.points, known)
     if not any(shown.claims for shown in loaded.figures):
-        sentences += in_short.score(verdicts, "the table below")
+        told += in_short.score(verdicts, "the table below")
     empty = [shown.figure.name for shown in loaded.figures if not shown.points]
     if empty:
-        sentences.append(f"Nothing was run yet for {joined(empty)}.")
+        told.append(f"Nothing was run yet for {joined(empty)}.")
     if loaded.broken:
         broken = counted(len(loaded.broken), "point")
-        sentences.append(f"{broken} could not be read (named below) and are left out.")
-    return sentences
+        told.append(f"{broken} could not be read (named below) and are left out.")
+    return told
 
 
-def findings(loaded: LoadedExperiment) -> list[tuple[str, str]]:
-    """Return the verdict and a sentence for every judged statement, each once. Of more than MAX_FINDINGS,
-    only those that differ."""
+def findings(loaded: Loaded) -> list[tuple[str, str]]:
+    """A verdict's word and a sentence on it, for every statement that was judged, each once; of many, those
+    that differ."""
     verdicts = dict.fromkeys(v for shown in loaded.figures for v in shown.verdicts)
     judged = [v for v in verdicts if v.word in {AGREES, DIFFERS}]
-    shown = judged if len(judged) <= MAX_FINDINGS else [v for v in judged if v.word == DIFFERS]
-    return [(v.word, finding(v)) for v in shown]
+    told = judged if len(judged) <= MANY else [v for v in judged if v.word == DIFFERS]
+    return [(v.word, finding(v)) for v in told]
 
 
 def finding(verdict: Verdict) -> str:

@@ -36,8 +36,8 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class LoadedExperiment:
-    """All figures of an experiment, and the errors of files that could not be read."""
+class Loaded:
+    """All figures of an experiment, and what in the folder could not be read."""
 
     figures: tuple[Shown, ...]
     broken: tuple[StoreError, ...]
@@ -49,11 +49,11 @@ class LoadedExperiment:
         return sorted(once.values(), key=lambda judged: summary.order(judged.spec))
 
 
-def load_experiment(experiment: Experiment, results: Path, plan: Plan) -> LoadedExperiment:
-    """Load each figure of `experiment` with its points stored below `results`.
+def load(experiment: Experiment, results: Path, plan: Plan) -> Loaded:
+    """Each figure of `experiment` with its points stored below `results`.
 
-    If a folder belongs to one figure, all its points are the figure's. If figures share a folder, a figure's
-    points are those that its runs requested (manifest.py), and those of `plan` whose link rate is known.
+    A folder of one figure's own is shown whole. Where figures share one, a figure's points are those that
+    runs asked for on its behalf (manifest.py), and those of `plan`, as far as link rates are known.
     """
     directory = results / experiment.folder
     found = store.scan(directory)
@@ -65,14 +65,14 @@ def load_experiment(experiment: Experiment, results: Path, plan: Plan) -> Loaded
             members[figure.name] = stored
             continue
         try:
-            requested = manifest.read(directory, figure.name)
+            noted = manifest.read(directory, figure.name)
         except StoreError as error:
             broken.append(error)
-            requested = frozenset()
-        members[figure.name] = stored & requested.union(*(p.names for p in plan.of(figure) if p.certain))
-    overloaded = _cpu_bound(experiment.figures, members)
-    judged = summary.judge(found.points, overloaded)
-    return LoadedExperiment(
+            noted = frozenset()
+        members[figure.name] = stored & noted.union(*(p.names for p in plan.of(figure) if p.certain))
+    meant = _cpu_bound(experiment.figures, members)
+    judged = summary.judge(found.points, meant)
+    return Loaded(
         tuple(
             Shown(
                 figure,

@@ -25,7 +25,7 @@ from harness.results import tables
 from harness.results.store_reading import (
     FLOWS,
     FORMAT,
-    MAX_NAMED,
+    MOST_NAMED,
     ORIGIN,
     PORTS,
     RAW,
@@ -48,7 +48,7 @@ from model.result import FlowRow, PortRow, RunResult
 from model.spec import RunSpec
 
 __all__ = (
-    "MAX_NAMED",
+    "MOST_NAMED",
     "ORIGIN",
     "RAW",
     "RUN",

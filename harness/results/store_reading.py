@@ -38,12 +38,12 @@ SCHEMA = 2
 FORMAT = "refabric-run"
 RUN, FLOWS, PORTS, SUMMARY = "run.json", "flows.csv", "ports.csv", "summary.csv"
 ORIGIN = "origin.json"
-"""What differs between machines, where all other files have the same bytes on every machine."""
+"""What differs from machine to machine, where everything else is the same bytes on all."""
 SAMPLES, RAW = "samples", "raw"
 REMOVE = f"remove that file and {tables.AGAIN}"
-"""A run does not read samples before it starts: a sample file that exists counts as whole."""
-MAX_NAMED = 3
-"""Up to so many files with the same damage are named one by one."""
+"""Nobody looks into samples before a run: one that is there counts as whole."""
+MOST_NAMED = 3
+"""Files damaged in one way that are named one by one."""
 _POINT = re.compile(r".+-[0-9a-f]{12}\Z")
 
 
@@ -307,13 +307,13 @@ def _check_name(point: StoredPoint) -> None:
 
 
 def _grouped(experiment_dir: Path, broken: Sequence[UnreadableError]) -> Iterator[StoreError]:
-    """Yield the errors; more than MAX_NAMED files with the same damage are one error."""
+    """Yield the errors; more than MOST_NAMED files with the same damage are one error."""
     alike: dict[tuple[str, str, str], list[UnreadableError]] = {}
     for error in broken:
         alike.setdefault(error.kind, []).append(error)
     for errors in alike.values():
         first = errors[0]
-        if len(errors) <= MAX_NAMED:
+        if len(errors) <= MOST_NAMED:
             yield from errors
             continue
         named = first.path.relative_to(experiment_dir)

@@ -14,7 +14,7 @@ import pytest
 
 from common.errors import StoreError, UsageError
 from harness.results import tables
-from harness.results.store import MAX_NAMED, Store, load_point, sample_path, scan
+from harness.results.store import MOST_NAMED, Store, load_point, sample_path, scan
 from model.result import SAMPLE_COLUMNS, FlowRow, Status, Table
 from tests.support.store_lab import EXPERIMENT, put, result_of, spec_of
 
@@ -254,15 +254,15 @@ def test_many_alike_are_one_line_and_few_are_named(store: Store) -> None:
         if seed <= 20:
             text = (path / "run.json").read_text()
             (path / "run.json").write_text(text.replace('"schema": 2', '"schema": 1'))
-        elif seed <= 20 + MAX_NAMED:
+        elif seed <= 20 + MOST_NAMED:
             (path / "ports.csv").unlink()
     found = scan(store.directory)
     older, *others = map(str, found.broken)
     assert f"reading {store.directory}: 20 points have a run.json that cannot be used: " in older
     assert "its format is number 1, this refabric reads 2" in older
-    assert len(others) == MAX_NAMED
+    assert len(others) == MOST_NAMED
     assert all("ports.csv: No such file" in line for line in others)
-    assert len(found.points) == 10 - MAX_NAMED
+    assert len(found.points) == 10 - MOST_NAMED
 
 
 def test_a_folder_that_is_a_file_is_the_users_choice(tmp_path: Path) -> None:

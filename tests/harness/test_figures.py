@@ -26,7 +26,7 @@ from harness.plan.options import Given, SweepOptions, resolve
 from harness.plan.session import Plan
 from harness.report import figures
 from harness.results import manifest
-from harness.results.load import load_experiment
+from harness.results.load import load
 from model.reasons import of_text
 from model.result import RunResult, Status
 from model.spec import RunSpec, SamplingSpec, TopologySpec
@@ -223,7 +223,7 @@ class TestWhoseAPointIs:
     def test_each_figure_shows_its_own(self, results: Path) -> None:
         for figure in ("cs244-fig3", "cs244-fig8", "cs244-fig13"):
             assert run(results, figure).exit_code == 0
-        whole = load_experiment(POST, results, plan_of("cs244"))
+        whole = load(POST, results, plan_of("cs244"))
         shown = {each.figure.name: each.points for each in whole.figures}
         assert {p.spec.link.rate_mbps for p in shown["cs244-fig3"]} == {10.0}
         assert {p.spec.link.rate_mbps for p in shown["cs244-fig8"]} == {1000.0}
@@ -233,7 +233,7 @@ class TestWhoseAPointIs:
 
     def test_a_figure_never_run_shows_what_others_ran_for_it(self, results: Path) -> None:
         run(results, "cs244-fig3", "--k", "8", "--rate", "10", "--seconds", "40", "--warmup", "20")
-        figure = load_experiment(EXPERIMENTS["cs244-fig4"], results, plan_of("cs244-fig4")).figures[0]
+        figure = load(EXPERIMENTS["cs244-fig4"], results, plan_of("cs244-fig4")).figures[0]
         assert {p.spec.transport.subflows for p in figure.points} == {1, 8}
 
     def test_a_damaged_note_is_named_and_costs_nothing_else(self, results: Path) -> None:

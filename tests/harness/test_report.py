@@ -28,7 +28,7 @@ from harness.report import report, words
 from harness.report.points import commands, missing
 from harness.report.provenance import collect
 from harness.results import summary
-from harness.results.load import LoadedExperiment, Shown
+from harness.results.load import Loaded, Shown
 from harness.results.store import StoredPoint, load
 from model.reasons import of_text
 from model.result import Status
@@ -188,9 +188,9 @@ def test_suspect_failed_and_damaged_points_are_told(tmp_path: Path, monkeypatch:
         assert words_ in text, words_
 
 
-def loaded(points: Sequence[StoredPoint], figure: Figure | None = None) -> LoadedExperiment:
+def loaded(points: Sequence[StoredPoint], figure: Figure | None = None) -> Loaded:
     chosen = figure or CATALOGUE.find(EXPERIMENT).figures[0]
-    return LoadedExperiment((Shown(chosen, tuple(judged(points)), Path("charts")),), ())
+    return Loaded((Shown(chosen, tuple(judged(points)), Path("charts")),), ())
 
 
 def rendered(points: Sequence[StoredPoint]) -> str:
@@ -263,7 +263,7 @@ def test_a_summary_claims_what_verdicts_say() -> None:
     ]
     told = " ".join(words.summary(loaded(at_8)))
     assert "Of 5 published statements, 1 agrees with what was measured here and 4 differ." in told
-    assert "Every number is based on one permutation" in told
+    assert "Every number rests on one permutation" in told
     findings = words.findings(loaded(at_8))
     assert [word for word, _ in findings].count("agrees") == 1
     assert any("Measured 40.0\xa0% of optimal (1 seed), published < 50\xa0% of optimal: agrees." in sentence
@@ -272,14 +272,12 @@ def test_a_summary_claims_what_verdicts_say() -> None:
 
 def test_of_many_statements_the_summary_tells_those_that_differ() -> None:
     figure = CATALOGUE.find(EXPERIMENT).figures[0]
-    low = [
-        dataclasses.replace(figure.published[0], words=f"statement {n}") for n in range(words.MAX_FINDINGS)
-    ]
+    low = [dataclasses.replace(figure.published[0], words=f"statement {n}") for n in range(words.MANY)]
     high = dataclasses.replace(figure.published[0], value=10.0, words="the one that differs")
     at_8 = [stored(spec_of(k=8), [2.0])]
     few = loaded(at_8, dataclasses.replace(figure, published=tuple(low)))
     many = loaded(at_8, dataclasses.replace(figure, published=(*low, high)))
-    assert len(words.findings(few)) == words.MAX_FINDINGS
+    assert len(words.findings(few)) == words.MANY
     ((word, sentence),) = words.findings(many)
     assert word == "differs"
     assert "the one that differs" in sentence
@@ -287,7 +285,7 @@ def test_of_many_statements_the_summary_tells_those_that_differ() -> None:
 
 def test_no_point_no_claim() -> None:
     told = " ".join(words.summary(loaded([stored(spec_of(), [])])))
-    assert "No number here is reliable." in told
+    assert "There is no number here to rely on." in told
     assert "5 published statements are about other sizes, workloads or transports: not measured here" in told
     assert "1 of 1 point failed" in told
     assert words.findings(loaded([stored(spec_of(), [])])) == []
