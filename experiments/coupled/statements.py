@@ -1,5 +1,5 @@
-"""What theory says of the coupled experiments, as statements to judge by. Nobody published these numbers:
-they are fixed points (theory.py), and bear the source `theory`."""
+"""What theory predicts for the coupled experiments, as statements. These numbers were not published: they are
+fixed points (analysis/theory.py), and their source is `theory`."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _SOURCES = {
     "balia": ("ToN'16", PENG),
 }
 SUBFLOWS = (2, 4, 8)
-ALONE = 4.0, "two standard errors of the mean over six lanes"
-TOGETHER = 12.0, "two standard errors over six lanes, and fluctuating windows (benchmarks/window_model.py)"
-DROPS = 12.0, "a full queue loses in bursts, and not to everybody alike"
+ALONE = 4.0, "two standard errors of the mean over six replicas"
+TOGETHER = 12.0, "two standard errors over six replicas, and fluctuating windows (benchmarks/window_model.py)"
+DROPS = 12.0, "a full queue drops bursts of packets, unevenly among the flows"
 PROBES = (
     8.0,
     "a subflow on the worse path keeps a packet or two under way, drops come in bursts, and real receivers "
@@ -36,11 +36,11 @@ PROBES = (
 
 
 def _fair(cc: str, subflows: int, where: str, tolerance: float, because: str) -> Published:
-    told = f"{subflows} of {subflows + 1} shares" if cc == "reno" else "one TCP's share"
+    share = f"{subflows} of {subflows + 1} shares" if cc == "reno" else "one TCP's share"
     return Published(
         SHARE_OF_BOTTLENECK, "dumbbell", 2, "against_tcp", subflows, Relation.ABOUT,
         round(100 * theory.bottleneck_share(cc, subflows), 1), Source.THEORY,
-        f"{title(cc)}, {subflows} subflows, {where}: {told}", *_SOURCES[cc], tolerance, because,
+        f"{title(cc)}, {subflows} subflows, {where}: {share}", *_SOURCES[cc], tolerance, because,
         algorithm=cc,
     )  # fmt: skip
 

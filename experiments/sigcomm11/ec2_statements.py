@@ -1,4 +1,4 @@
-"""What SIGCOMM 2011 says of EC2, and quantities of transfers made in turn."""
+"""What SIGCOMM 2011 says about sequential transfers on EC2."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from harness.claims.published import Published, Relation, Source
 
 WORKLOAD = "in_turn:2000"
 EMULATED_CLOUD: Mapping[str, int] = {"n": 12, "racks": 4, "tenants": 3}
-"""What a machine of two cores carries."""
+"""The network that a machine with two cores can emulate."""
 EMULATED_WORKLOAD = "in_turn:500"
-"""Four times as many pairs in a minute, whose transfers meet the same neighbours the more often."""
+"""Four times as many pairs per minute; their transfers meet the same neighbours more often."""
 
 
 def _between(relation: Relation, value: float, tolerance: float, because: str, words: str) -> Published:

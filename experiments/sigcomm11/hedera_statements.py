@@ -1,4 +1,4 @@
-"""What SIGCOMM 2011 says of a central scheduler, as far as it is recalled: signs, and what is near what."""
+"""What SIGCOMM 2011 says about a central scheduler, as recalled: signs, and which values are close."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from experiments.sigcomm11.statements import SIGCOMM11, SIGN
 from harness.claims.published import Published, Relation, Source
 
 COME_AND_GO = "permuted_loop:uniform-1000000-20000000"
-NEAR = (0.1, "recalled without digits: a tenth counts as near")
+NEAR = (0.1, "recalled without digits: within a tenth counts as near")
 
 
 def _mptcp(interval_ms: float, relation: Relation, words: str, within: tuple[float, str]) -> Published:
-    """MPTCP with 8 subflows over first fit at an interval, 128 hosts; the flows' sizes are ours."""
+    """MPTCP with 8 subflows over first fit at an interval, on 128 hosts. The flow sizes are our choice."""
     return Published(
         OVER_FIRST_FIT[interval_ms], "fat_tree", 8, COME_AND_GO, 8, relation, 1, Source.RECALLED, words,
         "SIGCOMM'11", SIGCOMM11, *within,

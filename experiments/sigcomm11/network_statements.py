@@ -1,6 +1,6 @@
-"""What SIGCOMM 2011 says of oversubscribed and dual-homed FatTrees and of BCube: words, hence signs.
+"""What SIGCOMM 2011 says about oversubscribed and dual-homed FatTrees and BCube: words, so signs are judged.
 
-Matrices and loads are ours: the paper's words name the bottleneck, and these have it there.
+Matrices and loads are our choice: the paper names the bottleneck, and these have it there.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from harness.claims.metrics import GOODPUT_OVER_SINGLE_HOMED, GOODPUT_OVER_TCP, 
 from harness.claims.published import Published, Relation, Source
 
 NSDI11 = "Wischik et al., Design, implementation and evaluation of congestion control for MPTCP, NSDI 2011"
-RECALLED_BAND = (0.1, "the band of what is recalled")
-TENTH = (0.1, "a tenth: a few flows meet elsewhere all the same")
+RECALLED_BAND = (0.1, "the tolerance of recalled values")
+TENTH = (0.1, "a tenth: a few flows still meet elsewhere")
 
 
 def _over_tcp(
@@ -25,7 +25,7 @@ def _over_tcp(
     source: Source,
     tolerance: tuple[float, str] = SIGN,
 ) -> Published:
-    """Of 8 subflows, on the 4:1 FatTree of 512 hosts."""
+    """About 8 subflows on the 4:1 FatTree with 512 hosts."""
     row = Published(
         metric, "fat_tree", 8, workload, 8, relation, 1, source, words, "SIGCOMM'11", SIGCOMM11, *tolerance
     )  # fmt: skip
@@ -44,7 +44,7 @@ OVERSUBSCRIBED_BY_LOAD = (
 OVERSUBSCRIBED_BY_MATRIX = (
     _gain("local:100:pod=0", ABOUT, "no gain where hosts' own links are the bottleneck", Source.TEXT, TENTH),
     _gain("hotspot:32:percent=100", ABOUT, "no gain where receivers' links are the bottleneck", Source.TEXT, (
-        0.2, "a fifth: 120 subflows meet at a queue of 100 packets, and timeouts have a say"
+        0.2, "a fifth: 120 subflows share a queue of 100 packets, so there are timeouts"
     )),
 )  # fmt: skip
 NOT_QUITE_FULL = (
@@ -55,7 +55,7 @@ NOT_QUITE_FULL = (
 OVERLOADED = (
     _over_tcp(JAIN_OVER_TCP, "one_to_one", ABOVE, "overloaded: MPTCP shares the core more evenly",
               Source.RECALLED).explained(
-        emulated="Level on 64 hosts at 10 Mb/s: 1.06 and 0.97 times in two runs of one permutation."
+        emulated="Equal on 64 hosts at 10 Mb/s: 1.06 and 0.97 times in two runs of one permutation."
     ),
     _gain("one_to_one", ABOUT, "overloaded: the same goodput in all", Source.RECALLED, RECALLED_BAND)
     .explained(NOT_QUITE_FULL),
@@ -65,7 +65,7 @@ OVERLOADED = (
 def _two_nics(
     workload: str, relation: Relation, words: str, tolerance: tuple[float, str] = SIGN
 ) -> Published:
-    """Of 8 subflows on the dual-homed FatTree, over 8 on the FatTree whose hosts cost as many ports."""
+    """About 8 subflows on the dual-homed FatTree, over 8 on the FatTree with equal ports per host."""
     return Published(
         GOODPUT_OVER_SINGLE_HOMED, "dual_homed_fat_tree", 12, workload, 8, relation, 1, Source.TEXT, words,
         "SIGCOMM'11", SIGCOMM11, *tolerance,
@@ -74,7 +74,7 @@ def _two_nics(
 
 ROOM = "a significant gain while the core is not overloaded"
 FULL = "no gain for matrices that fill the core"
-THINNER = (0.25, "a quarter: its core carries three quarters a host of the FatTree's")
+THINNER = (0.25, "a quarter: its core has three quarters of the FatTree's capacity per host")
 DUAL_HOMED_BY_LOAD = (
     *(_two_nics(f"connections:{percent}", ABOVE, ROOM) for percent in (10, 25, 50)),
     _two_nics("connections:400", ABOUT, FULL, THINNER),
@@ -88,7 +88,7 @@ DUAL_HOMED_BY_MATRIX = (
 def _bcube(
     metric: Metric, workload: str, relation: Relation, words: str, source: Source = Source.RECALLED
 ) -> Published:
-    """Of as many subflows as NICs over one path, on 125 servers with three NICs."""
+    """About as many subflows as NICs, over one path, on 125 servers with three NICs."""
     paper, citation = ("SIGCOMM'11", SIGCOMM11) if source is Source.TEXT else ("NSDI'11", NSDI11)
     row = Published(
         metric, "bcube", 5, workload, 3, relation, 1, source, words, paper, citation, *SIGN

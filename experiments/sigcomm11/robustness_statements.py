@@ -1,4 +1,4 @@
-"""What SIGCOMM 2011 says of robustness, as recalled: directions, judged by ratios; no digits."""
+"""What SIGCOMM 2011 says about robustness, as recalled: directions, judged by ratios, without digits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ABOVE, BELOW = Relation.ABOVE, Relation.BELOW
 
 
 def _recalled(metric: Metric, subflows: int, relation: Relation, words: str) -> Published:
-    """FatTree k=8, random permutation; MPTCP is the paper's own."""
+    """FatTree k=8, random permutation; MPTCP with the paper's own congestion control."""
     row = Published(
         metric, "fat_tree", 8, "one_to_one", subflows, relation, 1, Source.RECALLED, words, "SIGCOMM'11",
         SIGCOMM11, *SIGN,

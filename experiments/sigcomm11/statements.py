@@ -46,9 +46,9 @@ LEVEL = (5.0, "between permutations the mean moves up to 4 points (reference sim
 A_FEW_LOWER = (10.0, "the post is a few points below the paper, and permutations move the mean up to 4")
 ONE_FLOW = (10.0, "one flow of 128: it depends on the permutation")
 A_BOUND = (0.0, "a bound is a bound")
-SIGN = (0.0, "the sign alone is published")
-SATURATED = (0.0, "saturated read as at most 5 % idle")
-ERRATIC = (0.0, "erratic read as a deviation of at least a third of the mean")
+SIGN = (0.0, "only the sign is published")
+SATURATED = (0.0, "saturated is read as at most 5 % idle")
+ERRATIC = (0.0, "erratic is read as a deviation of at least a third of the mean")
 
 
 def _paper(metric: Metric, subflows: int, bound: Bound, words: str) -> Published:
@@ -87,8 +87,8 @@ def _of_lia(row: Published) -> Published:
 
 
 BY_CONGESTION_CONTROL = tuple(row.under(TCP) if row.subflows == 1 else _of_lia(row) for row in ONE_TO_ONE)
-"""The paper's MPTCP is its linked increases (RFC 6356). What it says of PacketScatter, EWTCP and uncoupled
-subflows is about short flows, not about this."""
+"""The paper's MPTCP uses linked increases (RFC 6356). Its statements on PacketScatter, EWTCP and uncoupled
+subflows are about short flows, not about this figure."""
 
 
 def _post(k: int, metric: Metric, subflows: int, bound: Bound, words: str) -> Published:
@@ -170,15 +170,15 @@ FIGURES: dict[int, tuple[Published, ...]] = {
         _several(GOODPUT_PCT_MEAN, 1, (ABOUT, 19), "TCP gets about 19 %").within(
             3.0, "read off bars, and permutations differ"
         ),
-        _several(GOODPUT_PCT_MEAN, 6, (BELOW, 25), "25 % a flow is optimal").within(0.5, "rounding"),
+        _several(GOODPUT_PCT_MEAN, 6, (BELOW, 25), "25 % per flow is optimal").within(0.5, "rounding"),
         _several(GOODPUT_OVER_TCP, 6, (ABOVE, 1), "6 subflows are moderately better").within(*SIGN),
     ),
 }
-"""What the post says of each of its figures; figure 1 is the paper's."""
+"""What the post says about each of its figures; figure 1 is the paper's."""
 
 
 def _two_nics(workload: str, subflows: int, bound: Bound, words: str) -> Published:
-    """SIGCOMM 2011 on dual-homed trees, as its words say it; their matrices are not known in detail."""
+    """SIGCOMM 2011 on dual-homed trees, in words; its matrices are not known in detail."""
     return Published(
         GOODPUT_OVER_SINGLE_HOMED, "dual_homed_fat_tree", 4, workload, subflows, *bound, Source.TEXT,
         f"{subflows} subflows: {words}", "SIGCOMM'11", SIGCOMM11, *SIGN,
@@ -192,7 +192,7 @@ DUAL_HOMED = (
         for n in (2, 4, 8)
     ),
     _two_nics(FULL, 8, (ABOUT, 1), "no gain where the matrix fills the core").within(
-        0.35, "its core carries two thirds a host of the FatTree's here"
+        0.35, "its core has two thirds of the FatTree's capacity per host here"
     ),
 )
 
@@ -200,7 +200,7 @@ DUAL_HOMED = (
 def _elsewhere(
     metric: Metric, topology: str, k: int, workload: str, bound: Bound, words: str, **shape: int
 ) -> Published:
-    """SIGCOMM 2011 on other topologies, in words alone; their sizes are ours."""
+    """SIGCOMM 2011 on other topologies, in words only; the sizes are our choice."""
     row = Published(
         metric, topology, k, workload, 8, *bound, Source.TEXT, words, "SIGCOMM'11", SIGCOMM11, *SIGN
     )  # fmt: skip
@@ -220,10 +220,10 @@ OVERSUBSCRIBED_LOCALLY = (
     _elsewhere(
         GOODPUT_OVER_TCP, "fat_tree", 6, "stride:1", (ABOUT, 1),
         "oversubscribed: no gain where hosts' own links are the bottleneck", oversubscription=4,
-    ).within(0.1, "a tenth: one flow in twelve crosses the core all the same"),
+    ).within(0.1, "a tenth: one flow in twelve still crosses the core"),
 )  # fmt: skip
 SHORT_WORKLOAD = "short_and_long:33"
-SHORT_TOLD = {
+SHORT_WORDS = {
     FCT_MS_MEAN: "short ones take",
     FCT_VARIATION_PCT: "their deviation from that",
     LINKS_USED_PCT: "core utilisation",
@@ -236,7 +236,7 @@ def _beside_long(metric: Metric, cc: str, value: float, within: tuple[float, str
     source = Source.TEXT if cc in {TCP, "lia"} else Source.RECALLED
     row = Published(
         metric, "fat_tree", 8, SHORT_WORKLOAD, 1 if cc in SINGLE_PATH else 8, ABOUT, value, source,
-        f"long flows over {title(cc)}: {SHORT_TOLD[metric]}", "SIGCOMM'11", SIGCOMM11, *within,
+        f"long flows over {title(cc)}: {SHORT_WORDS[metric]}", "SIGCOMM'11", SIGCOMM11, *within,
         algorithm=cc,
     )  # fmt: skip
     return row.on(oversubscription=4).explained(WHY_NOT[metric])
@@ -255,7 +255,7 @@ HANDSHAKES = (
 WHY_NOT = {LINKS_USED_PCT: CORE_UNKNOWN, FCT_MS_MEAN: HANDSHAKES, FCT_VARIATION_PCT: HANDSHAKES}
 SHORT_MS = (15.0, "about a sixth: queues of 100 packets last 8 ms each, and matrices differ")
 CORE_PCT = (5.0, "between permutations, as the mean goodput")
-VARIATION = (25.0, "recalled as about the mean, and half of it with PacketScatter: read as to a quarter")
+VARIATION = (25.0, "recalled as about the mean, and half of it with PacketScatter: within a quarter counts")
 SHORT_BESIDE_LONG = tuple(
     _beside_long(metric, cc, value, within)
     for cc, ms, used in (
@@ -275,7 +275,7 @@ DCTCP10 = "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010"
 
 
 def _dctcp(metric: Metric, bound: Bound, words: str) -> Published:
-    """Of long flows to one receiver, as experiments/dctcp/queue.py has them."""
+    """About long flows to one receiver, as in experiments/dctcp/queue.py."""
     return Published(
         metric, "star", 5, "one_to_several:4:servers=1", 1, *bound, Source.RECALLED, words, "DCTCP'10",
         DCTCP10, *A_BOUND, algorithm="dctcp",
@@ -284,17 +284,17 @@ def _dctcp(metric: Metric, bound: Bound, words: str) -> Published:
 
 DCTCP = (
     _dctcp(GOODPUT_PCT_MEAN, (AT_LEAST, 25), "the same or better throughput than TCP").within(
-        0.5, "a quarter of what one flow gets alone is all that TCP could give each of four"
+        0.5, "TCP can give each of four flows at most a quarter of what one flow gets alone"
     ),
     _dctcp(BUFFER_PCT, (BELOW, 10), "with 90 % less buffer space"),
     _dctcp(BOTTLENECK_PKTS, (ABOUT, 20), "a queue that is stable near the threshold of 20 packets").within(
-        7.0, "four flows swing between 13 and 24 by the model of section 3.3"
+        7.0, "the model of section 3.3 lets the queue of four flows vary between 13 and 24"
     ),
 )
 STAR = (
     Published(
         GOODPUT_OVER_TCP, "star", 16, "one_to_one", 8, ABOUT, 1, Source.TEXT,
         "no gain where the hosts' own links are the bottleneck", "SIGCOMM'11", SIGCOMM11, 0.1,
-        "a tenth: more ACKs and their scheduling cost something",
+        "a tenth: more ACKs and their scheduling have a cost",
     ),
 )  # fmt: skip

@@ -1,5 +1,5 @@
-"""What arithmetic and theory say of the validation experiments, as statements to judge by: exactly of
-simulated hosts, within what a machine's clock and kernel allow of real ones."""
+"""What arithmetic and theory predict for the validation experiments, as statements: exact for simulated
+hosts, and within the limits of a machine's clock and kernel for real ones."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ Tolerance = tuple[float, str]
 EXACT = 0.0, "equality of integers"
 SAW_PKTS, SAW_ACCESS, SAW_MBPS = 50, 10, 10.0
 SAW_TOP = 2 * SAW_PKTS + 2
-"""What path and queue hold, a packet more that is dropped, and one more sent before that is known."""
+"""The packets on the path and in the queue, one that is dropped, and one sent before the loss is known."""
 FLOOD, FLOOD_SUBFLOWS = "transfers:2000", 4
 
 
 def _alone(
     metric: Metric, relation: Relation, value: float, words: str, citation: str = ARITHMETIC, access: int = 1
 ) -> Published:
-    """Of a TCP flow that has a dumbbell to itself."""
+    """About a single TCP flow on a dumbbell."""
     row = Published(
         metric, "dumbbell", 1, "against_tcp", 1, relation, value, Source.THEORY, words, _PAPERS[citation],
         citation,
@@ -57,7 +57,7 @@ def _alone(
 
 
 def _of(row: Published, simulated: Tolerance, real: Tolerance | None) -> tuple[Published, ...]:
-    """`row` of simulated hosts, and of real ones where they can be asked."""
+    """`row` for simulated hosts, and for real ones if they can be measured."""
     rows = [dataclasses.replace(row.within(*simulated), engine=SIMULATOR)]
     if real is not None:
         rows.append(dataclasses.replace(row.within(*real), engine=ENGINE, words=f"{row.words} (real hosts)"))
@@ -86,8 +86,9 @@ def _saw(
 
 SAW = (
     *_saw(
-        WINDOW_TOP_PKTS, SAW_TOP, f"the window is halved at what path and queue hold, {SAW_TOP} packets",
-        (2.0, "what is on the way in whole packets"), (6.0, "bursts of a busy kernel overflow it early"),
+        WINDOW_TOP_PKTS, SAW_TOP,
+        f"the window is halved at what path and queue hold, {SAW_TOP} packets",
+        (2.0, "packets in flight are whole packets"), (6.0, "bursts of a busy kernel fill the queue early"),
     ),
     *_saw(
         SAWTOOTH_ROUNDS, SAW_TOP / 2, "it grows by one packet per round trip: W / 2 round trips up to W",
@@ -153,7 +154,7 @@ def _flood(metric: Metric, words: str) -> Published:
 
 
 UNDER_WAY = 10.0 * 16 * FLOOD_SUBFLOWS
-"""Packets of all subflows' first windows: real flows begin before the window does, by a moment."""
+"""Packets of all subflows' first windows: real flows begin shortly before the measured window."""
 CONSERVED = (
     *_of(
         _flood(UNACCOUNTED_PKTS, "every switch sent on or dropped every packet that came, and no other"),

@@ -1,1 +1,1 @@
-"""Published numbers, how they are measured on stored points, and verdicts on them."""
+"""Metrics, published numbers, and verdicts on them from stored points."""

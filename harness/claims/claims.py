@@ -1,7 +1,7 @@
-"""Claims of a paper: each published statement beside what was simulated and what real hosts did. Pure.
+"""Claims of a paper: each published statement beside its simulated and its emulated value. Pure.
 
-A statement about one size is judged on that size alone. Real hosts often run a smaller one: what they say of
-it is shown with its size, and counts where the statement is about a sign, which no size changes.
+A statement about one size is judged on that size only. Real hosts often run a smaller network: its value is
+shown with its size. It counts only if the statement is about a sign, which does not depend on the size.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from harness.plan.variants import has_variants
 from harness.results.summary import Judged
 
 OTHER_SIZE = "another size"
-"""Measured on a network of another size, of which the statement says nothing."""
+"""Measured on a network of another size, which the statement is not about."""
 RECALLED = {AGREES: "agrees with what is recalled", DIFFERS: "differs from what is recalled"}
-"""Digits that nobody checked again make neither a proof nor a failure."""
-UNEXPLAINED = "Why is not known."
+"""Recalled digits were not checked again, so such a verdict proves nothing."""
+UNEXPLAINED = "The reason is not known."
 
 
 class Colour(StrEnum):
@@ -44,8 +44,8 @@ class Colour(StrEnum):
 
 @dataclass(frozen=True)
 class Side:
-    """What one half of a figure says: the verdict, and the network it was measured on where that is not the
-    statement's own."""
+    """The verdict of the simulated or emulated variant of a figure. `elsewhere` is the network it was
+    measured on, if that is not the statement's own."""
 
     verdict: Verdict
     elsewhere: str = ""
@@ -57,7 +57,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement and what became of it; a half that has nothing to say to it is None."""
+    """A statement with the verdicts of both variants; None for a variant that it is not about."""
 
     figure: Figure
     published: Published
@@ -66,7 +66,7 @@ class Claim:
 
     @property
     def judgement(self) -> tuple[Colour, str]:
-        """A colour, and in a few words why."""
+        """The colour, and the reason in a few words."""
         sides = {"simulated": self.simulated, "emulated": self.emulated}
         here = {name: side.word for name, side in sides.items() if side and _judged(side, elsewhere=False)}
         there = [side for side in sides.values() if side and _judged(side, elsewhere=True)]
@@ -90,15 +90,15 @@ class Claim:
 
     @property
     def reasons(self) -> list[str]:
-        """Why ours differs, for each half of which it does."""
+        """Why the measured value differs, for each variant in which it does."""
         row = self.published
         differing = [side is not None and side.word == DIFFERS for side in (self.simulated, self.emulated)]
-        told = [row.differs if differing[0] else "", row.emulated_differs if differing[1] else ""]
+        known = [row.differs if differing[0] else "", row.emulated_differs if differing[1] else ""]
         if differing == [False, True] and not row.emulated_differs:
-            told = [row.differs]
-        if any(differing) and not any(told):
+            known = [row.differs]
+        if any(differing) and not any(known):
             return [UNEXPLAINED]
-        return [reason for reason in dict.fromkeys(told) if reason]
+        return [reason for reason in dict.fromkeys(known) if reason]
 
 
 def _judged(side: Side, elsewhere: bool) -> bool:
@@ -106,7 +106,7 @@ def _judged(side: Side, elsewhere: bool) -> bool:
 
 
 def _at_size(row: Published, here: dict[str, str], there: Sequence[Side]) -> tuple[Colour, str]:
-    """Where a half was judged on the statement's own network."""
+    """The judgement if a variant was judged on the statement's own network."""
     if len(set(here.values())) > 1:
         return Colour.AMBER, ", ".join(f"{word} {name}" for name, word in here.items())
     (word,) = set(here.values())
@@ -121,8 +121,8 @@ def _at_size(row: Published, here: dict[str, str], there: Sequence[Side]) -> tup
 
 
 def once(found: Iterable[Claim]) -> list[Claim]:
-    """Each statement once, from the first figure that makes it: some are made of TCP in one figure and of one
-    algorithm in another."""
+    """Return each statement once, from the first figure that has it. Some are about MPTCP in one figure and
+    about one algorithm in another."""
     first: dict[tuple[object, ...], Claim] = {}
     for claim in found:
         row = claim.published
@@ -151,7 +151,7 @@ def claims(figure: Figure, points: Sequence[Judged]) -> list[Claim]:
 
 
 def _side(row: Published, points: Sequence[Judged]) -> Side:
-    """The verdict on the statement's own network, else on the largest other of its kind."""
+    """The verdict on the statement's own network; if there is none, on the largest other one of its kind."""
     verdict = verdicts.judged(row, points)
     if verdict.word != NOT_MEASURED:
         return Side(verdict)
@@ -159,14 +159,14 @@ def _side(row: Published, points: Sequence[Judged]) -> Side:
         there = verdicts.judged(dataclasses.replace(row, k=size), points)
         if there.measured is None:
             continue
-        if not _free_of_size(row) and there.word != SUSPECT:
-            there = dataclasses.replace(there, word=OTHER_SIZE, why=f"said of {place(row)}")
+        if not _is_on_any_size(row) and there.word != SUSPECT:
+            there = dataclasses.replace(there, word=OTHER_SIZE, why=f"the statement is about {place(row)}")
         return Side(there, place(there.published))
     return Side(verdict)
 
 
 def _other_sizes(row: Published, points: Sequence[Judged]) -> list[int]:
-    """Sizes of networks that are otherwise the statement's, the largest first."""
+    """The sizes of networks that differ from the statement's only in size, the largest first."""
     name = topos.TOPOLOGIES[row.topology].size.name
     alike = (
         p.spec.topology.params
@@ -177,14 +177,14 @@ def _other_sizes(row: Published, points: Sequence[Judged]) -> list[int]:
     return sorted({params[name] for params in alike} - {row.k}, reverse=True)
 
 
-def _free_of_size(row: Published) -> bool:
-    """Whether it is about a sign, or about which side of 1 a ratio is on."""
+def _is_on_any_size(row: Published) -> bool:
+    """Whether the statement is about a sign, or about the side of 1 that a ratio is on."""
     sign = row.relation in {Relation.ABOVE, Relation.BELOW} and row.value in {0, 1}
     return sign and row.metric.on_any_size
 
 
 def fields(claim: Claim) -> dict[str, Any]:
-    """A claim for machines."""
+    """Return a claim as fields for JSON."""
     return {
         "figure": claim.figure.name,
         "section": claim.figure.section,

@@ -1,4 +1,4 @@
-"""Verdicts: each published statement of a figure beside what was measured here."""
+"""Verdicts: each published statement of a figure beside the measured value."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ AGREES, DIFFERS, SUSPECT, NOT_MEASURED = "agrees", "differs", "suspect", "not me
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one published statement: `word` is one of the four above, `why` a short sentence.
+    """The verdict on one published statement: `word` is one of the four above, `why` a short sentence.
 
-    `measured` is None where nothing was; where the word is `suspect` it is a number nobody should believe.
-    `setting` says on which links and for how long it was measured.
+    `measured` is None if nothing was measured; if the word is `suspect`, the number is not to be trusted.
+    `setting` gives the links and the duration of the measurement.
     """
 
     published: Published
@@ -38,7 +38,7 @@ class Verdict:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether it is about a size, workload or transport that was not run."""
+        """Whether the statement is about a size, workload or transport that was not run."""
         return self.word == NOT_MEASURED and not self.setting
 
     @property
@@ -47,19 +47,18 @@ class Verdict:
 
 
 def verdicts(figure: Figure, points: Sequence[Judged]) -> list[Verdict]:
-    """A verdict on every published statement of `figure`, from its own points; none on one about an engine
-    that was not run where another was.
+    """Return a verdict on every published statement of `figure` from its own points.
 
-    A statement is about one k and one workload. Where those were measured in several settings (other rates,
-    longer runs), the one that can say most speaks: a verdict before a doubt, then more seeds, then more
-    points, then longer ones.
+    Statements about an engine that did not run are left out if another engine ran. A statement is about one
+    k and one workload. If these were measured in several settings (other rates, longer runs), the best
+    setting counts: a clear verdict first, then more seeds, more points, and longer runs.
     """
     ran = {p.spec.engine for p in _usable(points)} or set(figure.defaults.engines)
     return [judged(row, points) for row in figure.published if not row.engine or row.engine in ran]
 
 
 def judged(row: Published, points: Sequence[Judged]) -> Verdict:
-    """The verdict on one statement, from points of its figure."""
+    """Return the verdict on one statement from the points of its figure."""
     return _best(row, _usable(points))
 
 
@@ -68,15 +67,15 @@ def _usable(points: Sequence[Judged]) -> list[Judged]:
 
 
 def beside(points: Sequence[Judged], ours: Sequence[Judged]) -> list[Judged]:
-    """Those of `points` in a setting of one of `ours`: with them, what earlier runs found in it."""
+    """Return the `points` that share a setting with one of `ours`: these, and those of earlier runs."""
     settings = {_key(judged.spec) for judged in ours}
     return [judged for judged in points if _key(judged.spec) in settings]
 
 
 def _best(row: Published, points: Sequence[Judged]) -> Verdict:
-    """The verdict of the setting that can say most.
+    """The verdict of the best setting.
 
-    Other networks and workloads of a setting stay in, because some statements compare them.
+    A setting keeps its other networks and workloads, because some statements compare them.
     """
     settings: dict[str, list[Judged]] = {}
     for judged in points:
@@ -96,7 +95,7 @@ def _weight(verdict: Verdict, group: Sequence[Judged]) -> tuple[object, ...]:
 
 
 def _coupled_by_default(spec: RunSpec) -> bool:
-    """Whether its MPTCP is the paper's own."""
+    """Whether its MPTCP uses the paper's own congestion control."""
     return spec.transport.cc == COUPLED_DEFAULT
 
 
@@ -107,14 +106,14 @@ def _verdict(row: Published, group: Sequence[Judged]) -> Verdict:
     if row.on_cpu_bound:
         measured = metric.measure(group, row)
         if measured is not None and not measured.suspect:
-            why = "the machine carried it: this is about a saturated one; give a higher --rate"
+            why = "the machine was not saturated, as this statement requires; give a higher --rate"
             return Verdict(row, measured, NOT_MEASURED, why, setting)
     else:
         measured = metric.measure([p for p in group if p.status is Status.OK], row)
         if measured is None and (dubious := metric.measure(group, row)) is not None:
             return Verdict(row, dubious, SUSPECT, _reason(row, group), setting)
     if measured is None:
-        return Verdict(row, None, NOT_MEASURED, f"these points do not have {metric.about}", setting)
+        return Verdict(row, None, NOT_MEASURED, f"these points do not show {metric.about}", setting)
     agrees = row.relation.holds(measured.value, row.value, row.tolerance)
     why = _explained(row, measured.value, agrees)
     return Verdict(row, measured, AGREES if agrees else DIFFERS, why, setting)
@@ -128,12 +127,12 @@ def _is_about(row: Published, spec: RunSpec) -> bool:
 
 
 def _compared(row: Published, spec: RunSpec) -> RunSpec:
-    """What is one setting to a statement: some are about points of two engines, or of many loss rates."""
+    """The setting as the metric sees it: some metrics take points of two engines, or of many loss rates."""
     return row.metric.setting(spec)
 
 
 def _key(spec: RunSpec) -> str:
-    """The same for points that differ in network, workload, subflows and seed alone."""
+    """The same for points that differ only in network, workload, subflows and seed."""
     return dataclasses.replace(
         spec.as_tcp(),
         topology=TopologySpec("any"),
@@ -156,12 +155,12 @@ def _missing(row: Published, points: Sequence[Judged]) -> str:
 
 
 def place(row: Published) -> str:
-    """The network a statement is about: `k=8`, `k=8, 4:1`, `star n=16`, `dumbbell n=2`."""
+    """Return the network of a statement: `k=8`, `k=8, 4:1`, `star n=16`, `dumbbell n=2`."""
     return named(row.network)
 
 
 def _reason(row: Published, group: Sequence[Judged]) -> str:
-    """Why a statement's points are suspect, its own number of subflows first."""
+    """Why a statement's points are suspect; those with its own number of subflows come first."""
     suspect = [p for p in group if p.status is Status.SUSPECT and _is_about(row, p.spec)]
     suspect.sort(key=lambda p: p.spec.transport.subflows != row.subflows)
     reasons = (reason.text for p in suspect for reason in p.reasons)
@@ -169,14 +168,14 @@ def _reason(row: Published, group: Sequence[Judged]) -> str:
 
 
 def _explained(row: Published, value: float, agrees: bool) -> str:
-    """How far off, and what would have counted as agreeing."""
+    """How far the value is off, and what counts as agreement."""
     tolerance = f"tolerance {row.tolerance:g}: " if row.tolerance else ""
     off = "" if agrees else f"{abs(value - row.value):.3g} off; "
     return f"{off}{tolerance}{row.because}"
 
 
 def fields(figure: Figure, verdict: Verdict) -> dict[str, Any]:
-    """A verdict for machines, flat."""
+    """Return a verdict as flat fields for JSON."""
     measured = dataclasses.asdict(verdict.measured) if verdict.measured else None
     return {
         "figure": figure.name,

@@ -1,4 +1,4 @@
-"""Tables for people: the results of a sweep beside the published numbers, and the state of a plan."""
+"""Tables on the terminal: the results of a sweep beside the published numbers, verdicts and claims."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ METRICS = shown_in(ShownIn.RUN, TABLES)
 
 
 def console_for(stream: IO[str]) -> Console:
-    """A console on `stream`; a pipe has no width of its own and gets one no table is cut by."""
+    """Return a console on `stream`. A pipe has no width; it gets one that cuts no table."""
     return Console(file=stream) if stream.isatty() else Console(file=stream, width=PIPE_WIDTH)
 
 
 def print_results(stream: IO[str], points: Sequence[Judged], known: tuple[published.Published, ...]) -> None:
-    """One table for each network and workload; reasons of suspect and failed points below it."""
+    """Print one table per network and workload, with the reasons of suspect and failed points below it."""
     console = console_for(stream)
     groups: dict[str, list[Judged]] = {}
     for judged in points:
@@ -62,8 +62,8 @@ def print_results(stream: IO[str], points: Sequence[Judged], known: tuple[publis
 
 
 def print_verdicts(stream: IO[str], figure: Figure, verdicts: Sequence[Verdict]) -> None:
-    """What was published, what was measured, and whether they agree. Statements about what was not run are
-    counted in print_in_short."""
+    """Print published and measured values and whether they agree. print_in_short counts the statements
+    about what was not run."""
     here = [verdict for verdict in verdicts if not verdict.elsewhere]
     if not here:
         return
@@ -95,7 +95,7 @@ def print_in_short(
     known: Sequence[published.Published],
     verdicts: Sequence[Verdict],
 ) -> None:
-    """What was found, what it rests on and what the machine did, in sentences."""
+    """Print the results, their basis and what the machine did, in sentences."""
     judged = in_short.score(list(dict.fromkeys(verdicts)), "refabric report") if verdicts else []
     sentences = [*in_short.sentences(points, known), *judged]
     if not sentences:
@@ -107,7 +107,7 @@ def print_in_short(
 
 
 def print_claims(stream: IO[str], found: Sequence[Row]) -> None:
-    """Every claim of a paper: what was published, simulated and emulated, by section."""
+    """Print every claim of a paper by section: the published, simulated and emulated values."""
     if not found:
         return
     console = console_for(stream)

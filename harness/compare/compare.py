@@ -1,9 +1,9 @@
 """`refabric compare`: two sets of results side by side, with the uncertainty of every difference.
 
-Repetitions are seeds: the spread over a point's flows says nothing about another permutation. With two
-seeds or more on both sides a difference has a 95 % interval, paired by seed where the seeds drew
-the same permutation; with one seed it has none, and flows are compared pair by pair instead. Suspect
-points are in no mean while there are others.
+Repetitions are seeds: the spread over a point's flows says nothing about another permutation. With two or
+more seeds on both sides a difference has a 95 % interval, paired by seed if the seeds drew the same
+permutation. With one seed it has none; the flows are compared one by one instead. Means leave out suspect
+points unless all points are suspect.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from model.result import Status, under_test
 
 @dataclass(frozen=True)
 class Side:
-    """One folder's points, each beside its reference, and what was wrong with others."""
+    """One folder's points, each beside its baseline, and the errors of damaged ones."""
 
     path: Path
     points: tuple[Judged, ...]
@@ -41,18 +41,18 @@ class Side:
 
     @property
     def measured(self) -> list[Judged]:
-        """All but the references."""
+        """All points except the baselines."""
         return [judged for judged in self.points if not is_reference(judged.spec)]
 
 
 METRICS = shown_in(ShownIn.COMPARE, TABLES)
-"""What stands beside the mean goodput."""
+"""The metrics beside the mean goodput."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One measure over a condition's seeds. `suspect`: there is no other seed; `left_out` seeds were suspect
-    beside good ones; `lost` have no number at all; `unpaired` the other side has not."""
+    """One metric over a condition's seeds. `suspect`: all seeds are suspect. `left_out`: suspect seeds left
+    out of the mean; `lost`: points without a number; `unpaired`: seeds that the other side lacks."""
 
     by_seed: dict[int, float]
     suspect: bool
@@ -65,13 +65,13 @@ class Sample:
         return statistics.fmean(self.by_seed.values()) if self.by_seed else None
 
     def only(self, seeds: Sequence[int]) -> Sample:
-        """These seeds alone, in their order, so that means and their difference agree."""
+        """Return these seeds only, in their order, so that the means and their difference agree."""
         chosen = {seed: self.by_seed[seed] for seed in seeds}
         return dataclasses.replace(self, by_seed=chosen, unpaired=len(self.by_seed) - len(chosen))
 
 
 class How(StrEnum):
-    """Where the uncertainty of a difference comes from."""
+    """How the uncertainty of a difference is computed."""
 
     PAIRED = "paired"
     WELCH = "welch"
@@ -81,7 +81,7 @@ class How(StrEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """B minus A. `interval` is None where there is no telling; `pairs` are the seeds it is taken over."""
+    """B minus A. `interval` is None if it cannot be computed; `pairs` is the number of paired seeds."""
 
     a: Sample
     b: Sample
@@ -97,7 +97,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class FlowByFlow:
-    """The same flows on both sides of one seed: how many did better in B, and the differences' quartiles."""
+    """The same flows on both sides at one seed: how many are faster in B, and the quartiles of B - A."""
 
     seed: int
     flows: int
@@ -108,7 +108,7 @@ class FlowByFlow:
 
 @dataclass(frozen=True)
 class Compared:
-    """A pair of conditions with everything that was measured on both sides."""
+    """A pair of conditions with the differences of all metrics."""
 
     pair: Pair
     metric: Metric
@@ -124,34 +124,34 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides: pairs, what found no partner, and in what machine and software they differ."""
+    """Two sides: pairs, conditions without a partner, and the differences in machine and software."""
 
     a: Side
     b: Side
     compared: tuple[Compared, ...]
-    references: tuple[Compared, ...]
+    baselines: tuple[Compared, ...]
     unmatched: Matching
     provenance: tuple[provenance.Contrast, ...]
 
 
 def compare(a: Side, b: Side) -> Comparison:
-    """Set the conditions of two sides side by side."""
+    """Compare the conditions of two sides."""
     matching = match(conditions(a.measured), conditions(b.measured))
-    references = match(*(conditions(j for j in side.points if is_reference(j.spec)) for side in (a, b)))
+    baselines = match(*(conditions(j for j in side.points if is_reference(j.spec)) for side in (a, b)))
     return Comparison(
         a,
         b,
         tuple(_compared(pair) for pair in matching.pairs),
-        tuple(_compared(pair) for pair in references.pairs),
+        tuple(_compared(pair) for pair in baselines.pairs),
         matching,
         tuple(provenance.contrasts(a.stored, b.stored)),
     )
 
 
 def load_side(path: Path) -> Side:
-    """A results/<experiment> folder, a results folder that holds one experiment, or one point's folder.
+    """Load a results/<experiment> folder, a results folder with one experiment, or one point's folder.
 
-    Raises UsageError, one line, for a folder without results this version can read.
+    Raises UsageError, one line, for a folder without results that this version can read.
     """
     if not path.is_dir():
         what = "it is a file" if path.exists() else "there is no such folder"
@@ -163,15 +163,15 @@ def load_side(path: Path) -> Side:
         more = f" (and {len(side.broken) - 1} more like it)" if len(side.broken) > 1 else ""
         raise UsageError(f"comparing {path}: no point there can be read: {side.broken[0]}{more}")
     raise UsageError(
-        f"comparing {path}: it holds {'references only' if side.points else 'no points'}; "
+        f"comparing {path}: it holds {'baselines only' if side.points else 'no points'}; "
         "give a results/<experiment> folder that `refabric run` has written"
     )
 
 
 def load_sides(a: Path, b: Path) -> tuple[Side, Side]:
-    """Both sides. Of two results folders the experiment they share is compared, if there is just one.
+    """Load both sides. Two results folders are compared by the one experiment they share.
 
-    Raises UsageError: what `load_side` does, the same folder twice, or several experiments to choose from.
+    Raises UsageError as `load_side` does, for the same folder twice, and for several shared experiments.
     """
     if a.resolve() == b.resolve():
         raise UsageError(f"comparing {a} with itself: give two folders")
@@ -180,14 +180,14 @@ def load_sides(a: Path, b: Path) -> tuple[Side, Side]:
 
 
 def experiments_in(path: Path) -> list[str]:
-    """Experiments a results folder holds; none for an experiment's or a point's own folder."""
+    """Return the experiments in a results folder; none for the folder of an experiment or a point."""
     if not path.is_dir() or (path / store.RUN).exists() or has_points(path):
         return []
     return sorted(entry.name for entry in path.iterdir() if entry.is_dir() and has_points(entry))
 
 
 def has_points(folder: Path) -> bool:
-    """Whether point folders, readable or not, lie right below."""
+    """Return whether the folder contains point folders, readable or not."""
     return any((entry / store.RUN).exists() for entry in folder.iterdir())
 
 
@@ -205,7 +205,7 @@ def _chosen(path: Path, held: Sequence[str], other: Path, held_there: Sequence[s
 
 
 def _point_side(path: Path) -> Side:
-    """One point, and its reference if it lies beside it."""
+    """One point, and its baseline if that is beside it."""
     try:
         point = store.load_point(path)
     except StoreError as error:
@@ -226,12 +226,12 @@ def _folder_side(path: Path) -> Side:
 
 
 def _compared(pair: Pair) -> Compared:
-    reference = is_reference(pair.a.spec)
+    is_baseline = is_reference(pair.a.spec)
     pct = difference(pair, GOODPUT_PCT_MEAN)
-    metric = GOODPUT_MBPS_MEAN if reference or pct.how is How.NOTHING else GOODPUT_PCT_MEAN
+    metric = GOODPUT_MBPS_MEAN if is_baseline or pct.how is How.NOTHING else GOODPUT_PCT_MEAN
     goodput = pct if metric is GOODPUT_PCT_MEAN else difference(pair, metric)
     others = tuple((other, difference(pair, other)) for other in METRICS)
-    flows = flow_by_flow(pair, metric) if goodput.how is How.ONE_SEED and not reference else None
+    flows = flow_by_flow(pair, metric) if goodput.how is How.ONE_SEED and not is_baseline else None
     return Compared(pair, metric, goodput, others, flows)
 
 
@@ -253,7 +253,7 @@ def sample(condition: Condition, metric: Metric) -> Sample:
 
 
 def difference(pair: Pair, metric: Metric) -> Difference:
-    """B minus A: paired over common seeds if two or more drew the same permutation, else Welch's."""
+    """Return B minus A: paired by seed if two or more seeds drew the same permutation, else Welch's."""
     a, b = sample(pair.a, metric), sample(pair.b, metric)
     if a.mean is None or b.mean is None:
         return Difference(a, b, None, None, How.NOTHING)
@@ -270,7 +270,7 @@ def difference(pair: Pair, metric: Metric) -> Difference:
 
 
 def flow_by_flow(pair: Pair, metric: Metric) -> FlowByFlow | None:
-    """The one seed both sides have, flow against flow; None where they have no flows in common."""
+    """Compare the flows of the first seed that both sides have; None if they have no flows in common."""
     if not pair.same_permutation:
         return None
     a, b = sample(pair.a, metric).by_seed, sample(pair.b, metric).by_seed

@@ -1,4 +1,4 @@
-"""A comparison for people (tables no wider than 110 columns) and for machines (one JSON object a line)."""
+"""A comparison as tables (at most 110 columns wide) and as JSON (one object per line)."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ _UNITS = {
 }
 SUSPECT_MARK = "?"
 TOPOLOGY = "topology"
-"""How the names of fields that make the network begin."""
+"""The prefix of the names of fields that describe the network."""
 
 
 def field_name(name: str) -> str:
-    """A field in a reader's words."""
+    """Return the name of a field in words."""
     return _UNITS.get(name, (name, ""))[0]
 
 
 def field_text(name: str, value: Value | None) -> str:
-    """A field's value with its unit."""
+    """Return a field's value with its unit."""
     if value is None:
         return "-"
     if name == "queue_pkts" and value == 0:
@@ -65,7 +65,7 @@ def field_text(name: str, value: Value | None) -> str:
 
 
 def show(stream: IO[str], comparison: Comparison) -> None:
-    """Everything a reader wants to know, most important first."""
+    """Print the whole comparison, most important first."""
     console = console_for(stream)
     _say(console, f"A: {_side(comparison.a)}")
     _say(console, f"B: {_side(comparison.b)}")
@@ -79,7 +79,7 @@ def show(stream: IO[str], comparison: Comparison) -> None:
         for note in _notes(group):
             _say(console, note, style="yellow" if note.startswith(SUSPECT_MARK) else "")
     console.print()
-    _show_references(console, comparison)
+    _show_baselines(console, comparison)
     _show_unmatched(console, comparison)
     _show_origin(console, comparison.provenance)
 
@@ -96,8 +96,7 @@ def _side(side: Side) -> str:
 
 
 def _groups(compared: Sequence[Compared]) -> list[list[Compared]]:
-    """Pairs that differ in subflows alone share a table, and those of other algorithms where both sides have
-    the same."""
+    """Group the pairs by table: those that differ only in subflows, or in algorithms that both sides have."""
     groups: dict[tuple[object, ...], list[Compared]] = {}
     for one in compared:
         named = {"subflows", *({"cc", "routing"} - set(one.pair.differing))}
@@ -107,24 +106,24 @@ def _groups(compared: Sequence[Compared]) -> list[list[Compared]]:
 
 
 def _rest(fields: Fields, named: Collection[str]) -> tuple[tuple[str, Value], ...]:
-    """What a row's own name does not tell."""
+    """The fields that a row's own name does not show."""
     return tuple(sorted((name, value) for name, value in fields.items() if name not in named))
 
 
 def _title(group: Sequence[Compared]) -> str:
-    """What both sides have in common."""
+    """The fields that both sides have in common."""
     pair = group[0].pair
     named = ("workload", "rate_mbps", "queue_pkts", "cc", "routing", "traffic", "seconds", "warmup_s",
              "engine")  # fmt: skip
     by_rows = labels.mixed(side.spec for one in group for side in _sides(one))
-    untold = {*pair.differing, *(("cc", "routing") if by_rows else ())}
-    same = [name for name in named if name not in untold and name in pair.a.fields]
-    told = [_phrase(name, pair.a.fields[name]) for name in same if pair.a.fields[name] != MATRIX]
-    return ", ".join([*_networks(pair), *told])
+    left_out = {*pair.differing, *(("cc", "routing") if by_rows else ())}
+    same = [name for name in named if name not in left_out and name in pair.a.fields]
+    phrases = [_phrase(name, pair.a.fields[name]) for name in same if pair.a.fields[name] != MATRIX]
+    return ", ".join([*_networks(pair), *phrases])
 
 
 def _networks(pair: Pair) -> list[str]:
-    """The network of both sides, or as much of it as they have in common."""
+    """The network of both sides, or the part that they have in common."""
     if not any(name.startswith(TOPOLOGY) for name in pair.differing):
         return [network(pair.a.spec.topology)]
     same = [name for name in pair.a.fields if name.startswith(TOPOLOGY) and name not in pair.differing]
@@ -150,7 +149,7 @@ def _phrase(name: str, value: Value) -> str:
 
 
 def _parameters(group: Sequence[Compared]) -> list[str]:
-    """The fields in which the sides differ, alike for the whole group but for subflows."""
+    """The fields in which the sides differ: the same for the whole group, except for subflows."""
     pair = group[0].pair
     return [
         f"  {field_name(name)}: A {field_text(name, pair.a.fields.get(name))}, "
@@ -161,8 +160,8 @@ def _parameters(group: Sequence[Compared]) -> list[str]:
 
 
 def row_names(group: Sequence[Compared]) -> list[str]:
-    """`MPTCP 4`, or `TCP | MPTCP 8` where transports are what is compared; each with its algorithm where
-    those of a table are not all alike."""
+    """Return `MPTCP 4`, or `TCP | MPTCP 8` if transports are compared; with algorithms if they differ within
+    the table."""
     names = labels.names([side.spec for one in group for side in _sides(one)])
     return [" | ".join(dict.fromkeys(pair)) for pair in zip(names[::2], names[1::2], strict=True)]
 
@@ -213,14 +212,14 @@ def _seeds(d: Difference) -> str:
 
 
 def conclusion(one: Compared) -> str:
-    """What the difference is worth, in a few words; never more than the seeds support."""
+    """Return the conclusion from the difference in a few words, as far as the seeds support one."""
     d = one.goodput
     if d.how is How.NOTHING:
         return f"no number in {' and '.join(name for name, s in (('A', d.a), ('B', d.b)) if not s.by_seed)}"
     if _same_measurement(one.pair):
         return "the same measurement on both sides"
     if d.suspect:
-        return "suspect: about the machine, not the stack"
+        return "suspect: it shows the machine, not the stack"
     if d.interval is None:
         single = [name for name, s in (("A", d.a), ("B", d.b)) if len(s.by_seed) < 2]
         return "one seed: no uncertainty" + ("" if len(single) == 2 else f" (in {single[0]})")
@@ -230,7 +229,7 @@ def conclusion(one: Compared) -> str:
 
 
 def _same_measurement(pair: Pair) -> bool:
-    """Whether one side is a copy of the other: to the last digit the same goodput of every flow."""
+    """Whether one side is a copy of the other: every flow has exactly the same goodput."""
 
     def goodputs(side: Condition) -> list[list[float]]:
         return [[flow.goodput_mbps for flow in point.point.flows] for point in side.points]
@@ -239,7 +238,7 @@ def _same_measurement(pair: Pair) -> bool:
 
 
 def _others(group: Sequence[Compared]) -> Table:
-    """A and B side by side for everything else; a suspect side is marked."""
+    """A and B side by side for all other metrics; a suspect side is marked."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("A | B", no_wrap=True)
     for metric, _ in group[0].others:
@@ -262,33 +261,33 @@ def _short(sample: Sample, metric: Metric) -> str:
 
 
 def _notes(group: Sequence[Compared]) -> list[str]:
-    """What numbers alone do not tell: seeds left out, suspect points, and flows where there is one seed."""
-    told: dict[str, list[str]] = {}
+    """Notes below a table: seeds left out, suspect points, and flow by flow if there is one seed."""
+    notes: dict[str, list[str]] = {}
     named = list(zip(group, row_names(group), strict=True))
     for one, name in named:
         for side, sample in (("A", one.goodput.a), ("B", one.goodput.b)):
             for note in _left_out(side, sample):
-                told.setdefault(note, []).append(name)
+                notes.setdefault(note, []).append(name)
     flows = [flow_sentence(one, name) for one, name in named if one.flows and not one.goodput.suspect]
-    return [*(f"{note}: {', '.join(whose)}" for note, whose in told.items()), *flows]
+    return [*(f"{note}: {', '.join(whose)}" for note, whose in notes.items()), *flows]
 
 
-def _show_references(console: Console, comparison: Comparison) -> None:
-    for one in comparison.references:
+def _show_baselines(console: Console, comparison: Comparison) -> None:
+    for one in comparison.baselines:
         d = one.goodput
         if d.a.mean is not None and d.b.mean is not None and d.value is not None:
             _say(console, f"100 % is {d.a.mean:.4g} Mb/s in A, {d.b.mean:.4g} in B ({_title([one])})")
-    told = sum(one.goodput.interval is not None for one in comparison.compared)
-    if told >= 10:
+    intervals = sum(one.goodput.interval is not None for one in comparison.compared)
+    if intervals >= 10:
         _say(
             console,
-            f"Of {told} intervals of 95 %, about {told / 20:.0f} miss the truth by chance alone: "
-            "read a single small difference with that in mind.",
+            f"Of {intervals} intervals of 95 %, about {intervals / 20:.0f} miss the true value by chance: "
+            "do not rely on a single small difference.",
         )
 
 
 def flow_sentence(one: Compared, name: str) -> str:
-    """The one seed both sides have, flow against flow."""
+    """Return a sentence on the flows of the seed that both sides have."""
     flows = one.flows
     if flows is None:
         raise ValueError("this pair has no flows to compare")
@@ -296,7 +295,7 @@ def flow_sentence(one: Compared, name: str) -> str:
     return (
         f"{name}, seed {flows.seed}, flow by flow: {flows.faster} of {flows.flows} faster in B; "
         f"B - A is {middle} {flows.unit} at the median, {low} to {high} for the middle half "
-        "(another permutation may tell otherwise)"
+        "(another permutation may give another result)"
     )
 
 
@@ -307,9 +306,9 @@ def _left_out(side: str, sample: Sample) -> list[str]:
     if sample.left_out:
         notes.append(f"in {side}, {sample.left_out} suspect seed(s) left out of the mean")
     if sample.unpaired:
-        notes.append(f"in {side}, {sample.unpaired} seed(s) left out, which the other side has not")
+        notes.append(f"in {side}, {sample.unpaired} seed(s) left out, which the other side lacks")
     if sample.lost:
-        notes.append(f"in {side}, {sample.lost} point(s) without a number (failed or no reference)")
+        notes.append(f"in {side}, {sample.lost} point(s) without a number (failed or no baseline)")
     return notes
 
 
@@ -328,7 +327,7 @@ def _show_unmatched(console: Console, comparison: Comparison) -> None:
 
 
 def describe(conditions: Sequence[Condition]) -> list[str]:
-    """Conditions in readers' words, a line for those that differ in transport and seeds alone."""
+    """Return one line for the conditions that differ only in transport and seeds."""
     groups: dict[str, list[Condition]] = {}
     for condition in conditions:
         groups.setdefault(labels.family(condition.spec), []).append(condition)
@@ -364,12 +363,12 @@ def _values(values: Sequence[str]) -> str:
 
 
 def write(stream: IO[str], comparison: Comparison) -> None:
-    """One object a line: `side` twice, `pair`, `unmatched`, `origin`, and `done` at the end."""
+    """Write one JSON object per line: `side` twice, `pair`, `unmatched`, `origin`, and `done` at the end."""
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         damaged = [str(error) for error in side.broken]
         write_json(stream, {"event": "side", "side": name, "path": str(side.path),
                             "points": len(side.measured), "damaged": damaged})  # fmt: skip
-    for one in (*comparison.references, *comparison.compared):
+    for one in (*comparison.baselines, *comparison.compared):
         write_json(stream, {"event": "pair", **pair_fields(one)})
     unmatched = comparison.unmatched
     for name, only in (("A", unmatched.only_a), ("B", unmatched.only_b)):
@@ -391,7 +390,7 @@ def _condition_fields(condition: Condition) -> dict[str, Any]:
 
 
 def pair_fields(one: Compared) -> dict[str, Any]:
-    """A pair for machines: what was asked of both, every measure, differences and their intervals."""
+    """Return a pair as fields for JSON: the specs, every metric, differences and their intervals."""
     pair = one.pair
     return {
         "spec": {n: v for n, v in pair.a.fields.items() if n not in pair.differing},

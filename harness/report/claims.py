@@ -1,4 +1,4 @@
-"""A paper's claims as its pages and tables show them: published beside simulated beside emulated. Pure."""
+"""A paper's claims as rows of tables: published, simulated and emulated values. Pure."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from harness.claims.verdicts import NOT_MEASURED, SUSPECT, place
 from harness.report.points import NOTHING
 from harness.report.words import with_unit
 
-LEAST_REPEATS = 6
-"""Repetitions from which on an interval says anything."""
+MIN_REPEATS = 6
+"""An interval needs at least so many repetitions."""
 COLOURS = {
-    Colour.GREEN: "agrees with what was published",
-    Colour.AMBER: "open: suspect, not measured, judged on a smaller network alone, beside what is only "
-    "recalled of the printed paper, or one of simulated and emulated differs",
-    Colour.RED: "differs from what was published",
+    Colour.GREEN: "agrees with the published value",
+    Colour.AMBER: "open: suspect, not measured, judged only on a smaller network or against a recalled "
+    "value, or only one of the simulated and emulated values differs",
+    Colour.RED: "differs from the published value",
 }
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value, how it was come by, and where: on a network not the claim's own, or between real hosts."""
+    """A value, a note on how it was measured, and the network or links if they are not the claim's own."""
 
     value: str
     note: str = ""
     where: str = ""
 
     def short(self) -> str:
-        """For a terminal: `67.8 % of optimal (1 seed) at k=4`."""
+        """The cell for a terminal: `67.8 % of optimal (1 seed) at k=4`."""
         return f"{self.value} at {self.where}" if self.where else self.value
 
 
 @dataclass(frozen=True)
 class Row:
-    """A claim as a line of a table."""
+    """A claim as a row of a table."""
 
     figure: str
     section: str
@@ -56,12 +56,12 @@ class Row:
 
 
 def rows(found: Iterable[Claim]) -> list[Row]:
-    """A line for each claim."""
+    """Return one row per claim."""
     return [_row(claim) for claim in found]
 
 
 def score(found: Sequence[Row]) -> str:
-    """How many are of which colour, in a sentence."""
+    """Return how many claims have each colour, in a sentence."""
     count = {colour: sum(row.colour == colour for row in found) for colour in Colour}
     return (
         f"Of {counted(len(found), 'claim')}, {count[Colour.GREEN]} agree, {count[Colour.AMBER]} are open and "
@@ -91,8 +91,8 @@ def _row(claim: Claim) -> Row:
 
 
 def _cell(side: Side | None, real: bool = False) -> Cell:
-    """The rate of real hosts' links is told always: it is the machine's choice; and what nobody should
-    believe."""
+    """The cell of one variant. It shows the link rate of real hosts, which depends on the machine, and marks
+    suspect values."""
     if side is None:
         return Cell(NOTHING)
     verdict = side.verdict
@@ -109,17 +109,17 @@ def _cell(side: Side | None, real: bool = False) -> Cell:
 
 
 def value(measured: Measured, row: Published) -> str:
-    """`91.5 ± 0.8 % of optimal (95 %, 6 seeds)`; no interval for fewer than six."""
+    """Return `91.5 ± 0.8 % of optimal (95 %, 6 seeds)`; fewer than six seeds have no interval."""
     metric = row.metric
     half = interval(measured)
     spread = "" if half is None else f" \N{PLUS-MINUS SIGN} {half:.2g}"
     repeats = counted(measured.n, metric.repeats)
-    sure = repeats if half is None else f"95 %, {repeats}"
-    return f"{with_unit(f'{metric.text(measured.value)}{spread}', metric.unit)} ({sure})"
+    basis = repeats if half is None else f"95 %, {repeats}"
+    return f"{with_unit(f'{metric.text(measured.value)}{spread}', metric.unit)} ({basis})"
 
 
 def interval(measured: Measured) -> float | None:
-    """Half of the 95 % confidence interval of the mean (Student's)."""
-    if measured.spread is None or measured.n < LEAST_REPEATS:
+    """Return half the 95 % confidence interval of the mean (Student's t)."""
+    if measured.spread is None or measured.n < MIN_REPEATS:
         return None
     return t_quantile(0.975, measured.n - 1) * measured.spread / math.sqrt(measured.n)

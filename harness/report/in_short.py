@@ -1,7 +1,7 @@
-"""What was found, what it rests on, and what the machine did: the sentences below the final table and at the
-top of the report. Pure.
+"""The results, their basis, and what the machine did: the sentences below the final table and at the top of
+the report. Pure.
 
-They say what points and verdicts say, and nothing that was not measured.
+They repeat points and verdicts, and add nothing that was not measured.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from model.spec import RunSpec
 from model.transports import algorithm
 
 MANY_SETTINGS = 3
-"""With more networks and workloads than this, the verdicts say what was found."""
+"""With more networks and workloads than this, only the verdicts show the results."""
 NOTABLE_PCT = 0.05
 """Smaller shares of time would be printed as 0.0 %."""
 NO_NUMBER = "There is no number here to rely on."
@@ -53,18 +53,19 @@ TOO_MUCH = "this run asks for too much of the machine"
 
 
 def sentences(shown: Sequence[Judged], known: Sequence[Published]) -> list[str]:
-    """What the points, baselines among them, come to. `known` are the published numbers beside them."""
+    """Return the sentences on points and baselines. `known` are the published numbers beside them."""
     measured = [judged for judged in shown if not is_reference(judged.spec)]
     good = [judged for judged in measured if judged.status is Status.OK or judged.as_intended]
     found = [*findings(good, known), basis(good)] if good else no_number(measured)
     doubted = baselines(shown)
     states = _states(measured, bool(doubted))
-    told = [*found, *doubted, *states, machine(measured), retried(shown), *cautions(measured)]
-    return [sentence for sentence in told if sentence]
+    everything = [*found, *doubted, *states, machine(measured), retried(shown), *cautions(measured)]
+    return [sentence for sentence in everything if sentence]
 
 
 def findings(good: Sequence[Judged], known: Sequence[Published]) -> list[str]:
-    """For each network and workload, what the transports furthest apart reach, and what was published."""
+    """Return, per network and workload, the goodput of the two most different transports and the published
+    values."""
     groups: dict[str, list[Judged]] = {}
     for judged in good:
         if judged.goodput_pct is not None and not judged.point.completions.started:
@@ -77,25 +78,25 @@ def findings(good: Sequence[Judged], known: Sequence[Published]) -> list[str]:
 
 
 def _wheres(specs: Sequence[RunSpec]) -> list[str]:
-    """For a spec of each group, what to put before its sentence: network and workload where there are
-    several, that it was simulated, and what tells it from others of its network and workload."""
+    """Return the head of each group's sentence: network and workload if there are several, `simulated`, and
+    the fields in which groups of one network and workload differ."""
     settings = [f"{named(spec.topology)} {workload_label(spec)}" for spec in specs]
     wheres = []
     for spec, setting in zip(specs, settings, strict=True):
         alike = [other for other, same in zip(specs, settings, strict=True) if same == setting]
-        told = ", ".join([*([setting] if len(specs) > 1 else []), *_telling(spec, alike)])
-        head = told.replace("simulated", "Simulated", told.startswith("simulated"))
+        words = ", ".join([*([setting] if len(specs) > 1 else []), *_distinguishing(spec, alike)])
+        head = words.replace("simulated", "Simulated", words.startswith("simulated"))
         wheres.append(f"{head}: " if head else "")
     return wheres
 
 
-def _telling(spec: RunSpec, alike: Sequence[RunSpec]) -> list[str]:
-    """`simulated`, `10 Mb/s`: the engine, and what differs among these."""
-    told: list[str] = []
+def _distinguishing(spec: RunSpec, alike: Sequence[RunSpec]) -> list[str]:
+    """`simulated`, `10 Mb/s`: the engine, and the fields that differ among these specs."""
+    engine: list[str] = []
     if spec.engine in VIRTUAL_TIME:
-        told.append("simulated" if spec.engine == SIMULATOR else f"simulated ({spec.engine})")
+        engine.append("simulated" if spec.engine == SIMULATOR else f"simulated ({spec.engine})")
     elif len({other.engine for other in alike}) > 1:
-        told.append("real hosts" if spec.engine == ENGINE else spec.engine)
+        engine.append("real hosts" if spec.engine == ENGINE else spec.engine)
     words: tuple[Callable[[RunSpec], str], ...] = (
         lambda each: f"{each.link.rate_mbps:g} Mb/s",
         lambda each: f"{queue_label(each)} queues",
@@ -104,7 +105,7 @@ def _telling(spec: RunSpec, alike: Sequence[RunSpec]) -> list[str]:
         lambda each: each.dataplane,
         lambda each: each.traffic,
     )
-    return [*told, *(word(spec) for word in words if len({word(other) for other in alike}) > 1)]
+    return [*engine, *(word(spec) for word in words if len({word(other) for other in alike}) > 1)]
 
 
 def _finding(group: Sequence[Judged], known: Sequence[Published], where: str) -> list[str]:
@@ -122,7 +123,7 @@ def _finding(group: Sequence[Judged], known: Sequence[Published], where: str) ->
 
 
 def _extremes(reached: dict[str, float], first: dict[str, Judged], mixed: bool) -> list[str]:
-    """The transports to name: most and fewest subflows, or, of several algorithms, best and worst."""
+    """The transports to name: most and fewest subflows, or the best and worst of several algorithms."""
     order: Callable[[str], float] = reached.__getitem__
     if not mixed:
         order = lambda name: first[name].spec.transport.subflows  # noqa: E731
@@ -130,7 +131,7 @@ def _extremes(reached: dict[str, float], first: dict[str, Judged], mixed: bool) 
 
 
 def _transport(name: str) -> str:
-    """`MPTCP 8` as it is said in a sentence."""
+    """`MPTCP 8` in the words of a sentence."""
     what, _, count = name.partition(" ")
     return f"MPTCP with {count} subflows" if what == "MPTCP" and count.isdecimal() else name
 
@@ -153,22 +154,22 @@ def _beside(judged: Judged, known: Sequence[Published]) -> Published | None:
 
 
 def basis(good: Sequence[Judged]) -> str:
-    """How many permutations the numbers rest on."""
+    """Return how many permutations the numbers are based on."""
     seeds: dict[str, set[int]] = {}
     for judged in good:
         seeds.setdefault(dataclasses.replace(judged.spec, seed=0).canonical(), set()).add(judged.spec.seed)
     counts = sorted({len(found) for found in seeds.values()})
     if counts[-1] == 1:
         return (
-            "Every number rests on one permutation (one seed): how far another would move it was not "
-            "measured here."
+            "Every number rests on one permutation (one seed). How much another one would change it "
+            "was not measured."
         )
     span = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"Numbers are means over {span} permutations (seeds), the same ones for every transport."
+    return f"Numbers are means over {span} permutations (seeds), the same for every transport."
 
 
 def no_number(measured: Sequence[Judged]) -> list[str]:
-    """Why no point can be relied on, and what would help."""
+    """Return why no point is reliable, and what would help."""
     if not measured:
         return []
     reasons = [reason for judged in measured for reason in judged.reasons]
@@ -189,14 +190,14 @@ def no_number(measured: Sequence[Judged]) -> list[str]:
 
 
 def _faults(reasons: Sequence[Reason]) -> str:
-    """` (at fault: hypervisor)`, as far as it is known."""
+    """` (at fault: hypervisor)`, as far as the fault is known."""
     faults = list(dict.fromkeys(reason.fault for reason in reasons if reason.fault.value))
     others = [fault.value for fault in faults if fault is not Fault.LOAD]
-    told = [
+    named_faults = [
         *([TOO_MUCH] if Fault.LOAD in faults else []),
         *([f"at fault: {joined(others)}"] if others else []),
     ]
-    return f" ({'; '.join(told)})" if told else ""
+    return f" ({'; '.join(named_faults)})" if named_faults else ""
 
 
 def _kind(reason: Reason) -> str:
@@ -204,8 +205,8 @@ def _kind(reason: Reason) -> str:
 
 
 def baselines(shown: Sequence[Judged]) -> list[str]:
-    """One sentence on baselines that failed or are suspect, with the reasons of the first, a failed one where
-    there is any. Those of figures that overload the machine are suspect as intended."""
+    """Return a sentence on failed and suspect baselines, with the reasons of the first one (failed ones come
+    first). Those of figures that overload the machine on purpose do not count."""
     found = [judged for judged in shown if is_reference(judged.spec)]
     bad = [judged for judged in found if judged.status is not Status.OK and not judged.as_intended]
     if not bad:
@@ -223,35 +224,35 @@ def _states(measured: Sequence[Judged], no_baseline: bool) -> list[str]:
     suspect = sum(judged.status is Status.SUSPECT for judged in measured) - intended
     failed = sum(judged.status is Status.FAILED for judged in measured)
     whole = f"of {points(len(measured))}"
-    told = []
+    states = []
     if suspect:
-        told.append(f"{suspect} {whole} {are(suspect)} suspect: shown and marked, but in no mean.")
+        states.append(f"{suspect} {whole} {are(suspect)} suspect: shown and marked, but in no mean.")
     if intended:
-        told.append(
+        states.append(
             f"{intended} {whole} {are(intended)} suspect as intended: their figures overload the machine to "
-            "show what that does."
+            "show the effect."
         )
     if failed:
-        told.append(f"{failed} {whole} failed and {'has' if failed == 1 else 'have'} no number.")
-    if not told and measured and not no_baseline:
-        told.append(f"All {points(len(measured))} are ok." if len(measured) > 1 else "The point is ok.")
-    return told
+        states.append(f"{failed} {whole} failed and {'has' if failed == 1 else 'have'} no number.")
+    if not states and measured and not no_baseline:
+        states.append(f"All {points(len(measured))} are ok." if len(measured) > 1 else "The point is ok.")
+    return states
 
 
 def machine(measured: Sequence[Judged]) -> str:
-    """What the machine did, of what the engine measures; empty where it measured nothing."""
+    """Return what the machine did, as far as the engine measured it; empty if it measured nothing."""
     measured = [judged for judged in measured if judged.status is not Status.FAILED]
     parts = [
         _lateness(measured),
         _share(measured, "steal_pct", "its hypervisor took up to {:.1f} % of the CPU time"),
         _share(measured, "clock_stretch_pct", "the fabric's clock stood still for up to {:.1f} % of a run"),
     ]
-    told = [part for part in parts if part]
-    return f"{told[0][0].upper()}{told[0][1:]}{''.join(f'; {part}' for part in told[1:])}." if told else ""
+    sentence = "; ".join(part for part in parts if part)
+    return f"{sentence[0].upper()}{sentence[1:]}." if sentence else ""
 
 
 def _lateness(measured: Sequence[Judged]) -> str:
-    """Of the run whose frames were latest beside a full queue, by itself where no queue has a limit."""
+    """The lateness of the run whose frames were latest compared with a full queue, in ms."""
     late = [(judged, us) for judged in measured if (us := judged.metric("late_p99_us")) is not None]
     if not late:
         return ""
@@ -260,12 +261,12 @@ def _lateness(measured: Sequence[Judged]) -> str:
     )
     full_us = queue_us(judged.spec.link)
     jitter_us = judged.metric("idle_jitter_p99_us")
-    told = f"in the worst run 1 frame in 100 was {late_us / 1000:.2g} ms late or more"
+    sentence = f"in the worst run 1 frame in 100 was {late_us / 1000:.2g} ms late or more"
     if full_us:
-        told += f", {100 * late_us / full_us:.2g} % of a full queue's {full_us / 1000:.3g} ms"
+        sentence += f", {100 * late_us / full_us:.2g} % of a full queue's {full_us / 1000:.3g} ms"
     if jitter_us is None:
-        return told
-    return f"{told}, and an idle CPU woke up {jitter_us / 1000:.2g} ms late (1 time in 100)"
+        return sentence
+    return f"{sentence}, and an idle CPU woke up {jitter_us / 1000:.2g} ms late (1 time in 100)"
 
 
 def _share(measured: Sequence[Judged], metric: str, words: str) -> str:
@@ -274,7 +275,7 @@ def _share(measured: Sequence[Judged], metric: str, words: str) -> str:
 
 
 def retried(shown: Sequence[Judged]) -> str:
-    """How many points were run more than once, and what came of it."""
+    """Return how many points were run more than once, and how many of them are ok."""
     again = [judged.point for judged in shown if len(judged.point.attempts) > 1]
     if not again:
         return ""
@@ -286,7 +287,7 @@ def retried(shown: Sequence[Judged]) -> str:
 
 
 def cautions(measured: Sequence[Judged]) -> list[str]:
-    """Which metrics of points that are ok do not stand: one sentence for each kind of doubt."""
+    """Return which metrics of ok points are doubtful: one sentence per kind of doubt."""
     found: dict[tuple[str, tuple[str, ...]], list[Reason]] = {}
     for judged in (each for each in measured if each.status is Status.OK):
         for each in {(_kind(caution), caution.doubts): caution for caution in judged.cautions}.items():
@@ -300,22 +301,22 @@ def _caution(given: Sequence[Reason]) -> str:
 
 
 def doubted(caution: Reason) -> str:
-    """`RTT and completion times may be off`."""
+    """Return `RTT and completion times may be off`."""
     what = joined(caution.doubts) if caution.doubts else "its numbers"
     return f"{what[0].upper()}{what[1:]} may be off"
 
 
 def score(found: Sequence[Verdict], lists: str) -> list[str]:
-    """How many published statements agree; those about what was not run in a sentence of their own, which
-    says what `lists` them."""
+    """Return how many published statements agree. Statements about what was not run have a sentence of
+    their own; `lists` names the page or table that lists them."""
     if not found:
-        return ["No published statement belongs to these figures: there is nothing to agree with."]
+        return ["No published statement belongs to these figures, so there is nothing to compare with."]
     here = [verdict for verdict in found if not verdict.elsewhere]
     return [*([_judged(here)] if here else []), *elsewhere(found, lists)]
 
 
 def elsewhere(found: Sequence[Verdict], lists: str) -> list[str]:
-    """One line on statements about what was not run; none where there are none."""
+    """Return one line on statements about what was not run; none if there are none."""
     count = sum(verdict.elsewhere for verdict in found)
     if not count:
         return []
@@ -337,8 +338,8 @@ def _judged(found: Sequence[Verdict]) -> str:
     of = f"Of {counted(len(found), f'{kind} statement')},"
     if not (count[AGREES] or count[DIFFERS]):
         return f"{of} none could be judged: {joined(unjudged)}."
-    told = [
+    judged = [
         f"{verb(count[AGREES], 'agree') if count[AGREES] else 'none agrees'} with what was measured here",
         verb(count[DIFFERS], "differ") if count[DIFFERS] else "none differs",
     ]
-    return f"{of} {joined([*told, *unjudged])}."
+    return f"{of} {joined([*judged, *unjudged])}."

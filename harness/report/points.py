@@ -1,4 +1,4 @@
-"""What was asked, the commands that repeat it, every point's numbers, and what is not there. Pure."""
+"""The report's settings, the commands that repeat a run, the tables of points, and what is missing. Pure."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ NOTHING = "\N{EN DASH}"
 
 
 def measured_points(points: Iterable[Judged]) -> list[Judged]:
-    """All but the baselines."""
+    """Return all points except the baselines."""
     return [judged for judged in points if not is_reference(judged.spec)]
 
 
 def point_label(spec: RunSpec) -> str:
-    """A point in a line of text, told from the same transport on other links: `k=8 one_to_one, TCP, seed 1,
-    5 Mb/s, 100-packet queues, 40 s`."""
+    """Return a point in words with its links and duration: `k=8 one_to_one, TCP, seed 1, 5 Mb/s, 100-packet
+    queues, 40 s`."""
     return f"{label(spec)}, {spec.link.rate_mbps:g} Mb/s, {queue_label(spec)} queues, {spec.seconds:g} s"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a point table: cells under `Points.heads`, and the status as one word for its colour."""
+    """A row of a table: cells under `Points.heads`, and the status for its colour."""
 
     cells: tuple[str, ...]
     status: str
@@ -52,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Points:
-    """The points of one setting; `reference` says what 100 % stands for."""
+    """The points of one setting; `reference` gives the goodput of the baseline, which is 100 %."""
 
     title: str
     heads: tuple[str, ...]
@@ -64,7 +64,7 @@ METRICS = shown_in(ShownIn.REPORT, TABLES)
 
 
 def point_tables(points: Sequence[Judged]) -> list[Points]:
-    """A table for each network and workload, its points in readers' order."""
+    """Return one table per network and workload."""
     groups: dict[str, list[Judged]] = {}
     for judged in measured_points(points):
         groups.setdefault(labels.family(judged.spec), []).append(judged)
@@ -77,7 +77,7 @@ _AGREEMENT = (
 
 
 def agreement_tables(points: Sequence[Judged]) -> list[Points]:
-    """A table for each network and workload that two engines ran: how far they agree on every flow."""
+    """Return one table per network and workload that two engines ran: their agreement flow by flow."""
     groups: dict[str, list[across.Pair]] = {}
     for pair in across.pairs(points):
         groups.setdefault(labels.family(pair.simulated.spec), []).append(pair)
@@ -112,8 +112,8 @@ def _agreeing(pair: across.Pair, name: str) -> tuple[str, ...]:
 
 
 def _table(group: Sequence[Judged]) -> Points:
-    references = {j.reference_mbps for j in group if j.reference_mbps}
-    told = "; ".join(f"100 % is {mbps:.4g} Mb/s" for mbps in sorted(references))
+    baselines = {j.reference_mbps for j in group if j.reference_mbps}
+    percent = "; ".join(f"100 % is {mbps:.4g} Mb/s" for mbps in sorted(baselines))
     specs = [judged.spec for judged in group]
     named = zip(group, labels.names(specs), strict=True)
     again = any(len(judged.point.attempts) > 1 for judged in group)
@@ -121,7 +121,7 @@ def _table(group: Sequence[Judged]) -> Points:
         setting_title(specs),
         ("transport", "seed", *map(_head, METRICS), *(["attempt"] if again else []), "status"),
         tuple(Row(_cells(judged, name, again), judged.status.value) for judged, name in named),
-        told or "there is no usable baseline, so there are no percentages",
+        percent or "there is no usable baseline, so there are no percentages",
     )
 
 

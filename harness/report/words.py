@@ -1,6 +1,6 @@
-"""The report's sentences: what was found, what a suspect point means, what the terms mean. Pure.
+"""The report's sentences: results, reasons for suspicion, and the meaning of terms. Pure.
 
-A summary says what verdicts say, with what they rest on, and nothing that was not measured.
+A summary repeats the verdicts and their basis; it adds nothing that was not measured.
 """
 
 from __future__ import annotations
@@ -21,52 +21,52 @@ from model.result import Status
 
 FAKE = "fake"
 MANY = 8
-"""More statements than this are too many for a summary: it then tells those that differ."""
+"""With more statements than this, the summary shows only those that differ."""
 SOURCES = {
-    Source.TEXT: "stands in the paper or post in words or digits",
-    Source.FIGURE: "read off a figure of the paper (about 0.5 % of the axis)",
-    Source.RECALLED: "from the printed paper, its digits not checked again",
-    Source.EXPECTED: "what must follow from how the comparison is made; nobody published it",
-    Source.REFERENCE: "a reference simulator run at the same parameters; nobody published it",
-    Source.THEORY: "what a formula gives for this very network; nobody published it as a measurement",
+    Source.TEXT: "in the paper or post, in words or digits",
+    Source.FIGURE: "read off a figure of the paper (to about 0.5 % of the axis)",
+    Source.RECALLED: "from the printed paper; its digits were not checked again",
+    Source.EXPECTED: "follows from the comparison itself; not published",
+    Source.REFERENCE: "another simulator at the same parameters; not published",
+    Source.THEORY: "a formula for this network; not published as a measurement",
 }
 TERMS = (
-    ("goodput", "Payload that the receiving kernel delivered in order during the measured seconds, headers "
-     "and repetitions not counted. Of an MPTCP connection it is the data of the whole, not the sum of its "
-     "subflows."),
+    ("goodput", "Payload that the receiving kernel delivered in order during the measured seconds, without "
+     "headers and retransmissions. For an MPTCP connection it is the data of the connection, not the sum of "
+     "its subflows."),
     ("baseline", "A point with one TCP flow alone on the same links, from the first host to the last. Its "
-     "goodput is what 100 % stands for, so that headers cancel."),
-    ("percent of optimal", "Goodput of a flow in percent of the baseline. Where several flows must share a "
-     "host's link, 100 % for each is out of reach by the workload itself."),
-    ("subflow", "One of the TCP connections an MPTCP connection consists of. Each is hashed onto a path of "
-     "its own; one subflow is plain TCP."),
-    ("coupled, uncoupled", "Whether an MPTCP sender's subflows raise their windows together (LIA, OLIA, "
-     "BALIA), to take no more of a shared queue than one TCP and to leave crowded paths, or each by itself. "
-     "EWTCP weights each by their number alone."),
-    ("PacketScatter", "Plain TCP whose every packet takes a path of its own, and whose hosts wait for those "
-     "that come late before they resend them."),
-    ("seed", "What the random choices of a point follow from: who talks to whom, and which paths are taken. "
-     "All transports of a sweep share its seeds, so they see the same permutations."),
-    ("Jain's index", "How evenly flows share: 1 when all get the same, 1/n when one of n gets everything."),
-    ("lateness, p99", "How long after its due time a frame reached its host; the 99th percentile, in "
-     "microseconds. The network's own timing is exact, delivery waits for the CPU."),
-    ("clock stood still", "The fabric's clock waits while the machine stalls, so that no frame is late on "
-     "it. Its seconds are those that goodput is counted in; the kernels' timers go on."),
-    ("attempt", "One run of a point. What only the machine made suspect is run again after all others; the "
-     "first attempt that is ok counts, never the best."),
-    ("suspect", "The machine could not keep up, something asked for was not there, or the flows had not "
-     "settled in the measured window, so the number says less about the transport than it seems to. It is "
-     "shown, marked, and part of no mean."),
-    ("failed", "The point has no number; the next run tries it again."),
+     "goodput is 100 %, so headers cancel."),
+    ("percent of optimal", "Goodput of a flow in percent of the baseline. If the workload makes several "
+     "flows share a host's link, they cannot all reach 100 %."),
+    ("subflow", "One of the TCP connections of an MPTCP connection. A hash chooses the path of each subflow. "
+     "One subflow is plain TCP."),
+    ("coupled, uncoupled", "Coupled subflows of an MPTCP sender increase their windows together (LIA, OLIA, "
+     "BALIA): they take no more of a shared queue than one TCP flow, and they leave congested paths. "
+     "Uncoupled subflows act independently. EWTCP weights each subflow by the number of subflows."),
+    ("PacketScatter", "Plain TCP that sends every packet over another path. Its hosts wait for late packets "
+     "before they retransmit."),
+    ("seed", "The seed decides the random choices of a point: the pairs of hosts and the paths. All "
+     "transports of a sweep share its seeds, so they run the same permutations."),
+    ("Jain's index", "Fairness of the flows: 1 if all get the same, 1/n if one of n gets everything."),
+    ("lateness, p99", "How late a frame reached its host, in microseconds; the 99th percentile. The timing "
+     "inside the network is exact, but delivery waits for the CPU."),
+    ("clock stood still", "The fabric's clock stops while the machine stalls, so frames are not late by this "
+     "clock. Goodput is counted in its seconds. The kernels' timers go on."),
+    ("attempt", "One run of a point. A point that only the machine made suspect is run again after all "
+     "others. The first attempt that is ok counts, not the best one."),
+    ("suspect", "The machine could not keep up, a requested feature was missing, or the flows had not "
+     "settled in the measured window. The number may be wrong: it is shown and marked, and no mean includes "
+     "it."),
+    ("failed", "The point has no number. The next run tries it again."),
     ("agrees, differs", "Whether the measured value is within the tolerance of the published one, or on the "
-     "right side of a published bound. The tolerance and its reason stand in each row."),
+     "right side of a published bound. Each row gives the tolerance and its reason."),
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """A kind of reason and the points it was given for, each with its own words. `intended` sums up those of
-    figures that overload the machine on purpose; empty without any."""
+    """A kind of reason and the points that have it, each with its own words. `intended` summarises those of
+    figures that overload the machine on purpose; empty if there are none."""
 
     kind: Kind
     points: tuple[str, ...]
@@ -74,7 +74,7 @@ class Doubt:
 
 
 def doubts(points: Iterable[Judged]) -> list[Doubt]:
-    """Suspect points and baselines by the kind of their reasons; one with two kinds stands at both."""
+    """Group suspect points and baselines by the kind of their reasons; a point with two kinds is in both."""
     found: dict[str, list[tuple[Judged, Reason]]] = {}
     for judged in points:
         if judged.status is Status.SUSPECT:
@@ -88,18 +88,18 @@ def _kind(reason: Reason) -> str:
 
 
 def _doubt(kind: Kind, given: Sequence[tuple[Judged, Reason]]) -> Doubt:
-    meant = [f"{point_label(judged.spec)}: {reason}" for judged, reason in given if judged.as_intended]
+    intended = [f"{point_label(judged.spec)}: {reason}" for judged, reason in given if judged.as_intended]
     count = len({judged.point.name for judged, _ in given if judged.as_intended})
-    told = f"As intended at {counted(count, 'point')} of figures that overload the machine"
+    head = f"As intended at {counted(count, 'point')} of figures that overload the machine"
     return Doubt(
         kind,
         tuple(f"{point_label(judged.spec)}: {reason}" for judged, reason in given if not judged.as_intended),
-        f"{told}, for instance {meant[0]}." if meant else "",
+        f"{head}, for instance {intended[0]}." if intended else "",
     )
 
 
 def cautions(points: Iterable[Judged]) -> list[Doubt]:
-    """Points that are ok but for some of their metrics, by the kind of what casts doubt on those."""
+    """Group the ok points with doubtful metrics by the kind of the doubt."""
     found: dict[str, list[str]] = {}
     for judged in (each for each in points if each.status is Status.OK):
         for caution in judged.cautions:
@@ -109,7 +109,7 @@ def cautions(points: Iterable[Judged]) -> list[Doubt]:
 
 
 def retried(points: Iterable[Judged]) -> list[str]:
-    """Points that were run more than once, each with its attempts."""
+    """Return the points that were run more than once, each with its attempts."""
     return [
         f"{point_label(judged.spec)}: {attempts.listed(judged.point.attempts)}"
         for judged in points
@@ -118,13 +118,13 @@ def retried(points: Iterable[Judged]) -> list[str]:
 
 
 def warning(points: Sequence[Judged]) -> str:
-    """What must be said before everything else; empty when nothing must."""
-    made_up = sum(judged.spec.engine == FAKE for judged in points)
-    if not made_up:
+    """Return the warning at the head of the page; empty if there is none."""
+    fake = sum(judged.spec.engine == FAKE for judged in points)
+    if not fake:
         return ""
-    some = f"{counted(made_up, 'point')} of this page were"
-    whose = "Every number on this page was" if made_up == len(points) else some
-    return f"{whose} made up by the fake engine, which tests refabric itself: evidence of nothing."
+    some = f"{counted(fake, 'point')} of this page were"
+    which = "Every number on this page was" if fake == len(points) else some
+    return f"{which} made up by the fake engine, which tests refabric itself. They are not evidence."
 
 
 def summary(loaded: Loaded) -> list[str]:
@@ -153,7 +153,7 @@ def findings(loaded: Loaded) -> list[tuple[str, str]]:
 
 
 def finding(verdict: Verdict) -> str:
-    """One statement and what became of it, in a sentence."""
+    """Return one statement and its verdict in a sentence."""
     row = verdict.published
     return (
         f"{row.paper}, {row.workload.replace('_', ' ')} at {place(row)}: {row.words}. "
@@ -162,20 +162,19 @@ def finding(verdict: Verdict) -> str:
 
 
 def sources(rows: Iterable[Published]) -> dict[Source, str]:
-    """What the sources of these rows mean."""
+    """Return the meaning of the sources of these rows."""
     used = {row.source for row in rows}
     return {source: about for source, about in SOURCES.items() if source in used}
 
 
 def published(verdict: Verdict) -> str:
-    """`about 95 % of optimal`, as bound or level."""
+    """Return the published bound or level: `about 95 % of optimal`."""
     bound = verdict.published.short().replace(">=", "\N{GREATER-THAN OR EQUAL TO}")
     return with_unit(bound, verdict.unit)
 
 
 def measured(verdict: Verdict) -> str:
-    """`83.7 % of optimal (1 seed)`, with the deviation between repetitions where there are
-    several."""
+    """Return `83.7 % of optimal (1 seed)`; with the standard deviation if there are several repetitions."""
     value = verdict.measured
     if value is None:
         return "-"
@@ -186,12 +185,12 @@ def measured(verdict: Verdict) -> str:
 
 
 def tolerance(verdict: Verdict) -> str:
-    """What still counts as agreeing, and why."""
+    """Return the tolerance and its reason."""
     row = verdict.published
     amount = with_unit(f"{row.tolerance:g}", verdict.unit) if row.tolerance else "none"
     return f"{amount}: {row.because}" if row.because else amount
 
 
 def with_unit(number: str, unit: str) -> str:
-    """A number that a line break does not part from its unit."""
+    """Join a number and its unit so that no line break separates them."""
     return f"{number}\N{NO-BREAK SPACE}{unit}" if unit else number

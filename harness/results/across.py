@@ -1,4 +1,4 @@
-"""The same point in two engines: which belong together, and how far they agree flow by flow. Pure."""
+"""Pairs of an emulated and a simulated point, and how well they agree flow by flow. Pure."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from model.result import under_test
 from model.spec import RunSpec, StackSpec
 
 STARTS_TOGETHER = "native"
-"""The traffic whose flows all start at once, as simulated ones do."""
+"""The traffic whose flows all start at once, as simulated flows do."""
 
 
 def alike(spec: RunSpec) -> RunSpec:
-    """The same for specs that differ in the engine alone, and in what only one engine has a use for."""
+    """Return the same for specs that differ only in the engine, and in fields that only one engine uses."""
     traffic = STARTS_TOGETHER if spec.engine in VIRTUAL_TIME else spec.traffic
     return dataclasses.replace(spec, engine="any", stack=StackSpec(), traffic=traffic)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A point emulated and simulated."""
+    """The same point, emulated and simulated."""
 
     emulated: Judged
     simulated: Judged
 
     @property
     def goodputs(self) -> tuple[list[float], list[float]]:
-        """Of every flow, in Mb/s, in one order."""
+        """The goodput of each flow in Mb/s, emulated and simulated, in the same order."""
         return _goodputs(self.emulated), _goodputs(self.simulated)
 
     @property
     def correlation(self) -> float | None:
-        """Pearson's, of the flows' goodput."""
+        """Pearson's correlation of the flows' goodputs."""
         return correlation(*self.goodputs)
 
     @property
     def rank_correlation(self) -> float | None:
-        """Spearman's, of the flows' goodput."""
+        """Spearman's rank correlation of the flows' goodputs."""
         return rank_correlation(*self.goodputs)
 
     @property
     def mean_difference(self) -> float | None:
-        """Simulated less emulated mean goodput, each in % of its own reference."""
+        """Simulated minus emulated mean goodput, each in % of its own baseline."""
         here, there = self.simulated.goodput_pct, self.emulated.goodput_pct
         return here.mean - there.mean if here and there else None
 
@@ -57,7 +57,7 @@ def _goodputs(judged: Judged) -> list[float]:
 
 
 def pairs(points: Iterable[Judged]) -> list[Pair]:
-    """Points that were run in both kinds of engine and have flows, references left out, in their order."""
+    """Pair the points that were emulated and simulated; points without flows and baselines are left out."""
     emulated: dict[str, Judged] = {}
     others: list[Judged] = []
     for judged in points:
@@ -72,5 +72,5 @@ def pairs(points: Iterable[Judged]) -> list[Pair]:
 
 
 def engines(points: Iterable[Judged]) -> Sequence[str]:
-    """Those that ran any of the points."""
+    """Return the engines that ran any of the points."""
     return sorted({judged.spec.engine for judged in points})

@@ -1,4 +1,4 @@
-"""An experiment's figures with the stored points that belong to each: what is shown, drawn and reported."""
+"""Loading an experiment: each figure with its stored points, as tables, charts and the report show it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.results.summary import Judged
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure and its stored points, references included, in readers' order; `folder` is for its charts."""
+    """A figure and its stored points with baselines, in the order of tables; charts go to `folder`."""
 
     figure: Figure
     points: tuple[Judged, ...]
@@ -26,12 +26,12 @@ class Shown:
 
     @functools.cached_property
     def verdicts(self) -> list[Verdict]:
-        """On everything stored; some take reading samples, so once."""
+        """The verdicts on all stored points. Some metrics read samples, so they are computed once."""
         return verdicts(self.figure, self.points)
 
     @functools.cached_property
     def claims(self) -> list[Claim]:
-        """Of a figure of two halves: each statement beside either."""
+        """Each statement beside its simulated and its emulated value, if the figure has both variants."""
         return claims(self.figure, self.points)
 
 
@@ -44,7 +44,7 @@ class Loaded:
 
     @property
     def points(self) -> list[Judged]:
-        """Every point once, in readers' order."""
+        """Every point once, in the order of tables."""
         once = {judged.point.name: judged for shown in self.figures for judged in shown.points}
         return sorted(once.values(), key=lambda judged: summary.order(judged.spec))
 
@@ -86,18 +86,18 @@ def load(experiment: Experiment, results: Path, plan: Plan) -> Loaded:
 
 
 def charts_folder(experiment: Experiment, figure: Figure, results: Path) -> Path:
-    """results/<folder>/charts, or a folder in there where figures share it."""
+    """Return results/<folder>/charts, or a folder in it if figures share the results folder."""
     charts = results / experiment.folder / "charts"
     return charts if _alone(experiment, figure) else charts / figure.name
 
 
 def _alone(experiment: Experiment, figure: Figure) -> bool:
-    """Whether the experiment's folder is this figure's alone: it then bears the figure's name."""
+    """Whether the experiment's folder belongs to this figure only: then it has the figure's name."""
     return experiment.folder == figure.name
 
 
 def _cpu_bound(figures: Iterable[Figure], members: dict[str, set[str]]) -> set[str]:
-    """Points that belong to CPU-bound figures alone."""
+    """The points that belong only to CPU-bound figures."""
     bound: set[str] = set()
     free: set[str] = set()
     for figure in figures:

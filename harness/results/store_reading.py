@@ -1,4 +1,4 @@
-"""Reading what a results folder holds (store.py): points, whole or by their run.json alone, and damage."""
+"""Reading a results folder (store.py): whole points, points by their run.json only, and damaged files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ _POINT = re.compile(r".+-[0-9a-f]{12}\Z")
 
 
 def point_name(spec: RunSpec) -> str:
-    """The point's folder: `k8-one_to_one-mptcp8-reno-5mbps-s1-<hash>`; engines but mininet lead the name."""
+    """Return the name of the point's folder: `k8-one_to_one-mptcp8-reno-5mbps-s1-<hash>`. Engines other than
+    mininet come first in it."""
     topology = spec.topology
     size = f"{'k' if topology.kind == 'fat_tree' else topology.kind}{topology.k}"
     transport = spec.transport.name + (str(spec.transport.subflows) if spec.transport.subflows > 1 else "")
@@ -64,9 +65,12 @@ def point_name(spec: RunSpec) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a plan needs to know of a point: whether a run may skip it, how it was sampled, how often it was
-    run where the machine alone makes it suspect (0 where another attempt is of no use), and, between real
-    hosts, its link rate, how that was chosen, and when it was run (UTC, ISO 8601)."""
+    """What a plan needs to know about a stored point.
+
+    `finished`: a run may skip it. `machine_attempts` counts its runs if only the machine makes it suspect;
+    it is 0 if another attempt would not help. For real hosts: the link rate in Mb/s, how it was chosen, and
+    when the point was run (UTC, ISO 8601).
+    """
 
     name: str
     finished: bool
@@ -79,9 +83,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class StoredPoint:
-    """One point read back. `hosts` counts the topology's hosts; `elapsed_s` is the wall time it took.
+    """One stored point. `hosts` counts the topology's hosts; `elapsed_s` is the wall time of the run.
 
-    Samples stay on disk until `sample` asks: a sweep with queue samples does not fit in memory.
+    `sample` reads samples from disk when they are needed: a sweep with queue samples does not fit in memory.
     """
 
     path: Path
@@ -96,10 +100,10 @@ class StoredPoint:
     provenance: Mapping[str, Any]
     sample_rows: Mapping[str, int] = field(default_factory=dict)
     lost: tuple[str, ...] = ()
-    """Samples that run.json promises and that have no file any more: everything else can be used."""
+    """Samples that are in run.json but have no file any more; everything else can be used."""
     cautions: tuple[Reason, ...] = ()
     attempts: tuple[Attempt, ...] = ()
-    """Every run of this point, in turn (attempts.py); older points have none recorded."""
+    """All runs of this point in order (attempts.py); older points have none recorded."""
 
     @property
     def name(self) -> str:
@@ -107,7 +111,7 @@ class StoredPoint:
 
     @property
     def finished(self) -> bool:
-        """Whether a run may skip it: points that failed or lost a file are repeated."""
+        """Whether a run may skip it. Points that failed or lost a file are repeated."""
         return self.status is not Status.FAILED and not self.lost
 
     @property
@@ -118,17 +122,17 @@ class StoredPoint:
 
     @functools.cached_property
     def reference_hash(self) -> str:
-        """Of the spec that its percentages refer to."""
+        """The hash of the baseline that its percentages refer to."""
         return reference_of(self.spec).content_hash()
 
     @functools.cached_property
     def goodputs_mbps(self) -> tuple[float, ...]:
-        """Of the flows whose transport the point is about."""
+        """The goodput of each flow under test, in Mb/s."""
         return tuple(flow.goodput_mbps for flow in under_test(self.flows))
 
     @functools.cached_property
     def goodput_mbps(self) -> stats.Spread | None:
-        """How they spread, in Mb/s; None without flows."""
+        """The spread of these goodputs, in Mb/s; None without flows."""
         return stats.spread(self.goodputs_mbps) if self.goodputs_mbps else None
 
     @functools.cached_property
@@ -141,7 +145,7 @@ class StoredPoint:
 
     @functools.cached_property
     def drops(self) -> int:
-        """Packets dropped by all ports."""
+        """The packets that all ports dropped."""
         return sum(port.drops for port in self.ports)
 
     @functools.cached_property
@@ -150,14 +154,15 @@ class StoredPoint:
 
     @functools.cached_property
     def is_arithmetic(self) -> bool:
-        """Whether its goodput is that of one uncongested flow, as computed: then a baseline is right."""
+        """Whether its goodput is the computed one of an uncongested flow, as a baseline's should be."""
         return self.goodput_mbps is not None and is_as_expected(self.spec, self.goodput_mbps.mean)
 
     @functools.cached_property
     def machine_attempts(self) -> int:
-        """How often it was run, where the machine alone makes it suspect; 0 where another attempt is of no
-        use. Of baselines between real hosts another one is, whatever made them suspect, and where they are
-        not what they are computed to be."""
+        """The number of its runs if only the machine makes it suspect; 0 if another attempt would not help.
+
+        Another attempt helps a baseline between real hosts that is suspect for any reason, or that is off its
+        computed goodput."""
         return len(self.runs) if self._another_is_of_use else 0
 
     @property
@@ -174,12 +179,12 @@ class StoredPoint:
 
     @property
     def runs(self) -> tuple[Attempt, ...]:
-        """Its attempts; of an older point, which has none recorded, what is stored."""
+        """Its attempts; an older point has none recorded, so its stored result counts as one."""
         goodput = self.goodput_mbps.mean if self.goodput_mbps else None
         return self.attempts or (Attempt(self.status, self.reasons, goodput, self.elapsed_s),)
 
     def sample(self, name: str) -> Table:
-        """The sample table called `name`. Raises StoreError when there is none or it is damaged."""
+        """Return the sample table called `name`. Raises StoreError if there is none or it is damaged."""
         if name not in self.sample_rows:
             have = ", ".join(sorted(self.sample_rows)) or "none"
             raise StoreError(f"reading {self.path}: no samples called {name}; it has: {have}")
@@ -191,15 +196,15 @@ class StoredPoint:
             raise UnreadableError(path, error.what, again) from error
         lacking = [column for column in SAMPLE_COLUMNS.get(name, ()) if column not in table.columns]
         if lacking:
-            raise UnreadableError(path, f"it has no column {lacking[0]}, it is older or was edited", REMOVE)
+            raise UnreadableError(path, f"it has no column {lacking[0]}; it is older or was edited", REMOVE)
         return table
 
 
 @dataclass(frozen=True)
 class Scan:
-    """What a results folder holds: points that can be used, and what is wrong with files in it.
+    """The usable points of a results folder, and one error per damaged file.
 
-    Many files damaged in one way are one error.
+    Many files with the same damage are one error.
     """
 
     points: tuple[StoredPoint, ...]
@@ -207,13 +212,13 @@ class Scan:
 
 
 def scan(experiment_dir: Path) -> Scan:
-    """Read every point of the folder; a damaged one costs itself alone. A missing folder has no points.
+    """Read every point of the folder and leave out damaged ones. A missing folder has no points.
 
-    Raises UsageError when the folder itself cannot be read: it is the one the user chose.
+    Raises UsageError if the folder itself cannot be read: the user chose it.
     """
     points: list[StoredPoint] = []
     broken: list[UnreadableError] = []
-    with _collector_at_rest():
+    with _collector_off():
         for entry in _point_folders(experiment_dir):
             try:
                 point = load_point(entry)
@@ -223,12 +228,13 @@ def scan(experiment_dir: Path) -> Scan:
                 continue
             points.append(point)
             broken += (UnreadableError(sample_path(entry, name), "No such file") for name in point.lost)
-    return Scan(tuple(points), tuple(_gathered(experiment_dir, broken)))
+    return Scan(tuple(points), tuple(_grouped(experiment_dir, broken)))
 
 
 @contextlib.contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    """Rows are in no cycles, and looking for cycles among millions of them takes as long as reading them."""
+def _collector_off() -> Iterator[None]:
+    """Switch the cyclic garbage collector off: rows form no cycles, and with millions of them the search for
+    cycles takes as long as reading."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -239,16 +245,16 @@ def _collector_at_rest() -> Iterator[None]:
 
 
 def index(experiment_dir: Path) -> tuple[Entry, ...]:
-    """The points by their run.json alone: quick, even where points have thousands of flows.
+    """Return the points by their run.json only: quick even if points have thousands of flows.
 
-    Whether the tables beside it are whole is for `scan` to say. Raises UsageError as `scan` does.
+    Only `scan` checks the tables beside it. Raises UsageError as `scan` does.
     """
     entries = []
     for folder in _point_folders(experiment_dir):
         try:
             entries.append(_entry(folder))
         except (StoreError, KeyError, TypeError, ValueError):
-            continue  # a damaged point is no finished one, and is named when it is scanned
+            continue  # a damaged point is not finished; `scan` reports it
     return tuple(entries)
 
 
@@ -272,7 +278,7 @@ def _entry(folder: Path) -> Entry:
 
 
 def _is_machines_fault(status: Status, reasons: Sequence[Reason]) -> bool:
-    """Whether another attempt may do better."""
+    """Whether only the machine makes a point suspect, so that another attempt may be ok."""
     return status is Status.SUSPECT and blames_machine(reasons)
 
 
@@ -291,7 +297,7 @@ def _point_folders(experiment_dir: Path) -> list[Path]:
 
 
 def _check_name(point: StoredPoint) -> None:
-    """A copy under another name would count twice. Raises UnreadableError."""
+    """Raise UnreadableError for a copy under another name, which would count twice."""
     if point.name != point_name(point.spec):
         raise UnreadableError(
             point.path / RUN,
@@ -300,8 +306,8 @@ def _check_name(point: StoredPoint) -> None:
         )
 
 
-def _gathered(experiment_dir: Path, broken: Sequence[UnreadableError]) -> Iterator[StoreError]:
-    """The errors, those of more than a few files damaged in one way as one, where the first of them was."""
+def _grouped(experiment_dir: Path, broken: Sequence[UnreadableError]) -> Iterator[StoreError]:
+    """Yield the errors; more than MOST_NAMED files with the same damage are one error."""
     alike: dict[tuple[str, str, str], list[UnreadableError]] = {}
     for error in broken:
         alike.setdefault(error.kind, []).append(error)
@@ -318,7 +324,7 @@ def _gathered(experiment_dir: Path, broken: Sequence[UnreadableError]) -> Iterat
 
 
 def load(experiment_dir: Path) -> list[StoredPoint]:
-    """Every point of the folder. Raises the first StoreError met: use `scan` to have the others."""
+    """Read every point of the folder. Raises the first StoreError; `scan` returns all of them."""
     found = scan(experiment_dir)
     if found.broken:
         raise found.broken[0]
@@ -326,7 +332,7 @@ def load(experiment_dir: Path) -> list[StoredPoint]:
 
 
 def load_point(path: Path) -> StoredPoint:
-    """Read one point folder, all but its samples. Raises UnreadableError naming the file at fault."""
+    """Read one point folder except its samples. Raises UnreadableError that names the file at fault."""
     run = path / RUN
     data = read_run(run)
     if "provenance" not in data:
@@ -370,25 +376,25 @@ def _is_lost(sample: Path) -> bool:
     try:
         return not sample.is_file()
     except OSError:
-        return False  # it may be there: whoever reads it is told
+        return False  # it may exist: reading it raises the error
 
 
 def _reasons(values: object) -> tuple[Reason, ...]:
-    """Stored reasons; texts are those of older versions. Raises ValueError, TypeError."""
+    """Read stored reasons; older versions stored texts. Raises ValueError, TypeError."""
     if not isinstance(values, list):
-        raise TypeError("reasons are no list")
+        raise TypeError("reasons are not a list")
     return tuple(map(Reason.from_json, values))
 
 
 def _check_goodput(point: StoredPoint) -> None:
-    """No finished point was ever stored without (point.audited). Raises UnreadableError."""
+    """Raise UnreadableError if a flow of a finished point has no goodput: none was ever stored so."""
     for flow in point.flows if point.status is not Status.FAILED else ():
         if not flow.goodput_mbps >= 0:
-            raise UnreadableError(point.path / FLOWS, f"flow {flow.flow} has no goodput, it was edited")
+            raise UnreadableError(point.path / FLOWS, f"flow {flow.flow} has no goodput; it was edited")
 
 
 def read_run(run: Path) -> dict[str, Any]:
-    """The run.json of this version there. Raises UnreadableError."""
+    """Read a run.json of this version. Raises UnreadableError."""
     try:
         data = json.loads(run.read_bytes(), parse_constant=_no_json)
     except OSError as error:
@@ -411,5 +417,5 @@ def _no_json(word: str) -> NoReturn:
 
 
 def sample_path(point: Path, name: str) -> Path:
-    """Where a point keeps its samples called `name`."""
+    """Return the path of the point's samples called `name`."""
     return point / SAMPLES / f"{name}.csv.gz"

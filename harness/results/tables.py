@@ -1,4 +1,4 @@
-"""CSV tables of the store: dataclass rows and sample tables, to bytes and back, exactly."""
+"""CSV tables of the store: dataclass rows and sample tables, to bytes and back without loss."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CUT = "the file is truncated or edited"
 
 
 class UnreadableError(StoreError):
-    """`path` cannot be used because of `what`; `advice` says what to do."""
+    """The file `path` cannot be used because of `what`; `advice` says what to do."""
 
     def __init__(self, path: Path, what: str, advice: str = AGAIN) -> None:
         super().__init__(f"reading {path}: {what}; {advice}")
@@ -37,26 +37,26 @@ class UnreadableError(StoreError):
 
     @classmethod
     def of(cls, path: Path, error: Exception) -> UnreadableError:
-        """`error` as met when opening or decoding `path`."""
+        """Return the error for an exception raised by opening or decoding `path`."""
         if isinstance(error, PermissionError):
             return cls(path, "Permission denied", NOT_ALLOWED)
         if isinstance(error, UnicodeDecodeError):
-            return cls(path, f"it is no text (byte {error.start} is no UTF-8)")
+            return cls(path, f"it is not text (byte {error.start} is not UTF-8)")
         words = error.strerror if isinstance(error, OSError) else ""
         return cls(path, words or str(error) or "it cannot be read")
 
     @property
     def kind(self) -> tuple[str, str, str]:
-        """The same for the same damage in files of one name, whatever the numbers in it."""
+        """Equal for the same damage in files of the same name; numbers in the message do not count."""
         return self.path.name, re.sub(r"[\d.]+", "", self.what), self.advice
 
 
 NO_NUMBER = ""
-"""A float that was not measured, in the tables of dataclass rows; sample tables say `nan`."""
+"""A float that was not measured, in tables of dataclass rows; sample tables have `nan`."""
 
 
 def csv_bytes(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bytes:
-    """A header line and one line a row; floats as Python's shortest exact text."""
+    """Return a header line and one line per row; floats as Python's shortest exact text."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -65,7 +65,7 @@ def csv_bytes(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bytes:
 
 
 def rows_bytes(kind: type[Any], rows: Sequence[Any]) -> bytes:
-    """Dataclass rows as CSV, one column a field, in the order of the fields."""
+    """Return dataclass rows as CSV: one column per field, in the order of the fields."""
     names = [f.name for f in dataclasses.fields(kind)]
     return csv_bytes(names, ([_shown(getattr(row, name)) for name in names] for row in rows))
 
@@ -75,18 +75,18 @@ def _shown(value: Cell) -> Cell:
 
 
 def _column(to: type[Any], cells: Sequence[str]) -> Sequence[Any]:
-    """The cells of one field. Raises ValueError."""
+    """Parse the cells of one field. Raises ValueError."""
     if to is not float:
         return cells if to is str else list(map(to, cells))
     values = [float(cell) if cell != NO_NUMBER else NO_VALUE for cell in cells]
     for cell, value in zip(cells, values, strict=True):
         if cell != NO_NUMBER and not math.isfinite(value):
-            raise ValueError(f"{cell} is no number that was ever written")
+            raise ValueError(f"{cell} is not a number that refabric writes")
     return values
 
 
 def table_bytes(table: Table) -> bytes:
-    """A sample table as gzipped CSV; the same table gives the same bytes (no time, no name inside)."""
+    """Return a sample table as gzipped CSV. Equal tables give equal bytes: no time and no name inside."""
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0, compresslevel=6) as file:
         file.write(csv_bytes(list(table.columns), table.rows()))
@@ -94,7 +94,7 @@ def table_bytes(table: Table) -> bytes:
 
 
 def read_rows(path: Path, kind: type[Row], expected: int) -> tuple[Row, ...]:
-    """Inverse of `rows_bytes`. Raises UnreadableError when missing, truncated or of other columns."""
+    """Read what `rows_bytes` wrote. Raises UnreadableError if it is missing, cut or has other columns."""
     hints = typing.get_type_hints(kind)
     columns, lines = _read(path, expected)
     if list(columns) != list(hints):
@@ -105,7 +105,7 @@ def read_rows(path: Path, kind: type[Row], expected: int) -> tuple[Row, ...]:
     if not lines:
         return ()
     try:
-        # By columns: a point of 16 000 flows is read in two thirds of the time.
+        # Column by column: it takes two thirds of the time for a point with 16 000 flows.
         cells = zip(*lines, strict=True)
         values = [_column(to, column) for to, column in zip(hints.values(), cells, strict=True)]
         return tuple(map(kind, *values))
@@ -121,13 +121,15 @@ def _read(path: Path, expected: int) -> tuple[list[str], list[list[str]]]:
     whole = [line for line in lines if len(line) == len(header)]
     _check_rows(path, len(whole), expected)
     if len(whole) < len(lines):
-        raise UnreadableError(path, "it has rows of another length, it was edited")
+        raise UnreadableError(path, "it has rows of another length; it was edited")
     return header, lines
 
 
 def read_table(path: Path, expected: int) -> Table:
-    """Inverse of `table_bytes`: a column whose first cell is an integer holds integers, else floats, else
-    text. Raises UnreadableError."""
+    """Read what `table_bytes` wrote. The first cell of a column decides its type: integer, float or text.
+
+    Raises UnreadableError.
+    """
     text = _text(path)
     header, _, body = text.partition("\n")
     try:
@@ -145,14 +147,14 @@ def read_table(path: Path, expected: int) -> Table:
 
 
 def _columns(names: Sequence[str], body: str) -> dict[str, npt.NDArray[Any]]:
-    """Named columns of CSV lines. Raises ValueError, also for a line that lacks a cell."""
+    """Parse CSV lines into named columns. Raises ValueError, also for a line without all cells."""
     first = next(csv.reader([body.partition("\n")[0]], strict=True))
     kinds = [(name, _kind(cell)) for name, cell in zip(names, first, strict=True)]
     load: Callable[..., Any] = functools.partial(
         np.loadtxt, io.StringIO(body), delimiter=",", quotechar='"', comments=None
     )
     if any(kind is str for _, kind in kinds):
-        # Text has no width before it is read: such columns are rare and small.
+        # The width of text is not known before it is read. Such columns are rare and small.
         cells = load(dtype=str, ndmin=2).T
         return {name: column.astype(kind) for (name, kind), column in zip(kinds, cells, strict=True)}
     data = load(dtype=np.dtype(kinds), ndmin=1)

@@ -117,7 +117,7 @@ def test_means_of_pairs_are_those_of_the_common_seeds() -> None:
     difference = comparison.compared[0].goodput
     assert difference.a.mean == pytest.approx(50.0)
     assert difference.value == pytest.approx(2.0)
-    assert "1 seed(s) left out, which the other side has not" in shown(comparison)
+    assert "1 seed(s) left out, which the other side lacks" in shown(comparison)
 
 
 def test_other_seeds_are_two_samples() -> None:
