@@ -1,1 +1,1 @@
-"""What charts share: the sheet, the look, saving, and how points are grouped."""
+"""Shared parts of charts: layout, look, saving, names of settings, and comparisons."""

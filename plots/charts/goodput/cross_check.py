@@ -72,8 +72,8 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a network and setting that two engines ran, as `registry.Chart.draw`; neither of the options
-    is of use here."""
+    """Draw one chart per network and setting that two engines ran; see `registry.Chart.draw`; neither of the
+    options is of use here."""
     del expected, levels
     return saving.draw_each(CHART, [(panel.spec, panel) for panel in _panels(points)], out, _chart)
 
@@ -113,9 +113,9 @@ def _key(point: Point) -> tuple[str, int, int]:
 
 
 def finding(columns: Sequence[Column]) -> str:
-    """The title: how far the simulated means are off."""
+    """Return the title: how far the simulated means are off."""
     told = [f"{transports.title(column.name)} {column.difference:+.1f}" for column in columns]
-    return f"Simulated less emulated: {', '.join(told)} points"
+    return f"Simulated minus emulated: {', '.join(told)} points"
 
 
 def corner(column: Column) -> str:

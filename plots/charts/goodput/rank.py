@@ -28,7 +28,7 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`; levels of the quantity `min` are drawn."""
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `min` are drawn."""
     return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
@@ -38,7 +38,7 @@ def rank_curve(points: Sequence[Point]) -> list[float]:
 
 
 def finding(panel: Panel) -> str:
-    """The title: the slowest flow's share under the most subflows and under TCP."""
+    """Return the title: the slowest flow's share under the most subflows and under TCP."""
     slowest = {}
     for count in panel.subflows:
         curve = rank_curve(panel.cell(count).ok)

@@ -1,4 +1,4 @@
-"""What hosts carry under a central scheduler, by how often it looks, beside TCP and MPTCP without one."""
+"""Throughput under a central flow scheduler by its interval, beside TCP and MPTCP without one."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ def _believed(points: Sequence[Point]) -> list[Point]:
 
 
 def finding(row: Row) -> str:
-    """The title: what a scheduler carries of what MPTCP does, when it looks most and least often, by good
-    points alone."""
+    """Return the title: what a scheduler carries of what MPTCP does, when it looks most and least often, by
+    good points alone."""
     name = next((name for name in LOOKS if name in row.scheduled), next(iter(row.scheduled)))
     sure = {ms: v for ms, v in row.scheduled[name].items() if (name, ms) not in row.doubtful}
     means = {ms: statistics.fmean(values) for ms, values in sure.items()}
@@ -138,8 +138,8 @@ def _chart(of: Sequence[Row]) -> Figure:
         style.percent_axis(axes, top)
         axes.set_title(_words(row))
         axes.set_ylabel("carried, %")
-    sheet.axes[-1][0].set_xlabel("the scheduler looks every ... ms")
-    subtitle = f"{style.network(of[0].panel.spec)}, {of[0].panel.hosts} hosts: payload a host"
+    sheet.axes[-1][0].set_xlabel("interval of the scheduler (ms)")
+    subtitle = f"{style.network(of[0].panel.spec)}, {of[0].panel.hosts} hosts: payload per host"
     return sheet.finish(Text(finding(of[0]), subtitle, _caption(of)), _legend(of))
 
 

@@ -26,14 +26,19 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`; levels of the quantity `share_on_congested_path_pct`."""
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric
+    `share_on_congested_path_pct`."""
     return replicas.draw_groups(CHART, points, out, expected, lambda series: _chart(series, levels))
 
 
 def finding(spots: Sequence[tuple[str, Spot]]) -> str:
-    """The title: what each algorithm leaves on the worse path."""
+    """Return the title: the share of traffic that each algorithm sends over the more congested path."""
     told = [f"{transports.title(cc)} {spot.mean:.0f} %" for cc, spot in spots if not spot.suspect]
-    return f"On the worse path stay: {', '.join(told)}" if told else "Traffic on the worse of two paths"
+    return (
+        f"Sent over the more congested path: {', '.join(told)}"
+        if told
+        else "Traffic on the more congested of two paths"
+    )
 
 
 def _chart(series: Sequence[Series], levels: Sequence[Level]) -> Figure | None:
@@ -68,4 +73,4 @@ def _frame(axes: Axes, names: Sequence[str], top: float) -> None:
     axes.axhline(50, color=style.FAINT, linewidth=0.8, zorder=1)
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_xticks(range(len(names)), names)
-    axes.set_ylabel("sent over the worse path (%)")
+    axes.set_ylabel("sent over the more\ncongested path (%)")

@@ -72,7 +72,7 @@ def _place(item: tuple[tuple[str, int], object]) -> tuple[int, int]:
 
 
 def finding(found: Mapping[str, Mapping[int, int | None]]) -> str:
-    """The title: what the largest network of each kind needs."""
+    """Return the title: what the largest network of each kind needs."""
     told = [f"{TOPOLOGIES[kind].title} {of[max(of)] or 'more'}" for kind, of in found.items()]
     return f"Subflows the largest need: {', '.join(told)}"
 

@@ -38,7 +38,7 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`; levels of the quantity `mean` are drawn."""
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `mean` are drawn."""
     return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
@@ -53,8 +53,8 @@ def interval_pct(means_pct: Sequence[float]) -> float | None:
 
 
 def finding(panel: Panel) -> str:
-    """The title: what TCP and the largest measured subflow count reach. Where all is suspect it says what
-    is seen, and that nothing follows."""
+    """Return the title: what TCP and the largest measured subflow count reach. Where all is suspect it says
+    what is seen, and that nothing follows."""
     good = {count: panel.cell(count).mean_pct for count in panel.subflows}
     known = {count: mean for count, mean in good.items() if mean is not None}
     if not known:
@@ -106,7 +106,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure:
 def _caption(panel: Panel, beside: Sequence[Level]) -> Caption:
     return Caption(
         style.parameters(panel),
-        [*style.doubts(panel.points), style.definition(panel), *_key(panel), *style.sources(beside)],
+        [*style.doubts(panel.points), *_key(panel), style.definition(panel), *style.sources(beside)],
     )
 
 
@@ -228,5 +228,5 @@ def _key(panel: Panel) -> list[str]:
     if len(panel.seeds) < 2:
         return []
     good = max(len(panel.cell(count).ok) for count in panel.subflows)
-    spread = "; whisker: 95 % interval (Student's t)" if good >= MIN_SEEDS_FOR_INTERVAL else ""
-    return [f"Dots: one seed each; line: their mean{spread}."]
+    spread = "; whisker: 95 % interval" if good >= MIN_SEEDS_FOR_INTERVAL else ""
+    return [f"Dots: seeds; line: mean{spread}."]

@@ -97,7 +97,7 @@ def use(point: Point, name: str) -> Use | None:
 
 
 def finding(points: Sequence[Point]) -> str:
-    """The title: the least and the most that any point kept the machine busy."""
+    """Return the title: the least and the most that any point kept the machine busy."""
     busy = [value for point in points if (value := _busy(point)) is not None]
     low, high = min(busy), max(busy)
     return f"CPUs are {high:.0f} % busy" if high - low < 1 else f"CPUs are {low:.0f} to {high:.0f} % busy"
@@ -122,7 +122,10 @@ def _chart(of: Sequence[Panel]) -> Figure:
         axes.set_ylabel("CPU (%)")
         axes.axhline(100, color=style.FAINT, linewidth=0.8, zorder=1)
     points = [point for panel in of for n in panel.subflows for point in panel.best(n)]
-    caption = Caption(style.parameters(*of), [*style.doubts(points), *_key(of)])
+    caption = Caption(
+        style.parameters(*of, congestion=" / ".join(dict.fromkeys(panel.ccs for panel in of))),
+        [*style.doubts(points), *_key(of)],
+    )
     parts = [Patch(color=colour, label=part) for part, colour in _PARTS] if sampled else []
     parts += [Patch(color=_OTHER, label="not split")] if len(sampled) < len(bars) else []
     words = Text(finding(points), _subtitle(of), caption, _gaps(of, names))

@@ -126,7 +126,7 @@ def _panel(group: Sequence[Point]) -> Panel:
 
 
 def finding(found: Found) -> str:
-    """The title: how late packets may be before the first metric leaves its tolerance."""
+    """Return the title: how late packets may be before the first metric leaves its tolerance."""
     everything = [change for series in found.values() for change in series]
     name = COMPLETION if all(change.metric == COMPLETION for change in everything) else GOODPUT
     of = [change for change in everything if change.metric == name]

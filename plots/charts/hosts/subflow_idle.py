@@ -95,7 +95,7 @@ def _starved_pct(point: Point) -> float | None:
 
 
 def finding(rows: Mapping[str, Row]) -> str:
-    """The title: the least idle tuning beside the untouched kernel, or else beside the most idle."""
+    """Return the title: the least idle tuning beside the untouched kernel, or else beside the most idle."""
     ends = dict.fromkeys([next(iter(rows)), UNTOUCHED if UNTOUCHED in rows else list(rows)[-1]])
     told = []
     for name in ends:

@@ -24,7 +24,7 @@ _MODEL = (0, (1, 1.2))
 
 @dataclass(frozen=True)
 class Rate:
-    """One loss rate: what share of the packets was lost, and packets a round trip of every flow."""
+    """One loss rate: what share of the packets was lost, and packets per round trip of every flow."""
 
     point: Point
     loss: float
@@ -42,7 +42,7 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - the laws are drawn at every loss rate, not only where judged
 ) -> list[Path]:
-    """One chart a setting, loss rates aside, as `registry.Chart.draw`."""
+    """Draw one chart per setting, loss rates aside; see `registry.Chart.draw`."""
     measured = (p for p in panels(points, expected) if any(map(rate_of, p.best(1))))
     of = [(group[0].spec.neutral("link.loss"), group) for group in together(measured, "link.loss")]
     return saving.draw_each(CHART, of, out, _chart)
@@ -56,11 +56,11 @@ def rate_of(point: Point) -> Rate | None:
 
 
 def finding(rates: Sequence[Rate]) -> str:
-    """The title: the constant where losses are rare."""
+    """Return the title: the constant where losses are rare."""
     rare = [rate.mean * rate.loss**0.5 for rate in rates if rate.loss < 1.2 * laws.TIMEOUTS_FROM]
     if not rare:
         return "Packets a round trip by the probability of loss"
-    return f"With p up to 1 %, {statistics.fmean(rare):.2f} / \N{SQUARE ROOT}p packets a round trip"
+    return f"With p up to 1 %, {statistics.fmean(rare):.2f} / \N{SQUARE ROOT}p packets per round trip"
 
 
 def _chart(of: Sequence[Panel]) -> Figure:
@@ -77,8 +77,8 @@ def _chart(of: Sequence[Panel]) -> Figure:
     legend = _laws(axes, rates)
     style.log_axes(axes)
     axes.set_xlabel("share of packets lost, p")
-    axes.set_ylabel("packets a round trip")
-    subtitle = f"{style.network(of[0].spec)}: TCP flows apart from each other, losses at random"
+    axes.set_ylabel("packets per round trip")
+    subtitle = f"{style.network(of[0].spec)}: separate TCP flows, random losses"
     return sheet.finish(Text(finding(rates), subtitle, _caption(of, rates)), legend)
 
 

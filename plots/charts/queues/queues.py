@@ -48,12 +48,12 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`."""
+    """Draw one chart per setting; see `registry.Chart.draw`."""
     return saving.draw_panels(CHART, points, out, expected, _chart)
 
 
 def finding(panel: Panel, points: Sequence[Point]) -> str:
-    """The title: how many queues ever drop, or how long the longest gets where none has a limit."""
+    """Return the title: how many queues ever drop, or how long the longest gets where none has a limit."""
     if panel.spec.link.queue_pkts:
         dropping = [(p, f"{100 * np.mean([port.drops > 0 for port in _ports(p)]):.0f} %") for p in points]
         return f"Queues that overflow: {style.with_transports(dropping)}"

@@ -41,12 +41,12 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`."""
+    """Draw one chart per setting; see `registry.Chart.draw`."""
     return saving.draw_panels(CHART, points, out, expected, _chart)
 
 
 def finding(rows: Sequence[Point]) -> str:
-    """The title: the mean flow's RTT under each transport shown."""
+    """Return the title: the mean flow's RTT under each transport shown."""
     means = [(row, style.milliseconds(mean)) for row in rows for mean in _mean_ms(row)]
     return f"Mean RTT: {style.with_transports(means)}"
 

@@ -223,7 +223,7 @@ def _names(axes: Axes, found: Sequence[Row], count: int) -> None:
 
 
 def _finding(found: Sequence[Row]) -> str:
-    """The title: under what short flows take longest, and shortest."""
+    """Return the title: under what short flows take longest, and shortest."""
     by_time = sorted(found, key=lambda row: statistics.fmean(row.took_ms))
     told = [f"{statistics.fmean(row.took_ms):.0f} ms ({row.name})" for row in by_time]
     return f"Short flows take {' to '.join(dict.fromkeys((told[0], told[-1])))}"
