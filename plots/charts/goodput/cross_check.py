@@ -1,7 +1,7 @@
 """Emulated against simulated, flow by flow: goodput of every flow in both, and the rank curves of both.
 
-Points pair up where they differ in the engine alone: the same flows over the same paths. One chart a network,
-a column a transport.
+Points pair up where they differ in the engine alone: the same flows over the same paths. One chart per
+network, one column per transport.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SCATTER_IN, _RANK_IN = 1.35, 1.35
 
 @dataclass(frozen=True)
 class Column:
-    """One transport: its points in both engines, one pair a seed."""
+    """One transport: its points in both engines, one pair per seed."""
 
     name: str
     subflows: int

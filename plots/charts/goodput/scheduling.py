@@ -34,8 +34,8 @@ Values = list[float]
 
 @dataclass(frozen=True)
 class Row:
-    """Points of one workload: what hosts get in % of one flow alone, one value a seed. `scheduled` by name
-    and interval in ms, `alone` by subflows and the transport's name."""
+    """Points of one workload: goodput per host in % of one flow alone, one value per seed. `scheduled` by
+    name and interval in ms, `alone` by subflows and the transport's name."""
 
     panel: Panel
     scheduled: Mapping[str, Mapping[float, Values]]
@@ -51,8 +51,8 @@ def draw(
     expected: Sequence[int] = (),  # noqa: ARG001 - one number of subflows is shown
     levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is signs, which verdicts tell
 ) -> list[Path]:
-    """A chart for each network and links, a row of it for each workload, as `registry.Chart.draw`. Nothing
-    where no scheduler ran."""
+    """Draw one chart per network, with one row per workload; see `registry.Chart.draw`. Without a
+    scheduler there is no chart."""
     sheets: dict[str, list[Row]] = {}
     for row in rows(points):
         sheets.setdefault(row.panel.spec.key(ignoring=("workload",)), []).append(row)
@@ -60,14 +60,14 @@ def draw(
 
 
 def carried_pct(point: Point) -> float | None:
-    """Payload of all flows, a host, in % of what one flow gets alone; None without a reference."""
+    """Return the payload of all flows per host in % of the baseline; None without a baseline."""
     if not point.baseline_mbps or point.failed:
         return None
     return 100 * sum(flow.goodput_mbps for flow in point.flows) / point.hosts / point.baseline_mbps
 
 
 def rows(points: Iterable[Point]) -> list[Row]:
-    """Workloads that a scheduler was run on, those that generate flows first."""
+    """Return one row per workload with a scheduler; those with flows that come and go first."""
     measured = (point for point in points if carried_pct(point) is not None)
     of = panels(measured, ignoring=("scheduler", "transport.cc"))
     found = [_row(panel) for panel in of if any(scheduled(point.spec) for point in panel.points)]
@@ -96,7 +96,7 @@ def _row(panel: Panel) -> Row:
 
 
 def _believed(points: Sequence[Point]) -> list[Point]:
-    """Of each scheduler and transport the good points; the suspect ones where none is good."""
+    """Return the good points of each scheduler and transport; the suspect ones where none is good."""
     kinds: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
         kinds.setdefault((point.spec.scheduler, point.subflows, point.cc), []).append(point)

@@ -36,7 +36,7 @@ def draw(
 
 
 def spots_of(series: Sequence[Series]) -> dict[tuple[str, int], Spot]:
-    """What was measured, by algorithm and subflow count."""
+    """Return the repetitions by algorithm and subflow count."""
     found = {
         (of.algorithm, n): of.spot(n, lambda point: bottleneck_shares_pct(point.flows))
         for of in series

@@ -42,7 +42,7 @@ def finding(spots: Sequence[tuple[str, Spot]]) -> str:
 
 
 def _chart(series: Sequence[Series], levels: Sequence[Level]) -> Figure | None:
-    """At the largest subflow count that was measured."""
+    """Draw the largest subflow count that was measured."""
     counts = [n for n in series[0].panel.subflows if n > 1 and any(of.panel.best(n) for of in series)]
     if not counts:
         return None
@@ -61,7 +61,7 @@ def _chart(series: Sequence[Series], levels: Sequence[Level]) -> Figure | None:
                 replicas.theory(axes, x - 0.33, x + 0.33, level.value)
     top = max(*(value for _, spot in spots for value in spot.values), *(lv.value for lv in beside), 40)
     _frame(axes, [transports.title(cc) for cc, _ in spots], top)
-    subtitle = f"{style.network(series[0].panel.spec)}: an MPTCP flow with {n} subflows, one a path"
+    subtitle = f"{style.network(series[0].panel.spec)}: an MPTCP flow with {n} subflows, one per path"
     words = Text(finding(spots), subtitle, replicas.caption(series, [spot for _, spot in spots], beside))
     doubtful = any(spot.suspect for _, spot in spots)
     expected = replicas.theory_key("equilibrium at equal round-trip times") if beside else []

@@ -43,7 +43,7 @@ def draw(
 
 
 def interval_pct(means_pct: Sequence[float]) -> float | None:
-    """Half the width of the 95 % interval of the mean, in points; None for fewer than six values."""
+    """Return half the width of the 95 % interval of the mean, in points; None for fewer than six values."""
     n = len(means_pct)
     if n < MIN_SEEDS_FOR_INTERVAL:
         return None
@@ -111,7 +111,7 @@ def _caption(panel: Panel, beside: Sequence[Level]) -> Caption:
 
 
 def _legend(panel: Panel, beside: Sequence[Level]) -> list[Artist]:
-    """What is neither named on the axes nor a bar like all others."""
+    """Return the legend of marks that the axes do not name."""
     several = len(panel.seeds) > 1
     doubtful = any(panel.cell(count).suspect for count in panel.subflows)
     hatched = Patch(facecolor="white", edgecolor=style.FAINT, hatch=style.HATCH, label="suspect")
@@ -123,7 +123,7 @@ def _legend(panel: Panel, beside: Sequence[Level]) -> list[Artist]:
 
 
 def _bar(axes: Axes, x: int, cell: Cell, colour: str, label: float) -> float:
-    """One seed: a bar with its value; hatched on white if suspect. Returns how high it reaches."""
+    """Draw one seed as a bar with its value, hatched if suspect; return its height."""
     for point in (*cell.ok, *cell.suspect):
         height = point.mean_pct or 0.0
         if point in cell.ok:
@@ -135,8 +135,8 @@ def _bar(axes: Axes, x: int, cell: Cell, colour: str, label: float) -> float:
 
 
 def _seeds(axes: Axes, x: int, cell: Cell, colour: str, label: float) -> float:
-    """Several seeds: a point each (hollow if suspect), the good ones' mean, and its interval if earned.
-    Returns how high they reach."""
+    """Draw each seed as a dot (hollow if suspect), the mean of the good ones, and its interval from six
+    seeds on; return their height."""
     points = (*cell.ok, *cell.suspect)
     values = [point.mean_pct or 0.0 for point in points]
     step = min(0.11, 0.44 / max(len(points), 1))
@@ -181,7 +181,7 @@ def _readable_on(colour: str) -> str:
 
 
 def _note_gap(axes: Axes, x: int, cell: Cell) -> None:
-    """Say what is not there: upright in an empty place, small over the value where some seeds are lost."""
+    """Write what is missing: upright in an empty place, small over the value where some seeds are lost."""
     if not (cell.gap or cell.lost):
         return
     axes.annotate(

@@ -59,7 +59,7 @@ def draw(
 
 
 def cells_of(panel: Panel) -> Cells:
-    """Good points by algorithm and subflows, one a seed; suspect ones where none is good."""
+    """Return good points by algorithm and subflows, one per seed; suspect ones where none is good."""
     found: dict[tuple[str, int], dict[int, Point]] = {}
     usable = [p for p in panel.points if not p.failed and p.flows]
     for point in sorted(usable, key=lambda p: (p.status is not Status.OK, p.seed)):
@@ -119,7 +119,7 @@ def _key(name: str) -> Line2D:
 
 
 def _draw(axes: Axes, cells: Cells, quantity: _Quantity) -> None:
-    """A curve for each algorithm, from TCP on."""
+    """Draw one curve per algorithm, starting at TCP."""
     for name in sorted({name for name, _ in cells}):
         own = {n: of for (each, n), of in cells.items() if each in {name, TCP}}
         curve = {n: mean for n, of in sorted(own.items()) if (mean := _mean(of, quantity.of)) is not None}

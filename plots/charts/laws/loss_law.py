@@ -24,7 +24,7 @@ _MODEL = (0, (1, 1.2))
 
 @dataclass(frozen=True)
 class Rate:
-    """One loss rate: what share of the packets was lost, and packets per round trip of every flow."""
+    """One loss rate: the share of packets lost, and packets per round trip of every flow."""
 
     point: Point
     loss: float
@@ -49,7 +49,7 @@ def draw(
 
 
 def rate_of(point: Point) -> Rate | None:
-    """None where nothing was lost, or round trips were not sampled."""
+    """Return None where nothing was lost, or round trips were not sampled."""
     loss = laws.lost_share(point.ports)
     pkts = tuple(pkts for flow in point.flows if (pkts := laws.pkts_per_round(flow)) > 0)
     return Rate(point, loss, pkts) if loss > 0 and pkts else None
@@ -83,7 +83,7 @@ def _chart(of: Sequence[Panel]) -> Figure:
 
 
 def _laws(axes: Axes, rates: Sequence[Rate]) -> list[Line2D]:
-    """Mathis et al.'s line and Padhye et al.'s curve; their legend."""
+    """Draw the line of Mathis et al. and the curve of Padhye et al.; return their legend."""
     losses = np.geomspace(rates[0].loss / 1.5, min(0.5, rates[-1].loss * 1.5), 100)
     rtt_ms = statistics.fmean(flow.srtt_ms_mean for rate in rates for flow in rate.point.flows)
     rto_rtts = laws.LEAST_RTO_MS / rtt_ms

@@ -35,8 +35,8 @@ def draw(
 
 
 def textbook(top_pkts: float, packet_s: float, until_s: float) -> tuple[list[float], list[float]]:
-    """Seconds and packets of a window that begins at half its top at 0: it grows by a packet a round trip,
-    which lasts as many packet times as the window has packets; then a round trip goes by for the repair."""
+    """Return seconds and packets of a window that starts at half its top at 0. It grows by one packet per
+    round trip, which lasts as many packet times as the window has packets; the repair takes one more."""
     t_s, window = [0.0], [top_pkts / 2]
     while t_s[-1] < until_s:
         began = t_s[-1]

@@ -32,7 +32,7 @@ def draw(
 
 
 def found(point: Point) -> laws.Waits | None:
-    """Pings and the queue they met; None where either was not sampled."""
+    """Return pings with the queue they met; None where either was not sampled."""
     pings, queues, times = (point.read_table(name) for name in ("pings", "queues", "queue_times"))
     if pings is None or queues is None or times is None:
         return None
