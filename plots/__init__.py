@@ -1,9 +1,11 @@
-"""Charts: pure drawing from loaded points to SVG, PDF and PNG.
+"""Charts of loaded points, written as SVG, PDF and PNG.
 
-registry.py   every chart by name, with its title and how to read it
-data.py       what a chart needs to know of a point
-charts/       one file per chart, in a folder per subject
-shared/       the sheet, the style, saving and grouping
+May import common, fabric, topos, controllers, workloads, model, analysis and engines (names only), not
+harness.
 
-May import the engines' names, `analysis`, `model` and what is left of them; never `harness`.
+registry.py   name, title and explanation of every chart; how the rest of refabric draws them
+data.py       points as charts receive them, published levels, points grouped into panels
+charts/       one module per chart, in a folder per subject
+shared/       naming.py (file names and labels of settings), sheet.py (layout), style.py (look and recurring
+              texts), saving.py (files), replicas.py, studies.py, transports.py (groups of similar charts)
 """

@@ -123,12 +123,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Level:
-    """A published number to draw beside ours: `quantity` at `subflows` is `relation` (`<`, `about`, `>=`)
-    `value`; `k` is the paper's.
+    """A published number to draw beside ours: the metric `quantity` at `subflows` is `relation` (`<`,
+    `about`, `>=`) `value`; `k` is the size in the paper.
 
-    Quantities are `mean` and `min` of goodput, in % of optimal, and `links_busy_pct` and `links_unused_pct`,
-    in % of the links between switches; those of `analysis.shares` are of points of congestion control `cc`
-    alone."""
+    Metrics are `mean` and `min` of goodput, in % of optimal, `links_busy_pct` and `links_unused_pct`, in % of
+    the links between switches, and those of harness/report/figures.py."""
 
     topology: str
     workload: str
@@ -140,11 +139,11 @@ class Level:
     paper: str
     source: str
     algorithm: str = ""
-    """The one it is about alone."""
+    """The only algorithm it is about; empty: any."""
     shape: tuple[tuple[str, int], ...] = ()
 
     def is_on(self, spec: RunSpec) -> bool:
-        """Whether it is about networks and traffic of this kind, whatever their size."""
+        """Return whether it is about networks and traffic of this kind, of any size."""
         network = spec.topology.kind, topos.shape(spec.topology.kind, spec.topology.params)
         return (self.topology, self.shape) == network and self.workload == spec.workload.matrix
 
@@ -161,10 +160,8 @@ class Level:
 
 @dataclass(frozen=True)
 class Cell:
-    """The points of one subflow count, one a seed, by what may be done with them.
-
-    `ok` and `suspect` have a number; `lost` (failed, or without a baseline) have none.
-    """
+    """The points of one subflow count, one per seed: `ok` and `suspect` points have a number, `lost` points
+    (failed, or without a baseline) have none."""
 
     ok: tuple[Point, ...]
     suspect: tuple[Point, ...]
@@ -192,7 +189,7 @@ class Cell:
 
     @property
     def gap(self) -> str:
-        """Why there is nothing to draw: `missing`, `failed`, `no baseline`; empty if there is something."""
+        """Why there is nothing to draw: `missing`, `failed`, `no baseline`; else empty."""
         if self.ok or self.suspect:
             return ""
         if not self.lost:
@@ -202,8 +199,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Picked(Generic[Made]):
-    """What a chart shows, one item a transport, by ascending subflow counts; why it has nothing of others
-    (`gaps`), and of which it has, but no room (`left_out`)."""
+    """What a chart shows: one item per transport, by ascending subflow counts; `gaps` says why others have
+    none, `left_out` are those for which there is no room."""
 
     items: tuple[Made, ...]
     gaps: Mapping[int, str]
@@ -241,37 +238,39 @@ class Panel:
 
     @property
     def optimum_pct(self) -> float:
-        """The most a mean flow can reach, in % of one flow alone: 100, or what it is left where flows share
-        their hosts' links."""
+        """The largest possible mean goodput in % of one flow alone: 100, or less where flows share the links
+        of their hosts."""
         return max((_optimum_pct(point) for point in self.points if point.flows), default=100.0)
 
     @property
     def full_queue_ms(self) -> float:
-        """How long the last packet of a full queue waits and is sent, in ms; 0 where queues have no limit."""
+        """The delay in ms that a full queue adds; 0 where queues have no limit."""
         return self.delay_ms(self.spec.link.queue_pkts)
 
     def delay_ms(self, pkts: float) -> float:
-        """How long `pkts` full packets take to leave a port, in ms."""
+        """Return the time in ms that a port takes to send `pkts` full packets."""
         return pkts * FRAME_BITS / self.spec.link.rate_mbps / 1000
 
     def best(self, subflows: int) -> list[Point]:
-        """The good points of one subflow count, one a seed; the suspect ones where none is good."""
+        """Return the good points of a subflow count, one per seed; the suspect ones where none is good."""
         ran = self._ran(subflows)
         return [point for point in ran if point.status is ran[0].status]
 
     def dubious(self, subflows: int) -> bool:
-        """Whether `best` has nothing better than suspect points."""
+        """Return whether `best` has only suspect points."""
         return any(point.status is Status.SUSPECT for point in self.best(subflows))
 
     def absence(self, subflows: int) -> str:
-        """Why `best` is empty: `failed` or `missing`; empty if it is not."""
+        """Return why `best` is empty: `failed` or `missing`; empty if it is not."""
         if self.best(subflows):
             return ""
         return "failed" if any(point.subflows == subflows for point in self.points) else "missing"
 
     def first_of_each(self, most: int, made: Callable[[Point], Made | None]) -> Picked[Made]:
-        """What `made` makes of one point a transport, for at most `most` transports: of the first point,
-        good ones before suspect ones, of which it makes anything. It is called no more often than that.
+        """Apply `made` to one point per transport, for at most `most` transports.
+
+        The point is the first, good ones before suspect ones, for which `made` does not return None. It is
+        not called for further points, as it may read samples.
         """
         ran = {n: points for n in self.subflows if (points := self._ran(n))}
         gaps = {n: self.absence(n) for n in self.subflows if n not in ran}
@@ -297,39 +296,39 @@ class Panel:
 
 
 def chosen(counts: Sequence[int], most: int) -> list[int]:
-    """At most `most` (two and more) of the ascending counts: the first, the last, and evenly between."""
+    """Return at most `most` (two or more) of the ascending counts: first, last, and evenly between."""
     if len(counts) <= most:
         return list(counts)
     return [counts[round(i * (len(counts) - 1) / (most - 1))] for i in range(most)]
 
 
 def mean_ranks(samples: Iterable[Iterable[float]]) -> list[float]:
-    """The i-th smallest value, averaged over those samples that have any; [] when none has.
+    """Return the i-th smallest value, averaged over the samples that are not empty; [] when all are.
 
-    Samples of unequal size are cut to the smallest, which a finished sweep never needs.
+    Samples of unequal size are cut to the smallest.
     """
     ranked = [ordered for ordered in map(sorted, samples) if ordered]
     return [statistics.fmean(at_rank) for at_rank in zip(*ranked, strict=False)]
 
 
 def between_switches(port: PortRow) -> bool:
-    """Whether routing has a say in how much the port carries: a host's own link has no alternative."""
+    """Return whether the link joins two switches, so that routing decides how much it carries."""
     return "host" not in port.layer.split("-")
 
 
 def of_switch(port: PortRow) -> bool:
-    """Whether the port's queue is the network's; a host's own is not."""
+    """Return whether the port belongs to a switch, not to a host."""
     return not port.layer.startswith("host-")
 
 
 def link_layer(port: PortRow) -> str:
-    """The layers a port's link joins, the lower one first whichever way the port sends: `edge-agg`."""
+    """Return the layers that a port's link joins, the lower one first: `edge-agg`."""
     ends = port.layer.split("-")
     return "-".join(sorted(ends, key=lambda end: _LAYERS.index(end) if end in _LAYERS else len(_LAYERS)))
 
 
 def _optimum_pct(point: Point) -> float:
-    """Links of the sending or of the receiving hosts, whichever are fewer, over the flows they carry."""
+    """Divide the links of the sending or of the receiving hosts, whichever are fewer, by the flows."""
     links = Counter(port.node for port in point.ports if port.layer.startswith("host-"))
     ends = ({flow.src for flow in point.flows}, {flow.dst for flow in point.flows})
     fewer = min(sum(links.get(host, 1) for host in hosts) for hosts in ends)

@@ -1,4 +1,4 @@
-"""Adapter from stored points to the charts of `plots/`, which know nothing of how points are stored."""
+"""Draw the charts of figures from stored points; `plots/` does not know how points are stored."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _QUANTITIES = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """The charts of `figure` with these points, into folder `out`. `expected` are subflow counts that belong
-    on the axes, measured or not."""
+    """The charts of `figure` with these points, in folder `out`; the axes have the subflow counts `expected`,
+    measured or not."""
 
     figure: Figure
     points: Sequence[Judged]
@@ -50,8 +50,7 @@ class Wanted:
 
 
 def draw(wanted: Sequence[Wanted]) -> dict[str, list[Path]]:
-    """Draw all charts, as many at once as there are CPUs; the files of each figure, by its name. Raises
-    StoreError."""
+    """Draw all charts, as many at a time as there are CPUs; return the files by figure. Raises StoreError."""
     drawn: dict[str, list[Path]] = {each.figure.name: [] for each in wanted}
     tasks: list[tuple[str, Callable[[], list[Path]]]] = []
     for each in wanted:
@@ -97,7 +96,8 @@ def loaded(judged: Judged) -> Point:
 
 
 def _table(judged: Judged, name: str) -> Table | None:
-    """A damaged sample file costs its own chart alone, and is named."""
+    """Return a sample table; print a message and return None for a damaged one, which costs its chart
+    alone."""
     if name not in judged.point.sample_rows:
         return None
     try:
@@ -109,12 +109,12 @@ def _table(judged: Judged, name: str) -> Table | None:
 
 @functools.cache
 def _say_once(text: str) -> None:
-    """Several charts read one file, and cs244's figures share points."""
+    """Print each message once: several charts read one file."""
     print(f"refabric: {text}", file=sys.stderr)
 
 
 def published_levels(known: Sequence[Published]) -> list[Level]:
-    """The published numbers charts can draw: means, bounds that hold for every flow, shares of links."""
+    """Return the published numbers that charts can draw."""
     from plots.data import Level  # noqa: PLC0415
 
     return [

@@ -1,7 +1,7 @@
-"""A chart's SVG as a part of a page: cleaned, with ids of its own, named for who cannot see it. Pure.
+"""Prepare the SVG of a chart for a page: cleaned, with unique ids and a text alternative. Pure.
 
-What is let through is a list of elements and kinds of references; whatever else a file holds (metadata,
-styles that would reach the page, scripts, links) stays out.
+Only listed elements and kinds of references are kept; all else (metadata, styles that would affect the page,
+scripts, links) is removed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SIZE = re.compile(r"font-size:\s*([0-9.]+)")
 
 
 def inline(svg: str, prefix: str, title: str, description: str) -> str:
-    """`svg` as an element to stand in HTML, scaled by the page and read aloud as `title` and `description`.
+    """Return `svg` as an element for HTML, with `title` and `description` for screen readers.
 
-    Every id gets `prefix`, which no other chart of the page may have. Raises StoreError for what is no SVG.
+    Every id gets `prefix`, which must be unique in the page. Raises StoreError for a text that is not SVG.
     """
     try:
         root = ET.fromstring(svg)
@@ -62,7 +62,7 @@ def _local(tag: str) -> str:
 
 
 def _headline(root: Element) -> str:
-    """The text in the largest letters, which is a chart's finding."""
+    """Return the text in the largest font, which is the finding of a chart."""
     texts = [element for element in root.iter() if _local(element.tag) == "text"]
     sizes = {id(text): _size(text) for text in texts}
     most = max(sizes.values(), default=0.0)
@@ -75,7 +75,7 @@ def _size(text: Element) -> float:
 
 
 def _targets(root: Element) -> set[str]:
-    """Ids that something refers to: the others are of no use in a page."""
+    """Return the ids that something refers to; the others are not needed."""
     used: set[str] = set()
     for element in root.iter():
         for name, value in element.attrib.items():
@@ -86,7 +86,7 @@ def _targets(root: Element) -> set[str]:
 
 
 def _clean(element: Element, prefix: str, targets: set[str]) -> Element:
-    """A copy of what may be shown, without namespaces."""
+    """Return a copy of the elements that may be shown, without namespaces."""
     copy = Element(_local(element.tag))
     for name, value in element.attrib.items():
         kept = _attribute(_local(name), value, prefix, targets)
@@ -103,7 +103,7 @@ def _clean(element: Element, prefix: str, targets: set[str]) -> Element:
 
 
 def _attribute(name: str, value: str, prefix: str, targets: set[str]) -> str | None:
-    """The attribute's value in the page; None where it has no place there."""
+    """Return the value of an attribute in the page; None to leave it out."""
     if name.startswith("on") or name in {"base", "class"}:
         return None
     if name == "id":
@@ -119,7 +119,7 @@ def _attribute(name: str, value: str, prefix: str, targets: set[str]) -> str | N
 
 
 def _href(value: str, prefix: str) -> str | None:
-    """A reference within the chart, or a picture it carries itself; nothing that is fetched."""
+    """Keep references within the chart and embedded pictures; remove all that would be fetched."""
     if value.startswith("#"):
         return f"#{prefix}-{value[1:]}"
     return value if value.startswith("data:image/") else None

@@ -1,1 +1,1 @@
-"""What charts share: the sheet, the style, saving, and grouping of points."""
+"""Shared parts of charts: layout, look, saving, names of settings, and comparisons."""

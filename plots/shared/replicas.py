@@ -136,7 +136,7 @@ def caption(series: Sequence[Series], spots: Iterable[Spot], beside: Sequence[Le
         style.parameters(*(of.panel for of in series), congestion=""),
         [
             *style.doubts(points),
-            *([f"Dashed: theory ({formulas})."] if formulas else []),
             f"Dots: at most {most} repetitions; marker: mean{enough}.",
+            *([f"Theory: {formulas}."] if formulas else []),
         ],
     )

@@ -1,7 +1,6 @@
-"""Charts as files: one sheet a panel, saved whole as SVG, PDF and PNG.
+"""Save charts as SVG, PDF and PNG files, each written atomically.
 
-An SVG is to be set into a page beside others: its text stays text, its ids are its own, its numbers have two
-digits after the point.
+An SVG is made to stand in one page with others: text stays text, ids are unique, numbers have two decimals.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def draw_each(
 
 
 def save(figure: Figure, directory: Path, stem: str) -> list[Path]:
-    """Write `stem`.svg, .pdf and .png; each appears whole. Raises StoreError when the folder refuses."""
+    """Write `stem`.svg, .pdf and .png atomically. Raises StoreError when the folder cannot be written."""
     paths = [directory / f"{stem}.{suffix}" for suffix in FORMATS]
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -80,7 +79,7 @@ def save(figure: Figure, directory: Path, stem: str) -> list[Path]:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """All or nothing. Raises OSError."""
+    """Replace a file atomically. Raises OSError."""
     aside = path.with_name(f".{path.name}.part")
     try:
         aside.write_bytes(data)
@@ -97,6 +96,6 @@ def _bytes(figure: Figure, kind: str, stem: str) -> bytes:
 
 
 def _tidy(svg: str, stem: str) -> str:
-    """Ids no other chart in the page has, and hundredths of a point instead of millionths."""
+    """Make ids unique in a page of charts, and round coordinates to hundredths of a point."""
     own = _REFERENCE.sub(rf"\g<1>{stem}-", svg)
     return _GEOMETRY.sub(lambda found: _LONG_FRACTION.sub(r"\1", found[0]), own)

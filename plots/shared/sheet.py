@@ -1,8 +1,7 @@
-"""The sheet a chart is drawn on: title, legend, axes and caption below each other, none touching another.
+"""Lay out a chart: title, legend, axes and caption one below the other, without overlap.
 
-Narrow, so that its letters are still letters on a phone. Everything is measured as it will be drawn and
-put in its place at the end; axes keep their height, the sheet grows with its words. No pyplot, so no
-global state.
+The sheet is narrow, so that text is readable on a phone. Everything is measured as it will be drawn and
+placed at the end: axes keep their height, the sheet grows with its text. No pyplot, so no global state.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Caption:
 
     def shorter(self) -> Iterator[str]:
         """Yield the whole text, then shorter ones."""
-        settings, notes = [words for words in self.settings if words], list(self.notes)
+        settings, notes = list(self.settings), list(self.notes)
         for kept in range(len(notes), 0, -1):
             for left_out in (0, 1, 2) if kept == len(notes) else (2,):
                 yield _text(settings[: max(1, len(settings) - left_out)], notes[:kept])
@@ -74,7 +73,7 @@ class Text:
 
 @dataclass(frozen=True)
 class _Room:
-    """What labels need around axes, in inches."""
+    """The space that labels need around axes, in inches."""
 
     left: float
     right: float
@@ -97,8 +96,7 @@ class Sheet:
         ]
 
     def finish(self, text: Text, *legends: Sequence[Artist]) -> Figure:
-        """Put everything in its place, each of the `legends` in rows of its own; the figure, as high as it
-        needs to be."""
+        """Place everything, each of the `legends` in its own rows; return the figure, as high as it needs."""
         head: list[Words | Legend] = [
             self._words([text.title], 11.5, style.INK, "bold"),
             self._words([text.subtitle], 9.5, style.FAINT),
@@ -127,7 +125,7 @@ class Sheet:
         return self._figure
 
     def _new_axes(self, width_in: float, height_in: float, sheet_in: float) -> Axes:
-        """In nearly the size it will have; its place comes later."""
+        """Make axes of nearly their final size; `finish` places them."""
         size = (width_in / WIDTH_IN, height_in / sheet_in)
         axes = self._figure.add_axes((0, 0, *size), axisbelow=True)
         axes.spines[["top", "right"]].set_visible(False)
@@ -156,7 +154,7 @@ class Sheet:
         )
 
     def _lines(self, words: str, font: FontProperties) -> Iterator[str]:
-        """The words in lines that fit the sheet; a word too long for one is broken."""
+        """Break text into lines that fit the sheet; break words that are too long for one line."""
         most = (WIDTH_IN - 2 * _MARGIN) * DPI
         line = ""
         for word in words.split(" "):
@@ -178,7 +176,7 @@ class Sheet:
         return float(width)
 
     def _legend(self, handles: Sequence[Artist]) -> Legend:
-        """In as many columns as the sheet has room for."""
+        """Make a legend with as many columns as fit the sheet."""
         for columns in range(min(len(handles), 5), 0, -1):
             legend: Legend = self._figure.legend(handles=handles, ncols=columns, **_LEGEND)
             fits = legend.get_window_extent(self._renderer).width <= (WIDTH_IN - 2 * _MARGIN) * DPI
@@ -200,7 +198,7 @@ class Sheet:
         return float(part.get_window_extent(self._renderer).height) / DPI
 
     def _tops(self, parts_in: Sequence[float], height_in: float) -> Iterator[float]:
-        """The upper edge of each part in inches above the sheet's foot, from the top down."""
+        """Yield the upper edge of each part, in inches above the bottom of the sheet, from the top down."""
         top = height_in - _MARGIN
         for part in parts_in:
             yield top
@@ -215,7 +213,7 @@ class Sheet:
 
 
 def _text(settings: Sequence[str], notes: Sequence[str]) -> str:
-    words = "; ".join(settings)
+    words = "; ".join(filter(None, settings))
     return " ".join([*([f"{words[0].upper()}{words[1:]}."] if words else []), *notes])
 
 

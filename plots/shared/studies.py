@@ -1,6 +1,6 @@
-"""Points that differ in network, traffic matrix, transport and seed, as charts of gains want them.
+"""Points that differ in network, traffic matrix, transport and seed, for charts of gains.
 
-A gain is goodput over that of TCP on the first network, whose hosts have one NIC, with the same flows' seed.
+A gain is goodput divided by that of TCP on the first network, whose hosts have one NIC, for the same seed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Study:
 
     @property
     def networks(self) -> list[str]:
-        """By name, those of the registry's first kind first."""
+        """Names of the networks, in the order of the registry of topologies."""
         kinds = list(TOPOLOGIES)
         ordered = sorted(self.points, key=lambda p: (kinds.index(p.spec.topology.kind), shape(p.spec)))
         return list(dict.fromkeys(style.network(point.spec) for point in ordered))
@@ -84,14 +84,14 @@ class Study:
 
     @property
     def words(self) -> dict[str, str]:
-        """What to call each matrix: in words, where no two have the same."""
+        """Names of the matrices: in words where these are unique, else as on command lines."""
         told = {point.matrix: _words(point) for point in self.points}
         names = list(told.values())
         return {m: name if name and names.count(name) == 1 else m for m, name in told.items()}
 
     @property
     def panels(self) -> list[Panel]:
-        """One a network, for captions."""
+        """One panel per network, for captions."""
         return [
             Panel(
                 dataclasses.replace(self.spec, topology=of[0].spec.topology),
@@ -103,7 +103,7 @@ class Study:
         ]
 
     def of(self, curve: Curve, matrix: str) -> list[Point]:
-        """One a seed: the good ones, or the suspect ones where none is good."""
+        """Return one point per seed: the good ones, or the suspect ones where none is good."""
         here = [
             point
             for point in self.points
@@ -114,11 +114,11 @@ class Study:
         return good or here
 
     def dubious(self, curve: Curve) -> bool:
-        """Whether it rests on suspect points anywhere."""
+        """Return whether any mark of the curve rests on suspect points."""
         return any(point.suspect for matrix in self.matrices for point in self.of(curve, matrix))
 
     def gains(self, curve: Curve, matrix: str, value_of: ValueOf) -> list[float]:
-        """One a seed; [] where TCP did not run on the first network."""
+        """Return one gain per seed; none where TCP did not run on the first network."""
         tcp = {p.seed: value_of(p) for p in self.of(Curve(0, self.networks[0], 1), matrix)}
         return [value_of(point) / tcp[point.seed] for point in self.of(curve, matrix) if tcp.get(point.seed)]
 
@@ -127,12 +127,12 @@ class Study:
         return statistics.fmean(gains) if gains else None
 
     def label(self, curve: Curve) -> str:
-        """`MPTCP 8`, and on what where there are several networks."""
+        """Return `MPTCP 8`, with the network where there are several."""
         return f"{curve.transport}, {curve.network}" if len(self.networks) > 1 else curve.transport
 
     @property
     def baseline(self) -> str:
-        """What gains are over."""
+        """What gains are relative to."""
         return f"TCP on {self.networks[0]}" if len(self.networks) > 1 else "TCP"
 
     @property
@@ -156,12 +156,12 @@ def _words(point: Point) -> str:
 
 
 def per_host_pct(point: Point) -> float:
-    """What all flows get together, in % of what one link of every host could carry."""
+    """Return the goodput of all flows in % of the rate of one link of every host."""
     return 100 * _total_mbps(point) / point.hosts / point.rate_mbps
 
 
 def per_sender_pct(point: Point) -> float:
-    """What a sending host gets on average, in % of one link: above 100 where it fills several."""
+    """Return the mean goodput of a sending host in % of one link; above 100 where it fills several."""
     return 100 * _total_mbps(point) / len({flow.src for flow in point.flows}) / point.rate_mbps
 
 

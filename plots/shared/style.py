@@ -1,9 +1,9 @@
-"""The look all charts share: palette, marks and the words that captions repeat.
+"""The look that all charts share: palette, marks and recurring texts.
 
-Colours: TCP has Okabe-Ito's vermillion; subflow counts run along viridis from light to dark without
-its yellow end, so they are ordered for every reader, in print too, and stay readable on white. Algorithms
-have colours of Okabe and Ito's and Tol's palettes, the same in every chart, and a marker each for print in
-grey. Whatever is suspect is hatched, hollow or dashed, whatever was published is dashed black.
+TCP has the vermillion of Okabe and Ito; subflow counts run along viridis from light to dark without its
+yellow end, so their order shows in print too. Algorithms have the colours and markers of their records
+(model/transports.py), from the palettes of Okabe and Ito and of Tol. Suspect points are hatched, hollow or
+dashed; published values are dashed black.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR
 from model import transports as named
-from model.congestion import described
+from model.congestion import described, in_force
 from model.reasons import texts
 from model.spec import RunSpec
 from plots.data import MIN_SEEDS_FOR_INTERVAL, Level, Panel, Point
@@ -42,9 +42,9 @@ HATCH = "////"
 MAX_REASON = 90
 """Characters of the reason for suspicion that a caption quotes."""
 MOST_POINTS = 512
-"""Of a curve; more than its pixels would only be a bigger file."""
+"""Points of a curve; more than its pixels would only enlarge the file."""
 _BY_HOSTS = {"star", "dumbbell", "two_bottlenecks"}
-"""Of these the number of hosts says enough of their size."""
+"""Topologies whose number of hosts describes their size."""
 _ENGINES = {
     "mininet": "emulated",
     SIMULATOR: "simulated",
@@ -79,12 +79,12 @@ _RC: Any = {  # Any: matplotlib types the keys as one long Literal
 
 
 def look() -> AbstractContextManager[None]:
-    """Matplotlib's settings for the time of a `with`; draw and save inside it."""
+    """Return a context with the charts' Matplotlib settings; draw and save inside it."""
     return mpl.rc_context(_RC)
 
 
 def colour(subflows: int, most: int = 8) -> str:
-    """The colour of TCP (1) or of a subflow count: lightest at 2, darkest at `most` and beyond."""
+    """Return the colour of TCP (1) or of a subflow count: lightest at 2, darkest at `most` and beyond."""
     if subflows <= 1:
         return TCP_COLOUR
     position = min(1.0, (subflows - 2) / max(most - 2, 1))
@@ -92,15 +92,15 @@ def colour(subflows: int, most: int = 8) -> str:
 
 
 def transport(subflows: int) -> str:
-    """`TCP` or `MPTCP 4`: how legends and titles call a transport."""
+    """Return the name of a transport in legends and titles: `TCP` or `MPTCP 4`."""
     return "TCP" if subflows == 1 else f"MPTCP {subflows}"
 
 
 def line(axes: Axes, x: Sequence[float], y: Sequence[float], count: int, most: int, doubt: bool) -> Line2D:
-    """A transport's curve, with its legend entry; TCP's is thick and has squares, to stand out in grey,
-    and lies below the others, to hide none.
+    """Draw the curve of a transport; return it as the legend entry.
 
-    Of very many values, evenly spaced ones are drawn, first and last among them.
+    TCP's curve is thick, has square markers, and lies below the others. Of very many values, at most
+    `MOST_POINTS` evenly spaced ones are drawn, the first and last among them.
     """
     few = len(x) <= 20
     shown = np.unique(np.linspace(0, len(x) - 1, MOST_POINTS).round().astype(int))
@@ -120,7 +120,7 @@ def line(axes: Axes, x: Sequence[float], y: Sequence[float], count: int, most: i
 
 
 def absences(why: Mapping[int, str]) -> str:
-    """`missing: MPTCP 2, 3; failed: TCP`, from the reason at each subflow count."""
+    """Return `missing: MPTCP 2, 3; failed: TCP`, from the reason at each subflow count."""
     told: dict[str, list[int]] = {}
     for count, reason in sorted(why.items()):
         told.setdefault(reason, []).append(count)
@@ -128,14 +128,14 @@ def absences(why: Mapping[int, str]) -> str:
 
 
 def transports(counts: Sequence[int]) -> str:
-    """`TCP, MPTCP 2-4, 8`."""
+    """Return `TCP, MPTCP 2-4, 8`."""
     mptcp = [count for count in counts if count > 1]
     parts = [*(["TCP"] if 1 in counts else []), *([f"MPTCP {_ranges(mptcp)}"] if mptcp else [])]
     return ", ".join(parts)
 
 
 def hatch(axes: Axes) -> None:
-    """Mark all that these axes show as suspect."""
+    """Hatch the whole axes as suspect."""
     axes.add_patch(
         Rectangle(
             (0, 0), 1, 1, transform=axes.transAxes, facecolor="none", edgecolor=GRID, hatch=HATCH,
@@ -145,8 +145,7 @@ def hatch(axes: Axes) -> None:
 
 
 def percent_axis(axes: Axes, top: float, optimum: float = 100.0) -> None:
-    """Goodput axis from 0 to `optimum`, which is a line, or as far as `top`, where the highest mark or
-    label ends."""
+    """Scale a goodput axis from 0 to `optimum`, drawn as a line, or to `top`, where the highest mark ends."""
     step = next((s for s in (1, 2, 5, 10, 20) if max(optimum, top) / s <= 7), 50)
     axes.set_ylim(0, max(1.06 * optimum, top * 1.02))
     axes.set_yticks(range(0, int(max(optimum, top)) // step * step + 1, step))
@@ -154,7 +153,7 @@ def percent_axis(axes: Axes, top: float, optimum: float = 100.0) -> None:
 
 
 def rank_ticks(flows: int) -> list[int]:
-    """First, last, and round ranks between them."""
+    """Return the first, the last, and round ranks between them."""
     step = next((s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000) if flows / s <= 7), 5000)
     between = [rank for rank in range(step, flows, step) if rank > 1 and flows - rank > 0.6 * step]
     return sorted({1, *between, flows})
@@ -185,7 +184,7 @@ def _network(kind: str, k: int, shape: tuple[tuple[str, int], ...]) -> str:
 
 
 def log_axes(axes: Axes, shown: str = "{:g}") -> None:
-    """Both axes logarithmic, decades told as numbers; on the lower one as `shown`."""
+    """Make both axes logarithmic, with plain numbers; the lower axis formats them as `shown`."""
     for axis, words in ((axes.xaxis, shown), (axes.yaxis, "{:g}")):
         axis.axes.set(**{f"{axis.axis_name}scale": "log"})
         axis.set_major_formatter(FuncFormatter(lambda value, _, words=words: words.format(value)))
@@ -200,7 +199,7 @@ def parameters(*of: Panel, congestion: str | None = None) -> list[str]:
     """Return the settings for a caption, the most important first; where panels differ, the values of all.
     `congestion` replaces the congestion control where a panel has several."""
     each = zip(*(_parameters(panel, congestion) for panel in of), strict=True)
-    return [told for values in each if (told := _all_of(list(dict.fromkeys(filter(None, values)))))]
+    return [_all_of(list(dict.fromkeys(filter(None, values)))) for values in each]
 
 
 def _all_of(values: Sequence[str]) -> str:
@@ -216,12 +215,19 @@ def _parameters(panel: Panel, congestion: str | None) -> list[str]:
         queue_limit(spec.link.queue_pkts),
         f"ECN from {panel.ecn_pkts} packets" if panel.ecn_pkts else "",
         f"{spec.seconds:g} s, {n}",
-        described(panel.ccs, (p.subflows for p in panel.points)) if congestion is None else congestion,
+        _congestion(panel) if congestion is None else congestion,
         _ENGINES.get(spec.engine, spec.engine)
         + (f", {spec.dataplane}" if spec.dataplane != "fabric" else ""),
         ", ".join(special(spec)),
         f"{spec.warmup_s:g} s warm-up",
     ]
+
+
+def _congestion(panel: Panel) -> str:
+    """Name what a subtitle leaves out: the congestion control of plain TCP, or several of them."""
+    if "+" in panel.ccs:
+        return described(panel.ccs, (point.subflows for point in panel.points))
+    return f"TCP: {in_force(panel.ccs, 1)}" if any(point.subflows == 1 for point in panel.points) else ""
 
 
 def _engine(spec: RunSpec) -> str:
@@ -230,7 +236,7 @@ def _engine(spec: RunSpec) -> str:
 
 
 def percent_of(panel: Panel) -> str:
-    """What goodput's percentages are of, for an axis: `% of optimal` where one flow alone is the optimum."""
+    """Return the unit of relative goodput for an axis: `% of optimal` where one flow alone is the optimum."""
     return "% of optimal" if math.isclose(panel.optimum_pct, 100) else "% of one flow alone"
 
 
@@ -253,7 +259,7 @@ def doubts(points: Iterable[Point]) -> list[str]:
     others = sum(reason != reasons[0] for reason in reasons)
     first = textwrap.shorten(reasons[0], MAX_REASON, placeholder=" ...") or "no reason was given"
     more = f" ({others} more for other reasons)" if others else ""
-    return [f"Suspect (hatched, hollow or dashed; in no mean): {first}{more}."]
+    return [f"Suspect, in no mean: {first}{more}."]
 
 
 def name(point: Point) -> str:
@@ -262,7 +268,7 @@ def name(point: Point) -> str:
 
 
 def with_transports(told: Sequence[tuple[Point, str]]) -> str:
-    """`47 % with TCP, 88 % with MPTCP 8 (suspect)`: a title's list of what was measured at each point."""
+    """Return `47 % with TCP, 88 % with MPTCP 8 (suspect)`, from the value of each point."""
     if len(told) > 1 and all(point.suspect for point, _ in told):
         parts = [f"{value} with {transport(point.subflows)}" for point, value in told]
         return f"{', '.join(parts)} (all suspect)"
@@ -275,7 +281,7 @@ def milliseconds(ms: float) -> str:
 
 
 def choice(panel: Panel, shown: Sequence[Point], left_out: Sequence[int]) -> list[str]:
-    """Caption sentence on which of several seeds and transports are shown."""
+    """Return a sentence on which of several seeds and transports are shown."""
     seeds = f"seed {_ranges(sorted({point.seed for point in shown}))}" if len(panel.seeds) > 1 else ""
     others = f"not: {transports(left_out)}" if left_out else ""
     told = "; ".join(part for part in (seeds, others) if part)
@@ -283,12 +289,12 @@ def choice(panel: Panel, shown: Sequence[Point], left_out: Sequence[int]) -> lis
 
 
 def plain(words: str) -> str:
-    """Without the control characters that a tool's message may hold and an SVG may not."""
+    """Replace control characters, which an SVG may not contain."""
     return "".join(c if c.isprintable() else " " for c in words)
 
 
 def levels_of(panel: Panel, levels: Sequence[Level], quantity: str) -> list[Level]:
-    """The published numbers that stand beside this panel's `quantity`."""
+    """Return the published values of the metric `quantity` for this panel."""
     return [
         level
         for level in levels
@@ -297,7 +303,7 @@ def levels_of(panel: Panel, levels: Sequence[Level], quantity: str) -> list[Leve
 
 
 def published_key(levels: Sequence[Level], panel: Panel) -> list[Line2D]:
-    """The legend entry of what was published, if there is any."""
+    """Return the legend entry of published values, if there are any."""
     papers = " / ".join(sorted({level.cited(panel.spec.topology.k) for level in levels}))
     label = f"published, {papers}"
     return [Line2D([], [], color="black", linestyle=PUBLISHED_DASH, linewidth=1.5, label=label)][
@@ -306,7 +312,7 @@ def published_key(levels: Sequence[Level], panel: Panel) -> list[Line2D]:
 
 
 def halo() -> list[AbstractPathEffect]:
-    """A white rim, for what must be seen on any ground."""
+    """Return a white outline, which keeps marks visible on any background."""
     return [withStroke(linewidth=3.2, foreground="white")]
 
 
@@ -327,7 +333,7 @@ def intervals(seeds: int) -> str:
 
 
 def _ends(values: Sequence[float]) -> list[float]:
-    """First and last of sorted values, once if they print alike."""
+    """Return the first and last of sorted values, once if they print alike."""
     first, last = values[0], values[-1]
     return [first] if f"{first:.3g}" == f"{last:.3g}" else [first, last]
 

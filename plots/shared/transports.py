@@ -1,4 +1,4 @@
-"""Charts of transports that differ in congestion control and marking: one panel of them all, a look each."""
+"""Shared parts of charts that compare transports differing in congestion control and ECN marking."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def draw_joined(
     expected: Sequence[int],
     drawn: Callable[[Panel], Figure | None],
 ) -> list[Path]:
-    """One chart for all points that differ in transport and marking alone; paths of the files."""
+    """Draw one chart for all points that differ at most in transport and marking; return the files."""
     of = panels(points, expected, (*TRANSPORT, "link.ecn_pkts"))
     return saving.draw_each(chart, [(panel.spec, panel) for panel in of], out, drawn)
 
 
 def by_transport(panel: Panel) -> list[list[Point]]:
-    """The points of each transport, the best first; drop-tail before marks."""
+    """Group the points by transport, good points first; drop-tail before ECN."""
     groups: dict[tuple[int, int, int, str], list[Point]] = {}
     for point in panel.points:
         rank = transports.rank(point.algorithm)
@@ -40,7 +40,7 @@ def by_transport(panel: Panel) -> list[list[Point]]:
 
 
 def label(point: Point) -> str:
-    """`TCP, drop-tail`, `TCP DCTCP, ECN`."""
+    """Return `TCP, drop-tail`, `TCP DCTCP, ECN`."""
     name = transports.transport(point.cc, point.subflows, point.spec.routing)
     return (
         f"{name}, {'ECN' if point.spec.link.ecn_pkts else 'drop-tail'}{' (suspect)' if point.suspect else ''}"
@@ -48,7 +48,7 @@ def label(point: Point) -> str:
 
 
 def colour(point: Point) -> str:
-    """The algorithm's; half as strong where plain TCP heeds marks, to stand beside plain TCP without."""
+    """Return the algorithm's colour; lighter for plain TCP with ECN, to set it apart from drop-tail."""
     name = point.algorithm
     own = transports.look(name).colour
     red, green, blue = ((1 + part) / 2 for part in to_rgb(own))

@@ -10,7 +10,7 @@ import pytest
 from model.result import Status
 from model.transports import COMPARED, SCATTER, TCP
 from plots.charts.goodput import by_congestion_control
-from plots.charts.goodput.by_congestion_control import comparisons, finding, resent_pct
+from plots.charts.goodput.by_congestion_control import comparisons, finding, retransmitted_pct
 from plots.data import Level, Point
 from plots.shared import saving
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, flow_row, point
@@ -57,7 +57,7 @@ def test_any_points_give_a_chart(case: str, tmp_path: Path, monkeypatch: pytest.
     assert "FatTree k=" in words
     run = {p.algorithm for p in CASES[case]}
     assert ("not run: " in words) == (not run >= set(COMPARED))
-    assert ("Suspect (hatched" in words) == any(p.status is Status.SUSPECT for p in CASES[case])
+    assert ("Suspect, in no mean" in words) == any(p.status is Status.SUSPECT for p in CASES[case])
 
 
 def test_one_chart_a_number_of_subflows_with_the_baselines_in_each() -> None:
@@ -92,12 +92,12 @@ def test_the_title_tells_what_was_measured_and_nothing_else() -> None:
     assert finding(doubtful) == "No finding, no point is good"
 
 
-def test_segments_sent_again_are_counted_per_hundred_delivered() -> None:
+def test_retransmitted_segments_are_counted_per_hundred_delivered() -> None:
     flow = dataclasses.replace(flow_row(), bytes_received=1448 * 200, retransmits=3)
-    assert resent_pct(changed(of("lia"), flows=(flow, flow))) == pytest.approx(1.5)
-    assert resent_pct(changed(of("lia"), flows=())) is None
+    assert retransmitted_pct(changed(of("lia"), flows=(flow, flow))) == pytest.approx(1.5)
+    assert retransmitted_pct(changed(of("lia"), flows=())) is None
     idle = dataclasses.replace(flow, bytes_received=0)
-    assert resent_pct(changed(of("lia"), flows=(idle,))) is None
+    assert retransmitted_pct(changed(of("lia"), flows=(idle,))) is None
 
 
 def test_published_means_stand_at_the_algorithm_they_are_about(tmp_path: Path) -> None:

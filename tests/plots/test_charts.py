@@ -98,7 +98,7 @@ def test_published_levels_belong_to_their_topology_and_workload(tmp_path: Path) 
 def test_the_caption_has_every_parameter() -> None:
     (panel,) = panels([point(n, seed) for n in (1, 8) for seed in range(1, 7)])
     assert [words.replace("\N{NO-BREAK SPACE}", " ") for words in style.parameters(panel)] == [
-        "links of 5 Mb/s", "queues of 100 packets", "40 s, n = 6", "reno, uncoupled", "emulated",
+        "links of 5 Mb/s", "queues of 100 packets", "", "40 s, n = 6", "TCP: reno", "emulated", "",
         "10 s warm-up",
     ]  # fmt: skip
     assert "4.71 Mb/s" in style.definition(panel)

@@ -57,7 +57,7 @@ def test_all_algorithms_share_a_chart_with_theory(tmp_path: Path) -> None:
     words = words_of(path)
     assert "4 subflows beside one TCP: uncoupled (reno) 80 %, LIA 50 %" in words
     assert "theory: n/(n+1) uncoupled, 1/2 coupled" in words
-    assert "Dashed: theory (NSDI'11, RFC 6356)." in words
+    assert "Theory: NSDI'11, RFC 6356." in words
     assert "whisker: 95 % interval" in words
     assert "published" not in words
 
@@ -78,7 +78,7 @@ def test_few_repetitions_have_no_interval(tmp_path: Path) -> None:
 def test_traffic_on_the_worse_path(tmp_path: Path) -> None:
     (path,) = CHARTS["shift"].draw([of_two("reno"), of_two("lia")], tmp_path, levels=LEVELS)
     words = words_of(path)
-    assert "On the worse path stay: uncoupled (reno) 20 %, LIA 50 %" in words
+    assert "Sent over the more congested path: uncoupled (reno) 20 %, LIA 50 %" in words
     assert "theory: equilibrium at equal round-trip times" in words
 
 
@@ -87,7 +87,7 @@ def test_suspect_points_are_marked_and_in_no_title(chart: object, made: object, 
     assert hasattr(chart, "draw") and callable(made)
     (path,) = chart.draw([made("reno", Status.SUSPECT), made("lia")], tmp_path)
     words = words_of(path)
-    assert "Suspect (hatched, hollow or dashed; in no mean): reason of suspect." in words
+    assert "Suspect, in no mean: reason of suspect." in words
     assert "suspect" in words
     assert "uncoupled (reno) 20 %" not in words and "uncoupled (reno) 80 %" not in words
 

@@ -39,7 +39,7 @@ POINTS = [costing("lia", 1, 2), costing("lia", 8, 1), costing("reno", 8, 5)]
 def test_congestion_controls_share_a_chart(tmp_path: Path) -> None:
     (path,) = CHARTS["loss_and_cost"].draw(POINTS, tmp_path)
     words = words_of(path)
-    assert "Sent again for 100 delivered: MPTCP 8 1, uncoupled 5, TCP 2" in words
+    assert "Retransmitted per 100 delivered: MPTCP 8 1, uncoupled 5, TCP 2" in words
     assert "LIA" in words and "CPU seconds" not in words
 
 

@@ -58,7 +58,7 @@ def test_the_title_tells_what_is_gained_where(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
     told = finding(pair_transfers(MIN_PAIRS * FLOWS))
     assert told == "MPTCP 4: between racks 4.00 times TCP, inside one 1.00 times TCP"
-    assert finding(pair_transfers(FLOWS)) == "Transfers in turn, of too few pairs for a mean"
+    assert finding(pair_transfers(FLOWS)) == "Sequential transfers, too few pairs for a mean"
     (path,) = CHARTS["sequential_transfers"].draw([transfers()], tmp_path)
     assert "(in a rack)" in words_of(path) and "n = 1" in words_of(path)
 

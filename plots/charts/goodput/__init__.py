@@ -1,1 +1,1 @@
-"""Charts of goodput, fairness and the use of links."""
+"""Charts of goodput, fairness and link utilisation."""

@@ -1,7 +1,8 @@
 """TCP, PacketScatter and MPTCP by its congestion control under one permutation: mean goodput and slowest
-flow, segments sent again, and the goodput of every flow by rank.
+flow, segments retransmitted, and the goodput of every flow by rank.
 
-Segments sent again stand per 100 delivered, not per second: an algorithm that carries more may resend more.
+Retransmitted segments are counted per 100 delivered, not per second: an algorithm that delivers more may
+retransmit more.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ CHART = "by_congestion_control"
 _ROW_IN, _RANK_IN = 0.27, 2.5
 _BAR = 0.72
 _MARKERS = 8
-_KEY = "Dots: one seed each; line: their mean; whisker: 95 % interval (Student's t)."
+_KEY = "Dots: seeds; line: mean; whisker: 95 % interval."
 _TITLED = (COUPLED_DEFAULT, "reno", SCATTER, TCP)
-"""What the title tells of, where it was measured."""
+"""The algorithms in the title, where they were measured."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ def draw(
     expected: Sequence[int] = (),  # noqa: ARG001 - a count that was not measured has no chart to be missing in
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a setting and number of MPTCP subflows, as `registry.Chart.draw`; levels of the quantity
-    `mean` are drawn."""
+    """Draw one chart per setting and number of MPTCP subflows; see `registry.Chart.draw`; levels of the
+    metric `mean` are drawn."""
     paths: list[Path] = []
     for stem, comparison in comparisons(points).items():
         with style.look():
@@ -84,7 +85,7 @@ def draw(
 
 
 def comparisons(points: Iterable[Point]) -> dict[str, Comparison]:
-    """By the name of its file: what is to be seen side by side."""
+    """Return the comparisons by the names of their files."""
     of = _panels(points)
     found: dict[str, Comparison] = {}
     for panel, stem in zip(of, file_stems(CHART, [panel.spec for panel in of]), strict=True):
@@ -112,7 +113,7 @@ def _panels(points: Iterable[Point]) -> list[Panel]:
 
 
 def _comparison(panel: Panel, subflows: int) -> Comparison:
-    """Plain TCP, which each coupled algorithm has beside it anew, counts once a seed."""
+    """Count plain TCP once per seed, although it was run beside each coupled algorithm."""
     once: dict[tuple[str, int], Point] = {}
     for point in sorted(panel.points, key=lambda p: (p.status is not Status.OK, p.seed)):
         if point.subflows in {1, subflows}:
@@ -128,13 +129,13 @@ def _place(name: str) -> tuple[int, int]:
     return (COMPARED.index(name) if name in COMPARED else len(COMPARED)), transports.rank(name)
 
 
-def resent_pct(point: Point) -> float | None:
-    """Segments sent again for each 100 full ones delivered; None without flows or without data."""
+def retransmitted_pct(point: Point) -> float | None:
+    """Return retransmitted segments per 100 full ones delivered; None without flows or without data."""
     return robustness.retransmitted_pct(point.flows)
 
 
 def finding(comparison: Comparison) -> str:
-    """The title: what the paper's own MPTCP and its baselines reach, as far as measured."""
+    """Return the title: what the paper's own MPTCP and its baselines reach, as far as measured."""
     means = {name: cell.mean_pct for name, cell in comparison.cells.items()}
     known = {name: mean for name, mean in means.items() if mean is not None}
     chosen = [name for name in _TITLED if name in known] or list(known)[:3]
@@ -148,11 +149,11 @@ def finding(comparison: Comparison) -> str:
 def _chart(comparison: Comparison, levels: Sequence[Level]) -> Figure:
     beside = _levels(comparison, levels)
     sheet = Sheet((_ROW_IN * len(comparison.cells), 2), (_RANK_IN, 1))
-    (goodput, resent), (rank,) = sheet.axes
+    (goodput, retransmitted), (rank,) = sheet.axes
     _rows(goodput, comparison)
     _goodput(goodput, comparison, beside)
-    _rows(resent, comparison)
-    _resent(resent, comparison)
+    _rows(retransmitted, comparison)
+    _retransmitted(retransmitted, comparison)
     curves = _ranks(rank, comparison)
     absent = ", ".join(map(transports.title, comparison.absent))
     subtitle = style.subtitle(comparison.panel, _transports(comparison.subflows))
@@ -201,19 +202,19 @@ def _goodput(axes: Axes, comparison: Comparison, levels: Sequence[tuple[int, Lev
     axes.set_xlabel("mean goodput (%)")
 
 
-def _resent(axes: Axes, comparison: Comparison) -> None:
+def _retransmitted(axes: Axes, comparison: Comparison) -> None:
     axes.tick_params(labelleft=False)
     tops = [
-        _marks(axes, y, name, cell, comparison.several, _RESENT)
+        _marks(axes, y, name, cell, comparison.several, _RETRANSMITTED)
         for y, (name, cell) in enumerate(comparison.cells.items())
     ]
     axes.set_xlim(0, max(*tops, 0.0) * 1.08 or 1)
     axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.set_xlabel("sent again (per 100)")
+    axes.set_xlabel("retransmitted per 100")
 
 
 _GOODPUT = _Column(lambda point: point.mean_pct, "{:.1f}", interval=True)
-_RESENT = _Column(resent_pct, "{:.2g}", interval=False)
+_RETRANSMITTED = _Column(retransmitted_pct, "{:.2g}", interval=False)
 
 
 def _marks(axes: Axes, y: int, name: str, cell: Cell, several: bool, column: _Column) -> float:

@@ -29,7 +29,7 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is signs, which verdicts tell
 ) -> list[Path]:
-    """One chart a size and matrix that ran at several loads and differs in nothing else, as
+    """Draw one chart per size and matrix that ran at several loads and differs in nothing else; see
     `registry.Chart.draw`."""
     del expected
     of = [study for study in studies(points, lambda point: point.spec.workload.matrix) if _is_by_load(study)]
@@ -61,8 +61,8 @@ def _is_by_load(study: Study) -> bool:
 
 
 def finding(study: Study) -> str:
-    """The title: which curve gains most over TCP on the first network, and at what load; curves of doubt
-    where there are no others."""
+    """Return the title: which curve gains most over TCP on the first network, and at what load; curves of
+    doubt where there are no others."""
     others = [curve for curve in study.curves if curve.subflows > 1 or curve.place]
     good = [curve for curve in others if not study.dubious(curve)]
     gains = {
@@ -74,7 +74,7 @@ def finding(study: Study) -> str:
     if not gains:
         return "Throughput by load"
     curve, matrix = max(gains, key=gains.__getitem__)
-    at = f"at {_loads(study)[matrix]:.2g} connections a host"
+    at = f"at {_loads(study)[matrix]:.2g} connections per host"
     doubt = " (suspect)" if study.dubious(curve) else ""
     return f"{study.label(curve)}{doubt}: up to {gains[curve, matrix]:.2f} times {study.baseline}, {at}"
 
@@ -90,10 +90,10 @@ def _chart(study: Study) -> Figure:
         _curve(gain, curve, loads, gains, study.dubious(curve))
     for axes in (throughput, gain):
         _load_axis(axes, list(loads.values()))
-    throughput.set_ylabel("throughput of a host\n(% of one NIC)")
+    throughput.set_ylabel("throughput per host\n(% of one NIC)")
     gain.set_ylabel(f"times {study.baseline}".replace(" on ", "\non "))
     gain.axhline(1, color=style.FAINT, lw=0.8, zorder=1)
-    gain.set_xlabel("connections a host has on average")
+    gain.set_xlabel("mean number of connections per host")
     subtitle = f"{' and '.join(study.networks)}: {style.workload(study.points[0].spec)}, by load"
     legend = [
         Line2D([], [], color=c.colour, ls=c.line, marker=c.marker, ms=4.5, label=study.label(c))

@@ -1,5 +1,5 @@
-"""Several traffic matrices: what a sending host gets, by network and transport, and the gain over
-TCP on the first network (SIGCOMM 2011: it depends on the matrix)."""
+"""Several traffic matrices: throughput per sending host by network and transport, and the gain over TCP on
+the first network (SIGCOMM 2011: it depends on the matrix)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is signs, which verdicts tell
 ) -> list[Path]:
-    """One chart a size, all matrices in it, as `registry.Chart.draw`."""
+    """Draw one chart per size, all matrices in it; see `registry.Chart.draw`."""
     del expected
     of = studies(points, lambda _: "matrices")
     return saving.draw_each(
@@ -45,7 +45,7 @@ def by_gain(study: Study) -> dict[str, float]:
 
 
 def finding(study: Study) -> str:
-    """The title: under which matrix the last curve gains most, and under which least."""
+    """Return the title: under which matrix the last curve gains most, and under which least."""
     gains = {matrix: gain for matrix, gain in by_gain(study).items() if gain}
     if not gains or study.curves[-1].subflows == 1:
         return "Throughput by traffic matrix"
@@ -73,7 +73,7 @@ def _chart(study: Study) -> Figure:
         axes.set_yticks(range(len(rows)), [study.words[matrix] for matrix in rows], fontsize=8)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(left=0)
-    throughput.set_xlabel("goodput of a sending host (% of one NIC)")
+    throughput.set_xlabel("goodput per sending host (% of one NIC)")
     gain.axvline(1, color=style.FAINT, lw=0.8, zorder=1)
     gain.set_xlabel(f"times {study.baseline}")
     subtitle = f"{' and '.join(study.networks)}, by traffic matrix"

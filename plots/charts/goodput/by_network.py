@@ -29,7 +29,7 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is signs, which verdicts tell
 ) -> list[Path]:
-    """One chart a setting, its networks side by side, as `registry.Chart.draw`."""
+    """Draw one chart per setting, its networks side by side; see `registry.Chart.draw`."""
     measured = (p for p in panels(points, expected) if any(_points(p, n) for n in p.subflows))
     of = [(group[0].spec.neutral("topology"), group) for group in together(measured, "topology")]
     return saving.draw_each(CHART, of, out, _chart, lambda spec: spec.workload.matrix)
@@ -44,7 +44,7 @@ def _goodput(point: Point) -> float:
 
 
 def finding(of: Sequence[Panel]) -> str:
-    """The title: where the largest number of subflows gains most over TCP, and where least."""
+    """Return the title: where the largest number of subflows gains most over TCP, and where least."""
     most = max(of[0].subflows)
     gains = {
         style.network(panel.spec): statistics.fmean(map(_goodput, mptcp))

@@ -1,7 +1,7 @@
 """Emulated against simulated, flow by flow: goodput of every flow in both, and the rank curves of both.
 
-Points pair up where they differ in the engine alone: the same flows over the same paths. One chart a network,
-a column a transport.
+Points pair up where they differ in the engine alone: the same flows over the same paths. One chart per
+network, one column per transport.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SCATTER_IN, _RANK_IN = 1.35, 1.35
 
 @dataclass(frozen=True)
 class Column:
-    """One transport: its points in both engines, one pair a seed."""
+    """One transport: its points in both engines, one pair per seed."""
 
     name: str
     subflows: int
@@ -72,8 +72,8 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a network and setting that two engines ran, as `registry.Chart.draw`; neither of the options
-    is of use here."""
+    """Draw one chart per network and setting that two engines ran; see `registry.Chart.draw`; neither of the
+    options is of use here."""
     del expected, levels
     return saving.draw_each(CHART, [(panel.spec, panel) for panel in _panels(points)], out, _chart)
 
@@ -113,9 +113,9 @@ def _key(point: Point) -> tuple[str, int, int]:
 
 
 def finding(columns: Sequence[Column]) -> str:
-    """The title: how far the simulated means are off."""
+    """Return the title: how far the simulated means are off."""
     told = [f"{transports.title(column.name)} {column.difference:+.1f}" for column in columns]
-    return f"Simulated less emulated: {', '.join(told)} points"
+    return f"Simulated minus emulated: {', '.join(told)} points"
 
 
 def corner(column: Column) -> str:

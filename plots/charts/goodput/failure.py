@@ -34,7 +34,7 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - what is recalled are directions, which verdicts tell
 ) -> list[Path]:
-    """One chart a setting whose links fail, as `registry.Chart.draw`."""
+    """Draw one chart per setting whose links fail; see `registry.Chart.draw`."""
     return saving.draw_panels(CHART, points, out, expected, _chart)
 
 
@@ -90,7 +90,7 @@ def stalled_pct(points: Iterable[Point]) -> float | None:
 
 
 def finding(stalled: Mapping[int, float]) -> str:
-    """The title: how many flows of TCP and of the largest number of subflows stand still."""
+    """Return the title: how many flows of TCP and of the largest number of subflows stand still."""
     if not stalled:
         return "Goodput while links fail"
     least, most = min(stalled), max(stalled)

@@ -39,7 +39,7 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a network and setting that a model ran, as `registry.Chart.draw`; means are drawn."""
+    """Draw one chart per network and setting that a model ran; see `registry.Chart.draw`; means are drawn."""
     del expected
     of = [(panel.spec, panel) for panel in _panels(points)]
     return saving.draw_each(CHART, of, out, lambda panel: _chart(panel, levels))
@@ -77,10 +77,10 @@ def difference(panel: Panel, engine: str) -> tuple[float, float] | None:
 
 
 def finding(panel: Panel) -> str:
-    """The title: how far the equilibrium is off packets, or what it says where there are none."""
+    """Return the title: how far the equilibrium is off packets, or what it says where there are none."""
     off = difference(panel, FLOW_LEVEL)
     if off is not None:
-        return f"Equilibrium less packets: {off[0]:+.1f} points on average, {off[1]:+.1f} at most"
+        return f"Equilibrium minus packets: {off[0]:+.1f} points on average, {off[1]:+.1f} at most"
     most = panel.subflows[-1]
     told = mean_goodput_pct(panel, FLOW_LEVEL, most)
     return (
@@ -158,7 +158,7 @@ def _caption(panel: Panel, beside: Sequence[Level]) -> Caption:
     return Caption(
         style.parameters(panel),
         [
-            *([f"Max-min less packets: {off[0]:+.1f} points on average."] if off else []),
+            *([f"Max-min minus packets: {off[0]:+.1f} points on average."] if off else []),
             *([] if packets else ["No packet-level points here."]),
             style.definition(panel),
             *style.sources(beside),

@@ -32,7 +32,7 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`; levels of the quantities `links_busy_pct` and
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metrics `links_busy_pct` and
     `links_unused_pct` are drawn."""
     return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
@@ -43,7 +43,7 @@ def share_pct(utilisations: Sequence[float], *, above: float) -> float:
 
 
 def finding(panel: Panel) -> str:
-    """The title: links above half load under the most subflows and under TCP, from good points."""
+    """Return the title: links above half load under the most subflows and under TCP, from good points."""
     curves = {n: _curve([p for p in panel.best(n) if not p.suspect]) for n in panel.subflows}
     above = {n: share_pct(curve, above=HALF_PCT) for n, curve in curves.items() if curve}
     tcp = above.pop(1, None)

@@ -1,4 +1,4 @@
-"""Mean goodput and Jain's index against subflows, beside those of a reference simulator."""
+"""Mean goodput and Jain's index against subflows, beside those of another simulator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`; levels of the quantities `link_pct_mean` and `jain`."""
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metrics `link_pct_mean` and
+    `jain`."""
     return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
@@ -93,7 +94,7 @@ def _row(
 
 def _legend(papers: str) -> list[Line2D]:
     ours = Line2D([], [], ls="", marker="o", ms=6, color=OURS, label="refabric, mean over seeds")
-    dashes = Line2D([], [], color="black", ls=style.PUBLISHED_DASH, lw=1.2, label=f"reference: {papers}")
+    dashes = Line2D([], [], color="black", ls=style.PUBLISHED_DASH, lw=1.2, label=papers)
     return [ours, *([dashes] if papers else [])]
 
 

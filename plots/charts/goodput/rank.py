@@ -28,17 +28,17 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`; levels of the quantity `min` are drawn."""
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `min` are drawn."""
     return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
 def rank_curve(points: Sequence[Point]) -> list[float]:
-    """The i-th slowest flow's goodput in %, averaged over the points (seeds); [] without flows."""
+    """Return the i-th slowest flow's goodput in %, averaged over the points (seeds); [] without flows."""
     return mean_ranks(point.flows_pct for point in points)
 
 
 def finding(panel: Panel) -> str:
-    """The title: the slowest flow's share under the most subflows and under TCP."""
+    """Return the title: the slowest flow's share under the most subflows and under TCP."""
     slowest = {}
     for count in panel.subflows:
         curve = rank_curve(panel.cell(count).ok)
@@ -93,12 +93,13 @@ def _caption(panel: Panel, beside: Sequence[Level]) -> Caption:
 
 
 def _drawable(cell: Cell) -> Sequence[Point]:
-    """Suspect points make a curve only where no good one does."""
+    """Return the good points, or the suspect ones where none is good."""
     return cell.ok or cell.suspect
 
 
 def _level(axes: Axes, level: Level, panel: Panel, flows: int) -> Line2D:
-    """A published bound of all flows, as a dashed line across; a level of the slowest, over those alone."""
+    """Draw a published bound of all flows as a dashed line; one of the slowest flow over the slowest
+    alone."""
     of_all = level.relation == ">="
     whose = "every" if of_all else "slowest"
     cited, transport = level.cited(panel.spec.topology.k), style.transport(level.subflows)

@@ -1,4 +1,4 @@
-"""What hosts carry under a central scheduler, by how often it looks, beside TCP and MPTCP without one."""
+"""Throughput under a central flow scheduler by its interval, beside TCP and MPTCP without one."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ Values = list[float]
 
 @dataclass(frozen=True)
 class Row:
-    """Points of one workload: what hosts get in % of one flow alone, one value a seed. `scheduled` by name
-    and interval in ms, `alone` by subflows and the transport's name."""
+    """Points of one workload: goodput per host in % of one flow alone, one value per seed. `scheduled` by
+    name and interval in ms, `alone` by subflows and the transport's name."""
 
     panel: Panel
     scheduled: Mapping[str, Mapping[float, Values]]
@@ -51,8 +51,8 @@ def draw(
     expected: Sequence[int] = (),  # noqa: ARG001 - one number of subflows is shown
     levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is signs, which verdicts tell
 ) -> list[Path]:
-    """A chart for each network and links, a row of it for each workload, as `registry.Chart.draw`. Nothing
-    where no scheduler ran."""
+    """Draw one chart per network, with one row per workload; see `registry.Chart.draw`. Without a
+    scheduler there is no chart."""
     sheets: dict[str, list[Row]] = {}
     for row in rows(points):
         sheets.setdefault(row.panel.spec.key(ignoring=("workload",)), []).append(row)
@@ -60,14 +60,14 @@ def draw(
 
 
 def carried_pct(point: Point) -> float | None:
-    """Payload of all flows, a host, in % of what one flow gets alone; None without a reference."""
+    """Return the payload of all flows per host in % of the baseline; None without a baseline."""
     if not point.baseline_mbps or point.failed:
         return None
     return 100 * sum(flow.goodput_mbps for flow in point.flows) / point.hosts / point.baseline_mbps
 
 
 def rows(points: Iterable[Point]) -> list[Row]:
-    """Workloads that a scheduler was run on, those that generate flows first."""
+    """Return one row per workload with a scheduler; those with flows that come and go first."""
     measured = (point for point in points if carried_pct(point) is not None)
     of = panels(measured, ignoring=("scheduler", "transport.cc"))
     found = [_row(panel) for panel in of if any(scheduled(point.spec) for point in panel.points)]
@@ -96,7 +96,7 @@ def _row(panel: Panel) -> Row:
 
 
 def _believed(points: Sequence[Point]) -> list[Point]:
-    """Of each scheduler and transport the good points; the suspect ones where none is good."""
+    """Return the good points of each scheduler and transport; the suspect ones where none is good."""
     kinds: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
         kinds.setdefault((point.spec.scheduler, point.subflows, point.cc), []).append(point)
@@ -105,8 +105,8 @@ def _believed(points: Sequence[Point]) -> list[Point]:
 
 
 def finding(row: Row) -> str:
-    """The title: what a scheduler carries of what MPTCP does, when it looks most and least often, by good
-    points alone."""
+    """Return the title: what a scheduler carries of what MPTCP does, when it looks most and least often, by
+    good points alone."""
     name = next((name for name in LOOKS if name in row.scheduled), next(iter(row.scheduled)))
     sure = {ms: v for ms, v in row.scheduled[name].items() if (name, ms) not in row.doubtful}
     means = {ms: statistics.fmean(values) for ms, values in sure.items()}
@@ -138,8 +138,8 @@ def _chart(of: Sequence[Row]) -> Figure:
         style.percent_axis(axes, top)
         axes.set_title(_words(row))
         axes.set_ylabel("carried, %")
-    sheet.axes[-1][0].set_xlabel("the scheduler looks every ... ms")
-    subtitle = f"{style.network(of[0].panel.spec)}, {of[0].panel.hosts} hosts: payload a host"
+    sheet.axes[-1][0].set_xlabel("interval of the scheduler (ms)")
+    subtitle = f"{style.network(of[0].panel.spec)}, {of[0].panel.hosts} hosts: payload per host"
     return sheet.finish(Text(finding(of[0]), subtitle, _caption(of)), _legend(of))
 
 

@@ -1,4 +1,4 @@
-"""Transfers by TCP and MPTCP in turn between hosts of a cloud: each of them by rank, and means by paths."""
+"""Sequential transfers by TCP and MPTCP between hosts of a cloud: all by rank, and means by paths."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is a ratio, which verdicts tell
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`; nothing of other workloads."""
+    """Draw one chart per setting; see `registry.Chart.draw`. Other workloads have no such chart."""
     return saving.draw_panels(CHART, points, out, expected, _chart)
 
 
 def finding(of: Sequence[PairTransfers]) -> str:
-    """The title: what the most subflows gain between racks, and inside one."""
+    """Return the title: what the most subflows gain between racks, and inside one."""
     most = max(TRANSPORTS)
     told = [
         f"{where} {value:.2f} times TCP"
@@ -43,7 +43,7 @@ def finding(of: Sequence[PairTransfers]) -> str:
         if (value := gain(some, most)) is not None
     ]
     if not told:
-        return "Transfers in turn, of too few pairs for a mean"
+        return "Sequential transfers, too few pairs for a mean"
     return f"{style.transport(most)}: {', '.join(told)}"
 
 

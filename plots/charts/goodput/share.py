@@ -30,12 +30,13 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`; levels of the quantity `share_of_bottleneck_pct`."""
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric
+    `share_of_bottleneck_pct`."""
     return replicas.draw_groups(CHART, points, out, expected, lambda series: _chart(series, levels))
 
 
 def spots_of(series: Sequence[Series]) -> dict[tuple[str, int], Spot]:
-    """What was measured, by algorithm and subflow count."""
+    """Return the repetitions by algorithm and subflow count."""
     found = {
         (of.algorithm, n): of.spot(n, lambda point: bottleneck_shares_pct(point.flows))
         for of in series
@@ -45,7 +46,8 @@ def spots_of(series: Sequence[Series]) -> dict[tuple[str, int], Spot]:
 
 
 def finding(spots: Spots) -> str:
-    """The title: the largest count's shares, of what is not suspect: uncoupled, then the coupled ones."""
+    """Return the title: the largest count's shares, of what is not suspect: uncoupled, then the coupled
+    ones."""
     good = {place: spot.mean for place, spot in spots.items() if not spot.suspect}
     if not good:
         return "Share of the bottleneck beside one TCP"

@@ -26,18 +26,23 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`; levels of the quantity `share_on_congested_path_pct`."""
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric
+    `share_on_congested_path_pct`."""
     return replicas.draw_groups(CHART, points, out, expected, lambda series: _chart(series, levels))
 
 
 def finding(spots: Sequence[tuple[str, Spot]]) -> str:
-    """The title: what each algorithm leaves on the worse path."""
+    """Return the title: the share of traffic that each algorithm sends over the more congested path."""
     told = [f"{transports.title(cc)} {spot.mean:.0f} %" for cc, spot in spots if not spot.suspect]
-    return f"On the worse path stay: {', '.join(told)}" if told else "Traffic on the worse of two paths"
+    return (
+        f"Sent over the more congested path: {', '.join(told)}"
+        if told
+        else "Traffic on the more congested of two paths"
+    )
 
 
 def _chart(series: Sequence[Series], levels: Sequence[Level]) -> Figure | None:
-    """At the largest subflow count that was measured."""
+    """Draw the largest subflow count that was measured."""
     counts = [n for n in series[0].panel.subflows if n > 1 and any(of.panel.best(n) for of in series)]
     if not counts:
         return None
@@ -56,7 +61,7 @@ def _chart(series: Sequence[Series], levels: Sequence[Level]) -> Figure | None:
                 replicas.theory(axes, x - 0.33, x + 0.33, level.value)
     top = max(*(value for _, spot in spots for value in spot.values), *(lv.value for lv in beside), 40)
     _frame(axes, [transports.title(cc) for cc, _ in spots], top)
-    subtitle = f"{style.network(series[0].panel.spec)}: an MPTCP flow with {n} subflows, one a path"
+    subtitle = f"{style.network(series[0].panel.spec)}: an MPTCP flow with {n} subflows, one per path"
     words = Text(finding(spots), subtitle, replicas.caption(series, [spot for _, spot in spots], beside))
     doubtful = any(spot.suspect for _, spot in spots)
     expected = replicas.theory_key("equilibrium at equal round-trip times") if beside else []
@@ -68,4 +73,4 @@ def _frame(axes: Axes, names: Sequence[str], top: float) -> None:
     axes.axhline(50, color=style.FAINT, linewidth=0.8, zorder=1)
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_xticks(range(len(names)), names)
-    axes.set_ylabel("sent over the worse path (%)")
+    axes.set_ylabel("sent over the more\ncongested path (%)")

@@ -1,4 +1,5 @@
-"""The least number of subflows with which a network's flows reach 90 % on average, by number of hosts."""
+"""The smallest number of subflows with which the flows of a network reach 90 % on average, by number of
+hosts."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart of all networks, as `registry.Chart.draw`."""
+    """Draw one chart of all networks; see `registry.Chart.draw`."""
     del expected
     usable = [p for p in points if not p.is_baseline and not p.failed and p.flows_pct]
     found = {engine: curves(p for p in usable if p.spec.engine == engine) for engine in _ENGINES}
@@ -47,13 +48,13 @@ def draw(
 
 
 def needed(means: Means, by_plateau: bool) -> int | None:
-    """The least number of subflows that gives 90 %, of `means` in % by subflows; None where none does."""
+    """Return the smallest count of `means` (in % by subflows) that reaches 90 %; None where none does."""
     optimum = means[max(means)] if by_plateau else 100.0
     return next((count for count in sorted(means) if means[count] >= ENOUGH * optimum), None)
 
 
 def curves(points: Iterable[Point]) -> dict[str, dict[int, int | None]]:
-    """Of each kind of network, by hosts, the subflows needed; means are over all flows and seeds."""
+    """Return the subflows needed by kind of network and hosts; means are over all flows and seeds."""
     flows: dict[tuple[str, int], dict[int, list[float]]] = {}
     for point in points:
         by_count = flows.setdefault((point.spec.topology.kind, point.hosts), {})
@@ -72,7 +73,7 @@ def _place(item: tuple[tuple[str, int], object]) -> tuple[int, int]:
 
 
 def finding(found: Mapping[str, Mapping[int, int | None]]) -> str:
-    """The title: what the largest network of each kind needs."""
+    """Return the title: what the largest network of each kind needs."""
     told = [f"{TOPOLOGIES[kind].title} {of[max(of)] or 'more'}" for kind, of in found.items()]
     return f"Subflows the largest need: {', '.join(told)}"
 

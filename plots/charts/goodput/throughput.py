@@ -38,12 +38,12 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`; levels of the quantity `mean` are drawn."""
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `mean` are drawn."""
     return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
 def interval_pct(means_pct: Sequence[float]) -> float | None:
-    """Half the width of the 95 % interval of the mean, in points; None for fewer than six values."""
+    """Return half the width of the 95 % interval of the mean, in points; None for fewer than six values."""
     n = len(means_pct)
     if n < MIN_SEEDS_FOR_INTERVAL:
         return None
@@ -53,8 +53,8 @@ def interval_pct(means_pct: Sequence[float]) -> float | None:
 
 
 def finding(panel: Panel) -> str:
-    """The title: what TCP and the largest measured subflow count reach. Where all is suspect it says what
-    is seen, and that nothing follows."""
+    """Return the title: what TCP and the largest measured subflow count reach. Where all is suspect it says
+    what is seen, and that nothing follows."""
     good = {count: panel.cell(count).mean_pct for count in panel.subflows}
     known = {count: mean for count, mean in good.items() if mean is not None}
     if not known:
@@ -106,12 +106,12 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure:
 def _caption(panel: Panel, beside: Sequence[Level]) -> Caption:
     return Caption(
         style.parameters(panel),
-        [*style.doubts(panel.points), style.definition(panel), *_key(panel), *style.sources(beside)],
+        [*style.doubts(panel.points), *_key(panel), style.definition(panel), *style.sources(beside)],
     )
 
 
 def _legend(panel: Panel, beside: Sequence[Level]) -> list[Artist]:
-    """What is neither named on the axes nor a bar like all others."""
+    """Return the legend of marks that the axes do not name."""
     several = len(panel.seeds) > 1
     doubtful = any(panel.cell(count).suspect for count in panel.subflows)
     hatched = Patch(facecolor="white", edgecolor=style.FAINT, hatch=style.HATCH, label="suspect")
@@ -123,7 +123,7 @@ def _legend(panel: Panel, beside: Sequence[Level]) -> list[Artist]:
 
 
 def _bar(axes: Axes, x: int, cell: Cell, colour: str, label: float) -> float:
-    """One seed: a bar with its value; hatched on white if suspect. Returns how high it reaches."""
+    """Draw one seed as a bar with its value, hatched if suspect; return its height."""
     for point in (*cell.ok, *cell.suspect):
         height = point.mean_pct or 0.0
         if point in cell.ok:
@@ -135,8 +135,8 @@ def _bar(axes: Axes, x: int, cell: Cell, colour: str, label: float) -> float:
 
 
 def _seeds(axes: Axes, x: int, cell: Cell, colour: str, label: float) -> float:
-    """Several seeds: a point each (hollow if suspect), the good ones' mean, and its interval if earned.
-    Returns how high they reach."""
+    """Draw each seed as a dot (hollow if suspect), the mean of the good ones, and its interval from six
+    seeds on; return their height."""
     points = (*cell.ok, *cell.suspect)
     values = [point.mean_pct or 0.0 for point in points]
     step = min(0.11, 0.44 / max(len(points), 1))
@@ -181,7 +181,7 @@ def _readable_on(colour: str) -> str:
 
 
 def _note_gap(axes: Axes, x: int, cell: Cell) -> None:
-    """Say what is not there: upright in an empty place, small over the value where some seeds are lost."""
+    """Write what is missing: upright in an empty place, small over the value where some seeds are lost."""
     if not (cell.gap or cell.lost):
         return
     axes.annotate(
@@ -228,5 +228,5 @@ def _key(panel: Panel) -> list[str]:
     if len(panel.seeds) < 2:
         return []
     good = max(len(panel.cell(count).ok) for count in panel.subflows)
-    spread = "; whisker: 95 % interval (Student's t)" if good >= MIN_SEEDS_FOR_INTERVAL else ""
-    return [f"Dots: one seed each; line: their mean{spread}."]
+    spread = "; whisker: 95 % interval" if good >= MIN_SEEDS_FOR_INTERVAL else ""
+    return [f"Dots: seeds; line: mean{spread}."]

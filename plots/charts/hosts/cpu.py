@@ -1,4 +1,4 @@
-"""How busy the machine was (CS244 2013, figure 5): against subflows and size, what for, and second by second.
+"""CPU use of the machine (CS244 2013, figure 5): by subflows and size, by kind, and second by second.
 
 One chart for all settings of an experiment: sizes are what it compares.
 """
@@ -70,8 +70,8 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
 ) -> list[Path]:
-    """One chart of all points, as `registry.Chart.draw`; points without the metric `cpu_busy_pct` are left
-    out."""
+    """Draw one chart of all points; see `registry.Chart.draw`. Points without the metric `cpu_busy_pct` are
+    left out."""
     of = [panel for panel in panels(points, expected) if any(_busy(p) is not None for p in panel.points)]
     if not of:
         return []
@@ -85,7 +85,7 @@ def _busy(point: Point) -> float | None:
 
 
 def use(point: Point, name: str) -> Use | None:
-    """What is known of the point's CPU use; None if nothing is."""
+    """Return the CPU use of a point; None where it was not measured."""
     busy = _busy(point)
     if busy is None:
         return None
@@ -97,7 +97,7 @@ def use(point: Point, name: str) -> Use | None:
 
 
 def finding(points: Sequence[Point]) -> str:
-    """The title: the least and the most that any point kept the machine busy."""
+    """Return the title: the least and the most that any point kept the machine busy."""
     busy = [value for point in points if (value := _busy(point)) is not None]
     low, high = min(busy), max(busy)
     return f"CPUs are {high:.0f} % busy" if high - low < 1 else f"CPUs are {low:.0f} to {high:.0f} % busy"
@@ -122,7 +122,10 @@ def _chart(of: Sequence[Panel]) -> Figure:
         axes.set_ylabel("CPU (%)")
         axes.axhline(100, color=style.FAINT, linewidth=0.8, zorder=1)
     points = [point for panel in of for n in panel.subflows for point in panel.best(n)]
-    caption = Caption(style.parameters(*of), [*style.doubts(points), *_key(of)])
+    caption = Caption(
+        style.parameters(*of, congestion=" / ".join(dict.fromkeys(panel.ccs for panel in of))),
+        [*style.doubts(points), *_key(of)],
+    )
     parts = [Patch(color=colour, label=part) for part, colour in _PARTS] if sampled else []
     parts += [Patch(color=_OTHER, label="not split")] if len(sampled) < len(bars) else []
     words = Text(finding(points), _subtitle(of), caption, _gaps(of, names))
@@ -130,7 +133,7 @@ def _chart(of: Sequence[Panel]) -> Figure:
 
 
 def _names(of: Sequence[Panel]) -> list[str]:
-    """What the settings are called: with a letter before it where a name is too long for the foot of bars."""
+    """Return names of the settings, with a letter where a name is too long for the axis."""
     names = [
         textwrap.shorten(name, 50, placeholder="...") for name in setting_names([panel.spec for panel in of])
     ]
@@ -156,7 +159,7 @@ def _key(of: Sequence[Panel]) -> list[str]:
 
 
 def _gaps(of: Sequence[Panel], names: Sequence[str]) -> str:
-    """Which points of which setting are not there."""
+    """Return which points are missing in which setting."""
     told = []
     for panel, name in zip(of, names, strict=True):
         why = {n: panel.absence(n) or "not measured" for n in panel.subflows if _mean(panel, n) is None}
@@ -170,7 +173,7 @@ def _mean(panel: Panel, subflows: int) -> float | None:
 
 
 def _lines(axes: Axes, of: Sequence[Panel], names: Sequence[str]) -> list[Line2D]:
-    """Each setting against its subflows."""
+    """Draw each setting against its subflows."""
     counts = of[0].subflows
     axes.set_xticks(range(len(counts)), [_short(n) for n in counts])
     axes.set_xlim(-0.4, len(counts) - 0.6)
@@ -201,7 +204,7 @@ def _bars(of: Sequence[Panel], names: Sequence[str]) -> list[Use]:
 
 
 def _split(axes: Axes, bars: Sequence[Use], several: bool) -> None:
-    """A stack of parts for each point, named below by transport, and by setting where there are several."""
+    """Draw a stack of parts for each point, labelled by transport, and by setting where there are several."""
     for x, one in enumerate(bars):
         foot = 0.0
         for part, colour in _PARTS if one.parts else ():

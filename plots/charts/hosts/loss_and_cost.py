@@ -36,11 +36,11 @@ class _Quantity:
 _ALWAYS = (
     _Quantity("lost between\nswitches (%)", lambda p: robustness.core_lost_pct(p.ports)),
     _Quantity("lost on the\nlast link (%)", lambda p: robustness.access_lost_pct(p.ports)),
-    _Quantity("sent again for\n100 delivered", lambda p: robustness.retransmitted_pct(p.flows)),
+    _Quantity("retransmitted per\n100 delivered", lambda p: robustness.retransmitted_pct(p.flows)),
     _Quantity("Jain's index", lambda p: jain(p) if p.flows else None),
 )
 _REAL = (
-    _Quantity("CPU seconds\na gigabyte", lambda p: p.metrics.get(robustness.CPU_S_PER_GB)),
+    _Quantity("CPU seconds\nper gigabyte", lambda p: p.metrics.get(robustness.CPU_S_PER_GB)),
     _Quantity("CPU busy (%)", lambda p: p.metrics.get("cpu_busy_pct")),
 )
 Cells = Mapping[tuple[str, int], Sequence[Point]]
@@ -53,13 +53,13 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - what is recalled are directions, which verdicts tell
 ) -> list[Path]:
-    """One chart a setting, its congestion controls together, as `registry.Chart.draw`."""
+    """Draw one chart per setting, its congestion controls together; see `registry.Chart.draw`."""
     of = panels(points, expected, ("transport.cc",))
     return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], out, _chart)
 
 
 def cells_of(panel: Panel) -> Cells:
-    """Good points by algorithm and subflows, one a seed; suspect ones where none is good."""
+    """Return good points by algorithm and subflows, one per seed; suspect ones where none is good."""
     found: dict[tuple[str, int], dict[int, Point]] = {}
     usable = [p for p in panel.points if not p.failed and p.flows]
     for point in sorted(usable, key=lambda p: (p.status is not Status.OK, p.seed)):
@@ -72,7 +72,7 @@ def _alike(points: Sequence[Point]) -> Sequence[Point]:
 
 
 def finding(cells: Cells) -> str:
-    """The title: what is sent again under the most subflows, coupled and not, and under TCP."""
+    """Return the title: what is retransmitted under the most subflows, coupled and not, and under TCP."""
     resent = {key: value for key, of in cells.items() if (value := _mean(of, _ALWAYS[2].of)) is not None}
     most = max((n for _, n in resent), default=1)
     told = [
@@ -84,7 +84,7 @@ def finding(cells: Cells) -> str:
         )
         if key in resent
     ]
-    return f"Sent again for 100 delivered: {', '.join(told)}" if told else "Losses and their cost"
+    return f"Retransmitted per 100 delivered: {', '.join(told)}" if told else "Losses and their cost"
 
 
 def _mean(points: Sequence[Point], of: OfPoint) -> float | None:
@@ -119,8 +119,8 @@ def _key(name: str) -> Line2D:
 
 
 def _draw(axes: Axes, cells: Cells, quantity: _Quantity) -> None:
-    """A curve for each algorithm, from TCP on."""
-    for name in {name for name, _ in cells}:
+    """Draw one curve per algorithm, starting at TCP."""
+    for name in sorted({name for name, _ in cells}):
         own = {n: of for (each, n), of in cells.items() if each in {name, TCP}}
         curve = {n: mean for n, of in sorted(own.items()) if (mean := _mean(of, quantity.of)) is not None}
         axes.plot(list(curve), list(curve.values()), color=transports.look(name).colour, lw=1.4, zorder=3)

@@ -1,4 +1,4 @@
-"""What stalls change: goodput, the slowest flow, fairness, round-trip and completion times against
+"""Effect of CPU stalls on goodput, the slowest flow, fairness, round-trip and completion times, against
 lateness as a share of a full queue's time, beside the tolerance of each.
 
 Every change is between a point with stalls and the quiet one of the same setting and seed
@@ -63,7 +63,7 @@ class Series:
         return "s" if self.subflows == 1 else "o"
 
     def face(self, several_clocks: bool) -> str:
-        """Hollow by the strict clock, where both are there."""
+        """Return the face colour: hollow for the strict clock, where both clocks are shown."""
         return "white" if several_clocks and self.clock != ELASTIC else _COLOURS[self.where]
 
 
@@ -77,7 +77,7 @@ def draw(
     expected: Sequence[int] = (),  # noqa: ARG001 - the axis is lateness, not subflows
     levels: Sequence[Level] = (),  # noqa: ARG001 - nothing was published about this
 ) -> list[Path]:
-    """One chart for each engine, network and workload, as `registry.Chart.draw`."""
+    """Draw one chart per engine, network and workload; see `registry.Chart.draw`."""
     groups: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
         if not point.is_baseline and not point.failed:
@@ -89,7 +89,7 @@ def draw(
 def effects(
     points: Iterable[Point], share_of: Callable[[RunSpec], float] = queue_share
 ) -> dict[Series, list[Change]]:
-    """All changes of good points, by series; none of a point without a quiet one
+    """Return all changes of good points by series; points are left out without a quiet one
     beside it, or whose queues have no limit."""
     good = [point for point in points if not point.suspect and point.baseline_mbps]
     quiet = {_pair(point): _metrics(point) for point in good if point.spec.noise.where == NOWHERE}
@@ -116,7 +116,7 @@ def _metrics(point: Point) -> dict[str, float]:
 
 
 def half(values: Sequence[float]) -> float:
-    """Half the 95 % interval of the mean; nan for fewer than six values."""
+    """Return half the 95 % interval of the mean; nan for fewer than six values."""
     found = interval_pct(values)
     return float("nan") if found is None else found
 
@@ -126,7 +126,7 @@ def _panel(group: Sequence[Point]) -> Panel:
 
 
 def finding(found: Found) -> str:
-    """The title: how late packets may be before the first metric leaves its tolerance."""
+    """Return the title: how late packets may be before the first metric leaves its tolerance."""
     everything = [change for series in found.values() for change in series]
     name = COMPLETION if all(change.metric == COMPLETION for change in everything) else GOODPUT
     of = [change for change in everything if change.metric == name]

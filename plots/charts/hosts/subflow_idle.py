@@ -1,6 +1,7 @@
-"""Goodput, and how much of their time subflows are idle or starved, by the tuning of the end hosts.
+"""Goodput, and the share of time in which subflows are idle or starved, by the tuning of the end hosts.
 
-One chart a setting and number of subflows, a row a tuning. Idle and starved: analysis/idleness.py.
+One chart per setting and number of subflows, one row per tuning. Idle and starved are defined in
+analysis/idleness.py.
 """
 
 from __future__ import annotations
@@ -31,13 +32,14 @@ _IDLE, _STARVED, _MEAN, _SLOWEST = "#d55e00", "#0072b2", style.INK, style.FAINT
 
 @dataclass(frozen=True)
 class Row:
-    """One tuning: its points, and of each the share of time its subflows are starved (None: not sampled)."""
+    """One tuning: its points, and for each the share of time in which subflows are starved (None: not
+    sampled)."""
 
     points: tuple[Point, ...]
     starved_pct: tuple[float | None, ...]
 
     def mean(self, values: Sequence[float | None]) -> float | None:
-        """Of the good points' `values` (one a point), None without any."""
+        """Return the mean of `values` (one per point) over the good points; None without any."""
         good = zip(self.points, values, strict=True)
         known = [value for point, value in good if value is not None and not point.suspect]
         return statistics.fmean(known) if known else None
@@ -62,7 +64,7 @@ def draw(
     expected: Sequence[int] = (),  # noqa: ARG001 - a count that was not measured has no chart to be missing in
     levels: Sequence[Level] = (),  # noqa: ARG001 - nothing was published about this
 ) -> list[Path]:
-    """As `registry.Chart.draw`."""
+    """Draw one chart per setting and number of subflows; see `registry.Chart.draw`."""
     of = panels(filter(_is_measured, points), ignoring=TUNING)
     paths: list[Path] = []
     for panel, stem in zip(of, file_stems(CHART, [panel.spec for panel in of]), strict=True):
@@ -80,7 +82,7 @@ def _is_measured(point: Point) -> bool:
 
 
 def _rows(points: Sequence[Point]) -> dict[str, Row]:
-    """By tuning, from the least idle to the most."""
+    """Return one row per tuning, from the least idle to the most."""
     tunings: dict[str, list[Point]] = {}
     for point in sorted(points, key=lambda p: p.seed):
         tunings.setdefault(words_of(point.spec), []).append(point)
@@ -95,7 +97,7 @@ def _starved_pct(point: Point) -> float | None:
 
 
 def finding(rows: Mapping[str, Row]) -> str:
-    """The title: the least idle tuning beside the untouched kernel, or else beside the most idle."""
+    """Return the title: the least idle tuning beside the untouched kernel, or else beside the most idle."""
     ends = dict.fromkeys([next(iter(rows)), UNTOUCHED if UNTOUCHED in rows else list(rows)[-1]])
     told = []
     for name in ends:
@@ -140,7 +142,8 @@ def _marks(
     marker: str,
     words: str = "",
 ) -> None:
-    """A mark a seed, hollow if suspect; the good ones' mean as a line, with its value if `words` say how."""
+    """Draw one mark per seed, hollow if suspect, and the mean of the good ones as a line, with its value in
+    the format `words`."""
     step = min(0.12, 0.4 / max(len(values), 1))
     for i, (point, value) in enumerate(zip(row.points, values, strict=True)):
         if value is None:

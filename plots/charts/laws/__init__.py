@@ -1,1 +1,1 @@
-"""Charts of validation: laws of TCP and conservation of packets."""
+"""Charts of the validation: laws of TCP, and conservation of packets."""

@@ -1,4 +1,4 @@
-"""Packets that came to the switches beside those they sent on and dropped: none appears, none vanishes."""
+"""Packets received by switches beside those sent on and dropped: none appears, none vanishes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - the only level there is is nought
 ) -> list[Path]:
-    """One chart a setting with flows of given size, as `registry.Chart.draw`."""
+    """Draw one chart per setting with flows of given size; see `registry.Chart.draw`."""
     return saving.draw_panels(CHART, points, out, expected, _chart)
 
 
 def finding(point: Point) -> str:
-    """The title."""
+    """Return the title."""
     lost = sum(port.drops + port.lost for port in point.ports)
     vanished, missing = unaccounted(point.ports), undelivered_bytes(point.flows)
     return (
@@ -61,12 +61,12 @@ def _chart(panel: Panel) -> Figure | None:
     axes.grid(axis="x", color=style.GRID, linewidth=0.8)
     axes.set_xlabel("packets, all switches of a layer")
     legend = [
-        Patch(facecolor=_ARRIVED, label="came"),
+        Patch(facecolor=_ARRIVED, label="received"),
         Patch(facecolor=_SENT, label="sent on"),
         Patch(facecolor=_DROPPED, label="dropped"),
     ]
     who = f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.transport(point.subflows)}"
-    subtitle = f"{who}: transfers, until all is quiet"
+    subtitle = f"{who}: transfers, until the network is idle"
     return sheet.finish(Text(finding(point), subtitle, _caption(panel, point)), legend)
 
 

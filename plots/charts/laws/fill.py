@@ -1,4 +1,4 @@
-"""What a flow alone gets of its link, at several link rates, beside what arithmetic gives it."""
+"""Goodput of one flow alone at several link rates, beside the computed value."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - what is expected follows from the rates
 ) -> list[Path]:
-    """One chart a setting, link rates aside, as `registry.Chart.draw`."""
+    """Draw one chart per setting, link rates aside; see `registry.Chart.draw`."""
     measured = (panel for panel in panels(points, expected) if panel.best(1))
     of = [(group[0].spec.neutral(*_COMPARED), group) for group in together(measured, *_COMPARED)]
     return saving.draw_each(CHART, of, out, _chart)
 
 
 def missed_bytes(point: Point) -> float:
-    """Of what its link carries, what the point's slowest flow did not get."""
+    """Return the bytes that the link could carry and the point's slowest flow did not receive."""
     room = laws.fill_bytes(point.rate_mbps, point.spec.seconds)
     return max((room - flow.bytes_received for flow in point.flows), key=abs, default=room)
 
 
 def finding(points: Sequence[Point]) -> str:
-    """The title: in bytes where they are few, else in percent."""
+    """Return the title: in bytes where they are few, else in percent."""
     worst = max(points, key=lambda point: abs(missed_bytes(point)))
     missed = missed_bytes(worst)
     rates = f"at {len(points)} link rates" if len(points) > 1 else f"at {worst.rate_mbps:g} Mb/s"
     if abs(missed) < laws.SEGMENT_BYTES:
-        return f"A flow alone misses {missed:.0f} bytes of what its link carries, {rates}"
+        return f"A flow alone misses {missed:.0f} bytes of the capacity of its link, {rates}"
     share = 100 - 100 * missed / laws.fill_bytes(worst.rate_mbps, worst.spec.seconds)
-    return f"A flow alone has {share:.2f} % and more of what its link carries, {rates}"
+    return f"A flow alone reaches at least {share:.2f} % of the capacity of its link, {rates}"
 
 
 def _chart(of: Sequence[Panel]) -> Figure:

@@ -24,7 +24,7 @@ _MODEL = (0, (1, 1.2))
 
 @dataclass(frozen=True)
 class Rate:
-    """One loss rate: what share of the packets was lost, and packets a round trip of every flow."""
+    """One loss rate: the share of packets lost, and packets per round trip of every flow."""
 
     point: Point
     loss: float
@@ -42,25 +42,25 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - the laws are drawn at every loss rate, not only where judged
 ) -> list[Path]:
-    """One chart a setting, loss rates aside, as `registry.Chart.draw`."""
+    """Draw one chart per setting, loss rates aside; see `registry.Chart.draw`."""
     measured = (p for p in panels(points, expected) if any(map(rate_of, p.best(1))))
     of = [(group[0].spec.neutral("link.loss"), group) for group in together(measured, "link.loss")]
     return saving.draw_each(CHART, of, out, _chart)
 
 
 def rate_of(point: Point) -> Rate | None:
-    """None where nothing was lost, or round trips were not sampled."""
+    """Return None where nothing was lost, or round trips were not sampled."""
     loss = laws.lost_share(point.ports)
     pkts = tuple(pkts for flow in point.flows if (pkts := laws.pkts_per_round(flow)) > 0)
     return Rate(point, loss, pkts) if loss > 0 and pkts else None
 
 
 def finding(rates: Sequence[Rate]) -> str:
-    """The title: the constant where losses are rare."""
+    """Return the title: the constant where losses are rare."""
     rare = [rate.mean * rate.loss**0.5 for rate in rates if rate.loss < 1.2 * laws.TIMEOUTS_FROM]
     if not rare:
         return "Packets a round trip by the probability of loss"
-    return f"With p up to 1 %, {statistics.fmean(rare):.2f} / \N{SQUARE ROOT}p packets a round trip"
+    return f"With p up to 1 %, {statistics.fmean(rare):.2f} / \N{SQUARE ROOT}p packets per round trip"
 
 
 def _chart(of: Sequence[Panel]) -> Figure:
@@ -77,13 +77,13 @@ def _chart(of: Sequence[Panel]) -> Figure:
     legend = _laws(axes, rates)
     style.log_axes(axes)
     axes.set_xlabel("share of packets lost, p")
-    axes.set_ylabel("packets a round trip")
-    subtitle = f"{style.network(of[0].spec)}: TCP flows apart from each other, losses at random"
+    axes.set_ylabel("packets per round trip")
+    subtitle = f"{style.network(of[0].spec)}: separate TCP flows, random losses"
     return sheet.finish(Text(finding(rates), subtitle, _caption(of, rates)), legend)
 
 
 def _laws(axes: Axes, rates: Sequence[Rate]) -> list[Line2D]:
-    """Mathis et al.'s line and Padhye et al.'s curve; their legend."""
+    """Draw the line of Mathis et al. and the curve of Padhye et al.; return their legend."""
     losses = np.geomspace(rates[0].loss / 1.5, min(0.5, rates[-1].loss * 1.5), 100)
     rtt_ms = statistics.fmean(flow.srtt_ms_mean for rate in rates for flow in rate.point.flows)
     rto_rtts = laws.MIN_RTO_MS / rtt_ms

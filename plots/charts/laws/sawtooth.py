@@ -1,4 +1,4 @@
-"""The window of a flow at a queue it fills, over time, beside the textbook's saw."""
+"""The congestion window of a flow that fills a queue, over time, beside the textbook's sawtooth."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`; the level of the quantity `window_top_pkts` gives the
-    textbook's saw."""
+    """Draw one chart per setting; see `registry.Chart.draw`; the level of the metric `window_top_pkts` gives
+    the textbook's sawtooth."""
     return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
 def textbook(top_pkts: float, packet_s: float, until_s: float) -> tuple[list[float], list[float]]:
-    """Seconds and packets of a window that begins at half its top at 0: it grows by a packet a round trip,
-    which lasts as many packet times as the window has packets; then a round trip goes by for the repair."""
+    """Return seconds and packets of a window that starts at half its top at 0. It grows by one packet per
+    round trip, which lasts as many packet times as the window has packets; the repair takes one more."""
     t_s, window = [0.0], [top_pkts / 2]
     while t_s[-1] < until_s:
         began = t_s[-1]
@@ -49,7 +49,7 @@ def textbook(top_pkts: float, packet_s: float, until_s: float) -> tuple[list[flo
 
 
 def finding(saws: Sequence[laws.Sawtooth]) -> str:
-    """The title: height, length and mean of the measured teeth."""
+    """Return the title: height, length and mean of the measured teeth."""
     top, rounds, mean = (
         statistics.fmean(of) for of in zip(*((s.top_pkts, s.rounds, s.mean_pct) for s in saws), strict=True)
     )

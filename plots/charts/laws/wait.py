@@ -1,4 +1,4 @@
-"""How long pings take beside the queue each of them found: waiting is what stands before a packet."""
+"""One-way delay of pings against the packets that were queued before each."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`; the level of the quantity `empty_way_ms` is where the
-    line of theory begins."""
+    """Draw one chart per setting; see `registry.Chart.draw`; the level of the metric `empty_way_ms` is where
+    the line of theory begins."""
     return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
 def found(point: Point) -> laws.Waits | None:
-    """Pings and the queue they met; None where either was not sampled."""
+    """Return pings with the queue they met; None where either was not sampled."""
     pings, queues, times = (point.read_table(name) for name in ("pings", "queues", "queue_times"))
     if pings is None or queues is None or times is None:
         return None
@@ -61,7 +61,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     axes.set_xlim(0, most * 1.03)
     axes.set_ylim(0, float(waits.out_ms.max()) * 1.08)
     axes.set_xlabel("packets queued before the ping")
-    axes.set_ylabel("its way there (ms)")
+    axes.set_ylabel("one-way delay (ms)")
     slope, nothing_queued = waits.line
     each = f"{slope / packet_ms:.3f} packet times for each packet queued"
     title = f"A ping takes {nothing_queued:.1f} ms, and {each}"

@@ -1,7 +1,7 @@
 """The queue where the flows meet, over time and as a distribution, under congestion controls with and without
 marks. (Alizadeh et al., SIGCOMM 2010, figures 1 and 13, are of this kind.)
 
-The bottleneck is the switch port that sent most. A curve a transport, of its first good seed.
+The bottleneck is the switch port that sent most. Each curve is the first good seed of one transport.
 """
 
 from __future__ import annotations
@@ -55,12 +55,13 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
 ) -> list[Path]:
-    """One chart for all that differ in congestion control and marking alone, as `registry.Chart.draw`."""
+    """Draw one chart for points that differ at most in congestion control and marking; see
+    `registry.Chart.draw`."""
     return draw_joined(CHART, points, out, expected, _chart)
 
 
 def queue(point: Point) -> Queue | None:
-    """Of a point; None where queues were not sampled."""
+    """Return the bottleneck's queue; None where queues were not sampled."""
     lengths = queue_lengths.read(point)
     if lengths is None or not lengths.of_switches.ports:
         return None
@@ -103,7 +104,7 @@ def _chart(panel: Panel) -> Figure | None:
 def _over_time(
     axes: Axes, rows: Sequence[Queue], end_s: float, top: float, thresholds: Sequence[int]
 ) -> list[Line2D]:
-    """From the shortest to the longest length of each short while; the curves, for the legend."""
+    """Draw the range of lengths of each short interval; return the curves for the legend."""
     lines = []
     for row in rows:
         t_s, pkts = row.t_s[row.t_s <= end_s], row.pkts[row.t_s <= end_s]

@@ -1,6 +1,6 @@
 """Congestion windows over time, subflow by subflow, of the fastest, the median and the slowest flow.
 
-A column a transport with a scale of its own, TCP beside the largest number of subflows.
+One column per transport, each with its own scale: TCP beside the largest number of subflows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_COLUMNS, _MOST_SAMPLES = 2, 160
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """The flows chosen of a point by what they are, its samples, and the mean window in packets."""
+    """The flows chosen of a point (fastest, median, slowest), its samples, and the mean window in packets."""
 
     point: Point
     flows: dict[str, FlowRow]
@@ -42,12 +42,12 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`."""
+    """Draw one chart per setting; see `registry.Chart.draw`."""
     return saving.draw_panels(CHART, points, out, expected, _chart)
 
 
 def chosen_flows(flows: Sequence[FlowRow]) -> dict[str, FlowRow]:
-    """The fastest, the median and the slowest flow; fewer of fewer than three."""
+    """Return the fastest, the median and the slowest flow; fewer where there are fewer than three."""
     ranked = sorted(flows, key=lambda flow: -flow.goodput_mbps)
     if len(ranked) < 3:
         return dict(zip(("fastest", "slowest"), ranked, strict=False))
@@ -55,7 +55,7 @@ def chosen_flows(flows: Sequence[FlowRow]) -> dict[str, FlowRow]:
 
 
 def windows(point: Point) -> Windows | None:
-    """What there is to draw of a point; None where sockets were not sampled."""
+    """Return what to draw of a point; None where sockets were not sampled."""
     sockets = point.read_table("sockets")
     if sockets is None or not len(sockets):
         return None
@@ -93,7 +93,7 @@ def _chart(panel: Panel) -> Figure | None:
 
 
 def _scale(column: Sequence[Axes]) -> None:
-    """One scale for the flows of a transport, which are to be compared."""
+    """Set one scale for all flows of a transport, to compare them."""
     top = max(4.0, *(float(axes.dataLim.y1) for axes in column))
     for axes in column:
         axes.set_ylim(0, 1.05 * top)
@@ -101,7 +101,7 @@ def _scale(column: Sequence[Axes]) -> None:
 
 
 def _flow(axes: Axes, column: Windows, kind: str) -> None:
-    """One flow's subflows, over seconds since the opening of the measured window."""
+    """Draw the subflows of one flow, over seconds since the opening of the measured window."""
     flow, point = column.flows.get(kind), column.point
     axes.grid(axis="x", color=style.GRID, linewidth=0.8)
     if flow is None:

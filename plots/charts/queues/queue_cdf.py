@@ -47,12 +47,12 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`."""
+    """Draw one chart per setting; see `registry.Chart.draw`."""
     return saving.draw_panels(CHART, points, out, expected, _chart)
 
 
 def histogram(point: Point) -> Histogram | None:
-    """Counts of the point's sampled lengths; None where queues were not sampled."""
+    """Return counts of the point's sampled lengths; None where queues were not sampled."""
     lengths = queue_lengths.read(point)
     if lengths is None:
         return None
@@ -68,7 +68,7 @@ def histogram(point: Point) -> Histogram | None:
 
 
 def quantile(counts: Counts, share_pct: float) -> int:
-    """The shortest length that at least `share_pct` % of the samples do not exceed."""
+    """Return the shortest length that at least `share_pct` % of the samples do not exceed."""
     return int(np.searchsorted(np.cumsum(counts), share_pct / 100 * counts.sum()))
 
 

@@ -26,7 +26,7 @@ class Lengths:
 
     @property
     def of_switches(self) -> Lengths:
-        """Without the hosts' own queues, which are not the network's."""
+        """The lengths without the hosts' own queues."""
         kept = [i for i, port in enumerate(self.ports) if of_switch(port)]
         return Lengths(self.point, tuple(self.ports[i] for i in kept), self.t_s, self.pkts[:, kept])
 
@@ -38,7 +38,7 @@ class Lengths:
 
 
 def read(point: Point) -> Lengths | None:
-    """The queues of every port at every sampled instant; None where they were not sampled.
+    """Return the queue length of every port at every sampled instant; None where they were not sampled.
 
     Zeros are left out of the table, so that the ports come from the point and the instants from their own
     table; without that one, from the instants at which any queue was not empty.
@@ -60,6 +60,6 @@ def read(point: Point) -> Lengths | None:
 
 
 def _places(ordered: npt.NDArray[Any], values: npt.NDArray[Any]) -> tuple[Indices, npt.NDArray[np.bool_]]:
-    """Where in `ordered` each value stands, and whether it does."""
+    """Return the position of each value in `ordered`, and whether it is there."""
     found = np.searchsorted(ordered, values).clip(max=len(ordered) - 1)
     return found, ordered[found] == values

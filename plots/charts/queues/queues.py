@@ -1,7 +1,7 @@
 """Queue length of every port over time (CS244 2013, figures 9, 10 and 12).
 
-A row a transport. Six hundred lines would be a carpet: bands show how long the shorter half, 90 % and 99 % of
-the queues and the longest are at each moment, and the queues that are longest on average are drawn and named.
+One row per transport. Six hundred lines would be unreadable: bands show the length that 50 %, 90 % and 99 %
+of the queues do not exceed, and the longest; the queues that are longest on average are drawn and named.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`."""
+    """Draw one chart per setting; see `registry.Chart.draw`."""
     return saving.draw_panels(CHART, points, out, expected, _chart)
 
 
 def finding(panel: Panel, points: Sequence[Point]) -> str:
-    """The title: how many queues ever drop, or how long the longest gets where none has a limit."""
+    """Return the title: how many queues ever drop, or how long the longest gets where none has a limit."""
     if panel.spec.link.queue_pkts:
         dropping = [(p, f"{100 * np.mean([port.drops > 0 for port in _ports(p)]):.0f} %") for p in points]
         return f"Queues that overflow: {style.with_transports(dropping)}"
@@ -93,7 +93,7 @@ def _of_switches(point: Point) -> Lengths | None:
 
 
 def _row(axes: Axes, row: Lengths) -> None:
-    """One transport: bands over all queues, and the worst ones by name."""
+    """Draw one transport: bands over all queues, and the longest ones by name."""
     t_s, pkts = row.t_s, row.pkts
     starts = np.unique(np.linspace(0, len(t_s), _MOST_BINS, endpoint=False).astype(int))
     shares = np.percentile(pkts, [share for share, _, _ in _BANDS], axis=1)
@@ -115,13 +115,13 @@ def _row(axes: Axes, row: Lengths) -> None:
 
 
 def _worst(row: Lengths) -> list[int]:
-    """Columns of the queues that are longest on average, the longest first."""
+    """Return the columns of the queues that are longest on average, the longest first."""
     means = row.window.mean(axis=0)
     return [int(port) for port in np.argsort(-means, kind="stable")[: len(_WORST_LINES)] if means[port] > 0]
 
 
 def _scale(axes: Axes, top: float, panel: Panel) -> None:
-    """One scale for all rows, with room for the names; on the right what a length means in waiting."""
+    """Set one scale for all rows, with room for the names; the right axis shows the delay."""
     axes.set_ylim(0, _HEADROOM * top)
     ticks = MaxNLocator(4, integer=True).tick_values(0, top)
     axes.set_yticks([tick for tick in ticks if 0 <= tick <= top])

@@ -1,6 +1,6 @@
 """Round-trip time of every flow with its deviation (CS244 2013, figure 11): how long packets wait in queues.
 
-A row a transport. Flows are sorted by the sender's own smoothed estimate (line and band); pings that took
+One row per transport. Flows are sorted by the sender's own smoothed estimate (line and band); pings that took
 the same paths stand over it (dots and whiskers).
 """
 
@@ -41,18 +41,18 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
 ) -> list[Path]:
-    """One chart a setting, as `registry.Chart.draw`."""
+    """Draw one chart per setting; see `registry.Chart.draw`."""
     return saving.draw_panels(CHART, points, out, expected, _chart)
 
 
 def finding(rows: Sequence[Point]) -> str:
-    """The title: the mean flow's RTT under each transport shown."""
+    """Return the title: the mean flow's RTT under each transport shown."""
     means = [(row, style.milliseconds(mean)) for row in rows for mean in _mean_ms(row)]
     return f"Mean RTT: {style.with_transports(means)}"
 
 
 def _mean_ms(point: Point) -> list[float]:
-    """One number: the mean over the flows by the kernel, else by pings; none where neither measured."""
+    """Return the mean over the flows by the kernel, else by pings; None where neither was measured."""
     for name in ("srtt_ms_mean", "ping_ms_mean"):
         known = [value for flow in point.flows if not math.isnan(value := getattr(flow, name))]
         if known:
@@ -78,13 +78,13 @@ def _chart(panel: Panel) -> Figure | None:
 
 
 def _unlike(rows: Sequence[Point]) -> bool:
-    """Whether the flows' means differ too much for a linear axis."""
+    """Return whether the means of the flows differ too much for a linear axis."""
     means = [m for p in rows for f in p.flows for m in (f.srtt_ms_mean, f.ping_ms_mean) if not math.isnan(m)]
     return max(means) > _LOG_FROM * min(means)
 
 
 def _row(axes: Axes, point: Point, most: int, log: bool) -> None:
-    """One transport's flows in the order of their mean RTT."""
+    """Draw the flows of one transport in the order of their mean RTT."""
     flows = sorted(point.flows, key=_order)
     ranks = np.unique(np.linspace(1, len(flows), min(len(flows), _MOST_FLOWS)).round().astype(int))
     shown = [flows[rank - 1] for rank in ranks]
@@ -115,8 +115,8 @@ def _row(axes: Axes, point: Point, most: int, log: bool) -> None:
 
 
 def _reach(spread: Sequence[tuple[float, float]], log: bool) -> tuple[Floats, Floats, Floats]:
-    """The means, and from where to where their deviation is drawn: upwards alone on a logarithmic axis, on
-    which a deviation as large as its mean would reach down for ever."""
+    """Return the means and the ends of their deviation, which is drawn upwards alone on a logarithmic axis:
+    there a deviation as large as its mean has no lower end."""
     mean, std = np.array(spread).T
     return mean, mean if log else np.maximum(mean - std, 0), mean + std
 
@@ -151,7 +151,7 @@ def _scale(every: Sequence[Axes], log: bool, panel: Panel) -> None:
 
 
 def _legend(rows: Sequence[Point]) -> list[Artist]:
-    """What was measured, in grey: its colour is the transport's."""
+    """Return the legend of the kinds of measurement, in grey; colours are those of transports."""
     flows = [flow for point in rows for flow in point.flows]
     sender = Line2D([], [], color=style.FAINT, lw=2, label="sender's srtt, band: std")
     pings = Line2D([], [], color=style.INK, marker="o", markersize=2.6, lw=0.5, label="pings, whisker: std")

@@ -1,4 +1,4 @@
-"""When sized flows were done: their completion times, and their slowdown by size, under several transports.
+"""Completion times of sized flows, and their slowdown by size, under several transports.
 
 Slowdown is completion time over the time the flow would take alone on its path; shown as in pFabric (Alizadeh
 et al., SIGCOMM 2013, figures 7 to 10) on average and at the 99th percentile. Flows of all seeds together.
@@ -60,7 +60,7 @@ class Bin:
 
     @property
     def p99(self) -> float | None:
-        """Of their slowdowns; None of fewer than a hundred."""
+        """The 99th percentile of their slowdowns; None for fewer than a hundred."""
         if len(self.flows) < _LEAST_FOR_P99:
             return None
         return percentile([slowdown(flow) for flow in self.flows], 99)
@@ -73,20 +73,20 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
 ) -> list[Path]:
-    """One chart for all that differ in transport and marking alone, as `registry.Chart.draw`."""
+    """Draw one chart for points that differ at most in transport and marking; see `registry.Chart.draw`."""
     return draw_joined(CHART, points, out, expected, _chart)
 
 
 def curve(group: Sequence[Point]) -> Curve | None:
-    """Of one transport's points, good ones first: of the good ones, else of the suspect ones; None where they
-    completed no sized flow."""
+    """Return the curve of one transport's good points, else of the suspect ones; None where no sized flow
+    completed. Good points come first in `group`."""
     usable = [point for point in group if point.status is group[0].status and point.flows]
     sized = completions(flow for point in usable for flow in point.flows)
     return Curve(usable[0], len(usable), sized) if sized.completed else None
 
 
 def bins(sized: Completions) -> list[Bin]:
-    """Completed flows by size, as far as their ideal times are known; without empty bins."""
+    """Return completed flows by size, where their ideal times are known; without empty bins."""
     known = [flow for flow in sized.completed if math.isfinite(flow.ideal_s)]
     split = (tuple(flow for flow in known if low <= flow.size_bytes < high) for low, high in pairwise(_EDGES))
     return [Bin(flows) for flows in split if flows]
@@ -188,7 +188,7 @@ def _dash(row: Curve) -> str | tuple[int, tuple[int, int]]:
 
 
 def _finding(rows: Sequence[Curve]) -> str:
-    """What short flows meet, where there are any, else all."""
+    """Return the title: the 99th percentile of short flows, or of all where none is short."""
     short = [[flow for flow in row.sized.completed if flow.size_bytes < _SHORT_BYTES] for row in rows]
     which, flows = ("Short flows", short) if all(short) else ("Flows", [row.sized.completed for row in rows])
     told = (

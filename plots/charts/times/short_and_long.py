@@ -1,5 +1,5 @@
-"""What short flows pay for what long ones get: completion times, use of the links between switches, goodput
-of flows without end, and subflows opened, a row for each transport, or for each time at which subflows join.
+"""Completion times of short flows beside the goodput of long ones, link utilisation and subflows opened: one
+row per transport, or per time at which subflows join.
 
 After table 1 and figure 12 of SIGCOMM 2011 (Raiciu et al.). Flows of all seeds together.
 """
@@ -35,7 +35,7 @@ _MOST_SHOWN = 0.99
 
 @dataclass(frozen=True)
 class Row:
-    """What stands side by side: its name, the points of all seeds, and their short flows."""
+    """One row: its name, the points of all seeds, and their short flows."""
 
     name: str
     colour: str
@@ -66,7 +66,7 @@ class Row:
 
 
 def used_pct(point: Point) -> float:
-    """Mean utilisation of the links between switches; 0 where there are none."""
+    """Return the mean utilisation of the links between switches; 0 where there are none."""
     links = [port.utilisation_pct for port in point.ports if "host" not in port.layer.split("-")]
     return statistics.fmean(links) if links else 0.0
 
@@ -78,7 +78,7 @@ def draw(
     expected: Sequence[int] = (),  # noqa: ARG001 - rows are transports, and none is missed
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """One chart for all points that differ in transport alone, as `registry.Chart.draw`; levels of the
+    """Draw one chart for points that differ at most in transport; see `registry.Chart.draw`. Levels of the
     quantities `fct_ms_mean` and `links_used_pct` are drawn on the paper's own network, for times are of its
     size and rate."""
     of = panels((point for point in points if not point.failed), ignoring=TRANSPORT)
@@ -108,7 +108,7 @@ def rows(panel: Panel) -> list[Row]:
 
 
 def _place(point: Point, late: bool) -> tuple[float, str]:
-    """Where a row stands, and what it is called."""
+    """Return the position and the name of a row."""
     if not late:
         return float(transports.rank(point.algorithm)), transports.title(point.algorithm)
     if not joins(point.spec.transport):
@@ -173,7 +173,7 @@ def _curves(axes: Axes, found: Sequence[Row]) -> list[Line2D]:
 
 
 def _completion(axes: Axes, found: Sequence[Row], levels: Sequence[Level]) -> None:
-    """Mean, and the standard deviation to both sides."""
+    """Draw the mean, and one standard deviation to both sides."""
     for y, row in enumerate(found):
         mean, deviation = statistics.fmean(row.took_ms), statistics.pstdev(row.took_ms)
         axes.hlines(y, max(0.0, mean - deviation), mean + deviation, color=row.colour, lw=1.4, zorder=3)
@@ -223,7 +223,7 @@ def _names(axes: Axes, found: Sequence[Row], count: int) -> None:
 
 
 def _finding(found: Sequence[Row]) -> str:
-    """The title: under what short flows take longest, and shortest."""
+    """Return the title: under what short flows take longest, and shortest."""
     by_time = sorted(found, key=lambda row: statistics.fmean(row.took_ms))
     told = [f"{statistics.fmean(row.took_ms):.0f} ms ({row.name})" for row in by_time]
     return f"Short flows take {' to '.join(dict.fromkeys((told[0], told[-1])))}"
