@@ -67,7 +67,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def refabric(tree: Path, *arguments: str) -> str:
-    argv = [sys.executable, "-m", "experiments.command", *arguments]
+    # On one CPU points run in the command's own process. Worker processes ignore PYTHONPATH.
+    cpu = str(min(os.sched_getaffinity(0)))
+    argv = ["taskset", "-c", cpu, sys.executable, "-m", "experiments.command", *arguments]
     done = subprocess.run(
         argv, capture_output=True, text=True, timeout=120, check=False, cwd=tree,
         env={**os.environ, "PYTHONPATH": str(tree)},

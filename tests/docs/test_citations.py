@@ -13,8 +13,8 @@ FOREIGN = (
     "proc/", "sys/", "etc/", "usr/", "var/", "dev/", "run/", "tmp/", "results/", "other/", "raw/", "charts/",
 )  # fmt: skip
 """Folders of the kernel's sources, of the machine, and of results."""
-ELSEWHERE = {"boot.py", "pox.py", "tcp.cpp", "asker.cpp"}
-"""Files of POX and of csg-htsim, and one that a test writes."""
+ELSEWHERE = {"boot.py", "pox.py", "tcp.cpp", "asker.cpp", "json.py", "module.py", "sitecustomize.py"}
+"""Files of POX and of csg-htsim, and those that tests write."""
 _CITED = re.compile(
     r"(?<![\w/.<>*{}-])((?:[\w.-]+/)*[\w-][\w.-]*\.(?:py|md|hpp|cpp|sh|bpf\.c))\b(?![\w/*{<(=])"
 )

@@ -222,7 +222,7 @@ class TestRunning:
         assert "FatTree, random permutation" in " ".join(done.output.split())
         assert "Of 5 claims, " in done.output
         page = (results / "sigcomm11" / "report.html").read_text()
-        assert page.index("Contents: every claim") < page.index('<section class="figure"')
+        assert page.index("Contents: all claims") < page.index('<section class="figure"')
         assert 'href="#sigcomm11-throughput"' in page
         assert "Published, simulated, emulated" in page
         assert page.count("at k=4, 10 Mb/s links") == 5 + 2 * 5, "in the contents and at both figures"
