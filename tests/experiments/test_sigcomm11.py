@@ -224,7 +224,7 @@ class TestRunning:
         page = (results / "sigcomm11" / "report.html").read_text()
         assert page.index("Contents: all claims") < page.index('<section class="figure"')
         assert 'href="#sigcomm11-throughput"' in page
-        assert "Published, simulated, emulated" in page
+        assert "Published, simulated and emulated values" in page
         assert page.count("at k=4, 10 Mb/s links") == 5 + 2 * 5, "in the contents and at both figures"
 
     def test_machines_get_an_object_a_claim(self, results: Path) -> None:
