@@ -126,7 +126,7 @@ _DEFAULTS = Defaults(
     seeds=6,
     engines=(SIMULATOR,),
 )
-_REAL = _DEFAULTS.emulated(rate_mbps=10.0, seeds=None, warmup_s=10.0, seconds=20.0, whole_s=None)
+_REAL = _DEFAULTS.emulated(rate_mbps=10.0, seeds=None, warmup_s=20.0, seconds=30.0, whole_s=None)
 LONG = Figure(
     name=NAME,
     title="Effect of CPU stalls on goodput, fairness and round-trip times",

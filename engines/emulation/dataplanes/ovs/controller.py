@@ -113,7 +113,7 @@ class Controller:
 
     def _ended(self) -> str:
         assert self._process is not None
-        return f"ended with {self._process.poll()}: {self._words()}"
+        return f"exited with {self._process.poll()}: {self._words()}"
 
     def _words(self) -> str:
         return last_words(self._log.read_text(errors="replace"), LAST_LINES) or "it printed nothing"
