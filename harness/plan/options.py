@@ -330,7 +330,8 @@ def _check_hosts(given: Given, defaults: Defaults, engines: tuple[str, ...]) -> 
         )
     for name, value in given.settings.items() if all(simulated) else ():
         option = BY_NAME[name]
-        if option.hosts is Hosts.REAL and value != option.default_value and name not in _OPENFLOW_OPTIONS:
+        changes = value != option.default_value or option.usual is not None
+        if option.hosts is Hosts.REAL and changes and name not in _OPENFLOW_OPTIONS:
             text = option.text(value)
             raise UsageError(
                 f"{option.flag} {text if isinstance(text, str) else text[0]}: simulated hosts have no kernel "

@@ -78,6 +78,7 @@ def test_stacks_are_typed_by_name_and_survive_the_way_back() -> None:
         ),
         ({"write": 4096}, "--write 4096: simulated hosts have no kernel"),
         ({"traffic": "native"}, "--traffic native: simulated hosts have no kernel"),
+        ({"traffic": "iperf3"}, "--traffic iperf3: simulated hosts have no kernel"),
         ({"dataplane": "ovs"}, "--dataplane ovs: simulated hosts have no kernel"),
     ],
 )
