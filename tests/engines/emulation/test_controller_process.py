@@ -46,7 +46,7 @@ def test_it_is_configured_and_tells_when_all_is_programmed(tmp_path: Path, made:
 def test_one_that_dies_before_it_listens_is_told_with_its_last_words(
     program: str, tmp_path: Path, made: list[Controller]
 ) -> None:
-    with pytest.raises(RunError, match=r"ended with 1: .*(no room for rule 7|NameError)"):
+    with pytest.raises(RunError, match=r"exited with 1: .*(no room for rule 7|NameError)"):
         controller(program, tmp_path, made).start()
 
 
