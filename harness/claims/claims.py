@@ -133,7 +133,7 @@ def once(found: Iterable[Claim]) -> list[Claim]:
 
 
 def claims(figure: Figure, points: Sequence[Judged]) -> list[Claim]:
-    """Every statement of a figure of two halves; none of another figure."""
+    """Return every statement of a figure with simulated and emulated variants; none of another figure."""
     if not has_variants(figure):
         return []
     emulated = [p for p in points if p.spec.engine == ENGINE]

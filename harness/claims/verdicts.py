@@ -9,9 +9,9 @@ from typing import Any
 
 from harness.claims.measures import Measured
 from harness.claims.published import Published
-from harness.cli.progress import queue_label, workload_label
 from harness.experiment import Figure
 from harness.plan.baseline import is_reference
+from harness.plan.labels import queue_label, workload_label
 from harness.plan.rate import named
 from harness.results.summary import Judged
 from model.congestion import COUPLED_DEFAULT

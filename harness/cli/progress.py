@@ -28,7 +28,6 @@ from model import tuning
 from model.reasons import texts
 from model.result import Status
 from model.spec import RunSpec
-from workloads import matrices
 
 
 def duration(seconds: float) -> str:
@@ -45,7 +44,7 @@ def label(spec: RunSpec) -> str:
     """A point in a reader's words: `k=8 one_to_one, MPTCP 4 LIA, seed 1`, and how its hosts are tuned."""
     if is_reference(spec):
         return f"{named(spec.topology)} baseline, one uncongested TCP flow{_engine(spec)}"
-    what = f"{named(spec.topology)} {workload_label(spec)}, {labels.transport(spec)}, seed {spec.seed}"
+    what = f"{named(spec.topology)} {labels.workload_label(spec)}, {labels.transport(spec)}, seed {spec.seed}"
     return what + tuned(spec) + _engine(spec)
 
 
@@ -60,18 +59,6 @@ def tuned(spec: RunSpec) -> str:
     """`, tcp_wmem 1M 16K 4M`, where a spec tunes its hosts."""
     words = tuning.words(spec.transport)
     return "" if words == tuning.DEFAULT else f", {words}"
-
-
-def workload_label(spec: RunSpec) -> str:
-    """The matrix as one types it: `one_to_one`, `stride:4`."""
-    return matrices.label(spec.workload.matrix, spec.workload.params)
-
-
-def queue_label(spec: RunSpec) -> str:
-    """`100-packet`, `150000-byte`, or `unbounded`."""
-    if spec.link.queue_bytes:
-        return f"{spec.link.queue_bytes}-byte"
-    return f"{spec.link.queue_pkts}-packet" if spec.link.queue_pkts else "unbounded"
 
 
 def state(judged: summary.Judged) -> str:

@@ -18,11 +18,12 @@ from harness.claims.claims import Colour
 from harness.claims.metric import Metric, ShownIn, shown_in
 from harness.claims.metrics import GOODPUT_PCT_MEAN, TABLES
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
-from harness.cli.progress import queue_label, state, tuned, workload_label
+from harness.cli.progress import state, tuned
 from harness.execute import attempts
 from harness.experiment import Figure
 from harness.plan import labels
 from harness.plan.baseline import is_reference, off_by_arithmetic
+from harness.plan.labels import queue_label, workload_label
 from harness.plan.rate import named, network
 from harness.report import in_short
 from harness.report.claims import Row, score

@@ -11,6 +11,19 @@ from model import transports, tuning
 from model.congestion import BASELINE, described
 from model.schedulers import scheduler_title
 from model.spec import RunSpec, SchedulerSpec
+from workloads import matrices
+
+
+def workload_label(spec: RunSpec) -> str:
+    """Return the matrix as one types it: `one_to_one`, `stride:4`."""
+    return matrices.label(spec.workload.matrix, spec.workload.params)
+
+
+def queue_label(spec: RunSpec) -> str:
+    """Return `100-packet`, `150000-byte`, or `unbounded`."""
+    if spec.link.queue_bytes:
+        return f"{spec.link.queue_bytes}-byte"
+    return f"{spec.link.queue_pkts}-packet" if spec.link.queue_pkts else "unbounded"
 
 
 def family(spec: RunSpec) -> str:

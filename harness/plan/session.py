@@ -125,7 +125,7 @@ def engine_for(experiment: Experiment, given: Given) -> Engine:
 
 
 def settled(experiment: Experiment, given: Given) -> Given:
-    """`given` with the engines of whoever names none."""
+    """Return `given` with engines where it names none."""
     return with_engines(experiment.figures, given, os.geteuid() == 0)
 
 
@@ -345,8 +345,10 @@ def _runs_only(cc: str, specs: Sequence[RunSpec]) -> bool:
 def _unfit(
     plan: Plan, stored: tuple[Entry, ...], machines: Machines, force: bool
 ) -> dict[str, HostUnfitError]:
-    """Engines that cannot run on these machines what is left to run of theirs. Raises UsageError, and
-    HostUnfitError where that leaves none of the plan's engines."""
+    """Return the engines that cannot run their pending points on these machines, and why.
+
+    Raises UsageError, and HostUnfitError if that leaves none of the plan's engines.
+    """
     unfit = machines.unfit(job.spec for job in sweep.pending_jobs(plan.jobs, stored, force))
     if unfit and unfit.keys() == {job.spec.engine for job in plan.jobs}:
         raise next(iter(unfit.values()))

@@ -25,9 +25,9 @@ from engines.registry import SIMULATOR, VIRTUAL_TIME
 from harness.claims.metrics import GOODPUT_PCT_MEAN
 from harness.claims.published import Published, find, known_as
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
-from harness.cli.progress import queue_label, workload_label
 from harness.plan import labels
 from harness.plan.baseline import is_reference
+from harness.plan.labels import queue_label, workload_label
 from harness.plan.options import ENGINE
 from harness.plan.rate import named
 from harness.results.summary import Judged

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from engines.registry import VIRTUAL_TIME, engine_words
 from harness.claims.metric import Metric, ShownIn, shown_in
 from harness.claims.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES
-from harness.cli.progress import label, queue_label, state, workload_label
+from harness.cli.progress import label, state
 from harness.execute import attempts
 from harness.experiment import Figure
 from harness.plan import labels
 from harness.plan.baseline import is_reference
 from harness.plan.fields import SPEC_FIELDS, exact
+from harness.plan.labels import queue_label, workload_label
 from harness.plan.options import ENGINE, MAX_K, Given, resolve
 from harness.plan.rate import network
 from harness.results import across

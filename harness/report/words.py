@@ -128,7 +128,7 @@ def warning(points: Sequence[Judged]) -> str:
 
 
 def summary(loaded: Loaded) -> list[str]:
-    """Plain sentences on all figures together; what became of claims is told by those who show them."""
+    """Return plain sentences on all figures together; claims have sentences of their own."""
     verdicts = list(dict.fromkeys(v for shown in loaded.figures for v in shown.verdicts))
     known = list(dict.fromkeys(row for shown in loaded.figures for row in shown.figure.published))
     told = in_short.sentences(loaded.points, known)

@@ -12,8 +12,7 @@ from click.testing import CliRunner
 from experiments.command import main
 from experiments.sigcomm11.hedera import EXPERIMENT, INTERVALS_MS
 from experiments.sigcomm11.hedera_metrics import OVER_FIRST_FIT
-from harness.cli.progress import workload_label
-from harness.plan.labels import names, routing
+from harness.plan.labels import names, routing, workload_label
 from harness.plan.options import Given, resolve
 from model.schedulers import scheduler_words
 from plots.shared import saving

@@ -14,8 +14,8 @@ from engines.registry import make
 from experiments.command import main
 from experiments.sigcomm11 import dual_homed_load, oversubscribed, topologies
 from harness.claims.verdicts import AGREES
-from harness.cli.progress import workload_label
 from harness.experiment import Figure
+from harness.plan.labels import workload_label
 from harness.plan.options import Given, resolve
 from plots.shared import saving
 

@@ -1,4 +1,4 @@
-"""Strict priority between real hosts: the flow of the higher class gets the bottleneck, whoever sends it."""
+"""Strict priority between real hosts: flows of the higher class get the bottleneck, with any traffic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noise as a record: what a reader is told, what counts as changed, and what a damaged file gives."""
+"""Noise as a record: what a reader sees, what counts as changed, and what a damaged file gives."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def doubts(result: RunResult) -> list[Reason]:
 
 def only_noise(result: RunResult) -> bool:
     """Whether nothing but the machine casts doubt on it: other programs' use of the CPUs, and a kernel that
-    runs no BPF program while a certain process of theirs does (docs/congestion.md)."""
+    runs no BPF program while a certain process of another program does (docs/congestion.md)."""
     return all(reason.about.machine or reason.kind == REPAIRS for reason in doubts(result))
 
 

@@ -73,16 +73,18 @@ def _alike(points: Sequence[Point]) -> Sequence[Point]:
 
 def finding(cells: Cells) -> str:
     """Return the title: what is retransmitted under the most subflows, coupled and not, and under TCP."""
-    resent = {key: value for key, of in cells.items() if (value := _mean(of, _ALWAYS[2].of)) is not None}
-    most = max((n for _, n in resent), default=1)
+    retransmitted = {
+        key: value for key, of in cells.items() if (value := _mean(of, _ALWAYS[2].of)) is not None
+    }
+    most = max((n for _, n in retransmitted), default=1)
     told = [
-        f"{name} {resent[key]:.2g}"
+        f"{name} {retransmitted[key]:.2g}"
         for name, key in (
             (f"MPTCP {most}", (COUPLED_DEFAULT, most)),
             ("uncoupled", (BASELINE, most)),
             ("TCP", (TCP, 1)),
         )
-        if key in resent
+        if key in retransmitted
     ]
     return f"Retransmitted per 100 delivered: {', '.join(told)}" if told else "Losses and their cost"
 
