@@ -25,6 +25,7 @@ Examples:
   sudo ./run_mptcp.sh 8 one_to_one --profile paper   128 hosts, 6 permutations: an hour
   sudo ./run_mptcp.sh 4 one_to_several
   sudo ./run_mptcp.sh all all qmon
+  ./run_mptcp.sh 4 --engine linux                    real hosts in virtual time: no root, any machine
   ./run_mptcp.sh 8 --engine simulator                simulated hosts, 128 of them: half a minute, no root
 
 Results and charts go to ./results (or --results DIR). The same command continues an interrupted run.
@@ -76,18 +77,21 @@ if [ $# -gt 0 ]; then
     case $1 in -*) ;; *) fail 2 "unexpected '$1': k, workload and qmon come first, in this order, then options" ;; esac
 fi
 
-simulated=
+rootless=
 previous=
 for argument in "$@"; do
-    case $previous$argument in --enginesimulator | *--engine=simulator) simulated=yes ;; esac
+    case $previous$argument in
+        --enginesimulator | *--engine=simulator) rootless=--simulator ;;
+        --enginelinux | *--engine=linux) rootless=--guests ;;
+    esac
     previous=$argument
 done
-if [ -z "$simulated" ] && [ "$(id -u)" -ne 0 ]; then
-    fail 3 "real hosts need root (simulated hosts do not: --engine simulator): run  sudo $command"
+if [ -z "$rootless" ] && [ "$(id -u)" -ne 0 ]; then
+    fail 3 "real hosts in real time need root; in virtual time (--engine linux) and simulated (--engine simulator) they do not: run  sudo $command"
 fi
 
 # Keep stdout for the run: with --json a program reads it.
-"$root/setup/install.sh" --quiet ${simulated:+--simulator} >&2
+"$root/setup/install.sh" --quiet ${rootless:+"$rootless"} >&2
 
 if [ "$everything" = yes ]; then
     exec "$root/.venv/bin/refabric" run cs244 ${qmon[@]+"${qmon[@]}"} "$@"

@@ -1,23 +1,38 @@
 #!/usr/bin/env bash
 # Sets up and passes every test. Arguments go to pytest: ./run_tests.sh tests/fabric -k calendar
 #
-# Tests without real hosts share all cores. As root, real networks are started after them, one at a time (in
-# private namespaces, nothing is left behind); otherwise those tests are left out and a line says so.
+# Tests without real hosts share all cores and run as the owner of this folder, so that nothing in it becomes
+# root's. As root, real networks are started after them, one at a time (in private namespaces, nothing is left
+# behind); otherwise those tests are left out and a line says so.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
 setup/install.sh --quiet
 
-if [ $# -gt 0 ]; then
-    exec .venv/bin/python -m pytest "$@"
+owner=$(stat -c %u .)
+group=$(stat -c %g .)
+as_owner=()
+if [ "$(id -u)" = 0 ] && [ "$owner" != 0 ]; then
+    command -v setpriv >/dev/null ||
+        { echo "run_tests.sh: setpriv is missing: run  apt-get install util-linux" >&2; exit 3; }
+    home=$(getent passwd "$owner" | cut -d: -f6) || true
+    as_owner=(setpriv --reuid "$owner" --regid "$group" --clear-groups --reset-env env
+              "HOME=${home:-/nonexistent}" "PATH=/usr/local/bin:/usr/bin:/bin" "LANG=${LANG:-C.UTF-8}")
 fi
 
-.venv/bin/ruff check .
-.venv/bin/ruff format --check --quiet .
-.venv/bin/mypy
-.venv/bin/python -m pytest -m 'not emulation' --numprocesses auto --dist loadfile
+# Root writes neither byte code nor a cache into the owner's folder.
+live=(.venv/bin/python -m pytest)
+[ "$(id -u)" != 0 ] || live=(.venv/bin/python -B -m pytest -p no:cacheprovider)
+if [ $# -gt 0 ]; then
+    exec "${live[@]}" "$@"
+fi
+
+"${as_owner[@]}" .venv/bin/ruff check .
+"${as_owner[@]}" .venv/bin/ruff format --check --quiet .
+"${as_owner[@]}" .venv/bin/mypy
+"${as_owner[@]}" .venv/bin/python -m pytest -m 'not emulation' --numprocesses auto --dist loadfile
 if [ "$(id -u)" = 0 ]; then
-    .venv/bin/python -m pytest -m emulation
+    "${live[@]}" -m emulation
 else
     echo "not root: tests that start real hosts are left out; run: sudo ./run_tests.sh"
 fi

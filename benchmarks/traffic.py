@@ -41,11 +41,12 @@ from engines.emulation.mptcp.path_manager import PathManager
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
 from engines.emulation.sandbox.lock import emulation_lock
-from engines.emulation.traffic.demands import connect_s, default_cc, is_data, subflow_paths
+from engines.emulation.traffic.demands import default_cc, is_data, subflow_paths
 from engines.emulation.traffic.driver import TrafficDriver
 from engines.emulation.traffic.iperf3 import prefer_congestion_control
 from engines.emulation.traffic.iperf3_traffic import Iperf3Traffic
 from engines.emulation.traffic.native import NativeDriver
+from engines.kernel_hosts.deadlines import connect_s
 from engines.provenance import machine
 from model.flows import PlannedFlow, planned_flows
 from model.network_plan import plan_for

@@ -6,11 +6,17 @@ not a `RefabricError` is a bug and may show a traceback.
 
 from __future__ import annotations
 
+from common.printable import printable
+
 
 class RefabricError(Exception):
     """Base class of all refabric errors; the command line exits with `exit_code`."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        """Return the message. It may quote files and programs, whose control characters are escaped."""
+        return printable(super().__str__())
 
 
 def by_name() -> dict[str, type[RefabricError]]:
@@ -40,6 +46,10 @@ class BusyError(HostUnfitError):
     """Another emulation is running on this machine; the message names its pid."""
 
 
+class NoKernelError(HostUnfitError):
+    """The kernel of the engine linux is not built; `refabric kernel build` builds it."""
+
+
 class RunError(RefabricError):
     """A point could not be finished; results of finished points are kept."""
 
@@ -58,3 +68,9 @@ class DeadlineError(RunError):
 
 class StoreError(RefabricError):
     """A results folder or file cannot be read or written; the message names it."""
+
+
+class DiskFullError(StoreError):
+    """The disk, or the user's quota, is full. Finished points are kept."""
+
+    exit_code = 3

@@ -1,8 +1,9 @@
-"""The environment in which other programs are started, so that root runs no code of somebody else's."""
+"""The environment in which other programs are started, so that root runs no code of other users."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 
@@ -12,9 +13,9 @@ _OF_PYTHON = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE")
 
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for a program of ours, with `changes`.
+    """Return the environment for a program that we start, with `changes`.
 
-    Root's programs get a fixed PATH. No program of ours imports Python modules from where a variable says.
+    Root's programs get a fixed PATH, and no variable adds folders to Python's import path.
     """
     kept = {name: value for name, value in os.environ.items() if name not in _OF_PYTHON}
     if os.geteuid() == 0:
@@ -30,6 +31,16 @@ def python() -> tuple[str, ...]:
     return sys.executable, "-I", "-c"
 
 
+def ending_with_us() -> tuple[str, ...]:
+    """Return the beginning of a command that the kernel kills when the thread that starts it ends.
+
+    A program that asks for this itself (prctl(2), PR_SET_PDEATHSIG) may be stopped before it has asked, and
+    would stay for ever. setpriv(1) asks first. Empty on a system without setpriv(1).
+    """
+    setpriv = shutil.which("setpriv", path=SYSTEM_PATH)
+    return () if setpriv is None else (setpriv, "--pdeathsig", "KILL")
+
+
 def import_path() -> list[str]:
-    """Return where this process imports from, without the current folder, which anybody may have written."""
+    """Return where this process imports from, without the current folder, which any user may have written."""
     return [entry for entry in sys.path if entry]

@@ -7,6 +7,7 @@ rules.py      forwarding rules of OpenFlow switches
 probes.py     ports that make a ping take the path of a given flow
 scheduler.py  the protocol between a central flow scheduler and a network
 hedera/       Hedera's schedulers
+responsive/   responsive multipath TCP: subflows where demand is not met
 openflow/     the ECMP controller of OpenFlow switches, as a process
 pox_ext/      the same controller under RipL-POX's name
 

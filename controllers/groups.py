@@ -83,6 +83,12 @@ def leftmost(tables: EcmpTables) -> EcmpTables:
     return EcmpTables(tables.attach, groups, tables.fib)
 
 
+def rightmost(tables: EcmpTables) -> EcmpTables:
+    """Return the tables with only the last next hop of every group: one path between any two nodes."""
+    groups = tuple((NextHop(group[-1].node, 1),) for group in tables.groups)
+    return EcmpTables(tables.attach, groups, tables.fib)
+
+
 def _count_paths(neighbours: Sequence[Sequence[int]], targets: Sequence[int]) -> tuple[Counts, Counts]:
     """Search breadth-first from all targets at once.
 

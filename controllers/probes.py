@@ -61,7 +61,8 @@ DECISIONS: dict[str, Callable[[EcmpTables, int, int, int, int], list[Decision]]]
 }
 """Decisions that must be equal for two hashes to take one path, by routing policy. `scatter` has none,
 because a ping takes a random path in each direction, as the connection's packets do; `spanning-tree` has only
-one path. `valiant` is missing: it has so many choices that no pair of ports makes all of them equal."""
+one path. `valiant` is missing: it has so many choices that no pair of ports makes all of them equal.
+`digits` is missing: it is for BCube, whose hosts are simulated."""
 
 
 class ProbePorts:

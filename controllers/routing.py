@@ -11,6 +11,7 @@ from collections.abc import Callable
 from common.errors import UsageError
 from controllers.groups import EcmpTables, Group
 from controllers.hashing import FiveTuple, flow_hash, mix, switch_seed
+from topos import bcube
 from topos.topology import Nic, Topology
 
 FIRST_LEG, SECOND_LEG = 0x56414C31, 0x56414C32
@@ -74,15 +75,38 @@ def spanning_tree(tables: EcmpTables, seed: int, h: int, switch: int, target: in
     return path_of_rank(tables, 0, switch, target)
 
 
+def digits(tables: EcmpTables, seed: int, h: int, switch: int, target: int) -> tuple[int, ...]:
+    """Correct the digits of BCube's addresses from the highest to the lowest (BCubeRouting of Guo et al.,
+    SIGCOMM 2009): one path between two servers, the last in lexicographic order."""
+    del seed, h
+    return path_of_rank(tables, tables.path_count(switch, target) - 1, switch, target)
+
+
+DIGITS = "digits"
 POLICIES: dict[str, Walk | None] = {
     "hashed": hashed,
     "ecmp": ecmp,
     "scatter": None,
     "valiant": valiant,
     "spanning-tree": spanning_tree,
+    DIGITS: digits,
 }
 """Function that returns the path of a flow. None for `scatter` (PacketScatter in Raiciu et al., SIGCOMM
 2011): every packet takes a random shortest path, so a flow has no path of its own."""
+
+
+def check_routing(policy: str, topology: Topology) -> None:
+    """Raise UsageError for a policy that does not suit the topology."""
+    if policy == DIGITS and topology.kind != bcube.KIND:
+        raise UsageError(
+            f"routing '{DIGITS}' corrects the digits of BCube's addresses, and topology {topology.kind} has "
+            "none: choose another --routing"
+        )
+    if policy == "valiant" and topology.kind == bcube.KIND and topology.params["k"] > 1:
+        raise UsageError(
+            f"routing 'valiant' on BCube with k={topology.params['k']}: its paths exceed 10 links, the "
+            "limit of a packet; choose k=1, or another --routing"
+        )
 
 
 def per_packet(policy: str) -> bool:
@@ -99,6 +123,7 @@ def path(
     """
     if policy not in POLICIES:
         raise UsageError(f"unknown routing policy '{policy}': choose one of {', '.join(POLICIES)}")
+    check_routing(policy, topology)
     walk = POLICIES[policy]
     if walk is None:
         raise UsageError(f"routing policy '{policy}' chooses a path per packet: a flow has no single path")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Protocol
 
@@ -29,6 +30,15 @@ class Silent:
         del text
 
 
+class OnePointPerCpu:
+    """An engine whose points are one thread each and share nothing."""
+
+    @property
+    def parallel(self) -> int:
+        """One point per CPU."""
+        return len(os.sched_getaffinity(0))
+
+
 class Engine(Protocol):
     """Runs one RunSpec at a time."""
 
@@ -39,7 +49,7 @@ class Engine(Protocol):
         """Number of points that may run at once, one per process; 1 if they would disturb each other."""
 
     def memory_mb(self, spec: RunSpec) -> float:
-        """Return the peak memory of a process that runs the point; 0 if points run one at a time."""
+        """Return the peak memory that running the point takes, in MB."""
 
     def check(self, spec: RunSpec) -> None:
         """Reject, before anything is started, what this engine or machine cannot run.

@@ -21,6 +21,7 @@ from engines.engine import Observer
 from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT, in_force
 from model.flows import drawn_flows
+from model.limits import check_limits
 from model.reasons import of_text
 from model.result import (
     NO_VALUE,
@@ -83,6 +84,7 @@ class FakeEngine:
     def check(self, spec: RunSpec) -> None:
         """Build what the spec names. Raises UsageError for unknown names and for topologies that are too
         large."""
+        check_limits(spec)
         if spec.topology.k > MAX_K:
             raise UsageError(
                 f"the fake engine supports k up to {MAX_K}, not {spec.topology.k}: choose a smaller --k"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from common import programs
@@ -28,6 +30,12 @@ def machine() -> dict[str, Any]:
         "memory_mb": int((_field("/proc/meminfo", "MemTotal") or "0").split()[0]) // 1024,
         "python": platform.python_version(),
     }
+
+
+@functools.cache
+def origin() -> Mapping[str, Any]:
+    """Return the machine and the revision of this process, read once; they do not influence results."""
+    return MappingProxyType({**machine(), "revision": revision()})
 
 
 def free_memory_mb() -> float:

@@ -7,9 +7,37 @@ namespace fabric {
 namespace {
 
 template <class T>
-std::vector<T> column(const nb::object& plan, const char* name) {
-  const auto array = nb::cast<nb::ndarray<const T, nb::c_contig, nb::device::cpu>>(plan.attr(name));
+std::vector<T> as_column(nb::handle values, const std::string& name) {
+  // No conversion: a number that does not fit its column must not wrap around.
+  nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu> array;
+  if (!nb::try_cast(values, array, false)) {
+    throw std::invalid_argument("network plan: " + name + " has not the type or shape of its column");
+  }
   return {array.data(), array.data() + array.size()};
+}
+
+template <class T>
+std::vector<T> column(const nb::object& plan, const char* name) {
+  return as_column<T>(plan.attr(name), name);
+}
+
+void check_lengths(bool equal) {
+  if (!equal) throw std::invalid_argument("network plan: the ports' columns differ in length");
+}
+
+// `NetworkPlan.admission`: a column of numbers for each setting, by its name.
+void set_up_admission(const nb::object& plan, std::vector<PortConfig>& ports) {
+  nb::dict columns;
+  if (!nb::try_cast(plan.attr("admission"), columns)) {
+    throw std::invalid_argument("network plan: admission must be columns by name");
+  }
+  for (const auto& [key, values] : columns) {
+    const std::string name = nb::str(key).c_str();
+    const AdmissionSetting& setting = admission_setting(name);
+    const auto numbers = as_column<double>(values, name);
+    check_lengths(numbers.size() == ports.size());
+    for (std::size_t i = 0; i < ports.size(); ++i) setting.set(ports[i].admission, numbers[i]);
+  }
 }
 
 std::vector<PortConfig> ports_of(const nb::object& plan) {
@@ -18,24 +46,19 @@ std::vector<PortConfig> ports_of(const nb::object& plan) {
   const auto pkts = column<std::uint32_t>(plan, "queue_pkts");
   const auto bytes = column<std::uint64_t>(plan, "queue_bytes");
   const auto loss = column<double>(plan, "loss");
-  const auto marks = column<std::uint32_t>(plan, "ecn_pkts");
-  const auto random = column<std::uint32_t>(plan, "random_pkts");
   const auto discipline = column<std::uint8_t>(plan, "discipline");
-  if (delays.size() != rates.size() || pkts.size() != rates.size() || bytes.size() != rates.size() ||
-      loss.size() != rates.size() || marks.size() != rates.size() || random.size() != rates.size() ||
-      discipline.size() != rates.size()) {
-    throw std::invalid_argument("network plan: the ports' columns differ in length");
-  }
+  check_lengths(delays.size() == rates.size() && pkts.size() == rates.size() && bytes.size() == rates.size() &&
+                loss.size() == rates.size() && discipline.size() == rates.size());
   std::vector<PortConfig> ports(rates.size());
   for (std::size_t i = 0; i < ports.size(); ++i) {
     ports[i] = {.rate_bps = rates[i],
                 .delay = delays[i],
-                .admission = {.tail = {.limit_pkts = pkts[i], .limit_bytes = bytes[i]},
-                              .random = {.places = random[i]},
-                              .ecn = {.pkts = marks[i]}},
+                .admission = {},
                 .loss_below = threshold(loss[i]),
                 .discipline = discipline[i]};
+    ports[i].admission.tail = {.limit_pkts = pkts[i], .limit_bytes = bytes[i]};
   }
+  set_up_admission(plan, ports);
   return ports;
 }
 
@@ -85,11 +108,14 @@ class VirtualFabric {
  public:
   explicit VirtualFabric(const nb::object& plan) : network_(network_config(plan)) {}
 
-  PacketId inject(Time when, NicId source, std::uint16_t size_bytes, const FiveTuple& flow, Ecn ecn, std::uint8_t dscp) {
+  PacketId inject(Time when, NicId source, std::uint16_t size_bytes, const FiveTuple& flow, Ecn ecn, std::uint8_t dscp,
+                  std::uint32_t rank) {
     if (source >= network_.router().nics().size()) throw std::invalid_argument("there is no such NIC");
+    if (size_bytes == 0) throw std::invalid_argument("a packet has at least one byte");
     network_.run_until(when, *this);
     const NicId destination = network_.router().find_nic(flow.dst);
     if (destination == kNone) throw std::invalid_argument("no host has the destination address");
+    const Path path = network_.router().path(source, destination, flow);
     const PacketId id = network_.pool().acquire_or_throw();
     Packet& packet = network_.pool()[id];
     packet.kind = Kind::packet;
@@ -97,7 +123,8 @@ class VirtualFabric {
     packet.ecn = ecn;
     packet.dscp = dscp & kDscpBits;
     packet.owner = destination;
-    packet.take(network_.router().path(source, destination, flow));
+    if (network_.pool().ranks_packets()) network_.pool().precedence(id) = {rank, flow_hash(flow)};
+    packet.take(path);
     network_.inject(id, when, *this);
     return id;
   }
@@ -130,12 +157,12 @@ void bind_virtual(nb::module_& module) {
       .def(
           "inject",
           [](VirtualFabric& self, Time when_ps, NicId nic, std::uint16_t size_bytes,
-             const FiveTupleNumbers& flow, std::uint8_t ecn, std::uint8_t dscp) {
+             const FiveTupleNumbers& flow, std::uint8_t ecn, std::uint8_t dscp, std::uint32_t rank) {
             if (ecn > 3) throw std::invalid_argument("an ECN field has two bits");
             if (dscp > kDscpBits) throw std::invalid_argument("DSCP has six bits");
-            return self.inject(when_ps, nic, size_bytes, five_tuple(flow), Ecn{ecn}, dscp);
+            return self.inject(when_ps, nic, size_bytes, five_tuple(flow), Ecn{ecn}, dscp, rank);
           },
-          "when_ps"_a, "nic"_a, "size_bytes"_a, "flow"_a, "ecn"_a = 0, "dscp"_a = 0)
+          "when_ps"_a, "nic"_a, "size_bytes"_a, "flow"_a, "ecn"_a = 0, "dscp"_a = 0, "rank"_a = Precedence::kLast)
       .def(
           "run_until",
           [](VirtualFabric& self, Time limit_ps) {
@@ -179,9 +206,9 @@ void bind_virtual(nb::module_& module) {
         const Network& network = self.network();
         std::vector<PortCounters> counters;
         std::vector<std::uint32_t> queued;
-        for (const Port& port : network.ports()) {
-          counters.push_back(port.counters());
-          queued.push_back(port.queued_pkts());
+        for (PortId port = 0; port < network.ports().size(); ++port) {
+          counters.push_back(network.counters(port));
+          queued.push_back(network.ports()[port].queued_pkts());
         }
         add_port_counters(out, counters, queued);
         out["injected"] = network.totals().injected;
@@ -263,6 +290,7 @@ void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::
   std::vector<std::uint64_t> tx_packets;
   std::vector<std::uint64_t> tx_bytes;
   std::vector<std::uint64_t> drops;
+  std::vector<std::uint64_t> pushed_out;
   std::vector<std::uint64_t> losses;
   std::vector<std::uint64_t> marks;
   std::vector<std::uint32_t> max_queue;
@@ -270,6 +298,7 @@ void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::
     tx_packets.push_back(port.tx_packets);
     tx_bytes.push_back(port.tx_bytes);
     drops.push_back(port.drops);
+    pushed_out.push_back(port.pushed_out);
     losses.push_back(port.losses);
     marks.push_back(port.marks);
     max_queue.push_back(port.max_queue_pkts);
@@ -277,6 +306,7 @@ void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::
   out["tx_packets"] = to_array(std::move(tx_packets));
   out["tx_bytes"] = to_array(std::move(tx_bytes));
   out["drops"] = to_array(std::move(drops));
+  out["pushed_out"] = to_array(std::move(pushed_out));
   out["losses"] = to_array(std::move(losses));
   out["marks"] = to_array(std::move(marks));
   out["max_queue_pkts"] = to_array(std::move(max_queue));
@@ -295,6 +325,11 @@ NB_MODULE(_core, module) {
     const auto names = fabric::discipline_names();
     return std::vector<std::string>(names.begin(), names.end());
   });
+  module.def("admission_settings", [] {
+    std::vector<std::pair<std::string, bool>> settings;
+    for (const auto& each : fabric::kAdmissionSettings) settings.emplace_back(each.name, each.in_hosts);
+    return settings;
+  });
   fabric::bind_calendar(module);
   fabric::bind_virtual(module);
   fabric::bind_realtime(module);
@@ -302,4 +337,5 @@ NB_MODULE(_core, module) {
   fabric::bind_sockets(module);
   fabric::bind_simulation(module);
   fabric::bind_congestion(module);
+  fabric::bind_flow_level(module);
 }

@@ -49,5 +49,6 @@ void bind_traffic(nb::module_& module);
 void bind_sockets(nb::module_& module);
 void bind_simulation(nb::module_& module);
 void bind_congestion(nb::module_& module);
+void bind_flow_level(nb::module_& module);
 
 }  // namespace fabric

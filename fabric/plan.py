@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,9 +24,9 @@ class NetworkPlan:
     of shortest paths from its far end to the destination's switch. A queue limit of 0 means none.
 
     `loss` is the probability that a packet is lost on the wire behind a port, in [0, 1), drawn by each
-    port's own generator (from `seed` and the port's number). An ECN-capable packet that finds `ecn_pkts` or
-    more packets queued is marked; 0 marks none. Packets are dropped at random in the last `random_pkts`
-    places of a queue. `discipline` is the number of a queue discipline in `fabric._core.disciplines()`.
+    port's own generator (from `seed` and the port's number). `admission` has a column for each setting of
+    the disciplines that decide on arrival, by a name of `fabric._core.admission_settings()`; a discipline
+    without a column is off. `discipline` is the number of a queue discipline in `fabric._core.disciplines()`.
     """
 
     rate_bps: npt.NDArray[np.int64]
@@ -33,8 +34,7 @@ class NetworkPlan:
     queue_pkts: npt.NDArray[np.uint32]
     queue_bytes: npt.NDArray[np.uint64]
     loss: npt.NDArray[np.float64]
-    ecn_pkts: npt.NDArray[np.uint32]
-    random_pkts: npt.NDArray[np.uint32]
+    admission: Mapping[str, npt.NDArray[np.float64]]
     discipline: npt.NDArray[np.uint8]
     far_node: npt.NDArray[np.uint32]
     nic_ip: npt.NDArray[np.uint32]

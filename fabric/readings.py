@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypedDict
 
 import numpy as np
@@ -11,12 +12,23 @@ Departure = tuple[int, int, int, bool, int]
 """Packet, the NIC it reached (or the port that dropped or lost it), time in ps, whether it was dropped, and
 its ECN field."""
 
+AgentEventTuple = tuple[int, int, int, int, int, list[int]]
+"""Kind (0: created, 1: measured, 2: closed), subflow, time in ps, window in bytes, bytes of a full segment,
+fields of the report."""
+AgentCommandTuple = tuple[int, int, int | None, int | None, list[tuple[int, int]], bool]
+"""Position of its event in the batch, subflow, window in bytes, bytes per second (0: not paced), numbers and
+values of controls, whether to fall back to Reno."""
+AgentTuple = tuple[bytes, int, int, int, int, Callable[[list[AgentEventTuple]], list[AgentCommandTuple]]]
+"""Program (struct ccp_program), delay and jitter in ps, time between reports in us (0: a round trip), seed,
+agent."""
+
 
 class SimulatedCounters(TypedDict):
     """Packets injected, delivered, dropped and lost at random; `hops` counts arrivals at the far end of
     a link.
 
-    For each port: `drops` (queue full or link cut), `losses` (at random, on the wire, after
+    For each port: `drops` (queue full or link cut), `pushed_out` (of the drops, those that made room for
+    another packet), `losses` (at random, on the wire, after
     transmission), `marks` (packets that became "congestion experienced" in its queue)."""
 
     injected: int
@@ -27,6 +39,7 @@ class SimulatedCounters(TypedDict):
     tx_packets: npt.NDArray[np.uint64]
     tx_bytes: npt.NDArray[np.uint64]
     drops: npt.NDArray[np.uint64]
+    pushed_out: npt.NDArray[np.uint64]
     losses: npt.NDArray[np.uint64]
     marks: npt.NDArray[np.uint64]
     max_queue_pkts: npt.NDArray[np.uint32]
@@ -55,6 +68,7 @@ class Snapshot(Counters):
     ring_drops: int
     send_refused: int
     not_ipv4: int
+    vlan_tagged: int
     no_such_host: int
     oversized: int
     no_memory: int
@@ -127,8 +141,20 @@ class SubflowReadings(TypedDict):
     retransmits: npt.NDArray[np.uint32]
     timeouts: npt.NDArray[np.uint32]
     acked_pkts: npt.NDArray[np.uint32]
+    acked_bytes: npt.NDArray[np.uint64]
     unacked_pkts: npt.NDArray[np.uint32]
     notsent_bytes: npt.NDArray[np.uint64]
     busy_ps: npt.NDArray[np.int64]
     rwnd_limited_ps: npt.NDArray[np.int64]
     established: npt.NDArray[np.uint8]
+
+
+class AgentReadings(TypedDict):
+    """The datapaths under an agent: acknowledgements that they folded, reports and commands, programs that
+    ended in an error, and acknowledgements without an agent."""
+
+    acknowledgements: int
+    reports: int
+    commands: int
+    errors: int
+    fallbacks: int

@@ -20,7 +20,9 @@ class Figure:
 
     `about` says in two to four sentences what it shows. `section` is the section of the paper, in our words,
     if the experiment has several. `emulated` has the settings for real hosts if they differ from those of
-    simulated hosts. `options` are the fields of `Given` that its own experiment takes; None means all. Flags:
+    simulated hosts, and `guests` those for real hosts in virtual time, where links may have any rate, if they
+    differ from `emulated`. `options` are the fields of `Given` that its own experiment takes; None means all.
+    Flags:
 
     * `cpu_bound`: it overloads the machine on purpose, so its points are meant to be suspect.
     * `baselines`: it always has TCP beside MPTCP under several congestion controls; `--cc` and `--subflows`
@@ -44,6 +46,7 @@ class Figure:
     relative: bool = True
     section: str = ""
     emulated: Defaults | None = None
+    guests: Defaults | None = None
     separate_variants: bool = False
     options: tuple[str, ...] | None = None
 

@@ -1,6 +1,6 @@
-"""Congestion controls by name: what each is called, how charts draw it, which hosts run it. Pure.
+"""Congestion controls by name: title, appearance in charts, and which hosts run each. Pure.
 
-A new one is one record here, and its algorithm: a BPF source in engines/emulation/congestion/ (unless the
+A new one is one record here and its algorithm: a BPF source in engines/emulation/congestion/ (unless the
 kernel has it), and a class in fabric/simulation/congestion/.
 """
 
@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ccp.loading import PREFIX, SHIPPED, is_agents
+
 BASELINE = "reno"
-"""What plain TCP runs beside a coupled algorithm, and what that one is with a single subflow (RFC 6356)."""
+"""The algorithm of plain TCP beside a coupled one; with a single subflow, that one equals it (RFC 6356)."""
 COUPLED_DEFAULT = "lia"
 _OURS = "rf_"
-"""Prefix of our algorithms' names in the kernel, so that none is mistaken for a module of the kernel's."""
+"""Prefix of our algorithms' names in the kernel, which distinguishes them from the kernel's modules."""
+DATAPATH = "ccp"
+"""Name of the datapath under an agent, in the simulator's core and, with our prefix, in the kernel."""
 UNKNOWN_LOOK = ("#5f5f5f", "h")
 """Colour and marker of an algorithm without a record."""
 
@@ -23,9 +27,10 @@ class CongestionControl:
     """A congestion control.
 
     `title` says what it is in lists; `label` names it in legends and tables, `colour` and `marker` draw it in
-    every chart. `bpf`: this project loads it into the kernel for the duration of a run. `coupled`: the
-    subflows of a connection share state. `ecn`: it reacts to marks (RFC 3168), which both ends must
-    negotiate. `emulated` and `simulated`: which hosts can run it.
+    every chart. `bpf`: this project loads it into the kernel for the duration of a run. `agent`: a program
+    in Python sets the window (docs/ccp.md). `coupled`: the subflows of a connection share state. `ecn`: it
+    reacts to marks (RFC 3168), which both ends must negotiate. `emulated` and `simulated`: which hosts can
+    run it. `guests`: whether the kernel of the engine `linux` is built with it, if it is ours.
     """
 
     title: str
@@ -33,10 +38,12 @@ class CongestionControl:
     colour: str = UNKNOWN_LOOK[0]
     marker: str = UNKNOWN_LOOK[1]
     bpf: bool = False
+    agent: bool = False
     coupled: bool = False
     ecn: bool = False
     emulated: bool = True
     simulated: bool = True
+    guests: bool = True
 
 
 CONGESTION_CONTROLS: dict[str, CongestionControl] = {
@@ -49,6 +56,18 @@ CONGESTION_CONTROLS: dict[str, CongestionControl] = {
     "bbr": CongestionControl("BBR, every subflow by itself", "BBR", "#6b6b6b", ">", simulated=False),
     "dctcp": CongestionControl(
         "DCTCP (RFC 8257), every subflow by itself", "DCTCP", "#882255", "*", bpf=True, ecn=True
+    ),
+    "srpt": CongestionControl(
+        "Ideal: shortest remaining size first over the whole fabric (pFabric, SIGCOMM 2013)", "Ideal",
+        "#111111", "x", emulated=False, simulated=False,
+    ),
+    "mintcp": CongestionControl(
+        "minTCP (pFabric, SIGCOMM 2013): reno that reacts to timeouts alone", "minTCP", "#5D3A9B", "p",
+        bpf=True, guests=False,
+    ),
+    "linerate": CongestionControl(
+        "LineRate (pFabric, SIGCOMM 2013): always one bandwidth-delay product in the network", "LineRate",
+        "#CC3377", "H", emulated=False,
     ),
     "ewtcp": CongestionControl(
         "EWTCP, each of n subflows weighted 1/n^2", "EWTCP", "#CC79A7", "v", bpf=True, coupled=True
@@ -66,6 +85,14 @@ CONGESTION_CONTROLS: dict[str, CongestionControl] = {
     "balia": CongestionControl(
         "BALIA (Peng et al., ToN 2016)", "BALIA", "#332288", "X", bpf=True, coupled=True
     ),
+    **{
+        PREFIX + name: CongestionControl(SHIPPED[name], f"CCP {label}", colour, marker, agent=True)
+        for name, label, colour, marker in (
+            ("reno", "Reno", "#1F5FA8", "8"), ("cubic", "CUBIC", "#B8860B", "1"),
+            ("bbr", "BBR", "#3D3D3D", "2"), ("copa", "Copa", "#117733", "3"),
+            ("vegas", "Vegas", "#DD7733", "4"), ("aggregate", "aggregate", "#AA3377", "+"),
+        )
+    },
 }  # fmt: skip
 """In the order in which charts and tables show them."""
 
@@ -77,12 +104,24 @@ def in_force(cc: str, subflows: int) -> str:
 
 def kernel_name(cc: str) -> str:
     """Return the name of `cc` in the kernel."""
+    if is_agents(cc) or cc == DATAPATH:
+        return _OURS + DATAPATH
     return _OURS + cc if _known(cc).bpf else cc
 
 
 def name_of(kernel: str) -> str:
     """Return the inverse of `kernel_name`."""
     return kernel.removeprefix(_OURS)
+
+
+def core_name(cc: str) -> str:
+    """Return the name of `cc` in the simulator's core."""
+    return DATAPATH if is_agents(cc) else cc
+
+
+def is_known(cc: str) -> bool:
+    """Return whether `cc` has a record or is a user's own algorithm."""
+    return cc in CONGESTION_CONTROLS or is_agents(cc)
 
 
 def described(cc: str, subflows: Iterable[int]) -> str:
@@ -95,6 +134,11 @@ def described(cc: str, subflows: Iterable[int]) -> str:
     return f"{words} (TCP: {BASELINE})" if 1 in counts and in_force(cc, 1) != cc else words
 
 
+def in_guests() -> tuple[str, ...]:
+    """Return our algorithms that the kernel of the engine `linux` is built with."""
+    return tuple(name for name, cc in CONGESTION_CONTROLS.items() if cc.bpf and cc.guests)
+
+
 def _known(cc: str) -> CongestionControl:
     """Return the record of `cc`. A kernel may have others; nothing is known of them."""
-    return CONGESTION_CONTROLS.get(cc, CongestionControl(cc, cc))
+    return CONGESTION_CONTROLS.get(cc, CongestionControl(cc, cc, agent=is_agents(cc)))

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from common.errors import UsageError
-from controllers.groups import EcmpTables, ecmp_groups, leftmost
-from fabric._core import disciplines
+from controllers.groups import EcmpTables, ecmp_groups, leftmost, rightmost
+from controllers.routing import DIGITS
+from fabric._core import admission_settings, disciplines
 from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
 from model.spec import LinkSpec, RunSpec, sub_seed
 from topos import Topology
@@ -29,6 +30,16 @@ def check_discipline(link: LinkSpec) -> None:
     """Raise UsageError for a queue discipline that the fabric does not have."""
     if link.discipline not in disciplines():
         raise UsageError(f"queue discipline '{link.discipline}': choose {' or '.join(disciplines())}")
+
+
+def settings_in_use(link: LinkSpec) -> list[str]:
+    """Return the fields of `link` that turn on disciplines which decide on arrival."""
+    return [name for name, _ in admission_settings() if getattr(link, name)]
+
+
+def by_rank(discipline: str) -> bool:
+    """Return whether the discipline sorts packets by the rank that senders give them."""
+    return discipline.startswith("pfabric")
 
 
 def uplink(link: int) -> int:
@@ -75,10 +86,13 @@ def network_plan(
 
     All links have the parameters `link`, multiplied by their speed; hosts' links lose nothing at random.
     If hosts forward packets, their ports behave like switch ports, because other hosts' packets pass them.
-    Their NICs then have no ports of their own (NO_PORT).
+    Their NICs then have no ports of their own (NO_PORT). Hosts' own queues are FIFOs, except where
+    queues sort by rank.
     """
     if policy == "spanning-tree":  # For the core this is a hash over groups of one member.
         tables, policy = leftmost(tables), "hashed"
+    if policy == DIGITS:
+        tables, policy = rightmost(tables), "hashed"
     ports = 2 * len(topology.links)
     queue_pkts = np.full(ports, 0 if link.queue_bytes else link.queue_pkts, np.uint32)
     queue_bytes = np.full(ports, link.queue_bytes, np.uint64)
@@ -86,22 +100,23 @@ def network_plan(
     nic_ports = [uplink(nic.link) for nic in ends]
     queue_pkts[nic_ports] = link.nic_queue_pkts
     queue_bytes[nic_ports] = 0
-    random_pkts = np.full(ports, link.random_pkts, np.uint32)
-    random_pkts[nic_ports] = 0
     discipline = np.full(ports, disciplines().index(link.discipline), np.uint8)
-    discipline[nic_ports] = 0
+    if not by_rank(link.discipline):
+        discipline[nic_ports] = 0
+    delay_us = np.full(ports, link.delay_us)
+    host_links = [port for nic in topology.nics for port in (uplink(nic.link), downlink(nic.link))]
+    delay_us[host_links] += link.host_delay_us
     loss = np.full(ports, link.loss)
     loss[nic_ports] = loss[[downlink(nic.link) for nic in ends]] = 0.0
     position = {node: i for i, node in enumerate(tables.attach)}
     fib, offsets, member_port, member_paths = _port_groups(topology, tables)
     return NetworkPlan(
         rate_bps=port_rates_bps(topology, link),
-        delay_ps=np.full(ports, round(link.delay_us * PS_PER_US), np.int64),
+        delay_ps=np.round(delay_us * PS_PER_US).astype(np.int64),
         queue_pkts=queue_pkts,
         queue_bytes=queue_bytes,
         loss=loss,
-        ecn_pkts=np.full(ports, link.ecn_pkts, np.uint32),
-        random_pkts=random_pkts,
+        admission=_admission(link, ports, nic_ports),
         discipline=discipline,
         far_node=np.array([end for each in topology.links for end in (each.b, each.a)], np.uint32),
         nic_ip=np.array([int(ipaddress.IPv4Address(nic.ip)) for nic in topology.nics], np.uint32),
@@ -118,6 +133,16 @@ def network_plan(
         seed=seed,
         max_packets=_max_packets(queue_pkts, link),
     )
+
+
+def _admission(link: LinkSpec, ports: int, nic_ports: list[int]) -> dict[str, npt.NDArray[np.float64]]:
+    """Return the settings of the disciplines that decide on arrival; each has the name of its field."""
+    columns = {}
+    for name, in_hosts in admission_settings():
+        columns[name] = np.full(ports, float(getattr(link, name)))
+        if not in_hosts:
+            columns[name][nic_ports] = 0
+    return columns
 
 
 def _nic_ports(topology: Topology, port_of: Callable[[int], int]) -> npt.NDArray[np.uint32]:
@@ -161,5 +186,5 @@ def _max_packets(queue_pkts: npt.NDArray[np.uint32], link: LinkSpec) -> int:
     """Return enough descriptors for full queues, and for wires full of frames of half the usual size."""
     if not queue_pkts.all():
         return MAX_PACKETS
-    on_wire = 2 * link.rate_mbps * link.delay_us / FRAME_BITS
+    on_wire = 2 * link.rate_mbps * (link.delay_us + link.host_delay_us) / FRAME_BITS
     return min(MAX_PACKETS, max(4096, 2 * int(queue_pkts.sum()) + round(on_wire * len(queue_pkts))))

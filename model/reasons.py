@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from common import records
+
 GOODPUT, SLOWEST, JAIN, RTT, COMPLETION = "goodput", "slowest flow", "fairness", "RTT", "completion times"
 METRICS = (GOODPUT, SLOWEST, JAIN, RTT, COMPLETION)
 """Metrics that a reason can cast doubt on: `slowest flow` is its goodput, `fairness` is Jain's index."""
@@ -50,6 +52,7 @@ _LONGER = "Measure longer (`--seconds`, `--warmup`), or at a higher `--rate`."
 LATE, STRETCHED, LOST, SATURATED, MACHINE = "late", "stretched", "lost", "saturated", "machine"
 SUBFLOWS, FALLBACK, STALLED, CONTROL = "subflows", "fallback", "stalled", "congestion control"
 REPAIRS = "repairs"
+AGENT = "agent"
 UNSTEADY, DRIFT, BASELINE, OTHER = "unsteady", "drift", "baseline", "other"
 
 KINDS: Mapping[str, Kind] = {
@@ -114,6 +117,13 @@ KINDS: Mapping[str, Kind] = {
         "(docs/congestion.md).",
         "End other programs that trace the kernel with BPF, then run the point again.",
     ),
+    AGENT: Kind(
+        "The agent did not control all flows",
+        "The agent of the congestion control raised an error, ended or answered too late. Datapaths without "
+        "an agent fall back to Reno, so the number is partly that of Reno.",
+        "Read the traceback in the point's provenance (agent_traceback), correct the algorithm "
+        "(docs/ccp.md) and run the point again.",
+    ),
     UNSTEADY: Kind(
         "Delivered data differs from carried data",
         "MPTCP delivers in order. Data carried before the window was delivered in it, or data carried in the "
@@ -174,14 +184,16 @@ class Reason:
             return of_text(data)
         if not isinstance(data, Mapping) or not isinstance(data.get("text"), str):
             raise ValueError("a reason is neither a text nor a record with a text")
-        numbers = {str(name): float(value) for name, value in dict(data.get("numbers") or {}).items()}
-        doubts = tuple(str(name) for name in data.get("doubts") or ())
+        numbers = records.mapping(data.get("numbers") or {}, "numbers")
+        doubts = data.get("doubts") or []
+        if not isinstance(doubts, list):
+            raise ValueError("the doubts of a reason are not a list")
         return cls(
-            str(data.get("kind", OTHER)),
+            records.text(data.get("kind", OTHER), "kind"),
             data["text"],
-            Fault(data.get("fault", "")),
-            tuple(numbers.items()),
-            doubts,
+            Fault(records.text(data.get("fault", ""), "fault")),
+            tuple((k, records.number(v, k)) for k, v in numbers.items() if v is not None),
+            tuple(records.text(name, "a doubt") for name in doubts),
         )
 
 

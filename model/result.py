@@ -7,6 +7,7 @@ subflow) than about the transport. `failed` has no number. Every status but `ok`
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -197,3 +198,10 @@ class RunResult:
     """Machine-dependent numbers of a reproducible result: CPU time, memory."""
     cautions: tuple[Reason, ...] = ()
     """Reasons that cast doubt on some metrics only: goodput is reliable, RTT may not be."""
+
+    def doubted(self, reasons: Sequence[Reason]) -> RunResult:
+        """Return the result with further reasons for doubt; without any, as it is."""
+        if not reasons:
+            return self
+        status = Status.FAILED if self.status is Status.FAILED else Status.SUSPECT
+        return dataclasses.replace(self, status=status, reasons=(*self.reasons, *reasons))

@@ -11,13 +11,17 @@ from controllers import schedulers
 from controllers.hashing import FiveTuple
 from controllers.routing import per_packet
 from controllers.scheduler import Application, FlowCount, Network, PortCount
-from model.spec import NO_SCHEDULER, RunSpec, SchedulerSpec, sub_seed
+from model import responsive
+from model.spec import NO_SCHEDULER, PERSISTENT, RunSpec, SchedulerSpec, sub_seed
 from topos.topology import Topology
 
-NAMES = (NO_SCHEDULER, *schedulers.SCHEDULERS)
+NAMES = (NO_SCHEDULER, *schedulers.SCHEDULERS, responsive.NAME)
 IDEAL = "ideal"
 MIN_MS, MAX_MS = 1.0, 60_000.0
 USUAL_MS = 100.0
+RESPONSIVE_MS = 2.0
+CONTROLLED_S = 0.5
+"""CPU time of monitors and controller in a second of simulated time with 128 flows, for plans."""
 
 
 def scheduled(spec: RunSpec) -> bool:
@@ -28,6 +32,9 @@ def scheduler_words(chosen: SchedulerSpec) -> str:
     """Return the scheduler in the syntax of --scheduler: `first_fit:100`, `annealing:ideal`; else empty."""
     if chosen.name == NO_SCHEDULER:
         return ""
+    if responsive.is_responsive(chosen):
+        words = responsive.option_words(chosen)
+        return f"{chosen.name}:{chosen.interval_ms:g}" + (f":{words}" if words else "")
     return f"{chosen.name}:{IDEAL if chosen.ideal else f'{chosen.interval_ms:g}'}"
 
 
@@ -35,29 +42,41 @@ def scheduler_title(chosen: SchedulerSpec) -> str:
     """Return the scheduler's name for tables: `first fit every 100 ms`, `ideal annealing`; else empty."""
     if chosen.name == NO_SCHEDULER:
         return ""
+    if responsive.is_responsive(chosen):
+        return responsive.title(chosen)
     title = schedulers.SCHEDULERS[chosen.name].title
     return f"ideal {title}" if chosen.ideal else f"{title} every {chosen.interval_ms:g} ms"
 
 
 def parse_scheduler(text: str) -> SchedulerSpec:
-    """Parse `none`, `first_fit` (every 100 ms), `first_fit:10` or `annealing:ideal`. Raises UsageError."""
-    name, colon, interval = (part.strip() for part in text.partition(":"))
+    """Parse `none`, `first_fit` (every 100 ms), `first_fit:10`, `annealing:ideal` or `responsive:2:gap=0.25`.
+
+    Raises UsageError."""
+    name, colon, rest = (part.strip() for part in text.partition(":"))
     if name not in NAMES:
         raise UsageError(f"--scheduler {text}: unknown; choose from: {', '.join(NAMES)}")
     if name == NO_SCHEDULER and colon:
         raise UsageError(f"--scheduler {text}: 'none' takes no interval")
-    if name == NO_SCHEDULER or interval == IDEAL:
+    if name == responsive.NAME:
+        interval, _, options = rest.partition(":")
+        interval_ms = _interval_ms(text, name, interval) if colon else RESPONSIVE_MS
+        return responsive.parse_options(interval_ms, options)
+    if name == NO_SCHEDULER or rest == IDEAL:
         return SchedulerSpec(name)
+    return SchedulerSpec(name, _interval_ms(text, name, rest) if colon else USUAL_MS)
+
+
+def _interval_ms(text: str, name: str, interval: str) -> float:
     try:
-        interval_ms = float(interval) if colon else USUAL_MS
+        interval_ms = float(interval)
     except ValueError:
         interval_ms = 0.0
     if not MIN_MS <= interval_ms <= MAX_MS:
+        ideal = "" if name == responsive.NAME else f", or NAME:{IDEAL}"
         raise UsageError(
-            f"--scheduler {text}: write NAME:MS with an interval of {MIN_MS:g} to {MAX_MS:g} ms, "
-            f"or NAME:{IDEAL}"
+            f"--scheduler {text}: write NAME:MS with an interval of {MIN_MS:g} to {MAX_MS:g} ms{ideal}"
         )
-    return SchedulerSpec(name, interval_ms)
+    return interval_ms
 
 
 def check_scheduler(spec: RunSpec, topology: Topology) -> None:
@@ -67,14 +86,28 @@ def check_scheduler(spec: RunSpec, topology: Topology) -> None:
     words = scheduler_words(spec.scheduler)
     if spec.scheduler.name not in NAMES:
         raise UsageError(f"scheduler '{spec.scheduler.name}': choose one of {', '.join(NAMES)}")
-    if spec.events:
+    if spec.events and not responsive.is_responsive(spec.scheduler):
         raise UsageError(f"--scheduler {words}: schedulers do not handle link failures; omit --event")
     if per_packet(spec.routing):
         raise UsageError(
             f"--scheduler {words} with routing '{spec.routing}': each packet chooses its own path there; "
             "choose --routing hashed"
         )
-    application_of(spec, topology)
+    if responsive.is_responsive(spec.scheduler):
+        _check_responsive(spec, words)
+        responsive.loop_of(spec, topology)
+    else:
+        application_of(spec, topology)
+
+
+def _check_responsive(spec: RunSpec, words: str) -> None:
+    """Raise UsageError for what connections that get subflows one by one cannot have."""
+    if spec.scheduler.ideal:
+        raise UsageError(f"--scheduler {words}: monitors need an interval, e.g. {responsive.NAME}:2")
+    if spec.transport.joins_late:
+        raise UsageError(f"--scheduler {words}: the controller decides when subflows join; omit --join-after")
+    if spec.stack.connections == PERSISTENT:
+        raise UsageError(f"--scheduler {words}: persistent connections keep subflows; omit that option")
 
 
 def application_of(spec: RunSpec, topology: Topology) -> Application:
@@ -88,6 +121,8 @@ def ticking_s(spec: RunSpec) -> float:
     ticks depend on the flows."""
     if not scheduled(spec) or spec.scheduler.ideal:
         return 0.0
+    if responsive.is_responsive(spec.scheduler):
+        return (spec.warmup_s + spec.seconds) * CONTROLLED_S
     ticks = (spec.warmup_s + spec.seconds) * 1000 / spec.scheduler.interval_ms
     return ticks * schedulers.SCHEDULERS[spec.scheduler.name].tick_s
 

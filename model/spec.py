@@ -1,9 +1,9 @@
-"""RunSpec: everything that decides the outcome of one point, and nothing else.
+"""RunSpec: everything that determines the result of one point, and nothing else.
 
-A RunSpec is immutable, survives a JSON round trip, and has a stable content hash, so that a
-result can be found again and never be mixed with another. Units stand in the names: Mb/s,
-microseconds, packets, seconds. One root `seed`; every random decision derives its own
-generator from it by name (`sub_seed`).
+A RunSpec is immutable, survives a JSON round trip, and has a stable content hash, so that a stored result can
+be found by its spec. Names contain units: Mb/s, microseconds, packets, seconds. There is one root `seed`;
+every random decision derives its own generator from it by name (`sub_seed`). Every number states its range
+(`within`), which model/limits.py checks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ccp.loading import SUFFIX, OwnAlgorithm
 from common.errors import UsageError
+from common.records import record
+from model.ranges import (
+    MAX_FRAME_BYTES,
+    MAX_QUEUE_BYTES,
+    MAX_QUEUE_PKTS,
+    MAX_RTO_MS,
+    MAX_SEGMENTS,
+    MAX_TIME_S,
+    MIN_QUEUE_BYTES,
+    within,
+)
 
 MAX_SUBFLOWS = 32
 SCHEMA = 4
@@ -24,16 +36,27 @@ FIFO = "fifo"
 NO_SCHEDULER = "none"
 PORT, QDISC = "port", "qdisc"
 HOST_QUEUES = (PORT, QDISC)
-"""A port of the fabric, which takes what the host hands it and drops what it has no room for; a queue
-discipline of the host's kernel, which its TCP feels (engines/emulation/hosts/host_queues.py)."""
+"""A port of the fabric, which drops what it has no room for; or a queue discipline of the host's kernel, by
+which its TCP is limited (engines/emulation/hosts/host_queues.py)."""
 NOWHERE, OF_FABRIC, OF_HOSTS, OF_ALL = "", "fabric", "hosts", "all"
 STALLED = (NOWHERE, OF_FABRIC, OF_HOSTS, OF_ALL)
+NEW, PERSISTENT = "new", "persistent"
+REMAINING, SENT = "remaining", "sent"
 ELASTIC, STRICT = "elastic", "strict"
 CLOCKS = (ELASTIC, STRICT)
-"""The fabric's time stands still while the machine does, or it is real time whatever the machine does."""
+"""The elastic clock pauses while the machine stalls; the strict clock is real time."""
+VIRTUAL = "virtual"
+"""Clock of a guest of the engine `linux`, which sets it itself: work takes no time, so nothing is ever
+late. No option selects it."""
 _SIZES = ("n", "k", "first", "da", "leaves")
 _LATER = {"later": True}
-"""Metadata of fields that came after the first results: at their defaults they are no part of the hash."""
+"""Metadata of fields that were added after the first results: at their defaults they are not in the hash."""
+_TIME_MS = within(0, 1000 * MAX_TIME_S, "ms")
+_RTO_MS = within(0, MAX_RTO_MS, "ms")
+_SEGMENTS = within(0, MAX_SEGMENTS, "segments")
+_PACKETS = within(0, MAX_QUEUE_PKTS, "packets")
+_FRAME = within(1, MAX_FRAME_BYTES, "bytes")
+_SAMPLE_MS = within(0, 10**9, "ms")
 
 
 @dataclass(frozen=True)
@@ -45,34 +68,37 @@ class TopologySpec:
 
     @property
     def k(self) -> int:
-        """The FatTree arity, the star's host count, a bottleneck's pairs: the size of the summary."""
+        """The main size for the summary: the FatTree's k, the star's hosts, a bottleneck's pairs."""
         return next((self.params[name] for name in _SIZES if name in self.params), 0)
 
 
 @dataclass(frozen=True)
 class LinkSpec:
-    """Every link of the network: rate, one-way propagation delay, queue capacity in each direction.
+    """All links of the network: rate, one-way propagation delay, queue capacity in each direction.
 
-    `queue_pkts` counts the packet in transmission too (as a NIC ring and htsim do), 0 is unbounded;
-    `queue_bytes`, when not 0, limits by bytes instead. `nic_queue_pkts` is the capacity of the
-    hosts' own transmit queue, which is a port of the fabric. A frame that enters a link between switches
-    is lost at random with probability `loss`. A port marks an ECN-capable packet that finds `ecn_pkts` or
-    more packets queued (RFC 3168), 0 is never. The last `random_pkts` places of a switch's queue are given by
-    chance, so that flows in step do not lose in step (Floyd and Jacobson, 1992). `discipline` says which
-    packet a switch's port sends next, by a name of fabric/core/disciplines/registry.hpp; hosts' are FIFOs.
-    `host_queue` is what a real host's own queue is, by a name of HOST_QUEUES.
+    `queue_pkts` includes the packet in transmission (as in a NIC ring and in htsim); 0 means unbounded.
+    `queue_bytes`, if not 0, limits by bytes instead. `nic_queue_pkts` is the capacity of the hosts' own
+    transmit queue, which is a port of the fabric. A frame on a link between switches is lost at random with
+    probability `loss`. A port marks an ECN-capable packet that finds `ecn_pkts` or more packets queued (RFC
+    3168); 0 means never. Packets are dropped at random in the last `random_pkts` slots of a switch's queue,
+    so that synchronised flows do not lose packets in the same order each time (Floyd and Jacobson, 1992).
+    `discipline` decides which packet a switch's port sends next, by a name of
+    fabric/core/disciplines/registry.hpp; hosts' queues are FIFOs, except where it sorts by rank.
+    `host_queue` is the kind of a real host's own queue, by a name of HOST_QUEUES. `host_delay_us` is added to
+    the delay of hosts' links, in each direction: the time that hosts themselves take.
     """
 
-    rate_mbps: float
-    delay_us: float = 0.0
-    queue_pkts: int = 100
-    queue_bytes: int = 0
-    nic_queue_pkts: int = 100
-    loss: float = 0.0
-    ecn_pkts: int = 0
-    random_pkts: int = 0
+    rate_mbps: float = field(metadata=within(0.01, 400_000.0, "Mb/s"))
+    delay_us: float = field(default=0.0, metadata=within(0, 10_000_000.0, "us"))
+    queue_pkts: int = field(default=100, metadata=within(0, MAX_QUEUE_PKTS, "packets (0: unbounded)"))
+    queue_bytes: int = field(default=0, metadata=within(MIN_QUEUE_BYTES, MAX_QUEUE_BYTES, "bytes", zero=True))
+    nic_queue_pkts: int = field(default=100, metadata=_PACKETS)
+    loss: float = field(default=0.0, metadata=within(0, 0.5))
+    ecn_pkts: int = field(default=0, metadata=_PACKETS)
+    random_pkts: int = field(default=0, metadata=_PACKETS)
     discipline: str = FIFO
     host_queue: str = PORT
+    host_delay_us: float = field(default=0.0, metadata=_LATER | within(0, 10_000_000.0, "us"))
 
     def __post_init__(self) -> None:
         _as_floats(self)
@@ -80,24 +106,41 @@ class LinkSpec:
 
 @dataclass(frozen=True)
 class TransportSpec:
-    """End hosts' transport. `subflows == 1` is plain TCP; 2..32 is MPTCP.
+    """Transport of the end hosts. `subflows == 1` is plain TCP; 2 to 32 is MPTCP.
 
-    `cc` is a name of model/congestion.py; plain TCP runs reno where that is a coupled one. `sysctls`
-    (name with dots -> value) are written in every host's namespace, after what the run itself needs.
-    Senders write `write_bytes` at a time; 0 is the traffic driver's own choice. MPTCP's further subflows join
-    when the first has been up for `join_after_ms` or has had `join_after_bytes` acknowledged, whichever comes
-    first; 0 says nothing about it, and where both are 0 they join at once.
+    `cc` is a name of model/congestion.py; plain TCP runs reno if that is a coupled algorithm. `sysctls` (name
+    with dots -> value) are written in every host's namespace, after those that the run itself needs. Senders
+    write `write_bytes` at a time; 0 leaves it to the traffic program. MPTCP's further subflows join when the
+    first has been established for `join_after_ms`, or when `join_after_bytes` of it were acknowledged,
+    whichever comes first. 0 disables a condition; if both are 0, they join at once. `algorithm` is the text
+    of the user's file that `cc` names, as JSON, so that a change of the file is another point.
     """
 
-    subflows: int = 1
+    subflows: int = field(default=1, metadata=within(1, MAX_SUBFLOWS))
     cc: str = "reno"
     sysctls: Mapping[str, str] = field(default_factory=dict)
-    write_bytes: int = 0
-    join_after_ms: float = field(default=0.0, metadata=_LATER)
-    join_after_bytes: int = field(default=0, metadata=_LATER)
+    write_bytes: int = field(default=0, metadata=within(0, 1 << 20, "bytes"))
+    join_after_ms: float = field(default=0.0, metadata=_LATER | _TIME_MS)
+    join_after_bytes: int = field(default=0, metadata=_LATER | within(0, 1 << 50, "bytes"))
+    algorithm: str = field(default="", metadata=_LATER)
 
     def __post_init__(self) -> None:
         _as_floats(self)
+        if isinstance(self.cc, OwnAlgorithm):
+            object.__setattr__(self, "algorithm", json.dumps(self.cc.text))
+            object.__setattr__(self, "cc", str(self.cc))
+        elif not self.cc.endswith(SUFFIX):
+            object.__setattr__(self, "algorithm", "")
+
+    @property
+    def algorithm_text(self) -> str:
+        """The user's file; empty without one. Raises UsageError if the spec does not hold it."""
+        if not self.cc.endswith(SUFFIX):
+            return ""
+        try:
+            return str(json.loads(self.algorithm))
+        except ValueError:
+            raise UsageError(f"--cc {self.cc}: the spec does not have its text") from None
 
     @property
     def name(self) -> str:
@@ -105,14 +148,33 @@ class TransportSpec:
 
     @property
     def joins_late(self) -> bool:
-        """Whether MPTCP starts as one subflow, and may end so."""
+        """Whether MPTCP starts with one subflow; a short flow may end before the others join."""
         return self.subflows > 1 and bool(self.join_after_ms or self.join_after_bytes)
 
 
 @dataclass(frozen=True)
+class AgentSpec:
+    """The agent of a congestion control plane (docs/ccp.md).
+
+    Simulated datapaths get the answer to a report after `delay_us` and a random time of up to `jitter_us`;
+    real ones when it comes. Programs that report once per round trip report every `report_us` instead, if
+    that is not 0.
+    """
+
+    delay_us: float = field(default=280.0, metadata=within(0, 10_000_000.0, "us"))
+    jitter_us: float = field(default=0.0, metadata=within(0, 10_000_000.0, "us"))
+    report_us: int = field(default=0, metadata=within(0, 10_000_000, "us"))
+
+    def __post_init__(self) -> None:
+        _as_floats(self)
+
+
+@dataclass(frozen=True)
 class LinkEvent:
-    """At `t_s` from the start of traffic the link between the nodes called `a` and `b`, both directions, goes
-    to `share` of its rate: 0 is a cut, 1 as before."""
+    """A change of the link between nodes `a` and `b`, in both directions, `t_s` after the start of traffic.
+
+    The link gets `share` of its rate: 0 cuts it, 1 restores it.
+    """
 
     t_s: float
     a: str
@@ -125,60 +187,78 @@ class LinkEvent:
 
 @dataclass(frozen=True)
 class StackSpec:
-    """The stacks of simulated hosts; an emulation's are what its kernel makes them.
+    """The stacks of simulated hosts. Real hosts use those of their kernel.
 
-    Bytes on the wire are payload and `header_bytes`, an acknowledgement is `ack_bytes`; windows and buffers
-    are in full segments, `ssthresh`, `send_buffer`, `receive_buffer` (both of a connection) and
-    `subflow_buffer` (what the scheduler `burst` binds to one at most) 0 for none. `acks` is `routed` (packets
-    that take a path) or `at_once` (no path, no time). MPTCP's options take `mptcp_bytes` of a segment's
-    payload and add `mptcp_ack_bytes` to an acknowledgement; with `ack_gaps` data beyond a gap of
-    the connection's is acknowledged without delay. Senders wait for room in their host's queue
-    (`nic_waits`), or it drops. `dup_threshold` duplicates mean a loss, however packets overtake each other;
-    0: three to begin with, and more where they do. `replacement` is whether a connection's subflows may be
-    given the same path. `recovery` is `rfc` (RFC 6675, or 6582 without SACK; 6298) or `linux` (with
-    proportional rate reduction, early retransmit, timeouts taken back, and Linux's least timeout);
-    `handshake` sends a SYN before data.
-    Flows start within `start_spread_ms` of each other, at random.
-    The defaults are Linux's, on Ethernet.
+    A packet has its payload and `header_bytes` on the wire, an acknowledgement `ack_bytes`. Windows and
+    buffers are in full segments. For `ssthresh`, `send_buffer` and `receive_buffer` (of a connection), and
+    `subflow_buffer` (the most that the scheduler `burst` assigns to one subflow), 0 means no limit.
+
+    Acknowledgements (`acks`) are `routed` (packets that take a path) or `at_once` (no path, no time). MPTCP's
+    options take `mptcp_bytes` of a segment's payload and add `mptcp_ack_bytes` to an acknowledgement. With
+    `ack_gaps`, data beyond a gap of the connection is acknowledged without delay. With `nic_waits` senders
+    wait for room in their host's queue; without it the queue drops.
+
+    `dup_threshold` duplicate ACKs signal a loss; 0 starts with three and adapts to reordering. With
+    `replacement` subflows of a connection may share a path. `recovery` is `rfc` (RFC 6675, or RFC 6582
+    without SACK; RFC 6298) or `linux` (with proportional rate reduction, early retransmit, undone timeouts,
+    and Linux's minimum RTO). Until a round trip was measured, the RTO is `first_rto_ms`; 0 is one second
+    with `handshake`, which sends a SYN before data, and otherwise three idle round trips (RFC 6298, 2.2).
+    Retransmission timers expire at multiples of `timer_scan_ms`, 0 at any time. Flows start at random times
+    within `start_spread_ms`.
+
+    With `fixed_rto` every timeout lasts `min_rto_ms`. After `probe_after` timeouts in a row a sender sends
+    only probes of one byte until an acknowledgement comes; 0 means never. Windows grow to `max_window` at
+    most; 0 means no limit. `connections` are `new` ones, or `persistent`: a flow takes over an idle
+    connection between its hosts, if there is one, with its window and its estimates. `rank` is what queues
+    sort by: the bytes that are `remaining` of a flow, or those that it has `sent`.
+
+    The defaults are Linux's on Ethernet.
     """
 
-    payload_bytes: int = 1448
-    header_bytes: int = 66
-    ack_bytes: int = 66
-    mptcp_bytes: int = 0
-    mptcp_ack_bytes: int = 0
+    payload_bytes: int = field(default=1448, metadata=_FRAME)
+    header_bytes: int = field(default=66, metadata=within(0, MAX_FRAME_BYTES, "bytes"))
+    ack_bytes: int = field(default=66, metadata=_FRAME)
+    mptcp_bytes: int = field(default=0, metadata=within(0, MAX_FRAME_BYTES, "bytes"))
+    mptcp_ack_bytes: int = field(default=0, metadata=within(0, MAX_FRAME_BYTES, "bytes"))
     ack_gaps: bool = False
     nic_waits: bool = True
-    initial_window: int = 10
-    ssthresh: int = 0
-    min_rto_ms: float = 200.0
-    delayed_ack_ms: float = 40.0
+    initial_window: int = field(default=10, metadata=within(1, MAX_SEGMENTS, "segments"))
+    ssthresh: int = field(default=0, metadata=_SEGMENTS)
+    min_rto_ms: float = field(default=200.0, metadata=_RTO_MS)
+    first_rto_ms: float = field(default=0.0, metadata=_LATER | _RTO_MS)
+    timer_scan_ms: float = field(default=0.0, metadata=_LATER | within(0, 1000.0, "ms"))
+    delayed_ack_ms: float = field(default=40.0, metadata=within(0, MAX_RTO_MS, "ms"))
     sack: bool = True
-    dup_threshold: int = field(default=0, metadata=_LATER)
+    dup_threshold: int = field(default=0, metadata=_LATER | _SEGMENTS)
     acks: str = "routed"
     scheduler: str = "min_rtt"
     reinject: bool = True
     replacement: bool = True
-    send_buffer: int = 0
-    receive_buffer: int = 0
-    subflow_buffer: int = 0
+    send_buffer: int = field(default=0, metadata=_SEGMENTS)
+    receive_buffer: int = field(default=0, metadata=_SEGMENTS)
+    subflow_buffer: int = field(default=0, metadata=_SEGMENTS)
     recovery: str = "rfc"
     handshake: bool = False
-    start_spread_ms: float = 0.0
+    start_spread_ms: float = field(default=0.0, metadata=_TIME_MS)
+    fixed_rto: bool = field(default=False, metadata=_LATER)
+    probe_after: int = field(default=0, metadata=_LATER | within(0, 1000, "timeouts"))
+    max_window: int = field(default=0, metadata=_LATER | _SEGMENTS)
+    connections: str = field(default=NEW, metadata=_LATER)
+    rank: str = field(default=REMAINING, metadata=_LATER)
 
     def __post_init__(self) -> None:
         _as_floats(self)
 
 
 def stack_words(stack: StackSpec) -> str:
-    """What of it is not as usual, as one types it: `acks=at_once min_rto_ms=10`; empty where all is."""
+    """Return the options that differ from the defaults, as typed (`acks=at_once min_rto_ms=10`), or ""."""
     usual = StackSpec()
     told = ((f.name, getattr(stack, f.name)) for f in dataclasses.fields(StackSpec))
     return " ".join(f"{name}={typed(value)}" for name, value in told if value != getattr(usual, name))
 
 
 def typed(value: object) -> str:
-    """A field's value as one types it."""
+    """Return a field's value as the user types it."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -186,8 +266,10 @@ def typed(value: object) -> str:
 
 @dataclass(frozen=True)
 class OpenFlowSpec:
-    """Of the data plane `ovs`: by which controller it is programmed and when, and which of Open vSwitch's
-    datapaths carries packets: names of model/openflow.py."""
+    """Options of the data plane `ovs`: the controller, when it installs rules, and the datapath.
+
+    All are names of model/openflow.py.
+    """
 
     controller: str = "osken"
     mode: str = "reactive"
@@ -196,12 +278,24 @@ class OpenFlowSpec:
 
 @dataclass(frozen=True)
 class SchedulerSpec:
-    """A central scheduler of flows, by its name in controllers/schedulers.py or NO_SCHEDULER, and how often
-    it looks at the network; 0 is an ideal one, which looks whenever a flow has begun or ended, and takes all
-    flows for large (engines/simulation/scheduled.py)."""
+    """A central flow scheduler: its name in controllers/schedulers.py or NO_SCHEDULER, and its interval.
+
+    The interval 0 stands for an ideal scheduler, which runs whenever a flow begins or ends and treats all
+    flows as large (engines/simulation/scheduled.py).
+
+    The other fields are those of responsive multipath TCP, whose interval is that of its monitors
+    (controllers/responsive/settings.py); model/responsive.py names them on the command line.
+    """
 
     name: str = NO_SCHEDULER
-    interval_ms: float = 0.0
+    interval_ms: float = field(default=0.0, metadata=within(0.001, 1000 * MAX_TIME_S, "ms", zero=True))
+    demand_gap: float = field(default=0.15, metadata=_LATER | within(0, 1))
+    rate_variation: float = field(default=0.05, metadata=_LATER | within(0, 1))
+    checks: int = field(default=3, metadata=_LATER | within(1, 1000, "checks"))
+    demand_change: float = field(default=0.1, metadata=_LATER | within(0, 1))
+    message_ms: float = field(default=0.1, metadata=_LATER | within(0, 10_000, "ms"))
+    message_loss: float = field(default=0.0, metadata=_LATER | within(0, 0.9))
+    one_per_tick: bool = field(default=False, metadata=_LATER)
 
     def __post_init__(self) -> None:
         _as_floats(self)
@@ -213,17 +307,17 @@ class SchedulerSpec:
 
 @dataclass(frozen=True)
 class NoiseSpec:
-    """Stalls of CPUs, made on purpose (model/noise.py).
+    """Injected stalls of CPUs (model/noise.py).
 
-    `where` is a name of STALLED: nowhere, the CPU of the fabric's core, the hosts' CPUs, or all CPUs at once.
-    Stalls begin every `every_ms` on average, after an exponential time without one, and last from `least_ms`
-    to `most_ms`, uniformly.
+    `where` is a name of STALLED: nowhere, the CPU of the fabric's core, the hosts' CPUs, or all CPUs
+    together. The time between stalls is exponentially distributed, and stalls begin every `every_ms` on
+    average. Their length is uniform between `least_ms` and `most_ms`.
     """
 
     where: str = NOWHERE
-    every_ms: float = 0.0
-    least_ms: float = 0.0
-    most_ms: float = 0.0
+    every_ms: float = field(default=0.0, metadata=_TIME_MS)
+    least_ms: float = field(default=0.0, metadata=_TIME_MS)
+    most_ms: float = field(default=0.0, metadata=_TIME_MS)
 
     def __post_init__(self) -> None:
         _as_floats(self)
@@ -231,8 +325,10 @@ class NoiseSpec:
 
 @dataclass(frozen=True)
 class WorkloadSpec:
-    """A traffic matrix by registry name, and its parameters, integers or texts. `reference` is one
-    uncongested flow across the network."""
+    """A traffic matrix by registry name, and its parameters, integers or texts.
+
+    The matrix `reference` is one uncongested flow across the network.
+    """
 
     matrix: str = "one_to_one"
     params: Mapping[str, int | str] = field(default_factory=dict)
@@ -240,23 +336,23 @@ class WorkloadSpec:
 
 @dataclass(frozen=True)
 class SamplingSpec:
-    """What is looked at beside goodput, link and CPU use, which are seen once a second always.
+    """What is sampled besides goodput, link and CPU use, which are always sampled once per second.
 
-    Intervals in ms, 0 for never: every port's queue; cwnd, srtt and retransmits of every subflow at its
-    sender; pings along the paths of every subflow. Not part of a spec's identity: looking must
-    not change what is seen (benchmarks/sampling.py).
+    Intervals in ms, 0 for never: the queue of every port; cwnd, srtt and retransmits of every subflow at its
+    sender; pings along the paths of every subflow. Sampling is not part of a spec's identity, because it must
+    not change the result (benchmarks/sampling.py).
     """
 
-    queues_ms: int = 0
-    sockets_ms: int = 0
-    pings_ms: int = 0
+    queues_ms: int = field(default=0, metadata=_SAMPLE_MS)
+    sockets_ms: int = field(default=0, metadata=_SAMPLE_MS)
+    pings_ms: int = field(default=0, metadata=_SAMPLE_MS)
 
     def covers(self, asked: SamplingSpec) -> bool:
-        """Whether everything `asked` for is seen here at least as often."""
+        """Return whether everything `asked` for is sampled here at least as often."""
         return self.joined(asked) == self
 
     def joined(self, other: SamplingSpec) -> SamplingSpec:
-        """What both ask for, each at the shorter interval."""
+        """Return the sampling of both, each at the shorter interval."""
         ours, theirs = dataclasses.astuple(self), dataclasses.astuple(other)
         return SamplingSpec(*(min(a, b) or max(a, b) for a, b in zip(ours, theirs, strict=True)))
 
@@ -273,9 +369,9 @@ class RunSpec:
     dataplane: str = "fabric"
     routing: str = "hashed"
     traffic: str = "iperf3"
-    warmup_s: float = 10.0
-    seconds: float = 40.0
-    seed: int = 1
+    warmup_s: float = field(default=10.0, metadata=within(0, MAX_TIME_S, "s"))
+    seconds: float = field(default=40.0, metadata=within(1e-6, MAX_TIME_S, "s"))
+    seed: int = field(default=1, metadata=within(0, 10**15))
     sampling: SamplingSpec = field(default_factory=SamplingSpec)
     stack: StackSpec = field(default_factory=StackSpec)
     events: tuple[LinkEvent, ...] = ()
@@ -283,6 +379,7 @@ class RunSpec:
     scheduler: SchedulerSpec = field(default_factory=SchedulerSpec, metadata=_LATER)
     noise: NoiseSpec = field(default_factory=NoiseSpec, metadata=_LATER)
     clock: str = field(default=ELASTIC, metadata=_LATER)
+    agent: AgentSpec = field(default_factory=AgentSpec, metadata=_LATER)
 
     def __post_init__(self) -> None:
         _as_floats(self)
@@ -290,7 +387,7 @@ class RunSpec:
         object.__setattr__(self, "events", tuple(given))
 
     def as_tcp(self) -> RunSpec:
-        """The same with one subflow: points that differ in subflows alone have this in common."""
+        """Return the spec with one subflow: equal for points that differ only in subflows."""
         return dataclasses.replace(self, transport=dataclasses.replace(self.transport, subflows=1))
 
     def neutral(self, *paths: str) -> RunSpec:
@@ -306,32 +403,24 @@ class RunSpec:
         return self.neutral(*ignoring).canonical()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON types, keys sorted by `canonical`."""
-        return dataclasses.asdict(self)
+        """Return plain JSON types; `canonical` sorts the keys."""
+        plain: dict[str, Any] = _plain(self)
+        return plain
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
-        """Inverse of `to_json`. Raises UsageError on a field this version does not know."""
-        nested = {
-            "link": LinkSpec,
-            "topology": TopologySpec,
-            "transport": TransportSpec,
-            "workload": WorkloadSpec,
-            "sampling": SamplingSpec,
-            "stack": StackSpec,
-            "openflow": OpenFlowSpec,
-            "scheduler": SchedulerSpec,
-            "noise": NoiseSpec,
-        }
+        """Return the spec that `to_json` wrote. Raises UsageError for a field that this version does not
+        know and for a value of another type."""
         try:
-            return cls(**{k: nested[k](**v) if k in nested else v for k, v in data.items()})
-        except TypeError as error:
+            return record(cls, data)
+        except ValueError as error:
             raise UsageError(f"this is not a RunSpec of this version of refabric: {error}") from error
 
     def canonical(self) -> str:
-        """Return the JSON text of what decides the outcome: equal for specs that differ in sampling alone.
+        """Return the JSON text of all fields that determine the result. Specs that differ only in sampling
+        have equal texts.
 
-        Later fields are left out where they have their defaults, so that older points are found again.
+        Later fields are left out at their defaults, so that older points are found again.
         """
         decisive = {name: value for name, value in self.to_json().items() if name != "sampling"}
         for name in _unused(self):
@@ -344,12 +433,28 @@ class RunSpec:
         )
 
     def content_hash(self) -> str:
-        """12 hex digits of SHA-256 over `canonical()`."""
+        """Return 12 hex digits of SHA-256 over `canonical()`."""
         return self._hash
 
     @functools.cached_property
     def _hash(self) -> str:
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:12]
+
+
+def _plain(value: Any) -> Any:
+    """Return what `dataclasses.asdict` does, without its deep copies: plans hash thousands of specs."""
+    kind: Any = type(value)
+    if names := _field_names(kind):
+        return {name: _plain(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return tuple(map(_plain, value)) if isinstance(value, tuple | list) else value
+
+
+@functools.cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    """Return the fields of a class; none for one that is no dataclass."""
+    return tuple(f.name for f in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
 
 
 def _unused(part: Any) -> list[str]:
@@ -360,7 +465,7 @@ def _unused(part: Any) -> list[str]:
 
 @functools.cache
 def _later(kind: Any) -> dict[str, Any]:
-    """Return the defaults of the later fields of a class; none of what is no part of a spec."""
+    """Return the defaults of the later fields of a class; empty for a class that is not part of a spec."""
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     return {
         f.name: f.default if f.default_factory is dataclasses.MISSING else f.default_factory()
@@ -394,12 +499,12 @@ def _default(of: Any, name: str) -> Any:
 
 
 def _as_floats(spec: object) -> None:
-    """5 and 5.0 are one rate, and must have one hash."""
+    """Convert integers in fields of type float: 5 and 5.0 are the same rate and must have the same hash."""
     kind: Any = type(spec)
     for name in _float_fields(kind):
         object.__setattr__(spec, name, float(getattr(spec, name)))
 
 
 def sub_seed(seed: int, name: str) -> int:
-    """A 32-bit seed for the decision called `name`, independent of every other name's."""
+    """Return a 32-bit seed for the decision called `name`, independent of the seeds of other names."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:4], "big")

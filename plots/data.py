@@ -123,15 +123,12 @@ class Point:
 
 @dataclass(frozen=True)
 class Level:
-    """A published number to draw beside ours: the metric `quantity` at `subflows` is `relation` (`<`,
-    `about`, `>=`) `value`; `k` is the size in the paper.
-
-    Metrics are `mean` and `min` of goodput, in % of optimal, `links_busy_pct` and `links_unused_pct`, in % of
-    the links between switches, and those of harness/report/figures.py."""
+    """A published number to draw beside ours: the metric of this name (harness/claims/metrics.py, or the
+    paper's own) at `subflows` is `relation` (`<`, `about`, `>=`) `value`; `k` is the size in the paper."""
 
     topology: str
     workload: str
-    quantity: str
+    metric: str
     subflows: int
     relation: str
     value: float

@@ -80,6 +80,18 @@ CHARTS: dict[str, Chart] = _charts(
         "left has idle links while flows queue elsewhere.",
     ),
     Chart(
+        "agents.windows_beside",
+        "Windows over time, side by side",
+        "Each row is the congestion window of one flow under one congestion control, on the same scale. "
+        "Curves of the same shape and height do the same.",
+    ),
+    Chart(
+        "agents.by_agent_delay",
+        "Goodput and drops by the agent's delay",
+        "Each curve is a congestion control in an agent; the dotted line has no agent. A flat curve does not "
+        "suffer from late answers; rising drops show reductions that came too late.",
+    ),
+    Chart(
         "queues.rtt",
         "Round-trip time of every flow",
         "Each row is one transport, its flows sorted by mean round-trip time: the line with its band is "
@@ -125,6 +137,54 @@ CHARTS: dict[str, Chart] = _charts(
         "the slowdown by flow size, which is the completion time over that of the flow alone on its path, "
         "as a mean and as the 99th percentile. A good transport keeps short flows near 1 and does not "
         "delay long ones.",
+    ),
+    Chart(
+        "pfabric.normalised_by_load",
+        "Completion times of all flows, by load",
+        "Each curve is one arm: the mean of completion time over the time that the flow would take alone. At "
+        "1 nothing waits; the ideal scheduler is the lowest curve that the arrivals allow for.",
+    ),
+    Chart(
+        "pfabric.normalised_by_size",
+        "Completion times by flow size and load",
+        "Each small chart is one range of flow sizes, each curve one arm. Small flows show how long packets "
+        "wait in queues; large ones show how much of the links an arm uses.",
+    ),
+    Chart(
+        "pfabric.normalised_cdf",
+        "Distribution of completion times",
+        "Each curve is one arm: the share of flows that completed within a multiple of their time alone, "
+        "above of all flows and below of those up to 100 kB. A curve that rises late has a long tail.",
+    ),
+    Chart(
+        "pfabric.normalised_losses",
+        "Packets dropped and retransmitted",
+        "Above are packets that queues dropped, in percent of those sent; below are segments retransmitted, "
+        "in percent of those delivered. Each curve is one arm.",
+    ),
+    Chart(
+        "pfabric.queue_by_arm",
+        "Queue lengths by arm",
+        "Each curve shows how often the queue of a switch port has at least the length on the axis. A curve "
+        "that ends further left belongs to an arm that keeps queues shorter.",
+    ),
+    Chart(
+        "pfabric.normalised_parts",
+        "What each part contributes",
+        "Each row is pFabric with one part changed; the number is the completion time over the time alone. "
+        "The further right a mark, the more the part matters that this row lacks.",
+    ),
+    Chart(
+        "pfabric.normalised_sensitivity",
+        "Sensitivity to buffer and timeout",
+        "Above, completion times by the size of a port's buffer; below, by the length of a timeout. Flat "
+        "curves are values that do not matter.",
+    ),
+    Chart(
+        "goodput.trade_off",
+        "Throughput or completion time by subflows per flow",
+        "Each mark is one scheme: how many subflows its flows have on average, and what they carry, or how "
+        "long a job takes. Further left is cheaper; higher throughput, or a shorter time, is better.",
     ),
     Chart(
         "times.short_and_long",

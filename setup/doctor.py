@@ -1,7 +1,7 @@
 """`refabric doctor`: tests whether this machine can run experiments, by running small ones.
 
-Every failed check names the command that repairs it. The last four start a small network in private
-namespaces and move real data for two or three seconds each: three through the fabric, and one through Open
+Every failed check names the command that repairs it. The last five start a small network in private
+namespaces and move real data for two or three seconds each: four through the fabric, and one through Open
 vSwitch if it is installed. The first of them also measures the noise of the idle machine.
 """
 
@@ -23,9 +23,12 @@ from engines.emulation.engine import UNKEPT, MininetEngine
 from engines.emulation.kernel.cpu import CpuSampler
 from engines.emulation.kernel.netns import sysctl_path
 from engines.emulation.mptcp import mptcp_genl
+from engines.emulation.ranks.support import unsupported
 from engines.emulation.traffic.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.verdict.idle_probe import measure
 from engines.engine import Engine, Silent
+from engines.kernel_hosts.kernel_stack import MINTCP
+from engines.linux.kernel import store as kernels
 from fabric.plan import FRAME_BITS, PAYLOAD_SHARE
 from model.congestion import CONGESTION_CONTROLS
 from model.machine.capacity import (
@@ -92,14 +95,25 @@ def main(json: bool = False) -> int:
         if not check.ok:
             print(f"      {'run: ' if check.needed else ''}{check.fix}", flush=True)
     if not json:
-        print("this machine is fit" if fit else "this machine is not fit; the failed checks are marked FAIL")
+        print(verdict(fit, os.uname().machine))
     return 0 if fit else HostUnfitError.exit_code
+
+
+def verdict(fit: bool, machine: str) -> str:
+    """Return the last line. `machine` is the architecture (uname -m)."""
+    if fit:
+        return "this machine is fit"
+    without = "--engine linux, real hosts in virtual time," if machine == "x86_64" else "--engine simulator"
+    return (
+        "this machine is not fit for real hosts in real time; the failed checks are marked FAIL. "
+        f"{without} needs none of them"
+    )
 
 
 def checks() -> Iterator[Check]:
     """Yield all checks in order; checks that start hosts run only if all earlier ones passed."""
     good = True
-    for check in (_root, _kernel, _congestion_control, coupled, _tools, _disk, carried):
+    for check in (_root, _kernel, _congestion_control, coupled, _tools, _disk, virtual, carried):
         found = check()
         good = good and (found.ok or not found.needed)
         yield found
@@ -110,6 +124,7 @@ def checks() -> Iterator[Check]:
         yield _noise(engine)
         yield _transfer(engine)
         yield _shaping(engine)
+        yield _ranks(engine)
         yield _open_vswitch(engine)
     finally:
         engine.close()
@@ -155,6 +170,19 @@ def _tools() -> Check:
 def _disk() -> Check:
     free_mb = shutil.disk_usage(Path.cwd()).free >> 20
     return Check("disk", free_mb >= MIN_FREE_MB, f"{free_mb} MB free here", "df -h .  # then free some space")
+
+
+def virtual() -> Check:
+    """Check whether the kernel of the engine linux is built, which needs neither root nor a quiet machine."""
+    built, machine = kernels.current(), os.uname().machine
+    if machine != "x86_64":
+        return Check("virtual time", False, f"not on {machine}", "--engine linux needs x86-64", needed=False)
+    if built is None:
+        seen = "no kernel is built for --engine linux"
+        advice = "refabric kernel build, about 8 minutes on 2 CPUs; needs no root"
+        return Check("virtual time", False, seen, advice, needed=False)
+    seen = f"Linux {built.version} for --engine linux: {', '.join(built.congestion_controls)}"
+    return Check("virtual time", True, seen)
 
 
 def carried() -> Check:
@@ -209,8 +237,8 @@ def noise_check(noise: MachineNoise, cost_us: float, capacity: Capacity) -> Chec
         noise.quiet,
         f"{noise}. A frame takes {cost_us:.0f} us of CPU from host to host: {capacity.cpus} CPUs sustain "
         f"{what} now{noisy}",
-        "use a machine type with dedicated CPUs, or with more of them; simulated hosts "
-        "(--engine simulator) need neither. --rate auto chooses what this machine sustains",
+        "use a machine type with dedicated CPUs, or with more of them; virtual time "
+        "(--engine linux, --engine simulator) needs neither. --rate auto chooses what this machine sustains",
         needed=False,
     )
 
@@ -244,6 +272,30 @@ def _shaping(engine: Engine) -> Check:
         return Check(name, off <= TOLERANCE, seen, "top  # end what keeps the CPUs busy, then repeat this")
 
     return _run(name, engine, 1, judge)
+
+
+def _ranks(engine: Engine) -> Check:
+    """Check that hosts stamp the rank of its flow on every packet, for queues that sort by it."""
+    name = "pFabric's ranks"
+    lack = "only --discipline pfabric between real hosts is unavailable; simulated hosts have it"
+    if reason := unsupported():
+        return Check(name, False, reason, lack, needed=False)
+    spec = RunSpec(
+        link=LinkSpec(RATE_MBPS, discipline="pfabric"),
+        topology=TopologySpec("star", {"n": 2}),
+        transport=TransportSpec(1, MINTCP),
+        workload=WorkloadSpec("reference"),
+        traffic="native",
+        warmup_s=0.5,
+        seconds=1.5,
+    )
+
+    def judge(result: RunResult) -> Check:
+        stamped, sent = result.provenance["stamp"]["stamped"], result.ports[0].tx_packets
+        seen = f"by BPF: {stamped} segments stamped, congestion control {result.flows[0].cc}"
+        return Check(name, stamped > 0 and sent > 0 and result.flows[0].cc == MINTCP, seen, lack)
+
+    return replace(_judged(name, engine, spec, judge), needed=False)
 
 
 def _open_vswitch(engine: Engine) -> Check:

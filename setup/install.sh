@@ -2,10 +2,13 @@
 # Installs what refabric needs: Debian packages, a virtual environment in .venv with access to Debian's
 # Mininet, the C++ core, the BPF objects of the coupled congestion controls, and Open vSwitch. If one of the
 # last two fails, everything else still works. Takes well under two seconds if everything is installed.
-# Open vSwitch's service is neither started nor enabled; each run starts its own daemons (docs/ovs.md).
+# Open vSwitch's service is neither started nor enabled; each run starts its own daemons (docs/dataplanes/ovs.md).
 #
-#   setup/install.sh [--quiet] [--simulator] [--pox]    needs root only if a Debian package is missing
+#   setup/install.sh [--quiet] [--simulator|--guests] [--pox]
+#                                                       needs root only if a Debian package is missing
 #                                                       --simulator: only what simulated hosts need
+#                                                       --guests: what guests need (--engine linux): neither
+#                                                       BPF objects nor Open vSwitch
 #                                                       --pox: also POX, which has no package, in .pox
 #
 # Exit codes: 0 ready, 2 wrong arguments, 3 this machine cannot be prepared (the last line says why).
@@ -19,19 +22,21 @@ packages=(mininet iperf3 mptcpize iproute2 ethtool iputils-ping util-linux procp
 bpf_packages=(clang libbpf-dev)   # without them MPTCP runs uncoupled
 ovs_packages=(openvswitch-switch)   # without it --dataplane ovs is unavailable
 policy=/usr/sbin/policy-rc.d
-packages_of_ours=(common fabric topos controllers workloads model analysis engines setup plots harness experiments)
+packages_of_ours=(common fabric topos controllers workloads ccp model analysis engines setup plots harness experiments)
 bpf=$root/engines/emulation/congestion
+ranks=$root/engines/emulation/ranks/bpf
 pox_source=https://github.com/noxrepo/pox
 pox_commit=20d291825de5e1038e4500382e842e4f95b5731a   # branch halosaur
 quiet=no
 simulator=no
+guests=no
 pox=no
 log=
 
-trap 'rm -f -- "$log"; policy_back' EXIT
-
 say() { [ "$quiet" = yes ] || printf '%s\n' "$*"; }
 unfit() { printf 'setup: %s\n' "$*" >&2; exit 3; }
+interrupted() { printf 'setup: interrupted; run setup/install.sh again\n' >&2; exit 130; }
+clean_up() { rm -f -- "$log"; policy_back; }
 
 missing_packages() {
     local package state
@@ -82,7 +87,7 @@ fingerprint() {
 }
 
 core_sources() {
-    find "$root/fabric" \( -name '*.cpp' -o -name '*.hpp' -o -name CMakeLists.txt \) -print0 | sort -z |
+    find "$root/fabric" \( -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name CMakeLists.txt \) -print0 | sort -z |
         xargs -0 cat -- "$root/pyproject.toml" "$root/requirements.txt"
 }
 
@@ -100,23 +105,57 @@ run_logged() {
     rm -f -- "$log"
 }
 
+# What pip, git and the resolver say when the other end cannot be reached.
+unreachable='NewConnectionError|Temporary failure in name resolution|Name or service not known|Network is unreachable|ConnectTimeout|Could not resolve host'
+
+fetch_python() {
+    # Installs pinned packages: each file must have one of the hashes of the lock file. Binary wheels only, which
+    # run nothing when they are installed; what has no wheel is built by what is installed by then.
+    local what=$1 lock=$2
+    shift 2
+    log=$(mktemp)
+    printf 'setup: %s\n' "$what" >&2
+    if ! "$venv/bin/pip" install --disable-pip-version-check --retries 2 --ignore-installed --no-deps \
+        --require-hashes "$@" --requirement "$lock" >"$log" 2>&1 </dev/null; then
+        ! grep -qE "$unreachable" "$log" ||
+            unfit "$what: the package index cannot be reached; connect this machine and run setup/install.sh again"
+        tail -n 40 "$log" >&2
+        unfit "$what failed (its last lines are above); run setup/install.sh again"
+    fi
+    rm -f -- "$log"
+}
+
 install_environment() {
     local wanted
-    wanted=$(fingerprint "$root/requirements.txt")
+    wanted=$(fingerprint "$root/requirements.txt" "$root/setup/requirements-source.txt")
     is_current environment "$wanted" && return 0
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
         unfit "$("$python" -V) is too old: Python 3.11 is needed (Debian 12+, Ubuntu 24.04+)"
-    rm -rf "$venv"
+    rm -f -- "$venv"/.refabric-* 2>/dev/null || true
+    rm -rf -- "$venv" 2>/dev/null ||
+        unfit "$venv cannot be replaced (did an interrupted sudo setup/install.sh make it?): run sudo setup/install.sh"
     run_logged "making .venv" "$python" -m venv --system-site-packages "$venv"
-    run_logged "installing the pinned Python packages" "$venv/bin/pip" install --disable-pip-version-check \
-        --ignore-installed --requirement "$root/requirements.txt"
+    fetch_python "installing the pinned Python packages" "$root/requirements.txt" --only-binary :all:
+    fetch_python "building the packages that have no wheel" "$root/setup/requirements-source.txt" \
+        --no-binary :all: --no-build-isolation --use-pep517
     printf '%s\n' "$wanted" >"$venv/.refabric-environment"
+}
+
+modules_are_in_place() {
+    # The editable install lists the path of every module. One that has moved since cannot be imported.
+    local finder path
+    finder=$(echo "$venv"/lib/python3*/site-packages/_editable_skbc_refabric.py)
+    [ -f "$finder" ] || return 1
+    while IFS= read -r path; do
+        [ -e "$path" ] || return 1
+    done < <(grep -o "'$root/[^']*'" "$finder" | tr -d "'")
 }
 
 install_core() {
     local wanted
     wanted=$(core_sources | fingerprint -)
-    is_current core "$wanted" && return 0
+    is_current core "$wanted" && modules_are_in_place && return 0
+    rm -f -- "$venv/.refabric-core"
     run_logged "building the fabric core" "$venv/bin/pip" install --disable-pip-version-check \
         --no-build-isolation --no-deps --editable "$root"
     # Compile now: byte code that root writes later could not be removed by the folder's owner.
@@ -149,8 +188,9 @@ compile_bpf() {
     # Works on any kernel and CPU of this byte order: offsets of kernel structures are resolved when loading.
     local source objects=$bpf/objects
     rm -rf "$objects" && mkdir -p "$objects"
-    for source in "$bpf"/bpf/*.bpf.c; do
-        clang -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -c "$source" \
+    for source in "$bpf"/bpf/*.bpf.c "$ranks"/*.bpf.c; do
+        clang -target bpf -mcpu=v3 "-I$root/fabric" -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror \
+            -idirafter "/usr/include/$(uname -m)-linux-gnu" -c "$source" \
             -o "$objects/$(basename "$source" .bpf.c).o" || return 1
     done
 }
@@ -158,35 +198,53 @@ compile_bpf() {
 install_bpf() {
     # A failure here does not make the machine unfit. Calls with --quiet do not retry it.
     local wanted
-    wanted=$(cat "$bpf"/bpf/* | fingerprint -)
+    wanted=$(cat "$bpf"/bpf/* "$ranks"/* "$root"/fabric/ccp/*.h | fingerprint -)
     if is_current bpf "$wanted" && [ -d "$bpf/objects" ]; then return 0; fi
     if [ "$quiet" = yes ] && is_current bpf "failed $wanted"; then return 0; fi
     printf 'failed %s\n' "$wanted" >"$venv/.refabric-bpf"
     install_bpf_packages || return 0
     log=$(mktemp)
-    printf 'setup: compiling the coupled congestion controls\n' >&2
+    printf 'setup: compiling the BPF programs\n' >&2
     if compile_bpf >"$log" 2>&1 </dev/null; then
         printf '%s\n' "$wanted" >"$venv/.refabric-bpf"
     else
         tail -n 15 "$log" >&2
         rm -rf "$bpf/objects"
-        uncoupled "clang could not compile $bpf/bpf (above)" "setup/install.sh"
+        uncoupled "clang could not compile $bpf/bpf or $ranks (above)" "setup/install.sh"
     fi
     rm -f -- "$log"
 }
 
+# The machine's own policy-rc.d, if any, waits beside ours as policy-rc.d.refabric. Whatever ends this script, the next
+# one brings it back. Another clone's setup/install.sh may hold ours at the same time.
+policy_owner() { sed -n 's/^# refabric setup \([0-9]*\)$/\1/p; s/^if \[ -d \/proc\/\([0-9]*\) \].*/\1/p' "$policy" 2>/dev/null | head -n 1; }
+
 policy_away() {
-    # Until policy_back or the end of this process, no package may start a daemon (invoke-rc.d(8)).
-    if [ -e "$policy" ]; then mv -- "$policy" "$policy.refabric"; fi
-    printf '#!/bin/sh\nif [ -d /proc/%s ]; then exit 101; fi\n' "$$" >"$policy.new"
-    chmod 755 "$policy.new"
-    mv -- "$policy.new" "$policy"
+    # Until policy_back or the end of this process, no package may start a daemon (invoke-rc.d(8)). Fails where that
+    # would overwrite something.
+    policy_back
+    [ -z "$(policy_owner)" ] || return 1
+    if [ -e "$policy" ]; then
+        [ ! -e "$policy.refabric" ] || return 1
+        ln -- "$policy" "$policy.refabric" || return 1   # a link: there is no moment at which the file is missing
+    fi
+    printf '#!/bin/sh\n# refabric setup %s\nif [ -d /proc/%s ]; then exit 101; fi\n' "$$" "$$" >"$policy.new.$$"
+    chmod 755 "$policy.new.$$"
+    mv -- "$policy.new.$$" "$policy"
 }
 
 policy_back() {
+    # Ours goes, and one of a setup/install.sh that was killed; the saved one comes back, over nothing else.
     [ "$(id -u)" = 0 ] || return 0
-    if grep -q "/proc/$$ " "$policy" 2>/dev/null; then rm -f -- "$policy"; fi
-    if [ -e "$policy.refabric" ] && [ ! -e "$policy" ]; then mv -- "$policy.refabric" "$policy"; fi
+    local owner
+    owner=$(policy_owner)
+    if [ -n "$owner" ]; then
+        if [ "$owner" != "$$" ] && [ -d "/proc/$owner" ]; then return 0; fi
+        if [ -e "$policy.refabric" ]; then mv -- "$policy.refabric" "$policy"; else rm -f -- "$policy"; fi
+    elif [ -e "$policy.refabric" ] && { [ ! -e "$policy" ] || [ "$policy" -ef "$policy.refabric" ]; }; then
+        mv -- "$policy.refabric" "$policy"
+        rm -f -- "$policy.refabric"   # rename(2) keeps both names of one file
+    fi
 }
 
 no_ovs() { printf 'setup: %s: --dataplane ovs is unavailable; to repair: %s\n' "$1" "$2" >&2; }
@@ -203,8 +261,11 @@ install_ovs() {
         return 0
     fi
     printf 'setup: installing %s(its service is neither started nor enabled)\n' "$missing" >&2
+    if ! policy_away; then
+        no_ovs "$policy and $policy.refabric are not what one setup/install.sh left" "keep the right one of them as $policy, remove the other, and run sudo setup/install.sh"
+        return 0
+    fi
     log=$(mktemp)
-    policy_away
     # shellcheck disable=SC2086 -- one word per package
     if get $missing; then
         rm -f -- "$venv/.refabric-ovs"
@@ -236,22 +297,24 @@ install_pox() {
     log=$(mktemp)
     printf 'setup: fetching POX\n' >&2
     if ! GIT_TERMINAL_PROMPT=0 fetch_pox >"$log" 2>&1 </dev/null; then
-        tail -n 5 "$log" >&2
         rm -rf "$root/.pox"
-        unfit "POX could not be fetched from $pox_source (above): set POX_DIR to a checkout of its branch halosaur"
+        grep -qE "$unreachable" "$log" || tail -n 5 "$log" >&2
+        unfit "POX could not be fetched from $pox_source: connect this machine, or set POX_DIR to a checkout of its branch halosaur"
     fi
     rm -f -- "$log"
 }
 
 give_back() {
-    # Under sudo, give created files to the owner of the tree.
-    [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ] || return 0
-    local path
+    # As root, give created files to the owner of the tree, not to the caller of sudo.
+    [ "$(id -u)" = 0 ] || return 0
+    local path owner
+    owner=$(stat -c %u:%g "$root")
+    [ "${owner%:*}" != 0 ] || return 0
     for path in "$venv" "$root/build" "$root/.pox" "$bpf/objects"; do
-        [ ! -e "$path" ] || chown -R --no-dereference "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$path"
+        [ ! -e "$path" ] || chown -R --no-dereference "$owner" "$path"
     done
     find "${packages_of_ours[@]/#/$root/}" -name __pycache__ -prune \
-        -exec chown -R --no-dereference "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" {} +
+        -exec chown -R --no-dereference "$owner" {} +
 }
 
 made_at() { stat -c %Y "$venv"/.refabric-{core,bpf,ovs} 2>/dev/null || true; }
@@ -262,21 +325,26 @@ main() {
         case "$argument" in
             --quiet) quiet=yes ;;
             --simulator) simulator=yes; packages=(python3 python3-venv python3-dev g++ cmake) ;;
+            --guests) guests=yes ;;
             --pox) pox=yes ;;
-            *) printf 'usage: setup/install.sh [--quiet] [--simulator] [--pox]\n' >&2; exit 2 ;;
+            *) printf 'usage: setup/install.sh [--quiet] [--simulator|--guests] [--pox]\n' >&2; exit 2 ;;
         esac
     done
+    trap clean_up EXIT
+    trap interrupted INT TERM HUP
     exec 9<"$root/setup"
+    flock -n 9 || printf 'setup: another setup/install.sh is at work in this clone; waiting for it\n' >&2
     flock -w 900 9 || unfit "another setup/install.sh has been running for 15 minutes; end it and try again"
+    policy_back
     install_packages
     local before
     before=$(made_at)
     install_environment
     install_core
-    [ "$simulator" = yes ] || { install_bpf; install_ovs; }
+    [ "$simulator$guests" != nono ] || { install_bpf; install_ovs; }
     [ "$pox" = no ] || install_pox
     [ "$before" = "$(made_at)" ] || give_back
     say "refabric is ready: .venv/bin/refabric"
 }
 
-main "$@"
+[ "${BASH_SOURCE[0]}" != "$0" ] || main "$@"   # a test reads it for its functions

@@ -10,6 +10,7 @@ To add one, write its module and add a `Family` here. May import `common`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -39,6 +40,7 @@ __all__ = [
     "Parameter",
     "Topology",
     "build",
+    "check",
     "identity",
     "parse",
     "shape",
@@ -141,7 +143,7 @@ TOPOLOGIES: dict[str, Family] = {
         (
             Parameter("n", 2, cloud.MAX_HOSTS),
             Parameter("racks", 1, cloud.MAX_RACKS, default=8),
-            Parameter("tenants", 0, cloud.MAX_TENANTS, default=10, words="{value} other hosts a rack"),
+            Parameter("tenants", 0, cloud.MAX_TENANTS, default=10, words="{value} other hosts per rack"),
         ),
         cloud.cloud,
         "cloud",
@@ -172,17 +174,32 @@ ALIASES: dict[str, str] = {family.alias: kind for kind, family in TOPOLOGIES.ite
 
 
 def build(kind: str, params: Mapping[str, int]) -> Topology:
-    """Construct topology `kind` (registry name or alias) with parameters such as `{"k": 8}`.
+    """Return topology `kind` (registry name or alias) with parameters such as `{"k": 8}`.
 
-    Raises UsageError for an unknown kind, and for a missing, unknown or unsuitable parameter.
+    The last few networks are kept, because the steps of a run ask for the same ones. Raises UsageError for
+    an unknown kind, and for a missing, unknown or unsuitable parameter.
     """
     kind = _resolve(kind)
+    return _constructed(TOPOLOGIES[kind].construct, tuple(check(kind, params).items()))
+
+
+@functools.lru_cache(maxsize=4)
+def _constructed(construct: Callable[..., Topology], params: tuple[tuple[str, int], ...]) -> Topology:
+    return construct(**dict(params))
+
+
+def check(kind: str, params: Mapping[str, int]) -> dict[str, int]:
+    """Return all parameters of topology `kind` (registry name), with defaults for those that are missing.
+
+    Raises UsageError as `build` does. It constructs nothing, so that it is quick for any size.
+    """
+    if kind not in TOPOLOGIES:
+        raise _unknown(kind)
     family = TOPOLOGIES[kind]
     extra = sorted(set(params) - {parameter.name for parameter in family.parameters})
     if extra:
         raise UsageError(f"topology {kind} has no parameter '{extra[0]}': it takes {family.accepts}")
-    values = {parameter.name: _value(kind, parameter, params) for parameter in family.parameters}
-    return family.construct(**values)
+    return {parameter.name: _value(kind, parameter, params) for parameter in family.parameters}
 
 
 def _value(kind: str, parameter: Parameter, params: Mapping[str, int]) -> int:
@@ -255,6 +272,10 @@ def size_words(kind: str, params: Mapping[str, int]) -> list[str]:
 def _resolve(name: str) -> str:
     kind = ALIASES.get(name, name)
     if kind not in TOPOLOGIES:
-        known = ", ".join(f"{kind} ({family.alias})" for kind, family in TOPOLOGIES.items())
-        raise UsageError(f"unknown topology '{name}': choose one of {known}")
+        raise _unknown(name)
     return kind
+
+
+def _unknown(name: str) -> UsageError:
+    known = ", ".join(f"{kind} ({family.alias})" for kind, family in TOPOLOGIES.items())
+    return UsageError(f"unknown topology '{name}': choose one of {known}")

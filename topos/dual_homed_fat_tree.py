@@ -6,15 +6,15 @@ follows the authors' simulator (`MultihomedFatTreeTopology`, source: code):
 
 * Edge switches come in pairs; the hosts below a pair have one NIC to each of the two.
 * A pod has k/2 pairs and k/2 aggregation switches; each aggregation switch is cabled to exactly one
-  switch of every pair, and upwards as in a FatTree. So a pair has k/2 uplinks, k/4 a switch.
+  switch of every pair, and upwards as in a FatTree. So a pair has k/2 uplinks, k/4 per switch.
 
-**Port budget.** A FatTree spends 5 switch ports a host (edge 1 down, 1 up; aggregation 1 down, 1 up;
+**Port budget.** A FatTree spends 5 switch ports per host (edge 1 down, 1 up; aggregation 1 down, 1 up;
 core 1). A pair with h hosts spends 2h ports on its hosts and 4 * k/2 on its uplinks' two hops, together
-2h + 2k; this is 5 a host when h = 2k/3. `hosts_per_pair` is the integer nearest to that (exact when k
+2h + 2k; this is 5 per host when h = 2k/3. `hosts_per_pair` is the integer nearest to that (exact when k
 is a multiple of 3; the authors ran k=12, 8 hosts). An edge switch then uses h + k/4 of its k ports,
 11/12 of them; aggregation and core switches use all k.
 
-| k | hosts | edge | agg | core | hosts a pair | ports a host | host links : uplinks of a pod |
+| k | hosts | edge | agg | core | hosts per pair | ports per host | host links : uplinks of a pod |
 |---|---|---|---|---|---|---|---|
 | formula | ~k^3/3 | k^2 | k^2/2 | k^2/4 | ~2k/3 | ~5 | |
 | 4 | 24 | 16 | 8 | 4 | 3 | 4.67 | 12 : 4 |

@@ -149,11 +149,13 @@ class Topology:
         """For each node, the smallest index among the nodes of its connected component."""
         island = [-1] * len(self.nodes)
         for start in range(len(self.nodes)):
-            reached = [start] if island[start] < 0 else []
-            while reached:
-                here = reached.pop()
-                island[here] = start
-                reached += [near for near in self.adjacency[here] if island[near] < 0]
+            waiting = [start] if island[start] < 0 else []
+            island[start] = start if waiting else island[start]
+            while waiting:
+                for near in self.adjacency[waiting.pop()]:
+                    if island[near] < 0:
+                        island[near] = start
+                        waiting.append(near)
         return tuple(island)
 
     def without(self, cut: Collection[int]) -> Topology:
@@ -300,4 +302,4 @@ class Builder:
 
 def local_mac(number: int) -> str:
     """Return the locally administered unicast MAC number `number` (0 .. 2^32-1): 02:00:00:00:00:01 for 1."""
-    return ":".join(f"{octet:02x}" for octet in (2, 0, *number.to_bytes(4, "big")))
+    return (b"\2\0" + number.to_bytes(4, "big")).hex(":")

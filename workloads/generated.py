@@ -19,6 +19,7 @@ from workloads.permutation import permuted
 MAX_FLOWS = 400_000
 MAX_DSCP = 63
 FULL_FRAME_BITS = 1514 * 8
+_WIRE_SHARE = 1500 / 1460
 MAX_KB = 10**9
 PAIRS = ("random", "fixed")
 PERMUTED_SIZES = "uniform-1000000-20000000"
@@ -61,6 +62,31 @@ def poisson(
     for start_s in arrivals(rng, per_s, traffic.seconds):
         src = rng.choice(hosts)
         flows.append(Flow(src, receiver(src), of_size.draw(rng), start_s))
+    return tuple(flows)
+
+
+def pairs(
+    hosts: Sequence[str], seed: int, traffic: Traffic, *, load: int = 60, sizes: str = "websearch"
+) -> tuple[Flow, ...]:
+    """Return the flows of pFabric's evaluation: one Poisson process for every ordered pair of hosts.
+
+    Together they offer `load` percent of the hosts' links, counted with 40 bytes of headers for every 1460 of
+    payload: a host starts load C / (E[size] 1500 / 1460) flows per second, each to any other host alike. The
+    sum of such processes is one Poisson process whose flows draw their pair, which is how they are drawn.
+    Source: Alizadeh et al., pFabric, SIGCOMM 2013, section 5.1, and the authors' ns-2 scripts. Flows are in
+    the order of their starts. Raises UsageError as `poisson`, and for a load of 100 or more, which has no
+    steady state.
+    """
+    _within("pairs", "load", load, 1, 99)
+    _enough("pairs", hosts)
+    of_size = distributions.parse(sizes)
+    per_s = len(hosts) * load / 100 * traffic.host_bytes_per_s / (of_size.mean_bytes * _WIRE_SHARE)
+    _not_too_many("pairs", per_s * traffic.seconds, "lower the load or the time")
+    rng = random.Random(seed)
+    flows = []
+    for start_s in arrivals(rng, per_s, traffic.seconds):
+        src = rng.choice(hosts)
+        flows.append(Flow(src, _anybody_else(rng, hosts, src), of_size.draw(rng), start_s))
     return tuple(flows)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from common.errors import UsageError
 from topos.topology import Topology
-from workloads import generated, placed, sequential
+from workloads import generated, map_reduce, per_host, placed, sequential
 from workloads.flow import Flow, Traffic
 from workloads.permutation import permuted
 
@@ -264,6 +264,12 @@ MATRICES: dict[str, Matrix] = {
         "first pair of each replica against plain TCP on the others (dumbbell, two_bottlenecks)",
         everywhere=False,
     ),
+    "pairs": Matrix(
+        generated.pairs,
+        "flows arrive between every two hosts at random (pFabric, SIGCOMM 2013)",
+        generated=True,
+        transfers=True,
+    ),
     "poisson": Matrix(
         generated.poisson,
         "sized flows arrive as a Poisson process and offer `load` percent of the hosts' links",
@@ -314,6 +320,23 @@ MATRICES: dict[str, Matrix] = {
         generated=True,
         transfers=True,
     ),
+    "map_reduce": Matrix(
+        map_reduce.map_reduce,
+        "the shuffle of map-reduce jobs: each of `maps` hosts sends `kb` thousand bytes to each of `reduces`",
+        everywhere=False,
+        transfers=True,
+        words="shuffle, {maps} x {reduces}",
+    ),
+    "connections_per_host": Matrix(
+        per_host.connections_per_host,
+        "percent of the hosts send flows to several random hosts each, all different or any",
+        words="{flows} flows per host",
+    ),
+    "permutation_share": Matrix(
+        per_host.permutation_share,
+        "percent of the hosts send one flow each, to distinct hosts",
+        words="{percent} % of a permutation",
+    ),
     "reference": Matrix(reference, "one uncongested flow across the network"),
 }
 
@@ -334,13 +357,29 @@ def build(
         raise ValueError(f"building workload {matrix}: it is generated and needs the run's traffic")
     more = (traffic,) if known.generated else ()
     flows = known.draw(hosts, seed, *more, **params)
+    if any(topology.islands):  # else all nodes are on the island of node 0
+        _check_joined(matrix, topology, flows)
+    return flows
+
+
+def _check_joined(matrix: str, topology: Topology, flows: Sequence[Flow]) -> None:
     for flow in flows:
         if topology.islands[topology.index(flow.src)] != topology.islands[topology.index(flow.dst)]:
             raise UsageError(
                 f"workload {matrix}: no path joins {flow.src} and {flow.dst} in this {topology.kind}; "
                 "choose --workload against_tcp"
             )
-    return flows
+
+
+def check(matrix: str, params: Mapping[str, Value]) -> None:
+    """Raise UsageError for an unknown matrix, an unknown parameter, or a value of another type than its
+    default. `build` checks whether values suit a topology."""
+    defaults = _known(matrix).defaults
+    _check_names(matrix, params)
+    for name, value in params.items():
+        if type(value) is not type(defaults[name]):
+            kind = "a text" if isinstance(defaults[name], str) else "a whole number"
+            raise UsageError(f"workload {matrix}: {name} must be {kind}, not {value!r}")
 
 
 def parse(text: str) -> tuple[str, dict[str, Value]]:

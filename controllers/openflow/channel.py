@@ -150,8 +150,11 @@ class Channel:
         elif isinstance(report, RuleCounts | PortCounts):
             self._answered(report)
         elif isinstance(report, Refusal) and report.number in self._answers:
-            error = ControllerError(f"switch {self.dpid:#x} rejects requests for counters: {report.what}")
-            self._answers[report.number][0].set_exception(error)
+            answer = self._answers[report.number][0]
+            if not answer.done():  # a switch may refuse the same request twice
+                answer.set_exception(
+                    ControllerError(f"switch {self.dpid:#x} rejects requests for counters: {report.what}")
+                )
         else:
             owner.reported(self, report)
 

@@ -222,12 +222,21 @@ class Codec:
 
     def decode(self, data: bytes) -> Report | None:
         """Decode one complete message; None for irrelevant ones. Raises ValueError if it is invalid."""
+        if len(data) < HEADER_BYTES or message_length(data) != len(data):
+            raise ValueError(f"a message of {len(data)} bytes that says otherwise")
         version, kind, length, number = ofproto_parser.header(data)
         if kind == self._of.OFPT_HELLO:
             return self._hello(data)
-        message = ofproto_parser.msg(self._protocol, version, kind, length, number, data)
+        if version != self.version:
+            raise ValueError(f"a message in version {version_name(version)}")
+        try:
+            return self._read(ofproto_parser.msg(self._protocol, version, kind, length, number, data))
+        except Exception as error:  # whatever os-ken's parsers trip over
+            raise ValueError(f"a message of type {kind} that cannot be read ({error!r:.200})") from error
+
+    def _read(self, message: Any) -> Report | None:
         if message is None:
-            raise ValueError(f"a message of type {kind} that cannot be read")
+            raise ValueError("no such type")
         readers: dict[str, Callable[[Any], Report | None]] = {
             "OFPSwitchFeatures": lambda m: Features(m.datapath_id),
             "OFPPacketIn": lambda m: PacketIn(m.match["in_port"], bytes(m.data)),
@@ -251,7 +260,7 @@ class Codec:
         version, offset = data[0], HEADER_BYTES
         while offset + 4 <= len(data):
             kind, length = struct.unpack_from("!HH", data, offset)
-            if kind == self._of.OFPHET_VERSIONBITMAP and length >= 8:
+            if kind == self._of.OFPHET_VERSIONBITMAP and length >= 8 and offset + 8 <= len(data):
                 bits = struct.unpack_from("!I", data, offset + 4)[0]
                 return Hello(frozenset(bit for bit in range(32) if bits >> bit & 1))
             offset += max(length + 7 & ~7, 8)

@@ -56,7 +56,7 @@ def _folders(package: Path) -> list[str]:
 
 
 def _sources(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.suffix in {".py", ".hpp", ".cpp"})
+    return (path for path in folder.rglob("*") if path.suffix in {".py", ".hpp", ".h", ".cpp"})
 
 
 def drawn_from(picture: str) -> object:
@@ -114,7 +114,7 @@ def _titles(axes: Axes, rows: list[str]) -> None:
 
 
 def packages_table(found: dict[str, dict[str, Any]]) -> str:
-    """A Markdown table: one row per package, from left to right."""
+    """Return a Markdown table with one row per package, from left to right."""
     lines = ["| package | holds | imports today |", "|---|---|---|"]
     for package, about in found.items():
         imported = ", ".join(f"`{each}`" for each in about["imports"]) or "nothing"
@@ -123,7 +123,8 @@ def packages_table(found: dict[str, dict[str, Any]]) -> str:
 
 
 def walk_list(files: list[str]) -> str:
-    """A numbered Markdown list of the files in WALKED: consecutive files of one folder make one item."""
+    """Return a numbered Markdown list of the files in WALKED; consecutive files of one folder share an item.
+    Return a numbered Markdown list of the files in WALKED; consecutive files of one folder share an item."""
     lines = []
     shown = [file for file in files if file.startswith(WALKED)]
     for number, (folder, of) in enumerate(groupby(shown, key=lambda file: str(Path(file).parent)), 1):

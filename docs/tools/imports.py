@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
-    "common", "fabric", "topos", "controllers", "workloads", "model", "analysis", "engines", "setup", "plots",
-    "harness", "experiments",
+    "common", "fabric", "topos", "controllers", "workloads", "ccp", "model", "analysis", "engines", "setup",
+    "plots", "harness", "experiments",
 )  # fmt: skip
-ENGINES = ("emulation", "simulation", "flow_level")
+ENGINES = ("emulation", "simulation", "flow_level", "linux")
 EXCEPTIONS: dict[str, str] = {}
 """Imports that break a rule, and why they are there. Nothing may be added."""
 

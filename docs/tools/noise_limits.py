@@ -43,13 +43,13 @@ SCALES: Mapping[str, Callable[[RunSpec], float]] = {"delay": delay_share, "queue
 
 
 def points_of(results: Path, experiments: Sequence[str], engine: str) -> list[Point]:
-    """Raises StoreError for a folder that cannot be read."""
+    """Return the stored points. Raises StoreError for a folder that cannot be read."""
     stored = [point for name in experiments for point in store.load(results / name)]
     return [loaded(judged) for judged in summary.judge(stored) if judged.spec.engine == engine]
 
 
 def rows(groups: Iterable[tuple[str, Sequence[Change]]]) -> list[str]:
-    """One row of a Markdown table for each group, metric and bin."""
+    """Return one row of a Markdown table for each group, metric and bin."""
     lines = ["| stalls | metric | share of delay | change | worst setting | n |", "|---|---|---|---|---|---|"]
     for name, of in groups:
         for metric in TOLERANCES:
@@ -64,7 +64,7 @@ def _bin(each: Binned) -> str:
 
 
 def limits(groups: Sequence[tuple[str, Sequence[Change]]]) -> list[str]:
-    """A Markdown table: a row for each metric, a column for each group."""
+    """Return a Markdown table with a row for each metric and a column for each group."""
     lines = [f"| metric | tolerance | {' | '.join(name for name, _ in groups)} |"]
     lines.append("|---|---|" + "---|" * len(groups))
     for metric, tolerance in TOLERANCES.items():

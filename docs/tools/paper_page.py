@@ -1,11 +1,12 @@
 """Write measured numbers into docs/experiments/sigcomm11.md: tables, charts, and reasons for differences.
 
-    python docs/tools/paper_page.py [--results results] [--page docs/experiments/sigcomm11.md]
+    python docs/tools/paper_page.py [--results results] [--page PAGE] [--section NAME]
 
-The script replaces the text between `<!-- claims: SECTION -->`, or `<!-- differs: SECTION -->`, and
-`<!-- end -->`, and what follows `<!-- score -->` on its line. An image whose link is followed by
-`<!-- FIGURE/PATTERN.png -->` is replaced by the simulated chart of that name in the results folder. All
-other text stays.
+The script replaces the text between `<!-- claims: SECTION -->`, or `<!-- differs: SECTION -->`, and `<!-- end
+-->`, and what follows `<!-- score -->` on its line. With `--section` it replaces the text of these sections
+alone, for results that do not have the others, and leaves the score. An image whose link is followed by `<!--
+FIGURE/PATTERN.png -->` is replaced by the simulated chart of that name in the results folder. All other text
+stays.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,18 +30,26 @@ from harness.plan.options import ENGINE, Given
 from harness.report.claims import Row, rows, score
 from harness.results.load import Loaded, load
 
+WIDTH = 100
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "experiments" / "sigcomm11.md"
 HEAD = "| claim | published | simulated | emulated | verdict |\n|---|---|---|---|---|"
 _BLOCK = re.compile(r"<!-- (claims|differs): (.+?) -->\n.*?<!-- end -->", re.DOTALL)
 _SCORE = re.compile(r"<!-- score -->.*")
-_IMAGE = re.compile(r"\(((?:\.\./)?images/[\w.-]+\.png)\)<!-- (\S+\.png) -->")
+_IMAGE = re.compile(r"\(((?:\.\./)?images/[\w./-]+\.png)\)<!-- (\S+\.png) -->")
 
 
-def written(page: str, found: Sequence[Row]) -> str:
-    """Return `page` with the numbers of these claims. Raises UsageError for a section without claims."""
+def written(page: str, found: Sequence[Row], scored: str, sections: Sequence[str] = ()) -> str:
+    """Return `page` with the numbers of these claims and their score, or only the numbers of `sections`.
+
+    Raises UsageError for a section without claims.
+    """
+    if unknown := sorted(set(sections) - {section for _, section in _BLOCK.findall(page)}):
+        raise UsageError(f"section {unknown[0]}: the page has no such section")
 
     def block(match: re.Match[str]) -> str:
         what, section = match.groups()
+        if sections and section not in sections:
+            return match[0]
         mine = [row for row in found if row.section == section]
         if not mine:
             known = ", ".join(dict.fromkeys(row.section for row in found))
@@ -47,7 +57,8 @@ def written(page: str, found: Sequence[Row]) -> str:
         text = _table(mine) if what == "claims" else _differences(mine)
         return f"<!-- {what}: {section} -->\n{text}\n<!-- end -->"
 
-    return _SCORE.sub(f"<!-- score -->{score(found)}", _BLOCK.sub(block, page))
+    numbered = _BLOCK.sub(block, page)
+    return numbered if sections else _SCORE.sub(f"<!-- score -->{scored}", numbered)
 
 
 def _table(found: Sequence[Row]) -> str:
@@ -62,8 +73,13 @@ def _table(found: Sequence[Row]) -> str:
 
 
 def _differences(found: Sequence[Row]) -> str:
-    told = [f"* {row.statement}: {' '.join(row.reasons)}" for row in found if row.reasons]
-    return "\n".join(told) or "Nothing that was measured differs."
+    items = [f"* {row.statement}: {' '.join(row.reasons)}" for row in found if row.reasons]
+    return "\n".join(wrapped(item) for item in items) or "Nothing that was measured differs."
+
+
+def wrapped(item: str) -> str:
+    """Return a list item in lines of at most WIDTH characters."""
+    return textwrap.fill(item, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def charts(page: str) -> dict[str, str]:
@@ -88,14 +104,14 @@ def _loaded(results: Path) -> Loaded:
 @click.command()
 @click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True)
 @click.option("--page", "path", type=click.Path(path_type=Path), default=PAGE, show_default=True)
-def main(results: Path, path: Path) -> None:
+@click.option("--section", "sections", multiple=True, help="Replace this section alone. Repeatable.")
+def main(results: Path, path: Path, sections: tuple[str, ...]) -> None:
     try:
         found = _loaded(results)
-        page = written(
-            path.read_text(), rows(once(claim for shown in found.figures for claim in shown.claims))
-        )
+        claims = once(claim for shown in found.figures for claim in shown.claims)
+        page = written(path.read_text(), rows(claims), score(claims), sections)
         missing = []
-        for image, chart in charts(page).items():
+        for image, chart in ({} if sections else charts(page)).items():
             source = simulated_chart(results / whole.NAME / "charts", chart)
             if source:
                 shutil.copyfile(source, path.parent / image)
@@ -105,7 +121,7 @@ def main(results: Path, path: Path) -> None:
     except (RefabricError, OSError) as error:
         click.echo(f"paper_page: {error}", err=True)
         sys.exit(2)
-    click.echo(f"{path}: {len(charts(page)) - len(missing)} charts")
+    click.echo(f"{path}: {0 if sections else len(charts(page)) - len(missing)} charts")
     for name in missing:
         click.echo(f"not there, so left as it was: {name}", err=True)
 

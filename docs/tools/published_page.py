@@ -62,11 +62,12 @@ def _unprefixed(row: Published) -> str:
 
 
 def section_of(row: Published, figures: Sequence[Figure]) -> str:
-    """Return the figure of the post, the section of the paper, or else the figure of refabric."""
+    """Return the figure of the post, the section of the paper, else the figure of refabric that shows it."""
     of_post = [_POST_FIGURE.fullmatch(figure.name) for figure in figures if row.citation == CS244]
     if found := next(filter(None, of_post), None):
         return f"figure {found.group(1)}"
-    return next((figure.section for figure in figures if figure.section), f"`{figures[0].name}`")
+    unknown = "" if row.source in UNPUBLISHED else "section not known, "
+    return next((figure.section for figure in figures if figure.section), f"{unknown}`{figures[0].name}`")
 
 
 def table_row(row: Published, figures: Sequence[Figure]) -> str:

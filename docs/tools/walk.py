@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT))
 
 RUN = (
-    "run", "cs244-one-to-one", "--engine", "simulator", "--k", "4", "--subflows", "1,2", "--seconds", "0.2",
-    "--warmup", "0.2", "--json", "--results",
+    "run", "cs244-one-to-one", "--engine", "simulator", "--k", "4", "--subflows", "1,2", "--seconds", "2",
+    "--warmup", "1", "--json", "--results",
 )  # fmt: skip
 DEADLINE_S = 300.0
 _OPTIMIZED = 1
@@ -35,7 +35,7 @@ def files_entered() -> list[str]:
 
 
 def _trace(results: str) -> list[str]:
-    """Carry the run out in this process, on one CPU, so that points do not go to worker processes."""
+    """Run it in this process, on one CPU, so that points do not go to worker processes."""
     from experiments.command import main  # noqa: PLC0415
 
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})

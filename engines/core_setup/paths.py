@@ -14,7 +14,7 @@ from typing import Protocol
 from common.errors import UsageError
 from controllers.bcube_paths import parallel_path
 from controllers.hashing import mix
-from controllers.routing import POLICIES
+from controllers.routing import DIGITS, POLICIES, check_routing
 from engines.core_setup.stack import SubflowTuple, subflow_tuple
 from model.flows import PlannedFlow, subflow_pairs
 from model.network_plan import ports_along
@@ -23,7 +23,7 @@ from topos import bcube
 from topos.topology import Topology
 
 AT_SOURCE = "hashed"
-"""The only policy that chooses whole paths at the source, and thus allows these choices."""
+"""The policy that chooses whole paths at the source by a hash, and thus allows distinct paths."""
 
 
 class Paths(Protocol):
@@ -42,16 +42,12 @@ def check_paths(spec: RunSpec, topology: Topology) -> None:
             f"distinct paths for a connection's subflows are not possible with routing {others}: "
             f"choose --routing {AT_SOURCE}"
         )
-    if spec.routing == "valiant" and topology.kind == bcube.KIND and topology.params["k"] > 1:
-        raise UsageError(
-            f"routing 'valiant' on BCube with k={topology.params['k']}: its paths exceed 10 links, the "
-            "limit of a packet; choose k=1, or another --routing"
-        )
+    check_routing(spec.routing, topology)
 
 
 def choose_paths(simulation: Paths, spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> None:
     """Set the paths of subflows before anything is sent, where the router does not choose them."""
-    if spec.routing != AT_SOURCE:
+    if spec.routing not in (AT_SOURCE, DIGITS):
         return
     seed = sub_seed(spec.seed, "routing")
     if topology.kind == bcube.KIND:

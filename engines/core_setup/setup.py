@@ -1,4 +1,4 @@
-"""Set up the core's Simulation for a point: its network, its flows, and the path of every subflow."""
+"""Set up the core's Simulation of a point: its network, its flows, and the path of every subflow."""
 
 from __future__ import annotations
 
@@ -7,38 +7,54 @@ from collections.abc import Sequence
 
 from common.errors import RunError
 from controllers.groups import ecmp_groups
+from engines.core_setup.agent import SimulatedAgent
 from engines.core_setup.paths import choose_paths
 from engines.core_setup.stack import Stack, datagram_tuples, flow_tuples, stack_of
 from engines.core_setup.stalls import noise_tuple
 from fabric._core import Simulation
 from fabric.plan import NetworkPlan
 from model.flows import PlannedFlow, planned_flows
+from model.limits import check_limits
 from model.network_plan import network_plan
 from model.spec import RunSpec, sub_seed
 from topos.topology import Topology
 
 ALARMS_A_SUBFLOW = 8
-"""Descriptors: a timer of each kind and what stale ones may lie in the calendar."""
+"""Descriptors: one per kind of timer, and outdated timers that are still in the calendar."""
 LEAST_PACKETS = 1 << 20
 PACKETS_A_SUBFLOW = 32
-"""Beside those: what 65 536 subflows in slow start have under way. Memory is taken as it is used."""
+"""Further descriptors: the packets in flight of 65 536 subflows in slow start. Memory is used only when
+needed."""
 
 
 def prepared(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> Simulation:
     """Return a Simulation whose subflows all have their paths and have sent nothing yet.
 
-    Raises RunError for what the core cannot hold.
+    Raises RunError if the core cannot hold it.
     """
-    return built(spec, topology, flows, plan_of(spec, topology), stack_of(spec))
+    agent = SimulatedAgent(spec, topology, flows)
+    return built(spec, topology, flows, plan_of(spec, topology), stack_of(spec), agent)
 
 
 def built(
-    spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], plan: NetworkPlan, stack: Stack
+    spec: RunSpec,
+    topology: Topology,
+    flows: Sequence[PlannedFlow],
+    plan: NetworkPlan,
+    stack: Stack,
+    agent: SimulatedAgent | None = None,
 ) -> Simulation:
-    """Build the core's Simulation on this network plan. Raises RunError for what the core cannot hold."""
+    """Build the core's Simulation on this network plan. Raises RunError if the core cannot hold it."""
     tuples = flow_tuples(spec, topology, flows)
     try:
-        simulation = Simulation(plan, stack, tuples, datagram_tuples(topology, flows), noise_tuple(spec))
+        simulation = Simulation(
+            plan,
+            stack,
+            tuples,
+            datagram_tuples(topology, flows),
+            noise_tuple(spec),
+            agent.config if agent else None,
+        )
     except (ValueError, MemoryError) as error:
         raise RunError(f"setting up the simulation: {error or 'out of memory'}") from error
     choose_paths(simulation, spec, topology, flows)
@@ -48,13 +64,17 @@ def built(
 def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
     """Return the emulator's network plan with unlimited host queues, whose senders wait for room themselves.
 
+    In front of such a queue senders take turns, or the one with the least to send is next, so it is a FIFO.
     Where hosts forward packets, their queues keep their limit: senders compete with forwarded packets.
+    Raises UsageError for numbers out of range, which the core takes on trust.
     """
+    check_limits(spec)
     tables = ecmp_groups(topology)
     plan = network_plan(topology, tables, spec.link, spec.routing, sub_seed(spec.seed, "routing"))
-    queue_pkts = plan.queue_pkts.copy()
+    queue_pkts, discipline = plan.queue_pkts.copy(), plan.discipline.copy()
     if spec.stack.nic_waits and not topology.hosts_forward:
         queue_pkts[plan.nic_uplink] = 0
+        discipline[plan.nic_uplink] = 0
     subflows = sum(flow.subflows for flow in planned_flows(spec, topology))
     most = max(plan.max_packets, LEAST_PACKETS) + (ALARMS_A_SUBFLOW + PACKETS_A_SUBFLOW) * subflows
-    return dataclasses.replace(plan, queue_pkts=queue_pkts, max_packets=most)
+    return dataclasses.replace(plan, queue_pkts=queue_pkts, discipline=discipline, max_packets=most)

@@ -12,9 +12,10 @@ from common.errors import UsageError
 from controllers.hashing import PROTO_TCP, PROTO_UDP
 from fabric._core import congestion_controls, flow_hash, schedulers
 from fabric.plan import PS_PER_US
-from model.congestion import CONGESTION_CONTROLS
+from model.congestion import CONGESTION_CONTROLS, core_name
 from model.flows import AddressPair, PlannedFlow, subflow_pairs
-from model.spec import RunSpec, sub_seed
+from model.responsive import opens_subflows
+from model.spec import NEW, PERSISTENT, REMAINING, SENT, RunSpec, sub_seed
 from topos.topology import Topology
 
 NO_WAITING = 2**32 - 1
@@ -22,7 +23,15 @@ NO_WAITING = 2**32 - 1
 PS_PER_MS = 1000 * PS_PER_US
 PS_PER_S = 1000 * PS_PER_MS
 NEVER_PS = 2**63 - 1
-CHOICES = {"acks": ("routed", "at_once"), "scheduler": tuple(schedulers()), "recovery": ("rfc", "linux")}
+SMALLEST_FIRST = frozenset({"pfabric", "pfabric_scheduling"})
+"""Disciplines that schedule by rank, in the hosts too."""
+CHOICES = {
+    "acks": ("routed", "at_once"),
+    "scheduler": tuple(schedulers()),
+    "recovery": ("rfc", "linux"),
+    "connections": (NEW, PERSISTENT),
+    "rank": (REMAINING, SENT),
+}
 """Allowed values of text fields of a StackSpec."""
 INITIAL_RTO_PS = PS_PER_S
 MAX_RTO_PS = 120 * PS_PER_S
@@ -54,6 +63,8 @@ class Stack:
     initial_rto_ps: int
     min_rto_ps: int
     max_rto_ps: int
+    first_rto_ps: int
+    timer_scan_ps: int
     delayed_ack_ps: int
     sack: bool
     ecn: bool
@@ -70,6 +81,13 @@ class Stack:
     scheduler: str
     linux_recovery: bool
     handshake: bool
+    fixed_rto: bool = False
+    probe_after: int = 0
+    max_window: int = 0
+    persistent: bool = False
+    rank_by_sent: bool = False
+    smallest_first: bool = False
+    on_demand: bool = False
 
 
 def check_stack(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
@@ -78,7 +96,7 @@ def check_stack(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
         if (word := getattr(spec.stack, name)) not in known:
             raise UsageError(f"{name} '{word}': choose {' or '.join(known)}")
     have = congestion_controls()
-    for cc in sorted({flow.cc for flow in flows if flow.subflows} - set(have)):
+    for cc in sorted({core_name(flow.cc) for flow in flows if flow.subflows} - set(have)):
         raise UsageError(f"the simulator has no congestion control '{cc}': choose from: {', '.join(have)}")
 
 
@@ -97,6 +115,8 @@ def stack_of(spec: RunSpec) -> Stack:
         initial_rto_ps=INITIAL_RTO_PS,
         min_rto_ps=round(wanted.min_rto_ms * PS_PER_MS),
         max_rto_ps=MAX_RTO_PS,
+        first_rto_ps=round(wanted.first_rto_ms * PS_PER_MS),
+        timer_scan_ps=round(wanted.timer_scan_ms * PS_PER_MS),
         delayed_ack_ps=round(wanted.delayed_ack_ms * PS_PER_MS),
         sack=wanted.sack,
         ecn=bool(spec.link.ecn_pkts) or _asks_for_ecn(spec.transport.cc),
@@ -113,6 +133,13 @@ def stack_of(spec: RunSpec) -> Stack:
         scheduler=wanted.scheduler,
         linux_recovery=wanted.recovery == "linux",
         handshake=wanted.handshake,
+        fixed_rto=wanted.fixed_rto,
+        probe_after=wanted.probe_after,
+        max_window=wanted.max_window,
+        persistent=wanted.connections == PERSISTENT,
+        rank_by_sent=wanted.rank == SENT,
+        smallest_first=spec.link.discipline in SMALLEST_FIRST,
+        on_demand=opens_subflows(spec),
     )
 
 
@@ -124,7 +151,7 @@ def flow_tuples(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow])
     """Return the flows in order, without those of constant rate; the sub-seed `start` spreads starts."""
     number = {nic.ip: i for i, nic in enumerate(topology.nics)}
     rng = random.Random(sub_seed(spec.seed, "start"))
-    tuples = []
+    tuples: list[FlowTuple] = []
     for flow in flows:
         if flow.rate_mbps:
             continue
@@ -132,7 +159,7 @@ def flow_tuples(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow])
         start_ps = round((flow.start_s * 1000 + spread_ms) * PS_PER_MS)
         subflows = [subflow_tuple(number, pair) for pair in subflow_pairs(topology, flow)]
         after = -1 if flow.after is None else flow.after
-        tuples.append((flow.size_bytes, start_ps, flow.cc, subflows, after, flow.dscp))
+        tuples.append((flow.size_bytes, start_ps, core_name(flow.cc), subflows, after, flow.dscp))
     return tuples
 
 

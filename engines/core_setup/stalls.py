@@ -1,7 +1,7 @@
-"""What the core takes of a spec's noise: the stalls of a simulated machine. Pure.
+"""The stalls of a simulated machine, in the core's form. Pure.
 
-The elastic clock stands still while all CPUs stall at once (fabric/simulation/machine_noise.hpp). Stalls of
-one side alone always use the strict clock, whatever the spec says: that is their full effect.
+The elastic clock pauses while all CPUs stall together (fabric/simulation/machine_noise.hpp). Stalls of the
+fabric or of the hosts alone always use the strict clock, so that their full effect shows.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ NoiseTuple = tuple[int, int, int, int, bool, bool]
 
 
 def elastic(spec: RunSpec) -> bool:
-    """Whether the simulated network stands still in stalls."""
+    """Return whether the simulated network pauses during stalls."""
     return spec.clock == ELASTIC and spec.noise.where == OF_ALL
 
 
 def noise_tuple(spec: RunSpec) -> NoiseTuple | None:
-    """None without noise."""
+    """Return the stalls as the core reads them; None without noise."""
     if not noisy(spec):
         return None
     times_ms = (spec.noise.every_ms, spec.noise.least_ms, spec.noise.most_ms)

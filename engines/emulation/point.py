@@ -8,12 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import topos
 from common.errors import RefabricError
-from engines.emulation.congestion.registration import Registered, registered
+from controllers.hashing import PROTO_TCP, FiveTuple
+from engines.emulation.agent.datapath import AgentDatapath, needed, with_agent
+from engines.emulation.congestion.built_in import BuiltIn
+from engines.emulation.congestion.registration import Counts, registered
 from engines.emulation.dataplanes.link_events import carried_out
 from engines.emulation.dataplanes.registry import DATAPLANES
+from engines.emulation.dataplanes.responsive import Controlling, KernelConnections, controlling
 from engines.emulation.dataplanes.scheduled import Ticking, bytes_sent, ticking
 from engines.emulation.hosts import host_sysctls, steering
 from engines.emulation.hosts.hosts import HostOptions
@@ -31,9 +36,9 @@ from engines.emulation.mptcp import mptcp_genl
 from engines.emulation.mptcp.mptcp_watch import ConnectionReport, MptcpWatcher
 from engines.emulation.mptcp.path_manager import PathManager
 from engines.emulation.mptcp.path_manager_inkernel import SignalPathManager
-from engines.emulation.sandbox import wire
+from engines.emulation.ranks.programs import Programs, Wanted, on_interfaces
 from engines.emulation.sandbox.inside import Inside
-from engines.emulation.traffic.demands import connect_s, default_cc, is_data, paths_of_each
+from engines.emulation.traffic.demands import default_cc, is_data, paths_of_each
 from engines.emulation.traffic.driver import TrafficDriver
 from engines.emulation.traffic.iperf3 import prefer_congestion_control
 from engines.emulation.traffic.iperf3_traffic import Iperf3Traffic
@@ -42,11 +47,16 @@ from engines.emulation.traffic.stalls import silent_flows, stall_error, stalled_
 from engines.emulation.verdict import company
 from engines.emulation.verdict.blame import saturated
 from engines.emulation.verdict.purposeful_stalls import stalling
+from engines.kernel_hosts import wire
+from engines.kernel_hosts.deadlines import connect_s
+from engines.kernel_hosts.kernel_stack import MINTCP, route_metrics
 from model.congestion import CONGESTION_CONTROLS
 from model.flows import PlannedFlow, planned_flows
+from model.network_plan import by_rank
+from model.responsive import loop_of, opens_subflows
 from model.result import RunResult
 from model.schedulers import Driver, application_of, scheduled
-from model.spec import RunSpec
+from model.spec import SENT, VIRTUAL, RunSpec
 
 SLACK_S = 30.0
 STALL_S = 10.0
@@ -62,6 +72,12 @@ def run_point(inside: Inside) -> int:
     return 0
 
 
+class Counting(Protocol):
+    """Congestion controls that count what they do."""
+
+    def counts(self) -> Counts: ...
+
+
 @dataclass(frozen=True)
 class Running:
     """The flows of a running point, and the means to observe them."""
@@ -72,7 +88,7 @@ class Running:
     table: SocketTable
     pinger: PathPinger | None
     observing: Observing
-    congestion: Registered
+    congestion: Counting
 
 
 class Point:
@@ -88,13 +104,16 @@ class Point:
         self._dataplane = DATAPLANES[spec.dataplane].make(spec, self._topology, raw)
         self._cpus = self._dataplane.cpus
         self._timings: dict[str, float] = {}
+        self._agent: AgentDatapath | None = None
 
     def run(self) -> RunResult:
         """Run all stages in order. Raises RefabricError if the point gives no number."""
         _give_hosts_small_tcp_tables()
-        options = HostOptions(sysctls=self._sysctls())
+        ranked = by_rank(self._spec.link.discipline)
+        metrics = route_metrics(self._spec.stack)
+        options = HostOptions(sysctls=self._sysctls(), metrics=metrics, single_segments=ranked)
         with ExitStack() as stack:
-            congestion = stack.enter_context(registered(_ours(self._flows)))
+            congestion = self._congestion(stack)
             with self._phase("network", 1.0, "setup_s"):
                 net = stack.enter_context(FabricNet(self._topology, self._dataplane, options))
                 stack.enter_context(self._data_plane_first())
@@ -104,21 +123,38 @@ class Point:
             with self._phase("connect", 3.0, "connect_s"):
                 watcher = self._watcher(stack, hosts)
                 prefer_congestion_control({hosts[name]: cc for name, cc in default_cc(self._flows).items()})
-                traffic = stack.enter_context(self._traffic(hosts))
+                programs = stack.enter_context(on_interfaces(self._wanted(), hosts, self._topology))
+                traffic = stack.enter_context(self._traffic(hosts, programs))
                 started_s, up_s = self._connect(traffic, watcher)
                 running = self._look(stack, hosts, traffic, watcher, congestion)
             connections = watcher.reports() if watcher else ()
             last_up_s = _last_up(self._flows, up_s, connections, started_s)
             events = carried_out(self._spec.events, self._dataplane)
-            with events, self._scheduled(hosts) as scheduler, stalling(self._spec) as stalls:
+            with events, self._controlled(hosts, watcher) as scheduler, stalling(self._spec) as stalls:
                 readings = self._measure(running, last_up_s, scheduler)
             with self._phase("collect", 2.0, "collect_s"):
                 delivered = traffic.stop()
-        provenance = self._provenance(net.sysctls, connections)
+                programs.check()
+                ranks = programs.counts()
+            account = self._agent.stop() if self._agent else None
+        provenance = {**self._provenance(net.sysctls, connections), **ranks}
         result = summarise(
             self._spec, self._topology, self._flows, readings, delivered, self._timings, provenance
         )
-        return dataclasses.replace(result, metrics={**result.metrics, **stalls.metrics})
+        result = dataclasses.replace(result, metrics={**result.metrics, **stalls.metrics})
+        return with_agent(result, account) if account else result
+
+    def _congestion(self, stack: ExitStack) -> Counting:
+        """Register refabric's congestion controls, unless the kernel was built with them."""
+        ours = _ours(self._flows)
+        if needed(self._spec):
+            self._agent = AgentDatapath(self._spec)
+            stack.callback(self._agent.close)
+            return self._agent
+        if self._spec.clock == VIRTUAL:
+            return BuiltIn(ours)
+        settings = {MINTCP: self._spec.stack.max_window} if MINTCP in ours else {}
+        return stack.enter_context(registered(ours, settings))
 
     def _sysctls(self) -> dict[str, str]:
         needed = host_sysctls.needed(self._spec, self._topology, self._flows)
@@ -134,18 +170,30 @@ class Point:
         if mptcp_genl.support().level is mptcp_genl.PathManagement.USERSPACE:
             paths = paths_of_each(self._topology, self._flows)
             retry_s = self._connect_s / 2
-            late = self._spec.transport.joins_late
+            late = self._spec.transport.joins_late or opens_subflows(self._spec)
             return stack.enter_context(PathManager(refs, subflows, is_data, paths, retry_s, late))
         self._report({"note": "in-kernel MPTCP path manager only: subflows' paths differ between runs"})
         servers = {hosts[flow.dst]: flow.dst_ip for flow in self._flows}
         return stack.enter_context(SignalPathManager(refs, subflows, is_data, servers))
 
-    def _traffic(self, hosts: dict[str, HostRef]) -> TrafficDriver:
+    def _wanted(self) -> Wanted:
+        ranks = by_rank(self._spec.link.discipline)
+        return Wanted(ranks, any(flow.cc == MINTCP for flow in self._flows))
+
+    def _traffic(self, hosts: dict[str, HostRef], programs: Programs) -> TrafficDriver:
         write_bytes = self._spec.transport.write_bytes
         if self._spec.traffic == "native":
             read_bytes = worth_reading(self._spec.link.rate_mbps)
             cpu = self._cpus.helper
-            return NativeDriver(self._flows, hosts, cpu=cpu, write_bytes=write_bytes, read_bytes=read_bytes)
+            return NativeDriver(
+                self._flows,
+                hosts,
+                cpu=cpu,
+                write_bytes=write_bytes,
+                read_bytes=read_bytes,
+                sizes_map=programs.sizes_map,
+                rank_by_sent=self._spec.stack.rank == SENT,
+            )
         seconds = self._connect_s + self._spec.warmup_s + self._spec.seconds + SLACK_S
         return Iperf3Traffic(self._flows, hosts, self._raw, seconds=seconds, write_bytes=write_bytes)
 
@@ -172,7 +220,7 @@ class Point:
         hosts: dict[str, HostRef],
         traffic: TrafficDriver,
         watcher: MptcpWatcher | None,
-        congestion: Registered,
+        congestion: Counting,
     ) -> Running:
         """Start everything that samples."""
         refs = list(hosts.values())
@@ -187,6 +235,26 @@ class Point:
         return Running(refs, traffic, watcher, table, pinger, watch, congestion)
 
     @contextmanager
+    def _controlled(
+        self, hosts: dict[str, HostRef], watcher: MptcpWatcher | None
+    ) -> Iterator[Ticking | Controlling | None]:
+        """Run the spec's central controller, if there is one, from the start of the warm-up."""
+        if not opens_subflows(self._spec):
+            with self._scheduled(hosts) as clock:
+                yield clock
+            return
+        manager = watcher if isinstance(watcher, PathManager) else None
+        look_ns = round(self._spec.scheduler.interval_ms * 1e6)
+        loop = loop_of(self._spec, self._topology, look_ns=look_ns)
+        with (
+            SocketTable(list(hosts.values()), self._flows) as table,
+            self._dataplane.network(self._spec, dict) as paths,
+        ):
+            network = KernelConnections(self._topology, self._flows, table, paths, manager)
+            with controlling(loop, network) as control:
+                yield control
+
+    @contextmanager
     def _scheduled(self, hosts: dict[str, HostRef]) -> Iterator[Ticking | None]:
         """Run the spec's scheduler, if there is one, from the start of the warm-up."""
         if not scheduled(self._spec):
@@ -199,7 +267,9 @@ class Point:
                 with ticking(driver, self._spec.scheduler.interval_ms) as clock:
                     yield clock
 
-    def _measure(self, running: Running, up_s: Sequence[float], scheduler: Ticking | None) -> Readings:
+    def _measure(
+        self, running: Running, up_s: Sequence[float], scheduler: Ticking | Controlling | None
+    ) -> Readings:
         """Warm up, then measure between two readings of all cumulative counters."""
         watch = running.observing
         with self._phase("warm-up", self._spec.warmup_s, "warmup_s"):
@@ -246,7 +316,14 @@ class Point:
             waiting=waiting,
             others_pct=others_pct,
             scheduler=scheduler.metrics if scheduler else {},
+            granted=self._granted(scheduler, opened_s) if isinstance(scheduler, Controlling) else None,
         )
+
+    def _granted(self, control: Controlling, before_s: float) -> list[int]:
+        """Return how many subflows each flow had been granted at a monotonic time, at least one."""
+        granted = control.subflows(before_s)
+        firsts = (FiveTuple(f.src_ip, f.dst_ip, PROTO_TCP, f.cport, f.port) for f in self._flows)
+        return [granted.get(first, 1) for first in firsts]
 
     def _silent(self, samples: Sequence[Sample], seconds: float) -> list[int]:
         """Return silent flows; none if links fail, because flows then may deliver nothing."""

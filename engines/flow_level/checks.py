@@ -8,6 +8,7 @@ from common.errors import UsageError
 from controllers.routing import per_packet
 from engines.flow_level.equilibrium import ALGORITHMS
 from model.flows import PlannedFlow
+from model.network_plan import settings_in_use
 from model.noise import noisy
 from model.schedulers import scheduled
 from model.spec import ELASTIC, FIFO, PORT, RunSpec
@@ -24,6 +25,7 @@ def check_steady(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
         "random loss": link.loss > 0,
         "ECN": link.ecn_pkts > 0,
         "random drop": link.random_pkts > 0,
+        **{f"queues with {name}": True for name in settings_in_use(link)},
         f"queue discipline {link.discipline}": link.discipline != FIFO,
         f"host queue {link.host_queue}": link.host_queue != PORT,
         "queue samples": spec.sampling.queues_ms > 0,

@@ -7,8 +7,6 @@ every subflow's path, so flows share the same links in both.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,13 +20,13 @@ from engines.core_setup.checks import check_spec
 from engines.core_setup.paths import check_paths
 from engines.core_setup.setup import prepared
 from engines.core_setup.stack import check_stack
-from engines.engine import Observer
+from engines.engine import Observer, OnePointPerCpu
 from engines.flow_level.checks import check_equilibrium, check_steady
 from engines.flow_level.equilibrium import equilibrium
 from engines.flow_level.max_min import max_min
 from engines.flow_level.network import Crossings, Floats, FluidNetwork
 from engines.flow_level.summarise import ack_share, summarise
-from engines.provenance import free_memory_mb, machine, revision
+from engines.provenance import free_memory_mb, origin
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.flows import PlannedFlow, planned_flows
 from model.machine.capacity import demand
@@ -65,17 +63,12 @@ EQUILIBRIUM = Model(equilibrium, check_equilibrium, 2.5e-5)
 MAX_MIN = Model(max_min, _answers_all, 5e-6)
 
 
-class FlowLevelEngine:
+class FlowLevelEngine(OnePointPerCpu):
     """An Engine that computes rates by a model, on the simulator's paths."""
 
     def __init__(self, name: str, model: Model) -> None:
         self.name = name
         self._model = model
-
-    @property
-    def parallel(self) -> int:
-        """One point per CPU: each is one thread that shares nothing."""
-        return len(os.sched_getaffinity(0))
 
     def check(self, spec: RunSpec) -> None:
         """Raise UsageError for a spec that the model does not cover."""
@@ -120,7 +113,7 @@ class FlowLevelEngine:
         return dataclasses.replace(
             summarise(spec, topology, flows, network, rates, rounds),
             reproducible=True,
-            provenance={**_origin(), "engine": self.name},
+            provenance={**origin(), "numpy": np.__version__, "engine": self.name},
             cost={"simulation_cpu_s": time.process_time() - began},
         )
 
@@ -140,9 +133,3 @@ def fluid_network(spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow
         connection=connection,
         cc=tuple(flow.cc for flow in flows for _ in range(flow.subflows)),
     )
-
-
-@functools.cache
-def _origin() -> dict[str, object]:
-    """Return the machine and revision for the record; they do not influence results."""
-    return {**machine(), "numpy": np.__version__, "revision": revision()}

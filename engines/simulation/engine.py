@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import os
 import time
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import topos
 from common.errors import RunError
+from engines.core_setup.agent import SimulatedAgent
 from engines.core_setup.checks import check_spec
+from engines.core_setup.completion import ideal_s
 from engines.core_setup.paths import check_paths
 from engines.core_setup.setup import built, plan_of
 from engines.core_setup.stack import Stack, check_stack, stack_of
-from engines.engine import Observer
-from engines.provenance import free_memory_mb, machine, revision
-from engines.simulation.completion import ideal_s
+from engines.engine import Observer, OnePointPerCpu
+from engines.provenance import free_memory_mb, origin
 from engines.simulation.memory import check_memory, estimated_mb
 from engines.simulation.readings import Recording, record
-from engines.simulation.scheduled import Scheduling
+from engines.simulation.scheduled import Control, control_of
 from engines.simulation.summarise import summarise
 from fabric._core import COMPILER, Simulation
 from fabric.plan import NetworkPlan
 from model.congestion import COUPLED_DEFAULT
 from model.flows import PlannedFlow, planned_flows
+from model.limits import check_limits
 from model.link_events import check_events
 from model.machine.capacity import demand
 from model.result import NO_VALUE, RunResult
@@ -40,15 +39,10 @@ HOPS_PER_CPU_S = 8e6
 STARTING_S = 0.3
 
 
-class SimulatorEngine:
+class SimulatorEngine(OnePointPerCpu):
     """An Engine with simulated hosts on the fabric core."""
 
     name = "simulator"
-
-    @property
-    def parallel(self) -> int:
-        """One point per CPU: each is one thread that shares nothing."""
-        return len(os.sched_getaffinity(0))
 
     def check(self, spec: RunSpec) -> None:
         """Raise UsageError for a spec that it does not support."""
@@ -79,25 +73,27 @@ class SimulatorEngine:
         """See `Engine.run`; signals are handled between slices of virtual time, many times a second."""
         del raw
         began = time.process_time()
+        check_limits(spec)
         topology = topos.build(spec.topology.kind, spec.topology.params)
         flows = planned_flows(spec, topology)
         plan, stack = plan_of(spec, topology), stack_of(spec)
-        simulation = built(spec, topology, flows, plan, stack)
+        agent = SimulatedAgent(spec, topology, flows)
+        simulation = built(spec, topology, flows, plan, stack, agent)
         ideal = _ideal_s(simulation, flows, plan, stack)
-        scheduling = Scheduling(spec, topology, flows, simulation)
-        recording = _record(simulation, spec, topology, flows, observer, scheduling)
+        control = control_of(spec, topology, flows, simulation)
+        recording = _record(simulation, spec, topology, flows, observer, control)
         result = summarise(spec, topology, flows, ideal, recording)
         cpu_s = time.process_time() - began
         hops_per_cpu_s = recording.closed.ports["hops"] / cpu_s
         return dataclasses.replace(
-            result,
-            metrics={**result.metrics, **scheduling.counts},
+            result.doubted(agent.reasons),
+            metrics={**result.metrics, **control.counts, **agent.metrics(simulation)},
             reproducible=True,
-            provenance=origin(),
+            provenance={**origin(), **agent.provenance, "compiler": COMPILER, "engine": self.name},
             cost={
                 "simulation_cpu_s": cpu_s,
                 "packet_hops_per_cpu_s": hops_per_cpu_s,
-                **scheduling.times,
+                **control.times,
             },
         )
 
@@ -108,20 +104,14 @@ def _record(
     topology: Topology,
     flows: Sequence[PlannedFlow],
     observer: Observer,
-    scheduling: Scheduling,
+    control: Control,
 ) -> Recording:
     """Run the simulation. Raises RunError if the core cannot hold it."""
     subflows = sum(flow.subflows for flow in flows)
     try:
-        return record(simulation, spec, topology, subflows, observer, scheduling.clock)
+        return record(simulation, spec, topology, subflows, observer, control.clock)
     except (ValueError, MemoryError) as error:
         raise RunError(f"simulating: {error or 'out of memory'}") from error
-
-
-@functools.cache
-def origin() -> dict[str, Any]:
-    """Return the machine and revision for the record; they do not influence results."""
-    return {**machine(), "compiler": COMPILER, "engine": "simulator", "revision": revision()}
 
 
 def _ideal_s(

@@ -72,12 +72,14 @@ class Reading:
 class Recording:
     """All readings: the ends of the window, and samples with their times in ps.
 
+    `middle` is the bytes that each flow has delivered in the middle of the window.
     `goodput` (bytes that each flow has delivered) and `links` (bytes that each port has sent) are at the
     times `times`. `queues` holds ports and packets of non-empty queues. `sockets` and `pings` (ps out, ps
     there and back) cover every subflow.
     """
 
     ends: list[Reading] = field(default_factory=list)
+    middle: list[npt.NDArray[np.uint64]] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     goodput: list[npt.NDArray[np.uint64]] = field(default_factory=list)
     links: list[npt.NDArray[np.uint64]] = field(default_factory=list)
@@ -112,8 +114,11 @@ def record(
     looks = _looks(simulation, spec, len(topology.links) * 2, subflows, recording, observer)
     instants = {t_ps for times, _ in looks for t_ps in times}
     observer.phase("warm-up", 0.0)
-    for t_ps in sorted({*instants, opens, ends}):
+    middle = (opens + ends) // 2
+    for t_ps in sorted({*instants, opens, middle, ends}):
         run_until(t_ps)
+        if t_ps == middle:
+            recording.middle.append(simulation.flows()["delivered_bytes"])
         for times, look in looks:
             if t_ps in times:
                 look(t_ps)

@@ -1,25 +1,49 @@
-"""A central flow scheduler in a simulation: it ticks at exact virtual times and takes no time."""
+"""A central controller in a simulation: it works at exact virtual times and takes no time."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from controllers.hashing import FiveTuple
 from engines.core_setup.stack import PS_PER_MS, PS_PER_S
 from engines.scheduling import SimulatedNetwork
+from engines.simulation.connections import SimulatedConnections
 from fabric._core import Simulation
 from model.flows import PlannedFlow
+from model.responsive import loop_metrics, loop_of, opens_subflows
 from model.schedulers import Driver, application_of, scheduled
 from model.spec import RunSpec, SchedulerSpec
 from topos.topology import Topology
 
+PS_PER_NS = 1000
 IDEAL_LOOK_PS = PS_PER_MS
 """Maximum delay until an ideal scheduler notices that flows have begun or ended."""
 
 
 class Clock(Protocol):
     def run_until(self, limit_ps: int) -> None: ...
+
+
+class Control(Protocol):
+    """The controller of a simulated point. `counts` are metrics that are identical on every machine, `times`
+    CPU times on this one."""
+
+    def clock(self, clock: Clock) -> Clock: ...
+    @property
+    def counts(self) -> Mapping[str, float]: ...
+    @property
+    def times(self) -> Mapping[str, float]: ...
+
+
+def control_of(
+    spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], simulation: Simulation
+) -> Control:
+    """Return the controller that the spec asks for."""
+    if opens_subflows(spec):
+        return Responsive(spec, topology, flows, simulation)
+    return Scheduling(spec, topology, flows, simulation)
 
 
 class Scheduling:
@@ -50,6 +74,39 @@ class Scheduling:
     def times(self) -> Mapping[str, float]:
         """CPU time of ticks on this machine."""
         return self._driver.account.times if self._driver else {}
+
+
+class Responsive:
+    """Monitors and controller of responsive multipath TCP; what they do follows the simulation's clock."""
+
+    def __init__(
+        self, spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow], simulation: Simulation
+    ) -> None:
+        self._seconds = spec.warmup_s + spec.seconds
+        self._loop = loop_of(spec, topology)
+        self._network = SimulatedConnections(spec, topology, flows, simulation)
+        self._cpu_s = 0.0
+
+    def clock(self, clock: Clock) -> Clock:
+        self._clock = clock
+        return self
+
+    def run_until(self, limit_ps: int) -> None:
+        """Run up to and including this time."""
+        while (due_ps := self._loop.next_ns * PS_PER_NS) <= limit_ps:
+            self._clock.run_until(due_ps)
+            began_s = time.thread_time()
+            self._loop.run(self._network, self._loop.next_ns)
+            self._cpu_s += time.thread_time() - began_s
+        self._clock.run_until(limit_ps)
+
+    @property
+    def counts(self) -> Mapping[str, float]:
+        return loop_metrics(self._loop, self._seconds)
+
+    @property
+    def times(self) -> Mapping[str, float]:
+        return {"controller_cpu_s": self._cpu_s}
 
 
 class Scheduled:

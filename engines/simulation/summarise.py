@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from analysis.spread import spread
+from analysis.steadiness import OVER_CARRIED_PCT, drift_reasons, unsteady_reasons
 from common.errors import RunError
 from engines.core_setup.stack import NEVER_PS, PS_PER_S
 from engines.simulation.machine_noise import noise_metrics
@@ -15,6 +17,8 @@ from engines.simulation.readings import Recording
 from engines.simulation.sample_tables import sample_tables, utilisation_pct
 from model.flows import PlannedFlow
 from model.network_plan import port_names, port_rates_bps
+from model.reasons import GOODPUT
+from model.responsive import opens_subflows
 from model.result import (
     NO_VALUE,
     FlowRow,
@@ -36,7 +40,10 @@ def summarise(
     ideal_s: Sequence[float],
     recording: Recording,
 ) -> RunResult:
-    """Return the point's result, which is never suspect. Raises RunError if no flow delivered anything."""
+    """Return the point's result, which is suspect if its window delivered data that it did not carry.
+
+    Raises RunError if no flow delivered anything.
+    """
     opened, closed = recording.opened, recording.closed
     if not closed.flows["delivered_bytes"].any():
         seconds = spec.warmup_s + spec.seconds
@@ -47,30 +54,43 @@ def summarise(
     rates_bps = port_rates_bps(topology, spec.link)
     samples = sample_tables(spec, flows, rates_bps, recording)
     rows = _flow_rows(spec, flows, ideal_s, recording, samples)
-    counted = ("dropped", "lost", "hops", "injected", "delivered")
-    dropped, lost, hops, injected, delivered = (
-        closed.ports[name] - opened.ports[name]  # type: ignore[literal-required]
-        for name in counted
-    )
-    timeouts = closed.subflows["timeouts"].sum() - opened.subflows["timeouts"].sum()
+    over_carried = _over_carried(flows, recording)
+    reasons = () if spec.events else unsteady_reasons(over_carried)
+    halves = drift_reasons(_halves_pct(spec, flows, recording))
     return RunResult(
-        status=Status.OK,
+        status=Status.SUSPECT if reasons else Status.OK,
+        reasons=reasons,
+        cautions=tuple(replace(drift, doubts=(GOODPUT,)) for drift in halves),
         flows=tuple(rows),
         ports=tuple(_port_rows(spec, topology, rates_bps, recording)),
         samples=samples,
         metrics={
-            "packet_hops": hops,
-            "injected": injected,
-            "delivered": delivered,
-            "drops": dropped,
-            "lost": lost,
-            "marked": int((closed.ports["marks"] - opened.ports["marks"]).sum()),
+            **_counts(recording),
             "retransmits": sum(row.retransmits for row in rows),
-            "timeouts": int(timeouts),
             **_idle_pct(flows, recording),
+            **over_carried,
             **noise_metrics(spec, opened, closed),
         },
     )
+
+
+def _counts(recording: Recording) -> dict[str, float]:
+    """Return what the whole network counted in the window."""
+    opened, closed = recording.opened, recording.closed
+    of_ports = ("hops", "injected", "delivered", "dropped", "lost")
+    hops, injected, delivered, dropped, lost = (
+        closed.ports[name] - opened.ports[name]  # type: ignore[literal-required]
+        for name in of_ports
+    )
+    return {
+        "packet_hops": hops,
+        "injected": injected,
+        "delivered": delivered,
+        "drops": dropped,
+        "lost": lost,
+        "marked": int((closed.ports["marks"] - opened.ports["marks"]).sum()),
+        "timeouts": int(closed.subflows["timeouts"].sum() - opened.subflows["timeouts"].sum()),
+    }
 
 
 def _idle_pct(flows: Sequence[PlannedFlow], recording: Recording) -> dict[str, float]:
@@ -81,6 +101,31 @@ def _idle_pct(flows: Sequence[PlannedFlow], recording: Recording) -> dict[str, f
         return {}
     busy = (closed.subflows["busy_ps"] - opened.subflows["busy_ps"])[endless]
     return {"subflow_idle_pct": float(100 * (1 - np.mean(busy / (closed.t_ps - opened.t_ps))))}
+
+
+def _over_carried(flows: Sequence[PlannedFlow], recording: Recording) -> dict[str, float]:
+    """Return OVER_CARRIED_PCT over MPTCP flows without a size; {} if there are none."""
+    opened, closed = recording.opened, recording.closed
+    endless = np.array([flow.mptcp and not flow.size_bytes for flow in flows])
+    subflows = np.repeat(endless, [flow.subflows for flow in flows])
+    acked = (closed.subflows["acked_bytes"] - opened.subflows["acked_bytes"])[subflows].sum()
+    delivered = (closed.flows["delivered_bytes"] - opened.flows["delivered_bytes"])[endless].sum()
+    return {OVER_CARRIED_PCT: float(100 * delivered / acked)} if acked else {}
+
+
+def _halves_pct(
+    spec: RunSpec, flows: Sequence[PlannedFlow], recording: Recording
+) -> tuple[float, float] | None:
+    """Return mean goodput in each half of the window, in percent of the link rate.
+
+    Returns None if links fail or if flows have a size.
+    """
+    if spec.events or any(flow.size_bytes for flow in flows):
+        return None
+    (middle,), of_link = recording.middle, spec.link.rate_mbps * 1e6 * spec.seconds / 2
+    ends = [each.flows["delivered_bytes"].mean() for each in (recording.opened, recording.closed)]
+    first, second = middle.mean() - ends[0], ends[1] - middle.mean()
+    return float(800 * first / of_link), float(800 * second / of_link)
 
 
 def _flow_rows(
@@ -98,7 +143,8 @@ def _flow_rows(
     srtts = _spreads(samples.get("sockets"), "srtt_ms", len(flows))
     pings = _spreads(samples.get("pings"), "rtt_ms", len(flows))
     sent, lost = _datagrams(recording, len(flows))
-    joined = closed.subflows["established"].tolist() if spec.transport.joins_late else None
+    grows = spec.transport.joins_late or opens_subflows(spec)
+    joined = closed.subflows["established"].tolist() if grows else None
     rows, first = [], 0
     for number, flow in enumerate(flows):
         start_ps, done_ps = started[number], completed[number]

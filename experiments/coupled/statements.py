@@ -30,7 +30,7 @@ TOGETHER = 12.0, "two standard errors over six replicas, and fluctuating windows
 DROPS = 12.0, "a full queue drops bursts of packets, unevenly among the flows"
 PROBES = (
     8.0,
-    "a subflow on the worse path keeps a packet or two under way, drops come in bursts, and real receivers "
+    "a subflow on the worse path keeps a packet or two in flight, drops come in bursts, and real receivers "
     "acknowledge it packet by packet (docs/experiments/coupled.md)",
 )
 
@@ -49,7 +49,7 @@ def _shift(cc: str) -> Published:
     return Published(
         SHARE_ON_CONGESTED, "two_bottlenecks", 3, "against_tcp", 2, Relation.ABOUT,
         round(100 * theory.congested_share(cc, 3, 1), 1), Source.THEORY,
-        f"{title(cc)}: what stays on the worse path", *_SOURCES[cc], *PROBES, algorithm=cc,
+        f"{title(cc)}: share of traffic on the worse path", *_SOURCES[cc], *PROBES, algorithm=cc,
     )  # fmt: skip
 
 

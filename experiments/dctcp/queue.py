@@ -2,9 +2,9 @@
 
 After Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010. Their switch gave a port up to 700 KB (figure
 1), which is 460 full packets. Rate and delay are chosen for a bandwidth-delay product of 43 packets, half of
-theirs at 10 Gb/s and 100 us. The marking threshold of 20 packets is three times the bound of section 3.4, K >
-C RTT / 7, below which DCTCP leaves the link idle at times. It is half of the bandwidth-delay product, so that
-a flow which halves its window at every mark (RFC 3168) does leave the link idle.
+the paper's at 10 Gb/s and 100 us. The marking threshold of 20 packets is three times the bound of section
+3.4, K > C RTT / 7, below which DCTCP leaves the link idle at times. It is half of the bandwidth-delay
+product, so that a flow which halves its window at every mark (RFC 3168) does leave the link idle.
 """
 
 from __future__ import annotations

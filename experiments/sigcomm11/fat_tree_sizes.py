@@ -1,8 +1,8 @@
 """fat-tree-sizes: the permutation of SIGCOMM 2011 at packet level with 128, 1024 and 8192 hosts.
 
 Beside it stand the equilibrium rates of congestion control (flow level), which are all that the paper has for
-its largest networks. Acknowledgements take no path and no time, as in the authors' simulator. The window is
-shorter in larger networks and starts once they have converged (docs/flow-level.md).
+its largest networks. Acknowledgements are routed. The window is shorter in larger networks and starts once
+they have converged (docs/flow-level.md).
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ DEFAULTS = Defaults(
     seconds=2.0,
     warmup_s=1.0,
     engines=(SIMULATOR, FLOW_LEVEL),
-    stack={"acks": "at_once"},
 )
 IN_TIME = {16: (1, 4, 8), 32: (1, 8)}
 """By k: the numbers of subflows of a run with one seed, to save time. Runs with several seeds have all."""

@@ -20,17 +20,31 @@ from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.spec import RunSpec, StackSpec, TopologySpec
 from model.transports import SCATTER
 
-NAME, JOINS = "short-beside-long", "short-joins"
+NAME, LINUX_NAME, JOINS = "short-beside-long", "short-beside-long-linux", "short-joins"
 OVERSUBSCRIPTION = 4
 STACK = StackSpec(
     payload_bytes=1000, header_bytes=0, ack_bytes=40, initial_window=1, min_rto_ms=1.0, delayed_ack_ms=0.0,
     sack=False, start_spread_ms=50.0,
 )  # fmt: skip
-VARIANTS = (
-    Variant(cc=BASELINE, subflows=(1,), simulated=STACK),
-    Variant(cc=BASELINE, subflows=(1,), routing=SCATTER, simulated=STACK),
-    *(Variant(cc=cc, simulated=STACK) for cc in ("lia", "ewtcp", BASELINE)),
-)
+AUTHORS = dataclasses.replace(
+    STACK, acks="at_once", nic_waits=False, first_rto_ms=3000.0, timer_scan_ms=10.0
+)  # fmt: skip
+"""Hosts of the authors' public simulator: acknowledgements take no path, connections need no handshake and
+start with an RTO of 3 s, and timers are scanned every 10 ms. Its successor (csg-htsim, tcp.cpp) has a SYN and
+a minimum RTO of 250 ms."""
+FEEDER_PKTS, RANDOM_PKTS = 1000, 2
+"""Its queue of a host, and the places of a switch's queue that it gives at random."""
+LINUX = StackSpec(recovery="linux", handshake=True, start_spread_ms=50.0)
+
+
+def _variants(stack: StackSpec) -> tuple[Variant, ...]:
+    return (
+        Variant(cc=BASELINE, subflows=(1,), simulated=stack),
+        Variant(cc=BASELINE, subflows=(1,), routing=SCATTER, simulated=stack),
+        *(Variant(cc=cc, simulated=stack) for cc in ("lia", "ewtcp", BASELINE)),
+    )
+
+
 OPENING = dataclasses.replace(STACK, handshake=True)
 """With handshakes: the second figure is about opening subflows, so this takes its packets and its time."""
 JOIN_VARIANTS = (
@@ -52,13 +66,20 @@ def oversubscribed(options: SweepOptions) -> list[TopologySpec]:
 
 
 def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    return [_patient(spec) for spec in points_on(oversubscribed, VARIANTS)(options, rate_of)]
+    return [_patient(_fed(spec)) for spec in points_on(oversubscribed, _variants(AUTHORS))(options, rate_of)]
 
 
 def _joining(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Return the points; subflows of real hosts can join after a time, not after a number of bytes."""
     specs = points_on(oversubscribed, JOIN_VARIANTS)(options, rate_of)
     return [s for s in specs if s.engine != MININET or not s.transport.join_after_bytes]
+
+
+def _fed(spec: RunSpec) -> RunSpec:
+    """Return simulated points with the feeder of the authors' simulator."""
+    if spec.engine != SIMULATOR:
+        return spec
+    return dataclasses.replace(spec, link=dataclasses.replace(spec.link, nic_queue_pkts=FEEDER_PKTS))
 
 
 def _patient(spec: RunSpec) -> RunSpec:
@@ -79,10 +100,11 @@ _DEFAULTS = Defaults(
     subflows=(8,),
     rate_mbps=100.0,
     delay_us=100.0,
-    seconds=1.0,
-    warmup_s=0.5,
+    seconds=3.0,
+    warmup_s=1.0,
     engines=(SIMULATOR,),
 )
+_AS_AUTHORS = dataclasses.replace(_DEFAULTS, pins={"link.random_pkts": RANDOM_PKTS})
 EMULATED = _DEFAULTS.emulated(
     ks=(4,),
     workloads=(f"{SHORT_WORKLOAD}:gap_ms={GAP_MS}",),
@@ -105,13 +127,34 @@ EXPERIMENT = Experiment(
                 "always over plain TCP. The better the long flows use the network, the longer short flows "
                 "wait in its queues; coupled MPTCP keeps most of the utilisation and adds little delay."
             ),
-            defaults=_DEFAULTS,
+            defaults=_AS_AUTHORS,
             emulated=EMULATED,
             topologies=oversubscribed,
             points=_points,
             charts=("short_and_long", "fct"),
             published=SHORT_BESIDE_LONG,
             relative=False,
+        ),
+    ),
+)
+BETWEEN_LINUX_HOSTS = Experiment(
+    name=LINUX_NAME,
+    title="Short TCP flows beside long flows, between hosts with Linux's settings, on a 4:1 FatTree",
+    folder=LINUX_NAME,
+    figures=(
+        dataclasses.replace(
+            EXPERIMENT.figures[0],
+            name=LINUX_NAME,
+            title="Short flows beside long ones, Linux's settings",
+            about=(
+                "The same flows between simulated hosts with Linux's settings: handshakes, an initial window "
+                "of 10, SACK, a minimum RTO of 200 ms and acknowledgements that take paths. The published "
+                "values are of other hosts, so no verdict on the paper comes from this figure."
+            ),
+            defaults=_DEFAULTS,
+            emulated=None,
+            points=points_on(oversubscribed, _variants(LINUX)),
+            published=(),
         ),
     ),
 )

@@ -9,14 +9,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 
+from controllers.routing import DIGITS
 from engines.registry import SIMULATOR
 from experiments.sigcomm11.network_statements import BCUBE_BY_MATRIX
 from experiments.sigcomm11.statements import OTHER_NETWORKS, OVERSUBSCRIBED_LOCALLY
-from harness.experiment import Experiment, Figure
+from harness.experiment import Experiment, Figure, RateOf
 from harness.plan.options import Defaults, SweepOptions
-from harness.plan.sweeps import Topologies, points_on
-from model.spec import TopologySpec
-from topos.bcube import MAX_N
+from harness.plan.sweeps import Points, Topologies, points_on
+from model.spec import RunSpec, TopologySpec
+from model.transports import USUAL_ROUTING
+from topos import bcube
 
 NAME = "topologies"
 OVERSUBSCRIPTION = 4
@@ -49,6 +51,20 @@ def three_nics(_options: SweepOptions) -> list[TopologySpec]:
     return [TopologySpec("bcube", {"n": 5, "k": 2})]
 
 
+def as_routed(points: Points) -> Points:
+    """Return the points, with BCube's plain TCP on the path of BCube's own routing, as in the paper."""
+
+    def routed(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+        return [_as_routed(spec) for spec in points(options, rate_of)]
+
+    return routed
+
+
+def _as_routed(spec: RunSpec) -> RunSpec:
+    own = spec.topology.kind == bcube.KIND and spec.routing == USUAL_ROUTING
+    return dataclasses.replace(spec, routing=DIGITS) if own else spec
+
+
 def _switched(k: int) -> tuple[TopologySpec, ...]:
     return (
         TopologySpec("fat_tree", {"k": k}),
@@ -71,7 +87,7 @@ def _oversubscribed(k: int) -> TopologySpec:
 
 def _bcube(k: int) -> TopologySpec:
     """Return a BCube of two levels with about as many hosts as the FatTree, with an even number of ports."""
-    n = min(range(2, MAX_N + 1, 2), key=lambda ports: abs(ports * ports - k**3 // 4))
+    n = min(range(2, bcube.MAX_N + 1, 2), key=lambda ports: abs(ports * ports - k**3 // 4))
     return TopologySpec("bcube", {"n": n, "k": 1})
 
 
@@ -106,7 +122,7 @@ def _on(name: str, networks: Topologies) -> Figure:
         name=name,
         defaults=_defaults("one_to_one"),
         topologies=networks,
-        points=points_on(networks),
+        points=as_routed(points_on(networks)),
         published=OTHER_NETWORKS,
     )
 
@@ -135,11 +151,17 @@ EXPERIMENT = Experiment(
             title="BCube with three NICs per server, by traffic matrix",
             about=(
                 "125 servers under a permutation, under sparse traffic, and with every server sending to all "
-                "neighbours, over one path and over three and six subflows. Several paths use all NICs. "
+                "neighbours, over one path and over three and six subflows. One path is that of BCube's own "
+                "routing, digit by digit. Several paths use all NICs. "
                 "Where direct paths do so already, longer ones take capacity from other flows."
             ),
             defaults=dataclasses.replace(
-                _defaults("one_to_one"), workloads=BCUBE_MATRICES, subflows=(1, 3, 6)
+                _defaults("one_to_one"),
+                workloads=BCUBE_MATRICES,
+                subflows=(1, 3, 6),
+                routing=DIGITS,
+                seconds=4.0,
+                warmup_s=2.0,
             ),
             topologies=three_nics,
             points=points_on(three_nics),

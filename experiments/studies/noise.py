@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from engines.registry import SIMULATOR
-from engines.simulation.linux import LINUX
 from harness.experiment import Experiment, Figure, RateOf
 from harness.plan.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from model.congestion import BASELINE
+from model.linux_stack import LINUX
 from model.noise import QUIET, stalls_of
 from model.spec import (
     CLOCKS,

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engines.registry import VIRTUAL_TIME
-from engines.simulation.linux import LINUX
 from harness.experiment import Experiment, Figure, RateOf
 from harness.plan.options import Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
+from model.linux_stack import LINUX
 from model.spec import RunSpec, SamplingSpec
 from model.tuning import CAPPED_RESERVE, KERNELS_OWN, NOTSENT_LOWAT, RESERVE, WMEM
 

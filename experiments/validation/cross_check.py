@@ -1,13 +1,12 @@
 """cross-check: the same points on real Linux stacks and in the simulator, compared flow by flow.
 
 Network, permutation, five-tuples, tables and hash are the same in both, and so is every subflow's path. Only
-the end hosts differ. Simulated hosts use the stack that is closest to Linux: `engines.simulation.linux`.
+the end hosts differ. Simulated hosts use the stack that is closest to Linux: `model.linux_stack`.
 """
 
 from __future__ import annotations
 
 from common.errors import UsageError
-from engines.simulation.linux import LINUX
 from harness.claims.metric import Metric
 from harness.claims.metrics import ACROSS_MEAN, ACROSS_SPEARMAN
 from harness.claims.published import Published, Relation, Source
@@ -16,6 +15,7 @@ from harness.plan.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT
+from model.linux_stack import LINUX
 from model.spec import RunSpec
 
 NAME = "cross-check"
@@ -28,7 +28,7 @@ CITATION = (
     "(docs/experiments/cross-check.md)"
 )
 PATHS = "which links a flow shares, and with how many, decides most of its goodput; the rest is chance"
-LEVEL = 5.0, "as far as permutations move the mean (reference simulations)"
+LEVEL = 5.0, "permutations move the mean by up to 4 points (reference simulations)"
 
 
 def _expected(
@@ -45,7 +45,7 @@ def _expectations(k: int) -> tuple[Published, ...]:
     tcp = transports.TCP
     return (
         _expected(
-            ACROSS_SPEARMAN, k, tcp, (Relation.AT_LEAST, 0.8), "TCP: flows rank alike", (0.0, PATHS)
+            ACROSS_SPEARMAN, k, tcp, (Relation.AT_LEAST, 0.8), "TCP: the flows' ranks agree", (0.0, PATHS)
         ),
         *(
             _expected(
@@ -55,7 +55,8 @@ def _expectations(k: int) -> tuple[Published, ...]:
         ),
         *(
             _expected(
-                ACROSS_SPEARMAN, k, name, (Relation.ABOVE, 0), f"{transports.title(name)}: ranks alike",
+                ACROSS_SPEARMAN, k, name, (Relation.ABOVE, 0),
+                f"{transports.title(name)}: the flows' ranks agree",
                 (0.0, "eight subflows even out what paths do to one, so only the sign is expected"),
             )
             for name in CCS

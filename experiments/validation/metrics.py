@@ -133,7 +133,7 @@ def empty_way_ms(spec: RunSpec) -> float:
 
 
 SHORTFALL_BYTES = Metric(
-    "shortfall_bytes", "bytes", "by how much a flow misses what its link carries",
+    "shortfall_bytes", "bytes", "the bytes of its link's capacity that a flow does not use",
     over=together(_shortfall_bytes), setting=_any_rate,
 )  # fmt: skip
 FILL_PCT = Metric(

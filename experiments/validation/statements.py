@@ -66,14 +66,14 @@ def _of(row: Published, simulated: Tolerance, real: Tolerance | None) -> tuple[P
 
 FILL = (
     *_of(
-        _alone(SHORTFALL_BYTES, ABOUT, 0, "a flow alone has every byte of its link, at every rate"),
+        _alone(SHORTFALL_BYTES, ABOUT, 0, "one flow alone uses every byte of its link, at every rate"),
         EXACT,
         None,
     ),
     *_of(
-        _alone(FILL_PCT, ABOUT, 100, "a flow alone has all that headers leave, 1448 of 1514 bytes"),
+        _alone(FILL_PCT, ABOUT, 100, "one flow alone gets all that headers leave, 1448 of 1514 bytes"),
         EXACT,
-        (0.5, "the window is cut by two clocks, and connections start it late"),
+        (0.5, "two clocks delimit the measured window, and connections start late in it"),
     ),
 )
 
@@ -87,15 +87,16 @@ def _saw(
 SAW = (
     *_saw(
         WINDOW_TOP_PKTS, SAW_TOP,
-        f"the window is halved at what path and queue hold, {SAW_TOP} packets",
+        f"the window is halved when it fills path and queue, {SAW_TOP} packets",
         (2.0, "packets in flight are whole packets"), (6.0, "bursts of a busy kernel fill the queue early"),
     ),
     *_saw(
-        SAWTOOTH_ROUNDS, SAW_TOP / 2, "it grows by one packet per round trip: W / 2 round trips up to W",
+        SAWTOOTH_ROUNDS, SAW_TOP / 2,
+        "the window grows by one packet per round trip: W / 2 round trips up to W",
         (3.0, "a round trip until the loss is known, one for its repair"), (5.0, "the same, sampled"),
     ),
     *_saw(
-        SAWTOOTH_MEAN_PCT, 75, "its mean over round trips is 3/4 of its top",
+        SAWTOOTH_MEAN_PCT, 75, "the mean window over round trips is 3/4 of its top",
         (2.0, "a round trip at full height before the repair, one at half"), (4.0, "the same, sampled"),
     ),
 )  # fmt: skip
@@ -103,24 +104,24 @@ SAW = (
 LOSS = (
     *_of(
         _alone(
-            MATHIS_SLOPE, ABOUT, -0.5, "p up to 1 %: goodput goes by 1 / sqrt(p)", MATHIS97
+            MATHIS_SLOPE, ABOUT, -0.5, "p up to 1 %: goodput is proportional to 1 / sqrt(p)", MATHIS97
         ),
-        (0.03, "a few hundred losses a rate"),
+        (0.03, "a few hundred losses per rate"),
         (0.05, "fewer losses, in less time"),
     ),
     *_of(
         _alone(
             MATHIS_CONSTANT, ABOUT, round(laws.MATHIS, 3),
-            "p up to 1 %: packets a round trip are sqrt(3/2) / sqrt(p)", MATHIS97,
+            "p up to 1 %: packets per round trip are sqrt(3/2) / sqrt(p)", MATHIS97,
         ),
-        (0.12, "10 %: losses by chance, not evenly spaced as derived, give up to 1.31 (the paper, table 1)"),
+        (0.12, "10 %: derived for even spacing; random losses give up to 1.31 (the paper, table 1)"),
         (0.25, "20 %: and windows of real hosts are sampled in less time"),
     ),
     *_of(
         _alone(
-            OVER_PADHYE, ABOUT, 1, "p of 3 and 10 %: as many as the model with timeouts says", PADHYE98
+            OVER_PADHYE, ABOUT, 1, "p of 3 and 10 %: goodput as the model with timeouts predicts", PADHYE98
         ),
-        (0.35, "the model is of Reno without SACK, which has more timeouts"),
+        (0.35, "the model describes Reno without SACK, which has more timeouts"),
         (0.5, "the same, and Linux begins its timeouts later"),
     ),
 )  # fmt: skip
@@ -128,16 +129,18 @@ LOSS = (
 WAITS = (
     *_saw(
         WAIT_PKTS, 1, "a ping waits a packet time for each packet it finds queued",
-        (0.01, "the packet under way is half sent on average"),
+        (0.01, "the packet in transmission is half sent on average"),
         (0.05, "queues are sampled at other instants than pings are sent"),
     ),
     *_saw(
-        EMPTY_WAY_MS, 30.37, "without a queue its way takes three transmissions and three delays, 30.37 ms",
-        (0.3, "a quarter of a packet time: the packet under way"), (1.5, "and the schedulers of two hosts"),
+        EMPTY_WAY_MS, 30.37, "without a queue a ping takes three transmissions and three delays, 30.37 ms",
+        (0.3, "a quarter of a packet time: the packet in transmission"),
+        (1.5, "and the schedulers of two hosts"),
     ),
     *_of(
         _alone(
-            WAITS_EXACT_PCT, AT_LEAST, 100, "no ping waits for more than what is queued, or a packet less",
+            WAITS_EXACT_PCT, AT_LEAST, 100,
+            "each ping waits for the packets queued before it, to within one packet",
             access=SAW_ACCESS,
         ),
         EXACT,
@@ -157,12 +160,12 @@ UNDER_WAY = 10.0 * 16 * FLOOD_SUBFLOWS
 """Packets of all subflows' first windows: real flows begin shortly before the measured window."""
 CONSERVED = (
     *_of(
-        _flood(UNACCOUNTED_PKTS, "every switch sent on or dropped every packet that came, and no other"),
+        _flood(UNACCOUNTED_PKTS, "every switch forwarded or dropped exactly the packets that arrived"),
         EXACT,
-        (UNDER_WAY, "first windows may be under way when counting begins"),
+        (UNDER_WAY, "first windows may be in flight when counting begins"),
     ),
     *_of(
-        _flood(UNDELIVERED_BYTES, "every byte sent was received once, whatever was dropped on the way"),
+        _flood(UNDELIVERED_BYTES, "every byte sent was received once, although packets were dropped"),
         EXACT,
         None,
     ),

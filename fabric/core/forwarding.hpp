@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -43,11 +44,15 @@ class ForwardingTable {
   ForwardingTable(std::size_t attachments, std::vector<std::int32_t> fib,
                   std::vector<std::uint32_t> offsets, std::vector<GroupMember> members)
       : attachments_(attachments), fib_(std::move(fib)), offsets_(std::move(offsets)), members_(std::move(members)) {
+    check_groups();
     drop_empty_rows();
-    if (offsets_.empty() || offsets_.back() != members_.size()) {
-      throw std::invalid_argument("forwarding table: group offsets do not cover the members");
-    }
   }
+
+  [[nodiscard]] std::size_t attachments() const { return attachments_; }
+  [[nodiscard]] std::size_t nodes() const { return rows_.size(); }
+  [[nodiscard]] std::span<const GroupMember> members() const { return members_; }
+  // Whether this node has a next hop to anywhere.
+  [[nodiscard]] bool forwards(NodeId node) const { return rows_[node] != kNone; }
 
   // Empty if the destination cannot be reached from here.
   [[nodiscard]] std::span<const GroupMember> group(NodeId node, std::uint32_t attach) const {
@@ -67,9 +72,41 @@ class ForwardingTable {
   }
 
  private:
+  // Within the table itself; what it says of ports and nodes is checked with them (plan_check.hpp).
+  void check_groups() const {
+    constexpr std::size_t kMostAttachments = std::size_t{1} << 24;
+    if (attachments_ == 0 || attachments_ > kMostAttachments || fib_.empty() || fib_.size() % attachments_ != 0) {
+      throw std::invalid_argument("forwarding table: not a whole number of rows of 1 to 2^24 entries");
+    }
+    if (offsets_.empty() || offsets_.front() != 0 || offsets_.back() != members_.size()) {
+      throw std::invalid_argument("forwarding table: group offsets do not cover the members");
+    }
+    for (std::size_t group = 0; group + 1 < offsets_.size(); ++group) {
+      if (offsets_[group] >= offsets_[group + 1] || offsets_[group + 1] > members_.size()) {
+        throw std::invalid_argument("forwarding table: group " + std::to_string(group) + " has no members");
+      }
+      check_paths(group);
+    }
+    const auto groups = static_cast<std::int64_t>(offsets_.size()) - 1;
+    for (const std::int32_t group : fib_) {
+      if (group < -1 || group >= groups) {
+        throw std::invalid_argument("forwarding table: there is no group " + std::to_string(group));
+      }
+    }
+  }
+
+  void check_paths(std::size_t group) const {
+    std::uint64_t paths = 0;
+    for (std::size_t i = offsets_[group]; i < offsets_[group + 1]; ++i) {
+      if (members_[i].paths == 0) throw std::invalid_argument("forwarding table: a next hop without a path");
+      paths += members_[i].paths;
+    }
+    if (paths > kNone) throw std::invalid_argument("forwarding table: more than 2^32 paths from one switch");
+  }
+
   // Most nodes are hosts, which forward nothing.
   void drop_empty_rows() {
-    const std::size_t nodes = attachments_ == 0 ? 0 : fib_.size() / attachments_;
+    const std::size_t nodes = fib_.size() / attachments_;
     std::uint32_t kept = 0;
     for (std::size_t node = 0; node < nodes; ++node) {
       const auto row = fib_.begin() + static_cast<std::ptrdiff_t>(node * attachments_);

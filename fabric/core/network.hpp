@@ -1,4 +1,4 @@
-// All links and switches of one network, driven by whoever owns the clock.
+// All links and switches of one network, driven by the owner of the clock.
 //
 // The owner injects packets at hosts and carries out everything due up to an instant. Deliveries and drops are handed
 // to `Hosts`, which must provide
@@ -12,13 +12,13 @@
 
 #include <cstdint>
 #include <span>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "core/calendar.hpp"
 #include "core/huge_pages.hpp"
 #include "core/packet.hpp"
+#include "core/plan_check.hpp"
 #include "core/port.hpp"
 #include "core/random.hpp"
 #include "core/router.hpp"
@@ -48,6 +48,7 @@ class Network {
  public:
   using Ports = std::vector<Port, HugePages<Port>>;
 
+  // Throws std::invalid_argument for a plan that does not fit together.
   explicit Network(NetworkConfig config)
       : pool_(checked(config).max_packets), calendar_(calendar_for(config.ports)),
         router_(std::move(config.nics), config.far_nodes, std::move(config.table), config.policy, config.seed) {
@@ -56,10 +57,6 @@ class Network {
       ports_.emplace_back(config.ports[i], config.far_nodes[i], Random(config.seed, static_cast<PortId>(i)));
       watch_wires_ = watch_wires_ || ports_.back().may_lose();
       if (ports_.back().is_scheduled()) add_scheduled(static_cast<PortId>(i), config);
-    }
-    for (const Nic& nic : router_.nics()) {
-      if (nic.uplink == kNone || !ports_[nic.uplink].is_scheduled()) continue;
-      throw std::invalid_argument("a host's own queue must be a FIFO: its senders wait for known departures");
     }
   }
 
@@ -113,6 +110,11 @@ class Network {
     for (Port& port : ports_) port.restart_max_queue();
   }
 
+  [[nodiscard]] PortCounters counters(PortId port) const {
+    PortCounters of = ports_[port].counters();
+    if (ports_[port].is_scheduled()) of.pushed_out = scheduled_[scheduled_index_[port]].pushed_out();
+    return of;
+  }
   [[nodiscard]] Time next_due() const { return calendar_.next_due(); }
   [[nodiscard]] const Ports& ports() const { return ports_; }
   [[nodiscard]] Port& port(PortId id) { return ports_[id]; }
@@ -196,6 +198,7 @@ class Network {
     scheduled_index_.resize(config.ports.size(), kNone);
     scheduled_index_[port] = static_cast<std::uint32_t>(scheduled_.size());
     scheduled_.emplace_back(discipline(config.ports[port].discipline));
+    if (scheduled_.back().reads_precedence()) pool_.rank_packets();
   }
   [[nodiscard]] ScheduledPort& scheduled(PortId port) { return scheduled_[scheduled_index_[port]]; }
 
@@ -228,17 +231,8 @@ class Network {
     });
   }
 
-  static std::int64_t checked_rate(std::int64_t rate_bps) {
-    if (rate_bps <= 0) throw std::invalid_argument("a port's rate must be above 0 bit/s");
-    return rate_bps;
-  }
-
   static const NetworkConfig& checked(const NetworkConfig& config) {
-    if (config.ports.size() != config.far_nodes.size()) throw std::invalid_argument("one far node a port");
-    for (const auto& port : config.ports) {
-      checked_rate(port.rate_bps);
-      if (port.delay < 0) throw std::invalid_argument("a port's delay must not be negative");
-    }
+    PlanCheck(config.ports, config.far_nodes, config.nics, config.table, config.max_packets).run();
     return config;
   }
 

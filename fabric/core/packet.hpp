@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <vector>
 
+#include "core/precedence.hpp"
 #include "core/units.hpp"
 #include "core/virtual_array.hpp"
 
@@ -92,11 +94,20 @@ class PacketPool {
 
   Packet& operator[](PacketId id) { return packets_[id]; }
   const Packet& operator[](PacketId id) const { return packets_[id]; }
+
+  // Keeps a Precedence for every packet from now on. Without it there is none to read or to write.
+  void rank_packets() {
+    if (!precedences_) precedences_.emplace(packets_.capacity());
+  }
+  [[nodiscard]] bool ranks_packets() const { return precedences_.has_value(); }
+  Precedence& precedence(PacketId id) { return (*precedences_)[id]; }
+
   [[nodiscard]] std::size_t in_use() const { return used_ - free_.size(); }
   [[nodiscard]] std::size_t capacity() const { return packets_.capacity(); }
 
  private:
   VirtualArray<Packet> packets_;
+  std::optional<VirtualArray<Precedence>> precedences_;
   std::vector<PacketId> free_;
   std::size_t used_ = 0;
 };

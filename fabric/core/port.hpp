@@ -34,6 +34,7 @@ struct PortCounters {
   std::uint64_t losses = 0;  // at random, on the wire
   std::uint64_t marks = 0;   // packets that became "congestion experienced" here
   std::uint32_t max_queue_pkts = 0;
+  std::uint64_t pushed_out = 0;  // of the drops: from a full queue, to make room for another packet
 };
 
 // Most hops touch only the first two cache lines. A FIFO keeps only the sizes of the queued packets: they leave one
@@ -120,7 +121,7 @@ class alignas(64) Port {
   [[nodiscard]] NodeId far_node() const { return far_node_; }
   [[nodiscard]] std::uint32_t queued_pkts() const { return queued_; }
   [[nodiscard]] PortCounters counters() const {
-    return {departed_ - cut_, tx_bytes_, drops_, losses_, marks_, max_queue_};
+    return {departed_ - cut_, tx_bytes_, drops_, losses_, marks_, max_queue_, 0};
   }
   [[nodiscard]] bool is_up() const { return up_; }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <variant>
 
@@ -25,9 +26,10 @@ class ScheduledPort {
     catch_up(pool, port, now, schedule);
     Packet& packet = pool[id];
     while (port.is_up() && !has_room(port, packet)) {
-      const PacketId victim = std::visit([&](auto& queue) { return queue.give_way(pool, packet); }, discipline_);
+      const PacketId victim = std::visit([&](auto& queue) { return queue.give_way(pool, id); }, discipline_);
       if (victim == kNone) break;
       push_out(port, pool[victim]);
+      ++pushed_out_;
       drop(victim);
     }
     if (!admit(port, packet)) return false;
@@ -57,6 +59,10 @@ class ScheduledPort {
   void catch_up(PacketPool& pool, Port& port, Time now, Schedule schedule) {
     while (sending_ != kNone && port.busy_until_ <= now) departed(pool, port, sending_, schedule);
   }
+
+  [[nodiscard]] bool reads_precedence() const { return fabric::reads_precedence(discipline_); }
+  // Packets dropped to make room for others.
+  [[nodiscard]] std::uint64_t pushed_out() const { return pushed_out_; }
 
  private:
   [[nodiscard]] PacketId next(PacketPool& pool) {
@@ -99,6 +105,7 @@ class ScheduledPort {
 
   Discipline discipline_;
   PacketId sending_ = kNone;
+  std::uint64_t pushed_out_ = 0;
 };
 
 }  // namespace fabric

@@ -71,7 +71,7 @@ FlowDriver::FlowDriver(std::vector<FlowSpec> flows, std::vector<int> pids, Traff
 FlowDriver::~FlowDriver() {
   try {
     stop();
-  } catch (...) {  // whoever wanted to know has called stop()
+  } catch (...) {  // a caller that wants the error has called stop()
   }
 }
 
@@ -140,8 +140,10 @@ void FlowDriver::work(Worker& worker) {
   try {
     pthread_setname_np(pthread_self(), "traffic");
     pin(options_.cpu);
-    keep_own_descriptors(worker.wake.get());
-    FlowLoop loop(board_, worker.flows, pids_, options_.write_bytes, options_.read_bytes, worker.wake.get());
+    std::vector<int> kept{worker.wake.get()};
+    if (options_.sizes_map >= 0) kept.push_back(options_.sizes_map);
+    keep_own_descriptors(std::move(kept));
+    FlowLoop loop(board_, worker.flows, pids_, options_, worker.wake.get());
     is_open = true;
     worker.opened.set_value();
     loop.run();

@@ -34,13 +34,6 @@ struct FlowReading {
   int error = 0;                        // errno; 0 for a connection that ended in order, but early
 };
 
-struct TrafficOptions {
-  int cpu = -1;  // pin the loops' threads to this CPU; -1 lets them float
-  unsigned loops = 1;
-  std::size_t read_bytes = 1;   // of a flow without end, that are worth waking up for
-  std::size_t write_bytes = 0;  // handed to the kernel by one system call; 0: as much as a turn allows
-};
-
 // For one calling thread at a time; reading disturbs no loop.
 class FlowDriver {
  public:

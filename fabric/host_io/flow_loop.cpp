@@ -11,6 +11,8 @@
 #include <numeric>
 #include <random>
 
+#include "host_io/flow_size.hpp"
+
 namespace fabric {
 
 namespace {
@@ -41,8 +43,8 @@ std::int64_t monotonic_ns() {
 }
 
 FlowLoop::FlowLoop(FlowBoard& board, const std::vector<FlowId>& flows, const std::vector<int>& pids,
-                   std::size_t write_bytes, std::size_t read_bytes, int wake)
-    : board_(board), write_bytes_(write_bytes == 0 ? kSendTurn : write_bytes), read_bytes_(read_bytes), wake_(wake),
+                   const TrafficOptions& options, int wake)
+    : board_(board), options_(options), write_bytes_(options.write_bytes == 0 ? kSendTurn : options.write_bytes), wake_(wake),
       epoll_(epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
       timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create"), zeros_(write_bytes_),
       discarded_(kReadChunk) {
@@ -91,8 +93,14 @@ void FlowLoop::open_sockets(const std::vector<int>& pids) {
     if (listening[host].empty() && sending[host].empty()) continue;
     visit.enter(pids[host]);
     for (Listener* listener : listening[host]) listener->socket.emplace(open_listener(listener->port, listener->options));
-    for (Flow* flow : sending[host]) flow->client.emplace(open_client(flow->record->spec.source, flow->record->spec.sockets));
+    for (Flow* flow : sending[host]) open_client_of(*flow);
   }
+}
+
+void FlowLoop::open_client_of(Flow& flow) const {
+  const FlowSpec& spec = flow.record->spec;
+  flow.client.emplace(open_client(spec.source, spec.sockets));
+  if (options_.sizes_map >= 0) store_size(options_.sizes_map, flow.client->get(), {spec.size_bytes, options_.rank_by_sent});
 }
 
 void FlowLoop::watch(int fd, std::uint32_t events, Kind kind, std::uint32_t index) const {
@@ -215,7 +223,7 @@ void FlowLoop::accept_all(std::uint32_t listener) {
     }
     Flow& flow = *expected;
     flow.server.emplace(std::move(socket));
-    if (flow.record->spec.size_bytes == 0) read_in_chunks(fd, static_cast<int>(read_bytes_));
+    if (flow.record->spec.size_bytes == 0) read_in_chunks(fd, static_cast<int>(options_.read_bytes));
     watch(fd, kServerEvents, Kind::server, at->second);
     const char greeting = 0;
     if (flow.record->spec.sockets.mptcp && send(fd, &greeting, 1, MSG_NOSIGNAL) != 1) fail(flow, Attempt::greet, errno);
@@ -249,15 +257,23 @@ void FlowLoop::drain_client(Index index) {
       ready_if_so(flow);
     } else if (got == 0) {
       // In order when the receiver has closed after the last byte.
-      if (flow.record->state == FlowState::done) return flow.client.reset();
+      if (flow.record->state == FlowState::done) return close_client(flow);
       return fail(flow, Attempt::send, 0);
     } else if (would_block(errno)) {
       return;
     } else if (errno != EINTR) {
-      if (flow.record->state == FlowState::done) return flow.client.reset();
+      if (flow.record->state == FlowState::done) return close_client(flow);
       return fail(flow, Attempt::send, errno);
     }
   }
+}
+
+// The sender knows now that all its data was received, as a simulated one does when all is acknowledged.
+void FlowLoop::close_client(Flow& flow) {
+  flow.client.reset();
+  const std::int64_t now = monotonic_ns() - board_.release_ns;
+  for (const Index follower : flow.followers) starts_.push({now + flows_[follower].record->spec.start_ns, follower});
+  flow.followers.clear();
 }
 
 void FlowLoop::ready_if_so(Flow& flow) {
@@ -342,7 +358,6 @@ void FlowLoop::count_received(Flow& flow, std::uint64_t bytes) {
   const std::int64_t now = monotonic_ns() - board_.release_ns;
   record.completed_ns.store(now - record.started_ns.load(kRelaxed), kRelaxed);
   record.state.store(FlowState::done, std::memory_order_release);
-  for (const Index follower : flow.followers) starts_.push({now + flows_[follower].record->spec.start_ns, follower});
 }
 
 void FlowLoop::fail(Flow& flow, Attempt attempt, int error) {

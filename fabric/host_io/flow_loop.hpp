@@ -1,5 +1,5 @@
 // One thread's share of the flows: an edge-triggered epoll loop over sockets that it opened in the hosts'
-// namespaces. No locks on its path; whoever reads the board does not disturb it.
+// namespaces. There are no locks on its path; readers of the board do not disturb it.
 //
 // An MPTCP client can open further subflows only when something of the server has reached it after the
 // handshake (net/mptcp/options.c, check_fully_established): there the server sends one byte, the greeting,
@@ -66,12 +66,21 @@ struct FlowBoard {
 
 std::int64_t monotonic_ns();
 
+struct TrafficOptions {
+  int cpu = -1;  // pin the loops' threads to this CPU; -1 lets them float
+  unsigned loops = 1;
+  std::size_t read_bytes = 1;   // of a flow without end, that are worth waking up for
+  std::size_t write_bytes = 0;  // handed to the kernel by one system call; 0: as much as a turn allows
+  int sizes_map = -1;           // socket storage that gets the size of every flow (flow_size.hpp); -1: none
+  bool rank_by_sent = false;    // what the storage says ranks are
+};
+
 // Made, run and destroyed on one thread, whose table of descriptors its sockets are in.
 class FlowLoop {
  public:
   // `wake` becomes readable with every order. Opens the sockets of `flows`, in the namespaces of `pids`.
   FlowLoop(FlowBoard& board, const std::vector<FlowId>& flows, const std::vector<int>& pids,
-           std::size_t write_bytes, std::size_t read_bytes, int wake);
+           const TrafficOptions& options, int wake);
 
   // Until the board says stop; then takes what the receivers have got and resets all connections.
   void run();
@@ -89,7 +98,7 @@ class FlowLoop {
     bool greeted = false;
     bool client_waits = false;  // in turns_
     bool server_waits = false;
-    std::vector<Index> followers{};  // that start when this is done
+    std::vector<Index> followers{};  // that start when the sender knows that this is done
   };
 
   struct Start {
@@ -113,6 +122,7 @@ class FlowLoop {
 
   void plan(const std::vector<FlowId>& flows);
   void open_sockets(const std::vector<int>& pids);
+  void open_client_of(Flow& flow) const;
   void watch(int fd, std::uint32_t events, Kind kind, std::uint32_t index) const;
   void dispatch(std::uint64_t tag, std::uint32_t events);
   void take_turns();
@@ -124,6 +134,7 @@ class FlowLoop {
   void accept_all(std::uint32_t listener);
   void client_event(Index index, std::uint32_t events);
   void drain_client(Index index);
+  void close_client(Flow& flow);
   void ready_if_so(Flow& flow);
   void start_due(std::int64_t now);
   void send_some(Index index);
@@ -133,8 +144,8 @@ class FlowLoop {
   void fail(Flow& flow, Attempt attempt, int error);
 
   FlowBoard& board_;
+  TrafficOptions options_;
   std::size_t write_bytes_;
-  std::size_t read_bytes_;
   std::vector<Flow> flows_;
   std::vector<Listener> listeners_;
   std::map<std::tuple<std::uint32_t, Address>, Index> flow_of_peer_;  // by listener and client

@@ -164,26 +164,20 @@ bool SocketDump::dump(std::uint32_t host, std::vector<SocketRecord>& found) {
 
 // The messages of one datagram; false after the last of the dump.
 bool SocketDump::take(Bytes datagram, std::uint32_t host, std::vector<SocketRecord>& found) {
-  while (datagram.size() >= sizeof(nlmsghdr)) {
-    const auto header = field<nlmsghdr>(datagram, 0);
-    if (header.nlmsg_len < sizeof(nlmsghdr) || header.nlmsg_len > datagram.size()) {
-      throw std::invalid_argument("netlink message of " + std::to_string(header.nlmsg_len) + " bytes");
-    }
-    const Bytes payload = datagram.subspan(sizeof(nlmsghdr), header.nlmsg_len - sizeof(nlmsghdr));
-    datagram = datagram.subspan(std::min(align4(header.nlmsg_len), datagram.size()));
-    if (header.nlmsg_seq != seq_) continue;  // left over from a dump that failed
+  return for_each_message(datagram, [&](const nlmsghdr& header, Bytes payload) {
+    if (header.nlmsg_seq != seq_) return true;  // left over from a dump that failed
     interrupted_ |= (header.nlmsg_flags & NLM_F_DUMP_INTR) != 0;
     if (header.nlmsg_type == NLMSG_DONE || header.nlmsg_type == NLMSG_ERROR) {
       check_answer(payload, "the kernel refuses");
       return false;
     }
-    if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY) continue;
     SocketRecord record;
-    if (!parse_socket(payload, ccs_, record)) continue;
-    record.host = host;
-    found.push_back(record);
-  }
-  return true;
+    if (header.nlmsg_type == SOCK_DIAG_BY_FAMILY && parse_socket(payload, ccs_, record)) {
+      record.host = host;
+      found.push_back(record);
+    }
+    return true;
+  });
 }
 
 void SocketDump::send_request(const FileDescriptor& socket) {

@@ -3,10 +3,15 @@
 // Source: include/uapi/linux/{inet_diag,tcp,mptcp}.h, net/ipv4/{inet,tcp}_diag.c, net/mptcp/diag.c.
 #pragma once
 
+#include <linux/netlink.h>
+
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +64,24 @@ class NameList {
 // TCP information (one in TIME_WAIT), which is no sender any more. Throws std::invalid_argument when a
 // length does not fit.
 bool parse_socket(Bytes message, NameList& ccs, SocketRecord& record);
+
+// What follows the header of each message of a netlink datagram. `handle(header, payload)` returns false to end.
+// Throws std::invalid_argument when a length does not fit.
+template <class Handler>
+bool for_each_message(Bytes datagram, Handler handle) {
+  while (datagram.size() >= sizeof(nlmsghdr)) {
+    nlmsghdr header{};
+    std::memcpy(&header, datagram.data(), sizeof header);
+    if (header.nlmsg_len < sizeof(nlmsghdr) || header.nlmsg_len > datagram.size()) {
+      throw std::invalid_argument("netlink message of " + std::to_string(header.nlmsg_len) + " bytes");
+    }
+    const Bytes payload = datagram.subspan(sizeof(nlmsghdr), header.nlmsg_len - sizeof(nlmsghdr));
+    const std::size_t padded = (std::size_t{header.nlmsg_len} + 3) & ~std::size_t{3};
+    datagram = datagram.subspan(std::min(padded, datagram.size()));
+    if (!handle(header, payload)) return false;
+  }
+  return true;
+}
 
 class SocketDump {
  public:

@@ -64,13 +64,14 @@ void bind_traffic(nb::module_& module) {
       .def(
           "__init__",
           [](FlowDriver* self, const std::vector<FlowTuple>& flows, const std::vector<int>& pids, int cpu, unsigned loops,
-             std::size_t write_bytes, std::size_t read_bytes) {
+             std::size_t write_bytes, std::size_t read_bytes, int sizes_map, bool rank_by_sent) {
             if (read_bytes < 1 || read_bytes > 1 << 20) throw std::invalid_argument("reads are of 1 byte to 1 MB");
             std::vector<FlowSpec> specs;
             for (const FlowTuple& flow : flows) specs.push_back(flow_spec(flow));
-            new (self) FlowDriver(std::move(specs), pids, {cpu, loops, read_bytes, write_bytes});
+            new (self) FlowDriver(std::move(specs), pids, {cpu, loops, read_bytes, write_bytes, sizes_map, rank_by_sent});
           },
-          "flows"_a, "pids"_a, nb::kw_only(), "cpu"_a = -1, "loops"_a = 1, "write_bytes"_a = 0, "read_bytes"_a = 1)
+          "flows"_a, "pids"_a, nb::kw_only(), "cpu"_a = -1, "loops"_a = 1, "write_bytes"_a = 0, "read_bytes"_a = 1,
+          "sizes_map"_a = -1, "rank_by_sent"_a = false)
       .def("open", [](FlowDriver& self) { raising_os_error([&] { self.open(); }); })
       .def("connect", [](FlowDriver& self) { raising_os_error([&] { self.connect(); }); })
       .def("release", [](FlowDriver& self) { raising_os_error([&] { self.release(); }); })

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 namespace fabric {
@@ -67,11 +68,16 @@ void NamespaceVisit::enter(int pid) const {
   checked_call(setns(space.get(), CLONE_NEWNET), "setns into " + path);
 }
 
-void keep_own_descriptors(int kept) {
+void keep_own_descriptors(std::vector<int> kept) {
   checked_call(unshare(CLONE_FILES), "unshare of the table of descriptors");
-  const auto after = static_cast<unsigned>(kept) + 1;
-  if (kept > 3) checked_call(close_range(3, after - 2, 0), "close_range");
-  checked_call(close_range(after, ~0U, 0), "close_range");
+  std::sort(kept.begin(), kept.end());
+  unsigned first = 3;
+  for (const int fd : kept) {
+    const auto here = static_cast<unsigned>(fd);
+    if (here > first) checked_call(close_range(first, here - 1, 0), "close_range");
+    first = here + 1;
+  }
+  checked_call(close_range(first, ~0U, 0), "close_range");
 }
 
 // On every address, because subflows of a dual-homed host's connections join at its other ones.

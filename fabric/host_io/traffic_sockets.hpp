@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "realtime/file_descriptor.hpp"
 
@@ -38,7 +39,7 @@ class NamespaceVisit {
 };
 
 // Gives the calling thread a table of descriptors of its own, with the standard streams and `kept` in it.
-void keep_own_descriptors(int kept);
+void keep_own_descriptors(std::vector<int> kept);
 
 // Both open in the calling thread's namespace, non-blocking. Both throw std::system_error with the attempt.
 FileDescriptor open_listener(std::uint16_t port, const SocketOptions& options);

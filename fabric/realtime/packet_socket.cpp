@@ -49,7 +49,8 @@ ReceivedFrame ReceiveRing::describe(const tpacket2_hdr* header) {
   return {address->sll_ifindex,
           std::int64_t{header->tp_sec} * 1'000'000'000 + header->tp_nsec,
           {start, header->tp_snaplen + FrameSlot::kHeader},
-          whole};
+          whole,
+          (header->tp_status & TP_STATUS_VLAN_VALID) != 0};
 }
 
 std::uint64_t ReceiveRing::drops() {

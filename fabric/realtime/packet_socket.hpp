@@ -22,6 +22,7 @@ struct ReceivedFrame {
   std::int64_t realtime_ns;             // kernel's CLOCK_REALTIME at reception
   std::span<const std::uint8_t> bytes;  // virtio header, then the frame
   bool whole;                           // false: longer than a ring slot, or several segments in one
+  bool tagged;                          // its VLAN tag is in the kernel's header, not in `bytes`
 };
 
 // Every frame that any interface of this network namespace receives.

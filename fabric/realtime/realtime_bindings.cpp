@@ -41,6 +41,7 @@ nb::dict to_dict(const Snapshot& s) {
   out["ring_drops"] = s.health.ring_drops;
   out["send_refused"] = s.health.send_refused;
   out["not_ipv4"] = s.health.not_ipv4;
+  out["vlan_tagged"] = s.health.vlan_tagged;
   out["no_such_host"] = s.health.no_such_host;
   out["oversized"] = s.health.oversized;
   out["no_memory"] = s.health.no_memory;
@@ -120,7 +121,7 @@ void bind_realtime(nb::module_& module) {
           [](RealtimeFabric* self, const nb::object& plan, const std::vector<int>& ifindexes,
              const std::vector<std::string>& macs, double quantum_us, int cpu, int priority, double sample_ms,
              double tolerance_us, double hold_us, double idle_hold_us, const std::vector<int>& probed_cpus, int probe_priority,
-             double probe_us) {
+             double probe_us, bool virtual_time) {
             RealtimeOptions options;
             options.quantum = static_cast<Time>(quantum_us * kMicrosecond);
             options.cpu = cpu;
@@ -131,11 +132,13 @@ void bind_realtime(nb::module_& module) {
             options.idle_hold = static_cast<Time>(idle_hold_us * kMicrosecond);
             options.probed_cpus = probed_cpus;
             options.probe = {to_ns(probe_us), probe_priority};
+            options.virtual_time = virtual_time;
             new (self) RealtimeFabric(network_config(plan), host_ends(ifindexes, macs), options);
           },
           "plan"_a, "ifindexes"_a, "macs"_a, nb::kw_only(), "quantum_us"_a = 100.0, "cpu"_a = -1,
           "priority"_a = 0, "sample_ms"_a = 0.0, "tolerance_us"_a = 0.0, "hold_us"_a = 1000.0, "idle_hold_us"_a = 0.0,
-          "probed_cpus"_a = std::vector<int>{}, "probe_priority"_a = 0, "probe_us"_a = 1000.0)
+          "probed_cpus"_a = std::vector<int>{}, "probe_priority"_a = 0, "probe_us"_a = 1000.0,
+          "virtual_time"_a = false)
       .def("start", &RealtimeFabric::start, Release())
       .def("stop", &RealtimeFabric::stop, Release())
       .def("restart_maxima", &RealtimeFabric::restart_maxima, Release())

@@ -21,6 +21,8 @@ constexpr Time kWorthPolling = kMillisecond;  // sleep on the socket, not on the
 constexpr std::int64_t kPatienceNs = 30'000'000;
 constexpr std::int64_t kIdlePeriodNs = 1'000'000;
 constexpr Time kLongestSleep = 100 * kMillisecond;
+constexpr int kMaxIfindex = 1 << 24;  // those of a fresh namespace count from 1
+
 }  // namespace
 
 RealtimeFabric::RealtimeFabric(NetworkConfig config, std::vector<HostEnd> ends, RealtimeOptions options)
@@ -28,6 +30,9 @@ RealtimeFabric::RealtimeFabric(NetworkConfig config, std::vector<HostEnd> ends, 
       frames_(network_.pool().capacity()), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd") {
   if (ends_.size() != network_.router().nics().size()) throw std::invalid_argument("one host end a NIC");
   for (NicId nic = 0; nic < ends_.size(); ++nic) {
+    if (ends_[nic].ifindex < 1 || ends_[nic].ifindex > kMaxIfindex) {
+      throw std::invalid_argument("a host end's interface index is not 1 to 2^24: " + std::to_string(ends_[nic].ifindex));
+    }
     const auto ifindex = static_cast<std::size_t>(ends_[nic].ifindex);
     if (ifindex >= nic_of_ifindex_.size()) nic_of_ifindex_.resize(ifindex + 1, kNone);
     nic_of_ifindex_[ifindex] = nic;
@@ -67,9 +72,12 @@ void RealtimeFabric::stop() {
   if (failure_) std::rethrow_exception(failure_);
 }
 
+// In virtual time, a sleep ends at the very instant it was to end at.
+std::int64_t RealtimeFabric::now_ns() const { return on_the_dot_ ? awaited_ns_ : clock_ns(CLOCK_MONOTONIC); }
+
 // Begins a turn: how far the fabric's time has come.
 void RealtimeFabric::look_at_clock() {
-  const std::int64_t real_ns = clock_ns(CLOCK_MONOTONIC);
+  const std::int64_t real_ns = now_ns();
   if (options_.tolerance > 0) {
     clock_.pause(awaited_ns_ + options_.tolerance / kNanosecond, real_ns);
     clock_.pause(real_ns - held_ns(real_ns), real_ns);
@@ -142,7 +150,9 @@ void RealtimeFabric::loop() {
 }
 
 std::size_t RealtimeFabric::drain() {
-  real_offset_ns_ = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+  if (!options_.virtual_time || real_offset_ns_ == 0) {
+    real_offset_ns_ = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+  }
   return ring_.drain(kMostFramesADrain, [&](const ReceivedFrame& received) { accept(received); });
 }
 
@@ -154,7 +164,12 @@ void RealtimeFabric::accept(const ReceivedFrame& received) {
     ++health_.oversized;
     return;
   }
-  const auto flow = five_tuple(received.bytes.subspan(FrameSlot::kHeader));
+  const auto frame = received.bytes.subspan(FrameSlot::kHeader);
+  if (received.tagged || has_vlan_tag(frame)) {
+    ++health_.vlan_tagged;
+    return;
+  }
+  const auto flow = five_tuple(frame);
   if (!flow) {
     ++health_.not_ipv4;
     return;
@@ -178,6 +193,7 @@ void RealtimeFabric::accept(const ReceivedFrame& received) {
   packet.ecn = ecn_of(slot.frame());
   packet.dscp = dscp_of(slot.frame()) & kDscpBits;
   packet.owner = destination;
+  if (network_.pool().ranks_packets()) network_.pool().precedence(id) = {rank_of(slot.frame()), flow_hash(*flow)};
   packet.take(network_.router().path(source, destination, *flow));
   network_.inject(id, fabric_time(received.realtime_ns), *this);
 }
@@ -217,7 +233,7 @@ void RealtimeFabric::dropped(PacketId id, PortId /*port*/, Time /*when*/) { netw
 void RealtimeFabric::flush() {
   if (batch_.empty()) return;
   health_.send_refused += batch_.flush();
-  const Time done = clock_.at(clock_ns(CLOCK_MONOTONIC));
+  const Time done = clock_.at(now_ns());
   for (const Departing& frame : in_batch_) {
     lateness_.record((done - frame.due) / kNanosecond);
     network_.pool().release(frame.id);
@@ -229,9 +245,11 @@ void RealtimeFabric::sleep_after(Time at) {
   const Time due = std::min(network_.next_due(), next_sample_);
   const Time until = std::min(std::max(due, at + options_.quantum), at + kLongestSleep);
   awaited_ns_ = clock_.real_ns(until);
+  on_the_dot_ = false;
   if (until - at < kWorthPolling) {
     const timespec deadline = to_timespec(awaited_ns_);
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, nullptr);
+    const int interrupted = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, nullptr);
+    on_the_dot_ = options_.virtual_time && interrupted == 0;
     return;
   }
   const timespec timeout = to_timespec(std::max(awaited_ns_ - clock_ns(CLOCK_MONOTONIC), std::int64_t{0}));

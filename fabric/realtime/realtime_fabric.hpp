@@ -42,12 +42,14 @@ struct RealtimeOptions {
   Time idle_hold = 0;                 // so does one that has not been idle for longer; 0: it does not
   std::vector<int> probed_cpus;       // those whose lateness is watched
   ProbeOptions probe;
+  bool virtual_time = false;          // work takes no time: what the clock shows is known where it was slept to
 };
 
 struct Health {
   std::uint64_t ring_drops = 0;      // frames the kernel could not hand over
   std::uint64_t send_refused = 0;    // frames the kernel would not take back
   std::uint64_t not_ipv4 = 0;        // frames of another protocol, not carried
+  std::uint64_t vlan_tagged = 0;     // frames with a VLAN tag, not carried: the fabric would lose the tag
   std::uint64_t no_such_host = 0;    // frames to an address nobody has
   std::uint64_t oversized = 0;       // several segments in one frame: offloads are on
   std::uint64_t no_memory = 0;       // frames that found no descriptor
@@ -124,6 +126,7 @@ class RealtimeFabric {
   void apply_scheduling() const;
   void wake() const;
   void look_at_clock();
+  [[nodiscard]] std::int64_t now_ns() const;
   [[nodiscard]] std::int64_t held_ns(std::int64_t real_ns);
   [[nodiscard]] Time fabric_time(std::int64_t realtime_ns) const;
 
@@ -154,6 +157,7 @@ class RealtimeFabric {
   std::int64_t unheld_ns_ = 0;      // for how long the clock went on although there was one
   Time at_ = 0;                     // of the turn that the thread is in
   std::int64_t awaited_ns_ = 0;     // when this turn should have begun (CLOCK_MONOTONIC)
+  bool on_the_dot_ = false;         // it began then: virtual time, in which a clock reading is a system call too many
   std::int64_t real_offset_ns_ = 0;  // CLOCK_REALTIME less CLOCK_MONOTONIC, as it is set now
   Health health_;
   Histogram lateness_;

@@ -48,7 +48,7 @@ void send_datagram(Stack& stack, std::uint32_t number, Time now) {
   stack.segments[id].carries = Carries::datagram;
   const Packet& packet = stack.network.pool()[id];
   const std::uint32_t lost = source.lost;
-  stack.send(id, {number, packet_bytes(stack.options), Ecn::not_ect, source.dscp}, source.path, source.source,
+  stack.send(id, {number, packet_bytes(stack.options), Ecn::not_ect, source.dscp, Precedence::kLast}, source.path, source.source,
              source.destination, now);
   if (stack.network.router().nics()[source.source].uplink == kNone || source.lost != lost) return;
   source.held.push_back(packet.due - stack.network.port(packet.port()).delay());

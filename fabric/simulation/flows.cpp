@@ -30,9 +30,12 @@ void follow(Stack& stack, const FlowConfig& flow, std::uint32_t number) {
   awaited.then = number;
 }
 
-// For connections that are open when their data comes: the timeout after a handshake on the idle path (RFC 6298,
-// section 2).
-Time rto_after_handshake(const Stack& stack, const Subflow& subflow) {
+// The timeout before a round trip was measured. Unless it is given, connections that are open when their data comes
+// have the one after a handshake on the idle path (RFC 6298, section 2).
+Time first_rto(const Stack& stack, const Subflow& subflow) {
+  if (stack.options.first_rto > 0) return stack.options.first_rto;
+  if (stack.options.fixed_rto) return stack.options.min_rto;
+  if (stack.options.handshake) return stack.options.initial_rto;
   Time round_trip = 0;
   for (const Path* path : {&subflow.forward, &subflow.back}) {
     for (const PortId id : path->span()) {
@@ -57,7 +60,7 @@ void add_subflow(Stack& stack, const SubflowConfig& wanted, std::uint32_t connec
   if (subflow.forward.empty() || subflow.back.empty()) {
     throw std::invalid_argument("no path joins the ends of a subflow");
   }
-  subflow.sender.rto = options.handshake ? options.initial_rto : rto_after_handshake(stack, subflow);
+  subflow.sender.rto = first_rto(stack, subflow);
   subflow.sender.ssthresh = options.initial_ssthresh;
   subflow.sender.dup_threshold = options.dup_threshold;
   stack.paths[stack.subflows.size() - 1].window = options.initial_window;

@@ -1,4 +1,5 @@
-// A host's own transmit queue. Senders wait for room in it and take turns; acknowledgements do not wait.
+// A host's own transmit queue. Senders wait for room in it and take turns, or the one with
+// the least to send goes next (`smallest_first`); acknowledgements do not wait.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +21,18 @@ class HostQueue {
   HostQueue(Stack& stack, PortId port) : stack_(stack), port_(port) {}
 
   [[nodiscard]] bool is_full(Time now);
+  // Whether room that there is belongs to one of the senders that wait. An acknowledgement may come at the very instant
+  // of a departure; its sender must not go before a smaller one that waits.
+  [[nodiscard]] bool is_claimed() const;
   // The subflow sends when there is room.
   void wait(std::uint32_t subflow);
   // A packet has left.
   void serve(Time now);
 
  private:
+  // Removes a sender from the list; `before` is the one before it there.
+  std::uint32_t take(std::uint32_t subflow, std::uint32_t before);
+  std::uint32_t take_smallest();
   void append(std::uint32_t subflow);
   void wake_at_next_departure();
 

@@ -10,6 +10,10 @@
 
 namespace fabric {
 
+// What a sender writes as the rank of its packets where queues read one (core/precedence.hpp): the bytes of the
+// connection that are not acknowledged yet, or those sent so far, for when sizes are not known.
+enum class Rank : std::uint8_t { remaining, sent };
+
 struct TransportOptions {
   std::uint16_t payload_bytes = 1448;  // of a full segment
   std::uint16_t header_bytes = 66;     // Ethernet, IP, TCP with timestamps
@@ -21,7 +25,15 @@ struct TransportOptions {
   Time initial_rto = 1 * kSecond;
   Time min_rto = 200 * kMillisecond;
   Time max_rto = 120 * kSecond;
+  Time first_rto = 0;   // before a round trip was measured; 0: after a handshake
+  Time timer_scan = 0;  // retransmission timers expire at multiples of it; 0: at any time
   Time delayed_ack = 0;  // 0: every segment is acknowledged at once
+  bool fixed_rto = false;           // the timeout is `min_rto`, always
+  std::uint32_t probe_after = 0;    // timeouts in a row, after which only probes are sent; 0: never
+  std::uint32_t max_window = 0;     // packets; 0: no limit
+  bool persistent = false;          // a flow takes an idle connection between its hosts, with its window
+  Rank rank = Rank::remaining;
+  bool smallest_first = false;      // senders of a host take turns in the order of their ranks
   bool sack = true;
   bool ecn = false;
   bool ack_at_once = false;  // acknowledgements take no path and no time
@@ -35,6 +47,7 @@ struct TransportOptions {
   // Further subflows join when the first has been up for this long or has had this much acknowledged; both 0: at once.
   Time join_after = 0;
   std::uint64_t join_after_bytes = 0;
+  bool on_demand = false;  // or not by themselves, but each when it is opened (Simulation::open_subflow)
   std::uint32_t nic_queue_pkts = 100;     // of a host; senders wait for room, acknowledgements do not
   std::uint32_t send_buffer_pkts = 0;     // of a connection; 0: no limit
   std::uint32_t receive_buffer_pkts = 0;  // of a connection; 0: no limit

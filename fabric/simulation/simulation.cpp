@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/prefetch.hpp"
+#include "simulation/ccp/datapath.hpp"
 #include "simulation/transport/handshake.hpp"
 #include "simulation/transport/lifecycle.hpp"
 #include "simulation/transport/loss_recovery.hpp"
@@ -15,9 +16,21 @@ namespace fabric {
 
 namespace {
 
+// Gives a datapath to each subflow that needs one.
+void add_agents(Stack& stack, std::optional<AgentConfig>&& agent) {
+  if (agent) stack.agents = std::make_unique<Agents>(std::move(*agent), stack.subflows.size());
+  for (std::uint32_t i = 0; i < stack.subflows.size(); ++i) {
+    if (!stack.connections[stack.subflows[i].connection].control->by_agent) continue;
+    if (!stack.agents) throw std::invalid_argument("flows are under an agent, but there is none");
+    stack.agents->datapaths[i] = std::make_unique<SubflowDatapath>();
+  }
+}
+
 // Adds all that starts by itself. Alarms due at the same time ring in the order in which they are scheduled.
-FlowStarts populate(Stack& stack, const std::vector<FlowConfig>& flows, const std::vector<DatagramConfig>& datagrams) {
+FlowStarts populate(Stack& stack, const std::vector<FlowConfig>& flows, const std::vector<DatagramConfig>& datagrams,
+                    std::optional<AgentConfig>&& agent) {
   add_flows(stack, flows);
+  add_agents(stack, std::move(agent));
   for (const DatagramConfig& wanted : datagrams) add_datagrams(stack, wanted);
   return {stack, flows};
 }
@@ -25,8 +38,9 @@ FlowStarts populate(Stack& stack, const std::vector<FlowConfig>& flows, const st
 }  // namespace
 
 Simulation::Simulation(NetworkConfig network, const TransportOptions& options, const std::vector<FlowConfig>& flows,
-                       const std::vector<DatagramConfig>& datagrams, const std::optional<NoiseConfig>& noise)
-    : stack_(std::move(network), options, noise), starts_(populate(stack_, flows, datagrams)) {}
+                       const std::vector<DatagramConfig>& datagrams, const std::optional<NoiseConfig>& noise,
+                       std::optional<AgentConfig> agent)
+    : stack_(std::move(network), options, noise), starts_(populate(stack_, flows, datagrams, std::move(agent))) {}
 
 void Simulation::set_path(std::uint32_t number, const Path& there, const Path& back) {
   Subflow& subflow = stack_.subflows.at(number);
@@ -43,6 +57,11 @@ void Simulation::set_path_ranks(std::uint32_t number, std::uint32_t there, std::
   const Router& router = stack_.network.router();
   set_path(number, router.path_of_rank(subflow.source, subflow.destination, there),
            router.path_of_rank(subflow.destination, subflow.source, back));
+}
+
+bool Simulation::open_subflow(std::uint32_t number) {
+  if (!stack_.options.on_demand) throw std::invalid_argument("subflows do not join on demand here");
+  return Lifecycle(stack_, stack_.subflows.at(number).connection).open_subflow(number, now_);
 }
 
 void Simulation::run_until(Time limit) {
@@ -68,6 +87,11 @@ void Simulation::alarm(PacketId id, Time due) {
       return Lifecycle(stack_, owner).join(due);
     case Alarm::datagram:
       return send_datagram(stack_, owner, due);
+    case Alarm::agent:
+      return serve_agent(stack_, due);
+    case Alarm::pacing:
+      if (!stack_.timers.expires(stack_.agents->datapaths[owner]->pacing, what, id, owner, due)) return;
+      return Sender(stack_, owner).send_all(due);
     case Alarm::nic:
       return HostQueue(stack_, owner).serve(due);
     case Alarm::retransmission:
@@ -83,6 +107,7 @@ void Simulation::deliver(PacketId id, Time due) {
   const std::uint32_t owner = stack_.network.pool()[id].owner;
   const Segment& arrived = stack_.segments[id];
   if (arrived.carries == Carries::data) return Receiver(stack_, owner).arrived(id, due);
+  if (arrived.carries == Carries::probe) return Receiver(stack_, owner).probed(id, due);
   if (arrived.carries == Carries::syn) return Handshake(stack_, owner).answer(id, due);
   const Segment segment = arrived;
   stack_.network.pool().release(id);

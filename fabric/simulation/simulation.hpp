@@ -2,7 +2,7 @@
 //
 // Simulation hands every event of the network to the part of the hosts that it concerns: Sender, Receiver,
 // LossRecovery, Handshake, Lifecycle (transport/), DataScheduler (schedulers/), HostQueue, FlowStarts and datagrams.
-// All their state is in Stack.
+// All their state is in Stack (state/).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ namespace fabric {
 class Simulation {
  public:
   Simulation(NetworkConfig network, const TransportOptions& options, const std::vector<FlowConfig>& flows,
-             const std::vector<DatagramConfig>& datagrams = {}, const std::optional<NoiseConfig>& noise = {});
+             const std::vector<DatagramConfig>& datagrams = {}, const std::optional<NoiseConfig>& noise = {},
+             std::optional<AgentConfig> agent = {});
 
   // Carries out everything up to and including this instant.
   void run_until(Time limit);
@@ -28,6 +29,9 @@ class Simulation {
   // theirs.
   void set_path(std::uint32_t subflow, const Path& there, const Path& back);
   void set_path_ranks(std::uint32_t subflow, std::uint32_t there, std::uint32_t back);
+
+  // Where subflows join on demand: this one does now. Returns false if its connection has ended or it is there already.
+  bool open_subflow(std::uint32_t subflow);
 
   [[nodiscard]] Network& network() { return stack_.network; }
   [[nodiscard]] const Stack& stack() const { return stack_; }

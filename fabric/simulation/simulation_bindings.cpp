@@ -1,5 +1,6 @@
 #include <nanobind/stl/optional.h>
 
+#include <cstring>
 #include <optional>
 #include <string>
 
@@ -55,6 +56,67 @@ std::optional<NoiseConfig> noise_of(const std::optional<NoiseTuple>& noise) {
                      .elastic = elastic};
 }
 
+// Program (struct ccp_program), delay and jitter in ps, time between reports in us (0: a round trip), seed, and the
+// agent: a function from events to commands. An event is (kind, subflow, time in ps, window in bytes, bytes of a full
+// segment, fields); a command (position of its event, subflow, window in bytes or None, bytes per second or None,
+// [(control, value)], whether to fall back).
+using AgentTuple = std::tuple<nb::bytes, Time, Time, std::uint64_t, std::uint32_t, nb::callable>;
+using EventTuple = std::tuple<int, std::uint32_t, Time, std::uint64_t, std::uint32_t, std::vector<std::uint64_t>>;
+using ControlTuple = std::pair<std::uint32_t, std::uint64_t>;
+using CommandTuple = std::tuple<std::uint32_t, std::uint32_t, std::optional<std::uint64_t>, std::optional<std::uint64_t>,
+                                std::vector<ControlTuple>, bool>;
+
+std::vector<AgentCommand> commands_of(const nb::callable& agent, std::span<const AgentEvent> batch, std::size_t fields) {
+  const nb::gil_scoped_acquire locked;
+  std::vector<EventTuple> events;
+  events.reserve(batch.size());
+  for (const AgentEvent& each : batch) {
+    const auto end = each.fields.begin() + static_cast<std::ptrdiff_t>(each.kind == AgentEventKind::measured ? fields : 0);
+    events.emplace_back(static_cast<int>(each.kind), each.subflow, each.at, each.window_bytes, each.mss,
+                        std::vector<std::uint64_t>(each.fields.begin(), end));
+  }
+  std::vector<AgentCommand> out;
+  for (const auto& [event, subflow, window, rate, controls, fall_back] : nb::cast<std::vector<CommandTuple>>(agent(events))) {
+    out.push_back({event, subflow, window, rate, controls, fall_back});
+  }
+  return out;
+}
+
+std::optional<AgentConfig> agent_of(const std::optional<AgentTuple>& agent) {
+  if (!agent) return {};
+  const auto& [program, delay, jitter, report_us, seed, callback] = *agent;
+  AgentConfig out{.delay = delay, .jitter = jitter, .report_us = report_us, .seed = seed};
+  if (delay < 0 || jitter < 0) throw std::invalid_argument("an agent's delay and jitter are not negative");
+  if (program.size() != sizeof out.program) throw std::invalid_argument("the program of the datapath has another size");
+  std::memcpy(&out.program, program.c_str(), sizeof out.program);
+  const bool fits = out.program.fields <= CCP_FIELDS && out.program.initial <= out.program.reset &&
+                    out.program.reset <= out.program.end && out.program.end <= CCP_INSTRUCTIONS;
+  if (!fits) throw std::invalid_argument("the program of the datapath is damaged");
+  const std::size_t fields = out.program.fields;
+  out.agent = [called = callback, fields](std::span<const AgentEvent> batch) { return commands_of(called, batch, fields); };
+  return out;
+}
+
+nb::dict agent_readings(const Simulation& self) {
+  const Agents* const agents = self.stack().agents.get();
+  const AgentCounters counters = agents ? agents->counters : AgentCounters{};
+  std::uint64_t errors = 0;
+  std::uint64_t fallbacks = 0;
+  if (agents) {
+    for (const auto& datapath : agents->datapaths) {
+      errors += datapath ? datapath->flow.errors : 0;
+      fallbacks += datapath ? datapath->flow.fallbacks : 0;
+    }
+  }
+  nb::dict out;
+  out["acknowledgements"] = counters.acknowledgements;
+  out["reports"] = counters.reports;
+  out["commands"] = counters.commands;
+  out["errors"] = errors;
+  out["fallbacks"] = fallbacks;
+  return out;
+}
+
 TransportOptions options_of(const nb::object& options) {
   TransportOptions out;
   const auto read = [&](const char* name, auto& field) {
@@ -84,22 +146,32 @@ TransportOptions options_of(const nb::object& options) {
   const auto read_if_there = [&](const char* name, auto& field) {
     if (nb::hasattr(options, name)) read(name, field);
   };
+  read_if_there("fixed_rto", out.fixed_rto);
+  read_if_there("probe_after", out.probe_after);
+  read_if_there("max_window", out.max_window);
+  read_if_there("persistent", out.persistent);
+  read_if_there("smallest_first", out.smallest_first);
+  if (nb::hasattr(options, "rank_by_sent") && nb::cast<bool>(options.attr("rank_by_sent"))) out.rank = Rank::sent;
   read_if_there("linux_recovery", out.linux_recovery);
+  read_if_there("first_rto_ps", out.first_rto);
+  read_if_there("timer_scan_ps", out.timer_scan);
   read_if_there("handshake", out.handshake);
   read_if_there("subflow_buffer_pkts", out.subflow_buffer_pkts);
   read_if_there("adapts_to_reordering", out.adapts_to_reordering);
   read_if_there("join_after_ps", out.join_after);
   read_if_there("join_after_bytes", out.join_after_bytes);
+  read_if_there("on_demand", out.on_demand);
   if (nb::hasattr(options, "scheduler")) out.scheduler = &scheduler(nb::cast<std::string>(options.attr("scheduler")));
+  if (out.ack_bytes == 0 || out.payload_bytes == 0) throw std::invalid_argument("packets have at least one byte");
   return out;
 }
 
 nb::dict port_readings(Simulation& self) {
   std::vector<PortCounters> counters;
   std::vector<std::uint32_t> queued;
-  for (const Port& port : self.network().ports()) {
-    counters.push_back(port.counters());
-    queued.push_back(port.queued_pkts());
+  for (PortId port = 0; port < self.network().ports().size(); ++port) {
+    counters.push_back(self.network().counters(port));
+    queued.push_back(self.network().ports()[port].queued_pkts());
   }
   nb::dict out;
   add_port_counters(out, counters, queued);
@@ -204,6 +276,10 @@ nb::dict subflow_readings(Simulation& self) {
   out["retransmits"] = column_of(self, [&](std::uint32_t i) { return sender(i).retransmits; });
   out["timeouts"] = column_of(self, [&](std::uint32_t i) { return sender(i).timeouts; });
   out["acked_pkts"] = column_of(self, [&](std::uint32_t i) { return sender(i).board.una(); });
+  out["acked_bytes"] = column_of(self, [&](std::uint32_t i) {
+    const Subflow& subflow = stack.subflows[i];
+    return std::uint64_t{subflow.sender.board.una()} * stack.connections[subflow.connection].payload_bytes;
+  });
   out["unacked_pkts"] = column_of(self, [&](std::uint32_t i) { return sender(i).board.outstanding(); });
   out["notsent_bytes"] = column_of(self, [&](std::uint32_t i) { return self.socket(i).unsent_bytes(); });
   out["busy_ps"] = column_of(self, [&](std::uint32_t i) { return self.socket(i).busy(now); });
@@ -238,11 +314,12 @@ void bind_simulation(nb::module_& module) {
       .def(
           "__init__",
           [](Simulation* self, const nb::object& plan, const nb::object& options, const std::vector<FlowTuple>& flows,
-             const std::vector<DatagramTuple>& datagrams, const std::optional<NoiseTuple>& noise) {
+             const std::vector<DatagramTuple>& datagrams, const std::optional<NoiseTuple>& noise,
+             const std::optional<AgentTuple>& agent) {
             new (self) Simulation(network_config(plan), options_of(options), flows_of(flows), datagrams_of(datagrams),
-                                  noise_of(noise));
+                                  noise_of(noise), agent_of(agent));
           },
-          "plan"_a, "options"_a, "flows"_a, "datagrams"_a = std::vector<DatagramTuple>{}, "noise"_a = nb::none())
+          "plan"_a, "options"_a, "flows"_a, "datagrams"_a = std::vector<DatagramTuple>{}, "noise"_a = nb::none(), "agent"_a = nb::none())
       .def("run_until", &Simulation::run_until, "limit_ps"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("set_port_up", [](Simulation& self, PortId port, bool up, Time now) { self.network().set_port_up(port, up, now); },
            "port"_a, "up"_a, "now_ps"_a)
@@ -257,6 +334,7 @@ void bind_simulation(nb::module_& module) {
       .def("datagrams", datagram_readings)
       .def("descriptors_in_use", [](Simulation& self) { return self.network().pool().in_use(); })
       .def("noise", noise_readings)
+      .def("agent", agent_readings)
       .def("subflows", subflow_readings)
       .def("path", [](const Simulation& self, std::uint32_t subflow) { return listed(self.stack().subflows.at(subflow).forward); },
            "subflow"_a)
@@ -268,6 +346,7 @@ void bind_simulation(nb::module_& module) {
              self.set_path(subflow, path_along(there), path_along(back));
            },
            "subflow"_a, "there"_a, "back"_a)
+      .def("open_subflow", &Simulation::open_subflow, "subflow"_a)
       .def("set_path_ranks", &Simulation::set_path_ranks, "subflow"_a, "there"_a, "back"_a);
 }
 

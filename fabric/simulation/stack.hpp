@@ -2,19 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "core/huge_pages.hpp"
 #include "core/network.hpp"
+#include "simulation/ccp/agents.hpp"
 #include "simulation/datagrams.hpp"
 #include "simulation/host_clock.hpp"
 #include "simulation/host_queue.hpp"
 #include "simulation/options.hpp"
 #include "simulation/timers.hpp"
-#include "simulation/transport/connection.hpp"
-#include "simulation/transport/segment.hpp"
-#include "simulation/transport/subflow.hpp"
+#include "simulation/state/connection.hpp"
+#include "simulation/state/segment.hpp"
+#include "simulation/state/subflow.hpp"
 
 namespace fabric {
 
@@ -27,6 +30,7 @@ struct PacketHeader {
   std::uint16_t size_bytes = 0;
   Ecn ecn = Ecn::not_ect;
   std::uint8_t dscp = 0;
+  std::uint32_t rank = Precedence::kFirst;  // read where queues are by rank
 };
 
 struct Stack {
@@ -45,6 +49,10 @@ struct Stack {
     packet.size_bytes = header.size_bytes;
     packet.ecn = header.ecn;
     packet.dscp = header.dscp & kDscpBits;
+    if (network.pool().ranks_packets()) [[unlikely]] {
+      const bool datagram = segments[id].carries == Carries::datagram;
+      network.pool().precedence(id) = {header.rank, datagram ? ~header.owner : header.owner};
+    }
     if (network.router().per_packet()) [[unlikely]] {
       packet.take(network.router().path(from, to, 0));
     } else {
@@ -69,7 +77,9 @@ struct Stack {
   Table<PathState> paths;          // of each subflow
   Table<SocketClock> clocks;       // of each subflow
   std::vector<DatagramSource> datagrams;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> idle;  // persistent connections by their hosts
   std::vector<WaitingSenders> waiting;  // for room in the queue of each port
+  std::unique_ptr<Agents> agents;       // of subflows whose windows an agent sets
   std::vector<SubflowView> views;       // scratch memory of the data scheduler
 };
 

@@ -9,7 +9,7 @@
 
 namespace fabric {
 
-enum class Alarm : std::uint16_t { start, follow, join, nic, retransmission, delayed_ack, datagram };
+enum class Alarm : std::uint16_t { start, follow, join, nic, retransmission, delayed_ack, datagram, agent, pacing };
 
 // A timer that is set, moved and cancelled more often than it expires. It has at most one valid descriptor in the
 // calendar, `pending`; a descriptor that comes due and is not the pending one is stale.

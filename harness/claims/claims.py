@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 import topos
-from engines.registry import VIRTUAL_TIME
+from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
 from harness.claims import verdicts
 from harness.claims.published import Published, Relation, Source
 from harness.claims.verdicts import (
@@ -21,19 +21,25 @@ from harness.claims.verdicts import (
     DIFFERS,
     NOT_MEASURED,
     SUSPECT,
+    UNDECIDED,
     Verdict,
     place,
 )
 from harness.experiment import Figure
-from harness.plan.options import ENGINE
 from harness.plan.variants import has_variants
 from harness.results.summary import Judged
 
 OTHER_SIZE = "another size"
 """Measured on a network of another size, which the statement is not about."""
-RECALLED = {AGREES: "agrees with what is recalled", DIFFERS: "differs from what is recalled"}
+RECALLED = {
+    AGREES: "agrees with what is recalled",
+    DIFFERS: "differs from what is recalled",
+    UNDECIDED: "undecided",
+}
 """Recalled digits were not checked again, so such a verdict proves nothing."""
 UNEXPLAINED = "The reason is not known."
+INCOMPARABLE = "not comparable"
+"""Differs, but the paper does not say enough of its network for a conclusion."""
 
 
 class Colour(StrEnum):
@@ -90,19 +96,19 @@ class Claim:
 
     @property
     def reasons(self) -> list[str]:
-        """Why the measured value differs, for each variant in which it does."""
+        """Why the measured value differs, for each variant in which it does, and what else must be known."""
         row = self.published
         differing = [side is not None and side.word == DIFFERS for side in (self.simulated, self.emulated)]
         known = [row.differs if differing[0] else "", row.emulated_differs if differing[1] else ""]
         if differing == [False, True] and not row.emulated_differs:
             known = [row.differs]
         if any(differing) and not any(known):
-            return [UNEXPLAINED]
-        return [reason for reason in dict.fromkeys(known) if reason]
+            known = [UNEXPLAINED]
+        return [reason for reason in dict.fromkeys([row.incomparable, *known, row.caveat]) if reason]
 
 
 def _judged(side: Side, elsewhere: bool) -> bool:
-    return side.word in {AGREES, DIFFERS} and bool(side.elsewhere) == elsewhere
+    return side.word in {AGREES, DIFFERS, UNDECIDED} and bool(side.elsewhere) == elsewhere
 
 
 def _at_size(row: Published, here: dict[str, str], there: Sequence[Side]) -> tuple[Colour, str]:
@@ -113,7 +119,9 @@ def _at_size(row: Published, here: dict[str, str], there: Sequence[Side]) -> tup
     if row.source is Source.RECALLED:
         return Colour.AMBER, RECALLED[word]
     if word == DIFFERS:
-        return Colour.RED, DIFFERS
+        return (Colour.AMBER, INCOMPARABLE) if row.incomparable else (Colour.RED, DIFFERS)
+    if word == UNDECIDED:
+        return Colour.AMBER, UNDECIDED
     against = [side for side in there if side.word == DIFFERS]
     if against:
         return Colour.AMBER, f"{AGREES}, {DIFFERS} at {against[0].elsewhere}"
@@ -136,15 +144,15 @@ def claims(figure: Figure, points: Sequence[Judged]) -> list[Claim]:
     """Return every statement of a figure with simulated and emulated variants; none of another figure."""
     if not has_variants(figure):
         return []
-    emulated = [p for p in points if p.spec.engine == ENGINE]
-    simulated = [p for p in points if p.spec.engine != ENGINE]
+    emulated = [p for p in points if p.spec.engine in LINUX_HOSTS]
+    simulated = [p for p in points if p.spec.engine not in LINUX_HOSTS]
     has_real = figure.emulated is not None or bool(emulated)
     return [
         Claim(
             figure,
             row,
-            None if row.engine == ENGINE else _side(row, simulated),
-            _side(row, emulated) if has_real and row.engine not in VIRTUAL_TIME else None,
+            None if row.engine in LINUX_HOSTS else _side(row, simulated),
+            _side(row, emulated) if has_real and row.engine not in SIMULATED_HOSTS else None,
         )
         for row in figure.published
     ]

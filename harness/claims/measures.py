@@ -6,12 +6,14 @@ A metric is read at each seed and then averaged over the seeds.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import topos
+from analysis.stats import t_quantile
 from common.errors import StoreError
 from harness.results.across import Pair, pairs
 from harness.results.summary import Judged
@@ -31,6 +33,15 @@ class Measured:
     spread: float | None
     n: int
     suspect: bool
+    unfinished_pct: float | None = None
+    """Of a metric over completed flows: how many that started did not complete."""
+
+    @property
+    def half(self) -> float | None:
+        """Half the 95 % confidence interval of the mean (Student's t); None for fewer than MIN_REPEATS."""
+        if self.spread is None or self.n < MIN_REPEATS:
+            return None
+        return t_quantile(0.975, self.n - 1) * self.spread / math.sqrt(self.n)
 
 
 class Subject(Protocol):
@@ -45,6 +56,8 @@ class Subject(Protocol):
     def is_on(self, network: TopologySpec) -> bool: ...
 
 
+MIN_REPEATS = 3
+"""An interval needs at least so many repetitions."""
 Measure = Callable[[Sequence[Judged], Subject], Measured | None]
 OfPoint = Callable[[Judged], float | None]
 BySubflows = dict[int, Judged]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -51,6 +52,8 @@ class Metric:
     """Points whose specs this maps to one spec are read together, e.g. those of all link rates."""
     on_any_size: bool = False
     """Whether its sign, or the side of 1 it is on, does not depend on the size of the network."""
+    of_completed: bool = False
+    """Whether it is over completed flows only, so that readers must know how many were unfinished."""
     head: str = ""
     decimals: int = 1
     shown: ShownIn = ShownIn.NONE
@@ -63,7 +66,11 @@ class Metric:
         """Read it off a figure's points for a statement; None where they do not have it."""
         if self.over is not None:
             return self.over(points, subject)
-        return each(self.at)(points, subject)
+        measured = each(self.at)(points, subject)
+        if measured is None or not self.of_completed:
+            return measured
+        unfinished = each(_unfinished_pct)(points, subject)
+        return dataclasses.replace(measured, unfinished_pct=unfinished.value if unfinished else None)
 
     def at(self, point: Judged) -> float | None:
         """Read it off one point; None where the point does not have it."""
@@ -81,6 +88,11 @@ class Metric:
     def text(self, value: float) -> str:
         """A value in a sentence, without its unit: one decimal of a percentage, else three digits."""
         return f"{value:.1f}" if self.short_unit == "%" else f"{value:.3g}"
+
+
+def _unfinished_pct(point: Judged) -> float | None:
+    found = point.point.completions
+    return 100 * (found.started - len(found.completed)) / found.started if found.started else None
 
 
 def shown_in(table: ShownIn, metrics: Iterable[Metric]) -> tuple[Metric, ...]:

@@ -50,7 +50,7 @@ CPU_BUSY_PCT = Metric(
 )  # fmt: skip
 FCT_MS_MEAN = Metric(
     "fct_ms_mean", "ms", "the mean completion time of sized flows",
-    readings.completion_ms(statistics.fmean), head="mean FCT", shown=ShownIn.SUMMARY,
+    readings.completion_ms(statistics.fmean), of_completed=True, head="mean FCT", shown=ShownIn.SUMMARY,
 )  # fmt: skip
 
 TABLES = (
@@ -132,7 +132,7 @@ GOODPUT_OVER_SINGLE_HOMED = Metric(
 )  # fmt: skip
 FCT_VARIATION_PCT = Metric(
     "fct_variation_pct", "% of mean", "the standard deviation of sized flows' completion times",
-    readings.completion_ms(readings.deviation_pct),
+    readings.completion_ms(readings.deviation_pct), of_completed=True,
 )  # fmt: skip
 LINKS_USED_PCT = Metric(
     "links_used_pct", "% of capacity", "the mean utilisation of links between switches",
@@ -165,7 +165,7 @@ BOTTLENECK_PKTS = Metric(
     "bottleneck_pkts", "packets", "the median queue of the busiest port", readings.bottleneck_queue_pkts(50)
 )
 BUFFER_PCT = Metric(
-    "buffer_pct", "% of the buffer", "what the busiest port's queue needs in 99 % of the time",
+    "buffer_pct", "% of the buffer", "the busiest port's queue length, 99th percentile over time",
     readings.buffer_needed_pct,
 )  # fmt: skip
 QUEUE_GROWTH = Metric(

@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Any
 
 import topos
+from harness.claims.measures import Measured
 from harness.claims.metric import Metric
 from model.spec import TopologySpec
 from model.transports import SCATTER
@@ -53,6 +54,23 @@ class Relation(StrEnum):
             return measured >= published - tolerance
         return measured > published - tolerance
 
+    def verdict(self, measured: Measured, published: float, tolerance: float) -> bool | None:
+        """Return whether a measurement agrees; None if its interval does not tell.
+
+        A bound or a sign agrees only if the 95 % interval excludes the bound, and differs only if all of the
+        interval is beyond it. A level agrees if its mean is within the tolerance, and differs if the interval
+        does not touch that band. Without an interval (few repetitions) the mean decides.
+        """
+        half = measured.half
+        if half is None:
+            return self.holds(measured.value, published, tolerance)
+        low, high = (self.holds(measured.value + end, published, tolerance) for end in (-half, half))
+        if self is not Relation.ABOUT:
+            return low if low == high else None
+        if self.holds(measured.value, published, tolerance):
+            return True
+        return False if abs(measured.value - published) > tolerance + half else None
+
 
 @dataclass(frozen=True)
 class Published:
@@ -87,6 +105,12 @@ class Published:
     """Why the measured value differs; shown only beside such a verdict."""
     emulated_differs: str = ""
     """The same for real hosts, if their reason is another one."""
+    sentence: str = ""
+    """The sentence of the paper that it is from, where several statements are; empty: `words`."""
+    caveat: str = ""
+    """What a reader must know whatever the verdict."""
+    incomparable: str = ""
+    """Why no agreement or difference can be concluded; empty if one can."""
 
     @property
     def network(self) -> TopologySpec:
@@ -111,6 +135,14 @@ class Published:
         """Return the same statement with the reason why the measured value differs, if it does: in the
         simulator, and between real hosts if theirs is another one."""
         return dataclasses.replace(self, differs=simulated, emulated_differs=emulated)
+
+    def of(self, sentence: str) -> Published:
+        """Return the same statement as one of several that come from this sentence of the paper."""
+        return dataclasses.replace(self, sentence=sentence)
+
+    def with_caveat(self, caveat: str) -> Published:
+        """Return the same statement with what a reader must know whatever the verdict."""
+        return dataclasses.replace(self, caveat=caveat)
 
     def of_saturated(self) -> Published:
         """Return the same as a statement about a saturated machine."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,14 @@ from model.spec import RunSpec, TopologySpec, WorkloadSpec
 from model.transports import algorithm, title
 
 AGREES, DIFFERS, SUSPECT, NOT_MEASURED = "agrees", "differs", "suspect", "not measured"
+UNDECIDED = "undecided"
+"""The interval holds values that agree and values that differ: more seeds are needed."""
+WORDS: Mapping[bool | None, str] = {True: AGREES, False: DIFFERS, None: UNDECIDED}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on one published statement: `word` is one of the four above, `why` a short sentence.
+    """The verdict on one published statement: `word` is one of the five above, `why` a short sentence.
 
     `measured` is None if nothing was measured; if the word is `suspect`, the number is not to be trusted.
     `setting` gives the links and the duration of the measurement.
@@ -89,7 +92,7 @@ def _best(row: Published, points: Sequence[Judged]) -> Verdict:
 
 def _weight(verdict: Verdict, group: Sequence[Judged]) -> tuple[object, ...]:
     seeds = verdict.measured.n if verdict.measured else 0
-    rank = {AGREES: 2, DIFFERS: 2, SUSPECT: 1, NOT_MEASURED: 0}[verdict.word]
+    rank = {AGREES: 2, DIFFERS: 2, UNDECIDED: 2, SUSPECT: 1, NOT_MEASURED: 0}[verdict.word]
     first = group[0].spec
     return rank, seeds, len(group), first.seconds, _coupled_by_default(first), _key(first)
 
@@ -114,9 +117,9 @@ def _verdict(row: Published, group: Sequence[Judged]) -> Verdict:
             return Verdict(row, dubious, SUSPECT, _reason(row, group), setting)
     if measured is None:
         return Verdict(row, None, NOT_MEASURED, f"these points do not show {metric.about}", setting)
-    agrees = row.relation.holds(measured.value, row.value, row.tolerance)
-    why = _explained(row, measured.value, agrees)
-    return Verdict(row, measured, AGREES if agrees else DIFFERS, why, setting)
+    agrees = row.relation.verdict(measured, row.value, row.tolerance)
+    why = _explained(row, measured.value, agrees is True)
+    return Verdict(row, measured, WORDS[agrees], why, setting)
 
 
 def _is_about(row: Published, spec: RunSpec) -> bool:

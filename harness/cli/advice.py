@@ -8,10 +8,10 @@ from collections.abc import Collection, Sequence
 import click
 
 from engines.provenance import free_memory_mb
-from harness.cli.progress import write_json
 from harness.execute.sweep import Job, to_run
 from harness.plan.advice import Advice, Machine, advise
 from harness.plan.session import Session
+from harness.streams import write_json
 
 MACHINE_BOUND = ("mininet",)
 """Engines that move real packets in real time."""
@@ -39,6 +39,6 @@ def tell(found: Sequence[Advice], as_json: bool) -> None:
 
 def before(ready: Session, force: bool) -> list[str]:
     """Return the urgent advice on what is still to run: points that will be suspect or do not fit."""
-    pending = to_run(ready.jobs, ready.stored, force, ready.retries)
+    pending = to_run(ready.jobs, ready.found.entries, force, ready.retries)
     found = on(pending, {job.name for job in pending})
     return [str(advice) for advice in found if advice.urgent]

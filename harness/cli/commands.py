@@ -1,6 +1,7 @@
-"""The command `refabric`: doctor, list, plan, run, status, plot, shell, calibrate.
+"""The command `refabric`: doctor, list, plan, run, status, plot, shell, calibrate, kernel.
 
-Exit codes: 0 all ok; 1 some points failed or suspect (results kept); 2 usage; 3 host unfit; 130 interrupted.
+Exit codes: 0 all ok; 1 some points failed or suspect (results kept); 2 usage; 3 host unfit or disk full;
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC
 from harness.catalogue import Catalogue
 from harness.cli import advice as advising
 from harness.cli import table
+from harness.cli.kernel import kernel
 from harness.cli.options import (
     OneLineErrors,
     dataplane_options,
@@ -34,10 +36,7 @@ from harness.cli.options import (
 from harness.cli.progress import (
     PlainProgress,
     duration,
-    label,
     point_fields,
-    state,
-    write_json,
 )
 from harness.cli.reading import compare, report
 from harness.cli.run import Request, emit_verdicts, published_of, run_experiment, show_claims
@@ -46,12 +45,14 @@ from harness.execute.sweep import Job, pending_jobs, wall_s
 from harness.experiment import Experiment
 from harness.plan import session
 from harness.plan.fields import SUBFLOWS, K, Option
+from harness.plan.labels import label
 from harness.plan.options import Given, openflow_of, retries_of, sweep_workloads
-from harness.plan.parsers import above_zero, whole
+from harness.plan.parsers import limited, whole
 from harness.plan.profiles import PROFILES
 from harness.report import report as reporting
 from harness.results import store, summary
-from harness.results.load import load
+from harness.results.load import load, loaded
+from harness.streams import write_json
 from model.congestion import CONGESTION_CONTROLS
 from model.reasons import texts
 from model.spec import TopologySpec
@@ -125,7 +126,7 @@ def plan(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> No
 
 
 def _turns(left: Sequence[Job]) -> str:
-    """How long what shares the machine takes, and what has it to itself, where there is both."""
+    """Return the time of points that run side by side and of points that run alone, if there are both."""
     alone = [job for job in left if job.at_once == 1]
     if not alone or len(alone) == len(left):
         return ""
@@ -134,7 +135,7 @@ def _turns(left: Sequence[Job]) -> str:
 
 
 def _job_fields(job: Job) -> dict[str, Any]:
-    """A job for machines; name and rate are null while the rate is not known."""
+    """Return a job as fields for JSON; name and rate are null while the rate is not known."""
     spec = job.spec.to_json()
     spec["link"]["rate_mbps"] = job.rate.rate_mbps
     return {
@@ -165,6 +166,9 @@ def _job_fields(job: Job) -> dict[str, Any]:
     metavar="ADDRESS",
     help="Run the points on the workers of the Dask scheduler at ADDRESS (tcp://HOST:PORT).",
 )
+@click.option(
+    "--insecure", is_flag=True, help="Let root connect to a scheduler on another machine without TLS."
+)
 @json_option
 def run(
     chosen: Experiment,
@@ -172,6 +176,7 @@ def run(
     force: bool,
     retries: int | None,
     dask: str | None,
+    insecure: bool,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -179,7 +184,7 @@ def run(
     asked = Given.parsed(**options)
     tries = retries_of(asked, retries)
     with interruptible():
-        return run_experiment(Request(chosen, asked, results, as_json, force, tries, dask))
+        return run_experiment(Request(chosen, asked, results, as_json, force, tries, dask, insecure))
 
 
 @click.command()
@@ -190,9 +195,9 @@ def run(
 def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> None:
     """Show which points are ok, suspect, failed or missing."""
     asked = Given.parsed(**options)
-    stored = store.index(results / chosen.folder)
-    made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored)
-    found = load(chosen, results, made)
+    stored = store.scan(results / chosen.folder)
+    made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored.entries)
+    found = loaded(chosen, results, made, stored)
     judged = {j.point.name: j for j in found.points}
     planned = [job.name for job in made.jobs if job.rate.rate_mbps is not None]
     for error in found.broken:
@@ -216,7 +221,7 @@ def _print_state(
         write_json(sys.stdout, {"event": "status", "planned": planned, **fields})
         return
     reasons = f"  ({texts(judged.reasons)})" if judged and judged.reasons else ""
-    told = state(judged) if judged else "missing"
+    told = judged.state if judged else "missing"
     click.echo(f"{told:8} {name}{'' if planned else '  (not of this plan)'}{reasons}")
 
 
@@ -269,11 +274,23 @@ def doctor(as_json: bool) -> int:
 
 def _mbps(flag: str, text: Any) -> float:
     """Parse a link rate in Mb/s; there is no `auto` here."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise UsageError(f"{flag} {text}: give a number of Mb/s") from None
-    return above_zero(flag, value, "Mb/s")
+    return float(limited("link.rate_mbps")(flag, text))
+
+
+def _with_hosts(flag: str, text: Any) -> str:
+    """Parse the name of an engine whose hosts run programs."""
+    if text not in engines.LINUX_HOSTS:
+        raise UsageError(f"{flag} {text}: no hosts to log in to; choose {' or '.join(engines.LINUX_HOSTS)}")
+    return str(text)
+
+
+def _shell_in_a_guest(topology: str, rate: float, queue: int, chosen: Given) -> int:
+    from engines.linux import shell as prompt  # noqa: PLC0415
+
+    if chosen.settings.get("dataplane", FABRIC) != FABRIC:
+        raise UsageError(f"guests have the data plane {FABRIC} alone; choose --engine {engines.MININET}")
+    openflow_of(chosen)
+    return prompt.main(topology, rate, queue)
 
 
 @click.command()
@@ -282,16 +299,28 @@ def _mbps(flag: str, text: Any) -> float:
 @typed(
     Option("queue", "PKTS", "Limit the queue of every port. [default: 100]", whole(1, "packet"), default=100)
 )
+@typed(
+    Option(
+        "engine",
+        "NAME",
+        "Run the hosts in this engine: mininet, or linux (virtual time, no root). [default: mininet]",
+        _with_hosts,
+        default=engines.MININET,
+    )
+)
 @dataplane_options
 def shell(
     topology: str,
     rate: float,
     queue: int,
+    engine: str,
     **options: Any,
 ) -> int:
     """Open Mininet's prompt on a running network: refabric shell ft,4."""
     chosen = Given.parsed(**options)
     topos.build(*topos.parse(topology))
+    if engine == engines.LINUX:
+        return _shell_in_a_guest(topology, rate, queue, chosen)
     from engines.emulation.hosts import shell as prompt  # noqa: PLC0415
 
     dataplane = chosen.settings.get("dataplane", FABRIC)
@@ -316,7 +345,7 @@ def calibrate(k: tuple[int, ...], as_json: bool) -> None:
                 click.echo(f"k={size}: {rate_mbps:g} Mb/s")
 
 
-COMMANDS = (doctor, list_, plan, run, status, plot, report, compare, calibrate, shell)
+COMMANDS = (doctor, list_, plan, run, status, plot, report, compare, calibrate, shell, kernel)
 
 
 def command_line(catalogue: Catalogue) -> click.Group:

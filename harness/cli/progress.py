@@ -1,14 +1,13 @@
-"""Three ways to tell how a sweep is getting on: a live line on a terminal, plain lines, JSON lines.
+"""Show the progress of a sweep: a live line on a terminal, plain lines, or JSON lines.
 
-JSON lines are alone on their stream; the human text then goes to the other one.
+JSON lines have a stream of their own; text for people then goes to the other one.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import IO, Any
 
 from rich.console import Console
@@ -16,22 +15,21 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from engines.registry import SIMULATOR, STEADY_STATE
 from harness.execute import attempts
 from harness.execute.sweep import Job, Place, Progress, wall_s
 from harness.plan import labels
 from harness.plan.baseline import is_reference
+from harness.plan.labels import label
 from harness.plan.rate import named
 from harness.results import columns, summary
-from harness.results.store import finite
-from model import tuning
+from harness.streams import write_json
 from model.reasons import texts
 from model.result import Status
 from model.spec import RunSpec
 
 
 def duration(seconds: float) -> str:
-    """Seconds for a reader: `8 s`, `4 min 10 s`, `2 h 05 min`."""
+    """Return a duration as text: `8 s`, `4 min 10 s`, `2 h 05 min`."""
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole} s"
@@ -40,38 +38,12 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def label(spec: RunSpec) -> str:
-    """A point in a reader's words: `k=8 one_to_one, MPTCP 4 LIA, seed 1`, and how its hosts are tuned."""
-    if is_reference(spec):
-        return f"{named(spec.topology)} baseline, one uncongested TCP flow{_engine(spec)}"
-    what = f"{named(spec.topology)} {labels.workload_label(spec)}, {labels.transport(spec)}, seed {spec.seed}"
-    return what + tuned(spec) + _engine(spec)
-
-
-def _engine(spec: RunSpec) -> str:
-    """Simulated points may stand beside emulated ones."""
-    if spec.engine in STEADY_STATE:
-        return f", {spec.engine}"
-    return ", simulated" if spec.engine == SIMULATOR else ""
-
-
-def tuned(spec: RunSpec) -> str:
-    """`, tcp_wmem 1M 16K 4M`, where a spec tunes its hosts."""
-    words = tuning.words(spec.transport)
-    return "" if words == tuning.DEFAULT else f", {words}"
-
-
-def state(judged: summary.Judged) -> str:
-    """A point's status; `suspect, as intended` where the machine is overloaded on purpose."""
-    return f"{judged.status}, as intended" if judged.as_intended else str(judged.status)
-
-
 def verdict(judged: summary.Judged, place: Place) -> str:
-    """What came of a run of a point, on one line."""
+    """Return the outcome of one run of a point, on one line."""
     runs = judged.point.attempts
-    again = "; will be tried again at the end" if place.again else ""
+    again = "; will run again at the end" if place.again else ""
     if place.attempt > 1 and attempts.counting(runs) < len(runs):
-        kept = f"attempt {attempts.counting(runs)} of {len(runs)} stays"
+        kept = f"attempt {attempts.counting(runs)} of {len(runs)} counts"
         return f"attempt {place.attempt}: {runs[-1].status}: {texts(runs[-1].reasons)}; {kept}{again}"
     retried = f", {attempts.words(runs)}" if place.attempt > 1 else ""
     off = texts(runs[-1].reasons) if runs and runs[-1].status is Status.OK else ""
@@ -89,15 +61,15 @@ def _number(judged: summary.Judged) -> str:
 
 
 def _told(judged: summary.Judged) -> str:
-    """`ok`, or what is wrong: `suspect: frames were late`; with the metrics that a caution doubts."""
+    """Return `ok`, or the problem: `suspect: frames were late`; with the metrics that may be off."""
     if judged.reasons:
-        return f"{state(judged)}: {texts(judged.reasons)}"
+        return f"{judged.state}: {texts(judged.reasons)}"
     doubts = list(dict.fromkeys(name for caution in judged.cautions for name in caution.doubts))
-    return f"{state(judged)}, but {', '.join(doubts)} may be off" if doubts else state(judged)
+    return f"{judged.state}, but {', '.join(doubts)} may be off" if doubts else judged.state
 
 
 def opening(jobs: Sequence[Job], pending: Sequence[Job]) -> str:
-    """The first line of a sweep."""
+    """Return the first line of a sweep."""
     done = len(jobs) - len(pending)
     already = f", {done} already finished" if done else ""
     if not pending:
@@ -106,7 +78,7 @@ def opening(jobs: Sequence[Job], pending: Sequence[Job]) -> str:
 
 
 class PlainProgress:
-    """A line when a point starts, one when it ends, and the engine's notes."""
+    """Print a line when a point starts, one when it ends, and the engine's notes."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -122,7 +94,7 @@ class PlainProgress:
         self._say(f"[{place.index}/{place.total}] {label(job.spec)}{_on(place)} ... ({left} left)")
 
     def phase(self, name: str, seconds: float) -> None:
-        """Phases would only make a log longer."""
+        """Do nothing: phases would only make a log longer."""
 
     def note(self, text: str) -> None:
         self._say(f"  note: {text}")
@@ -134,17 +106,17 @@ class PlainProgress:
         )
 
     def end(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 class RichProgress:
-    """Finished points scroll by; below them one live line: bar, point, phase, time left."""
+    """Print finished points, and below them one live line: bar, point, phase, time left."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live: Live | None = None
         self._running: dict[str, tuple[Job, float]] = {}
-        """By the job's name, with when it began."""
+        """Running jobs and their start times, by name."""
         self._place = Place(0, 0, 0.0)
         self._told = time.monotonic()
         self._phase = ""
@@ -191,7 +163,7 @@ class RichProgress:
             self._live = None
 
     def __rich__(self) -> Table:
-        """The live line as of now; rich asks for it four times a second."""
+        """Return the live line as of now; rich calls this four times per second."""
         now = time.monotonic()
         done_s = sum(min(now - began, job.expected_s) for job, began in self._running.values())
         line = Table.grid(padding=(0, 1))
@@ -213,14 +185,15 @@ def _on(place: Place) -> str:
 
 
 def _live_label(spec: RunSpec) -> str:
-    """Short: with bar, phase and time left it shares a line of 80 columns."""
+    """Return a short label: bar, point, phase and time left share a line of 80 columns."""
     if is_reference(spec):
         return f"{named(spec.topology)} baseline"
     return f"{named(spec.topology)} {labels.transport(spec)} seed {spec.seed}"
 
 
 class JsonProgress:
-    """One object a line: `begin`, `start`, `phase`, `note`, `point`; what people read goes to `human`."""
+    """Print one JSON object per line: `begin`, `start`, `phase`, `note`, `point`. Text for people goes to
+    `human`."""
 
     def __init__(self, stream: IO[str], human: Progress, experiment: str) -> None:
         self._stream, self._human, self._experiment = stream, human, experiment
@@ -257,8 +230,10 @@ class JsonProgress:
 
 
 def point_fields(experiment: str, judged: summary.Judged) -> dict[str, Any]:
-    """A point for machines: its name, the columns of summary.csv under their names, and what those put into
-    words as records."""
+    """Return a point as fields for JSON.
+
+    These are its name, the columns of summary.csv, and reasons, cautions and attempts as records.
+    """
     records = {
         "reason_records": [reason.to_json() for reason in judged.reasons],
         "caution_records": [caution.to_json() for caution in judged.cautions],
@@ -267,17 +242,11 @@ def point_fields(experiment: str, judged: summary.Judged) -> dict[str, Any]:
     return {"point": judged.point.name, **columns.record(experiment, judged), **records}
 
 
-def write_json(stream: IO[str], fields: Mapping[str, Any]) -> None:
-    """One object on one line of `stream`, at once."""
-    stream.write(json.dumps(finite(fields), allow_nan=False) + "\n")
-    stream.flush()
-
-
 def _where(place: Place) -> dict[str, Any]:
     worker = {"worker": place.worker} if place.worker else {}
     return {"index": place.index, "total": place.total, "eta_s": round(place.eta_s, 1), **worker}
 
 
 def for_stream(stream: IO[str]) -> Progress:
-    """The human progress that suits `stream`: live on a terminal, else plain lines."""
+    """Return the progress for people that suits `stream`: live on a terminal, else plain lines."""
     return RichProgress(Console(file=stream)) if stream.isatty() else PlainProgress(stream)

@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from harness.cli.options import experiment_argument, json_option, results_option
-from harness.cli.progress import write_json
 from harness.cli.run import show_claims
 from harness.compare import compare as comparing
 from harness.compare import show
@@ -17,6 +16,7 @@ from harness.plan import session
 from harness.plan.options import Given
 from harness.report import report as reporting
 from harness.results.load import load
+from harness.streams import write_json
 
 _folder = click.Path(path_type=Path)
 

@@ -1,4 +1,4 @@
-"""`refabric run`: a session, its sweep, and what is shown afterwards, for people or for machines."""
+"""`refabric run`: plan, run and show an experiment, for people or for machines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from harness.claims.published import Published
 from harness.claims.verdicts import Verdict
 from harness.cli import advice as advising
 from harness.cli import table
-from harness.cli.progress import JsonProgress, for_stream, write_json
+from harness.cli.kernel import first_build
+from harness.cli.progress import JsonProgress, for_stream
 from harness.execute import sweep
 from harness.execute.attempts import NO_RETRIES, Retries
 from harness.execute.machines import Machines, ThisMachine
@@ -30,15 +31,19 @@ from harness.plan.session import Session
 from harness.report import claims as claim_tables
 from harness.report import figures, report
 from harness.results import store
-from harness.results.load import Loaded, load
+from harness.results.load import Loaded, loaded
+from harness.streams import write_json
 from model.result import Status
 
 
 @dataclass(frozen=True)
 class Request:
-    """What `refabric run` was asked for. `retries` says how often a suspect point is tried again; `dask` is
-    the address of a cluster's scheduler, whose workers carry out the points then. With `as_json` stdout
-    gets one object per line and nothing else; people read stderr."""
+    """The options of `refabric run`.
+
+    `retries` says how often a suspect point is run again. `dask` is the address of a cluster's scheduler,
+    whose workers then run the points (`insecure`: root may use it without TLS). With `as_json`, stdout gets
+    one object per line and nothing else; text for people goes to stderr.
+    """
 
     experiment: Experiment
     given: Given
@@ -47,15 +52,16 @@ class Request:
     force: bool = False
     retries: Retries = NO_RETRIES
     dask: str | None = None
+    insecure: bool = False
 
     @property
     def human(self) -> IO[str]:
-        """The stream people read."""
+        """The stream for people."""
         return sys.stderr if self.as_json else sys.stdout
 
 
 def run_experiment(asked: Request) -> int:
-    """Run, show and draw; the exit code. Raises RefabricError for what keeps it from starting or going on."""
+    """Run, show and draw; return the exit code. Raises RefabricError if it cannot start or continue."""
     progress = for_stream(asked.human)
     if asked.as_json:
         progress = JsonProgress(sys.stdout, progress, asked.experiment.folder)
@@ -73,13 +79,15 @@ def run_experiment(asked: Request) -> int:
 def _carry_out(asked: Request, progress: Progress) -> tuple[Outcome, dict[str, Any]]:
     experiment, force = asked.experiment, asked.force
     engine = session.engine_for(experiment, asked.given)
-    with _machines(engine, asked.dask) as machines:
+    with _machines(engine, asked, progress) as machines:
         ready = session.prepare(
             experiment, asked.given, machines, asked.results, force, progress, asked.retries
         )
         for line in advising.before(ready, force) if asked.dask is None else ():
             progress.note(line)
-        outcome = sweep.run(ready.jobs, machines.executor, ready.store, progress, force, ready.retries)
+        outcome = sweep.run(
+            ready.jobs, machines.executor, ready.store, ready.found, progress, force, ready.retries
+        )
     outcome = dataclasses.replace(outcome, planned=len(ready.plan.jobs))
     if outcome.interrupted:
         if _all_finished(outcome):
@@ -92,10 +100,10 @@ def _carry_out(asked: Request, progress: Progress) -> tuple[Outcome, dict[str, A
 
 
 def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
-    """Tables, verdicts, charts and the report; where they are, for machines."""
+    """Print tables and verdicts, write charts and the report; return their paths for JSON."""
     human, directory = asked.human, ready.store.directory
     table.print_results(human, outcome.points, published_of(asked.experiment))
-    stored = load(asked.experiment, asked.results, ready.plan)
+    stored = loaded(asked.experiment, asked.results, ready.plan, outcome.stored)
     wanted: list[figures.Wanted] = []
     judged: list[Verdict] = []
     for shown in stored.figures:
@@ -123,38 +131,38 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _machines(engine: Engine, dask: str | None) -> Iterator[Machines]:
-    """This machine, or the cluster. Raises UsageError, HostUnfitError."""
-    if dask is None:
-        yield ThisMachine(engine)
+def _machines(engine: Engine, asked: Request, progress: Progress) -> Iterator[Machines]:
+    """Yield this machine, or the cluster. Raises UsageError, HostUnfitError."""
+    if asked.dask is None:
+        yield ThisMachine(engine, lambda: first_build(progress.note))
         return
     from harness.execute.cluster.cluster import connected  # noqa: PLC0415
 
-    with connected(dask, engine) as cluster:
+    with connected(asked.dask, engine, asked.insecure) as cluster:
         yield cluster
 
 
 def published_of(experiment: Experiment) -> tuple[Published, ...]:
-    """All published numbers of the experiment's figures, each once."""
+    """Return all published numbers of the experiment's figures, each once."""
     return tuple(dict.fromkeys(row for figure in experiment.figures for row in figure.published))
 
 
 def emit_verdicts(figure: Figure, found: Sequence[verdicts.Verdict]) -> None:
-    """Verdicts for machines: one object each."""
+    """Write one JSON object per verdict."""
     for verdict in found:
         write_json(sys.stdout, {"event": "verdict", **verdicts.fields(figure, verdict)})
 
 
 def show_claims(human: IO[str], stored: Loaded, as_json: bool) -> None:
-    """A paper's contents: every claim once; for machines an object each on stdout."""
+    """Print every claim of a paper once; with `as_json` also write one object per claim on stdout."""
     found = once(claim for shown in stored.figures for claim in shown.claims)
-    table.print_claims(human, claim_tables.rows(found))
+    table.print_claims(human, claim_tables.rows(found), claim_tables.score(found))
     for claim in found if as_json else ():
         write_json(sys.stdout, {"event": "claim", **claims.fields(claim)})
 
 
 def _all_finished(outcome: Outcome) -> bool:
-    """Whether only retries were left when it was interrupted."""
+    """Return whether only retries were left when the run was interrupted."""
     return len(outcome.points) == outcome.planned and all(j.point.finished for j in outcome.points)
 
 
@@ -162,7 +170,7 @@ def _how_to_continue(outcome: Outcome, directory: Path) -> str:
     if _all_finished(outcome):
         return (
             f"interrupted: all {outcome.planned} points are finished and kept in {directory}; run the same "
-            "command again to try the suspect ones again"
+            "command again to repeat the suspect ones"
         )
     finished = sum(judged.point.status is not Status.FAILED for judged in outcome.points)
     return (

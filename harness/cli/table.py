@@ -16,9 +16,8 @@ from analysis.completion import completion_text, completions
 from harness.claims import published
 from harness.claims.claims import Colour
 from harness.claims.metric import Metric, ShownIn, shown_in
-from harness.claims.metrics import GOODPUT_PCT_MEAN, TABLES
-from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
-from harness.cli.progress import state, tuned
+from harness.claims.metrics import GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES
+from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Verdict
 from harness.execute import attempts
 from harness.experiment import Figure
 from harness.plan import labels
@@ -26,8 +25,9 @@ from harness.plan.baseline import is_reference, off_by_arithmetic
 from harness.plan.labels import queue_label, workload_label
 from harness.plan.rate import named, network
 from harness.report import in_short
-from harness.report.claims import Row, score
+from harness.report.claims import Row
 from harness.results.summary import Judged
+from harness.streams import console_for
 from model.congestion import in_force
 from model.reasons import texts
 from model.result import Status
@@ -36,14 +36,14 @@ from model.transports import algorithm
 
 COLOURS = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}
 CLAIM_COLOURS = {Colour.GREEN: "green", Colour.AMBER: "yellow", Colour.RED: "red"}
-VERDICT_COLOURS = {AGREES: "green", DIFFERS: "red", SUSPECT: "yellow", NOT_MEASURED: "dim"}
-PIPE_WIDTH = 110
+VERDICT_COLOURS = {
+    AGREES: "green",
+    DIFFERS: "red",
+    UNDECIDED: "yellow",
+    SUSPECT: "yellow",
+    NOT_MEASURED: "dim",
+}
 METRICS = shown_in(ShownIn.RUN, TABLES)
-
-
-def console_for(stream: IO[str]) -> Console:
-    """Return a console on `stream`. A pipe has no width; it gets one that cuts no table."""
-    return Console(file=stream) if stream.isatty() else Console(file=stream, width=PIPE_WIDTH)
 
 
 def print_results(stream: IO[str], points: Sequence[Judged], known: tuple[published.Published, ...]) -> None:
@@ -107,7 +107,7 @@ def print_in_short(
         console.print(Text(f"  {sentence}"), soft_wrap=True)
 
 
-def print_claims(stream: IO[str], found: Sequence[Row]) -> None:
+def print_claims(stream: IO[str], found: Sequence[Row], scored: str) -> None:
     """Print every claim of a paper by section: the published, simulated and emulated values."""
     if not found:
         return
@@ -128,7 +128,7 @@ def print_claims(stream: IO[str], found: Sequence[Row]) -> None:
             about = Text.assemble(row.statement, (f" ({row.about})", "dim"))
             table.add_row(about, *map(Text, cells), verdict)
     console.print(table, highlight=False)
-    console.print(score(found), highlight=False)
+    console.print(scored, highlight=False)
 
 
 def _measured(verdict: Verdict) -> str:
@@ -136,7 +136,9 @@ def _measured(verdict: Verdict) -> str:
     if measured is None:
         return "-"
     spread = "" if measured.spread is None else f" \N{PLUS-MINUS SIGN} {measured.spread:.2g}"
-    return f"{measured.value:.3g}{spread}"
+    unfinished = measured.unfinished_pct
+    left = "" if unfinished is None else f" ({unfinished:.1f} % unfinished)"
+    return f"{measured.value:.3g}{spread}{left}"
 
 
 def _title(group: Sequence[Judged]) -> Text:
@@ -146,7 +148,7 @@ def _title(group: Sequence[Judged]) -> Text:
         f"{network(spec.topology)}, {workload_label(spec)}, "
         f"{spec.link.rate_mbps:g} Mb/s links, {queue_label(spec)} queues, "
         f"{labels.congestion(specs)}, {labels.routing(specs)}, {spec.seconds:g} s"
-        f"{tuned(spec)} ({spec.engine})",
+        f"{labels.tuned(spec)} ({spec.engine})",
         style="bold",
     )
 
@@ -154,14 +156,15 @@ def _title(group: Sequence[Judged]) -> Text:
 def _results(group: Sequence[Judged], known: tuple[published.Published, ...]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     seeded = len({judged.spec.seed for judged in group}) > 1
+    columns = _columns(group)
     table.add_column("trans-\nport", no_wrap=True)
-    for head in [*(["\nseed"] if seeded else []), *map(_head, METRICS)]:
+    for head in [*(["\nseed"] if seeded else []), *map(_head, columns)]:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("\nstatus", no_wrap=True)
     table.add_column("published\nmean %", no_wrap=True)
     for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
         seed = [Text(str(judged.spec.seed))] if seeded else []
-        table.add_row(Text(name), *seed, *_numbers(judged), *_verdict(judged, known))
+        table.add_row(Text(name), *seed, *_numbers(judged, columns), *_verdict(judged, known))
     return table
 
 
@@ -170,8 +173,15 @@ def _head(metric: Metric) -> str:
     return f"{metric.head}\n{metric.short_unit}" if metric.short_unit else f"\n{metric.head}"
 
 
-def _numbers(judged: Judged) -> list[Text]:
-    values = ((metric, metric.at(judged)) for metric in METRICS)
+def _columns(group: Sequence[Judged]) -> list[Metric]:
+    """The metrics that any point has. Without a baseline there is no percentage, so goodput is in Mb/s."""
+    known = [metric for metric in METRICS if any(metric.at(judged) is not None for judged in group)]
+    beside = {GOODPUT_PCT_MEAN, GOODPUT_MBPS_MEAN}.isdisjoint(known)
+    return [GOODPUT_MBPS_MEAN, *known] if beside else known
+
+
+def _numbers(judged: Judged, columns: Sequence[Metric]) -> list[Text]:
+    values = ((metric, metric.at(judged)) for metric in columns)
     return [Text("-" if value is None else metric.cell(value)) for metric, value in values]
 
 
@@ -195,7 +205,7 @@ def _print_notes(console: Console, group: Sequence[Judged], known: tuple[publish
     for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
         what = f"{name}, seed {judged.spec.seed}"
         if judged.reasons:
-            text = f"{state(judged)}: {what}: {texts(judged.reasons)}"
+            text = f"{judged.state}: {what}: {texts(judged.reasons)}"
             console.print(Text(text), style=COLOURS[judged.status], soft_wrap=True)
         if counts := attempts.words(judged.point.attempts):
             text = f"{counts}: {what} ({attempts.brief(judged.point.attempts)})"
@@ -228,6 +238,6 @@ def _reference_line(judged: Judged) -> str:
         return f"baseline ({what}): {judged.status}, so there are no percentages: {texts(judged.reasons)}"
     doubt = off_by_arithmetic(spec, reached)
     if judged.status is not Status.OK:
-        doubt = f"this baseline is {state(judged)}: {texts(judged.reasons)}"
+        doubt = f"this baseline is {judged.state}: {texts(judged.reasons)}"
     doubt = f"; {doubt}" if doubt else ""
     return f"100 % is {reached:.3g} Mb/s, one uncongested TCP flow ({what}){doubt}"

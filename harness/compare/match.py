@@ -1,9 +1,9 @@
-"""Which points of two folders belong side by side. Pure.
+"""Decide which points of two folders are compared with each other. Pure.
 
-A condition is what was asked, seeds aside: points that differ in the seed alone are repetitions of it.
-Fields of which the two sides have no value in common (A ran iperf3 throughout, B the native driver) are what
-the comparison is about: they do not take part in matching. All others must agree. A partner is
-taken only when it is the only one, never guessed.
+A condition is everything that was requested except the seed; points that differ only in the seed are its
+repetitions. Fields for which the two sides have no value in common (A used iperf3 throughout, B the native
+driver) are the subject of the comparison and are not used for matching. All others must agree. Conditions are
+paired only if the match is unique.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ from model.spec import RunSpec, TopologySpec
 Value = str | float | int
 Fields = Mapping[str, Value]
 AS_PORTS = "as the ports"
-"""Hosts' own queues that are as long as all others: the usual case, and no field of its own."""
+"""The usual length of hosts' own queues, equal to all others; it is not a field then."""
 _BY_PATH = {option.path: option for option in SPEC_FIELDS}
 _ELSEWHERE = {"topology", "workload", "seed", "sampling"}
 PERMUTATION = ("topology", "workload")
-"""Starts of the fields that decide, with the seed, who talks to whom."""
+"""Prefixes of the fields that determine, with the seed, which hosts communicate."""
 
 
 def fields_of(spec: RunSpec) -> dict[str, Value]:
-    """Return everything that was asked for but seed and sampling, flat; names are those of the spec's fields,
-    or of options that set several of them."""
+    """Return everything that was requested except seed and sampling, flat.
+
+    Names are those of the spec's fields, or of options that set several of them.
+    """
     link = spec.link
     nic = AS_PORTS if link.nic_queue_pkts == link.queue_pkts else link.nic_queue_pkts
     return {
@@ -60,7 +62,7 @@ def _flat(part: Any, at: str) -> dict[str, Value]:
 
 
 def _typed(option: SpecField, value: Any) -> dict[str, Value]:
-    """Return what has no single value as the options say it."""
+    """Return a value that is not a single number or text, in the syntax of the options."""
     if isinstance(value, Mapping):
         return {f"{option.name} {name}": text for name, text in sorted(value.items())}
     text = option.text(value)
@@ -68,7 +70,8 @@ def _typed(option: SpecField, value: Any) -> dict[str, Value]:
 
 
 def _parameters(topology: TopologySpec) -> dict[str, Value]:
-    """Return size, lanes and what is not its default: the same however one network was asked for."""
+    """Return size, replicas and parameters that differ from their defaults, independent of how they were
+    given."""
     family = topos.TOPOLOGIES[topology.kind]
     shape = {family.size.name: topology.k, **dict(topos.shape(topology.kind, topology.params))}
     if topos.LANES in topology.params:
@@ -78,14 +81,14 @@ def _parameters(topology: TopologySpec) -> dict[str, Value]:
 
 @dataclass(frozen=True)
 class Condition:
-    """What was asked, and the points that did it, one or more seeds."""
+    """What was requested, and the points that ran it, with one or more seeds."""
 
     fields: Fields
     points: tuple[Judged, ...]
 
     @property
     def spec(self) -> RunSpec:
-        """The first seed's."""
+        """The spec of the first seed."""
         return self.points[0].spec
 
     def by_seed(self) -> dict[int, Judged]:
@@ -94,7 +97,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two conditions to set side by side, and the fields in which they differ."""
+    """Two conditions to compare, and the fields in which they differ."""
 
     a: Condition
     b: Condition
@@ -112,7 +115,8 @@ class Pair:
 
 @dataclass(frozen=True)
 class Ambiguity:
-    """Conditions that agree in all that both sides have in common: who stands against whom is open."""
+    """Conditions that agree in everything that both sides have in common, so more than one pairing is
+    possible."""
 
     a: tuple[Condition, ...]
     b: tuple[Condition, ...]
@@ -129,7 +133,7 @@ class Matching:
 
 
 def conditions(points: Iterable[Judged]) -> list[Condition]:
-    """Points grouped by what was asked, in their own order."""
+    """Group points by what was requested, in their order."""
     groups: dict[tuple[tuple[str, Value], ...], list[Judged]] = {}
     for point in points:
         groups.setdefault(_key(fields_of(point.spec)), []).append(point)
@@ -137,9 +141,9 @@ def conditions(points: Iterable[Judged]) -> list[Condition]:
 
 
 def match(a: Sequence[Condition], b: Sequence[Condition]) -> Matching:
-    """Pair the conditions of two sides, network by network where both have the same networks.
+    """Pair the conditions of two sides, network by network if both have the same networks.
 
-    Network by network, because the link rate is chosen for each: k=4 may agree and k=8 not.
+    Link rates are chosen per network, so k=4 may agree when k=8 does not.
     """
     shared = {_network(one.fields) for one in a} & {_network(one.fields) for one in b}
     if not shared:
@@ -171,7 +175,7 @@ def _match(a: Sequence[Condition], b: Sequence[Condition]) -> Matching:
 
 
 def contested(a: Sequence[Condition], b: Sequence[Condition]) -> set[str]:
-    """Fields of which the two sides have no value in common: what is compared."""
+    """Return the fields for which the two sides have no value in common: the subject of the comparison."""
     names = {name for condition in (*a, *b) for name in condition.fields}
     return {name for name in names if not {c.fields.get(name) for c in a} & {c.fields.get(name) for c in b}}
 

@@ -12,8 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.claims.metric import Metric
-from harness.cli.progress import write_json
-from harness.cli.table import console_for
 from harness.compare.compare import (
     Compared,
     Comparison,
@@ -28,6 +26,7 @@ from harness.plan.baseline import MATRIX
 from harness.plan.rate import network
 from harness.report.points import setting_title
 from harness.results.provenance import Contrast
+from harness.streams import console_for, write_json
 
 _ORIGIN_SHOWN = 400
 _UNITS = {

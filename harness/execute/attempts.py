@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from common import records
 from model.reasons import Reason, texts
 from model.result import RunResult, Status, under_test
 
@@ -75,14 +76,17 @@ class Attempt:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Attempt:
-        """Return the attempt that `to_json` wrote. Raises ValueError, TypeError, KeyError for other data."""
-        goodput = data["goodput_mbps"]
+        """Return the attempt that `to_json` wrote. Raises ValueError, KeyError for other data."""
+        data = records.mapping(data, "an attempt")
+        goodput, reasons = data["goodput_mbps"], data["reasons"]
+        if not isinstance(reasons, list):
+            raise ValueError("the reasons of an attempt are not a list")
         return cls(
-            Status(data["status"]),
-            tuple(map(Reason.from_json, data["reasons"])),
-            None if goodput is None else float(goodput),
-            float(data["elapsed_s"]),
-            str(data["started_at"]),
+            Status(records.text(data["status"], "status")),
+            tuple(map(Reason.from_json, reasons)),
+            None if goodput is None else records.number(goodput, "goodput_mbps"),
+            records.number(data["elapsed_s"], "elapsed_s"),
+            records.text(data["started_at"], "started_at"),
         )
 
 

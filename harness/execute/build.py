@@ -13,7 +13,7 @@ from engines.provenance import ROOT, revision
 from fabric import _core
 
 DECIDING = (
-    "common", "fabric", "topos", "controllers", "workloads", "model", "analysis", "engines", "harness",
+    "common", "fabric", "topos", "controllers", "workloads", "ccp", "model", "analysis", "engines", "harness",
     "experiments",
 )  # fmt: skip
 """Packages whose Python files decide a result."""

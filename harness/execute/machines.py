@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from common.errors import HostUnfitError
+from common.errors import HostUnfitError, NoKernelError
 from engines.dispatch import only
 from engines.engine import Engine, Observer
 from harness.execute.executor import Executor
@@ -54,10 +54,12 @@ class Machines(Protocol):
 
 
 class ThisMachine:
-    """This machine alone."""
+    """This machine alone. `build_kernel` is called if points need the engine linux and lack only its kernel;
+    it raises HostUnfitError if this machine cannot build it."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, build_kernel: Callable[[], None] | None = None) -> None:
         self.engine = engine
+        self._build_kernel = build_kernel
 
     def at_once(self, spec: RunSpec) -> int:
         """Return how many points the spec's engine runs at once."""
@@ -84,8 +86,17 @@ class ThisMachine:
         return rate.choose_rate(topology, names, self.engine, observer, highest_mbps)
 
     def unfit(self, specs: Iterable[RunSpec]) -> dict[str, HostUnfitError]:
-        """Check every point with its engine on this machine."""
-        return unfit_here(self.engine, specs)
+        """Check every point with its engine on this machine; build the kernel that guests lack."""
+        asked = tuple(specs)
+        unfit = unfit_here(self.engine, asked)
+        lacking = [name for name, error in unfit.items() if isinstance(error, NoKernelError)]
+        if not lacking or self._build_kernel is None:
+            return unfit
+        try:
+            self._build_kernel()
+        except HostUnfitError as error:
+            return {**unfit, **dict.fromkeys(lacking, error)}
+        return unfit_here(self.engine, asked)
 
     def executor(self, where: Store, observer: Observer) -> Executor:
         """Return an executor with as many processes as the engine runs at once."""

@@ -109,7 +109,7 @@ def attempt(engine: Engine, spec: RunSpec, observer: Observer, raw: Path) -> Run
         return _failed(one_line(str(error)))
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
-            raise files.store_error(f"writing below {raw}", error) from error
+            raise files.store_error(f"writing below {raw.resolve()}", error) from error
         return _bug(error, raw)
     except Exception as error:
         # A bug fails its own point and not the whole sweep; the traceback is stored with the point.
@@ -117,7 +117,7 @@ def attempt(engine: Engine, spec: RunSpec, observer: Observer, raw: Path) -> Run
 
 
 def _bug(error: Exception, raw: Path) -> RunResult:
-    with files.storing(f"writing {raw / 'traceback.txt'}"):
+    with files.storing(f"writing {raw.resolve() / 'traceback.txt'}"):
         (raw / "traceback.txt").write_text("".join(traceback.format_exception(error)))
     reason = f"a bug: {type(error).__name__}: {error} (traceback in raw/traceback.txt)"
     return _failed(one_line(reason))

@@ -7,6 +7,7 @@ after all others, a limited number of times (attempts.py).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -21,8 +22,8 @@ from harness.execute.executor import Executor, Noted, Started
 from harness.execute.point import Done, Task
 from harness.plan.baseline import is_reference, reference_of
 from harness.plan.rate import UNTOLD, RateChoice
-from harness.results import columns, store, summary
-from harness.results.store import Entry, Store, StoredPoint, point_name
+from harness.results import columns, summary
+from harness.results.store import Entry, Scan, Store, StoredPoint, point_name
 from model.reasons import texts
 from model.result import Status
 from model.spec import RunSpec, TopologySpec
@@ -41,7 +42,7 @@ class Job:
     at_once: int = 1
     """How many such points run side by side."""
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         return point_name(self.spec)
 
@@ -87,6 +88,8 @@ class Outcome:
     """Every stored point of the plan, in plan order, and how the sweep ended."""
 
     points: tuple[summary.Judged, ...]
+    stored: Scan
+    """The content of the results folder after the sweep, for charts and the report."""
     planned: int
     failures: tuple[str, ...]
     """Names of points that failed (`--force`) and whose earlier, finished result was kept."""
@@ -124,8 +127,12 @@ def plan(
         at_once = only(engine, {spec.engine}).parallel
         return Job(spec, expected_s[key], rate_of(topology), cpu_bound, at_once)
 
-    references = [job(reference_of(spec), spec.topology) for spec in specs] if relative else []
-    return merged([references, [job(spec, spec.topology) for spec in specs]])
+    jobs, references = [], []
+    for spec in specs:  # a point beside its baseline: both are on one network, which is then built once
+        if relative:
+            references.append(job(reference_of(spec), spec.topology))
+        jobs.append(job(spec, spec.topology))
+    return merged([references, jobs])
 
 
 def merged(plans: Iterable[Sequence[Job]]) -> list[Job]:
@@ -136,13 +143,16 @@ def merged(plans: Iterable[Sequence[Job]]) -> list[Job]:
     once: dict[str, Job] = {}
     for job in itertools.chain.from_iterable(plans):
         earlier = once.setdefault(job.name, job)
-        sampling = earlier.spec.sampling.joined(job.spec.sampling)
-        once[job.name] = dataclasses.replace(
-            earlier,
-            spec=dataclasses.replace(earlier.spec, sampling=sampling),
-            cpu_bound=earlier.cpu_bound and job.cpu_bound,
-        )
+        if earlier is not job:
+            once[job.name] = _joined(earlier, job)
     return list(once.values())
+
+
+def _joined(earlier: Job, job: Job) -> Job:
+    sampling = earlier.spec.sampling.joined(job.spec.sampling)
+    same = sampling == earlier.spec.sampling
+    spec = earlier.spec if same else dataclasses.replace(earlier.spec, sampling=sampling)
+    return dataclasses.replace(earlier, spec=spec, cpu_bound=earlier.cpu_bound and job.cpu_bound)
 
 
 def pending_jobs(jobs: Sequence[Job], stored: Iterable[Entry], force: bool) -> list[Job]:
@@ -224,17 +234,19 @@ def run(
     jobs: Sequence[Job],
     executor: MakeExecutor,
     where: Store,
+    found: Scan,
     progress: Progress,
     force: bool = False,
     retries: Retries = NO_RETRIES,
 ) -> Outcome:
     """Run the pending jobs and keep every finished point; Ctrl-C ends the sweep cleanly.
 
+    `found` is the content of the results folder `where`; the sweep does not read that folder again.
     Points that only the machine makes suspect, also those stored earlier, are retried as often as `retries`
     says. A point that fails is stored as failed, and the sweep continues. Raises StoreError if results cannot
     be stored, HostUnfitError if the machine proves unfit, RunError if no worker is left to run points.
     """
-    return _Sweep(list(jobs), executor, where, progress, force, retries).run()
+    return _Sweep(list(jobs), executor, where, found, progress, force, retries).run()
 
 
 class _Sweep:
@@ -245,6 +257,7 @@ class _Sweep:
         jobs: list[Job],
         executor: MakeExecutor,
         where: Store,
+        found: Scan,
         progress: Progress,
         force: bool,
         retries: Retries,
@@ -252,7 +265,10 @@ class _Sweep:
         self.jobs, self.make_executor, self.store, self.progress = jobs, executor, where, progress
         self.force, self.retries = force, retries
         self.cpu_bound = {job.name for job in jobs if job.cpu_bound}
-        self.stored: dict[str, StoredPoint] = {}
+        self.found = found
+        self.stored = {point.name: point for point in found.points}
+        self.written: dict[str, StoredPoint] = {}
+        """The points stored since `found`."""
         self.observed: dict[int, list[tuple[float, float]]] = {}
         """(expected, observed) seconds of finished jobs, by the number that ran side by side."""
         self.left: list[Job] = []
@@ -262,7 +278,9 @@ class _Sweep:
         self.failures: list[str] = []
 
     def run(self) -> Outcome:
-        self._rescan(note=True)
+        for error in self.found.broken:
+            self.progress.note(str(error))
+        self._write_summary()
         entries = [point.entry for point in self.stored.values()]
         pending = pending_jobs(self.jobs, entries, self.force)
         again = [job for job in retry_jobs(self.jobs, entries, self.retries) if job not in pending]
@@ -276,19 +294,21 @@ class _Sweep:
         except KeyboardInterrupt:
             interrupted = True
             self.store.clean_up()
-            self._rescan(note=False)  # Ctrl-C may have come after a point was renamed and before the summary
+            self._read_again()
         finally:
             self.progress.end()
         judged = {j.point.name: j for j in summary.judge(self.stored.values(), self.cpu_bound)}
         points = tuple(judged[job.name] for job in self.jobs if job.name in judged)
-        return Outcome(points, len(self.jobs), tuple(self.failures), interrupted)
+        stored = self.found.after(self.written)
+        return Outcome(points, stored, len(self.jobs), tuple(self.failures), interrupted)
 
-    def _rescan(self, note: bool) -> None:
-        found = store.scan(self.store.directory)
-        self.stored = {point.name: point for point in found.points}
-        if note:
-            for error in found.broken:
-                self.progress.note(str(error))
+    def _read_again(self) -> None:
+        """Read the folder after Ctrl-C, which may have come between a point's renaming and the summary."""
+        self.found, self.written = self.store.read(), {}
+        self.stored = {point.name: point for point in self.found.points}
+        self._write_summary()
+
+    def _write_summary(self) -> None:
         if self.stored:
             columns.write(self.store, list(self.stored.values()))
 
@@ -355,11 +375,14 @@ class _Sweep:
 
     def _keep(self, job: Job, task: Task, done: Done) -> None:
         if done.point is not None:
-            self.stored[job.name] = done.point
+            self._store(done.point)
             if job.name in self.failures:
                 self.failures.remove(job.name)
         elif task.attempts:
-            self.stored[job.name] = self.store.note_attempt(self.stored[job.name], done.attempt)
+            self._store(self.store.note_attempt(self.stored[job.name], done.attempt))
         else:
             self.failures.append(job.name)
             self.progress.note(f"{job.name} failed ({texts(done.reasons)}); its earlier result is kept")
+
+    def _store(self, point: StoredPoint) -> None:
+        self.stored[point.name] = self.written[point.name] = point

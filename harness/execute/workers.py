@@ -161,7 +161,8 @@ class Processes:
     def _start(self) -> _Worker:
         ours, theirs = Pipe()
         handle = theirs.fileno()
-        argv = [*programs.python(), _PROGRAM, str(handle), json.dumps(programs.import_path())]
+        program = [*programs.python(), _PROGRAM, str(handle), json.dumps(programs.import_path())]
+        argv = [*programs.ending_with_us(), *program]
         # The worker inherits the block, so that Ctrl-C cannot end it before it ignores the signal itself.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -201,7 +202,7 @@ def serve(handle: int) -> None:
     follow_parent()
     os.set_inheritable(handle, False)
     pipe = Connection(handle)
-    with contextlib.suppress(EOFError):
+    with contextlib.suppress(EOFError, ConnectionError):  # the latter where the parent was killed
         engine, where, parent = pipe.recv()
         observer = _PipeObserver(pipe)
         while os.getppid() == parent:

@@ -1,10 +1,10 @@
-"""The CS244 2013 post's lessons as advice on a plan, before it runs. Pure.
+"""The lessons of the CS244 2013 post as advice on a plan, before it runs. Pure.
 
 * scale: as many hosts and processes as the machine has memory for;
-* rate: an aggregate of packet-hops a second that its CPUs carry (model/machine/capacity.py);
+* rate: as many packet-hops per second as its CPUs carry (model/machine/capacity.py);
 * queues: sized to rate and delay: a packet takes 12 ms at 1 Mb/s, so 100 of them take 1.2 s.
 
-Said is what matters for the plan at hand, with this machine's figures; one line where all is well.
+Only advice that matters for this plan is given, with numbers of this machine; one line if everything fits.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from model.spec import LinkSpec, RunSpec
 MIN_RTO_MS = 200.0
 """Linux's TCP_RTO_MIN (include/net/tcp.h)."""
 LONG_QUEUE_MS = 500.0
-"""Delay of one full queue from which on it rules the round-trip time of a whole path."""
+"""A full queue with this delay dominates the round-trip time of a whole path."""
 BURST_KB = 64
-"""What MPTCP's scheduler hands to one subflow at a time."""
+"""The data that MPTCP's scheduler gives to one subflow at a time."""
 BASE_MB, HOST_MB, IPERF_FLOW_MB, NATIVE_FLOW_MB = 60.0, 0.6, 1.5, 0.1
 """Memory: k=8 with 128 hosts and 256 iperf3 takes 320 MB (README)."""
 SMALLEST_K = 4
+VIRTUALLY = "--engine linux, the same in virtual time"
 
 
 class Lesson(StrEnum):
@@ -62,7 +63,7 @@ class Advice:
     severity: Severity
     text: str
     urgent: bool = False
-    """Worth a line before a run as well: points of it will be suspect, or die."""
+    """Whether a run prints it too: some of its points will be suspect or will fail."""
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.text}"
@@ -75,7 +76,7 @@ class Machine:
 
 
 def advise(jobs: Sequence[Job], machine: Machine) -> list[Advice]:
-    """What the lessons say of these jobs on this machine: one line where everything fits."""
+    """Return the advice on these jobs for this machine: one line if everything fits."""
     asked = [job for job in jobs if not is_reference(job.spec)]
     if not asked:
         return []
@@ -96,7 +97,7 @@ def advise(jobs: Sequence[Job], machine: Machine) -> list[Advice]:
 def _fits(asked: Sequence[Job], plain: Sequence[RunSpec], capacity: Capacity) -> Iterator[Advice]:
     if plain:
         worst, needs = _worst(plain)
-        text = f"{_point(worst)} asks for {_hops(needs)}, the most of all; {_carried(capacity, needs)}"
+        text = f"{_point(worst)} needs {_hops(needs)}, the most of all; {_carried(capacity, needs)}"
         yield Advice(Lesson.RATE, Severity.FITS, text)
     unknown = [job.spec.topology for job in asked if job.rate.rate_mbps is None and not job.cpu_bound]
     if unknown:
@@ -115,7 +116,7 @@ def _too_fast(plain: Sequence[RunSpec], capacity: Capacity) -> Iterator[Advice]:
     yield Advice(
         Lesson.RATE,
         Severity.WARNING,
-        f"{_point(worst)} asks for {_hops(needs)}; {_carried(capacity, needs)}: "
+        f"{_point(worst)} needs {_hops(needs)}; {_carried(capacity, needs)}: "
         f"{len(over)} of {len(plain)} points {'will' if surely else 'may'} be suspect; "
         f"{_remedy(worst, needs, capacity)}",
         urgent=True,
@@ -126,7 +127,7 @@ def _on_purpose(bound: Sequence[Job], capacity: Capacity) -> Iterator[Advice]:
     if not bound:
         return
     known = [job.spec for job in bound if job.rate.rate_mbps is not None]
-    text = f"CPU-bound on purpose: {len(bound)} points ask for more than this machine carries"
+    text = f"CPU-bound on purpose: {len(bound)} points need more than this machine carries"
     if known:
         worst, needs = _worst(known)
         text += f", up to {_hops(needs)} ({_point(worst)}); {_carried(capacity, needs)}"
@@ -139,10 +140,10 @@ def _worst(specs: Sequence[RunSpec]) -> tuple[RunSpec, Demand]:
 
 
 def _carried(capacity: Capacity, needs: Demand) -> str:
-    """This machine's figure to hold a demand against."""
+    """Return this machine's capacity as text, to compare with a demand."""
     if capacity.estimated:
         return (
-            f"this machine was never measured (sudo refabric calibrate), {_millions(capacity.hops_per_s)} "
+            f"this machine was never measured (sudo refabric calibrate); {_millions(capacity.hops_per_s)} "
             f"is an estimate from its {capacity.cpus} CPUs"
         )
     seen = capacity.nearest(needs.hops_per_s)
@@ -150,7 +151,8 @@ def _carried(capacity: Capacity, needs: Demand) -> str:
 
 
 def _remedy(spec: RunSpec, needs: Demand, capacity: Capacity) -> str:
-    """A smaller tree, or a lower rate, that would fit; simulated hosts where that rate would be too low."""
+    """Return a smaller tree or a lower rate that would fit, or virtual time; simulated hosts if that rate
+    would be too low."""
     part = capacity.hops_per_s / needs.hops_per_s
     rate_mbps = rounded_down(spec.link.rate_mbps * part)
     ways = [f"--rate {rate_mbps:g}" if rate_mbps >= MIN_RATE_MBPS else "--engine simulator"]
@@ -158,11 +160,11 @@ def _remedy(spec: RunSpec, needs: Demand, capacity: Capacity) -> str:
     fitting = [size for size in range(SMALLEST_K, k, 2) if (size / k) ** 3 <= part]  # hosts grow as k^3
     if fitting:
         ways.insert(0, f"--k {fitting[-1]}")
-    return f"choose {' or '.join(ways)}"
+    return f"choose {' or '.join((*ways, VIRTUALLY))}"
 
 
 def _memory(specs: Sequence[RunSpec], free_mb: float) -> Iterator[Advice]:
-    """The most hungry point against what is free."""
+    """Compare the point that needs most memory with what is free."""
     weights = {_memory_mb(spec): spec for spec in specs}
     most_mb = max(weights)
     if most_mb <= free_mb:
@@ -187,7 +189,7 @@ def _memory_mb(spec: RunSpec) -> float:
 
 
 def _queues(specs: Sequence[RunSpec]) -> Iterator[Advice]:
-    """A line for each kind of link whose queues are not in proportion to it."""
+    """Yield a line for each kind of link whose queues do not suit its rate and delay."""
     tallest = {spec.link: max(demand(s).hops for s in specs if s.link == spec.link) for spec in specs}
     for link, hops in tallest.items():
         if link.queue_pkts == 0:
@@ -200,8 +202,8 @@ def _queues(specs: Sequence[RunSpec]) -> Iterator[Advice]:
                 Lesson.QUEUES,
                 Severity.WARNING,
                 f"a path of {link.rate_mbps:g} Mb/s links with {link.delay_us:g} us each holds {held} "
-                f"packets (bandwidth x delay), a queue only {link.queue_pkts}: windows halved by a loss "
-                f"leave the link idle; choose --queue {held} or more",
+                f"packets (bandwidth x delay), a queue only {link.queue_pkts}: a window halved by a "
+                f"loss leaves the link idle; choose --queue {held} or more",
             )
         elif full_ms > LONG_QUEUE_MS:
             fits = max(held, math.floor(LONG_QUEUE_MS / _packet_ms(link)))
@@ -209,8 +211,8 @@ def _queues(specs: Sequence[RunSpec]) -> Iterator[Advice]:
                 Lesson.QUEUES,
                 Severity.NOTE,
                 f"a full queue of {link.queue_pkts} packets takes {full_ms / 1000:.1f} s at "
-                f"{link.rate_mbps:g} Mb/s, {full_ms / MIN_RTO_MS:.0f} times the minimum RTO: round trips are "
-                f"seconds and flows slow to settle; a higher --rate or --queue {fits} shortens it",
+                f"{link.rate_mbps:g} Mb/s, {full_ms / MIN_RTO_MS:.0f} times the minimum RTO: round trips "
+                f"take seconds and flows settle slowly; a higher --rate or --queue {fits} shortens it",
             )
 
 
@@ -219,8 +221,9 @@ def _unbounded(link: LinkSpec) -> Advice:
     return Advice(
         Lesson.QUEUES,
         Severity.NOTE,
-        f"unbounded queues grow as long as the run lasts: every {a_second:.0f} packets waiting at "
-        f"{link.rate_mbps:g} Mb/s are a second of delay, and no loss tells anybody to slow down",
+        f"unbounded queues grow during the whole run: at {link.rate_mbps:g} Mb/s "
+        f"every {a_second:.0f} packets in a queue add a second of delay, and without losses no sender slows "
+        "down",
     )
 
 
@@ -229,13 +232,13 @@ def _packet_ms(link: LinkSpec) -> float:
 
 
 def _path_holds(link: LinkSpec, hops: float) -> int:
-    """Packets in flight on an idle path and back: a packet time and two delays a hop, at the link's rate."""
+    """Return the packets in flight on an idle path and back: per hop one packet time and two delays."""
     round_trip_ms = hops * (_packet_ms(link) + 2 * link.delay_us / 1000)
     return math.ceil(round_trip_ms / _packet_ms(link))
 
 
 def _settling(specs: Sequence[RunSpec]) -> Iterator[Advice]:
-    """MPTCP hands out data in bursts, and a connection waits for its slowest subflow's."""
+    """Yield advice on short warm-ups: MPTCP assigns data in bursts, and waits for the slowest subflow."""
     rates = {
         spec.link.rate_mbps: spec.warmup_s
         for spec in specs
@@ -246,14 +249,15 @@ def _settling(specs: Sequence[RunSpec]) -> Iterator[Advice]:
         yield Advice(
             Lesson.QUEUES,
             Severity.NOTE,
-            f"MPTCP's data goes out in bursts of up to {BURST_KB} kB a subflow, {burst_ms:.0f} ms at "
-            f"{rate_mbps:g} Mb/s, and waits for the slowest: after {warmup_s:g} s of warm-up its goodput "
-            f"still reads low; --warmup {SETTLING_MBIT / rate_mbps:.0f} lets it settle",
+            f"MPTCP sends bursts of up to {BURST_KB} kB per subflow, {burst_ms:.0f} ms at "
+            f"{rate_mbps:g} Mb/s, "
+            f"and waits for the slowest: after {warmup_s:g} s of warm-up its goodput is still too low; "
+            f"--warmup {SETTLING_MBIT / rate_mbps:.0f} is long enough",
         )
 
 
 def _point(spec: RunSpec) -> str:
-    """`k=8 one_to_one with 8 subflows at 5 Mb/s`."""
+    """Return `k=8 one_to_one with 8 subflows at 5 Mb/s`."""
     count = spec.transport.subflows
     how = labels.transport(spec) if count == 1 else f"{count} subflows"
     return f"{named(spec.topology)} {spec.workload.matrix} with {how} at {spec.link.rate_mbps:g} Mb/s"

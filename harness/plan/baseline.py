@@ -1,7 +1,7 @@
-"""The reference of a point: what one uncongested TCP flow reaches on the same links.
+"""The baseline of a point: the goodput that one uncongested TCP flow reaches on the same links.
 
-Goodput in percent is of this number (the CS244 posts' definition), so that headers and the
-stack's own losses cancel. The reference is a point of its own, found by its spec alone.
+Goodput in percent is relative to the baseline (the definition of the CS244 posts), so headers and the losses
+of the stack cancel. A baseline is a separate point, found by its spec alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import itertools
 import math
 
 import topos
-from engines.registry import MADE_UP, VIRTUAL_TIME
+from engines.registry import MADE_UP, SIMULATED_HOSTS, VIRTUAL_TIME
 from fabric.plan import FRAME_BITS, PAYLOAD_SHARE
 from model import tuning
 from model.congestion import in_force
@@ -31,26 +31,25 @@ from topos import LANES
 
 MATRIX = "reference"
 TOLERANCE = 0.005
-"""A baseline is right within half a percent of what it is computed to be."""
+"""A baseline is right if it is within half a percent of its computed value."""
 ROUND_TRIPS_OF_WARMUP = 20
-"""In fewer, slow start may not have filled the path."""
+"""With fewer, slow start may not have filled the path."""
 MAX_WARMUP_S = 10.0
 MAX_SECONDS = 20.0
 
 
 def is_reference(spec: RunSpec) -> bool:
-    """Whether this point is itself a reference."""
+    """Return whether this point is a baseline."""
     return spec.workload.matrix == MATRIX
 
 
 def reference_of(spec: RunSpec) -> RunSpec:
-    """The reference point of `spec`: same links, stack and data plane, one TCP flow.
+    """Return the baseline of `spec`: same links, stack and data plane, one TCP flow.
 
-    One flow on an idle network settles at once and depends on no permutation and no choice of path, so seed
-    and routing are fixed and long sweeps share a reference of at most 20 s; of disjoint lanes one is enough.
-    Nothing marks its packets: they would be marked in its own host's queue, where nobody contends. Nothing
-    goes before them either, no link fails on it, no CPU stalls on purpose, and there is nothing to schedule.
-    Idempotent.
+    One flow on an idle network settles at once and depends neither on a permutation nor on the choice of a
+    path. So seed and routing are fixed, long sweeps share a baseline of at most 20 s, and one of several
+    replicas is enough. Its packets are not marked: they would be marked in the queue of its own host, where
+    nothing competes. It has no priorities, link events, injected stalls or scheduler. Idempotent.
     """
     params = {name: 1 if name == LANES else size for name, size in spec.topology.params.items()}
     return dataclasses.replace(
@@ -74,9 +73,9 @@ def reference_of(spec: RunSpec) -> RunSpec:
 def expected_mbps(spec: RunSpec) -> float | None:
     """Return the payload goodput in Mb/s of the baseline of `spec`, by arithmetic.
 
-    One uncongested TCP flow fills its path, so its goodput is the rate of the slowest link times the share
-    of payload in a full frame. None where that does not follow: random loss, a window or a queue smaller than
-    what the path holds, a warm-up of few round trips, writes smaller than a segment, made-up numbers.
+    One uncongested TCP flow fills its path, so its goodput is the rate of the slowest link times the share of
+    payload in a full frame. None where that does not follow: random loss, a window or a queue smaller than
+    what the path holds, a warm-up of few round trips, writes smaller than a segment, invented numbers.
     """
     spec = reference_of(spec)
     if spec.engine == MADE_UP or spec.link.loss or spec.transport.write_bytes:
@@ -95,7 +94,7 @@ def expected_mbps(spec: RunSpec) -> float | None:
 
 
 def is_as_expected(spec: RunSpec, goodput_mbps: float | None) -> bool:
-    """Whether a baseline of this goodput is right, whatever the machine did meanwhile."""
+    """Return whether a baseline with this goodput is right, whatever the machine did meanwhile."""
     expected = expected_mbps(spec)
     if expected is None or goodput_mbps is None:
         return False
@@ -103,8 +102,11 @@ def is_as_expected(spec: RunSpec, goodput_mbps: float | None) -> bool:
 
 
 def off_by_arithmetic(spec: RunSpec, goodput_mbps: float | None) -> str:
-    """How a baseline between real hosts differs from what it is computed to be; empty where it does not, or
-    nothing is expected. In virtual time another run would give the same."""
+    """Return how a baseline between real hosts differs from its computed value.
+
+    Empty if it does not differ, if nothing is expected, or in virtual time, where another run would give the
+    same.
+    """
     if not is_reference(spec) or spec.engine in VIRTUAL_TIME or goodput_mbps is None:
         return ""
     expected = expected_mbps(spec)
@@ -114,7 +116,8 @@ def off_by_arithmetic(spec: RunSpec, goodput_mbps: float | None) -> str:
 
 
 def _path(spec: RunSpec) -> tuple[int, int] | None:
-    """Links from the flow's sender to its receiver, and the speed of the slowest; None where paths differ."""
+    """Return the number of links from sender to receiver and the speed of the slowest; None if paths differ.
+    Return the number of links from sender to receiver and the speed of the slowest; None if paths differ."""
     topology = topos.build(spec.topology.kind, spec.topology.params)
     (flow,) = drawn_flows(spec, topology)
     paths = topology.shortest_paths(topology.index(flow.src), topology.index(flow.dst))
@@ -127,7 +130,7 @@ def _path(spec: RunSpec) -> tuple[int, int] | None:
 
 
 def _room_pkts(spec: RunSpec) -> float:
-    """What the smallest queue or window on the way holds, in full packets."""
+    """Return what the smallest queue or window on the path holds, in full packets."""
     link, bits = spec.link, FRAME_BITS
     queue_pkts = link.queue_bytes * 8 / bits if link.queue_bytes else link.queue_pkts
     limits = [queue_pkts, link.nic_queue_pkts, *_windows_pkts(spec)]
@@ -135,8 +138,8 @@ def _room_pkts(spec: RunSpec) -> float:
 
 
 def _windows_pkts(spec: RunSpec) -> list[float]:
-    """What the hosts' buffers let a connection have under way, in full packets; 0 for no limit."""
-    if spec.engine in VIRTUAL_TIME:
+    """Return how much the hosts' buffers allow in flight on a connection, in full packets; 0 for no limit."""
+    if spec.engine in SIMULATED_HOSTS:
         return [spec.stack.send_buffer, spec.stack.receive_buffer]
     sysctls = {**tuning.KERNELS_OWN, **spec.transport.sysctls}
     buffers = [sysctls[name].split()[-1] for name in (tuning.WMEM, tuning.RMEM) if name in sysctls]
@@ -144,8 +147,8 @@ def _windows_pkts(spec: RunSpec) -> list[float]:
 
 
 def _payload_share(spec: RunSpec) -> float:
-    """Payload in a full frame of the hosts' stacks."""
-    if spec.engine not in VIRTUAL_TIME:
+    """Return the share of payload in a full frame of the hosts' stacks."""
+    if spec.engine not in SIMULATED_HOSTS:
         return PAYLOAD_SHARE
     stack: StackSpec = spec.stack
     return stack.payload_bytes / (stack.payload_bytes + stack.header_bytes)

@@ -1,4 +1,7 @@
-"""Link rates of sweeps that have finished points: their names contain the rate, so they go on at it. Pure."""
+"""Link rates of sweeps that have finished points. Pure.
+
+The names of these points contain the rate, so the sweep continues at it.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,14 @@ from harness.results.store import Entry, point_name
 from model.spec import RunSpec
 
 Shared = tuple[RateKey, tuple[str, ...]]
-"""A topology, and the engines that have one rate on it."""
+"""A topology, and the engines that share one rate on it."""
 
 
 def rates(asked: Iterable[tuple[Figure, SweepOptions]], stored: Iterable[Entry]) -> dict[Shared, RateChoice]:
-    """What was carried on a topology when the newest finished point of these figures was run at a rate that
-    the machine chose."""
+    """Return, by topology and engines, the rate at which the newest finished point of these figures ran.
+
+    Only rates count that the machine chose.
+    """
     chosen = [entry for entry in stored if entry.finished and entry.rate_how.startswith("auto")]
     found: dict[Shared, tuple[str, float]] = {}
     for figure, options in asked:
@@ -31,7 +36,8 @@ def rates(asked: Iterable[tuple[Figure, SweepOptions]], stored: Iterable[Entry])
 def _found(
     figure: Figure, options: SweepOptions, chosen: Iterable[Entry]
 ) -> Iterable[tuple[Shared, str, float]]:
-    """The figure's points among those, each with its basis, time, and what was carried on that basis."""
+    """Yield the figure's points among those: the basis of the rate, the time, and the rate carried on that
+    basis."""
     by_rate: dict[float, dict[str, Entry]] = {}
     for entry in chosen:
         by_rate.setdefault(entry.rate_mbps, {})[entry.name] = entry

@@ -1,6 +1,7 @@
-"""One record for each option of a sweep. An option that sets a field of the spec says which one, and how
-labels, comparisons and commands write its value: all that is done with such a field outside the engines
-follows from its record. Pure.
+"""One record for each option of a sweep. Pure.
+
+An option that sets a field of the spec names the field, and says how labels, comparisons and commands write
+its value. Everything outside the engines that handles such a field uses its record.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from controllers.routing import POLICIES
 from engines.emulation.dataplanes.registry import DATAPLANES, OVS
-from engines.registry import ENGINES, VIRTUAL_TIME
+from engines.registry import ENGINES, SIMULATED_HOSTS
 from fabric._core import disciplines
 from harness.plan import parsers, stack_options
 from harness.plan.parsers import Parser
@@ -32,21 +33,14 @@ from model.transports import SCATTER
 Text = str | tuple[str, ...]
 TRAFFIC = ("iperf3", "native")
 USUAL_TRAFFIC = "native"
-"""Between real hosts: one process that sends and reads for all hosts takes less CPU time than two for each
-flow."""
+"""For real hosts. One process that sends and reads for all hosts takes less CPU time than two per flow."""
 MAX_SEEDS = 1000
-MAX_QUEUE_PKTS = 1_000_000
-MIN_QUEUE_BYTES, MAX_QUEUE_BYTES = 1514, 1 << 40
-MAX_DELAY_US = 10_000_000.0
-MAX_LOSS_PCT = 50.0
-MAX_WRITE_BYTES = 1 << 20
-"""iperf3 accepts no more."""
 _SPEC = RunSpec(LinkSpec(0.0))
 _OPENFLOW = OpenFlowSpec()
 
 
 class Hosts(enum.Enum):
-    """The hosts that an option is about. The others refuse it."""
+    """The hosts to which an option applies. Other engines refuse it."""
 
     ALL = enum.auto()
     REAL = enum.auto()
@@ -55,8 +49,10 @@ class Hosts(enum.Enum):
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a sweep: its name (`random_drop` is --random-drop), what follows the flag, what `--help`
-    says, and the parser of its text. The texts of a `multiple` option are parsed together."""
+    """An option of a sweep: its name (`random_drop` is --random-drop), metavariable, help text and parser.
+
+    The texts of a `multiple` option are parsed together.
+    """
 
     name: str
     metavar: str
@@ -71,7 +67,7 @@ class Option:
 
 
 def exact(value: float) -> str:
-    """Return the shortest text that is read as this very number: another one is another point."""
+    """Return the shortest text that is read as exactly this number: another number would be another point."""
     return repr(float(value)).removesuffix(".0")
 
 
@@ -83,10 +79,10 @@ def _text(value: Any) -> Text:
 class SpecField(Option):
     """An option that sets the field of the spec at `path`, e.g. `link.delay_us`.
 
-    `text` is the inverse of `parse`. `words` is how labels of points and charts say an unusual value; without
-    it they leave the value out. `usual` is the value when neither an option nor a figure chooses one, where
-    that is not the default of the spec. Commands that repeat a run write the option where the value is not
-    the default, or `always`, provided that it is `written` for such a point. Where it is `engines_own`,
+    `text` is the inverse of `parse`. `words` describes an unusual value in labels of points and charts;
+    without it labels omit the value. `usual` is the value if neither an option nor a figure chooses one,
+    where it differs from the default of the spec. Commands that repeat a run contain the option if the value
+    is not the default, or `always`, provided that `written` is true for the point. If `engines_own` is true,
     points of other engines in the same sweep keep the default of the spec.
     """
 
@@ -99,7 +95,7 @@ class SpecField(Option):
     hosts: Hosts = Hosts.ALL
     engines_own: bool = False
     merges: bool = False
-    """Whether its value holds fields by name, each of which replaces what a figure pins."""
+    """Whether its value has named fields, each of which replaces what a figure pins."""
 
     @property
     def default_value(self) -> Any:
@@ -111,13 +107,13 @@ class SpecField(Option):
         return operator.attrgetter(self.path)(spec)
 
     def usual_in(self, spec: RunSpec) -> Any:
-        """Return the value that labels of points of this engine do not say."""
-        return self.default_value if self.usual is None or spec.engine in VIRTUAL_TIME else self.usual
+        """Return the value that labels of points of this engine omit."""
+        return self.default_value if self.usual is None or spec.engine in SIMULATED_HOSTS else self.usual
 
     def argv(self, spec: RunSpec) -> list[str]:
-        """Return the arguments that give this field its value in `spec`; empty where none are needed."""
+        """Return the arguments that give this field its value in `spec`; empty if none are needed."""
         value = self.of(spec)
-        away = self.hosts is Hosts.REAL and spec.engine in VIRTUAL_TIME
+        away = self.hosts is Hosts.REAL and spec.engine in SIMULATED_HOSTS
         if not self.written(spec) or (value == self.default_value and (away or not self.always)):
             return []
         text = self.text(value)
@@ -185,17 +181,24 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         "queue", "PKTS",
         f"Limit the queue of every port to PKTS packets; 0 means no limit. [default: {_SPEC.link.queue_pkts} "
         "or the figure's]",
-        parsers.whole(0, "packets (0: unbounded)", MAX_QUEUE_PKTS),
+        parsers.limited("link.queue_pkts"),
         path="link.queue_pkts", always=True, written=lambda spec: not spec.link.queue_bytes,
     ),
     SpecField(
         "delay", "US", "Delay packets on every link by US microseconds. [default: 0 or the figure's]",
-        parsers.number(0, "us", MAX_DELAY_US),
-        path="link.delay_us", words=lambda us: f"{us:g} us a link", always=True,
+        parsers.limited("link.delay_us"),
+        path="link.delay_us", words=lambda us: f"{us:g} us per link", always=True,
+    ),
+    SpecField(
+        "host_delay", "US",
+        "Delay packets on hosts' links by US microseconds more, in each direction. "
+        "[default: 0 or the figure's]",
+        parsers.limited("link.host_delay_us"),
+        path="link.host_delay_us", words=lambda us: f"{us:g} us more in hosts",
     ),
     SpecField(
         "queue_bytes", "BYTES", "Limit the queues of switches to BYTES bytes instead of packets.",
-        parsers.whole(0, "bytes", MAX_QUEUE_BYTES),
+        parsers.limited("link.queue_bytes"),
         path="link.queue_bytes", words=lambda size: f"queues of {size} bytes",
     ),
     SpecField(
@@ -209,7 +212,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
     SpecField(
         "loss", "PERCENT",
         "Lose PERCENT of the packets on every link between switches at random. [default: 0 or the figure's]",
-        parsers.number(0, "%", MAX_LOSS_PCT, scale=100),
+        parsers.percent("link.loss"),
         path="link.loss", text=lambda share: exact(100 * share),
         words=lambda share: f"{100 * share:g} % random loss",
     ),
@@ -217,13 +220,13 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         "ecn", "PKTS",
         "Mark ECN-capable packets that find PKTS or more packets in a queue; 0 means never. "
         "[default: 0 or the figure's]",
-        parsers.whole(0, "packets", MAX_QUEUE_PKTS),
+        parsers.limited("link.ecn_pkts"),
         path="link.ecn_pkts",
     ),
     SpecField(
         "random_drop", "PKTS",
         "Drop packets at random in the last PKTS slots of each switch queue. [default: 0]",
-        parsers.whole(0, "packets", MAX_QUEUE_PKTS),
+        parsers.limited("link.random_pkts"),
         path="link.random_pkts", words=lambda slots: f"random drop in the last {slots} slots",
     ),
     SpecField(
@@ -250,7 +253,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
     ),
     SpecField(
         "write", "BYTES", "Let senders write BYTES bytes at a time; 0 leaves it to the traffic program.",
-        parsers.whole(0, "bytes", MAX_WRITE_BYTES),
+        parsers.limited("transport.write_bytes"),
         path="transport.write_bytes", words=lambda size: f"writes of {size} bytes", hosts=Hosts.REAL,
     ),
     SpecField(
@@ -262,7 +265,8 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
     ),
     SpecField(
         "scheduler", "NAME[:MS|:ideal]",
-        f"Let a central scheduler place large flows every MS milliseconds: {_names(SCHEDULERS)}. "
+        f"Let a central scheduler place large flows every MS milliseconds: {_names(SCHEDULERS)}; "
+        "responsive:2:gap=0.15 adds subflows to connections below their demand. "
         "[default: none or the figure's]",
         lambda _flag, text: parse_scheduler(text),
         path="scheduler", text=scheduler_words, words=scheduler_title,
@@ -279,6 +283,23 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         f"[default: {_SPEC.clock}]",
         parsers.choice(lambda: CLOCKS),
         path="clock", words=lambda name: f"{name} clock",
+    ),
+    SpecField(
+        "agent_delay", "US",
+        "Answer the reports of simulated datapaths under an agent (--cc ccp:NAME) after US microseconds.",
+        parsers.limited("agent.delay_us"),
+        path="agent.delay_us", words=lambda us: f"agent {us:g} us away", hosts=Hosts.SIMULATED,
+    ),
+    SpecField(
+        "agent_jitter", "US", "Delay a simulated agent's answers by a random time of up to US more.",
+        parsers.limited("agent.jitter_us"),
+        path="agent.jitter_us", words=lambda us: f"agent jitter {us:g} us", hosts=Hosts.SIMULATED,
+    ),
+    SpecField(
+        "report_interval", "US",
+        "Let datapaths under an agent report every US microseconds instead of once per round trip (0).",
+        parsers.limited("agent.report_us"),
+        path="agent.report_us", words=lambda us: f"reports every {us} us",
     ),
     SpecField(
         "stack", "NAME=VALUE",
@@ -322,11 +343,11 @@ GRID_OPTIONS: tuple[Option, ...] = (
         "the simulator. [default: auto or the figure's]",
         parsers.rate,
     ),
-    Option("seconds", "S", "Measure each point for S seconds.", parsers.seconds),
+    Option("seconds", "S", "Measure each point for S seconds.", parsers.limited("seconds")),
     Option(
-        "warmup", "S", "Run traffic for S seconds before measuring.", parsers.number(0, "s"),
+        "warmup", "S", "Run traffic for S seconds before measuring.", parsers.limited("warmup_s"),
     ),
-    Option("seed", "N", "Start with seed N. [default: 1]", parsers.whole(0, ""), default=1),
+    Option("seed", "N", "Start with seed N. [default: 1]", parsers.limited("seed"), default=1),
     Option("seeds", "COUNT", "Run COUNT seeds, counting up from --seed.", parsers.count(MAX_SEEDS)),
     Option(
         "profile", "NAME",

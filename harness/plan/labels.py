@@ -6,12 +6,17 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 import topos
+from engines.registry import LINUX, SIMULATOR, STEADY_STATE
+from harness.plan.baseline import is_reference
 from harness.plan.fields import SPEC_FIELDS
+from harness.plan.rate import named
 from model import transports, tuning
 from model.congestion import BASELINE, described
 from model.schedulers import scheduler_title
 from model.spec import RunSpec, SchedulerSpec
 from workloads import matrices
+
+_IN_VIRTUAL_TIME = {SIMULATOR: ", simulated", LINUX: ", virtual time"}
 
 
 def workload_label(spec: RunSpec) -> str:
@@ -37,7 +42,7 @@ def family(spec: RunSpec) -> str:
 
 
 def settings(spec: RunSpec) -> str:
-    """Return what sets a point apart from others on its network: `20 s warm-up, 50 us a link`.
+    """Return what sets a point apart from others on its network: `20 s warm-up, 50 us per link`.
 
     Points that differ in it must not share a curve.
     """
@@ -105,3 +110,24 @@ def routing(specs: Iterable[RunSpec]) -> str:
     led = {scheduler_title(spec.scheduler) for spec in of}
     policies = f"{' and '.join(sorted({spec.routing for spec in of}))} routing"
     return ", ".join(filter(None, (policies, *(led if len(led) == 1 else ()))))
+
+
+def label(spec: RunSpec) -> str:
+    """Return the name of a point: `k=8 one_to_one, MPTCP 4 LIA, seed 1`, and the tuning of its hosts."""
+    if is_reference(spec):
+        return f"{named(spec.topology)} baseline, one uncongested TCP flow{_engine(spec)}"
+    what = f"{named(spec.topology)} {workload_label(spec)}, {transport(spec)}, seed {spec.seed}"
+    return what + tuned(spec) + _engine(spec)
+
+
+def _engine(spec: RunSpec) -> str:
+    """Return the engine for a label, because simulated points may be next to emulated ones."""
+    if spec.engine in STEADY_STATE:
+        return f", {spec.engine}"
+    return _IN_VIRTUAL_TIME.get(spec.engine, "")
+
+
+def tuned(spec: RunSpec) -> str:
+    """Return `, tcp_wmem 1M 16K 4M` if a spec tunes its hosts; else empty."""
+    words = tuning.words(spec.transport)
+    return "" if words == tuning.DEFAULT else f", {words}"

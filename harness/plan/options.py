@@ -10,12 +10,10 @@ from typing import Any, Literal, TypeVar
 
 from common.errors import UsageError
 from engines.emulation.dataplanes.registry import OVS
-from engines.registry import MADE_UP, VIRTUAL_TIME
+from engines.registry import MADE_UP, SIMULATED_HOSTS, VIRTUAL_TIME
 from harness.execute.attempts import Retries
 from harness.plan.fields import (
     BY_NAME,
-    MAX_QUEUE_PKTS,
-    MIN_QUEUE_BYTES,
     OPTIONS,
     SPEC_FIELDS,
     TRAFFIC,
@@ -24,11 +22,12 @@ from harness.plan.fields import (
     SpecField,
     changed,
 )
-from harness.plan.parsers import BOTH, BY_MACHINE, ENGINE, MAX_K, at_least, named_workloads, sweep_workloads
+from harness.plan.parsers import BOTH, BY_MACHINE, ENGINE, MAX_K, named_workloads, sweep_workloads
 from harness.plan.profiles import DEFAULT, PROFILES, Profile
-from harness.plan.rate import AUTO, SIMULATED_MBPS, Auto
+from harness.plan.rate import AUTO, Auto, virtual_mbps
 from harness.plan.windows import AS_CHOSEN, Window
 from model.congestion import COUPLED_DEFAULT
+from model.ranges import MIN_QUEUE_BYTES
 from model.spec import (
     QDISC,
     LinkSpec,
@@ -48,8 +47,11 @@ __all__ = [
 QUEUE_SAMPLE_MS = 100
 SOCKET_SAMPLE_MS = 1000
 PING_MS = 1000
+PINNED_PART = 2.5
+"""Limit on what a figure pins in a brief profile in virtual time, in parts of the profile's own durations. A
+figure pins more than others where data needs longer to settle."""
 SIMULATED_TRAFFIC = "iperf3"
-"""Specs in virtual time have this value; the hosts there generate their own traffic."""
+"""The value in specs of simulated hosts, which generate their own traffic."""
 NO_SAMPLING = SamplingSpec()
 UNSCHEDULED = SchedulerSpec()
 _OPENFLOW_OPTIONS = ("controller", "mode", "datapath")
@@ -57,8 +59,10 @@ _OPENFLOW_OPTIONS = ("controller", "mode", "datapath")
 
 @dataclass(frozen=True)
 class Given:
-    """Options that the user gave, parsed; None where the profile or the figure decides. `settings` are those
-    that give all points one value of a field of the spec, by the option's name (fields.py)."""
+    """Options that the user gave, parsed; None leaves the choice to the profile or the figure.
+
+    `settings` are the options that give all points one value of a field of the spec, by name (fields.py).
+    """
 
     k: tuple[int, ...] | None = None
     workload: tuple[WorkloadSpec, ...] | None = None
@@ -76,7 +80,7 @@ class Given:
 
     @classmethod
     def parsed(cls, **values: Any) -> Given:
-        """Return the options with these values, as their parsers return them; None is not given."""
+        """Return the options with these parsed values; None means that the option was not given."""
         chosen = {name: value for name, value in values.items() if value is not None}
         settings = {name: chosen.pop(name) for name in BY_NAME if name in chosen}
         return cls(**chosen, settings=settings)
@@ -98,19 +102,19 @@ class Given:
         return [f.name for f in grid if getattr(self, f.name) != f.default] + list(self.settings)
 
     def without(self, hosts: Hosts) -> Given:
-        """Return the options without those that only these hosts have."""
+        """Return the options without those that apply to these hosts only."""
         kept = {name: value for name, value in self.settings.items() if BY_NAME[name].hosts is not hosts}
         return dataclasses.replace(self, settings=kept)
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a figure runs when no option says otherwise.
+    """What a figure runs if no option says otherwise.
 
-    The profile goes before `ks` and `subflows`, which are a matter of time; what follows `auto` is
-    pinned: it is part of what the figure shows, and goes before the profile. None: nothing pinned. `pins` are
-    values of other fields of the spec, by their path. With several `engines` every point is run in each.
-    `sampling` comes on top of what is always sampled.
+    The profile has priority over `ks` and `subflows`, which determine how long a run takes. What follows
+    `auto` is pinned: it is part of what the figure shows, and has priority over the profile. None: not
+    pinned. `pins` are values of other fields of the spec, by their path. With several `engines`, every point
+    runs in each. `sampling` is added to what is always sampled.
     """
 
     ks: tuple[int, ...]
@@ -132,10 +136,10 @@ class Defaults:
     engines: tuple[str, ...] = (ENGINE,)
     sysctls: Mapping[str, str] = field(default_factory=dict)
     stack: Mapping[str, int | float | bool | str] = field(default_factory=dict)
-    """Fields of a StackSpec. A figure that pins any is for the simulator."""
+    """Fields of a StackSpec. A figure that pins any runs in the simulator."""
     sampling: SamplingSpec = NO_SAMPLING
     whole_s: float | None = None
-    """Seconds in the profile `paper`, where that is to be longer than `seconds`."""
+    """Seconds in the profile `paper`, if longer than `seconds`."""
     pins: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -156,18 +160,24 @@ class Defaults:
         return {path: value for path, value in values.items() if value is not None}
 
     def emulated(self, **changes: Any) -> Defaults:
-        """Return the same between real hosts, in real time: at the rate this machine carries, with the
-        kernel's stacks, for as long as the profile says, unless `changes`, fields of this, say otherwise."""
+        """Return the defaults for real hosts, in real time.
+
+        The rate is what this machine carries, the stacks are the kernel's, and the profile determines the
+        duration, unless `changes` (fields of this class) say otherwise.
+        """
         real: dict[str, Any] = {"rate_mbps": None, "stack": {}, "seconds": None, "warmup_s": None}
         return dataclasses.replace(self, **{**real, "engines": (ENGINE,), **changes})
 
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """What a figure makes its points of. `base` holds the fields that all points have in common; its engine,
-    topology, workload, link rate, congestion control, subflows and seed are not of the sweep. `ccs` is empty
-    where neither the user nor the figure chose any; MPTCP then runs `coupled_cc`. `rate_mbps` is None where
-    `auto` decides. Where `brief`, networks that no k chooses are small ones too."""
+    """The options from which a figure makes its points.
+
+    `base` has the fields that all points share; its engine, topology, workload, link rate, congestion
+    control, subflows and seed are not used. `ccs` is empty if neither the user nor the figure chose any;
+    MPTCP then runs `coupled_cc`. `rate_mbps` is None for `auto`. If `brief`, networks that no k chooses are
+    small too.
+    """
 
     ks: tuple[int, ...]
     workloads: tuple[WorkloadSpec, ...]
@@ -181,7 +191,7 @@ class SweepOptions:
     auto: Auto = AUTO
     brief: bool = False
     window: Window = AS_CHOSEN
-    """Which of warm-up and measured seconds are longer where links need it."""
+    """Whether warm-up or measured seconds become longer on links that need it."""
     highest_mbps: float = math.inf
     """The highest rate that `auto` tries."""
 
@@ -191,7 +201,7 @@ class SweepOptions:
 
     def on(self, engine: str) -> RunSpec:
         """Return the fields that all points of this engine have in common."""
-        foreign = Hosts.REAL if engine in VIRTUAL_TIME else Hosts.SIMULATED
+        foreign = Hosts.REAL if engine in SIMULATED_HOSTS else Hosts.SIMULATED
         usual = {f.path: f.default_value for f in SPEC_FIELDS if f.engines_own and f.hosts is foreign}
         return dataclasses.replace(changed(self.base, usual), engine=engine)
 
@@ -200,7 +210,8 @@ Value = TypeVar("Value")
 
 
 def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT) -> SweepOptions:
-    """Return what the user gave over what the figure pins over the profile's over the figure's defaults.
+    """Return the options of a sweep. The user has priority over what the figure pins, then the profile, then
+    the figure's defaults.
 
     `coupled_cc` is what MPTCP runs on this machine unless an option names another. Raises UsageError.
     """
@@ -218,7 +229,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         engines=engines,
         rate_mbps=rate_mbps,
         seeds=_seeds(given.seed, _first(profile.seeds, given.seeds, defaults.seeds)),
-        base=_base(given, defaults, profile, rate_mbps, virtual_time),
+        base=_base(given, defaults, profile, rate_mbps, engines),
         auto=defaults.auto,
         brief=profile.brief,
         window=AS_CHOSEN if virtual_time else _window(given, defaults, profile),
@@ -227,12 +238,12 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
 
 
 def retries_of(given: Given, typed: int | None = None) -> Retries:
-    """Return how often suspect points are tried again: as the option says, else as the profile."""
+    """Return how often suspect points are run again: by the option, else by the profile."""
     return Retries.of_profile(PROFILES[given.profile].retries) if typed is None else Retries.typed(typed)
 
 
 def openflow_of(given: Given) -> OpenFlowSpec:
-    """Return how switches are programmed. Raises UsageError where no switch speaks OpenFlow."""
+    """Return how switches are programmed. Raises UsageError if there are no OpenFlow switches."""
     chosen = {name: given.settings[name] for name in _OPENFLOW_OPTIONS if name in given.settings}
     for name, word in chosen.items() if given.settings.get("dataplane") != OVS else ():
         raise UsageError(f"--{name} {word}: only Open vSwitch has one: add --dataplane {OVS} or leave it out")
@@ -240,16 +251,16 @@ def openflow_of(given: Given) -> OpenFlowSpec:
 
 
 def _base(
-    given: Given, defaults: Defaults, profile: Profile, rate_mbps: float | None, virtual_time: bool
+    given: Given, defaults: Defaults, profile: Profile, rate_mbps: float | None, engines: tuple[str, ...]
 ) -> RunSpec:
-    """Return the fields that all points have in common. Raises UsageError for values that do not fit each
-    other."""
+    """Return the fields that all points share. Raises UsageError for values that contradict each other."""
     openflow_of(given)
     pinned = defaults.pinned
-    values = {f.path: _value(f, given, pinned, virtual_time) for f in SPEC_FIELDS}
+    simulated = SIMULATED_HOSTS.issuperset(engines)
+    values = {f.path: _value(f, given, pinned, simulated) for f in SPEC_FIELDS}
     if given.settings.get("dataplane") == OVS:
         values["link.host_queue"] = _ovs_host_queue(given)
-    warmup_s, seconds = _durations_s(given, defaults, profile, rate_mbps, virtual_time)
+    warmup_s, seconds = _durations_s(given, defaults, profile, rate_mbps, engines)
     sampling = SamplingSpec(QUEUE_SAMPLE_MS if given.qmon else 0, SOCKET_SAMPLE_MS, PING_MS)
     common = {"warmup_s": warmup_s, "seconds": seconds, "sampling": sampling.joined(defaults.sampling)}
     base = changed(RunSpec(LinkSpec(rate_mbps or 0.0)), {**values, **common})
@@ -257,10 +268,10 @@ def _base(
     return base
 
 
-def _value(option: SpecField, given: Given, pinned: Mapping[str, Any], virtual_time: bool) -> Any:
+def _value(option: SpecField, given: Given, pinned: Mapping[str, Any], simulated: bool) -> Any:
     """Return the value of one field: the user's, else the figure's, else the usual one."""
     fixed, default = pinned.get(option.path), option.default_value
-    if virtual_time and option.hosts is Hosts.REAL:
+    if simulated and option.hosts is Hosts.REAL:
         return default
     chosen = given.settings.get(option.name)
     if option.merges:
@@ -276,7 +287,7 @@ def _first(usual: Value, *values: Value | None) -> Value:
 
 
 def _rate_mbps(given: Given, defaults: Defaults, profile: Profile, virtual_time: bool) -> float | None:
-    """Return the link rate; None for `auto`. Raises UsageError where `auto` says nothing."""
+    """Return the link rate; None for `auto`. Raises UsageError if `auto` is not possible."""
     pinned = defaults.rate_mbps if defaults.rate_mbps is not None else profile.rate_mbps(virtual_time)
     rate_mbps = pinned if given.rate is None else None if given.rate == BY_MACHINE else given.rate
     if given.settings.get("dataplane") == OVS and rate_mbps is None:
@@ -288,26 +299,34 @@ def _rate_mbps(given: Given, defaults: Defaults, profile: Profile, virtual_time:
 
 
 def _durations_s(
-    given: Given, defaults: Defaults, profile: Profile, rate_mbps: float | None, virtual_time: bool
+    given: Given, defaults: Defaults, profile: Profile, rate_mbps: float | None, engines: tuple[str, ...]
 ) -> tuple[float, float]:
     """Return the seconds of warm-up and of measurement."""
-    usual_warmup_s, usual_seconds = profile.durations_s(rate_mbps or SIMULATED_MBPS, virtual_time)
+    virtual_time = VIRTUAL_TIME.issuperset(engines)
+    usual_mbps = virtual_mbps(engines)
+    usual_warmup_s, usual_seconds = profile.durations_s(rate_mbps or usual_mbps, virtual_time)
     figures_own_s = defaults.whole_s if profile.whole and defaults.whole_s else defaults.seconds
-    pinned_s = _pinned_s(figures_own_s, usual_seconds, profile.brief)
-    pinned_warmup_s = _pinned_s(defaults.warmup_s, usual_warmup_s, profile.brief)
+    pinned_s, pinned_warmup_s = figures_own_s, defaults.warmup_s
+    if profile.brief:
+        meant_mbps = defaults.rate_mbps or usual_mbps
+        slower = max(1.0, meant_mbps / (rate_mbps or meant_mbps)) if virtual_time else 1.0
+        most = PINNED_PART if virtual_time else 1.0
+        pinned_s = _brief_s(pinned_s, slower, most * usual_seconds)
+        pinned_warmup_s = _brief_s(pinned_warmup_s, slower, most * usual_warmup_s)
     return (
         _first(usual_warmup_s, given.warmup, pinned_warmup_s),
         _first(usual_seconds, given.seconds, pinned_s),
     )
 
 
-def _pinned_s(pinned_s: float | None, usual_s: float, brief: bool) -> float | None:
-    """Return what a figure pins, but no more than a profile takes that only shows that everything works."""
-    return min(pinned_s, usual_s) if brief and pinned_s is not None else pinned_s
+def _brief_s(pinned_s: float | None, slower: float, most_s: float) -> float | None:
+    """Return seconds that a figure pins for links `slower` times as fast: as many packet times, up to a limit
+    of seconds."""
+    return None if pinned_s is None else min(pinned_s * slower, most_s)
 
 
 def _window(given: Given, defaults: Defaults, profile: Profile) -> Window:
-    """Seconds that a figure pins are part of what it shows; the briefest profile has no time."""
+    """Return which durations may become longer: not those that a figure pins, and none in a brief profile."""
     pinned_s = any(seconds is not None for seconds in (defaults.seconds, defaults.warmup_s, defaults.whole_s))
     if profile.brief or pinned_s:
         return AS_CHOSEN
@@ -319,8 +338,8 @@ def _seeds(first: int, count: int) -> tuple[int, ...]:
 
 
 def _check_hosts(given: Given, defaults: Defaults, engines: tuple[str, ...]) -> None:
-    """Refuse an option for hosts that none of `engines` has. Raises UsageError."""
-    simulated = [name in VIRTUAL_TIME for name in engines]
+    """Raise UsageError for an option that applies to the hosts of none of the `engines`."""
+    simulated = [name in SIMULATED_HOSTS for name in engines]
     stack = given.settings.get("stack") or defaults.stack
     if stack and not any(simulated) and MADE_UP not in engines:
         name, value = next(iter(stack.items()))
@@ -340,7 +359,10 @@ def _check_hosts(given: Given, defaults: Defaults, engines: tuple[str, ...]) -> 
 
 
 def _ovs_host_queue(given: Given) -> str:
-    """Open vSwitch leaves hosts' queues to their kernels, and has no clock. Raises UsageError for others."""
+    """Return the host queue for Open vSwitch, which uses the hosts' kernels and has no clock of its own.
+
+    Raises UsageError for other choices.
+    """
     settings = given.settings
     if settings.get("host_queue", QDISC) != QDISC:
         raise UsageError(
@@ -352,8 +374,7 @@ def _ovs_host_queue(given: Given) -> str:
 
 
 def _check_queues(given: Given, link: LinkSpec) -> None:
-    """Raises UsageError where the limits, marks and random drops of a queue do not fit each other."""
-    at_least("--queue", link.queue_pkts, 0, "packets (0: unbounded)", MAX_QUEUE_PKTS)
+    """Raise UsageError if limit, marking threshold and random drop of a queue contradict each other."""
     if 0 < link.queue_pkts <= link.ecn_pkts:
         raise UsageError(
             f"--ecn {link.ecn_pkts}: a queue of {link.queue_pkts} packets drops before it marks any; choose "
@@ -361,8 +382,6 @@ def _check_queues(given: Given, link: LinkSpec) -> None:
         )
     if link.queue_bytes and "queue" in given.settings:
         raise UsageError("--queue and --queue-bytes: a queue is counted in packets or in bytes; choose one")
-    if link.queue_bytes:
-        at_least("--queue-bytes", link.queue_bytes, MIN_QUEUE_BYTES, "(a full frame)")
     held = link.queue_bytes // MIN_QUEUE_BYTES if link.queue_bytes else link.queue_pkts
     if link.random_pkts > held:
         has = f"holds {held} packets" if held else "has no limit"

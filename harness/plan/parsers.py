@@ -8,12 +8,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
+from ccp.loading import SUFFIX, OwnAlgorithm, load, text_of
 from common.errors import UsageError
 from engines.registry import ENGINES, SIMULATOR
 from harness.plan.baseline import MATRIX
+from harness.plan.size_files import expanded
 from model.congestion import CONGESTION_CONTROLS
+from model.limits import LIMITS, shown
+from model.ranges import Limits
 from model.spec import MAX_SUBFLOWS, LinkEvent, WorkloadSpec
 from workloads import matrices
 
@@ -24,7 +29,6 @@ BOTH = "both"
 BY_MACHINE: Literal["auto"] = "auto"
 MAX_K = 48
 """27 648 hosts: planning still takes a moment only; topologies themselves go further."""
-MIN_RATE_MBPS, MAX_RATE_MBPS = 0.01, 400_000.0
 _SYSCTL = re.compile(r"net(\.[a-z0-9_]+)+")
 _ENDLESS = 10**15
 
@@ -43,23 +47,13 @@ def one_of(option: str, value: str, known: Collection[str]) -> str:
 
 def at_least(option: str, value: float, minimum: float, unit: str, maximum: float = math.inf) -> float:
     """Return `value` when it is finite and from `minimum` to `maximum`. Raises UsageError."""
-    if not math.isfinite(value) or value < minimum:
-        raise UsageError(f"{option} {_digits(value)}: must be at least {_digits(minimum)} {unit}".rstrip())
-    if value > maximum:
-        raise UsageError(f"{option} {_digits(value)}: must be at most {_digits(maximum)} {unit}".rstrip())
+    return _within(option, Limits(minimum, maximum, unit), value)
+
+
+def _within(option: str, limits: Limits, value: float) -> float:
+    if wrong := limits.problem(value):
+        raise UsageError(f"{option} {shown(value)}: {wrong}")
     return value
-
-
-def above_zero(option: str, value: float, unit: str) -> float:
-    """Return `value` when it is finite and above 0. Raises UsageError."""
-    if not math.isfinite(value) or value <= 0:
-        raise UsageError(f"{option} {value:g}: must be above 0 {unit}")
-    return value
-
-
-def _digits(value: float) -> str:
-    """Return the number as a user types it: whole numbers in full."""
-    return str(int(value)) if math.isfinite(value) and value == int(value) else f"{value:g}"
 
 
 def choice(known: Callable[[], Collection[str]]) -> Parser:
@@ -92,15 +86,27 @@ def count(maximum: int) -> Parser:
     return parse
 
 
-def number(minimum: float, unit: str, maximum: float = math.inf, scale: float = 1.0) -> Parser:
-    """Return the parser of a number from `minimum` to `maximum`, in units of which `scale` make one of the
-    value."""
-    return lambda option, text: at_least(option, _float(option, text, unit), minimum, unit, maximum) / scale
+def limited(path: str) -> Parser:
+    """Return the parser of a number in the range of the spec's field at `path` (model/spec.py)."""
+    limits = LIMITS[path]
+    read = whole(-_ENDLESS, limits.unit) if limits.whole else _number_of(limits.unit)
+
+    def parse(option: str, text: Any) -> float:
+        value: float = read(option, text)
+        return _within(option, limits, value)
+
+    return parse
 
 
-def seconds(option: str, text: Any) -> float:
-    """Parse a duration above 0, in s."""
-    return above_zero(option, _float(option, text, "s"), "s")
+def percent(path: str) -> Parser:
+    """Return the parser of a percentage; the field at `path` is a share."""
+    limits = LIMITS[path]
+    in_percent = Limits(100 * limits.least, 100 * limits.most, "%")
+    return lambda option, text: _within(option, in_percent, _float(option, text, "%")) / 100
+
+
+def _number_of(unit: str) -> Parser:
+    return lambda option, text: _float(option, text, unit)
 
 
 def _float(option: str, text: Any, unit: str) -> float:
@@ -155,7 +161,20 @@ def ccs(option: str, text: str) -> tuple[str, ...]:
     names = [part.strip() for part in text.split(",")]
     if not all(names):
         raise UsageError(f"{option} {text}: a name is missing; write e.g. --cc reno,lia")
-    return tuple(dict.fromkeys(one_of(option, name, CONGESTION_CONTROLS) for name in names))
+    found = tuple(dict.fromkeys(_cc(option, name) for name in names))
+    own = [Path(name).name for name in names if name.endswith(SUFFIX)]
+    if len(set(own)) < len({name for name in names if name.endswith(SUFFIX)}):
+        raise UsageError(f"{option} {text}: two files of one name; rename one, as names label the results")
+    return found
+
+
+def _cc(option: str, name: str) -> str:
+    """Return a registered name, or a user's algorithm with its text, loaded once to find its errors."""
+    if not name.endswith(SUFFIX):
+        return one_of(option, name, CONGESTION_CONTROLS)
+    own = OwnAlgorithm(Path(name).name, text_of(Path(name)))
+    load(own, own.text)
+    return own
 
 
 def engines(option: str, text: str) -> tuple[str, ...]:
@@ -179,7 +198,7 @@ def named_workloads(option: str, texts: Sequence[str]) -> tuple[WorkloadSpec, ..
     for text in texts:
         one_of(option, text.partition(":")[0].strip(), known)
         try:
-            name, params = matrices.parse(text)
+            name, params = matrices.parse(expanded(text))
         except UsageError as error:
             raise UsageError(f"{option} {text}: {error}") from None
         chosen.setdefault(matrices.label(name, params), WorkloadSpec(name, params))
@@ -196,7 +215,7 @@ def rate(option: str, text: Any) -> float | Literal["auto"]:
         rate_mbps = math.nan
     if not (math.isfinite(rate_mbps) and rate_mbps > 0):
         raise UsageError(f"{option} {text}: give Mb/s above 0, e.g. --rate 5, or --rate auto")
-    return at_least(option, rate_mbps, MIN_RATE_MBPS, "Mb/s", MAX_RATE_MBPS)
+    return _within(option, LIMITS["link.rate_mbps"], rate_mbps)
 
 
 def sysctls(option: str, texts: tuple[str, ...]) -> dict[str, str]:

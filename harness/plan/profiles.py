@@ -1,4 +1,4 @@
-"""How much time to spend: named sets of defaults that explicit options override."""
+"""Profiles: named sets of defaults for short or long runs. Explicit options override them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Profile:
-    """`None` leaves the experiment's own default."""
+    """A set of defaults; None keeps the experiment's own default."""
 
     name: str
     about: str
@@ -18,15 +18,16 @@ class Profile:
     warmup_s: float
     seeds: int
     whole: bool = False
-    """Whether figures that have a longer version of themselves run that (`Defaults.whole_s`)."""
+    """Whether figures that have a longer version run that one (`Defaults.whole_s`)."""
     brief: bool = False
-    """Whether no figure's own sizes and seconds hold: all that counts is that everything works."""
+    """Whether sizes and seconds that figures pin are reduced, because the run only tests that everything
+    works."""
     retries: int = 0
     """How often a point that only the machine makes suspect is run again."""
     highest_mbps: float = math.inf
-    """No link rate above it is tried in real time."""
+    """The highest link rate that is tried in real time."""
     virtual_mbps: float | None = None
-    """Link rate in virtual time; None is `auto`, as it is in real time."""
+    """Link rate in virtual time; None is `auto`, as in real time."""
     virtual_s: tuple[float, float] | None = None
     """Warm-up and window in virtual time up to SETTLED_MBPS; None: as in real time."""
 
@@ -35,9 +36,12 @@ class Profile:
         return self.virtual_mbps if virtual_time else None
 
     def durations_s(self, rate_mbps: float, virtual_time: bool) -> tuple[float, float]:
-        """Return warm-up and measured seconds. In virtual time flows wait for nothing but the network, and
-        start together: at 100 Mb/s and more a tenth is enough, at 10 Mb/s and less, where queues take as long
-        as timers, it is as in real time. There links that need longer get it (windows.py)."""
+        """Return warm-up and measured seconds.
+
+        In virtual time flows start together and wait only for the network. A tenth of the time is enough at
+        100 Mb/s and more. At 10 Mb/s and less, where a full queue lasts as long as timers, durations are
+        those of real time. In real time slow links get longer durations (windows.py).
+        """
         if not virtual_time:
             return self.warmup_s, self.seconds
         warmup_s, seconds = self.virtual_s or (self.warmup_s, self.seconds)
@@ -50,12 +54,12 @@ SETTLED_MBPS = 10.0
 PROFILES: dict[str, Profile] = {
     "smoke": Profile(
         "smoke",
-        "k=4, TCP and 2, 8 subflows, 15 s each after 15 s of warm-up, at 10 Mb/s or what this machine "
-        "carries below (simulated: 8 s after 3 s): 2.5 minutes, does everything work?",
+        "k=4, TCP and 2, 8 subflows, 25 s each after 20 s of warm-up, at 10 Mb/s or what this machine "
+        "carries below (simulated: 8 s after 3 s, at most 20 after 7.5): 3.5 minutes, does everything work?",
         ks=(4,),
         subflows=(1, 2, 8),
-        seconds=15.0,
-        warmup_s=15.0,
+        seconds=25.0,
+        warmup_s=20.0,
         seeds=1,
         brief=True,
         retries=1,

@@ -1,4 +1,4 @@
-"""The link rate of a sweep: what was asked for, or what this machine carries for this topology."""
+"""The link rate of a sweep: the requested one, or the rate that this machine carries for this topology."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from engines.engine import Engine, Observer
-from engines.registry import MADE_UP, VIRTUAL_TIME
+from engines.registry import LINUX, MADE_UP, VIRTUAL_TIME
 from model.spec import TopologySpec
 from topos import TOPOLOGIES, size_words
 
@@ -17,6 +17,8 @@ UNMEASURED_MBPS = 10.0
 UNMEASURED = "auto, not measured: nothing here runs in real time"
 SIMULATED_MBPS = 100.0
 SIMULATED = "auto, the paper's: any will do in virtual time"
+GUEST_MBPS = 10.0
+GUEST = "auto: guests run at any rate, and at this one in about real time"
 FIXED = "fixed"
 MEASURED = "auto, measured on this machine"
 TO_BE_MEASURED = "auto: will be measured first"
@@ -27,29 +29,29 @@ RateKey = tuple[str, tuple[tuple[str, int], ...]]
 
 
 def rate_key(topology: TopologySpec) -> RateKey:
-    """A topology as a dictionary key."""
+    """Return a topology as a dictionary key."""
     return topology.kind, tuple(sorted(topology.params.items()))
 
 
 def itself(topology: TopologySpec) -> TopologySpec:
-    """The usual basis of a rate."""
+    """Return the topology: the usual basis of a rate."""
     return topology
 
 
 @dataclass(frozen=True)
 class Auto:
-    """What `--rate auto` means to a figure: `overload` times the rate this machine carries on
+    """The meaning of `--rate auto` for a figure: `overload` times the rate that this machine carries on
     `basis(topology)`.
 
-    An overload above 1 asks for more than the machine can do, on whatever machine. A basis other than the
-    topology itself gives networks of different sizes one rate.
+    An overload above 1 is more than the machine carries, whatever machine it is. With a basis other than the
+    topology itself, networks of different sizes share one rate.
     """
 
     overload: float = 1.0
     basis: Callable[[TopologySpec], TopologySpec] = itself
 
     def of(self, carried: RateChoice, topology: TopologySpec) -> RateChoice:
-        """The rate for `topology`, given the one `carried` on its basis."""
+        """Return the rate for `topology`, given the rate `carried` on its basis."""
         basis = self.basis(topology)
         told = "" if basis == topology else f" of {named(basis)}"
         times = "" if self.overload == 1.0 else f" x {self.overload:g}"
@@ -59,8 +61,10 @@ class Auto:
 
 @dataclass(frozen=True)
 class RateChoice:
-    """A link rate in Mb/s and how it was come by; `rate_mbps` None: not known before it is measured. `begun`
-    says that finished points have it, so that it is not measured again."""
+    """A link rate in Mb/s and how it was chosen; None if it is not known before it is measured.
+
+    `begun` says that finished points have this rate, so it is not measured again.
+    """
 
     rate_mbps: float | None
     how: str
@@ -72,29 +76,37 @@ UNTOLD = RateChoice(None, "")
 
 
 def fixed(rate_mbps: float) -> RateChoice:
-    """The rate an option, a figure or a profile names."""
+    """Return the rate that an option, a figure or a profile gives."""
     return RateChoice(rate_mbps, FIXED)
 
 
 def begun(rate_mbps: float) -> RateChoice:
-    """The rate that finished points of a sweep have."""
+    """Return the rate of a sweep's finished points."""
     return RateChoice(rate_mbps, BEGUN, begun=True)
 
 
 def unmeasured() -> RateChoice:
-    """Where nothing that runs depends on what the machine carries."""
+    """Return a rate for runs that do not depend on what the machine carries."""
     return RateChoice(UNMEASURED_MBPS, UNMEASURED)
+
+
+def virtual_mbps(engines: Collection[str]) -> float:
+    """The rate of engines in virtual time, where nothing names one."""
+    return GUEST_MBPS if LINUX in engines else SIMULATED_MBPS
 
 
 def known_rate(
     topology: TopologySpec, engines: Collection[str], highest_mbps: float = math.inf
 ) -> RateChoice:
-    """What this machine carries where these engines share a rate, as far as it is known without root and
-    without starting anything; `highest_mbps` bounds what is measured."""
+    """Return the rate that this machine carries where these engines share a rate, as far as it is known.
+
+    Needs no root and starts nothing. `highest_mbps` is the upper limit of the search.
+    """
     if MADE_UP in engines:
         return RateChoice(FAKE_MBPS, FAKE)
     if VIRTUAL_TIME.issuperset(engines):
-        return RateChoice(SIMULATED_MBPS, SIMULATED)
+        how = GUEST if LINUX in engines else SIMULATED
+        return RateChoice(virtual_mbps(engines), how)
     from engines.emulation.calibration import calibrate  # noqa: PLC0415
 
     cached = calibrate.cached(topology, highest_mbps)
@@ -110,10 +122,10 @@ def choose_rate(
     observer: Observer,
     highest_mbps: float = math.inf,
 ) -> RateChoice:
-    """The rate this machine carries for `topology`: measured now, unless it was within the last day and in
-    noise like today's.
+    """Return the rate that this machine carries for `topology`.
 
-    Raises HostUnfitError where calibration needs what this machine or user lacks.
+    It is measured now, unless it was measured within the last day with similar noise. Raises HostUnfitError
+    if calibration needs what this machine or user lacks.
     """
     choice = known_rate(topology, engines, highest_mbps)
     if choice.rate_mbps is not None and choice.how != MEASURED:
@@ -129,15 +141,15 @@ def choose_rate(
 
 
 def named(topology: TopologySpec) -> str:
-    """In a few letters: `k=8` or `k=8, 4:1` for a FatTree, `dual-homed FatTree k=8`, `star n=16`."""
+    """Return a short name: `k=8` or `k=8, 4:1` for a FatTree, `dual-homed FatTree k=8`, `star n=16`."""
     return sizes(topology) if topology.kind == "fat_tree" else network(topology)
 
 
 def network(topology: TopologySpec) -> str:
-    """A network with its kind always told: `FatTree k=8, 4:1`, `dumbbell n=2, lanes=6`."""
+    """Return a network's name, always with its kind: `FatTree k=8, 4:1`, `dumbbell n=2, lanes=6`."""
     return f"{TOPOLOGIES[topology.kind].title} {sizes(topology)}"
 
 
 def sizes(topology: TopologySpec) -> str:
-    """Its size and whatever is not as usual."""
+    """Return its size, and parameters that differ from their defaults."""
     return ", ".join(size_words(topology.kind, topology.params))

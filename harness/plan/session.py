@@ -1,6 +1,6 @@
 """From options to a sweep that may start: link rates, plan, checks, results folder, in this order.
 
-Whatever is wrong is found before anything is started or written, the cheapest check first.
+All errors are found before anything is started or written, by the cheapest check first.
 """
 
 from __future__ import annotations
@@ -35,24 +35,23 @@ from harness.plan.variants import (
     with_engines,
 )
 from harness.results import manifest, store
-from harness.results.store import Entry, Store, point_name
+from harness.results.store import Entry, Scan, Store, point_name
 from model.spec import RunSpec, TopologySpec
 
 NOT_ROOT = (
-    "simulated only, since real hosts need root: `sudo .venv/bin/refabric run {name}` runs both, and "
-    "keeps what is finished"
+    "simulated only, because real hosts need root: `sudo .venv/bin/refabric run {name}` runs both and "
+    "keeps finished points"
 )
 PLACEHOLDER_MBPS = 0.999
-"""Stands for a rate not yet measured, to plan time and check fitness with; never in a result. No rate that
-a figure names."""
+"""Replaces a rate that is not measured yet, to plan time and to check fitness. It is never in a result, and
+no figure has this rate."""
 
-NO_CPU_TO_SATURATE = "what too much work for a machine does shows in real time alone (--engine mininet)"
+NO_CPU_TO_SATURATE = "the effects of an overloaded machine show only in real time (--engine mininet)"
 
 
 @dataclass(frozen=True)
 class Part:
-    """A figure, or its emulated variant, with the options it runs under: its points, and the
-    link rate of each topology."""
+    """A figure, or its emulated variant, with its options, its points, and the link rate of each topology."""
 
     figure: Figure
     options: SweepOptions
@@ -62,12 +61,12 @@ class Part:
 
     @property
     def certain(self) -> bool:
-        """Whether every rate is known: if not, names and hashes of its points are not theirs yet."""
+        """Whether every rate is known. If not, names and hashes of its points are not final."""
         return all(choice.rate_mbps is not None for choice in self.rates.values())
 
     @property
     def known(self) -> tuple[RunSpec, ...]:
-        """Its points whose link rate is known."""
+        """The points whose link rate is known."""
         return tuple(spec for spec in self.specs if self.rate_of(spec.topology).rate_mbps is not None)
 
     def rate_of(self, topology: TopologySpec) -> RateChoice:
@@ -75,18 +74,18 @@ class Part:
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
-        """The names of its points and their references."""
+        """The names of its points and of their baselines."""
         return frozenset(point_name(s) for spec in self.specs for s in (spec, reference_of(spec)))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The jobs of an experiment, each once, and its figures' parts in them."""
+    """The jobs of an experiment, each once, and the parts of its figures."""
 
     jobs: list[Job]
     parts: tuple[Part, ...]
     notes: tuple[str, ...] = ()
-    """Lines for the reader on what real hosts do not run of it."""
+    """Lines for the user on what real hosts do not run."""
 
     @property
     def certain(self) -> bool:
@@ -94,11 +93,12 @@ class Plan:
         return all(part.certain for part in self.parts)
 
     def of(self, figure: Figure) -> list[Part]:
-        """The parts of a figure."""
+        """Return the parts of a figure."""
         return [part for part in self.parts if part.figure is figure]
 
     def rate_lines(self) -> list[str]:
-        """For the reader: `link rate at k=4; k=8: 10 Mb/s (fixed)`, a line for each rate and way to it."""
+        """Return lines for the user, one for each rate and reason: `link rate at k=4; k=8: 10 Mb/s (fixed)`.
+        Return lines for the user, one for each rate and reason: `link rate at k=4; k=8: 10 Mb/s (fixed)`."""
         choices = [(topology, part.rate_of(topology)) for part in self.parts for topology in part.topologies]
         alike: dict[str, list[str]] = {}
         for topology, choice in choices:
@@ -106,7 +106,7 @@ class Plan:
         return [f"link rate at {'; '.join(dict.fromkeys(nets))}: {told}" for told, nets in alike.items()]
 
     def left_out(self) -> list[str]:
-        """Lines on figures that an engine has nothing to say to, and on windows that were cut."""
+        """Return lines on figures that an engine cannot show, and on windows that were shortened."""
         idle = [part.figure.name for part in self.parts if not part.specs]
         capped = [line for part in self.parts for line in part.options.window.capped(part.known)]
         return [*([f"{', '.join(idle)}: {NO_CPU_TO_SATURATE}"] if idle else []), *self.notes, *capped]
@@ -117,7 +117,7 @@ def _told(choice: RateChoice) -> str:
 
 
 def engine_for(experiment: Experiment, given: Given) -> Engine:
-    """The engine asked for, else those that the experiment's figures run in. Raises UsageError."""
+    """Return the requested engine, else those of the experiment's figures. Raises UsageError."""
     given = settled(experiment, given)
     each = (variant.engines for figure in experiment.figures for variant in engine_variants(figure, given))
     names = dict.fromkeys(name for names in each for name in names)
@@ -125,26 +125,27 @@ def engine_for(experiment: Experiment, given: Given) -> Engine:
 
 
 def settled(experiment: Experiment, given: Given) -> Given:
-    """Return `given` with engines where it names none."""
+    """Return `given` with engines, if it names none."""
     return with_engines(experiment.figures, given, os.geteuid() == 0)
 
 
 def make_plan(experiment: Experiment, given: Given, engine: Engine, stored: Iterable[Entry] = ()) -> Plan:
-    """The plan as far as it is known without root; starts nothing. `stored` are the points that a run would
-    find. Raises UsageError."""
+    """Return the plan as far as it is known without root; start nothing.
+
+    `stored` are the points that a run would find. Raises UsageError.
+    """
     here = ThisMachine(engine)
     return _plan(experiment, given, here, here.known_rate, stored)
 
 
 Carried = Callable[[TopologySpec, tuple[str, ...], float], RateChoice]
-"""What these engines carry on a topology when they are to have one rate, up to a highest in Mb/s."""
+"""Returns the rate that these engines carry on a topology if they share one, up to a highest rate in Mb/s."""
 
 
 def _plan(
     experiment: Experiment, given: Given, machines: Machines, carried: Carried, stored: Iterable[Entry]
 ) -> Plan:
-    """The plan, given what the machines carry on a topology, which is asked once for each that no
-    finished point tells the rate of."""
+    """Return the plan. `carried` is called once for each topology whose rate no finished point determines."""
     _check_shared(experiment, given)
     _check_sized(experiment, given)
     asked = settled(experiment, given)
@@ -176,7 +177,7 @@ def _resolved(variant: EngineVariant, machines: Machines) -> SweepOptions:
 
 
 def _notes(experiment: Experiment, given: Given, asked: Given) -> tuple[str, ...]:
-    """What real hosts do not run, and why."""
+    """Return what real hosts do not run, and why."""
     if given != asked and ENGINE not in (asked.engine or ()):
         return (NOT_ROOT.format(name=experiment.name),)
     lacking = [figure.name for figure in experiment.figures if lacks_counterpart(figure, asked)]
@@ -184,7 +185,7 @@ def _notes(experiment: Experiment, given: Given, asked: Given) -> tuple[str, ...
 
 
 def _check_shared(experiment: Experiment, given: Given) -> None:
-    """Raises UsageError for an option that is not the same thing to all figures."""
+    """Raise UsageError for an option that has not the same meaning for all figures."""
     if experiment.shared_options is None:
         return
     for option in given.names():
@@ -205,8 +206,8 @@ def _jobs(part: Part, machines: Machines) -> list[Job]:
 
 
 def _check_sized(experiment: Experiment, given: Given) -> None:
-    """Raises UsageError for --k where there is nothing that it chooses; a figure among others that has one
-    network of its own keeps that."""
+    """Raise UsageError for --k if no figure uses it. A figure with a network of its own, among others,
+    ignores it."""
     if given.k is not None and not any(figure.sized for figure in experiment.figures):
         name, ks = experiment.figures[0].name, ",".join(map(str, given.k))
         raise UsageError(f"--k {ks}: {name} has one network of its own; leave out --k")
@@ -233,33 +234,36 @@ def _rate(options: SweepOptions, topology: TopologySpec, carried: Carried) -> Ra
 
 @dataclass(frozen=True)
 class Session:
-    """Everything a sweep needs, checked. `unfit` are engines that cannot run here what is left to run of
-    theirs, and why: where others can, the sweep goes without. So it does without the networks in `refused`,
-    of which the machine carries not even the lowest rate."""
+    """Everything that a sweep needs, checked.
+
+    `unfit` are engines that cannot run their remaining points here, with the reason; if others can, the sweep
+    runs without them. `refused` are networks of which the machine does not carry even the lowest rate; the
+    sweep runs without them too.
+    """
 
     plan: Plan
     store: Store
+    found: Scan
+    """The content of the results folder before the run."""
     unfit: Mapping[str, HostUnfitError]
     unfit_names: frozenset[str]
     retries: Retries = NO_RETRIES
-    """How often a suspect point may be tried again."""
+    """How often a suspect point may be run again."""
     refused: Mapping[RateKey, HostUnfitError] = dataclasses.field(default_factory=dict)
-    stored: tuple[Entry, ...] = ()
-    """What the results folder held before the run."""
 
     @property
     def jobs(self) -> list[Job]:
-        """The plan's, without those that no engine here can run, or at no rate."""
+        """The jobs of the plan without those that no engine here can run, or that have no rate."""
         able = [job for job in self.plan.jobs if job.name not in self.unfit_names]
         return [job for job in able if not (job.rate.rate_mbps is None and self.refused)]
 
     @property
     def lacking(self) -> list[str]:
-        """For the reader: what was not run, why, and how to get it."""
+        """Lines for the user: what was not run, why, and how to get it."""
         counts = Counter(job.spec.engine for job in self.plan.jobs if job.name in self.unfit_names)
         return [
-            f"not run: {counts[name]} points of engine {name}, because {error}. Once that is done the same "
-            "command runs them; what is finished stays"
+            f"not run: {counts[name]} points of engine {name}, because {error}. After that the same "
+            "command runs them and keeps finished points"
             for name, error in self.unfit.items()
         ] + [
             f"not run: {grammar.points(len(self._refused_names(basis)))}, because {error}"
@@ -267,7 +271,7 @@ class Session:
         ]
 
     def _refused_names(self, basis: RateKey) -> set[str]:
-        """Points that have no rate because this network's was refused."""
+        """Return the points that have no rate because this network was refused."""
         return {
             point_name(spec)
             for part in self.plan.parts
@@ -286,12 +290,13 @@ def prepare(
     observer: Observer,
     retries: Retries = NO_RETRIES,
 ) -> Session:
-    """Check what is still to run, open the results folder, settle the link rates.
+    """Check what is still to run, open the results folder, determine the link rates.
 
-    Raises UsageError and HostUnfitError, in which case no point was started. A sweep that has finished
-    points goes on at their rate, and one that is finished asks nothing of the machine.
+    Raises UsageError and HostUnfitError; then no point was started. A sweep with finished points continues at
+    their rate, and a finished sweep needs nothing from the machine.
     """
-    stored = store.index(results / experiment.folder)
+    found = store.scan(results / experiment.folder)
+    stored = found.entries
     kept = () if force else stored
     plan = _plan(experiment, given, machines, machines.known_rate, kept)
     unfit = _unfit(plan, stored, machines, force)
@@ -303,7 +308,7 @@ def prepare(
     pending = sweep.pending_jobs(plan.jobs, stored, force)
     names = frozenset(job.name for job in pending if job.spec.engine in unfit)
     left, why = _retries(plan, stored, machines, retries)
-    session = Session(plan, opened, unfit, names, left, refused, stored)
+    session = Session(plan, opened, found, unfit, names, left, refused)
     _check_rates(session)
     for line in (*plan.rate_lines(), *plan.left_out(), *_uncoupled(plan, machines), *session.lacking, *why):
         observer.note(line)
@@ -316,19 +321,19 @@ def prepare(
 def _retries(
     plan: Plan, stored: tuple[Entry, ...], machines: Machines, retries: Retries
 ) -> tuple[Retries, list[str]]:
-    """How often suspect points may be tried again: not at all where the machines cannot run those it has."""
+    """Return how often suspect points may be run again: never if the machines cannot run them."""
     again = sweep.retry_jobs(plan.jobs, stored, retries)
     unfit = machines.unfit(job.spec for job in again)
     count = len(again)
     lines = [
-        f"{grammar.counted(count, 'suspect point')} {grammar.are(count)} not tried again: {error}"
+        f"{grammar.counted(count, 'suspect point')} {grammar.are(count)} not run again: {error}"
         for error in unfit.values()
     ]
     return NO_RETRIES if unfit else retries, lines
 
 
 def _uncoupled(plan: Plan, machines: Machines) -> list[str]:
-    """A line where MPTCP runs uncoupled because the machine cannot do otherwise."""
+    """Return a line if MPTCP runs uncoupled because the machine does not support coupling."""
     name, why = machines.coupled_cc(tuple(dict.fromkeys(job.spec.engine for job in plan.jobs)))
     unsaid = [part for part in plan.parts if not part.options.ccs]
     fell_back = any(_runs_only(name, part.specs) for part in unsaid)
@@ -338,7 +343,7 @@ def _uncoupled(plan: Plan, machines: Machines) -> list[str]:
 
 
 def _runs_only(cc: str, specs: Sequence[RunSpec]) -> bool:
-    """Whether there is MPTCP, all of it under `cc`: a figure that pins others compares them."""
+    """Return whether all MPTCP runs `cc`: a figure that pins others compares them."""
     return {spec.transport.cc for spec in specs if spec.transport.subflows > 1} == {cc}
 
 
@@ -356,7 +361,7 @@ def _unfit(
 
 
 def _unsettled(plan: Plan) -> bool:
-    """Whether a rate is still to be measured, or to be looked at again."""
+    """Return whether a rate is still to be measured or to be checked again."""
     return any(
         not choice.begun
         for part in plan.parts
@@ -371,8 +376,11 @@ def _settling(
     observer: Observer,
     refused: dict[RateKey, HostUnfitError],
 ) -> Carried:
-    """What these machines carry. What is known where the engine that would measure it cannot: without a rate
-    any will do there. A network of which it carries nothing goes into `refused`, and has no rate."""
+    """Return a function that determines what these machines carry.
+
+    If the engine that would measure the rate cannot run, the known rate is used, or any rate. A network of
+    which the machine carries nothing is added to `refused` and has no rate.
+    """
 
     def carried(topology: TopologySpec, names: tuple[str, ...], highest_mbps: float) -> RateChoice:
         if not unfit.keys().isdisjoint(names):
@@ -388,8 +396,10 @@ def _settling(
 
 
 def _check_rates(session: Session) -> None:
-    """Raises HostUnfitError where the machine carries nothing of the plan, and RunError for a point that has
-    the placeholder for its rate: no result may."""
+    """Raise HostUnfitError if the machine carries nothing of the plan.
+
+    Raise RunError for a point with the placeholder as its rate, because no result may have it.
+    """
     jobs = session.jobs
     if not jobs and session.refused:
         raise next(iter(session.refused.values()))

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import typing
 from collections.abc import Mapping, Sequence
 
 from common.errors import UsageError
 from engines.core_setup.stack import CHOICES
+from model.limits import LIMITS
 from model.spec import StackSpec, typed
 
 FIELDS: Mapping[str, type] = typing.get_type_hints(StackSpec)
-MIN = {"payload_bytes": 1, "header_bytes": 0, "ack_bytes": 1, "initial_window": 1}
-"""Where that is not 0."""
-MAX_BYTES = 9000
 _SWITCH = {"on": True, "off": False, "yes": True, "no": False, "true": True, "false": False}
 
 
@@ -47,18 +44,11 @@ def _number(text: str, name: str, value: str, whole: bool) -> float:
         number = int(value) if whole else float(value)
     except ValueError:
         raise UsageError(
-            f"--stack {text}: {name} is a {'whole ' if whole else ''}number of {_unit(name)}"
+            f"--stack {text}: {name} is a {'whole ' if whole else ''}number of {LIMITS[f'stack.{name}'].unit}"
         ) from None
-    least = MIN.get(name, 0)
-    if not math.isfinite(number) or number < least:
-        raise UsageError(f"--stack {text}: must be at least {least} {_unit(name)}")
-    if name.endswith("_bytes") and number > MAX_BYTES:
-        raise UsageError(f"--stack {text}: must be at most {MAX_BYTES} bytes")
+    if wrong := LIMITS[f"stack.{name}"].problem(number):
+        raise UsageError(f"--stack {text}: {wrong}")
     return number
-
-
-def _unit(name: str) -> str:
-    return "ms" if name.endswith("_ms") else "bytes" if name.endswith("_bytes") else "segments"
 
 
 def usual() -> str:

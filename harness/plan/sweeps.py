@@ -1,6 +1,6 @@
-"""The sweeps figures are made of: topologies, and points over k, workload, seed and subflows.
+"""The sweeps of which figures consist: topologies, and points over k, workload, seed and subflows.
 
-The seed is shared by all transports of a sweep, so every curve sees the same traffic matrix.
+All transports of a sweep share the seed, so every curve sees the same traffic matrix.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engines.registry import VIRTUAL_TIME
+from engines.registry import SIMULATED_HOSTS
 from harness.experiment import RateOf
 from harness.plan.options import SweepOptions
 from model.spec import (
@@ -26,14 +26,16 @@ Points = Callable[[SweepOptions, RateOf], list[RunSpec]]
 
 
 def fat_trees(options: SweepOptions) -> list[TopologySpec]:
-    """One FatTree for each k asked for."""
+    """Return one FatTree for each requested k."""
     return [TopologySpec("fat_tree", {"k": k}) for k in options.ks]
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What sets one curve of a figure apart from its others; None is what the options say. Simulated hosts
-    are `simulated`."""
+    """The settings of one curve of a figure; None leaves a setting to the options.
+
+    `simulated` is the stack of simulated hosts.
+    """
 
     cc: str | None = None
     routing: str | None = None
@@ -48,8 +50,8 @@ class Variant:
 
 
 def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)) -> Points:
-    """topology x workload x seed x variant x congestion control x subflows x engine, a matrix's transports
-    next to each other."""
+    """Return a function that makes the points of topology x workload x seed x variant x congestion control x
+    subflows x engine, with the transports of a matrix next to each other."""
 
     def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
         bases = {engine: options.on(engine) for engine in options.engines}
@@ -75,8 +77,8 @@ def points_on(topologies: Topologies, variants: Sequence[Variant] = (Variant(),)
 
 
 def _varied(base: RunSpec, variant: Variant) -> RunSpec:
-    """Parameters of the stack that the user or the figure chose go before those of the variant."""
-    pinned = variant.simulated if base.engine in VIRTUAL_TIME and base.stack == StackSpec() else None
+    """Apply the variant. A stack that the user or the figure chose has priority over that of the variant."""
+    pinned = variant.simulated if base.engine in SIMULATED_HOSTS and base.stack == StackSpec() else None
     return dataclasses.replace(
         base,
         routing=variant.routing or base.routing,
@@ -98,7 +100,8 @@ def _transport(base: TransportSpec, variant: Variant, subflows: int, cc: str) ->
 
 
 def _link(base: LinkSpec, variant: Variant, rate_mbps: float) -> LinkSpec:
-    """Mininet's queue limit holds at both ends of a link, so the hosts' own queues have it too."""
+    """Return the link. Mininet limits the queues at both ends of a link, so hosts' own queues get the same
+    limit."""
     return dataclasses.replace(
         base,
         rate_mbps=rate_mbps,

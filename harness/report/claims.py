@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from analysis.stats import t_quantile
-from common.grammar import counted
+from common.grammar import counted, joined
 from harness.claims.claims import OTHER_SIZE, Claim, Colour, Side
 from harness.claims.measures import Measured
 from harness.claims.published import Published
+from harness.claims.sentences import OUTCOMES, Outcome, sentences
 from harness.claims.verdicts import NOT_MEASURED, SUSPECT, place
 from harness.report.points import NOTHING
 from harness.report.words import with_unit
 
-MIN_REPEATS = 6
-"""An interval needs at least so many repetitions."""
 COLOURS = {
     Colour.GREEN: "agrees with the published value",
     Colour.AMBER: "open: suspect, not measured, judged only on a smaller network or against a recalled "
-    "value, or only one of the simulated and emulated values differs",
+    "value, not told by the interval, not comparable, or only one of the simulated and emulated values "
+    "differs",
     Colour.RED: "differs from the published value",
 }
 
@@ -60,13 +59,14 @@ def rows(found: Iterable[Claim]) -> list[Row]:
     return [_row(claim) for claim in found]
 
 
-def score(found: Sequence[Row]) -> str:
-    """Return how many claims have each colour, in a sentence."""
-    count = {colour: sum(row.colour == colour for row in found) for colour in Colour}
-    return (
-        f"Of {counted(len(found), 'claim')}, {count[Colour.GREEN]} agree, {count[Colour.AMBER]} are open and "
-        f"{count[Colour.RED]} differ."
-    )
+def score(found: Sequence[Claim]) -> str:
+    """Return how many sentences of the paper have each outcome; each counts once. Empty without claims."""
+    if not found:
+        return ""
+    told = sentences(found)
+    count = Counter(sentence.outcome for sentence in told)
+    parts = [f"{count[outcome]} {OUTCOMES[outcome]}" for outcome in Outcome if count[outcome]]
+    return f"Of {counted(len(told), 'sentence')} ({counted(len(found), 'claim')}), {joined(parts)}."
 
 
 def _row(claim: Claim) -> Row:
@@ -109,17 +109,12 @@ def _cell(side: Side | None, real: bool = False) -> Cell:
 
 
 def value(measured: Measured, row: Published) -> str:
-    """Return `91.5 ± 0.8 % of optimal (95 %, 6 seeds)`; fewer than six seeds have no interval."""
+    """Return `91.5 ± 0.8 % of optimal (95 %, 6 seeds)`; fewer than three seeds have no interval."""
     metric = row.metric
-    half = interval(measured)
+    half = measured.half
     spread = "" if half is None else f" \N{PLUS-MINUS SIGN} {half:.2g}"
     repeats = counted(measured.n, metric.repeats)
     basis = repeats if half is None else f"95 %, {repeats}"
+    if measured.unfinished_pct is not None:
+        basis += f", {measured.unfinished_pct:.1f} % of the flows unfinished"
     return f"{with_unit(f'{metric.text(measured.value)}{spread}', metric.unit)} ({basis})"
-
-
-def interval(measured: Measured) -> float | None:
-    """Return half the 95 % confidence interval of the mean (Student's t)."""
-    if measured.spread is None or measured.n < MIN_REPEATS:
-        return None
-    return t_quantile(0.975, measured.n - 1) * measured.spread / math.sqrt(measured.n)

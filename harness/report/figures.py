@@ -9,33 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
 from common import files
 from common.errors import StoreError
 from common.side_by_side import side_by_side
-from harness.claims.published import Published, Relation
+from harness.claims.published import Published
 from harness.experiment import Figure
 from harness.results.summary import Judged
 from model.result import Table, under_test
 from plots.registry import CHARTS
+from plots.shared.settings_folder import settings_folder
 
 if TYPE_CHECKING:
     from plots.data import Level, Point
-
-_QUANTITIES = {
-    "goodput_pct_mean": "mean",
-    "goodput_pct_min": "min",
-    "links_busy_pct": "links_busy_pct",
-    "links_unused_pct": "links_unused_pct",
-    "link_pct_mean": "link_pct_mean",
-    "fct_ms_mean": "fct_ms_mean",
-    "links_used_pct": "links_used_pct",
-    "jain": "jain",
-    "window_top_pkts": "window_top_pkts",
-    "empty_way_ms": "empty_way_ms",
-    SHARE_OF_BOTTLENECK: SHARE_OF_BOTTLENECK,
-    SHARE_ON_CONGESTED: SHARE_ON_CONGESTED,
-}
 
 
 @dataclass(frozen=True)
@@ -55,11 +40,10 @@ def draw(wanted: Sequence[Wanted]) -> dict[str, list[Path]]:
     tasks: list[tuple[str, Callable[[], list[Path]]]] = []
     for each in wanted:
         tasks += [(each.figure.name, task) for task in _charts(each)]
-    for (name, _), paths in zip(tasks, side_by_side([task for _, task in tasks]), strict=True):
+    with settings_folder():
+        found = side_by_side([task for _, task in tasks])
+    for (name, _), paths in zip(tasks, found, strict=True):
         drawn[name] += paths
-    for out in dict.fromkeys(each.out for each in wanted if each.points):
-        with files.storing(f"giving back {out}"):
-            files.give_back(out)
     return drawn
 
 
@@ -114,14 +98,14 @@ def _say_once(text: str) -> None:
 
 
 def published_levels(known: Sequence[Published]) -> list[Level]:
-    """Return the published numbers that charts can draw."""
+    """Return the published numbers; each chart draws those of its metrics."""
     from plots.data import Level  # noqa: PLC0415
 
     return [
         Level(
             topology=p.topology,
             workload=p.workload.partition(":")[0],
-            quantity=_QUANTITIES[p.metric.name],
+            metric=p.metric.name,
             subflows=p.subflows,
             relation=p.relation,
             value=p.value,
@@ -132,11 +116,4 @@ def published_levels(known: Sequence[Published]) -> list[Level]:
             shape=p.shape,
         )
         for p in known
-        if _drawable(p)
     ]
-
-
-def _drawable(number: Published) -> bool:
-    if number.metric.name == "goodput_pct_min":
-        return number.relation is Relation.AT_LEAST
-    return number.metric.name in _QUANTITIES

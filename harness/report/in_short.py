@@ -21,10 +21,10 @@ from common.grammar import (
     verb,
     were,
 )
-from engines.registry import SIMULATOR, VIRTUAL_TIME
+from engines.registry import LINUX, SIMULATED_HOSTS, SIMULATOR
 from harness.claims.metrics import GOODPUT_PCT_MEAN
 from harness.claims.published import Published, find, known_as
-from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, Verdict
+from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Verdict
 from harness.plan import labels
 from harness.plan.baseline import is_reference
 from harness.plan.labels import queue_label, workload_label
@@ -49,7 +49,7 @@ MANY_SETTINGS = 3
 NOTABLE_PCT = 0.05
 """Smaller shares of time would be printed as 0.0 %."""
 NO_NUMBER = "There is no number here to rely on."
-TOO_MUCH = "this run asks for too much of the machine"
+TOO_MUCH = "this run needs more than the machine has"
 
 
 def sentences(shown: Sequence[Judged], known: Sequence[Published]) -> list[str]:
@@ -77,6 +77,9 @@ def findings(good: Sequence[Judged], known: Sequence[Published]) -> list[str]:
     return [sentence for group, where in named_groups for sentence in _finding(group, known, where)]
 
 
+_LINUX_HOSTS = {ENGINE: "real hosts", LINUX: "real hosts in virtual time"}
+
+
 def _wheres(specs: Sequence[RunSpec]) -> list[str]:
     """Return the head of each group's sentence: network and workload if there are several, `simulated`, and
     the fields in which groups of one network and workload differ."""
@@ -93,10 +96,10 @@ def _wheres(specs: Sequence[RunSpec]) -> list[str]:
 def _distinguishing(spec: RunSpec, alike: Sequence[RunSpec]) -> list[str]:
     """`simulated`, `10 Mb/s`: the engine, and the fields that differ among these specs."""
     engine: list[str] = []
-    if spec.engine in VIRTUAL_TIME:
+    if spec.engine in SIMULATED_HOSTS:
         engine.append("simulated" if spec.engine == SIMULATOR else f"simulated ({spec.engine})")
     elif len({other.engine for other in alike}) > 1:
-        engine.append("real hosts" if spec.engine == ENGINE else spec.engine)
+        engine.append(_LINUX_HOSTS.get(spec.engine, spec.engine))
     words: tuple[Callable[[RunSpec], str], ...] = (
         lambda each: f"{each.link.rate_mbps:g} Mb/s",
         lambda each: f"{queue_label(each)} queues",
@@ -327,11 +330,19 @@ def elsewhere(found: Sequence[Verdict], lists: str) -> list[str]:
     ]
 
 
+WORDS = (AGREES, DIFFERS, UNDECIDED, SUSPECT, NOT_MEASURED)
+
+
 def _judged(found: Sequence[Verdict]) -> str:
     kind = known_as(v.published for v in found)
-    count = {word: sum(v.word == word for v in found) for word in (AGREES, DIFFERS, SUSPECT, NOT_MEASURED)}
+    count = {word: sum(v.word == word for v in found) for word in WORDS}
     missing = count[NOT_MEASURED]
     unjudged = [
+        *(
+            [f"{count[UNDECIDED]} {are(count[UNDECIDED])} undecided: more seeds are needed"]
+            if count[UNDECIDED]
+            else []
+        ),
         *([f"{verb(count[SUSPECT], 'rest')} on suspect points, unjudged"] if count[SUSPECT] else []),
         *([f"{missing} {were(missing)} not measured"] if missing else []),
     ]

@@ -1,4 +1,4 @@
-"""The report's settings, the commands that repeat a run, the tables of points, and what is missing. Pure."""
+"""The report's settings, the commands that repeat a run, the tables of points, and missing points. Pure."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from engines.registry import VIRTUAL_TIME, engine_words
+from engines.registry import SIMULATED_HOSTS, engine_words
 from harness.claims.metric import Metric, ShownIn, shown_in
 from harness.claims.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES
-from harness.cli.progress import label, state
 from harness.execute import attempts
 from harness.experiment import Figure
 from harness.plan import labels
 from harness.plan.baseline import is_reference
 from harness.plan.fields import SPEC_FIELDS, exact
-from harness.plan.labels import queue_label, workload_label
+from harness.plan.labels import label, queue_label, workload_label
 from harness.plan.options import ENGINE, MAX_K, Given, resolve
 from harness.plan.rate import network
 from harness.results import across
@@ -28,7 +27,7 @@ from model.spec import RunSpec, SchedulerSpec, TopologySpec
 from model.transports import USUAL_ROUTING
 
 _ALWAYS = [option for option in SPEC_FIELDS if option.always and option.path != "routing"]
-"""Routing tells transports of one command apart (_blocks)."""
+"""Without routing, which may differ between the transports of one command (_blocks)."""
 NOTHING = "\N{EN DASH}"
 
 
@@ -108,7 +107,7 @@ def _agreeing(pair: across.Pair, name: str) -> tuple[str, ...]:
         _value(JAIN, there),
         _cell(pair.correlation, "{:.2f}".format),
         _cell(pair.rank_correlation, "{:.2f}".format),
-        state(here),
+        here.state,
     )
 
 
@@ -136,7 +135,7 @@ def _cells(judged: Judged, name: str, again: bool) -> tuple[str, ...]:
         str(judged.spec.seed),
         *(_value(metric, judged) for metric in METRICS),
         *([attempts.words(judged.point.attempts).removeprefix("attempt ") or "1 of 1"] if again else []),
-        state(judged),
+        judged.state,
     )
 
 
@@ -149,7 +148,8 @@ def _cell(value: float | None, show: Callable[[float], str]) -> str:
 
 
 def setting_title(specs: Sequence[RunSpec]) -> str:
-    """`fat_tree k=8, one_to_one, 5 Mb/s links, 100-packet queues, reno, 40 s after 20 s of warm-up`."""
+    """Return `fat_tree k=8, one_to_one, 5 Mb/s links, 100-packet queues, reno, 40 s after 20 s of warm-up`.
+    Return `fat_tree k=8, one_to_one, 5 Mb/s links, 100-packet queues, reno, 40 s after 20 s of warm-up`."""
     spec = specs[0]
     several = labels.mixed(specs)
     parts = [
@@ -165,20 +165,19 @@ def setting_title(specs: Sequence[RunSpec]) -> str:
 
 
 def _of_all(spec: RunSpec) -> RunSpec:
-    """Without what rows of one table name themselves."""
+    """Return the spec without what each row of a table names itself."""
     return dataclasses.replace(spec, routing=USUAL_ROUTING, scheduler=SchedulerSpec())
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One setting of a figure as a reader of the options wants it: name and value of each."""
+    """One setting of a figure as names and values of options."""
 
     fields: tuple[tuple[str, str], ...]
 
 
 def asked(points: Sequence[Judged]) -> list[Asked]:
-    """The options behind the points, one entry for each setting that differs in more than k, workload,
-    transport and seed."""
+    """Return the options of the points: one entry per setting, ignoring k, workload, transport and seed."""
     groups: dict[tuple[str, ...], list[Judged]] = {}
     for judged in measured_points(points):
         groups.setdefault(_options(judged.spec), []).append(judged)
@@ -200,10 +199,10 @@ def _asked(group: Sequence[Judged]) -> Asked:
                 f"{link.rate_mbps:g} Mb/s ({_each(h for h in how if h) or 'not recorded how chosen'})",
             ),
             ("queues", f"{link.queue_pkts} packets" if link.queue_pkts else "unbounded"),
-            ("delay", f"{link.delay_us:g} \N{MICRO SIGN}s a link"),
+            ("delay", f"{link.delay_us:g} \N{MICRO SIGN}s per link"),
             ("time", f"{spec.seconds:g} s measured after {spec.warmup_s:g} s of warm-up"),
             ("seeds", _each(str(s.seed) for s in sorted(specs, key=lambda s: s.seed))),
-            *(() if spec.engine in VIRTUAL_TIME else (("traffic", spec.traffic),)),
+            *(() if spec.engine in SIMULATED_HOSTS else (("traffic", spec.traffic),)),
             ("engine", f"{engine_words(spec.engine, spec.dataplane)}, {labels.routing(specs)}"),
             *((("other options", shlex.join(extras)),) if (extras := _extras(spec)) else ()),
         )
@@ -215,8 +214,10 @@ def _each(texts: Iterable[str]) -> str:
 
 
 def commands(figure: Figure, points: Sequence[Judged], taken: Collection[str] | None = None) -> list[str]:
-    """Commands that run exactly these points, rates as they were chosen then. `taken` are the options of an
-    experiment that fixes all others itself; None where it takes all."""
+    """Return commands that run exactly these points at their rates.
+
+    `taken` are the options of an experiment that fixes all others; None if it takes all.
+    """
     blocks: dict[_Block, list[int]] = {}
     specs_asked = [judged.spec for judged in measured_points(points)]
     if taken is not None:
@@ -231,7 +232,8 @@ def commands(figure: Figure, points: Sequence[Judged], taken: Collection[str] | 
 
 
 def _longest(specs: Sequence[RunSpec]) -> list[RunSpec]:
-    """All of an engine with the durations of its longest: others are fixed parts of it."""
+    """Return the specs with the durations of the longest of their engine: other durations are fixed in the
+    figure."""
     return [
         dataclasses.replace(
             spec,
@@ -243,7 +245,7 @@ def _longest(specs: Sequence[RunSpec]) -> list[RunSpec]:
 
 
 def _only(block: _Block, taken: Collection[str] | None) -> _Block:
-    """Without options that the experiment does not take."""
+    """Return the block without options that the experiment does not take."""
     if taken is None:
         return block
     pairs = zip(block.options[::2], block.options[1::2], strict=True)
@@ -262,7 +264,7 @@ class _Block:
 
 
 def _asked_k(figure: Figure, topology: TopologySpec) -> int:
-    """The `--k` that runs this network, which need not be a parameter of it: a star's hosts are not."""
+    """Return the `--k` that selects this network. It need not be a parameter: a star's hosts are not k."""
     for k in range(4, MAX_K + 1, 2) if figure.sized else ():
         if topology in figure.topologies(resolve(Given(k=(k,)), figure.defaults)):
             return k
@@ -278,7 +280,8 @@ def _by_size(figure: Figure, specs: Iterable[RunSpec]) -> dict[tuple[tuple[str, 
 
 
 def _blocks(figure: Figure, options: tuple[str, ...], specs: Sequence[RunSpec]) -> list[_Block]:
-    """Congestion controls that were run alike share a command; a figure's baselines come with each."""
+    """Return the blocks. Congestion controls with the same points share a command, which also runs a figure's
+    baselines."""
     alike: dict[tuple[str, tuple[int, ...], tuple[int, ...]], list[str]] = {}
     asked = [spec for spec in specs if spec.transport.subflows > 1] if figure.baselines else specs
     settings: dict[tuple[str, str], list[RunSpec]] = {}
@@ -294,7 +297,7 @@ def _blocks(figure: Figure, options: tuple[str, ...], specs: Sequence[RunSpec]) 
 
 
 def _products(specs: Sequence[RunSpec]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Subflow counts and consecutive seeds whose combinations are these specs, neither more nor fewer."""
+    """Return pairs of subflow counts and consecutive seeds whose combinations are exactly these specs."""
     by_seed: dict[int, set[int]] = {}
     for spec in specs:
         by_seed.setdefault(spec.seed, set()).add(spec.transport.subflows)
@@ -309,8 +312,7 @@ def _products(specs: Sequence[RunSpec]) -> list[tuple[tuple[int, ...], tuple[int
 
 
 def _options(spec: RunSpec) -> tuple[str, ...]:
-    """Return every option that has one value for all transports of a command, spelled out: defaults may
-    change."""
+    """Return every option that all transports of a command share, even at its default, which may change."""
     return (
         *_extras(spec),
         *("--engine", spec.engine, "--rate", exact(spec.link.rate_mbps)),
@@ -320,7 +322,7 @@ def _options(spec: RunSpec) -> tuple[str, ...]:
 
 
 def _extras(spec: RunSpec) -> list[str]:
-    """Return the options that most commands do without."""
+    """Return the options that most commands do not need."""
     return [part for option in SPEC_FIELDS if not option.always for part in option.argv(spec)]
 
 
@@ -334,7 +336,7 @@ def _command(figure: str, block: _Block, ks: Sequence[int], qmon: bool) -> str:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """`1-4,6` for increasing numbers, as --subflows reads it."""
+    """Return increasing numbers as --subflows takes them: `1-4,6`."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and runs[-1][-1] == number - 1:
@@ -345,7 +347,7 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def missing(shown: Shown) -> list[str]:
-    """What a reader would expect of this figure and does not find, in sentences."""
+    """Return sentences on points that usually belong to this figure and were not run."""
     points = measured_points(shown.points)
     name = shown.figure.name
     if not points:
@@ -376,7 +378,7 @@ def _lacking(what: str, usual: Iterable[object], here: set[object]) -> list[str]
 
 
 def _holes(points: Sequence[Judged]) -> list[str]:
-    """Transports and seeds that some points of a setting have and others lack."""
+    """Return transports and seeds that some points of a setting have and others lack."""
     holes = []
     for table in point_tables(points):
         there = {(row.cells[0], row.cells[1]) for row in table.rows}
@@ -391,5 +393,5 @@ def _holes(points: Sequence[Judged]) -> list[str]:
 
 
 def failures(points: Iterable[Judged]) -> list[str]:
-    """Failed points, each with its reasons."""
+    """Return failed points with their reasons."""
     return [f"{point_label(j.spec)}: {texts(j.reasons)}" for j in points if j.status is Status.FAILED]

@@ -129,7 +129,7 @@ def _counted(points: Sequence[Judged]) -> list[Section]:
 
 _COUNTED_BY_CORE = (
     "injected", "delivered", "dropped", "lost", "hops", "ring_drops", "send_refused", "no_memory",
-    "no_such_host", "not_ipv4", "oversized",
+    "no_such_host", "not_ipv4", "vlan_tagged", "oversized",
 )  # fmt: skip
 
 

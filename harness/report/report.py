@@ -7,6 +7,7 @@ stored results only, so it can be made again at any time, and from part of them.
 from __future__ import annotations
 
 import datetime
+import errno
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +25,14 @@ from harness.report import claims as claimed
 from harness.report import figures, words
 from harness.report import points as parts
 from harness.report.provenance import collect
-from harness.report.svg import inline
+from harness.report.svg import MAX_BYTES, inline
 from harness.results.load import Loaded, Shown
 from plots.registry import CHARTS
 
 REPORT = "report.html"
+MARK = b'<meta name="generator" content="refabric">'
+"""In every page, by which it is known again."""
+MAX_PAGE_BYTES = 1 << 30
 TEMPLATES = Path(__file__).parent / "templates"
 
 Charts = Mapping[str, Sequence[Path]]
@@ -81,12 +85,28 @@ def write_report(
             f"there are no results in {where}{broken}: run `refabric run {experiment.name}` first, or give "
             "another folder with --results"
         )
-    if path.is_dir():
-        raise UsageError(f"--output {path}: it is a folder; name a file in it, e.g. {path / REPORT}")
+    _check_replaceable(path)
     with files.storing(f"creating {path.parent}"):
         files.make_folder(path.parent)
     files.replace_file(path, page(experiment, loaded, charts, now()).encode())
     return path
+
+
+def _check_replaceable(path: Path) -> None:
+    """Raise UsageError if there is something at `path` that is no page of refabric's."""
+    if path.is_dir():
+        raise UsageError(f"--output {path}: it is a folder; name a file in it, e.g. {path / REPORT}")
+    try:
+        ours = MARK in files.read_bytes(path, MAX_PAGE_BYTES)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        what = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
+        raise UsageError(f"--output {path}: {what}; name another file, or remove it") from error
+    if not ours:
+        raise UsageError(
+            f"--output {path}: it exists and is not a report of refabric; name another file, or remove it"
+        )
 
 
 def default_path(experiment: Experiment, results: Path) -> Path:
@@ -106,12 +126,13 @@ def page(experiment: Experiment, loaded: Loaded, charts: Charts, written: str) -
     shown_parts = _parts(loaded, charts)
     points = loaded.points
     known = [verdict.published for part in shown_parts for verdict in part.verdicts]
-    contents = claimed.rows(once(claim for shown in loaded.figures for claim in shown.claims))
+    claims = once(claim for shown in loaded.figures for claim in shown.claims)
+    contents = claimed.rows(claims)
     return _template().render(
         experiment=experiment,
         parts=shown_parts,
         warning=words.warning(points),
-        summary=[*([claimed.score(contents)] if contents else []), *words.summary(loaded)],
+        summary=[*([claimed.score(claims)] if contents else []), *words.summary(loaded)],
         findings=[] if contents else words.findings(loaded),
         contents=contents,
         colours=claimed.COLOURS,
@@ -186,9 +207,10 @@ def _chart_of(path: Path) -> str:
 def _drawn(path: Path, name: str, figure: str) -> Drawn:
     chart = CHARTS[name]
     try:
-        svg = path.read_text()
-    except OSError as error:
-        raise StoreError(f"reading {path}: {error.strerror}; draw it again with `refabric plot`") from error
+        svg = files.read_bytes(path, MAX_BYTES).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        what = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise StoreError(f"reading {path}: {what}; draw it again with `refabric plot`") from error
     return Drawn(
         Markup(inline(svg, f"{figure}-{path.stem}", chart.title, chart.reading)), chart.title, chart.reading
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from analysis.agreement import correlation, rank_correlation
-from engines.registry import MININET, VIRTUAL_TIME
+from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
 from harness.plan.baseline import is_reference
 from harness.results.summary import Judged
 from model.result import under_test
@@ -19,7 +19,7 @@ STARTS_TOGETHER = "native"
 
 def alike(spec: RunSpec) -> RunSpec:
     """Return the same for specs that differ only in the engine, and in fields that only one engine uses."""
-    traffic = STARTS_TOGETHER if spec.engine in VIRTUAL_TIME else spec.traffic
+    traffic = STARTS_TOGETHER if spec.engine in SIMULATED_HOSTS else spec.traffic
     return dataclasses.replace(spec, engine="any", stack=StackSpec(), traffic=traffic)
 
 
@@ -57,13 +57,17 @@ def _goodputs(judged: Judged) -> list[float]:
 
 
 def pairs(points: Iterable[Judged]) -> list[Pair]:
-    """Pair the points that were emulated and simulated; points without flows and baselines are left out."""
+    """Pair the points that were emulated and simulated; points without flows and baselines are left out.
+
+    Where there are points in real time, those in virtual time are compared with them too.
+    """
+    points = [judged for judged in points if judged.point.flows and not is_reference(judged.spec)]
+    ran = engines(points)
+    standard = next((name for name in LINUX_HOSTS if name in ran), "")
     emulated: dict[str, Judged] = {}
     others: list[Judged] = []
     for judged in points:
-        if is_reference(judged.spec) or not judged.point.flows:
-            continue
-        if judged.spec.engine == MININET:
+        if judged.spec.engine == standard:
             emulated[alike(judged.spec).canonical()] = judged
         else:
             others.append(judged)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import topos
 from common import files
+from common.printable import printable
 from harness.claims.metric import ShownIn, shown_in
 from harness.claims.metrics import TABLES
 from harness.results.store import SUMMARY, Store, StoredPoint
@@ -84,6 +85,10 @@ def record(experiment: str, judged: Judged) -> dict[str, Cell | None]:
     return {"experiment": experiment, **{name: _VALUES[name](judged) for name in COLUMNS[1:]}}
 
 
+_FORMULA = ("=", "+", "-", "@")
+"""Spreadsheets compute texts that begin so, and show them behind a quotation mark (OWASP, CSV injection)."""
+
+
 def write(store: Store, points: Sequence[StoredPoint]) -> None:
     """Rewrite the experiment's summary.csv atomically. Raises StoreError."""
     records = [record(store.directory.name, judged) for judged in judge(points)]
@@ -96,4 +101,5 @@ def _text(value: Cell | None) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
-    return str(value)
+    text = printable(str(value), frozenset())
+    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text

@@ -13,6 +13,7 @@ from harness.claims.verdicts import Verdict, verdicts
 from harness.experiment import Experiment, Figure
 from harness.plan.session import Plan
 from harness.results import manifest, store, summary
+from harness.results.store import Scan
 from harness.results.summary import Judged
 
 
@@ -50,13 +51,17 @@ class Loaded:
 
 
 def load(experiment: Experiment, results: Path, plan: Plan) -> Loaded:
-    """Each figure of `experiment` with its points stored below `results`.
+    """Each figure of `experiment` with its points stored below `results`, which are read for this."""
+    return loaded(experiment, results, plan, store.scan(results / experiment.folder))
+
+
+def loaded(experiment: Experiment, results: Path, plan: Plan, found: Scan) -> Loaded:
+    """Each figure of `experiment` with its points in `found`, the content of its results folder.
 
     A folder of one figure's own is shown whole. Where figures share one, a figure's points are those that
     runs asked for on its behalf (manifest.py), and those of `plan`, as far as link rates are known.
     """
     directory = results / experiment.folder
-    found = store.scan(directory)
     broken = list(found.broken)
     stored = {point.name for point in found.points}
     members: dict[str, set[str]] = {}

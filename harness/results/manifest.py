@@ -11,37 +11,46 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from common import files
+from common import files, records, stored_json
 from common.errors import StoreError
 
 FOLDER = "figures"
 FORMAT, SCHEMA = "refabric-figure", 1
+MAX_BYTES = 1 << 26
 
 
 def note(directory: Path, figure: str, points: Iterable[str], tag: str = "") -> None:
-    """Add names of points to the manifest of `figure`; replace a damaged manifest. Raises StoreError."""
-    try:
-        before = read(directory, figure)
-    except StoreError:
-        before = frozenset()
-    after = before.union(points)
-    if after == before:
-        return
+    """Add names of points to the manifest of `figure`; replace a damaged manifest. Raises StoreError.
+
+    Of two runs that note points at once, none loses those of the other one.
+    """
     path = _path(directory, figure)
+
+    def added() -> bytes | None:
+        try:
+            before = read(directory, figure)
+        except StoreError:
+            before = frozenset()
+        after = before.union(points)
+        data = {"format": FORMAT, "schema": SCHEMA, "points": sorted(after)}
+        return None if after == before else (json.dumps(data, indent=1) + "\n").encode()
+
     with files.storing(f"creating {path.parent}"):
         files.make_folder(path.parent)
-    data = {"format": FORMAT, "schema": SCHEMA, "points": sorted(after)}
-    files.replace_file(path, (json.dumps(data, indent=1) + "\n").encode(), tag)
+    files.update_file(path, added, tag)
 
 
 def read(directory: Path, figure: str) -> frozenset[str]:
     """Return the names of all points that runs of `figure` had here. Raises StoreError for a damaged file."""
     path = _path(directory, figure)
     try:
-        data = json.loads(path.read_bytes())
+        data = records.mapping(stored_json.loads(files.read_bytes(path, MAX_BYTES)), "the manifest")
         if data["format"] != FORMAT or data["schema"] != SCHEMA:
             raise ValueError("another format")
-        return frozenset(map(str, data["points"]))
+        names = data["points"]
+        if not isinstance(names, list):
+            raise ValueError("points are not a list")
+        return frozenset(records.text(name, "a point") for name in names)
     except FileNotFoundError:
         return frozenset()
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -19,19 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from common import files
-from common.errors import HostUnfitError, StoreError, UsageError
+from common.errors import StoreError, UsageError
 from harness.execute.attempts import Attempt
 from harness.results import tables
 from harness.results.store_reading import (
-    FLOWS,
-    FORMAT,
     MAX_NAMED,
-    PORTS,
-    PROVENANCE,
     RAW,
-    RUN,
-    SAMPLES,
-    SCHEMA,
     SUMMARY,
     Entry,
     Scan,
@@ -40,10 +33,10 @@ from harness.results.store_reading import (
     load,
     load_point,
     point_name,
-    read_run,
     sample_path,
     scan,
 )
+from harness.results.stored_run import FLOWS, FORMAT, PORTS, PROVENANCE, RUN, SAMPLES, SCHEMA, read_run
 from model.result import FlowRow, PortRow, RunResult
 from model.spec import RunSpec
 
@@ -81,17 +74,21 @@ class Store:
     def open(cls, results: Path, experiment: str) -> Store:
         """Create the folder, check that it is writable, remove unfinished files of runs that died.
 
-        Raises UsageError for a folder that cannot be written, HostUnfitError for a full disk.
+        Raises UsageError for a folder that cannot be written, DiskFullError for a full disk.
         """
         directory = results / experiment
         try:
             files.make_folder(directory)
             files.discard(files.open_aside(directory, "probe"))
         except OSError as error:
-            text = str(files.store_error(f"writing to the results folder {directory}", error))
-            raise (HostUnfitError(text) if files.is_full(error) else UsageError(text)) from error
+            refused = files.store_error(f"writing to the results folder {directory}", error)
+            raise (refused if files.is_full(error) else UsageError(str(refused))) from error
         files.remove_abandoned(directory)
         return cls(directory, secrets.token_hex(4))
+
+    def read(self) -> Scan:
+        """Read every point of the folder, as `scan` does."""
+        return scan(self.directory)
 
     @contextlib.contextmanager
     def writing(self, spec: RunSpec) -> Iterator[PointWriter]:
@@ -102,7 +99,7 @@ class Store:
             aside = files.open_aside(self.directory, name, self.tag)
         try:
             with files.storing(f"creating {aside.path / RAW}"):
-                (aside.path / RAW).mkdir()
+                (aside.inside / RAW).mkdir()
             yield PointWriter(aside, self.directory / name, spec)
         finally:
             files.discard(aside)
@@ -133,7 +130,8 @@ class PointWriter:
 
     @property
     def raw(self) -> Path:
-        return self.aside.path / RAW
+        """The open folder's own path: another folder that is put in its place changes nothing."""
+        return self.aside.inside / RAW
 
     def commit(
         self, result: RunResult, hosts: int, elapsed_s: float, attempts: Sequence[Attempt] = ()
@@ -142,7 +140,7 @@ class PointWriter:
 
         `attempts` are all attempts at this point, this one included. Raises StoreError.
         """
-        folder = self.aside.path
+        folder = self.aside.inside
         with files.storing(f"writing {self.target}"):
             (folder / SAMPLES).mkdir()
             for name, table in result.samples.items():
@@ -156,26 +154,32 @@ class PointWriter:
             else:
                 run |= provenance
             files.write_bytes(folder / RUN, _json_bytes(run))
-            files.publish(self.aside, self.target)
+            files.publish(self.aside, self.target.name)
         return load_point(self.target)
 
     def adopt(self, packed: Mapping[str, bytes]) -> StoredPoint:
         """Store a point that ran on another machine; `packed` are the files of its folder. Raises
         StoreError."""
-        folder = self.aside.path
+        folder = self.aside.inside
         with files.storing(f"writing {self.target}"):
             (folder / SAMPLES).mkdir()
             for name, data in packed.items():
                 path = folder / name
-                if folder.resolve() not in path.resolve().parents:
+                if not _is_below(name):
                     raise StoreError(
                         f"writing {self.target}: the worker sent {name}, outside the point's folder; "
                         "check who runs that worker"
                     )
                 path.parent.mkdir(parents=True, exist_ok=True)
                 files.write_bytes(path, data)
-            files.publish(self.aside, self.target)
+            files.publish(self.aside, self.target.name)
         return load_point(self.target)
+
+
+def _is_below(name: str) -> bool:
+    """Whether a path leads to a place below the folder that it is relative to."""
+    parts = name.split("/")
+    return "\0" not in name and not {"", ".", ".."}.intersection(parts)
 
 
 def pack(point: Path) -> dict[str, bytes]:

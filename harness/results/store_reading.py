@@ -5,20 +5,21 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import json
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from analysis import stats
 from analysis.completion import Completions, completions
-from common.errors import RefabricError, StoreError, UsageError
+from common.errors import StoreError, UsageError
 from engines.registry import VIRTUAL_TIME
 from harness.execute.attempts import Attempt
-from harness.plan.baseline import MATRIX, is_as_expected, is_reference, off_by_arithmetic, reference_of
-from harness.results import tables
+from harness.plan.baseline import is_as_expected, is_reference, off_by_arithmetic, reference_of
+from harness.results import stored_run, tables
+from harness.results.stored_run import FLOWS, PORTS, RUN, SAMPLES
 from harness.results.tables import UnreadableError
 from model.congestion import in_force
 from model.reasons import Reason, blames_machine
@@ -34,15 +35,13 @@ from model.spec import RunSpec, SamplingSpec
 from model.transports import USUAL_ROUTING
 from workloads import matrices
 
-SCHEMA = 2
-FORMAT = "refabric-run"
-RUN, FLOWS, PORTS, SUMMARY = "run.json", "flows.csv", "ports.csv", "summary.csv"
-PROVENANCE = "origin.json"
-"""What differs from machine to machine, where everything else is the same bytes on all."""
-SAMPLES, RAW = "samples", "raw"
+SUMMARY = "summary.csv"
+RAW = "raw"
 REMOVE = f"remove that file and {tables.AGAIN}"
 """Nobody looks into samples before a run: one that is there counts as whole."""
 MAX_NAMED = 3
+MAX_WORKLOAD_CHARS = 100
+"""Of a point's folder; its hash tells apart what is cut off."""
 """Files damaged in one way that are named one by one."""
 _POINT = re.compile(r".+-[0-9a-f]{12}\Z")
 
@@ -54,7 +53,7 @@ def point_name(spec: RunSpec) -> str:
     size = f"{'k' if topology.kind == 'fat_tree' else topology.kind}{topology.k}"
     transport = spec.transport.name + (str(spec.transport.subflows) if spec.transport.subflows > 1 else "")
     workload = matrices.label(spec.workload.matrix, spec.workload.params)
-    workload = workload.replace(":", "_").replace("=", "")
+    workload = workload.replace(":", "_").replace("=", "")[:MAX_WORKLOAD_CHARS]
     cc = in_force(spec.transport.cc, spec.transport.subflows)
     routing = [] if spec.routing == USUAL_ROUTING else [spec.routing]
     parts = [size, workload, transport, cc, *routing, f"{spec.link.rate_mbps:g}mbps"]
@@ -202,13 +201,28 @@ class StoredPoint:
 
 @dataclass(frozen=True)
 class Scan:
-    """The usable points of a results folder, and one error per damaged file.
+    """The usable points of a results folder, by name, and one error per damaged file."""
 
-    Many files with the same damage are one error.
-    """
-
+    directory: Path
     points: tuple[StoredPoint, ...]
-    broken: tuple[StoreError, ...]
+    damaged: tuple[UnreadableError, ...]
+
+    @property
+    def broken(self) -> tuple[StoreError, ...]:
+        """The errors for the user: many files with the same damage are one error."""
+        return tuple(_grouped(self.directory, self.damaged))
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(point.entry for point in self.points)
+
+    def after(self, written: Mapping[str, StoredPoint]) -> Scan:
+        """Return the content of the folder after these points were written, without reading it again."""
+        points = {point.name: point for point in self.points} | dict(written)
+        damaged = (
+            error for error in self.damaged if error.path.relative_to(self.directory).parts[0] not in written
+        )
+        return Scan(self.directory, tuple(points[name] for name in sorted(points)), tuple(damaged))
 
 
 def scan(experiment_dir: Path) -> Scan:
@@ -228,7 +242,7 @@ def scan(experiment_dir: Path) -> Scan:
                 continue
             points.append(point)
             broken += (UnreadableError(sample_path(entry, name), "No such file") for name in point.lost)
-    return Scan(tuple(points), tuple(_grouped(experiment_dir, broken)))
+    return Scan(experiment_dir, tuple(points), tuple(broken))
 
 
 @contextlib.contextmanager
@@ -253,27 +267,26 @@ def index(experiment_dir: Path) -> tuple[Entry, ...]:
     for folder in _point_folders(experiment_dir):
         try:
             entries.append(_entry(folder))
-        except (StoreError, KeyError, TypeError, ValueError):
+        except StoreError:
             continue  # a damaged point is not finished; `scan` reports it
     return tuple(entries)
 
 
 def _entry(folder: Path) -> Entry:
-    data = read_run(folder / RUN)
-    status = Status(data["status"])
-    matrix, engine = data["spec"]["workload"]["matrix"], data["spec"]["engine"]
-    baseline = matrix == MATRIX and engine not in VIRTUAL_TIME and status is not Status.FAILED
-    if baseline or _is_machines_fault(status, _reasons(data["reasons"])):
+    _check_folder(folder)
+    run = stored_run.read(folder)
+    spec, status = run.spec, run.status
+    baseline = is_reference(spec) and spec.engine not in VIRTUAL_TIME and status is not Status.FAILED
+    if baseline or _is_machines_fault(status, run.reasons):
         return load_point(folder).entry
-    lost = any(_is_lost(sample_path(folder, name)) for name in data["rows"][SAMPLES])
-    finished = status is not Status.FAILED and not lost
+    lost = any(_is_lost(sample_path(folder, name)) for name in run.sample_rows)
     return Entry(
         folder.name,
-        finished,
-        SamplingSpec(**data["spec"]["sampling"]),
-        rate_mbps=float(data["spec"]["link"]["rate_mbps"]),
-        rate_how=str(data.get("provenance", {}).get("rate_choice", "")),
-        started_at=str([{}, *data.get("attempts", [])][-1].get("started_at", "")),
+        status is not Status.FAILED and not lost,
+        spec.sampling,
+        rate_mbps=spec.link.rate_mbps,
+        rate_how=str(run.provenance.get("rate_choice", "")),
+        started_at=run.attempts[-1].started_at if run.attempts else "",
     )
 
 
@@ -306,7 +319,7 @@ def _check_name(point: StoredPoint) -> None:
         )
 
 
-def _grouped(experiment_dir: Path, broken: Sequence[UnreadableError]) -> Iterator[StoreError]:
+def _grouped(experiment_dir: Path, broken: Iterable[UnreadableError]) -> Iterator[StoreError]:
     """Yield the errors; more than MOST_NAMED files with the same damage are one error."""
     alike: dict[tuple[str, str, str], list[UnreadableError]] = {}
     for error in broken:
@@ -333,43 +346,33 @@ def load(experiment_dir: Path) -> list[StoredPoint]:
 
 def load_point(path: Path) -> StoredPoint:
     """Read one point folder except its samples. Raises UnreadableError that names the file at fault."""
-    run = path / RUN
-    data = read_run(run)
-    if "provenance" not in data:
-        data |= read_run(path / PROVENANCE)
-    try:
-        rows = data["rows"]
-        lost = tuple(name for name in rows[SAMPLES] if _is_lost(sample_path(path, name)))
-        spec = RunSpec.from_json(data["spec"])
-        if data["hash"] != spec.content_hash():
-            raise ValueError("its spec does not have its hash")
-        point = StoredPoint(
-            path=path,
-            spec=spec,
-            status=Status(data["status"]),
-            reasons=_reasons(data["reasons"]),
-            hosts=int(data["hosts"]),
-            elapsed_s=float(data["elapsed_s"]),
-            flows=tables.read_rows(path / FLOWS, FlowRow, rows[FLOWS]),
-            ports=tables.read_rows(path / PORTS, PortRow, rows[PORTS]),
-            metrics=_numbers({**data["metrics"], **data.get("cost", {})}),
-            provenance=dict(data["provenance"]),
-            sample_rows={name: int(count) for name, count in rows[SAMPLES].items() if name not in lost},
-            lost=lost,
-            cautions=_reasons(data.get("cautions", [])),
-            attempts=tuple(map(Attempt.from_json, data.get("attempts", []))),
-        )
-    except UnreadableError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, RefabricError) as error:
-        what = f"not the run.json of this version ({type(error).__name__}: {error})"
-        raise UnreadableError(run, what) from error
+    _check_folder(path)
+    run = stored_run.read(path)
+    lost = tuple(name for name in run.sample_rows if _is_lost(sample_path(path, name)))
+    point = StoredPoint(
+        path=path,
+        spec=run.spec,
+        status=run.status,
+        reasons=run.reasons,
+        hosts=run.hosts,
+        elapsed_s=run.elapsed_s,
+        flows=tables.read_rows(path / FLOWS, FlowRow, run.flow_rows),
+        ports=tables.read_rows(path / PORTS, PortRow, run.port_rows),
+        metrics=run.metrics,
+        provenance=run.provenance,
+        sample_rows={name: count for name, count in run.sample_rows.items() if name not in lost},
+        lost=lost,
+        cautions=run.cautions,
+        attempts=run.attempts,
+    )
     _check_goodput(point)
     return point
 
 
-def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    return {name: float(value) for name, value in values.items() if value is not None}
+def _check_folder(folder: Path) -> None:
+    """Raise UnreadableError if root would follow a link to a point, which may lead to anybody's files."""
+    if os.geteuid() == 0 and folder.is_symlink():
+        raise UnreadableError(folder, "it is a symbolic link", "read it as an ordinary user")
 
 
 def _is_lost(sample: Path) -> bool:
@@ -379,41 +382,11 @@ def _is_lost(sample: Path) -> bool:
         return False  # it may exist: reading it raises the error
 
 
-def _reasons(values: object) -> tuple[Reason, ...]:
-    """Read stored reasons; older versions stored texts. Raises ValueError, TypeError."""
-    if not isinstance(values, list):
-        raise TypeError("reasons are not a list")
-    return tuple(map(Reason.from_json, values))
-
-
 def _check_goodput(point: StoredPoint) -> None:
     """Raise UnreadableError if a flow of a finished point has no goodput: none was ever stored so."""
     for flow in point.flows if point.status is not Status.FAILED else ():
         if not flow.goodput_mbps >= 0:
             raise UnreadableError(point.path / FLOWS, f"flow {flow.flow} has no goodput; it was edited")
-
-
-def read_run(run: Path) -> dict[str, Any]:
-    """Read a run.json of this version. Raises UnreadableError."""
-    try:
-        data = json.loads(run.read_bytes(), parse_constant=_no_json)
-    except OSError as error:
-        raise UnreadableError.of(run, error) from error
-    except (ValueError, RecursionError) as error:
-        raise UnreadableError(run, f"it is truncated or not JSON ({error})") from error
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise UnreadableError(run, "it was not written by refabric")
-    if data.get("schema") != SCHEMA:
-        raise UnreadableError(
-            run,
-            f"its format is number {data.get('schema')}, this refabric reads {SCHEMA}",
-            "use the version that wrote it, or move it away and run the experiment again",
-        )
-    return data
-
-
-def _no_json(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not JSON")
 
 
 def sample_path(point: Path, name: str) -> Path:

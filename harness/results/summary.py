@@ -54,6 +54,11 @@ class Judged:
     def spec(self) -> RunSpec:
         return self.point.spec
 
+    @property
+    def state(self) -> str:
+        """The status in words; `suspect, as intended` if the figure overloads the machine on purpose."""
+        return f"{self.status}, as intended" if self.as_intended else str(self.status)
+
     def metric(self, name: str) -> float | None:
         return self.point.metrics.get(name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import errno
 import functools
 import gzip
 import io
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from common import files
 from common.errors import StoreError
 from model.result import NO_VALUE, Table
 
@@ -42,6 +44,8 @@ class UnreadableError(StoreError):
             return cls(path, "Permission denied", NOT_ALLOWED)
         if isinstance(error, UnicodeDecodeError):
             return cls(path, f"it is not text (byte {error.start} is not UTF-8)")
+        if isinstance(error, OSError) and error.errno == errno.ELOOP:
+            return cls(path, "it is a symbolic link, which is not followed", "put the file itself there")
         words = error.strerror if isinstance(error, OSError) else ""
         return cls(path, words or str(error) or "it cannot be read")
 
@@ -51,6 +55,13 @@ class UnreadableError(StoreError):
         return self.path.name, re.sub(r"[\d.]+", "", self.what), self.advice
 
 
+MAX_BYTES = 1 << 30
+"""Of a table, and of what it is unpacked to."""
+MAX_LINE = 4096
+"""Bytes of one row. Tables of text are few, and take the longest line's memory for each row."""
+MAX_WORDS = 200
+_BYTES_OF_CHARACTER = 4
+_INTEGER_DIGITS = 18
 NO_NUMBER = ""
 """A float that was not measured, in tables of dataclass rows; sample tables have `nan`."""
 
@@ -76,13 +87,24 @@ def _shown(value: Cell) -> Cell:
 
 def _column(to: type[Any], cells: Sequence[str]) -> Sequence[Any]:
     """Parse the cells of one field. Raises ValueError."""
-    if to is not float:
-        return cells if to is str else list(map(to, cells))
+    if to is str:
+        odd = next((cell for cell in cells if not cell.isprintable()), None)
+        if odd is not None:
+            raise ValueError(f"{odd!r} is not a text that refabric writes")
+        return cells
+    if to is int:
+        return [_integer(cell) for cell in cells]
     values = [float(cell) if cell != NO_NUMBER else NO_VALUE for cell in cells]
     for cell, value in zip(cells, values, strict=True):
         if cell != NO_NUMBER and not math.isfinite(value):
             raise ValueError(f"{cell} is not a number that refabric writes")
     return values
+
+
+def _integer(cell: str) -> int:
+    if len(cell) > _INTEGER_DIGITS:
+        raise ValueError(f"{cell[:_INTEGER_DIGITS]}... is too large for an integer")
+    return int(cell)
 
 
 def table_bytes(table: Table) -> bytes:
@@ -110,14 +132,18 @@ def read_rows(path: Path, kind: type[Row], expected: int) -> tuple[Row, ...]:
         values = [_column(to, column) for to, column in zip(hints.values(), cells, strict=True)]
         return tuple(map(kind, *values))
     except ValueError as error:
-        raise UnreadableError(path, f"{error}; {CUT}") from error
+        raise UnreadableError(path, f"{_first_line(error)}; {CUT}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:MAX_WORDS]
 
 
 def _read(path: Path, expected: int) -> tuple[list[str], list[list[str]]]:
     try:
-        header, *lines = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
+        header, *lines = csv.reader(io.StringIO(_text(path, expected), newline=""), strict=True)
     except (ValueError, csv.Error) as error:
-        raise UnreadableError(path, f"{error}; {CUT}") from error
+        raise UnreadableError(path, f"{_first_line(error)}; {CUT}") from error
     whole = [line for line in lines if len(line) == len(header)]
     _check_rows(path, len(whole), expected)
     if len(whole) < len(lines):
@@ -130,7 +156,7 @@ def read_table(path: Path, expected: int) -> Table:
 
     Raises UnreadableError.
     """
-    text = _text(path)
+    text = _text(path, expected)
     header, _, body = text.partition("\n")
     try:
         names = next(csv.reader([header], strict=True))
@@ -138,7 +164,7 @@ def read_table(path: Path, expected: int) -> Table:
             raise ValueError("it has no header")
         table = Table(_columns(names, body)) if body else Table.from_rows(names, ())
     except (ValueError, OverflowError, csv.Error) as error:
-        raise UnreadableError(path, f"{error}; {CUT}") from error
+        raise UnreadableError(path, f"{_first_line(error)}; {CUT}") from error
     _check_rows(path, len(table), expected)
     infinite = [name for name, column in table.columns.items() if _has_infinity(column)]
     if infinite:
@@ -155,6 +181,9 @@ def _columns(names: Sequence[str], body: str) -> dict[str, npt.NDArray[Any]]:
     )
     if any(kind is str for _, kind in kinds):
         # The width of text is not known before it is read. Such columns are rare and small.
+        width = max(map(len, body.splitlines()))
+        if width * body.count("\n") * len(names) * _BYTES_OF_CHARACTER > MAX_BYTES:
+            raise ValueError(f"a line has {width} characters")
         cells = load(dtype=str, ndmin=2).T
         return {name: column.astype(kind) for (name, kind), column in zip(kinds, cells, strict=True)}
     data = load(dtype=np.dtype(kinds), ndmin=1)
@@ -175,10 +204,17 @@ def _has_infinity(column: npt.NDArray[Any]) -> bool:
     return column.dtype.kind == "f" and bool(np.isinf(column).any())
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, expected: int) -> str:
+    """Return the text of a table of `expected` rows. Raises UnreadableError, also for more than they take."""
+    limit = min(MAX_BYTES, (expected + 1) * MAX_LINE)
     try:
-        data = path.read_bytes()
-        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+        data = files.read_bytes(path, MAX_BYTES)
+        if path.suffix == ".gz":
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+                data = file.read(limit + 1)
+        if len(data) > limit:
+            raise ValueError(f"it holds more than {limit >> 10} KiB, where run.json promises {expected} rows")
+        text = data.decode()
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise UnreadableError.of(path, error) from error
     if not text.endswith("\n"):

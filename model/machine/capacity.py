@@ -164,12 +164,6 @@ class _Crowd:
     hops: float
 
 
-@functools.lru_cache(maxsize=4)
-def _topology(kind: str, params: tuple[tuple[str, int], ...]) -> Topology:
-    """Return the network. Points of a plan come in groups on one network, so a few are kept."""
-    return topos.build(kind, dict(params))
-
-
 @functools.lru_cache(maxsize=512)
 def _crowd(
     kind: str,
@@ -179,7 +173,7 @@ def _crowd(
     seed: int,
     traffic: Traffic,
 ) -> _Crowd:
-    topology = _topology(kind, params)
+    topology = topos.build(kind, dict(params))
     hosts = len(topology.hosts)
     if matrix == "all_to_all" and hosts * hosts > _MAX_FLOWS_BUILT:
         names = [topology.nodes[host].name for host in topology.hosts]

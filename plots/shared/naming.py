@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 
 import topos
-from engines.registry import VIRTUAL_TIME
+from engines.registry import SIMULATED_HOSTS
 from model import tuning
 from model.link_events import words
 from model.noise import noisy, stalls_words
@@ -18,7 +18,7 @@ from model.transports import USUAL_ROUTING
 MAX_STEM = 160
 """Characters of a chart's file name without its ending; file systems take 255 bytes."""
 _USUAL_TRAFFIC = {True: "iperf3", False: "native"}
-"""Traffic drivers that need no mention, by whether the engine runs in virtual time."""
+"""Traffic drivers that need no mention, by whether hosts are simulated."""
 PartOf = Callable[[RunSpec], str]
 
 
@@ -36,7 +36,7 @@ def special(spec: RunSpec) -> list[str]:
         (link.delay_us != 0, f"{link.delay_us:g} us per link"),
         (link.queue_bytes != 0, f"queues of {link.queue_bytes} bytes"),
         (link.nic_queue_pkts != link.queue_pkts, f"host queues of {link.nic_queue_pkts} packets"),
-        (spec.traffic != _USUAL_TRAFFIC[spec.engine in VIRTUAL_TIME], f"{spec.traffic} traffic"),
+        (spec.traffic != _USUAL_TRAFFIC[spec.engine in SIMULATED_HOSTS], f"{spec.traffic} traffic"),
         (link.loss != 0, f"{100 * link.loss:g} % random loss"),
         (link.random_pkts != 0, f"random drop in the last {link.random_pkts} slots"),
         (link.discipline != FIFO, f"{link.discipline} queues"),

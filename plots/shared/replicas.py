@@ -38,8 +38,15 @@ class Spot:
         return statistics.fmean(self.values)
 
     @property
+    def reach(self) -> list[list[float]] | None:
+        """How far the interval reaches below and above the mean, within 0 and 100 %; None without one."""
+        if not self.half:
+            return None
+        return [[min(self.half, self.mean)], [min(self.half, max(0.0, 100 - self.mean))]]
+
+    @property
     def half(self) -> float:
-        """Half the width of the mean's 95 % interval; 0 where there are too few values for one."""
+        """Half the width of the mean's 95 % interval; 0 if there are too few values for one."""
         return interval_pct(self.values) or 0.0
 
 
@@ -54,7 +61,7 @@ class Series:
         return self.panel.spec.transport.cc
 
     def spot(self, subflows: int, values_of: ValuesOf) -> Spot | None:
-        """None where nothing was measured."""
+        """Return the repetitions at a subflow count; None if nothing was measured."""
         values = tuple(value for point in self.panel.best(subflows) for value in values_of(point))
         return Spot(values, self.panel.dubious(subflows)) if values else None
 
@@ -83,15 +90,18 @@ def mark(axes: Axes, x: float, spot: Spot, algorithm: str) -> None:
     colour = transports.look(algorithm).colour
     look: Any = {"color": colour, "markeredgecolor": colour}
     face = "white" if spot.suspect else colour
-    axes.plot([x] * len(spot.values), spot.values, ls="", marker="o", ms=2.2, alpha=0.45, zorder=3, **look)
+    axes.plot(
+        [x] * len(spot.values), spot.values, ls="", marker="o", ms=2.2, alpha=0.45, zorder=3,
+        clip_on=False, **look,
+    )  # fmt: skip
     axes.errorbar(
-        x, spot.mean, yerr=spot.half or None, marker=transports.look(algorithm).marker, ms=6.5,
+        x, spot.mean, yerr=spot.reach, marker=transports.look(algorithm).marker, ms=6.5,
         markerfacecolor=face, capsize=2.5, linewidth=1.4, zorder=5, **look,
     )  # fmt: skip
 
 
 def legend(series: Sequence[Series], doubtful: bool) -> list[Artist]:
-    """The algorithms, and what hollow means where anything is."""
+    """Return the legend of the algorithms, and what hollow means if anything is hollow."""
     handles: list[Artist] = [
         Line2D(
             [], [], ls="", ms=6, color=transports.look(of.algorithm).colour,
@@ -104,7 +114,7 @@ def legend(series: Sequence[Series], doubtful: bool) -> list[Artist]:
 
 
 def theory(axes: Axes, left: float, right: float, value: float) -> None:
-    """An expected value, as a dashed line over its place."""
+    """Draw an expected value as a dashed line over its place."""
     axes.hlines(
         value, left, right, color="black", ls=style.PUBLISHED_DASH, lw=1.3, zorder=4,
         path_effects=style.halo(),
@@ -112,22 +122,22 @@ def theory(axes: Axes, left: float, right: float, value: float) -> None:
 
 
 def theory_key(told: str) -> list[Artist]:
-    """The legend entry of expected values."""
+    """Return the legend entry of expected values."""
     return [Line2D([], [], color="black", ls=style.PUBLISHED_DASH, lw=1.3, label=f"theory: {told}")]
 
 
-def levels_for(levels: Sequence[Level], quantity: str, series: Sequence[Series]) -> list[Level]:
-    """The expected values that belong into this chart."""
+def levels_for(levels: Sequence[Level], metric: str, series: Sequence[Series]) -> list[Level]:
+    """Return the expected values that belong in this chart."""
     return [
         level
         for of in series
-        for level in style.levels_of(of.panel, levels, quantity)
+        for level in style.levels_of(of.panel, levels, metric)
         if level.algorithm == of.algorithm
     ]
 
 
 def caption(series: Sequence[Series], spots: Iterable[Spot], beside: Sequence[Level]) -> Caption:
-    """Settings, doubts, the marks, and the sources of expected values."""
+    """Return the caption: settings, suspect points, the marks, and the sources of expected values."""
     most = max((len(spot.values) for spot in spots), default=0)
     enough = "; whisker: 95 % interval" if most >= MIN_SEEDS_FOR_INTERVAL else ""
     formulas = ", ".join(dict.fromkeys(level.paper for level in beside))

@@ -5,7 +5,6 @@ An SVG is made to stand in one page with others: text stays text, ids are unique
 
 from __future__ import annotations
 
-import errno
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +13,7 @@ from typing import Any, TypeVar
 
 from matplotlib.figure import Figure
 
-from common.errors import StoreError
+from common import files
 from model.spec import RunSpec
 from plots.data import Panel, Point, panels
 from plots.shared import sheet, style
@@ -67,26 +66,11 @@ def draw_each(
 def save(figure: Figure, directory: Path, stem: str) -> list[Path]:
     """Write `stem`.svg, .pdf and .png atomically. Raises StoreError when the folder cannot be written."""
     paths = [directory / f"{stem}.{suffix}" for suffix in FORMATS]
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for path in paths:
-            _replace(path, _bytes(figure, path.suffix[1:], stem))
-    except OSError as error:
-        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
-        advice = "free some space there and plot again" if full else "give a writable folder by --results"
-        raise StoreError(f"writing charts to {directory}: {error.strerror or error}; {advice}") from error
+    with files.storing(f"writing charts to {directory}"):
+        files.make_folder(directory)
+    for path in paths:
+        files.replace_file(path, _bytes(figure, path.suffix[1:], stem))
     return paths
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Replace a file atomically. Raises OSError."""
-    aside = path.with_name(f".{path.name}.part")
-    try:
-        aside.write_bytes(data)
-        aside.replace(path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
 
 
 def _bytes(figure: Figure, kind: str, stem: str) -> bytes:

@@ -220,9 +220,12 @@ def _text(settings: Sequence[str], notes: Sequence[str]) -> str:
 def _columns(
     alike: Sequence[Sequence[_Room]], left_in: float, right_in: float
 ) -> Iterator[tuple[float, float]]:
-    """Left edge and width in inches of each of a row's axes, all equally wide, and at the same places in
-    `alike`, all rows of as many; `left_in` and `right_in` are what any row needs at its ends, so that all
-    begin and end alike."""
+    """Return left edge and width in inches of each of a row's axes.
+
+    All are equally wide, and at the same places in all rows with as many axes (`alike`). `left_in` and
+    `right_in` are the largest space that any row needs at its ends, so that all rows begin and end at the
+    same places.
+    """
     columns = list(zip(*alike, strict=True))
     lefts = [left_in, *(max(room.left for room in column) for column in columns[1:])]
     rights = [*(max(room.right for room in column) for column in columns[:-1]), right_in]

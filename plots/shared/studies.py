@@ -24,7 +24,7 @@ from workloads import matrices
 ValueOf = Callable[[Point], float]
 _MARKERS = ("o", "^", "D", "v")
 _LINES = ("-", (0, (1, 1.1)), "-.", (0, (5, 1, 1, 1, 1, 1)))
-"""Of the first network, the second, ...; dashes stand for doubts."""
+"""Line styles of the first network, the second, and so on; dashes mark suspect points."""
 
 
 @dataclass(frozen=True, order=True)
@@ -60,7 +60,7 @@ class Study:
     points: tuple[Point, ...]
 
     def named(self) -> RunSpec:
-        """The setting that names the chart's files: of the first network's size and the first matrix."""
+        """The setting that names the chart's files: the first network's size and the first matrix."""
         first = self.points[0].spec
         sized = TopologySpec(params={"k": first.topology.k})
         return dataclasses.replace(self.spec, topology=sized, workload=WorkloadSpec(first.workload.matrix))
@@ -84,7 +84,7 @@ class Study:
 
     @property
     def words(self) -> dict[str, str]:
-        """Names of the matrices: in words where these are unique, else as on command lines."""
+        """The names of the matrices: their text where that is unique, else as on command lines."""
         told = {point.matrix: _words(point) for point in self.points}
         names = list(told.values())
         return {m: name if name and names.count(name) == 1 else m for m, name in told.items()}
@@ -137,7 +137,7 @@ class Study:
 
     @property
     def caption(self) -> Caption:
-        """The caption of every chart of a study."""
+        """Return the caption of every chart of a study."""
         seeds = len({point.seed for point in self.points})
         return Caption(style.parameters(*self.panels), [*style.doubts(self.points), style.intervals(seeds)])
 

@@ -23,7 +23,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import AbstractPathEffect, withStroke
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR
+from engines.registry import FLOW_LEVEL, IDEAL, LINUX, MAX_MIN, MININET, SIMULATOR
 from model import transports as named
 from model.congestion import described, in_force
 from model.reasons import texts
@@ -46,9 +46,11 @@ MOST_POINTS = 512
 _BY_HOSTS = {"star", "dumbbell", "two_bottlenecks"}
 """Topologies whose number of hosts describes their size."""
 _ENGINES = {
-    "mininet": "emulated",
+    MININET: "emulated",
+    LINUX: "emulated, virtual time",
     SIMULATOR: "simulated",
     FLOW_LEVEL: "flow level",
+    IDEAL: "ideal scheduler",
     MAX_MIN: "flow level, max-min",
 }
 _RC: Any = {  # Any: matplotlib types the keys as one long Literal
@@ -259,7 +261,8 @@ def doubts(points: Iterable[Point]) -> list[str]:
     others = sum(reason != reasons[0] for reason in reasons)
     first = textwrap.shorten(reasons[0], MAX_REASON, placeholder=" ...") or "no reason was given"
     more = f" ({others} more for other reasons)" if others else ""
-    return [f"Suspect, in no mean: {first}{more}."]
+    words = f"Suspect, in no mean: {first}{more}"
+    return [words if words.endswith("...") else f"{words}."]
 
 
 def name(point: Point) -> str:
@@ -293,13 +296,18 @@ def plain(words: str) -> str:
     return "".join(c if c.isprintable() else " " for c in words)
 
 
-def levels_of(panel: Panel, levels: Sequence[Level], quantity: str) -> list[Level]:
-    """Return the published values of the metric `quantity` for this panel."""
+def levels_of(panel: Panel, levels: Sequence[Level], metric: str) -> list[Level]:
+    """Return the published values of the metric for this panel."""
     return [
         level
         for level in levels
-        if level.is_on(panel.spec) and level.quantity == quantity and level.subflows in panel.subflows
+        if level.is_on(panel.spec) and level.metric == metric and level.subflows in panel.subflows
     ]
+
+
+def published_line(axes: Axes, value: float) -> None:
+    """Draw a published value across the axes."""
+    axes.axhline(value, color="black", linestyle=PUBLISHED_DASH, linewidth=1.5, zorder=6, path_effects=halo())
 
 
 def published_key(levels: Sequence[Level], panel: Panel) -> list[Line2D]:

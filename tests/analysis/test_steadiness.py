@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.steadiness import OVER_CARRIED_PCT, unsteady
+from analysis.steadiness import OVER_CARRIED_PCT, drift_reasons, unsteady
+from model.reasons import DRIFT
 
 
 @pytest.mark.parametrize(
@@ -17,3 +18,10 @@ def test_a_window_that_delivers_what_it_did_not_carry_is_told(pct: float, word: 
 
 def test_nothing_is_told_where_nothing_is_known() -> None:
     assert unsteady({}) == ""
+
+
+def test_halves_that_differ_by_more_than_the_tolerance_are_told() -> None:
+    (reason,) = drift_reasons((80.0, 90.0))
+    assert reason.kind == DRIFT
+    assert "80.0 % of the link rate in the first half, then 90.0 %" in reason.text
+    assert drift_reasons((80.0, 83.9)) == () == drift_reasons(None)

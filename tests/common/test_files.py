@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import functools
 import os
 import signal
 import subprocess
@@ -12,13 +14,15 @@ from typing import Any
 
 import pytest
 
-from common import files
+from common import files, renames, writers
 from common.errors import StoreError
+from common.side_by_side import side_by_side
+from common.writers import remove_tree
 
 WRITER = """
 import sys, time
 from pathlib import Path
-from common import files
+from common import files, renames, writers
 from common.errors import StoreError
 aside = files.open_aside(Path(sys.argv[1]), "point")
 (aside.path / "half").write_text("x")
@@ -37,7 +41,7 @@ def test_a_live_writer_keeps_its_folder_and_a_killed_one_does_not(tmp_path: Path
     writer, aside = start_writer(tmp_path)
     try:
         assert files.remove_abandoned(tmp_path) == []
-        assert (aside / files.OWNER).read_text() == f"{writer.pid}\n"
+        assert (aside / files.OWNER).read_text().split()[0] == str(writer.pid)
     finally:
         writer.send_signal(signal.SIGKILL)
         writer.wait()
@@ -62,10 +66,16 @@ def test_without_locks_the_pid_decides(tmp_path: Path, monkeypatch: pytest.Monke
     mine = files.open_aside(tmp_path, "mine")
     dead = tmp_path / f"{files.TMP_PREFIX}dead"
     dead.mkdir()
-    (dead / files.OWNER).write_text("4194304999\n")
-    assert files.remove_abandoned(tmp_path) == [dead.name]
+    place = writers.owner_text().decode().partition(" ")[2]
+    (dead / files.OWNER).write_text(f"4194304999 {place}")
+    elsewhere = tmp_path / f"{files.TMP_PREFIX}elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / files.OWNER).write_text("4194304999 another-boot 4026531836\n")
+    assert files.remove_abandoned(tmp_path) == [dead.name], "a pid of another machine is not judged here"
+    (elsewhere / files.OWNER).unlink()
+    assert files.remove_abandoned(tmp_path) == [elsewhere.name]
     files.discard(mine)
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == [files.LOCK]
 
 
 def test_only_unfinished_things_are_removed(tmp_path: Path) -> None:
@@ -82,7 +92,8 @@ def test_replacing_a_file_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.
     files.replace_file(target, b"two")
     assert target.read_bytes() == b"two"
 
-    def interrupted(path: Path, data: bytes) -> None:
+    def interrupted(path: Path, data: bytes, to: object = None) -> None:
+        del to
         path.write_bytes(data[:1])
         raise KeyboardInterrupt
 
@@ -92,18 +103,85 @@ def test_replacing_a_file_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.
     assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"two"]
 
 
-def test_owners_are_given_up_where_the_file_system_has_none(
+def over_nfs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lock as NFS does: exclusively only what is open for writing, so never a folder (flock(2))."""
+    really = fcntl.flock
+
+    def flock(handle: int, operation: int) -> None:
+        writable = fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE in {os.O_WRONLY, os.O_RDWR}
+        if operation & fcntl.LOCK_EX and not writable:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        really(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+
+
+def test_over_nfs_owners_and_folders_are_locked_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(*_arguments: object, **_options: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
+    over_nfs(monkeypatch)
+    monkeypatch.setattr(files, "LOCK_S", 0.2)
+    mine = files.open_aside(tmp_path, "mine")
+    assert files.remove_abandoned(tmp_path) == [], "its writer lives"
+    with (
+        files._alone_in(tmp_path),
+        pytest.raises(StoreError, match=r"another process has held its lock for 0\.2 s"),
+        files._alone_in(tmp_path),
+    ):
+        pytest.fail("two at once")
+    files.discard(mine)
+    assert [path.name for path in tmp_path.iterdir()] == [files.LOCK]
 
-    monkeypatch.setenv("SUDO_UID", "1000")
-    monkeypatch.setenv("SUDO_GID", "1000")
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(os, "chown", refused)
-    files.make_folder(tmp_path / "a" / "b")
-    assert (tmp_path / "a" / "b").is_dir()
+
+def test_two_that_add_to_one_file_lose_nothing(tmp_path: Path) -> None:
+    target, each = tmp_path / "list", 25
+
+    def add(word: str) -> None:
+        for number in range(each):
+
+            def longer(line: str = f"{word}{number}\n") -> bytes:
+                before = target.read_text() if target.exists() else ""
+                return f"{before}{line}".encode()
+
+            files.update_file(target, longer)
+
+    side_by_side([functools.partial(add, word) for word in "abc"])
+    assert sorted(target.read_text().split()) == sorted(f"{w}{n}" for w in "abc" for n in range(each))
+
+
+@pytest.mark.parametrize("moment", range(6))
+def test_a_kill_amid_a_replacement_in_steps_keeps_a_whole_folder(tmp_path: Path, moment: int) -> None:
+    """As on file systems that cannot swap names: the process dies before its system call number `moment`."""
+    for name in ("point", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "whose").write_text(name)
+    child = os.fork()
+    if child == 0:
+        _die_before_call(moment)
+        with files.opened(tmp_path) as parent:
+            renames.in_two_steps(parent, "new", "point")
+        os._exit(0)
+    os.waitpid(child, 0)
+    with files.opened(tmp_path) as parent:
+        renames.recover(parent)
+    assert (tmp_path / "point" / "whose").read_text() in {"point", "new"}
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def _die_before_call(moment: int) -> None:
+    """Let this process kill itself at its rename, fsync or removal number `moment`, from 0."""
+    left = iter(range(moment, -1, -1))
+
+    def dying(call: Any) -> Any:
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            if next(left) == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*args, **kwargs)
+
+        return counted
+
+    for name in ("rename", "fsync", "unlink", "rmdir"):
+        setattr(os, name, dying(getattr(os, name)))
 
 
 def test_what_another_process_removes_meanwhile_is_removed(
@@ -120,7 +198,8 @@ def test_what_another_process_removes_meanwhile_is_removed(
         unlink(*args, **kwargs)
 
     monkeypatch.setattr(os, "unlink", twice)
-    files.remove_tree(folder)
+    with files.opened(tmp_path) as parent:
+        remove_tree("old", parent)
     assert not folder.exists()
 
 
@@ -136,3 +215,52 @@ def test_a_folder_that_stays_locked_is_given_up(tmp_path: Path, monkeypatch: pyt
         os.close(holder)
     files.replace_file(tmp_path / "file", b"new")
     assert (tmp_path / "file").read_bytes() == b"new"
+
+
+class TestAFolderThatSomebodyMoves:
+    """The parent's owner may rename what root writes, at any moment, and put a link in its place."""
+
+    def swapped(self, tmp_path: Path) -> tuple[files.Aside, Path]:
+        """An open folder, moved away, whose name now leads to a folder of somebody else."""
+        home, victim = tmp_path / "home", tmp_path / "victim"
+        home.mkdir()
+        victim.mkdir()
+        aside = files.open_aside(home, "point")
+        aside.path.rename(home / "moved")
+        aside.path.symlink_to(victim)
+        return aside, victim
+
+    def test_what_is_written_stays_in_the_folder(self, tmp_path: Path) -> None:
+        aside, victim = self.swapped(tmp_path)
+        files.write_bytes(aside.inside / "run.json", b"{}")
+        with pytest.raises(OSError, match="somebody else moved it"):
+            files.publish(aside, "point")
+        files.discard(aside)
+        assert list(victim.iterdir()) == []
+        assert sorted(p.name for p in (tmp_path / "home" / "moved").iterdir()) == ["owner", "run.json"]
+
+    def test_it_is_removed_only_by_its_own_name(self, tmp_path: Path) -> None:
+        aside, victim = self.swapped(tmp_path)
+        (victim / "file").write_text("kept")
+        files.discard(aside)
+        files.remove_abandoned(tmp_path / "home")
+        assert (victim / "file").read_text() == "kept"
+
+    def test_nothing_that_is_there_already_is_written_to(self, tmp_path: Path) -> None:
+        (tmp_path / "victim").write_text("kept")
+        (tmp_path / "link").symlink_to(tmp_path / "victim")
+        for there in ("link", "victim"):
+            with pytest.raises(FileExistsError):
+                files.write_bytes(tmp_path / there, b"new")
+        files.replace_file(tmp_path / "link", b"new")
+        assert (tmp_path / "victim").read_text() == "kept"
+        assert (tmp_path / "link").read_bytes() == b"new"
+        assert not (tmp_path / "link").is_symlink()
+
+
+def test_only_the_writer_can_enter_a_folder_before_it_is_published(tmp_path: Path) -> None:
+    aside = files.open_aside(tmp_path, "point")
+    assert aside.path.stat().st_mode & 0o777 == 0o700
+    files.publish(aside, "point")
+    files.discard(aside)
+    assert (tmp_path / "point").stat().st_mode & 0o777 == 0o755

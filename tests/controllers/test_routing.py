@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from common.errors import UsageError
 from controllers.groups import ecmp_groups
 from controllers.hashing import PROTO_TCP, FiveTuple, flow_hash, mix
-from controllers.routing import POLICIES, path
+from controllers.routing import DIGITS, path
 from topos import build
 
 FT8 = build("ft", {"k": 8})
@@ -20,7 +20,7 @@ DHFT6 = build("dhft", {"k": 6})
 DHFT6_TABLES = ecmp_groups(DHFT6)
 SEEDS = st.integers(0, 2**32 - 1)
 PORTS = st.integers(0, 65535)
-BY_FLOW = sorted(name for name, walk in POLICIES.items() if walk and name not in ("valiant", "spanning-tree"))
+BY_FLOW = ("ecmp", "hashed")
 
 
 def _flow(sport: int, src: str = "10.0.0.2", dst: str = "10.7.3.5") -> FiveTuple:
@@ -94,6 +94,19 @@ def test_spanning_tree_is_the_first_path_whatever_the_flow() -> None:
     first = min(FT8.shortest_paths(FT8.index("p0e0h0"), FT8.index("p7e3h3")))
     for port in range(2000, 2020):
         assert path(FT8, FT8_TABLES, "spanning-tree", port, _flow(port)) == first
+
+
+def test_digits_are_corrected_from_the_highest_to_the_lowest() -> None:
+    net = build("bcube", {"n": 4, "k": 2})
+    a, b = (net.nics_of(net.index(name))[0] for name in ("h000", "h123"))
+    for port in range(2000, 2020):
+        nodes = path(net, ecmp_groups(net), DIGITS, port, _flow(port, a.ip, b.ip))
+        assert [net.nodes[node].name for node in nodes[::2]] == ["h000", "h100", "h120", "h123"]
+
+
+def test_other_networks_have_no_digits() -> None:
+    with pytest.raises(UsageError, match="fat_tree has none: choose another --routing"):
+        path(FT8, FT8_TABLES, DIGITS, 1, _flow(1))
 
 
 def test_below_one_switch_there_is_one_path() -> None:

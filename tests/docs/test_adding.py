@@ -3,79 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from fabric import _core
+from tests.support.tree_copy import changed_tree, changes, refabric
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "adding.md"
-SECTION = "## A field of the spec"
-ROOMS = (
-    "common", "fabric", "topos", "controllers", "workloads", "model", "analysis", "engines", "plots",
-    "harness", "experiments", "refabric", "setup",
-)  # fmt: skip
-SITECUSTOMIZE = """
-import sys
-sys.meta_path = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
-"""
-"""Processes of the copy do not find the packages of the installed tree."""
+SECTION = "A field of the spec"
 POINT = (
     "--engine", "simulator", "--k", "4", "--subflows", "1", "--rate", "10", "--seconds", "0.5",
     "--warmup", "0.2",
 )  # fmt: skip
 
 
-def changes(page: str) -> list[tuple[str, str]]:
-    """Return the file and the diff of each numbered step of the section."""
-    section = page[page.index(SECTION) :]
-    section = section[: section.index("\n## ")]
-    steps = re.findall(r"^\d\. .*?, in `([^`]+)`.*?```diff\n(.*?)```", section, re.DOTALL | re.MULTILINE)
-    assert len(steps) == section.count("```diff"), "every diff belongs to a step that names its file"
-    return steps
-
-
-def applied(text: str, diff: str) -> str:
-    """Return `text` with the one place that the diff fits changed as it says."""
-    lines = diff.splitlines()
-    before = "\n".join(line[1:] for line in lines if line[0] in " -")
-    after = "\n".join(line[1:] for line in lines if line[0] in " +")
-    assert text.count(before) == 1, f"one place looks like this:\n{before}"
-    return text.replace(before, after)
-
-
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the packages with the page's changes."""
-    copy = tmp_path_factory.mktemp("copy")
-    for room in ROOMS:
-        if (ROOT / room).is_dir():
-            shutil.copytree(ROOT / room, copy / room, ignore=shutil.ignore_patterns("__pycache__", "*.hpp"))
-    (copy / "sitecustomize.py").write_text(SITECUSTOMIZE)
-    core = Path(_core.__file__)
-    shutil.copy(core, copy / "fabric" / core.name)
-    for name, diff in changes(PAGE.read_text()):
-        file = copy / name
-        file.write_text(applied(file.read_text(), diff))
-    return copy
-
-
-def refabric(tree: Path, *arguments: str) -> str:
-    # On one CPU points run in the command's own process. Worker processes ignore PYTHONPATH.
-    cpu = str(min(os.sched_getaffinity(0)))
-    argv = ["taskset", "-c", cpu, sys.executable, "-m", "experiments.command", *arguments]
-    done = subprocess.run(
-        argv, capture_output=True, text=True, timeout=120, check=False, cwd=tree,
-        env={**os.environ, "PYTHONPATH": str(tree)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return changed_tree(tmp_path_factory.mktemp("copy"), SECTION)
 
 
 def points(listing: str) -> list[str]:
@@ -84,7 +29,7 @@ def points(listing: str) -> list[str]:
 
 
 def test_it_touches_three_files() -> None:
-    assert len({name for name, _ in changes(PAGE.read_text())}) == 3
+    assert len({name for name, _ in changes(SECTION)}) == 3
 
 
 def test_the_field_reaches_spec_result_label_report_and_comparison(tree: Path) -> None:

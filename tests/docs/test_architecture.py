@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections import Counter
+from pathlib import PurePosixPath
+
 from docs.tools import walk
 from docs.tools.architecture import PAGE, PICTURE, data, drawn_from, filled, packages_table, walk_list
-from docs.tools.imports import EXCEPTIONS, Import, imports, violations
+from docs.tools.imports import EXCEPTIONS, ROOT, Import, imports, violations
 
+MAX_FILES = 22
+"""Files of one folder. A larger folder holds several kinds of things, or families told apart by a prefix."""
 REMEDY = "run python docs/tools/architecture.py and commit what it writes"
 
 
@@ -37,3 +43,25 @@ def test_the_tables_are_current() -> None:
     blocks = {"packages": packages_table(data()), "walk": walk_list(walk.files_entered())}
     assert "harness/execute" in blocks["walk"]
     assert page == filled(page, blocks), REMEDY
+
+
+def test_no_folder_has_too_many_files() -> None:
+    files = tracked_files()
+    assert "tests/docs/test_architecture.py" in files
+    crowded = {folder: n for folder, n in files_by_folder(files).items() if n > MAX_FILES}
+    assert crowded == {}, "make a folder of the files that belong together"
+
+
+def test_files_are_counted_by_their_own_folder() -> None:
+    assert files_by_folder(["a/b/one", "a/b/two", "a/three"]) == {"a/b": 2, "a": 1}
+
+
+def tracked_files() -> list[str]:
+    argv = ["git", "ls-files"]
+    return subprocess.run(
+        argv, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    ).stdout.splitlines()
+
+
+def files_by_folder(files: list[str]) -> Counter[str]:
+    return Counter(str(PurePosixPath(file).parent) for file in files)

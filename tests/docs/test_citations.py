@@ -13,10 +13,15 @@ FOREIGN = (
     "proc/", "sys/", "etc/", "usr/", "var/", "dev/", "run/", "tmp/", "results/", "other/", "raw/", "charts/",
 )  # fmt: skip
 """Folders of the kernel's sources, of the machine, and of results."""
-ELSEWHERE = {"boot.py", "pox.py", "tcp.cpp", "asker.cpp", "json.py", "module.py", "sitecustomize.py"}
-"""Files of POX and of csg-htsim, and those that tests write."""
+ELSEWHERE = {
+    "fabric/simulation/congestion/gentle.hpp", "simulation/congestion/gentle.hpp",
+    "fabric/core/disciplines/early_drop.hpp", "core/disciplines/early_drop.hpp", "boot.py", "pox.py",
+    "tcp.cpp", "asker.cpp", "json.py", "module.py", "sitecustomize.py", "mine.py", "fails.py", "fixed.py",
+    "raises.py",
+}  # fmt: skip
+"""Files of POX and of csg-htsim, those that tests write, and those that pages tell users to write."""
 _CITED = re.compile(
-    r"(?<![\w/.<>*{}-])((?:[\w.-]+/)*[\w-][\w.-]*\.(?:py|md|hpp|cpp|sh|bpf\.c))\b(?![\w/*{<(=])"
+    r"(?<![\w/.<>*{}$-])((?:[\w.-]+/)*[\w-][\w.-]*\.(?:py|md|hpp|cpp|sh|bpf\.c))\b(?![\w/*{<(=])"
 )
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)

@@ -21,24 +21,24 @@ TEXT = "before\n<!-- claims: FatTree -->\nold\n<!-- end -->\n<!-- differs: FatTr
 
 
 def test_tables_and_reasons_are_made_anew_and_text_is_kept() -> None:
-    page = written(TEXT, [ROW])
+    page = written(TEXT, [ROW], "")
     assert "| levels off | about 95 % (text) | 70 % (1 seed) | 80 % at k=4 | **differs** |" in page
     assert "* levels off: Paths collide." in page
     assert "old" not in page
     assert page.startswith("before\n")
     assert page.endswith("\nafter")
-    assert written(page, [ROW]) == page
+    assert written(page, [ROW], "") == page
 
 
 def test_the_score_stands_behind_its_mark() -> None:
-    assert written("<!-- score -->old", [ROW]) == (
-        "<!-- score -->Of 1 claim, 0 agree, 0 are open and 1 differ."
+    assert written("<!-- score -->old", [ROW], "Of 1 sentence, 1 agrees.") == (
+        "<!-- score -->Of 1 sentence, 1 agrees."
     )
 
 
 def test_a_section_that_is_none_is_refused() -> None:
     with pytest.raises(UsageError, match="choose from: FatTree"):
-        written("<!-- claims: Fat Tree -->\n<!-- end -->", [ROW])
+        written("<!-- claims: Fat Tree -->\n<!-- end -->", [ROW], "")
 
 
 def test_a_chart_is_the_simulated_one(tmp_path: Path) -> None:
@@ -63,3 +63,13 @@ def test_every_chart_of_the_page_is_a_figure_of_the_paper() -> None:
     for image, chart in shown.items():
         assert chart.split("/")[0] in known, chart
         assert (PAGE.parent / image).exists(), image
+
+
+def test_single_sections_leave_the_others_and_the_score() -> None:
+    page = f"<!-- score -->old\n{TEXT}\n<!-- claims: Other -->\nkept\n<!-- end -->"
+    made = written(page, [ROW], "new", ["FatTree"])
+    assert made.startswith("<!-- score -->old\n")
+    assert "| levels off |" in made
+    assert made.endswith("<!-- claims: Other -->\nkept\n<!-- end -->")
+    with pytest.raises(UsageError, match="the page has no such section"):
+        written(page, [ROW], "new", ["Fat tree"])

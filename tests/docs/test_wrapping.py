@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 100
-_GENERATED = re.compile(r"<!-- (claims|differs|packages|walk).*?<!-- end -->|<!-- numbers -->.*", re.DOTALL)
+_GENERATED = re.compile(r"<!-- (claims|packages|walk).*?<!-- end -->|<!-- numbers -->.*", re.DOTALL)
 _FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _EXEMPT = ("|", "#", "    ", "![", "<!--")
 

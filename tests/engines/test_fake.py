@@ -117,6 +117,8 @@ def test_phases_are_told_with_their_seconds(tmp_path: Path) -> None:
 
 def test_the_registry_makes_engines_by_name() -> None:
     assert registry.make("fake").name == "fake"
-    assert set(registry.ENGINES) == {"mininet", "simulator", "flow-level", "max-min", "fake"}
-    with pytest.raises(UsageError, match="engine ns3: unknown; choose from: mininet, simulator, flow-level"):
+    assert set(registry.ENGINES) == {
+        "mininet", "linux", "simulator", "flow-level", "max-min", "ideal", "fake",
+    }  # fmt: skip
+    with pytest.raises(UsageError, match="engine ns3: unknown; choose from: mininet, linux, simulator"):
         registry.make("ns3")

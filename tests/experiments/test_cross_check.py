@@ -12,11 +12,11 @@ from click.testing import CliRunner, Result
 from common.errors import HostUnfitError
 from engines import registry
 from engines.fake import FakeEngine
-from engines.simulation.linux import LINUX
 from experiments.command import main
 from harness.results import across
 from harness.results.store import load
 from harness.results.summary import judge
+from model.linux_stack import LINUX
 from model.spec import RunSpec, StackSpec
 
 RUN = ("cross-check", "--k", "4", "--rate", "10", "--seconds", "2", "--warmup", "1")
@@ -141,3 +141,23 @@ def test_a_suspect_emulation_is_no_verdict(results: Path, monkeypatch: pytest.Mo
     events = [json.loads(line) for line in done.stdout.splitlines()]
     words = {e["verdict"] for e in events if e["event"] == "verdict" and e["k"] == 4}
     assert words == {"suspect"}
+
+
+def test_linux_in_virtual_time_stands_for_real_hosts_and_is_compared_with_them(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry.ENGINES, "linux", lambda: FakeEngine("linux"))
+    done = refabric("run", results, "--engine", "simulator,linux", "--subflows", "1,8")
+    assert done.exit_code == 0, done.output
+    found = across.pairs(judge(load(results / "cross-check")))
+    assert {(pair.emulated.spec.engine, pair.simulated.spec.engine) for pair in found} == {
+        ("linux", "simulator")
+    }
+    assert list((results / "cross-check" / "charts").glob("cross_check-*.svg"))
+    done = refabric("run", results, "--engine", "mininet,simulator,linux", "--subflows", "1,8")
+    assert done.exit_code == 0, done.output
+    found = across.pairs(judge(load(results / "cross-check")))
+    assert {(pair.emulated.spec.engine, pair.simulated.spec.engine) for pair in found} == {
+        ("mininet", "simulator"),
+        ("mininet", "linux"),
+    }

@@ -1,4 +1,4 @@
-"""The dctcp experiment: three transports over one bottleneck, at a threshold that theory asks for."""
+"""The dctcp experiment: three transports over one bottleneck, at a threshold that theory requires."""
 
 from __future__ import annotations
 

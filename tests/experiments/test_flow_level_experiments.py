@@ -40,7 +40,7 @@ def test_what_is_chosen_by_hand_is_run_whole() -> None:
 def test_three_kinds_of_network_grow_from_a_hundred_hosts_on() -> None:
     specs = points("subflows-needed")
     assert {spec.topology.kind for spec in specs} == {"fat_tree", "vl2", "bcube"}
-    assert {spec.stack.acks for spec in specs} == {"at_once"}
+    assert {spec.stack.acks for spec in specs} == {"routed"}
     small = [network for network in NETWORKS if network.packets]
     assert {s.topology.kind for s in specs if s.engine == SIMULATOR} == {n.topology.kind for n in small}
 

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from experiments.command import main
-from experiments.sigcomm11.hedera import EXPERIMENT, INTERVALS_MS
-from experiments.sigcomm11.hedera_metrics import OVER_FIRST_FIT
+from experiments.sigcomm11.hedera.figures import EXPERIMENT, INTERVALS_MS
+from experiments.sigcomm11.hedera.metrics import OVER_FIRST_FIT
 from harness.plan.labels import names, routing, workload_label
 from harness.plan.options import Given, resolve
 from model.schedulers import scheduler_words

@@ -71,7 +71,7 @@ def test_a_small_one_runs_and_is_drawn(
     name: str, charts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
-    short = ("--k", "4", "--warmup", "0.1", "--seconds", "0.1", "--results", str(tmp_path))
+    short = ("--k", "4", "--warmup", "1", "--seconds", "1", "--results", str(tmp_path))
     done = CliRunner().invoke(main, ["run", name, *short])
     assert done.exit_code == 0, done.output
     assert sorted(path.name for path in tmp_path.rglob("charts/*/*.svg")) == charts
@@ -87,9 +87,9 @@ def test_sparse_traffic_fills_several_nics_and_neighbours_fill_them_anyway(
         "--workload",
         "connections:30,neighbours",
         "--warmup",
-        "0.2",
+        "1",
         "--seconds",
-        "0.2",
+        "1",
     )
     done = CliRunner().invoke(main, ["run", BCUBE.name, *short, "--results", str(tmp_path), "--json"])
     events = [json.loads(line) for line in done.stdout.splitlines()]

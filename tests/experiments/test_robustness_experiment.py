@@ -6,7 +6,7 @@ import pytest
 
 import topos
 from experiments.registry import CATALOGUE
-from experiments.sigcomm11.robustness import LINK_FAILURE, LOSS_AND_COST, core_failure
+from experiments.sigcomm11.robustness.figures import LINK_FAILURE, LOSS_AND_COST, core_failure
 from harness.experiment import Figure
 from harness.plan.options import Given, resolve
 from model.link_events import check_events

@@ -22,7 +22,7 @@ from experiments.sigcomm11 import whole
 from harness.execute.point import hosts_of
 from harness.execute.sweep import wall_s
 from harness.plan import session
-from harness.plan.options import Given
+from harness.plan.options import PINNED_PART, Given
 from harness.plan.session import Plan
 from harness.plan.variants import NO_COUNTERPART
 from harness.results.store import load
@@ -87,12 +87,10 @@ class TestTheWholePaper:
         assert [(s.topology.k, s.transport.subflows, s.seconds) for s in specs] == [(4, 2, 1.0)]
 
 
-def test_quick_takes_half_an_hour_on_two_cores() -> None:
-    jobs = plan_of("sigcomm11", engine="both").jobs
-    emulated = sum(job.expected_s for job in jobs if job.spec.engine == "mininet")
-    simulated = sum(job.expected_s for job in jobs if job.spec.engine != "mininet")
-    assert emulated < 19 * 60
-    assert simulated / 2 + emulated < 30 * 60
+def test_traffic_of_real_hosts_lasts_less_than_19_minutes_in_quick() -> None:
+    """Real hosts need real time, so the windows alone bound the time of a run from below."""
+    specs = [job.spec for job in plan_of("sigcomm11", engine="both").jobs if job.spec.engine == "mininet"]
+    assert 0 < sum(spec.warmup_s + spec.seconds for spec in specs) < 19 * 60
 
 
 class TestSmoke:
@@ -101,7 +99,7 @@ class TestSmoke:
             assert part.specs, part.figure.name
             for spec in part.specs:
                 assert spec.engine in VIRTUAL_TIME
-                assert spec.seconds * spec.link.rate_mbps <= 80, part.figure.name
+                assert spec.seconds * spec.link.rate_mbps <= 80 * PINNED_PART, part.figure.name
             assert max(hosts_of(spec) for spec in part.specs) <= 256, part.figure.name
 
 
@@ -109,7 +107,7 @@ class Logged(FakeEngine):
     """Says in a file when each of its points began and ended, from whatever process."""
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-        with (raw.parents[2] / "log").open("a") as log:
+        with (raw.resolve().parents[2] / "log").open("a") as log:
             log.write(f"{self.name} begins\n")
             log.flush()
             result = super().run(spec, observer, raw)
@@ -220,7 +218,7 @@ class TestRunning:
         done = refabric("run", "sigcomm11", *BOTH, str(results))
         assert done.exit_code == 0, done.output
         assert "FatTree, random permutation" in " ".join(done.output.split())
-        assert "Of 5 claims, " in done.output
+        assert "(5 claims), " in done.output
         page = (results / "sigcomm11" / "report.html").read_text()
         assert page.index("Contents: all claims") < page.index('<section class="figure"')
         assert 'href="#sigcomm11-throughput"' in page

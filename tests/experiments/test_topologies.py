@@ -51,7 +51,7 @@ def test_statements_are_about_networks_that_are_run() -> None:
 
 def test_neighbours_gain_nothing_from_several_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
-    short = ("--subflows", "1,8", "--warmup", "0.3", "--seconds", "0.3")
+    short = ("--subflows", "1,8", "--warmup", "1", "--seconds", "1")
     done = CliRunner().invoke(main, ["run", "topologies-local", *short, "--results", str(tmp_path), "--json"])
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert [event["verdict"] for event in events if event["event"] == "verdict"] == [AGREES]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from engines.core_setup.completion import ideal_s
 from engines.core_setup.stack import FlowTuple, Stack, stack_of
-from engines.simulation.completion import ideal_s
 from fabric._core import Simulation
 from model.spec import LinkSpec, RunSpec, StackSpec
 from tests.support.core_networks import one_switch

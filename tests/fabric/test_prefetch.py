@@ -1,5 +1,5 @@
-"""That the compiler keeps what asks for memory ahead of use: GCC 12 took a function that does nothing else
-for one without effects, and dropped the calls of it, unsaid (core/prefetch.hpp)."""
+"""The compiler keeps prefetch instructions. GCC 12 treated a function that does nothing else as one without
+effects, and dropped its calls without a warning (core/prefetch.hpp)."""
 
 from __future__ import annotations
 

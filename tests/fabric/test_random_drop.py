@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fabric._core import VirtualFabric
-from tests.support.core_networks import TCP, ip, one_switch
+from tests.support.core_networks import TCP, ip, one_switch, with_setting
 
 FRAME_PS = 1500 * 8 * 100_000
 """At 10 Mb/s."""
@@ -20,9 +20,9 @@ MARGIN = 5
 def with_chance(places: int, port: int, hosts: int = 2) -> VirtualFabric:
     """Port `port` holds LIMIT packets, the last `places` by chance; the others' queues have no limit."""
     plan = one_switch(hosts=hosts, queue_pkts=0)
-    limit, chance = plan.queue_pkts.copy(), plan.random_pkts.copy()
-    limit[port], chance[port] = LIMIT, places
-    return VirtualFabric(replace(plan, queue_pkts=limit, random_pkts=chance))
+    limit = plan.queue_pkts.copy()
+    limit[port] = LIMIT
+    return VirtualFabric(with_setting(replace(plan, queue_pkts=limit), "random_pkts", port, places))
 
 
 def test_the_ith_of_the_last_n_places_is_refused_with_i_of_n_plus_1() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import platform
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -51,13 +50,6 @@ def spec(subflows: int, workload: str = "one_to_one", cc: str = "reno") -> RunSp
     )
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[MininetEngine]:
-    engine = MininetEngine()
-    yield engine
-    engine.close()
-
-
 def run(engine: MininetEngine, wanted: RunSpec, raw: Path) -> RunResult:
     engine.check(wanted)
     return engine.run(wanted, Silent(), raw)
@@ -69,7 +61,7 @@ def check_physics(result: RunResult, flows: int) -> None:
     assert all(flow.goodput_mbps > 0 for flow in result.flows)
     assert result.provenance["kernel"] == platform.release(), "no counter may take its place"
     before, after = (result.provenance["counters"][when] for when in ("before", "after"))
-    for name in ("not_ipv4", "no_such_host", "oversized", "no_memory", "send_refused"):
+    for name in ("not_ipv4", "vlan_tagged", "no_such_host", "oversized", "no_memory", "send_refused"):
         assert after[name] == 0, name
     assert after["injected"] == sum(after[fate] for fate in ("delivered", "dropped", "lost", "in_flight"))
     assert sum(port.drops for port in result.ports) == after["dropped"] - before["dropped"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.congestion import CONGESTION_CONTROLS, described, in_force, kernel_name, name_of
+from model.congestion import CONGESTION_CONTROLS, core_name, described, in_force, kernel_name, name_of
 
 NAME_MAX = 16
 """TCP_CA_NAME_MAX (include/net/tcp.h), the closing zero included."""
@@ -13,7 +13,7 @@ NAME_MAX = 16
 @pytest.mark.parametrize("cc", CONGESTION_CONTROLS)
 def test_the_kernels_name_fits_and_leads_back(cc: str) -> None:
     assert len(kernel_name(cc)) < NAME_MAX
-    assert name_of(kernel_name(cc)) == cc
+    assert name_of(kernel_name(cc)) == core_name(cc)
 
 
 def test_ours_cannot_be_taken_for_a_module_of_the_kernel() -> None:

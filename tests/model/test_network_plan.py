@@ -175,7 +175,7 @@ def test_hosts_links_lose_nothing_and_all_ports_mark() -> None:
     )
     for (_, _, layer), loss in zip(port_names(topology), plan.loss.tolist(), strict=True):
         assert loss == (0.0 if "host" in layer else 0.25)
-    assert set(plan.ecn_pkts.tolist()) == {20}
+    assert set(plan.admission["ecn_pkts"].tolist()) == {20}
 
 
 def test_hashes_are_the_same_in_both_languages() -> None:

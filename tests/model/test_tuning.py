@@ -86,7 +86,7 @@ def test_without_a_cap_there_is_room_where_mptcps_flows_end(matrix: str, room: b
 
 
 @pytest.mark.parametrize("sysctls", [KERNELS_OWN, RESERVE])
-def test_whoever_sets_send_buffers_has_the_kernels_own_receivers(sysctls: Mapping[str, str]) -> None:
+def test_given_send_buffers_leave_the_receivers_to_the_kernel(sysctls: Mapping[str, str]) -> None:
     """Else `kernel's own` in a chart would be the kernel's senders beside our receivers."""
     assert default(RunSpec(LinkSpec(20.0), transport=TransportSpec(8, sysctls=sysctls))) == {}
     receiver = {RMEM: "4096 131072 33554432"}

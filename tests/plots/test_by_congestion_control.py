@@ -101,6 +101,8 @@ def test_retransmitted_segments_are_counted_per_hundred_delivered() -> None:
 
 
 def test_published_means_stand_at_the_algorithm_they_are_about(tmp_path: Path) -> None:
-    about_olia = Level("fat_tree", "one_to_one", "mean", 8, "about", 90, 8, "X'20", "text", "olia")
+    about_olia = Level(
+        "fat_tree", "one_to_one", "goodput_pct_mean", 8, "about", 90, 8, "X'20", "text", "olia"
+    )
     svg = by_congestion_control.draw(CASES["one seed"], tmp_path, levels=(*SIGCOMM11_LEVELS, about_olia))[0]
     assert "Published means: TCP < 50 %, LIA about 95 %, OLIA about 90 %." in words_of(svg)

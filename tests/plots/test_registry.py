@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.plan.fields import changed as with_values
+from model.arms import ARMS, MINTCP, TCP
 from model.noise import stalls_of
 from model.result import FlowRow
-from model.spec import OF_ALL, LinkEvent, SchedulerSpec, WorkloadSpec
+from model.spec import OF_ALL, AgentSpec, LinkEvent, SchedulerSpec, WorkloadSpec
 from plots.data import Point
 from plots.registry import CHARTS
 from plots.shared import saving
@@ -54,6 +56,15 @@ def in_engines(*engines: str) -> list[Point]:
     return [changed(point(n), engine=engine) for n in (1, 8) for engine in engines]
 
 
+def of_arms() -> list[Point]:
+    """Points of pFabric and of TCP at a load of 80 %, whose queues were sampled."""
+    found = []
+    for name in (MINTCP, TCP):
+        point = changed(sampled(1), flows=SIZED, workload=WorkloadSpec("pairs", {"load": 80}))
+        found.append(dataclasses.replace(point, spec=with_values(point.spec, ARMS[name].settings)))
+    return found
+
+
 def loaded(percent: int) -> Point:
     flows = tuple(dataclasses.replace(flow_row(n), src=f"h{n}") for n in range(percent // 10))
     return changed(point(1), flows=flows, workload=WorkloadSpec("connections", {"percent": percent}))
@@ -73,6 +84,10 @@ POINTS: dict[str, Callable[[], list[Point]]] = {
     "subflows_needed": lambda: in_engines("flow-level"),
     "failure": lambda: [changed(sampled(n), events=OUTAGE) for n in (1, 8)],
     "scheduling": lambda: [point(8), changed(point(1), scheduler=SchedulerSpec("first_fit", 500))],
+    **{name: of_arms for name in CHARTS if name.startswith("normalised_") or name == "queue_by_arm"},
+    "by_agent_delay": lambda: [
+        changed(point(1), cc="ccp:reno", agent=AgentSpec(delay_us)) for delay_us in (300.0, 3000.0)
+    ],
     "sequential_transfers": lambda: with_flows(SIZED, topology="cloud", k=40),
 }
 """For charts that are not of any sampled points."""

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from common import files
 from common.errors import StoreError
+from common.ownership import Heir
 from plots.charts.goodput import throughput
 from tests.support.chart_points import point
 
@@ -17,13 +19,13 @@ def test_a_full_disk_is_named_and_leaves_the_older_chart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {path: path.read_bytes() for path in throughput.draw([point(1)], tmp_path)}
-    really = Path.write_bytes
+    really = files.write_bytes
 
-    def full(path: Path, data: bytes) -> int:
-        really(path, data[:10])
+    def full(path: Path, data: bytes, to: Heir | None = None) -> None:
+        really(path, data[:10], to)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(StoreError, match=f"{tmp_path}: No space left on device; free some space"):
+    monkeypatch.setattr(files, "write_bytes", full)
+    with pytest.raises(StoreError, match=f"{tmp_path}.*: No space left on device; free some space"):
         throughput.draw([point(1)], tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -69,7 +69,7 @@ def test_late_joins_are_rows_of_their_own(tmp_path: Path) -> None:
     ]
     (path,) = short_and_long.draw(points, tmp_path)
     told = words_of(path).replace("\n", " ")
-    assert "Short flows take 50 ms (join at once) to 74 ms (never: TCP)" in told
+    assert "Short flows take 50 ms (join at once) to 74 ms (join never)" in told
     assert "join after 100 kB" in told
     assert "subflows, short flow" in told
 

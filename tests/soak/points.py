@@ -16,7 +16,8 @@ from typing import Any
 
 from engines.emulation.engine import MininetEngine
 from engines.emulation.sandbox.inside import Inside
-from engines.engine import Silent
+from engines.engine import Engine, Silent
+from engines.simulation.engine import SimulatorEngine
 from harness.execute.point import attempt
 from harness.results.store import Store
 from model.result import Status
@@ -54,13 +55,16 @@ def inside(inside: Inside) -> int:
     """In the sandbox: all points, reporting a Footprint each."""
     request = inside.request
     where = Store.open(Path(tempfile.mkdtemp(prefix="soak-")), "soak")
-    engine = MininetEngine()
-    engine.check(spec_of(0, request))
+    engines: dict[str, Engine] = {"mininet": MininetEngine(), "simulator": SimulatorEngine()}
+    engines["mininet"].check(spec_of(0, request))  # takes the lock that it keeps from then on
     before = snapshot()
     for number in range(request["points"]):
         faulthandler.dump_traceback_later(HANG_S, exit=True)
-        found = _one(number, request, engine, where, before)
-        line = f"point {number + 1}/{request['points']}: {found.status}, {found.took_s:.1f} s, "
+        spec = spec_of(number, request)
+        found = _one(number, spec, engines[spec.engine], where, before)
+        line = (
+            f"point {number + 1}/{request['points']}: {spec.engine}, {found.status}, {found.took_s:.1f} s, "
+        )
         line += f"{found.rss_kb} kB, {found.fds} descriptors; left behind: {found.left or 'nothing'}"
         inside.report({**asdict(found), "line": line})
     faulthandler.cancel_dump_traceback_later()
@@ -68,11 +72,13 @@ def inside(inside: Inside) -> int:
 
 
 def spec_of(number: int, request: dict[str, Any]) -> RunSpec:
-    """Point `number` (from 0): as in the smoke profile, with a permutation of its own."""
+    """Point `number` (from 0): as in the smoke profile, with a permutation of its own; one in `every` is
+    emulated and the others are simulated."""
     return RunSpec(
+        engine="simulator" if number % request["every"] else "mininet",
         link=LinkSpec(10.0),
         topology=TopologySpec("fat_tree", {"k": 4}),
-        transport=TransportSpec(SUBFLOWS[number % len(SUBFLOWS)]),
+        transport=TransportSpec(SUBFLOWS[number // request["every"] % len(SUBFLOWS)]),
         warmup_s=request["warmup"],
         seconds=request["seconds"],
         seed=request["seed"] + number,
@@ -80,10 +86,7 @@ def spec_of(number: int, request: dict[str, Any]) -> RunSpec:
     )
 
 
-def _one(
-    number: int, request: dict[str, Any], engine: MininetEngine, where: Store, before: dict[str, Any]
-) -> Footprint:
-    spec = spec_of(number, request)
+def _one(number: int, spec: RunSpec, engine: Engine, where: Store, before: dict[str, Any]) -> Footprint:
     began = time.monotonic()
     with where.writing(spec) as writer:
         result = attempt(engine, spec, Silent(), writer.raw)

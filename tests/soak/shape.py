@@ -12,6 +12,7 @@ from common.errors import StoreError
 from common.files import TMP_PREFIX
 from harness.results import store
 from harness.results.store import StoredPoint
+from model.result import Status
 
 
 def shape(directory: Path) -> dict[str, Any]:
@@ -54,12 +55,17 @@ def _summary(path: Path) -> dict[str, Any]:
         reader = csv.DictReader(file, strict=True)
         rows = list(reader)
     named = ("workload", "subflows", "seed", "hosts", "rate_mbps")
-    whole = [all(row.get(name) for name in (*named, "status", "goodput_mbps_mean")) for row in rows]
+    whole = [all(row.get(name) for name in (*named, "status")) and _has_numbers(row) for row in rows]
     return {
         "columns": list(reader.fieldnames or ()),
         "rows": [{name: row.get(name) for name in named} for row in rows],
         "whole": whole,
     }
+
+
+def _has_numbers(row: Mapping[str, str]) -> bool:
+    """A point that failed, because one of its programs was killed for example, has none."""
+    return bool(row.get("goodput_mbps_mean")) or row.get("status") == Status.FAILED
 
 
 def differences(expected: Any, found: Any, where: str = "") -> list[str]:

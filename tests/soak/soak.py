@@ -1,13 +1,14 @@
 """Durability: many points in a row, and a sweep that is killed and resumed again and again.
 
-    python tests/soak/soak.py [--points 100] [--kills 50] [--seconds 2] [--warmup 1] [--seed 1] [--json]
+    python tests/soak/soak.py [--points 100] [--every 1] [--kills 50] [--seconds 2] [--warmup 1] [--seed 1]
+                              [--json]
 
 Points: that many k=4 points at 10 Mb/s (TCP, 2 and 8 subflows in turn, every one with a seed of its own)
-through engine and store in one process; after each, what is new in that process (memory, descriptors,
-threads) and on the machine (processes, namespaces, interfaces, mounts, files, sockets). Kills: a sweep of
-four such points is ended by SIGKILL at moments drawn uniformly over its length from `--seed`, looked at at
-once, and resumed by the same command; whenever one gets to its end, its results folder is compared with an
-undisturbed one's.
+through engine and store in one process, one in `--every` emulated and the others simulated; after each, what
+is new in that process (memory, descriptors, threads) and on the machine (processes, namespaces, interfaces,
+mounts, files, sockets). Kills: a sweep of four such points is ended by SIGKILL at moments drawn uniformly
+over its length from `--seed`, looked at at once, and resumed by the same command; whenever one gets to its
+end, its results folder is compared with an undisturbed one's.
 
 Both happen in namespaces of their own, where nothing but their own processes can be seen or killed. 0 leaves
 a part out. Exit code 1 when anything was left behind, lost, half written or of another shape. Needs root; the
@@ -61,6 +62,9 @@ def _inside(target: str, request: dict[str, Any], points: int) -> list[dict[str,
 
 @click.command()
 @click.option("--points", default=100, show_default=True, type=click.IntRange(0))
+@click.option(
+    "--every", default=1, show_default=True, type=click.IntRange(1), help="Emulate one point in so many."
+)
 @click.option("--kills", default=50, show_default=True, type=click.IntRange(0))
 @click.option("--seconds", default=2.0, show_default=True, help="Measured seconds of a point.")
 @click.option("--warmup", default=1.0, show_default=True, help="Seconds of warm-up of a point.")
@@ -68,9 +72,11 @@ def _inside(target: str, request: dict[str, Any], points: int) -> list[dict[str,
     "--seed", default=1, show_default=True, help="Of the points' seeds and the moments of the kills."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def main(points: int, kills: int, seconds: float, warmup: float, seed: int, as_json: bool) -> None:
+def main(
+    points: int, every: int, kills: int, seconds: float, warmup: float, seed: int, as_json: bool
+) -> None:
     """Run both parts and print what was found."""
-    request = {"seconds": seconds, "warmup": warmup, "seed": seed}
+    request = {"every": every, "seconds": seconds, "warmup": warmup, "seed": seed}
     found: dict[str, Any] = {"benchmark": "soak", **request, "revision": revision(), "machine": machine()}
     try:
         with emulation_lock(wait_s=60.0):

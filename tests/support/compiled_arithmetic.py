@@ -19,36 +19,36 @@ ONE_PACKET = 2.0**32
 MOST = 64
 _WRAPPER = """
 #include "arithmetic.h"
-static struct paths summed(const struct path *paths, u32 count) {
+static struct paths summed(const struct rf_path *paths, u32 count) {
     struct paths all = {0};
     for (u32 i = 0; i < count; i++) add(&all, &paths[i]);
     return all;
 }
-static struct olia sorted(const struct path *paths, u32 count) {
+static struct olia sorted(const struct rf_path *paths, u32 count) {
     struct olia sets = {0};
     for (u32 i = 0; i < count; i++) olia_look(&sets, &paths[i]);
     for (u32 i = 0; i < count; i++) olia_count(&sets, &paths[i]);
     return sets;
 }
-#define PER_ACK(name) s64 t_##name(const struct path *paths, u32 count, u32 i) { \\
+#define PER_ACK(name) s64 t_##name(const struct rf_path *paths, u32 count, u32 i) { \\
     struct paths all = summed(paths, count); return (s64)name##_per_ack(&all, &paths[i]); }
 PER_ACK(lia)
 PER_ACK(ewtcp)
 PER_ACK(balia)
-s64 t_olia(const struct path *paths, u32 count, u32 i) {
+s64 t_olia(const struct rf_path *paths, u32 count, u32 i) {
     struct paths all = summed(paths, count);
     struct olia sets = sorted(paths, count);
     return olia_per_ack(&all, &sets, &paths[i]);
 }
-s64 t_reno(const struct path *paths, u32 count, u32 i) {
+s64 t_reno(const struct rf_path *paths, u32 count, u32 i) {
     (void)count;
     return (s64)per_ack_of_reno(paths[i].window);
 }
-u32 t_balia_after_loss(const struct path *paths, u32 count, u32 i) {
+u32 t_balia_after_loss(const struct rf_path *paths, u32 count, u32 i) {
     struct paths all = summed(paths, count);
     return balia_after_loss(&all, &paths[i]);
 }
-struct path t_path_of(u32 window, u32 rtt, u64 between) { return path_of(window, rtt, between); }
+struct rf_path t_path_of(u32 window, u32 rtt, u64 between) { return path_of(window, rtt, between); }
 u32 t_dctcp_alpha(u32 alpha, u32 delivered, u32 marked) { return dctcp_alpha(alpha, delivered, marked); }
 u32 t_dctcp_after_marks(u32 window, u32 alpha) { return dctcp_after_marks(window, alpha); }
 s64 t_whole_packets(s64 *credit, s64 per_ack, u32 packets) { return whole_packets(credit, per_ack, packets); }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,8 +34,7 @@ def one_switch(
         queue_pkts=np.full(ports, queue_pkts, np.uint32),
         queue_bytes=np.full(ports, queue_bytes, np.uint64),
         loss=np.zeros(ports),
-        ecn_pkts=np.full(ports, ecn_pkts, np.uint32),
-        random_pkts=np.zeros(ports, np.uint32),
+        admission={"ecn_pkts": np.full(ports, float(ecn_pkts))},
         discipline=np.zeros(ports, np.uint8),
         far_node=np.array(far, np.uint32),
         nic_ip=np.array([ip("10.0.0.1") + i for i in range(hosts)], np.uint32),
@@ -51,6 +51,13 @@ def one_switch(
         seed=1,
         max_packets=4096,
     )
+
+
+def with_setting(plan: NetworkPlan, name: str, port: int, number: float) -> NetworkPlan:
+    """Return the plan with another setting of an on-arrival discipline at one port."""
+    column = np.array(plan.admission.get(name, np.zeros(len(plan.rate_bps))))
+    column[port] = number
+    return replace(plan, admission={**plan.admission, name: column})
 
 
 def chain(rates_bps: Sequence[int], delays_ps: Sequence[int], queue_pkts: int = 100) -> NetworkPlan:
@@ -75,8 +82,7 @@ def chain(rates_bps: Sequence[int], delays_ps: Sequence[int], queue_pkts: int = 
         queue_pkts=np.full(2 * links, queue_pkts, np.uint32),
         queue_bytes=np.zeros(2 * links, np.uint64),
         loss=np.zeros(2 * links),
-        ecn_pkts=np.zeros(2 * links, np.uint32),
-        random_pkts=np.zeros(2 * links, np.uint32),
+        admission={},
         discipline=np.zeros(2 * links, np.uint8),
         far_node=np.array([n for i in range(links) for n in (i + 1, i)], np.uint32),
         nic_ip=np.array([ip("10.0.0.1"), ip("10.0.0.2")], np.uint32),

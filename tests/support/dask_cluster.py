@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,13 +40,15 @@ class Lab:
 
     folder: Path
     address: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    host: str = "127.0.0.1"
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start_scheduler(self) -> subprocess.Popen[bytes]:
         """Returns once it listens."""
         told = self.folder / f"scheduler{len(self.processes)}.json"
         process = self._start(
-            "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(told)
+            "scheduler", "--host", self.host, "--port", "0", "--no-dashboard", "--scheduler-file", str(told)
         )
         text = self._appears(told, process)
         self.address = text.partition('"address": "')[2].partition('"')[0]
@@ -55,7 +57,7 @@ class Lab:
     def start_worker(self, *options: str) -> subprocess.Popen[bytes]:
         """One without a nanny: killed, it stays dead. Registers soon; see `wait_for_workers`."""
         return self._start(
-            "worker", self.address, "--no-nanny", "--host", "127.0.0.1", "--no-dashboard",
+            "worker", self.address, "--no-nanny", "--host", self.host, "--no-dashboard",
             "--local-directory", str(self.scratch), *options,
         )  # fmt: skip
 
@@ -86,7 +88,7 @@ class Lab:
         process = subprocess.Popen(
             [sys.executable, "-m", "dask", what, *options],
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT,
-            env={**os.environ, **_QUIET, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, **_QUIET, **self.env, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
         log.close()
         self.processes.append(process)
@@ -117,9 +119,11 @@ class Lab:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, *workers: tuple[str, ...]) -> Iterator[Lab]:
+def cluster(
+    folder: Path, *workers: tuple[str, ...], env: Mapping[str, str] | None = None, host: str = "127.0.0.1"
+) -> Iterator[Lab]:
     """A scheduler and a worker for each tuple of options."""
-    lab = Lab(folder)
+    lab = Lab(folder, env=env or {}, host=host)
     try:
         lab.start_scheduler()
         for options in workers:

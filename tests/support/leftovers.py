@@ -21,6 +21,13 @@ from pathlib import Path
 Snapshot = Mapping[str, tuple[str, ...]]
 
 _FOLDERS = ("/tmp", "/run", "/run/lock", "/dev/shm", "/var/tmp", "/sys/fs/bpf")
+_SYSCTLS = (
+    "fs/file-max",
+    "kernel/pty/max",
+    "net/core/rmem_max",
+)
+_CONTROLS = "/proc/sys/net/ipv4/tcp_available_congestion_control"
+"""Those of BPF links are among them, wherever they were made."""
 _PROGRAMS = re.compile(
     r"refabric|engines\.|tests\.emulation|mininet:|iperf|sleep infinity|unshare|setpriv|mnexec|"
     r"ovs-vswitchd|ovsdb-server|controllers\."
@@ -42,9 +49,8 @@ def snapshot() -> dict[str, tuple[str, ...]]:
             str(p) for folder in _FOLDERS if Path(folder).is_dir() for p in Path(folder).iterdir()
         ),
         "sockets": sorted(re.findall(r"@refabric\S*", Path("/proc/net/unix").read_text())),
-        "sysctls": [
-            f"{name}={_sysctl(name)}" for name in ("fs/file-max", "kernel/pty/max", "net/core/rmem_max")
-        ],
+        "sysctls": [f"{name}={_sysctl(name)}" for name in _SYSCTLS],
+        "congestion controls": Path(_CONTROLS).read_text().split(),
     }
     return {kind: tuple(values) for kind, values in found.items()}
 

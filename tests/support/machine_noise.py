@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
+from engines.engine import Engine, Silent
 from model.reasons import DRIFT, REPAIRS, STALLED, UNSTEADY, Reason, texts
 from model.result import RunResult
+from model.spec import RunSpec
 
 OF_SHORT_WINDOWS = {UNSTEADY, DRIFT}
 """Tests measure for seconds: flows have not settled by then, and no test rests on that."""
@@ -37,6 +40,14 @@ def repeated(run: Callable[[], RunResult]) -> RunResult:
     result = run()
     if doubts(result) and (only_noise(result) or waits(result)):
         result = run()
+    assert only_noise(result), result.reasons
+    return result
+
+
+def run_once(engine: Engine, wanted: RunSpec, raw: Path) -> RunResult:
+    """A run that nothing but the machine may cast doubt on."""
+    engine.check(wanted)
+    result = engine.run(wanted, Silent(), raw)
     assert only_noise(result), result.reasons
     return result
 

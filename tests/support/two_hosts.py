@@ -8,6 +8,7 @@ host pairs there, each joined by a veth.
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import subprocess
 import sys
@@ -26,7 +27,7 @@ ISOLATE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--
 def run_isolated(scenario: Callable[[], None], timeout_s: float = 60) -> str:
     """Run `scenario` in private namespaces; its stdout. Fails the test with its stderr."""
     argv = [*ISOLATE, sys.executable, "-m", "tests.support.two_hosts"]
-    argv += [scenario.__module__.rpartition(".")[2], scenario.__name__]
+    argv += [inspect.getfile(scenario), scenario.__name__]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False)
     assert done.returncode == 0, f"{scenario.__name__}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
@@ -66,7 +67,9 @@ def eventually(condition: Callable[[], bool], what: str, deadline_s: float = 10)
 
 def _host(name: str) -> HostRef:
     argv = ["unshare", "--net", "sh", "-c", "echo up; exec sleep 1000"]
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE)
+    # A shell does not start with ThreadSanitizer's library, which tests/sanitize.sh preloads.
+    env = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, env=env)
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
     return HostRef(name, process.pid)
@@ -93,5 +96,6 @@ def _ip(lines: list[str]) -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
-    sys.path.insert(0, str(ROOT / "tests" / "live"))
-    getattr(importlib.import_module(sys.argv[1]), sys.argv[2])()
+    file, name = Path(sys.argv[1]), sys.argv[2]
+    sys.path.insert(0, str(file.parent))
+    getattr(importlib.import_module(file.stem), name)()

@@ -26,8 +26,9 @@ def test_points_rise_from_0_to_1(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_inverse_passes_through_the_points(name: str) -> None:
     sizes = parse(name)
-    for size, share in sizes.points[1:]:
-        assert sizes.at(share) == size
+    for _, share in sizes.points[1:]:
+        # Where the distribution jumps, the inverse is one of the sizes between which it does.
+        assert sizes.at(share) in {size for size, other in sizes.points if other == share}
 
 
 @pytest.mark.parametrize("name", NAMES)

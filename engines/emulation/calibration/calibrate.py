@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import topos
-from common.errors import HostUnfitError, RunError
+from common.errors import HostUnfitError, RunError, StoreError
 from engines.emulation.calibration import calibration_file
 from engines.emulation.calibration.calibration_file import Entry
 from engines.emulation.engine import UNKEPT, MininetEngine
@@ -98,7 +98,9 @@ def outdated(topology: TopologySpec, highest_mbps: float = math.inf) -> str:
     if entry is None:
         return ""
     age_s = time.time() - entry.measured_s
-    if not 0 <= age_s < FRESH_S:
+    if age_s < 0:
+        return f"{entry.rate_mbps:g} Mb/s was measured in the future: the clock has been set back"
+    if age_s >= FRESH_S:
         return f"{entry.rate_mbps:g} Mb/s was measured more than a day ago"
     now = measure(NOISE_S)
     if differs(entry.noise, now):
@@ -135,9 +137,8 @@ def calibrate(
     entry = Entry(topology, best.rate_mbps, time.time(), noise, seen, highest_mbps)
     try:
         calibration_file.remember(entry)
-    except OSError as error:
-        where = f"{calibration_file.path()} ({error.strerror})"
-        observer.note(f"storing {best.rate_mbps:g} Mb/s in {where} failed; the next run will calibrate again")
+    except StoreError as error:
+        observer.note(f"{best.rate_mbps:g} Mb/s are not kept, and the next run will calibrate again: {error}")
     return best.rate_mbps
 
 
@@ -219,9 +220,9 @@ def _too_slow(topology: TopologySpec, last: Trial) -> str:
     smaller = f"a smaller tree (--k {max(4, k // 4 * 2)}), " if k > 4 else ""
     return (
         f"this machine does not sustain {_name(topology)} at {last.rate_mbps:g} Mb/s now: {last.wrong}. On "
-        "slower links bursts and queues last for seconds and dominate the measurement. Choose simulated "
-        f"hosts (the same command with --engine simulator), {smaller}or a machine with more CPUs; or give "
-        "--rate MBPS and accept suspect points"
+        "slower links bursts and queues last for seconds and dominate the measurement. Choose virtual "
+        "time (the same command with --engine linux, or with --engine simulator), "
+        f"{smaller}or a machine with more CPUs; or give --rate MBPS and accept suspect points"
     )
 
 

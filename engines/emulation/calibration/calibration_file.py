@@ -16,12 +16,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from common import files, ownership, stored_json
 from engines.provenance import machine
 from model.machine.capacity import Measured
 from model.machine.idle_noise import MachineNoise
 from model.spec import TopologySpec
 
 _VERSION = 3
+MAX_BYTES = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -91,19 +93,20 @@ def entries() -> list[Entry]:
 
 
 def remember(entry: Entry) -> None:
-    """Add the entry, or replace the one of the same topology and bound. Raises OSError."""
+    """Add the entry, or replace the one of the same topology and bound. Two runs at once lose none.
+
+    Raises StoreError.
+    """
     file = path()
-    _make(file.parent)
-    aside = file.with_suffix(".new")  # A fixed name, so that the next write replaces what a kill left.
-    aside.unlink(missing_ok=True)
-    aside.write_text(json.dumps({**_read(), _key(entry): entry.to_json()}, indent=1))
-    _give_back(aside)
-    aside.replace(file)
+    with files.storing(f"creating {file.parent}"):
+        files.make_folder(file.parent)
+    files.update_file(file, lambda: json.dumps({**_read(), _key(entry): entry.to_json()}, indent=1).encode())
 
 
 def path() -> Path:
     """Return the path of the file, which may not exist."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache") / "refabric" / "calibration.json"
+    chosen = os.environ.get("XDG_CACHE_HOME")
+    return Path(chosen or ownership.home() / ".cache") / "refabric" / "calibration.json"
 
 
 def _key(entry: Entry) -> str:
@@ -117,24 +120,7 @@ def _key(entry: Entry) -> str:
 
 def _read() -> Mapping[str, Any]:
     try:
-        data = json.loads(path().read_text())
+        data = stored_json.loads(files.read_bytes(path(), MAX_BYTES))
     except (OSError, ValueError):
         return {}  # Absent, unreadable or damaged: calibrate again.
     return data if isinstance(data, dict) else {}
-
-
-def _make(folder: Path) -> None:
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for one in missing:
-        _give_back(one)
-
-
-def _home() -> Path:
-    user = os.environ.get("SUDO_USER")
-    return Path(f"~{user}").expanduser() if user and os.geteuid() == 0 else Path.home()
-
-
-def _give_back(what: Path) -> None:
-    if os.geteuid() == 0 and "SUDO_UID" in os.environ:
-        os.chown(what, int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", "-1")))

@@ -1,4 +1,4 @@
-"""A minimal binding of libbpf: load a struct_ops object and keep it registered while a descriptor is open.
+"""A minimal binding of libbpf: load an object, and keep it registered or attached while a descriptor is open.
 
 It works with libbpf 1.1 (Debian 12) and 1.3 (Ubuntu 24.04). A struct_ops map with BPF_F_LINK is registered
 by a BPF link (Linux >= 6.4). Its registration ends when the link's descriptor is closed, at the latest with
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 BPF_F_LINK = 1 << 13
-BPF_STRUCT_OPS = 44
+BPF_STRUCT_OPS, TCX_INGRESS, TCX_EGRESS = 44, 46, 47
 """enum bpf_attach_type."""
 ENOTSUPP = 524
 """An errno that only the kernel defines; libc has no name for it."""
@@ -32,12 +32,20 @@ _PRINT = ctypes.CFUNCTYPE(c_int, c_int, c_void_p, c_void_p)
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "bpf_object__open_file": (c_void_p, (c_char_p, c_void_p)),
     "bpf_object__find_map_by_name": (c_void_p, (c_void_p, c_char_p)),
+    "bpf_object__find_program_by_name": (c_void_p, (c_void_p, c_char_p)),
     "bpf_object__load": (c_int, (c_void_p,)),
     "bpf_object__close": (None, (c_void_p,)),
     "bpf_map__set_map_flags": (c_int, (c_void_p, c_uint32)),
     "bpf_map__fd": (c_int, (c_void_p,)),
+    "bpf_map__update_elem": (c_int, (c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_uint64)),
     "bpf_map__lookup_elem": (c_int, (c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_uint64)),
     "bpf_map__attach_struct_ops": (c_void_p, (c_void_p,)),
+    "bpf_program__fd": (c_int, (c_void_p,)),
+    "bpf_map_update_elem": (c_int, (c_int, c_void_p, c_void_p, c_uint64)),
+    "ring_buffer__new": (c_void_p, (c_int, c_void_p, c_void_p, c_void_p)),
+    "ring_buffer__poll": (c_int, (c_void_p, c_int)),
+    "ring_buffer__consume": (c_int, (c_void_p,)),
+    "ring_buffer__free": (None, (c_void_p,)),
     "bpf_link__fd": (c_int, (c_void_p,)),
     "bpf_link__disconnect": (None, (c_void_p,)),
     "bpf_link__destroy": (c_int, (c_void_p,)),
@@ -113,35 +121,92 @@ def library() -> Library:
     return Library()
 
 
-class Object:
-    """A compiled BPF object with one struct_ops map, `ops`, and one per-CPU array, `counters`.
+class Loadable:
+    """A compiled BPF object with one per-CPU array, `counters`. Raises LibbpfError from every method.
 
-    Closing it, or the end of the process, unregisters the algorithm; open sockets keep using it. Raises
-    LibbpfError from every method.
+    Its links end when it is closed, or with the process.
     """
 
     def __init__(self, path: Path) -> None:
         self._libbpf = library()
-        self._link = -1
+        self._links: list[int] = []
         self._name = path.name
         self._object = self._libbpf.pointer(
             f"opening {path.name}", "bpf_object__open_file", os.fsencode(path), None
         )
 
     def close(self) -> None:
-        """Unregister and unload the object."""
-        if self._link >= 0:
-            os.close(self._link)
-            self._link = -1
+        """End the links and unload the object."""
+        while self._links:
+            os.close(self._links.pop())
         if self._object:
             self._libbpf.call("bpf_object__close", self._object)
             self._object = 0
 
     def load(self) -> None:
         """Load the object into the kernel, which verifies it."""
+        self._libbpf.number(f"loading {self._name}", "bpf_object__load", self._object)
+
+    def counters(self, fields: int, name: bytes = b"counters") -> list[int]:
+        """Return the first element of a per-CPU map, `fields` 64-bit numbers, summed over CPUs."""
+        cpus = self._libbpf.number("counting CPUs", "libbpf_num_possible_cpus")
+        key, values = c_uint32(0), (c_uint64 * (fields * cpus))()
+        self._libbpf.number(
+            f"reading the counters of {self._name}",
+            "bpf_map__lookup_elem",
+            *(self._map(name), ctypes.byref(key), ctypes.sizeof(key)),
+            *(ctypes.byref(values), ctypes.sizeof(values), 0),
+        )
+        return [sum(values[field::fields]) for field in range(fields)]
+
+    def set(self, value: int) -> None:
+        """Write the first element of the array `settings`; the object must be loaded."""
+        key, number = c_uint32(0), c_uint64(value)
+        self._libbpf.number(
+            f"writing the settings of {self._name}",
+            "bpf_map__update_elem",
+            *(self._map(b"settings"), ctypes.byref(key), ctypes.sizeof(key)),
+            *(ctypes.byref(number), ctypes.sizeof(number), 0),
+        )
+
+    def map_fd(self, name: bytes) -> int:
+        """Return the descriptor of a map, which belongs to this object."""
+        return int(self._libbpf.call("bpf_map__fd", self._map(name)))
+
+    def _map(self, name: bytes) -> int:
+        return self._libbpf.pointer(
+            f"looking for {name.decode()} in {self._name}", "bpf_object__find_map_by_name", self._object, name
+        )
+
+
+class Classifier(Loadable):
+    """A compiled BPF object with one program for packets, which interfaces run."""
+
+    def attach(self, program: str, ifindex: int, where: int) -> None:
+        """Attach it to an interface of this thread's network namespace, at TCX_INGRESS or TCX_EGRESS."""
+        found = self._libbpf.pointer(
+            f"looking for {program} in {self._name}",
+            *("bpf_object__find_program_by_name", self._object, program.encode()),
+        )
+        of_program = self._libbpf.call("bpf_program__fd", found)
+        self._links.append(
+            self._libbpf.number(
+                f"attaching {self._name}", "bpf_link_create", of_program, ifindex, where, None
+            )
+        )
+
+
+class Object(Loadable):
+    """A compiled BPF object with one struct_ops map, `ops`.
+
+    Closing it, or the end of the process, unregisters the algorithm; open sockets keep using it.
+    """
+
+    def load(self) -> None:
+        """Load the object, to be registered by a link."""
         flags = (self._map(b"ops"), BPF_F_LINK)
         self._libbpf.number(f"preparing {self._name}", "bpf_map__set_map_flags", *flags)
-        self._libbpf.number(f"loading {self._name}", "bpf_object__load", self._object)
+        super().load()
 
     def register(self) -> None:
         """Register the congestion control with TCP. errno EEXIST means that the name is in use."""
@@ -150,26 +215,8 @@ class Object:
         of_map = self._libbpf.call("bpf_map__fd", ops)
         of_link = self._libbpf.call("bpf_link__fd", link)
         if of_link == of_map:  # libbpf < 1.2 filled the map, which with BPF_F_LINK does not register it
-            self._link = self._libbpf.number(attempt, "bpf_link_create", of_map, 0, BPF_STRUCT_OPS, None)
-        else:
-            self._link = of_link
+            of_link = self._libbpf.number(attempt, "bpf_link_create", of_map, 0, BPF_STRUCT_OPS, None)
+        self._links.append(of_link)
         # Free the structure but keep the descriptor: destroying a disconnected link does not close it.
         self._libbpf.call("bpf_link__disconnect", link)
         self._libbpf.call("bpf_link__destroy", link)
-
-    def counters(self, fields: int) -> list[int]:
-        """Return the first element of `counters`, `fields` 64-bit numbers, summed over CPUs."""
-        cpus = self._libbpf.number("counting CPUs", "libbpf_num_possible_cpus")
-        key, values = c_uint32(0), (c_uint64 * (fields * cpus))()
-        self._libbpf.number(
-            f"reading the counters of {self._name}",
-            "bpf_map__lookup_elem",
-            *(self._map(b"counters"), ctypes.byref(key), ctypes.sizeof(key)),
-            *(ctypes.byref(values), ctypes.sizeof(values), 0),
-        )
-        return [sum(values[field::fields]) for field in range(fields)]
-
-    def _map(self, name: bytes) -> int:
-        return self._libbpf.pointer(
-            f"looking for {name.decode()} in {self._name}", "bpf_object__find_map_by_name", self._object, name
-        )

@@ -12,6 +12,7 @@ from common.errors import HostUnfitError, RunError
 from engines.emulation.congestion.libbpf import LibbpfError, Object
 from model.congestion import kernel_name
 
+NO_SETTINGS: Mapping[str, int] = {}
 OBJECTS = Path(__file__).parent / "objects"
 
 
@@ -46,8 +47,10 @@ class Registered:
 
 
 @contextmanager
-def registered(names: Iterable[str]) -> Iterator[Registered]:
+def registered(names: Iterable[str], settings: Mapping[str, int] = NO_SETTINGS) -> Iterator[Registered]:
     """Register the algorithms with these names (model/congestion.py) while the context lasts.
+
+    `settings` are the values that some of them take, by name.
 
     The end of the context or of the process unregisters them, however it ends. Raises HostUnfitError if the
     kernel refuses, RunError if the kernel already has an algorithm of that name.
@@ -55,7 +58,7 @@ def registered(names: Iterable[str]) -> Iterator[Registered]:
     objects: dict[str, Object] = {}
     try:
         for name in sorted(set(names)):
-            objects[name] = _register(name)
+            objects[name] = registered_object(name, settings.get(name))
         yield Registered(objects)
     finally:
         for loaded in objects.values():
@@ -67,7 +70,8 @@ def compiled(name: str) -> Path:
     return OBJECTS / f"{name}.o"
 
 
-def _register(name: str) -> Object:
+def registered_object(name: str, setting: int | None = None) -> Object:
+    """Register one algorithm until the object is closed; see `registered` for the errors."""
     try:
         loaded = Object(compiled(name))
     except OSError as error:
@@ -77,6 +81,8 @@ def _register(name: str) -> Object:
         ) from error
     try:
         loaded.load()
+        if setting is not None:
+            loaded.set(setting)
         loaded.register()
     except LibbpfError as error:
         loaded.close()

@@ -64,14 +64,14 @@ def files_missing(btf: Path = BTF, name: str = COUPLED_DEFAULT) -> Support | Non
     return Support(False, "the BPF objects are not compiled", f"run: {INSTALL}")
 
 
-def too_old(release: str | None = None) -> Support | None:
+def too_old(release: str | None = None, oldest: tuple[int, int] = OLDEST) -> Support | None:
     """Return why a kernel of this release (default: the running one) is too old; None if it is not."""
     release = platform.release() if release is None else release
     numbers = re.match(r"(\d+)\.(\d+)", release)
-    if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST:
+    if numbers and (int(numbers[1]), int(numbers[2])) < oldest:
         return Support(
             False,
-            f"Linux {release} is too old: BPF links of struct_ops need {OLDEST[0]}.{OLDEST[1]}",
+            f"Linux {release} is too old: its struct_ops lack what is needed from {oldest[0]}.{oldest[1]} on",
             "boot a newer kernel (Debian 12: apt install -t bookworm-backports linux-image-amd64)",
         )
     return None

@@ -1,4 +1,4 @@
-"""The default data plane: the C++ core on the real clock, between all hosts' veth ends."""
+"""The default data plane: the C++ core on the real clock, between the veth ends of all hosts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fabric.plan import FRAME_BITS, NetworkPlan
 from fabric.readings import Snapshot
 from model.link_events import ports_of
 from model.network_plan import downlink, plan_for, uplink
-from model.spec import ELASTIC, QDISC, LinkEvent, RunSpec, sub_seed
+from model.spec import ELASTIC, QDISC, VIRTUAL, LinkEvent, RunSpec, sub_seed
 from topos.topology import Topology
 
 _ASTRAY = {
@@ -37,45 +37,56 @@ _ASTRAY = {
     "no_memory": "the fabric for want of descriptors",
     "oversized": "the fabric because they held several segments",
 }
-"""Counters of frames lost outside all queues, and where that is."""
+"""Counters of frames lost outside all queues, and the place of the loss."""
 LEAST_QUANTUM_US, MOST_QUANTUM_US = 20.0, 150.0
 
 
 PRIORITY, PROBE_PRIORITY = 10, 20
-"""SCHED_FIFO's, of the core and of the probes: a probe behind the core would find the core."""
+"""Priorities (SCHED_FIFO) of the core and of the probes. A probe below the core would measure the core
+itself."""
 PROBE_US = 1000.0
 MIN_TOLERANCE_US, TOLERANCE_QUANTA = 300.0, 2.0
-"""A timer of an idle virtual machine is late by up to 0.2 ms: that alone must not pause the clock."""
+"""A timer of an idle virtual machine is late by up to 0.2 ms. That alone must not pause the clock."""
 HOLD_US = 1000.0
 MAX_PROBED = 16
-"""CPUs, the core's first: each costs two threads that wake up every millisecond, and a look in every turn."""
+"""Number of probed CPUs, the core's first. Each costs two threads that wake up every millisecond, and a check
+per loop of the core."""
 MIN_IDLE_HOLD_US, MAX_IDLE_HOLD_US, IDLE_HOLD_FRAMES = 2000.0, 10000.0, 6.0
-"""A busy CPU delays what hosts answer by so much at most; a full queue is a hundred frames."""
+"""The longest delay that a busy CPU may add to the hosts' replies; a full queue is a hundred frames."""
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """How the core's thread is run. `cpu` -1 lets it float; `priority` is SCHED_FIFO's, 0 for none. The clock
-    pauses when the thread is late by more than `tolerance_us` (0: it never pauses)."""
+    """How the core's thread runs.
+
+    `cpu` -1 does not pin it; `priority` is for SCHED_FIFO, 0 for none. The clock pauses if the thread is late
+    by more than `tolerance_us` (0: never).
+    """
 
     quantum_us: float
     cpu: int
     priority: int
     tolerance_us: float = 0.0
     idle_hold_us: float = 0.0
-    """A CPU that has had no idle time for so long has work of hosts left over, and holds the clock; 0: it
+    """A CPU without idle time for this long has work of hosts left over, and the clock waits for it; 0: it
     does not."""
     probed_cpus: tuple[int, ...] = ()
+    virtual_time: bool = False
 
 
-def default_tuning(rate_mbps: float, elastic: bool = True) -> Tuning:
-    """An 8th of a full frame's time as quantum, the last CPU, a modest real-time priority.
+def default_tuning(rate_mbps: float, clock: str = ELASTIC) -> Tuning:
+    """Return the defaults: the quantum is an eighth of a frame's time, on the last CPU, at a low real-time
+    priority.
 
-    Without the priority the thread waits behind the hosts' processes: 24 ms at the 99th percentile
-    instead of 0.4 (k=8, 5 Mb/s, 8 subflows). Receive processing is kept off its CPU (RPS).
+    Without the priority the thread waits behind the hosts' processes: 24 ms at the 99th percentile instead of
+    0.4 (k=8, 5 Mb/s, 8 subflows). Receive processing runs on other CPUs (RPS). In
+    virtual time the clock never pauses, and no CPU is probed.
     """
     frame_us = FRAME_BITS / rate_mbps
     quantum_us = min(MOST_QUANTUM_US, max(LEAST_QUANTUM_US, frame_us / 8))
+    if clock == VIRTUAL:
+        return Tuning(quantum_us, last_cpu(), PRIORITY, virtual_time=True)
+    elastic = clock == ELASTIC
     tolerance_us = max(MIN_TOLERANCE_US, TOLERANCE_QUANTA * quantum_us) if elastic else 0.0
     idle_hold_us = min(MAX_IDLE_HOLD_US, max(MIN_IDLE_HOLD_US, IDLE_HOLD_FRAMES * frame_us))
     cpus = tuple(sorted(os.sched_getaffinity(0), reverse=True)[:MAX_PROBED])
@@ -110,7 +121,8 @@ class FabricDataPlane:
 
     @property
     def cpus(self) -> Cpus:
-        """The core's own CPU reads what hosts send, and does as little else as balances the machine."""
+        """The CPUs for hosts. The core's CPU receives what hosts send, and does as little other work as
+        balances the machine."""
         return balanced(self._tuning.cpu)
 
     def start(self, wiring: Wiring) -> None:
@@ -133,6 +145,7 @@ class FabricDataPlane:
                 probed_cpus=tuning.probed_cpus,
                 probe_priority=PROBE_PRIORITY,
                 probe_us=PROBE_US,
+                virtual_time=tuning.virtual_time,
             )
             self._core.start()
             self._core.snapshot()  # its thread answers only once it has its CPU and priority
@@ -154,10 +167,10 @@ class FabricDataPlane:
         return f"no OpenFlow here: {switch} is the fabric core's, which forwards by hashed path\n"
 
     def check(self) -> None:
-        """A core that has died says so at the next reading, a second later at most."""
+        """Do nothing: the next reading, at most a second later, reports a core that has died."""
 
     def set_share(self, event: LinkEvent) -> None:
-        """Carries out a link event now."""
+        """Carry out a link event now."""
         for port in ports_of(event, self._topology):
             with _told("the fabric core stopped"):
                 self._running.set_port_up(port, event.share > 0)
@@ -166,28 +179,28 @@ class FabricDataPlane:
                     self._running.set_port_rate(port, rate_bps)
 
     def set_path(self, flow: FiveTupleNumbers, ports: Sequence[int]) -> None:
-        """Frames of this flow take these ports from now on (engines/scheduling.py)."""
+        """Send frames of this flow through these ports from now on (engines/scheduling.py)."""
         with _told("the fabric core stopped"):
             self._running.set_path(flow, ports)
 
     def clear_path(self, flow: FiveTupleNumbers) -> None:
-        """Routing chooses this flow's path again."""
+        """Let routing choose this flow's path again."""
         with _told("the fabric core stopped"):
             self._running.clear_path(flow)
 
     @contextmanager
     def network(self, spec: RunSpec, octets: Octets) -> Iterator[Network]:
-        """As MeasuredDataPlane says; flows are those of `octets`."""
+        """See MeasuredDataPlane; flows are those of `octets`."""
         routes = Routes(self._topology, spec.routing, sub_seed(spec.seed, "routing"))
         yield FabricNetwork(self._topology, routes, self, octets, self.snapshot)
 
     def snapshot(self) -> Snapshot:
-        """Counters since the start. Raises RunError when the core has died, with its reason."""
+        """Return the counters since the start. Raises RunError with the reason if the core has died."""
         with _told("the fabric core stopped"):
             return self._running.snapshot()
 
     def reading(self) -> Reading:
-        """As `snapshot`."""
+        """See `snapshot`."""
         seen = self.snapshot()
         astray = {place: seen[name] for name, place in _ASTRAY.items()}  # type: ignore[literal-required]
         scalars = {name: value for name, value in seen.items() if isinstance(value, int | float)}
@@ -234,11 +247,11 @@ class FabricDataPlane:
         self._running.restart_maxima()
 
     def sample_queues_every(self, interval_ms: float) -> None:
-        """From now on; 0 for no more."""
+        """Set the interval of queue samples from now on; 0 stops them."""
         self._running.sample_every(interval_ms)
 
     def queue_samples(self) -> QueueSamples:
-        """Those since the last call; times in seconds since the start."""
+        """Return the samples since the last call, with times in seconds since the start."""
         times, lengths = self._running.take_samples()
         return times, lengths.reshape(len(times), len(self._plan.rate_bps))
 
@@ -251,7 +264,7 @@ class FabricDataPlane:
 
 @contextmanager
 def _told(what: str) -> Iterator[None]:
-    """Whatever the core throws as RunError: its thread's failure comes out of any call."""
+    """Raise the core's errors as RunError; any call may raise a failure of its thread."""
     try:
         yield
     except (RuntimeError, ValueError, MemoryError) as error:
@@ -259,8 +272,8 @@ def _told(what: str) -> Iterator[None]:
 
 
 def make(spec: RunSpec, topology: Topology) -> FabricDataPlane:
-    """The core a RunSpec asks for."""
-    tuning = default_tuning(spec.link.rate_mbps, spec.clock == ELASTIC)
+    """Return the core for a RunSpec."""
+    tuning = default_tuning(spec.link.rate_mbps, spec.clock)
     sample_ms = float(spec.sampling.queues_ms)
     host_queues = HostQueues(topology, spec.link) if spec.link.host_queue == QDISC else None
     return FabricDataPlane(topology, plan_for(spec, topology), tuning, sample_ms, host_queues)

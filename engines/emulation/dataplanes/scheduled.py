@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,8 +10,8 @@ from ipaddress import IPv4Address
 
 import numpy as np
 
-from common.errors import RefabricError
 from controllers.hashing import PROTO_TCP, FiveTuple
+from engines.emulation.dataplanes.background import Background
 from engines.emulation.measure.socket_table import SocketTable
 from model.flows import PlannedFlow
 from model.schedulers import Driver
@@ -30,26 +29,14 @@ class Looks:
     longest_s: float = 0.0
 
 
-class Ticking:
+class Ticking(Background):
     """Tick a driver every `interval_s` from `start` to `stop`; skip ticks that fall into a longer one."""
 
     def __init__(self, driver: Driver, interval_s: float) -> None:
+        super().__init__("scheduler")
         self.looks = Looks()
         self.driver = driver
         self._interval_s = interval_s
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="scheduler", daemon=True)
-        self._error: RefabricError | None = None
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop ticking. Raises the error of a tick, if one failed."""
-        self._over.set()
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
 
     @property
     def metrics(self) -> Mapping[str, float]:
@@ -64,16 +51,13 @@ class Ticking:
 
     def _work(self) -> None:
         begun_s, number = time.monotonic(), 1
-        try:
-            while not self._over.wait(max(0.0, begun_s + number * self._interval_s - time.monotonic())):
-                began_s = time.monotonic()
-                self.driver.tick(began_s - begun_s)
-                ended_s = time.monotonic()
-                following = max(number + 1, int((ended_s - begun_s) / self._interval_s) + 1)
-                self._note(number, following, ended_s - began_s)
-                number = following
-        except RefabricError as error:
-            self._error = error
+        while not self._over.wait(max(0.0, begun_s + number * self._interval_s - time.monotonic())):
+            began_s = time.monotonic()
+            self.driver.tick(began_s - begun_s)
+            ended_s = time.monotonic()
+            following = max(number + 1, int((ended_s - begun_s) / self._interval_s) + 1)
+            self._note(number, following, ended_s - began_s)
+            number = following
 
     def _note(self, number: int, following: int, took_s: float) -> None:
         left_out = following - number - 1

@@ -24,6 +24,7 @@ from engines.emulation.kernel.netlink import NetlinkSocket
 from engines.emulation.kernel.netns import enter_netns, sysctl_path
 from engines.emulation.kernel.offload import offloads_off
 from engines.emulation.sandbox.mounts import CLONE_NEWNET, unshare
+from engines.kernel_hosts.kernel_stack import RouteMetrics
 from topos.topology import Nic
 
 T = TypeVar("T")
@@ -31,6 +32,7 @@ R = TypeVar("R")
 
 GATEWAY_IP = "10.255.255.254"
 GATEWAY_MAC = "02:ff:ff:ff:ff:fe"
+NO_METRICS = RouteMetrics()
 FIRST_TABLE = 100
 """Routing table of NIC 0 of a multi-homed host; NIC n uses the n-th table after it."""
 
@@ -48,12 +50,15 @@ class HostOptions:
 
     `sysctls` (name with dots -> value) are written in every host's namespace before it has an interface, so
     `net.core.rps_default_mask` takes effect. With `tx_checksum_offload` off, hosts' kernels compute
-    checksums; data planes that do not carry virtio headers need that.
+    checksums; data planes that do not carry virtio headers need that. `metrics` are those of hosts' routes.
+    With `single_segments` a program at the interface sees every segment by itself, as it will be sent.
     """
 
     sysctls: Mapping[str, str] = field(default_factory=dict)
     tx_checksum_offload: bool = True
     mtu: int = 1500
+    metrics: RouteMetrics = NO_METRICS
+    single_segments: bool = False
 
 
 def start_namespaces(names: Sequence[str], sysctls: Mapping[str, str]) -> list[int]:
@@ -85,7 +90,13 @@ def start_namespaces(names: Sequence[str], sysctls: Mapping[str, str]) -> list[i
         os.close(null)
 
 
-def configure(pid: int, nics: Sequence[Nic], tx_checksum: bool, arp: bool = False) -> None:
+def configure(
+    pid: int,
+    nics: Sequence[Nic],
+    tx_checksum: bool,
+    arp: bool = False,
+    metrics: RouteMetrics = NO_METRICS,
+) -> None:
     """Configure loopback and `nics` in the namespace of `pid`; the calling thread stays in that namespace.
 
     With several NICs, packets leave by the NIC that has their source address. With `arp` there is no gateway
@@ -103,19 +114,21 @@ def configure(pid: int, nics: Sequence[Nic], tx_checksum: bool, arp: bool = Fals
                 if not arp:
                     rtnl.add_neighbour(route, ifindex, GATEWAY_IP, GATEWAY_MAC)
                 if number == 0:
-                    _add_default(route, ifindex, nic, rtnl.RT_TABLE_MAIN, arp)
+                    _add_default(route, ifindex, nic, rtnl.RT_TABLE_MAIN, arp, metrics)
                 if len(nics) > 1:
-                    _add_default(route, ifindex, nic, FIRST_TABLE + number, arp)
+                    _add_default(route, ifindex, nic, FIRST_TABLE + number, arp, metrics)
                     rtnl.add_source_rule(route, nic.ip, FIRST_TABLE + number)
     except OSError as error:
         raise RunError(f"configuring {nics[0].name if nics else 'a host'} (pid {pid}): {error}") from error
 
 
-def _add_default(route: NetlinkSocket, ifindex: int, nic: Nic, table: int, arp: bool) -> None:
+def _add_default(
+    route: NetlinkSocket, ifindex: int, nic: Nic, table: int, arp: bool, metrics: RouteMetrics
+) -> None:
     if arp:
-        rtnl.add_link_route(route, ifindex, nic.ip, table)
+        rtnl.add_link_route(route, ifindex, nic.ip, table, metrics)
     else:
-        rtnl.add_default_route(route, ifindex, GATEWAY_IP, nic.ip, table)
+        rtnl.add_default_route(route, ifindex, GATEWAY_IP, nic.ip, table, metrics)
 
 
 def read_sysctls(pids: Iterable[int], names: Sequence[str]) -> list[dict[str, str]]:

@@ -84,7 +84,8 @@ class FabricNet(Mininet):  # type: ignore[misc]
         checksums = self.options.tx_checksum_offload and self.dataplane.partial_checksums
         self._add_veths(pids, checksums)
         jobs = [(pids[host], self.topology.nics_of(host)) for host in hosts]
-        in_threads(lambda job: configure(*job, checksums, self.dataplane.answers_arp), jobs)
+        answers, metrics = self.dataplane.answers_arp, self.options.metrics
+        in_threads(lambda job: configure(*job, checksums, answers, metrics), jobs)
         self.sysctls = self._sysctls_in_force()
         by_name = {name: index for index, name in socket.if_nameindex()}
         self.ifindexes = tuple(by_name[self._run_end(nic)] for nic in nics)
@@ -195,7 +196,7 @@ class FabricNet(Mininet):  # type: ignore[misc]
         return dict(zip(self.topology.hosts, self._holders, strict=True))
 
     def _add_veths(self, pids: dict[int, int], checksums: bool) -> None:
-        segments = 1 if self.dataplane.queues_at_hosts else 0
+        segments = int(self.dataplane.queues_at_hosts or self.options.single_segments)
         with rtnl.route_socket() as route, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
             for nic in self.topology.nics:
                 ends = (self._run_end(nic), nic.name, pids[nic.host], nic.mac)

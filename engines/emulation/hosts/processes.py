@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from common.errors import CommandError
+from common.files import is_full, store_error
 from engines.emulation.kernel.netns import HostRef, map_in_netns
-from engines.emulation.sandbox import disk
 
 POLL_S = 0.005
 
@@ -71,8 +71,8 @@ class Command:
 def start(commands: Sequence[Command]) -> list[Process]:
     """Start all `commands` in their hosts' network namespaces, in order.
 
-    Raises CommandError if one cannot be started, StoreError if the disk has no room for its output. Programs
-    that were started before are ended first.
+    Raises CommandError if one cannot be started, DiskFullError if the disk has no room for its output.
+    Programs that were started before are ended first.
     """
     started: list[Process] = []
     try:
@@ -101,8 +101,8 @@ def _spawn(command: Command, started: list[Process]) -> None:
             setsigdef=(signal.SIGPIPE, signal.SIGINT),
         )
     except OSError as error:
-        if error.errno in disk.FULL:
-            raise disk.full(command.stdout, error) from error
+        if is_full(error):
+            raise store_error(f"writing {command.stdout}", error) from error
         attempt = f"starting `{' '.join(command.argv)}` on {command.host.name}"
         raise CommandError(f"{attempt}: {error.strerror}") from error
     started.append(Process(command.argv, command.host, pid, command.stdout, command.stderr))

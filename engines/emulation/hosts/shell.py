@@ -12,17 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import topos
-from common.errors import UsageError
 from engines.emulation.dataplanes.dataplane import DataPlane
 from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC, OVS
-from engines.emulation.engine import check_hosts
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import require_root, spawn_interactive
 from engines.emulation.sandbox.lock import Owner, emulation_lock
-from model.spec import LinkSpec, OpenFlowSpec, RunSpec, TopologySpec
+from engines.kernel_hosts.shell_spec import USUAL_OPENFLOW, shell_spec
+from model.spec import OpenFlowSpec, RunSpec
 from topos.topology import Topology
 
-USUAL_OPENFLOW = OpenFlowSpec()
 DataPlaneFactory = Callable[[RunSpec, Topology, Path], DataPlane]
 LOGS = Path("/tmp")
 """The shell's private folder for logs, which ends with it (inside.py)."""
@@ -45,16 +43,7 @@ def main(
     something) or BusyError (another emulation runs, after waiting `wait_s`) before anything is started;
     later it raises what spawn_interactive raises.
     """
-    kind, params = topos.parse(topology)
-    built = topos.build(kind, params)
-    check_hosts(built)
-    if not rate_mbps > 0:
-        raise UsageError(f"the link rate must be above 0 Mb/s, not {rate_mbps:g}")
-    if queue_pkts < 1:
-        raise UsageError(f"a queue must hold at least 1 packet, not {queue_pkts}")
-    link = LinkSpec(rate_mbps, queue_pkts=queue_pkts, nic_queue_pkts=queue_pkts)
-    network = TopologySpec(built.kind, built.params)
-    spec = RunSpec(link, network, dataplane=dataplane, openflow=openflow)
+    spec, built = shell_spec(topology, rate_mbps, queue_pkts, dataplane, openflow)
     if not factory:
         DATAPLANES[dataplane].check(spec, built)
     require_root(f"refabric shell {topology}")

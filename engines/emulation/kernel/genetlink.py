@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import struct
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -45,18 +46,16 @@ def parse(payload: bytes) -> tuple[int, dict[int, bytes]]:
 
 
 def parse_family(name: str, payload: bytes) -> Family:
-    """Decode the answer to CTRL_CMD_GETFAMILY."""
+    """Decode the answer to CTRL_CMD_GETFAMILY. Raises ValueError if it is truncated."""
     _, attrs = parse(payload)
     groups = {}
     for entry in netlink.parse_attrs(attrs.get(CTRL_ATTR_MCAST_GROUPS, b"")).values():
         group = netlink.parse_attrs(entry)
-        label = group[CTRL_ATTR_MCAST_GRP_NAME].rstrip(b"\0").decode()
-        groups[label] = struct.unpack("=I", group[CTRL_ATTR_MCAST_GRP_ID])[0]
+        label = group.get(CTRL_ATTR_MCAST_GRP_NAME, b"").rstrip(b"\0").decode(errors="replace")
+        groups[label] = netlink.u32(group, CTRL_ATTR_MCAST_GRP_ID)
     operations = netlink.parse_attrs(attrs.get(CTRL_ATTR_OPS, b"")).values()
-    commands = frozenset(
-        struct.unpack("=I", netlink.parse_attrs(entry)[CTRL_ATTR_OP_ID])[0] for entry in operations
-    )
-    (kind,) = struct.unpack("=H", attrs[CTRL_ATTR_FAMILY_ID])
+    commands = frozenset(netlink.u32(netlink.parse_attrs(entry), CTRL_ATTR_OP_ID) for entry in operations)
+    kind = int.from_bytes(attrs.get(CTRL_ATTR_FAMILY_ID, b""), sys.byteorder)
     return Family(name, kind, groups, commands)
 
 

@@ -11,7 +11,8 @@ import errno
 import os
 import socket
 import struct
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -66,6 +67,14 @@ class Ack:
     def describe(self) -> str:
         name = errno.errorcode.get(self.code, str(self.code))
         return f"{name} ({os.strerror(self.code)})" + (f": {self.text}" if self.text else "")
+
+
+def u32(attrs: Mapping[int, bytes], kind: int) -> int:
+    """Return an attribute's number of four bytes. Raises ValueError if it is missing or of another size."""
+    value = attrs.get(kind, b"")
+    if len(value) != 4:
+        raise ValueError(f"netlink attribute {kind} of {len(value)} bytes instead of 4")
+    return int.from_bytes(value, sys.byteorder)
 
 
 def align4(length: int) -> int:
@@ -125,7 +134,7 @@ def parse_ack(message: Message) -> Ack:
     if message.kind == NLMSG_ERROR:
         echoed = _HEADER.size
         if not message.flags & NLM_F_CAPPED:
-            (echoed,) = struct.unpack_from("=I", payload, 4)
+            echoed = int.from_bytes(payload[4:8], sys.byteorder)
         offset += align4(echoed)
     text = parse_attrs(payload, offset).get(NLMSGERR_ATTR_MSG, b"")
     return Ack(-code, text.rstrip(b"\0").decode(errors="replace"))

@@ -12,6 +12,7 @@ import struct
 from dataclasses import dataclass
 
 from engines.emulation.kernel.netlink import NLM_F_ACK, NetlinkSocket, attr, nested
+from engines.kernel_hosts.kernel_stack import RouteMetrics
 
 NETLINK_ROUTE = 0
 _CREATE, _EXCL, _REPLACE = 0x400, 0x200, 0x100
@@ -21,7 +22,8 @@ _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINKINFO, _IFLA_NET_NS_PID, _IFLA_
 _IFLA_NUM_TX_QUEUES, _IFLA_NUM_RX_QUEUES, _IFLA_GSO_MAX_SEGS = 31, 32, 40
 _INFO_KIND, _INFO_DATA, _VETH_PEER = 1, 2, 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
-_RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC, _RTA_TABLE = 4, 5, 7, 15
+_RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC, _RTA_METRICS, _RTA_TABLE = 4, 5, 7, 8, 15
+_RTAX_LOCK, _RTAX_INITCWND, _RTAX_RTO_MIN, _RTAX_QUICKACK = 1, 11, 13, 15
 _RTNH_F_ONLINK = 4
 _RTPROT_BOOT, _RT_SCOPE_UNIVERSE, _RT_SCOPE_LINK, _RTN_UNICAST, RT_TABLE_MAIN = 3, 0, 253, 1, 254
 _NDA_DST, _NDA_LLADDR, _NUD_PERMANENT = 1, 2, 0x80
@@ -88,20 +90,24 @@ def add_neighbour(sock: NetlinkSocket, ifindex: int, ip: str, mac: str) -> None:
     sock.request(_NEWNEIGH, payload, NLM_F_ACK | _CREATE | _REPLACE)
 
 
-def add_default_route(sock: NetlinkSocket, ifindex: int, gateway: str, source: str, table: int) -> None:
-    """Add the route `default via gateway dev ifindex src source onlink table table`."""
+def add_default_route(
+    sock: NetlinkSocket, ifindex: int, gateway: str, source: str, table: int, metrics: RouteMetrics
+) -> None:
+    """Add the route `default via gateway dev ifindex src source onlink table table`, with `metrics`."""
     fields = (socket.AF_INET, 0, 0, 0, 0)  # the table is in RTA_TABLE
     kind = (_RTPROT_BOOT, _RT_SCOPE_UNIVERSE, _RTN_UNICAST, _RTNH_F_ONLINK)
     payload = struct.pack("=BBBBBBBBI", *fields, *kind) + attr(_RTA_OIF, _u32(ifindex))
     payload += attr(_RTA_GATEWAY, socket.inet_aton(gateway)) + attr(_RTA_PREFSRC, socket.inet_aton(source))
+    payload += _metrics(metrics)
     sock.request(_NEWROUTE, payload + attr(_RTA_TABLE, _u32(table)), NLM_F_ACK | _CREATE | _EXCL)
 
 
-def add_link_route(sock: NetlinkSocket, ifindex: int, source: str, table: int) -> None:
+def add_link_route(sock: NetlinkSocket, ifindex: int, source: str, table: int, metrics: RouteMetrics) -> None:
     """Add the route `default dev ifindex scope link src source table table`: all hosts are neighbours."""
     kind = (_RTPROT_BOOT, _RT_SCOPE_LINK, _RTN_UNICAST)
     payload = struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, 0, *kind, 0)
     payload += attr(_RTA_OIF, _u32(ifindex)) + attr(_RTA_PREFSRC, socket.inet_aton(source))
+    payload += _metrics(metrics)
     sock.request(_NEWROUTE, payload + attr(_RTA_TABLE, _u32(table)), NLM_F_ACK | _CREATE | _EXCL)
 
 
@@ -111,6 +117,18 @@ def add_source_rule(sock: NetlinkSocket, source: str, table: int) -> None:
     payload = header + attr(_FRA_SRC, socket.inet_aton(source))
     payload += attr(_FRA_PRIORITY, _u32(table)) + attr(_FRA_TABLE, _u32(table))
     sock.request(_NEWRULE, payload, NLM_F_ACK | _CREATE | _EXCL)
+
+
+def _metrics(metrics: RouteMetrics) -> bytes:
+    """The kernel follows the minimum RTO only if it is locked (tcp_rto_min in net/ipv4/tcp_output.c)."""
+    values = {
+        _RTAX_LOCK: 1 << _RTAX_RTO_MIN if metrics.rto_min_ms else 0,
+        _RTAX_INITCWND: metrics.initcwnd,
+        _RTAX_RTO_MIN: metrics.rto_min_ms,
+        _RTAX_QUICKACK: int(metrics.quickack),
+    }
+    chosen = [attr(kind, _u32(value)) for kind, value in values.items() if value]
+    return nested(_RTA_METRICS, *chosen) if chosen else b""
 
 
 def _ifinfo(ifindex: int, flags: int) -> bytes:

@@ -136,7 +136,7 @@ def parse_subflow(ulp: bytes) -> Subflow | None:
     attrs = netlink.parse_attrs(ulp)
     if ULP_MPTCP not in attrs:
         return None
-    info = netlink.parse_attrs(attrs[ULP_MPTCP])
+    info = netlink.parse_attrs(attrs.get(ULP_MPTCP, b""))
 
     def value(kind: int) -> int:
         return int.from_bytes(info.get(kind, b""), sys.byteorder)
@@ -163,7 +163,7 @@ def parse_tcp(payload: bytes) -> TcpSocket:
         receive_queue=receive_queue,
         send_queue=send_queue,
         inode=inode,
-        cc=attrs.get(ATTR_CONG, b"").rstrip(b"\0").decode(),
+        cc=attrs.get(ATTR_CONG, b"").rstrip(b"\0").decode(errors="replace"),
         srtt_us=_uint(info, 68, 4) or 0,
         min_rtt_us=_uint(info, 148, 4) or 0,
         snd_cwnd=_uint(info, 80, 4) or 0,

@@ -11,13 +11,17 @@ from analysis.spread import Floats, spread
 from common.errors import RunError
 from engines.emulation.measure.readings import Readings
 from engines.emulation.measure.socket_table import SubflowReadings
-from model.congestion import name_of
+from model.congestion import kernel_name, name_of
 from model.flows import PlannedFlow
 from model.result import FlowRow
 
 
-def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float) -> list[FlowRow]:
+def flow_rows(
+    flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float, alone_s: Sequence[float]
+) -> list[FlowRow]:
     """Return goodput in the window at the receiver, retransmits at the sender, and RTTs of each flow.
+
+    `alone_s` is what each flow would take alone on its path.
 
     Raises RunError that names a flow that lost its connection.
     """
@@ -27,7 +31,7 @@ def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float)
     finished = ~np.isnan(np.array(readings.completed_s, float))
     joined = _joined(readings, finished)
     retransmitted = readings.after.retransmits_since(readings.before, count)
-    cc = _congestion_controls(readings.after, count)
+    cc = _congestion_controls(readings.after, flows)
     srtt_mean, srtt_std = spread(*_srtts(readings), count)
     ping_mean, ping_std, sent, lost = _pings(readings, count)
     rows = []
@@ -55,27 +59,35 @@ def flow_rows(flows: Sequence[PlannedFlow], readings: Readings, warmup_s: float)
                 pings_lost=int(lost[i]),
                 completed_s=readings.completed_s[i],
                 start_s=readings.started_s[i] - warmup_s,
+                ideal_s=alone_s[i],
             )
         )
     return rows
 
 
 def _joined(readings: Readings, finished: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Return the number of subflows that each flow had at both ends of the window.
+    """Return the number of subflows that each flow had at both ends of the window, or at its end where a
+    controller opens them.
 
     The subflows of a completed flow are gone. It had as many as were seen at any time, and at least one.
     """
     count = len(finished)
     within = np.minimum(readings.before.counts(count), readings.after.counts(count))
+    if readings.granted is not None:
+        within = readings.after.counts(count)
     looks = [look.counts(count) for look in (*readings.sockets, readings.before, readings.after)]
     ever = np.max([np.array(readings.opened_subflows), finished, *looks], axis=0)
     return np.where(finished, ever, within)
 
 
-def _congestion_controls(sockets: SubflowReadings, count: int) -> list[str]:
+def _congestion_controls(sockets: SubflowReadings, flows: Sequence[PlannedFlow]) -> list[str]:
+    """Return the congestion controls of each flow's sockets; there an agent's has the datapath's name."""
+    count = len(flows)
     found: list[set[str]] = [set() for _ in range(count)]
     for flow, cc in zip(sockets.flow.tolist(), sockets.cc.tolist(), strict=True):
-        found[flow].add(name_of(sockets.cc_names[cc]))
+        kernel = sockets.cc_names[cc]
+        asked = flows[flow].cc
+        found[flow].add(asked if kernel_name(asked) == kernel else name_of(kernel))
     return ["/".join(sorted(names)) for names in found]
 
 

@@ -53,6 +53,9 @@ class Readings:
     scheduler: Mapping[str, float] = field(default_factory=dict)
     """Metrics of a central scheduler (scheduled.py); empty without one."""
 
+    granted: Sequence[int] | None = None
+    """Subflows that a controller had granted each flow at the start of the window; None without one."""
+
     @property
     def window(self) -> Sequence[Sample]:
         return self.samples[self.opened_at :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from analysis.robustness import CPU_S_PER_GB
 from analysis.steadiness import OVER_CARRIED_PCT
 from common.errors import RunError
+from engines.core_setup.alone import times_alone_s
 from engines.emulation.dataplanes.dataplane import Reading
 from engines.emulation.dataplanes.registry import FABRIC
 from engines.emulation.measure.flow_table import flow_rows
@@ -21,12 +23,13 @@ from engines.emulation.traffic.driver import Delivered
 from engines.emulation.traffic.stalls import stall_error
 from engines.emulation.verdict.blame import Load
 from engines.emulation.verdict.verdict import Evidence, judge, only_stalled
+from engines.kernel_hosts.kernel_stack import on_the_wire
 from fabric._core import LATENESS_EDGES_NS
 from model.flows import PlannedFlow
 from model.machine.effects import queue_delay_us
 from model.network_plan import port_names, port_rates_bps
 from model.result import FlowRow, PortRow, RunResult
-from model.spec import ELASTIC, RunSpec
+from model.spec import ELASTIC, VIRTUAL, RunSpec
 from topos.topology import Topology
 
 LATENESS = {"late_p50_us": 50.0, "late_p99_us": 99.0, "late_p999_us": 99.9}
@@ -50,7 +53,8 @@ def summarise(
     Raises RunError if a flow has no number, StalledFlowError if a flow delivered nothing although the
     machine kept up.
     """
-    rows = flow_rows(flows, readings, spec.warmup_s)
+    alone = dataclasses.replace(spec, stack=on_the_wire(spec))
+    rows = flow_rows(flows, readings, spec.warmup_s, times_alone_s(alone, topology, flows))
     _check_delivery(spec, flows, readings, delivered)
     evidence = _evidence(spec, flows, readings, rows)
     if only_stalled(evidence):
@@ -63,7 +67,7 @@ def summarise(
         flows=tuple(rows),
         ports=tuple(port_rows(spec, topology, readings)),
         samples=sample_tables(readings, port_rates_bps(topology, spec.link)),
-        metrics=_metrics(readings, rows, evidence, timings),
+        metrics=_metrics(spec, readings, rows, evidence, timings),
         provenance={**provenance, "counters": _counters(readings), "kernel_counters": dict(readings.kernel)},
     )
 
@@ -142,7 +146,7 @@ def _evidence(
         late_p99_us=lateness_us(readings.opened, readings.closed, 99),
         queue_us=queue_delay_us(spec.link),
         lost=_lost(readings),
-        load=_load(readings, clock, by_cpu=spec.dataplane == FABRIC),
+        load=_load(readings, clock, spec.dataplane == FABRIC, spec.clock == VIRTUAL),
         elastic=spec.clock == ELASTIC and spec.dataplane == FABRIC,
         stretch_pct=clock["clock_stretch_pct"],
         stretch_longest_ms=clock["clock_stretch_longest_ms"],
@@ -156,6 +160,7 @@ def _evidence(
         stalled=len(readings.stalled),
         waiting=len(readings.waiting),
         joins_late=spec.transport.joins_late,
+        granted=readings.granted,
         cc_losses=readings.congestion.losses,
         cc_repairs=readings.congestion.repairs,
         looks=int(readings.scheduler.get("scheduler_looks", 0)),
@@ -163,10 +168,13 @@ def _evidence(
     )
 
 
-def _load(readings: Readings, clock: Mapping[str, float], by_cpu: bool) -> Load:
-    """Return the machine's load. Open vSwitch's thread polls, so its CPU is always full and is left out."""
+def _load(readings: Readings, clock: Mapping[str, float], by_cpu: bool, virtual: bool) -> Load:
+    """Return the machine's load. Open vSwitch's thread polls, so its CPU is always full and is left out. In
+    virtual time there is no load."""
     cpus = readings.window[-1].cpu.cpus if by_cpu else ()
     seconds = readings.window[1:]
+    if virtual:
+        return Load(busy_pct=[0.0] * len(seconds))
     return Load(
         busy_pct=[sample.cpu.machine.busy_pct for sample in seconds],
         cpus_pct={cpu: [sample.cpu.cpus[cpu].busy_pct for sample in seconds] for cpu in cpus},
@@ -207,18 +215,16 @@ def _thread_pct(readings: Readings) -> float:
 
 
 def _metrics(
-    readings: Readings, rows: Sequence[FlowRow], evidence: Evidence, timings: Mapping[str, float]
+    spec: RunSpec,
+    readings: Readings,
+    rows: Sequence[FlowRow],
+    evidence: Evidence,
+    timings: Mapping[str, float],
 ) -> dict[str, float]:
     opened, closed = readings.opened, readings.closed
-    share = 100 / readings.core_seconds
     return {
-        "cpu_busy_pct": float(np.mean(evidence.load.busy_pct)),
-        "cpu_busy_max_pct": max(evidence.load.busy_pct),
-        "busiest_cpu_pct": evidence.load.busiest[1],
-        "others_pct": evidence.load.others_pct,
-        **{f"{who}_cpu_pct": share * (now - opened.cpu_s[who]) for who, now in closed.cpu_s.items()},
+        **({} if spec.clock == VIRTUAL else _machine(readings, rows, evidence)),
         **_lateness(opened, closed),
-        **_clock(readings),
         "packet_hops": closed.hops - opened.hops,
         "packet_hops_per_s": (closed.hops - opened.hops) / readings.core_seconds,
         "drops": int((closed.drops - opened.drops).sum()),
@@ -231,10 +237,24 @@ def _metrics(
         "cc_repairs": readings.congestion.repairs,
         "startup_s": max(row.up_s for row in rows),
         "subflow_idle_pct": float(np.mean(readings.after.idle_pct_since(readings.before))),
-        **_cpu_s_per_gb(readings, rows, evidence),
         **_over_carried(readings, rows),
         **readings.scheduler,
         **timings,
+    }
+
+
+def _machine(readings: Readings, rows: Sequence[FlowRow], evidence: Evidence) -> dict[str, float]:
+    """Return the use of CPUs and the pauses of the clock, of which there is nothing in virtual time."""
+    opened, closed = readings.opened, readings.closed
+    share = 100 / readings.core_seconds
+    return {
+        "cpu_busy_pct": float(np.mean(evidence.load.busy_pct)),
+        "cpu_busy_max_pct": max(evidence.load.busy_pct),
+        "busiest_cpu_pct": evidence.load.busiest[1],
+        "others_pct": evidence.load.others_pct,
+        **{f"{who}_cpu_pct": share * (now - opened.cpu_s[who]) for who, now in closed.cpu_s.items()},
+        **_clock(readings),
+        **_cpu_s_per_gb(readings, rows, evidence),
     }
 
 

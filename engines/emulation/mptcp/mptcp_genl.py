@@ -92,7 +92,10 @@ class Event:
 
 
 def parse_event(payload: bytes) -> Event | None:
-    """Decode one event; None for other kinds (listeners, announcements, priorities)."""
+    """Decode one event; None for other kinds (listeners, announcements, priorities).
+
+    Raises ValueError if it is truncated.
+    """
     command, attrs = genetlink.parse(payload)
     if command not in EventKind.__members__.values():
         return None
@@ -105,11 +108,11 @@ def parse_event(payload: bytes) -> Event | None:
     )
     return Event(
         kind=EventKind(command),
-        token=struct.unpack("=I", attrs[EVENT_TOKEN])[0],
+        token=netlink.u32(attrs, EVENT_TOKEN),
         path=path,
         server_side=attrs.get(EVENT_SERVER_SIDE, b"\0") != b"\0" or bool(flags & EVENT_FLAG_SERVER_SIDE),
-        local_id=attrs.get(EVENT_LOC_ID, b"\0")[0],
-        error=attrs.get(EVENT_ERROR, b"\0")[0],
+        local_id=int.from_bytes(attrs.get(EVENT_LOC_ID, b"")[:1], "big"),
+        error=int.from_bytes(attrs.get(EVENT_ERROR, b"")[:1], "big"),
     )
 
 

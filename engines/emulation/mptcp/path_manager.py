@@ -60,7 +60,7 @@ class PathManager(MptcpWatcher):
     must be fast. Create the manager before any MPTCP socket on the hosts, because a connection keeps the path
     manager that was active when it was created. A subflow that is refused, reset or lost later is retried
     from another port, until `retry_s` seconds after the connection was established. With `late`, subflows
-    join at the times given to `join_at`.
+    join at the times given to `join_at`, or one by one by `open_subflow`.
 
     Raises HostUnfitError on a kernel without userspace path management.
     """
@@ -98,6 +98,21 @@ class PathManager(MptcpWatcher):
                 for attempt in self._held.pop(client, []):
                     self._plan(due, replace(attempt, until_s=due + self._retry_s))
         os.eventfd_write(self._wake, 1)
+
+    def open_subflow(self, client: tuple[str, int], number: int) -> bool:
+        """Open subflow `number` of a `late` connection now, by client address and port, in their order.
+
+        Returns False if the connection has ended or is not known, or if that subflow has been opened.
+        """
+        with self._changed:
+            held = self._held.get(client, [])
+            if not held or held[0].connection.ended or held[0].connection.requested != number:
+                return False
+            attempt = held.pop(0)
+            attempt.connection.requested += 1
+            self._plan(time.monotonic(), replace(attempt, until_s=time.monotonic() + self._retry_s))
+        os.eventfd_write(self._wake, 1)
+        return True
 
     def _plan(self, due_s: float, attempt: _Attempt) -> None:
         self._retry_count += 1

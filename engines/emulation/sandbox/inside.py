@@ -18,17 +18,21 @@ import socket
 import struct
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from common.errors import RefabricError
+from common.errors import HostUnfitError, RefabricError
 from engines.emulation.sandbox.mounts import MS_BIND, MS_NODEV, MS_NOSUID, MS_REC, mount
 
 PRIVATE_FOLDERS: Mapping[str, str] = {"/tmp": "mode=1777", "/run": "mode=755", "/dev/shm": "mode=1777"}
 """Folders that become a private tmpfs, so that no file of a run outlives it."""
+
+LENT = Path("/tmp/lent")
+"""Where a run writes into a folder of the outside: it is the folder itself, and not what is at its name."""
 
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 _REAP_MS = 1000
@@ -62,7 +66,7 @@ def boot(life_fd: int, request_fd: int, report_fd: int, target: str) -> NoReturn
         envelope = json.load(file)
     inside = Inside(envelope["request"], report_fd)
     try:
-        _make_private(envelope["keep"])
+        _make_private(envelope["keep"], envelope["lent"])
     except (OSError, RefabricError) as error:
         inside._send({"error": "HostUnfitError", "message": f"preparing private namespaces: {error}"})
         os._exit(1)
@@ -71,18 +75,28 @@ def boot(life_fd: int, request_fd: int, report_fd: int, target: str) -> NoReturn
     if worker == 0:
         os.close(life_fd)
         _work(inside, target)
-    os.close(report_fd)
-    os._exit(_watch(worker, life_fd))
+    if not envelope.get("pulse"):
+        os.close(report_fd)
+        os._exit(_watch(worker, life_fd, _no_pulse))
+    os._exit(_watch(worker, life_fd, lambda: inside._send({"now": time.monotonic()})))
 
 
-def _watch(worker: int, life_fd: int) -> int:
-    """Reap orphans until the worker ends; return its exit status, or 137 if the outer process is gone."""
+def _no_pulse() -> None:
+    """Send nothing: the outer process shares this one's clock."""
+
+
+def _watch(worker: int, life_fd: int, pulse: Callable[[], None]) -> int:
+    """Reap orphans until the worker ends; return its exit status, or 137 if the outer process is gone.
+
+    `pulse` is called about once a second.
+    """
     poller = select.poll()
     pidfd = os.pidfd_open(worker)
     poller.register(life_fd, select.POLLIN)
     poller.register(pidfd, select.POLLIN)
     while True:
         ready = {fd for fd, _ in poller.poll(_REAP_MS)}
+        pulse()
         if life_fd in ready:
             if not os.read(life_fd, 1):
                 return 137
@@ -144,9 +158,11 @@ def _resolve(target: str) -> Callable[[Inside], int]:
     return function
 
 
-def _make_private(keep: Sequence[str]) -> None:
+def _make_private(keep: Sequence[str], lent: Sequence[Any] | None) -> None:
     """Make /tmp, /run, /dev/shm and bpffs private, mount the namespace's /sys, loopback up, IPv6 off."""
     held = _hold(keep)
+    if lent:
+        held.append((LENT, _borrowed(*lent)))
     for folder, options in PRIVATE_FOLDERS.items():
         if Path(folder).is_dir():
             mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, options)
@@ -162,6 +178,15 @@ def _make_private(keep: Sequence[str]) -> None:
         if disable.exists():
             disable.write_text("1")
     _loopback_up()
+
+
+def _borrowed(path: str, device: int, inode: int) -> int:
+    """Open the lent folder if it is still the one that was lent. Raises OSError, HostUnfitError."""
+    handle = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    found = os.fstat(handle)
+    if (found.st_dev, found.st_ino) != (device, inode):
+        raise HostUnfitError(f"writing below {path}: somebody has put another folder there; run it again")
+    return handle
 
 
 def _hold(keep: Sequence[str]) -> list[tuple[Path, int]]:

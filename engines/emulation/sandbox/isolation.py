@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,7 +31,7 @@ from typing import Any
 
 from common import errors, programs
 from common.errors import DeadlineError, HostUnfitError, RefabricError, RunError
-from engines.emulation.sandbox.lines import LineReader
+from common.lines import LineReader
 
 ROOT = Path(__file__).resolve().parents[3]
 READY_S = 20.0
@@ -44,7 +45,10 @@ _BOOT = (
 def require_root(command: str) -> None:
     """Raise HostUnfitError with the command to run instead, unless this process is root."""
     if os.geteuid() != 0:
-        raise HostUnfitError(f"creating network namespaces needs root; run: sudo {command}")
+        raise HostUnfitError(
+            f"creating network namespaces needs root; run: sudo {command}  # or choose --engine linux: the "
+            "same in virtual time, without root"
+        )
 
 
 def spawn_inside(
@@ -54,20 +58,22 @@ def spawn_inside(
     deadline_s: float,
     on_report: Callable[[Any], None] | None = None,
     keep: Sequence[Path] = (),
+    lend: Path | None = None,
     grace_s: float = 5.0,
 ) -> int:
     """Run `target` ("package.module:function") in private namespaces; return the function's int.
 
     The function is called with an `inside.Inside`. `request` is any JSON value. Its reports arrive at
     `on_report` in the calling thread. Its stdin is /dev/null; the last lines of its stdout and stderr appear
-    in error messages. Folders in `keep` below /tmp, /run or /dev/shm stay visible inside.
+    in error messages. Folders in `keep` below /tmp, /run or /dev/shm stay visible inside, and the
+    folder `lend` is inside.LENT.
 
     KeyboardInterrupt ends the run (SIGTERM, `grace_s` seconds, then SIGKILL; a second one at once) and is
     re-raised. Raises the function's RefabricError; HostUnfitError if the namespaces cannot be created;
     DeadlineError after `deadline_s`; RunError if it ended in another way. Call it from a thread that lives
     until it returns.
     """
-    with _started(target, request, keep, interactive=False) as run:
+    with _started(target, request, keep, interactive=False, lend=lend) as run:
         run.converse(time.monotonic() + deadline_s, deadline_s, on_report or _ignore, grace_s)
         return run.outcome()
 
@@ -225,9 +231,13 @@ class _Run:
 
 
 @contextmanager
-def _started(target: str, request: object, keep: Sequence[Path], interactive: bool) -> Iterator[_Run]:
+def _started(
+    target: str, request: object, keep: Sequence[Path], interactive: bool, lend: Path | None = None
+) -> Iterator[_Run]:
     require_root(f"{Path(sys.argv[0]).name} {' '.join(sys.argv[1:])}".strip())
-    envelope = {"request": request, "keep": [str(path) for path in (*_needed_folders(), *keep)]}
+    _check_tools()
+    kept = [str(path) for path in (*_needed_folders(), *keep)]
+    envelope = {"request": request, "keep": kept, "lent": _lent(lend)}
     request_fd = os.memfd_create("refabric-request", os.MFD_CLOEXEC)
     theirs = [request_fd]
     ours: list[int] = []
@@ -265,6 +275,25 @@ def _started(target: str, request: object, keep: Sequence[Path], interactive: bo
         yield run
     finally:
         run.close()
+
+
+def _check_tools() -> None:
+    """Raise HostUnfitError if a tool that makes namespaces is missing or cannot be run."""
+    path = programs.environment().get("PATH")
+    for tool in ("setpriv", "unshare"):
+        if shutil.which(tool, path=path) is None:
+            raise HostUnfitError(
+                f"creating private namespaces: {tool} is missing, or may not be run; "
+                "run: sudo apt-get install util-linux"
+            )
+
+
+def _lent(folder: Path | None) -> tuple[str, int, int] | None:
+    """Return a folder's name and what it is whatever its name: device and inode."""
+    if folder is None:
+        return None
+    found = folder.stat()
+    return str(folder.resolve()), found.st_dev, found.st_ino
 
 
 def _argv(life_fd: int, request_fd: int, report_fd: int, target: str) -> list[str]:

@@ -90,9 +90,9 @@ def _acquire(
 
 
 def _check_silence(since: float, name: str) -> None:
-    """Raises BusyError when the name has been taken for long by a socket on which nobody listens.
+    """Raise BusyError if a socket on which nobody listens has held the name for long.
 
-    An owner listens within microseconds of taking the name; between two owners it is free for a moment.
+    An owner listens within microseconds after taking the name; between two owners it is free for a moment.
     """
     if time.monotonic() - since > SILENT_S:
         raise BusyError(

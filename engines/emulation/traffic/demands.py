@@ -1,4 +1,4 @@
-"""Requirements of a point's flows: congestion controls, deadlines, paths of subflows. Pure."""
+"""Requirements of a point's flows: congestion controls, paths of subflows. Pure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,6 @@ def default_cc(flows: Iterable[PlannedFlow]) -> dict[str, str]:
     """
     ends = [(flow.src, flow.dst, kernel_name(flow.cc)) for flow in flows]
     return {dst: cc for _, dst, cc in ends} | {src: cc for src, _, cc in ends}
-
-
-def connect_s(flows: int, subflows: int) -> float:
-    """Return the deadline in seconds for connecting all flows and joining all their subflows.
-
-    A saturated machine needs 30 ms per flow (k=10 at 20 Mb/s: 40 s for 250 flows with 8 subflows).
-    """
-    return 60.0 + 0.01 * flows * subflows
 
 
 def is_data(sport: int, dport: int) -> bool:

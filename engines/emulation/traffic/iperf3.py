@@ -112,8 +112,15 @@ def parse_report(text: str) -> Report:
     """Decode the JSON of a client or a server. Raises ValueError for other text."""
     try:
         document: dict[str, Any] = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"not JSON: {text[:80]!r}") from error
+    try:
+        return _report_of(document)
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError) as error:
+        raise ValueError(f"not a report of iperf3 ({error!r}): {text[:80]!r}") from error
+
+
+def _report_of(document: Mapping[str, Any]) -> Report:
     end: Mapping[str, Any] = document["end"]
     sent: Mapping[str, Any] = end.get("sum_sent", {})
     received: Mapping[str, Any] = end.get("sum_received", {})

@@ -53,8 +53,9 @@ class NativeDriver:
     Each flow has its own transport and congestion control. The driver writes `write_bytes` at a time; 0 means
     as much as the flow may send. It reads flows without a size when `read_bytes` are waiting, because a
     wake-up per packet costs more than the packet. `cpu` pins its thread (-1: any); keep it off the fabric
-    core's CPU. MPTCP connections use the path manager that their hosts have when `open` is called. Raises
-    UsageError for invalid flows.
+    core's CPU. `sizes_map` is the descriptor of the socket storage that gets the flows' sizes
+    (engines/emulation/ranks/); -1 for none. MPTCP connections use the path manager that their hosts have when
+    `open` is called. Raises UsageError for invalid flows.
     """
 
     def __init__(
@@ -65,6 +66,8 @@ class NativeDriver:
         cpu: int = -1,
         write_bytes: int = 0,
         read_bytes: int = 1,
+        sizes_map: int = -1,
+        rank_by_sent: bool = False,
     ) -> None:
         self._flows = tuple(flows)
         number = {name: position for position, name in enumerate(hosts)}
@@ -73,7 +76,14 @@ class NativeDriver:
         loops, self._fds = _tables(len(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         try:
             self._core = FlowDriver(
-                wanted, pids, cpu=cpu, loops=loops, write_bytes=write_bytes, read_bytes=read_bytes
+                wanted,
+                pids,
+                cpu=cpu,
+                loops=loops,
+                write_bytes=write_bytes,
+                read_bytes=read_bytes,
+                sizes_map=sizes_map,
+                rank_by_sent=rank_by_sent,
             )
         except ValueError as error:
             raise UsageError(f"traffic: {error}") from error

@@ -11,14 +11,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.steadiness import unsteady_words
+from analysis.steadiness import OVER_CARRIED_PCT, drift_reasons, unsteady_reasons
 from engines.emulation.verdict.blame import FULL_PCT, Load, fault, saturated, words
 from model.congestion import CONGESTION_CONTROLS
-from model.machine.effects import DRIFT_POINTS, doubted_by_lateness, doubted_by_stretch
+from model.machine.effects import doubted_by_lateness, doubted_by_stretch
 from model.reasons import (
     COMPLETION,
     CONTROL,
-    DRIFT,
     FALLBACK,
     GOODPUT,
     LATE,
@@ -29,7 +28,6 @@ from model.reasons import (
     STALLED,
     STRETCHED,
     SUBFLOWS,
-    UNSTEADY,
     Reason,
 )
 from model.result import FlowRow, Status
@@ -86,6 +84,8 @@ class Evidence:
     """Flows whose subflows carried data that waited for a gap during the whole window."""
     joins_late: bool = False
     """Whether a sized flow may complete before its further subflows join."""
+    granted: Sequence[int] | None = None
+    """Subflows that each flow should have, where a controller opens them; None: those asked for."""
     cc_losses: int = 0
     cc_repairs: int = 0
     """Window reductions by refabric's congestion controls, and repairs of skipped reductions."""
@@ -184,18 +184,8 @@ def _stalls(evidence: Evidence) -> list[Reason]:
 
 def _window(evidence: Evidence) -> list[Reason]:
     """Return reasons if data delivered in the window was not carried in it, or if goodput drifted."""
-    found = []
-    over_pct = evidence.over_carried_pct
-    if text := unsteady_words(over_pct):
-        found.append(Reason(UNSTEADY, text, numbers=(("delivered_over_carried_pct", over_pct),)))
-    if evidence.halves_pct is not None:
-        first, second = evidence.halves_pct
-        if abs(second - first) > DRIFT_POINTS:
-            text = f"mean goodput was {first:.1f} % of the link rate in the first half, then {second:.1f} %"
-            found.append(
-                Reason(DRIFT, text, numbers=(("first_half_pct", first), ("second_half_pct", second)))
-            )
-    return found
+    carried = unsteady_reasons({OVER_CARRIED_PCT: evidence.over_carried_pct})
+    return [*carried, *drift_reasons(evidence.halves_pct)]
 
 
 def _thread(evidence: Evidence) -> list[Reason]:
@@ -238,10 +228,12 @@ def _subflows(evidence: Evidence) -> list[Reason]:
     reasons = []
     due = [f for f in evidence.flows if not (evidence.joins_late and f.size_bytes)]
     seen = [flow for flow in due if flow.subflows_joined or not math.isfinite(flow.completed_s)]
-    short = [flow for flow in seen if flow.subflows_joined < flow.subflows_asked]
+    granted = evidence.granted
+    wanted = {flow.flow: granted[flow.flow] if granted else flow.subflows_asked for flow in seen}
+    short = [flow for flow in seen if flow.subflows_joined < wanted[flow.flow]]
     if short:
         worst = min(flow.subflows_joined for flow in short)
-        text = f"{len(short)} of {len(due)} flows had fewer than {short[0].subflows_asked}, at worst {worst}"
+        text = f"{len(short)} of {len(due)} flows had fewer than {wanted[short[0].flow]}, at worst {worst}"
         reasons.append(Reason(SUBFLOWS, f"subflows: {text}", numbers=(("flows", len(short)),)))
     if evidence.fallbacks:
         text = f"fallback: {evidence.fallbacks} flows fell back from MPTCP to TCP"

@@ -1,8 +1,15 @@
 // The disciplines that decide on arrival whether a queue takes a packet, applied one after the other. To add one, add a
-// file beside this one, a member, and a line in `admits` and in `only_counts_packets`.
+// file beside this one, a member, a line in `admits` and in `only_counts_packets`, and its number in
+// `kAdmissionSettings`.
 #pragma once
 
+#include <array>
+#include <cmath>
 #include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 
 #include "core/disciplines/drop_tail.hpp"
 #include "core/disciplines/ecn_threshold.hpp"
@@ -31,5 +38,32 @@ struct Admission {
     return tail.limit_bytes == 0 && random.places == 0 && ecn.pkts == 0;
   }
 };
+
+// The number that sets up a discipline. Nothing reads the record while packets pass.
+struct AdmissionSetting {
+  std::string_view name;  // of its field in LinkSpec (model/spec.py)
+  bool in_hosts;          // whether hosts' own queues have it, too
+  void (*set)(Admission&, double number);
+};
+
+// Throws std::invalid_argument for a number that is no count of 32 bits.
+inline std::uint32_t as_count(double number) {
+  constexpr double most = std::numeric_limits<std::uint32_t>::max();
+  if (number >= 0 && number <= most && std::floor(number) == number) return static_cast<std::uint32_t>(number);
+  throw std::invalid_argument("a setting of a queue must be a count of 32 bits, not " + std::to_string(number));
+}
+
+inline constexpr std::array kAdmissionSettings{
+    AdmissionSetting{"ecn_pkts", true, [](Admission& of, double pkts) { of.ecn.pkts = as_count(pkts); }},
+    AdmissionSetting{"random_pkts", false, [](Admission& of, double pkts) { of.random.places = as_count(pkts); }},
+};
+
+// Throws std::invalid_argument for a name that no discipline has.
+inline const AdmissionSetting& admission_setting(std::string_view name) {
+  for (const AdmissionSetting& setting : kAdmissionSettings) {
+    if (setting.name == name) return setting;
+  }
+  throw std::invalid_argument("no queue discipline has the setting '" + std::string(name) + "'");
+}
 
 }  // namespace fabric

@@ -2,8 +2,8 @@
 // kName and
 //     void push(PacketPool&, PacketId);                        // the packet was admitted
 //     PacketId pop(PacketPool&);                               // removes the next packet to send; kNone: it is empty
-//     PacketId give_way(PacketPool&, const Packet& newcomer);  // removes a packet to make room; kNone: drop the newcomer
-// It may use the `next_in_slot` of its packets. To add one, add a file beside this one and its class to `Discipline`.
+//     PacketId give_way(PacketPool&, PacketId newcomer);  // removes a packet to make room; kNone: drop the newcomer
+// It may use the `next_in_slot` of its packets. With `kReadsPrecedence = true` every packet has a Precedence. To add one, add a file beside this one and its class to `Discipline`.
 // The FIFO is not one of them: its departures are known on arrival (port.hpp).
 #pragma once
 
@@ -15,11 +15,13 @@
 #include <variant>
 #include <vector>
 
+#include "core/disciplines/pfabric.hpp"
+#include "core/disciplines/pfabric_bands.hpp"
 #include "core/disciplines/strict_priority.hpp"
 
 namespace fabric {
 
-using Discipline = std::variant<StrictPriority>;
+using Discipline = std::variant<StrictPriority, PFabric, PFabricScheduling, PFabricDropping, PFabricBands>;
 
 inline constexpr std::string_view kFifo = "fifo";
 
@@ -48,5 +50,9 @@ inline std::vector<std::string_view> discipline_names() {
 }
 
 inline Discipline discipline(std::size_t number) { return detail::nth(number - 1); }
+
+inline bool reads_precedence(const Discipline& discipline) {
+  return std::visit([](const auto& queue) { return requires { queue.kReadsPrecedence; }; }, discipline);
+}
 
 }  // namespace fabric

@@ -29,8 +29,8 @@ class StrictPriority {
   }
 
   // Removes a packet of lower precedence than the newcomer; kNone if there is none.
-  [[nodiscard]] PacketId give_way(PacketPool& pool, const Packet& newcomer) {
-    for (std::size_t lower = 0; lower < precedence(newcomer); ++lower) {
+  [[nodiscard]] PacketId give_way(PacketPool& pool, PacketId newcomer) {
+    for (std::size_t lower = 0; lower < precedence(pool[newcomer]); ++lower) {
       if (!classes_[lower].empty()) return classes_[lower].pop_back(pool);
     }
     return kNone;

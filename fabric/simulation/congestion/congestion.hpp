@@ -26,6 +26,8 @@ struct CongestionControl {
   double (*increase)(Paths, std::size_t i);    // per acknowledged packet, in congestion avoidance
   double (*after_loss)(Paths, std::size_t i);  // the window
   bool by_share_of_marks = false;              // reduces in proportion to marked packets (RFC 8257)
+  bool keeps_window = false;                   // no loss, timeout or acknowledgement changes the window
+  bool by_agent = false;                       // an agent sets the window (simulation/ccp/)
 };
 
 inline double reno_increase(Paths paths, std::size_t i) { return 1.0 / paths[i].window; }

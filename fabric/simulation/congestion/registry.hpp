@@ -6,16 +6,19 @@
 #include <string>
 
 #include "simulation/congestion/balia.hpp"
+#include "simulation/congestion/by_agent.hpp"
 #include "simulation/congestion/coupled.hpp"
 #include "simulation/congestion/dctcp.hpp"
 #include "simulation/congestion/ewtcp.hpp"
 #include "simulation/congestion/lia.hpp"
+#include "simulation/congestion/mintcp.hpp"
 #include "simulation/congestion/olia.hpp"
 #include "simulation/congestion/reno.hpp"
 
 namespace fabric {
 
-inline constexpr std::array kCongestionControls{&kReno, &kEwtcp, &kCoupled, &kLia, &kOlia, &kBalia, &kDctcp};
+inline constexpr std::array kCongestionControls{&kReno, &kEwtcp, &kCoupled, &kLia,   &kOlia,
+                                               &kBalia, &kDctcp, &kMinTcp,  &kLineRate, &kByAgent};
 
 inline const CongestionControl& congestion_control(std::string_view name) {
   for (const CongestionControl* known : kCongestionControls) {

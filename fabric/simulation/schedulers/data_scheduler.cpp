@@ -28,7 +28,7 @@ void DataScheduler::distribute(Time now) {
   for (;;) {
     const std::uint32_t chosen = stack_.options.scheduler->choose(views, connection_.last_chosen);
     if (chosen == kNone) return;
-    if (Sender(stack_, connection_.first + chosen).send_one(now)) {
+    if (Sender(stack_, connection_.first + chosen).send_one(now, false)) {
       connection_.last_chosen = chosen;
     } else {
       views[chosen].takes = false;

@@ -8,7 +8,7 @@ namespace fabric {
 
 void CongestionWindow::grow(std::uint32_t fresh) {
   path_.since_loss += fresh;
-  if (fresh == 0) return;
+  if (fresh == 0 || connection_.control->keeps_window) return;
   const bool slow_start = sender_.in_slow_start(path_.window);
   // Only a window that was in use has tested the path; in slow start half of it is enough (RFC 7661).
   const bool used = sender_.limited_by_window || (slow_start && path_.window < 2 * (sender_.board.outstanding() + fresh));
@@ -16,10 +16,16 @@ void CongestionWindow::grow(std::uint32_t fresh) {
   if (slow_start) {
     path_.window += fresh;
     if (sender_.ssthresh != 0) path_.window = std::min(path_.window, std::max(sender_.ssthresh, path_.window - fresh));
-    return;
+    return limit();
   }
   path_.window += fresh * connection_.control->increase(siblings(), subflow_.number);
   path_.window = std::max(path_.window, 1.0);
+  limit();
+}
+
+void CongestionWindow::limit() {
+  if (options().max_window == 0) return;
+  path_.window = std::min(path_.window, static_cast<double>(options().max_window));
 }
 
 void CongestionWindow::react_to_marks(const Segment& ack, std::uint32_t fresh) {

@@ -17,6 +17,7 @@ class CongestionWindow : private Endpoint {
   void reduce();
 
  private:
+  void limit();
   void update_alpha(const Segment& ack, std::uint32_t fresh);
 
   SenderState& sender_ = subflow_.sender;

@@ -1,5 +1,9 @@
 #include "simulation/transport/lifecycle.hpp"
 
+#include <algorithm>
+#include <vector>
+
+#include "simulation/ccp/datapath.hpp"
 #include "simulation/schedulers/data_scheduler.hpp"
 #include "simulation/transport/handshake.hpp"
 #include "simulation/transport/socket_info.hpp"
@@ -9,6 +13,7 @@ namespace fabric {
 void Lifecycle::start(Time now) {
   connection_.open = true;
   connection_.started = now;
+  if (stack_.options.persistent) take_over_idle();
   if (stack_.options.handshake) return Handshake(stack_, connection_.first).connect(now);
   stack_.subflows[connection_.first].sender.established = true;
   first_established(now);
@@ -18,10 +23,33 @@ void Lifecycle::start(Time now) {
   }
 }
 
+std::uint64_t Lifecycle::pair() const {
+  const Subflow& first = stack_.subflows[connection_.first];
+  return std::uint64_t{first.source} << 32 | first.destination;
+}
+
+// The flow goes on where the latest one ended on a connection that is idle now.
+void Lifecycle::take_over_idle() {
+  std::vector<std::uint32_t>& idle = stack_.idle[pair()];
+  if (idle.empty()) return;
+  const Connection& before = stack_.connections[idle.back()];
+  idle.pop_back();
+  for (std::uint32_t i = 0; i < std::min(before.count, connection_.count); ++i) {
+    const SenderState& from = stack_.subflows[before.first + i].sender;
+    SenderState& to = stack_.subflows[connection_.first + i].sender;
+    to.ssthresh = from.ssthresh;
+    to.rtt = from.rtt;
+    to.rto = from.rto;
+    to.alpha = from.alpha;
+    to.dup_threshold = from.dup_threshold;
+    stack_.paths[connection_.first + i] = stack_.paths[before.first + i];
+  }
+}
+
 void Lifecycle::first_established(Time now) {
   const TransportOptions& options = stack_.options;
   connection_.alone = true;
-  const bool waits = options.join_after != 0 || options.join_after_bytes != 0;
+  const bool waits = options.join_after != 0 || options.join_after_bytes != 0 || options.on_demand;
   if (!connection_.multipath() || !waits) return join(now);
   if (options.join_after != 0) stack_.timers.schedule(Alarm::join, number_, stack_.clock.after(now, options.join_after));
 }
@@ -39,18 +67,34 @@ void Lifecycle::join(Time now) {
   for (std::uint32_t i = connection_.first; i < end; ++i) SocketInfo(stack_, i).update(now);
 }
 
+bool Lifecycle::open_subflow(std::uint32_t subflow, Time now) {
+  SenderState& sender = stack_.subflows[subflow].sender;
+  const bool connecting = sender.retransmission.at != kNever;
+  if (!connection_.open || !connection_.alone || sender.established || connecting) return false;
+  if (stack_.options.handshake) {
+    Handshake(stack_, subflow).connect(now);
+    return true;
+  }
+  sender.established = true;
+  DataScheduler(stack_, connection_).distribute(now);
+  SocketInfo(stack_, subflow).update(now);
+  return true;
+}
+
 void Lifecycle::close(Time now) {
   connection_.open = false;
   connection_.to_reinject = {};
   connection_.arrivals.release();
   for (std::uint32_t i = connection_.first; i < connection_.first + connection_.count; ++i) {
     Subflow& subflow = stack_.subflows[i];
+    if (connection_.control->by_agent) Datapath(stack_, i).closed(now);
     subflow.sender.retransmission.at = kNever;
     subflow.sender.board.close();
     subflow.sender.bound = {};
     subflow.receiver.arrivals.release();
     SocketInfo(stack_, i).update(now);
   }
+  if (stack_.options.persistent) stack_.idle[pair()].push_back(number_);
   if (connection_.then == kNone) return;
   stack_.timers.schedule(Alarm::follow, connection_.then, now + stack_.connections[connection_.then].start);
 }

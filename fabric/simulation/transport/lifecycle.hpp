@@ -18,10 +18,15 @@ class Lifecycle {
   void first_established(Time now);
   // The other subflows join, unless they did before.
   void join(Time now);
+  // One more subflow joins. Returns false where that is impossible: the connection has ended, or the subflow is there.
+  bool open_subflow(std::uint32_t subflow, Time now);
   // The sender knows that all data has arrived. Only what readings need is kept.
   void close(Time now);
 
  private:
+  [[nodiscard]] std::uint64_t pair() const;
+  void take_over_idle();
+
   Stack& stack_;
   std::uint32_t number_;
   Connection& connection_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "simulation/ccp/datapath.hpp"
 #include "simulation/schedulers/data_scheduler.hpp"
 #include "simulation/transport/congestion_window.hpp"
 #include "simulation/transport/handshake.hpp"
@@ -183,7 +184,11 @@ void LossRecovery::timed_out(Time now) {
   sender_.recover = sender_.board.next();
   sender_.dup_acks = 0;
   sender_.inflation = 0;
-  path_.window = 1;
+  if (connection_.control->by_agent) {
+    Datapath(*this).timed_out(now);
+  } else if (!connection_.control->keeps_window) {
+    path_.window = 1;
+  }
   sender_.backoff = std::min<std::uint8_t>(static_cast<std::uint8_t>(sender_.backoff + 1), kMaxBackoff);
   if (options().sack) {
     sender_.board.lose_all();
@@ -191,7 +196,9 @@ void LossRecovery::timed_out(Time now) {
     sender_.retransmit_next = sender_.board.una();
   }
   Sender sender(*this);
+  sender_.probing = options().probe_after != 0 && sender_.backoff >= options().probe_after;
   sender.restart_timer(now);
+  if (sender_.probing) return sender.send_probe(now);
   sender.send_all(now);
   if (options().reinject && connection_.multipath()) DataScheduler(stack_, connection_).reinject(number_, now);
 }

@@ -34,6 +34,11 @@ void Receiver::arrived(PacketId id, Time now) {
   acknowledge(id, receiver_.unanswered != 0 ? receiver_.first_unanswered : answered, marked, now);
 }
 
+void Receiver::probed(PacketId id, Time now) {
+  const Segment& segment = stack_.segments[id];
+  acknowledge(id, {segment.sent, segment.order}, receiver_.last_marked, now);
+}
+
 void Receiver::delayed_ack_expired(Time now) {
   if (receiver_.unanswered == 0) return;
   acknowledge(stack_.network.pool().acquire_or_throw(), receiver_.first_unanswered, receiver_.last_marked, now);

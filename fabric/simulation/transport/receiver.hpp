@@ -11,6 +11,8 @@ class Receiver : private Endpoint {
 
   // A segment has arrived. The packet is the receiver's from here on.
   void arrived(PacketId id, Time now);
+  // A probe is acknowledged and carries nothing new.
+  void probed(PacketId id, Time now);
   void delayed_ack_expired(Time now);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "simulation/ccp/datapath.hpp"
 #include "simulation/schedulers/data_scheduler.hpp"
 #include "simulation/transport/lifecycle.hpp"
 #include "simulation/transport/loss_recovery.hpp"
@@ -9,12 +10,14 @@
 
 namespace fabric {
 
-bool Sender::send_one(Time now) {
+bool Sender::send_one(Time now, bool has_turn) {
   const Scoreboard& board = sender_.board;
-  if (!connection_.open || !sender_.established) return false;
+  if (!connection_.open || !sender_.established || sender_.probing) return false;
   const bool retransmission = options().sack ? board.something_lost() : before(sender_.retransmit_next, board.next());
   sender_.limited_by_window = !has_window(retransmission);
   if (sender_.limited_by_window) return false;
+  const bool by_agent = connection_.control->by_agent;
+  if (by_agent && !Datapath(*this).may_send(now)) return false;
   if (!retransmission && !DataScheduler(stack_, connection_).has_data_for(number_)) {
     connection_.blocked = true;
     if (board.outstanding() == 0 || options().receive_buffer_pkts != 0) SocketInfo(*this).update(now);
@@ -22,7 +25,7 @@ bool Sender::send_one(Time now) {
   }
   if (subflow_.owns_first_port) {
     HostQueue queue(stack_, subflow_.forward.ports[0]);
-    if (queue.is_full(now)) {
+    if (queue.is_full(now) || (!has_turn && queue.is_claimed())) {
       queue.wait(number_);
       return false;
     }
@@ -31,6 +34,7 @@ bool Sender::send_one(Time now) {
   --sender_.reduction.quota;
   ++sender_.reduction.sent;
   retransmission ? send_lost(now) : send_new(now);
+  if (by_agent) Datapath(*this).sent(connection_.payload_bytes, now);
   return true;
 }
 
@@ -50,7 +54,8 @@ void Sender::send_new(Time now) {
 }
 
 bool Sender::has_window(bool retransmission) const {
-  if (sender_.recovery == Recovery::fast && reduces_proportionally(options())) return sender_.reduction.quota > 0;
+  const bool reduces = reduces_proportionally(options()) && !connection_.control->by_agent;
+  if (sender_.recovery == Recovery::fast && reduces) return sender_.reduction.quota > 0;
   const Scoreboard& board = sender_.board;
   const std::uint32_t flight = options().sack    ? board.pipe()
                                : retransmission ? sender_.retransmit_next - board.una()
@@ -73,8 +78,24 @@ void Sender::transmit(Seq seq, Seq dsn, bool retransmission, Time now) {
   const Ecn ecn = markable ? Ecn::ect0 : Ecn::not_ect;
   if (sender_.retransmission.at == kNever) restart_timer(now);
   if (!sender_.busy) SocketInfo(*this).update(now);
-  stack_.send(id, {number_, size_bytes, ecn, connection_.dscp}, subflow_.forward, subflow_.source, subflow_.destination,
+  stack_.send(id, {number_, size_bytes, ecn, connection_.dscp, rank()}, subflow_.forward, subflow_.source, subflow_.destination,
               now);
+}
+
+void Sender::send_probe(Time now) {
+  const PacketId id = stack_.network.pool().acquire_or_throw();
+  Segment& segment = stack_.segments[id];
+  segment.sent = stack_.clock.reading(now);
+  segment.order = sender_.transmissions;
+  segment.carries = Carries::probe;
+  const auto size_bytes = static_cast<std::uint16_t>(options().header_bytes + 1);
+  stack_.send(id, {number_, size_bytes, Ecn::not_ect, connection_.dscp, rank()}, subflow_.forward, subflow_.source,
+              subflow_.destination, now);
+}
+
+std::uint32_t Sender::rank() const {
+  if (!stack_.network.pool().ranks_packets()) return Precedence::kFirst;
+  return connection_.rank(options().rank == Rank::sent);
 }
 
 void Sender::acknowledged(const Segment& ack, Time now) {
@@ -84,6 +105,7 @@ void Sender::acknowledged(const Segment& ack, Time now) {
   if (moved) join_if_enough_acknowledged(now);
   sample_rtt(stack_.clock.reading(now) - ack.sent);
   if (before(sender_.delivered_order, ack.order)) sender_.delivered_order = ack.order;
+  sender_.probing = false;
   const bool forward = before(sender_.board.una(), ack.seq);
   const std::uint32_t fresh = forward ? sender_.board.acknowledge(ack.seq) : 0;
   LossRecovery recovery(*this);
@@ -93,6 +115,7 @@ void Sender::acknowledged(const Segment& ack, Time now) {
     recovery.undo_if_spurious(ack);
   }
   recovery.acknowledged(ack, fresh, now);
+  if (connection_.control->by_agent) Datapath(*this).acknowledged(ack, now);
   DataScheduler scheduler(stack_, connection_);
   // The subflow just acknowledged is the only one with new room, unless all waited for the connection.
   if (connection_.multipath() && (scheduler.binds_early() || (moved && connection_.blocked))) scheduler.distribute(now);
@@ -118,11 +141,21 @@ void Sender::join_if_enough_acknowledged(Time now) {
 // time, where the RFC takes the larger of the two (tcp_rtt_estimator, net/ipv4/tcp_input.c).
 void Sender::sample_rtt(Time rtt) {
   sender_.rtt.sample(std::max<Time>(rtt, 1));
+  path_.rtt_s = static_cast<double>(sender_.rtt.srtt) * 1e-12;
+  if (options().fixed_rto) {
+    sender_.rto = options().min_rto;
+    return;
+  }
   const Time spread = 4 * sender_.rtt.variance;
   const Time rto = options().linux_recovery ? sender_.rtt.srtt + std::max(spread, options().min_rto)
                                             : std::max(sender_.rtt.srtt + spread, options().min_rto);
   sender_.rto = std::min(rto, options().max_rto);
-  path_.rtt_s = static_cast<double>(sender_.rtt.srtt) * 1e-12;
+}
+
+// A stack that scans its timers periodically sees one at the first scan after it has expired.
+Time Sender::seen_by_scan(Time expires) const {
+  const Time scan = options().timer_scan;
+  return scan == 0 ? expires : (expires + scan - 1) / scan * scan;
 }
 
 void Sender::restart_timer(Time now) {
@@ -130,8 +163,9 @@ void Sender::restart_timer(Time now) {
     sender_.retransmission.at = kNever;
     return;
   }
-  const Time rto = std::min(sender_.rto << std::min(sender_.backoff, kMaxBackoff), options().max_rto);
-  stack_.timers.set(sender_.retransmission, Alarm::retransmission, number_, stack_.clock.after(now, rto));
+  const std::uint8_t doublings = options().fixed_rto ? std::uint8_t{0} : std::min(sender_.backoff, kMaxBackoff);
+  const Time rto = std::min(sender_.rto << doublings, options().max_rto);
+  stack_.timers.set(sender_.retransmission, Alarm::retransmission, number_, seen_by_scan(stack_.clock.after(now, rto)));
 }
 
 }  // namespace fabric

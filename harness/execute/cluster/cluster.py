@@ -8,13 +8,16 @@ All checks of the cluster happen here, before a point starts.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import logging
 import math
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+import dask.config
 from distributed import Client
 
 from common.errors import HostUnfitError, RefabricError, UsageError
@@ -44,12 +47,14 @@ _MB = 1e6
 
 
 @contextlib.contextmanager
-def connected(address: str, engine: Engine) -> Iterator[Cluster]:
+def connected(address: str, engine: Engine, insecure: bool = False) -> Iterator[Cluster]:
     """Connect to the cluster with this scheduler address and check that it can run points of the engine.
 
-    Raises UsageError for an invalid address, HostUnfitError if no scheduler replies or the workers differ.
+    Raises UsageError for an invalid address, and for one that root must not trust unless `insecure`;
+    HostUnfitError if no scheduler replies or the workers differ.
     """
-    _check_address(address)
+    check_address(address, os.geteuid() == 0, insecure)
+    _check_certificate(address)
     for logger in ("distributed", "distributed.client"):  # errors are reported here
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     try:
@@ -57,7 +62,7 @@ def connected(address: str, engine: Engine) -> Iterator[Cluster]:
     except (OSError, TimeoutError, ValueError) as error:
         raise HostUnfitError(
             f"connecting to {address}: no Dask scheduler replied ({one_line(str(error))[:200]}); start one "
-            "there with `.venv/bin/dask scheduler`, or correct --dask"
+            "there with `.venv/bin/dask scheduler --host ADDRESS`, or correct --dask"
         ) from error
     try:
         yield Cluster(client, address, engine)
@@ -66,7 +71,12 @@ def connected(address: str, engine: Engine) -> Iterator[Cluster]:
             client.close(timeout=CONNECT_S)
 
 
-def _check_address(address: str) -> None:
+def check_address(address: str, root: bool, insecure: bool) -> None:
+    """Raise UsageError unless this is an address that a sweep of this user may connect to.
+
+    A scheduler runs any code in the process that connects to it, and without TLS anybody who can reach or
+    imitate it does. Root therefore connects over plain TCP to the same machine only, unless `insecure`.
+    """
     try:
         parts = urlsplit(address)
         good = parts.scheme in {"tcp", "tls"} and parts.hostname and parts.port
@@ -76,6 +86,28 @@ def _check_address(address: str) -> None:
         raise UsageError(
             f"--dask {address}: not an address of a scheduler; write it like tcp://10.0.0.1:8786"
         )
+    if root and not insecure and parts.scheme == "tcp" and not _is_loopback(parts.hostname or ""):
+        raise UsageError(
+            f"--dask {address}: as root, a scheduler elsewhere must use tls:// (docs/clusters.md has "
+            "the commands); run without sudo, or add --insecure if nobody else can reach that network"
+        )
+
+
+def _check_certificate(address: str) -> None:
+    """Raise UsageError if the address needs a certificate and Dask's configuration has none."""
+    needed = ("distributed.comm.tls.client.cert", "distributed.comm.tls.ca-file")
+    if urlsplit(address).scheme == "tls" and not all(dask.config.get(name, None) for name in needed):
+        raise UsageError(
+            f"--dask {address}: Dask has no certificate on this machine; write distributed.comm.tls into "
+            "/etc/dask/refabric.yaml (docs/clusters.md has the commands)"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name: others than this one are looked up, and the answer may be anybody's
+        return host == "localhost"
 
 
 @dataclass(frozen=True)

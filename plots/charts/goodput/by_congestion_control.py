@@ -61,7 +61,8 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _Column:
-    """A number of each algorithm, how it is written, and whether its interval is too: there is room once."""
+    """A number of each algorithm: how to write it, and whether its interval is written too, for lack of room.
+    A number of each algorithm: how to write it, and whether its interval is written too, for lack of room."""
 
     of: Callable[[Point], float | None]
     shown: str
@@ -125,7 +126,7 @@ def _comparison(panel: Panel, subflows: int) -> Comparison:
 
 
 def _place(name: str) -> tuple[int, int]:
-    """In the order of `COMPARED`, others after it."""
+    """Return the position of an algorithm: in the order of `COMPARED`, others after them."""
     return (COMPARED.index(name) if name in COMPARED else len(COMPARED)), transports.rank(name)
 
 
@@ -167,7 +168,7 @@ def _transports(subflows: int) -> str:
 
 
 def _rows(axes: Axes, comparison: Comparison) -> None:
-    """A row for each algorithm, from the top down; its name on the left axes alone."""
+    """Draw one row per algorithm, from the top down; only the left axes have names."""
     names = list(comparison.cells)
     axes.set_ylim(len(names) - 0.45, -0.55)
     axes.set_yticks(range(len(names)), list(map(transports.title, names)))
@@ -218,8 +219,11 @@ _RETRANSMITTED = _Column(retransmitted_pct, "{:.2g}", interval=False)
 
 
 def _marks(axes: Axes, y: int, name: str, cell: Cell, several: bool, column: _Column) -> float:
-    """A row's bar, or its seeds with mean and interval; the good ones' mean in words at the right. Returns
-    how far the marks reach."""
+    """Draw a row's bar, or its seeds with mean and interval, and the mean of the good ones as text on the
+    right.
+
+    Returns how far the marks reach.
+    """
     colour = transports.look(name).colour
     good = [value for point in cell.ok if (value := column.of(point)) is not None]
     doubtful = [value for point in cell.suspect if (value := column.of(point)) is not None]
@@ -245,7 +249,8 @@ def _marks(axes: Axes, y: int, name: str, cell: Cell, several: bool, column: _Co
 def _seeds(
     axes: Axes, y: int, colour: str, good: Sequence[float], doubtful: Sequence[float], half: float
 ) -> None:
-    """Every seed as a point, hollow if suspect; the good ones' mean, and its interval if earned."""
+    """Draw every seed as a point (hollow if suspect), the mean of the good ones, and its interval from six
+    seeds on."""
     values = [*good, *doubtful]
     step = min(0.11, 0.5 / len(values))
     for i, value in enumerate(values):
@@ -266,7 +271,7 @@ def _slowest_pct(cell: Cell) -> float | None:
 
 
 def _ranks(axes: Axes, comparison: Comparison) -> list[Line2D]:
-    """Goodput of every flow by rank, a curve each; the legend's entries."""
+    """Draw the goodput of every flow by rank, one curve per algorithm; return the legend's entries."""
     panel, cells = comparison.panel, comparison.cells
     ranked = {name: mean_ranks(p.flows_pct for p in cell.ok or cell.suspect) for name, cell in cells.items()}
     curves = {name: curve for name, curve in ranked.items() if curve}
@@ -284,7 +289,7 @@ def _ranks(axes: Axes, comparison: Comparison) -> list[Line2D]:
 
 
 def _curve(axes: Axes, name: str, curve: Sequence[float], doubt: bool, place: float) -> Line2D:
-    """Markers of curves that run close together sit side by side."""
+    """Draw a curve. Markers of curves that are close together are drawn side by side."""
     (drawn,) = axes.plot(
         range(1, len(curve) + 1),
         curve,
@@ -303,7 +308,7 @@ def _curve(axes: Axes, name: str, curve: Sequence[float], doubt: bool, place: fl
 
 
 def _levels(comparison: Comparison, levels: Sequence[Level]) -> list[tuple[int, Level]]:
-    """Published means with the row they belong to; the paper's MPTCP is coupled."""
+    """Draw published means on the row of their algorithm; the paper's MPTCP is coupled."""
     spec = comparison.panel.spec
     rows = {name: y for y, name in enumerate(comparison.cells)}
     of = {1: TCP, comparison.subflows: COUPLED_DEFAULT}
@@ -311,14 +316,14 @@ def _levels(comparison: Comparison, levels: Sequence[Level]) -> list[tuple[int, 
         (rows[name], level)
         for level in levels
         if level.is_on(spec)
-        and level.quantity == "mean"
+        and level.metric == "goodput_pct_mean"
         and level.subflows in of
         and (name := level.algorithm or of[level.subflows]) in rows
     ]
 
 
 def _legend(comparison: Comparison, levels: Sequence[tuple[int, Level]]) -> list[Artist]:
-    """What is neither named on the axes nor a mark like all others."""
+    """Return legend entries for marks that the axes do not name."""
     slowest = Line2D(
         [], [], color=style.INK, marker="d", markerfacecolor="white", markersize=5, lw=0, label="slowest flow"
     )

@@ -43,12 +43,12 @@ def draw(
 
 
 def load(point: Point) -> float:
-    """Connections a host has on average."""
+    """Return the mean number of connections per host."""
     return len(point.flows) / point.hosts
 
 
 def _loads(study: Study) -> dict[str, float]:
-    """Connections a host by matrix, ascending; of several networks, the first that has it."""
+    """Return the connections per host of each matrix, ascending, from the first network that has it."""
     found: dict[str, float] = {}
     for point in study.points:
         found.setdefault(point.matrix, load(point))
@@ -61,8 +61,10 @@ def _is_by_load(study: Study) -> bool:
 
 
 def finding(study: Study) -> str:
-    """Return the title: which curve gains most over TCP on the first network, and at what load; curves of
-    doubt where there are no others."""
+    """Return the title: which curve gains most over TCP on the first network, and at what load.
+
+    Curves with suspect points count only if there are no others.
+    """
     others = [curve for curve in study.curves if curve.subflows > 1 or curve.place]
     good = [curve for curve in others if not study.dubious(curve)]
     gains = {
@@ -105,7 +107,7 @@ def _chart(study: Study) -> Figure:
 def _curve(
     axes: Axes, curve: Curve, loads: Mapping[str, float], values: Mapping[str, Sequence[float]], dubious: bool
 ) -> None:
-    """The mean over the seeds at every load that has any."""
+    """Draw the mean over the seeds at every load that was measured."""
     at = [(loads[matrix], of) for matrix, of in values.items() if of]
     if at:
         axes.errorbar(
@@ -117,7 +119,7 @@ def _curve(
 
 
 def _load_axis(axes: Axes, loads: Sequence[float]) -> None:
-    """Logarithmic, with every load told."""
+    """Make the axis logarithmic, with a tick at every load."""
     axes.set_xscale("log")
     axes.set_xticks(loads, [f"{round(load, 2):g}" for load in loads])
     axes.xaxis.set_minor_locator(NullLocator())

@@ -28,7 +28,7 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is signs, which verdicts tell
 ) -> list[Path]:
-    """Draw one chart per size, all matrices in it; see `registry.Chart.draw`."""
+    """Draw one chart per size with all its matrices; see `registry.Chart.draw`."""
     del expected
     of = studies(points, lambda _: "matrices")
     return saving.draw_each(
@@ -37,8 +37,8 @@ def draw(
 
 
 def by_gain(study: Study) -> dict[str, float]:
-    """The gain of the last curve, the most subflows on the last network, by matrix, the largest first; 0
-    where TCP did not run."""
+    """Return the gain of the last curve (most subflows, last network) by matrix, the largest first; 0 without
+    TCP."""
     last = study.curves[-1]
     gains = {matrix: study.mean_gain(last, matrix, per_sender_pct) or 0.0 for matrix in study.matrices}
     return dict(sorted(gains.items(), key=lambda pair: -pair[1]))
@@ -72,6 +72,7 @@ def _chart(study: Study) -> Figure:
         axes.grid(axis="x", color=style.GRID, linewidth=0.8)
         axes.set_yticks(range(len(rows)), [study.words[matrix] for matrix in rows], fontsize=8)
         axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.margins(x=0.06)
         axes.set_xlim(left=0)
     throughput.set_xlabel("goodput per sending host (% of one NIC)")
     gain.axvline(1, color=style.FAINT, lw=0.8, zorder=1)
@@ -87,7 +88,7 @@ def _chart(study: Study) -> Figure:
 def _marks(
     axes: Axes, curve: Curve, values: Mapping[str, Sequence[float]], off: float, dubious: bool
 ) -> None:
-    """A row a matrix, the curve's marks a little off its middle: none hides another."""
+    """Draw one row per matrix; the curves' marks are slightly apart, so that none hides another."""
     for y, of in enumerate(values.values()):
         if of:
             axes.errorbar(

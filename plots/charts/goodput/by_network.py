@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -10,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from controllers.routing import DIGITS
+from model.transports import USUAL_ROUTING
 from plots.charts.goodput.other_simulator import jain
 from plots.charts.goodput.throughput import interval_pct
 from plots.data import Level, Panel, Point, panels, together
@@ -18,6 +21,8 @@ from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "by_network"
 _ROW_IN, _LEAST_IN = 0.36, 1.0
+_APART = 0.12
+"""Rows between the marks of two transports, so that none hides another."""
 _MARKERS = {1: "s", 2: "v", 4: "o", 8: "^"}
 _OTHER = "D"
 
@@ -31,8 +36,18 @@ def draw(
 ) -> list[Path]:
     """Draw one chart per setting, its networks side by side; see `registry.Chart.draw`."""
     measured = (p for p in panels(points, expected) if any(_points(p, n) for n in p.subflows))
-    of = [(group[0].spec.neutral("topology"), group) for group in together(measured, "topology")]
+    of = [
+        (group[0].spec.neutral("topology"), sorted(group, key=lambda panel: -(gain(panel) or 0.0)))
+        for group in together(map(_usually_routed, measured), "topology")
+    ]
     return saving.draw_each(CHART, of, out, _chart, lambda spec: spec.workload.matrix)
+
+
+def _usually_routed(panel: Panel) -> Panel:
+    """Give BCube's own routing the name of the usual one, so that its row stands beside the others."""
+    if panel.spec.routing != DIGITS:
+        return panel
+    return dataclasses.replace(panel, spec=dataclasses.replace(panel.spec, routing=USUAL_ROUTING))
 
 
 def _points(panel: Panel, subflows: int) -> list[Point]:
@@ -43,18 +58,19 @@ def _goodput(point: Point) -> float:
     return point.mean_pct or 0.0
 
 
+def gain(panel: Panel) -> float | None:
+    """Return the goodput with the largest number of subflows over that of TCP; None without either."""
+    most = max(panel.subflows)
+    tcp, mptcp = _points(panel, 1), _points(panel, most)
+    if most == 1 or not mptcp or not any(map(_goodput, tcp)):
+        return None
+    return statistics.fmean(map(_goodput, mptcp)) / statistics.fmean(map(_goodput, tcp))
+
+
 def finding(of: Sequence[Panel]) -> str:
     """Return the title: where the largest number of subflows gains most over TCP, and where least."""
     most = max(of[0].subflows)
-    gains = {
-        style.network(panel.spec): statistics.fmean(map(_goodput, mptcp))
-        / statistics.fmean(map(_goodput, tcp))
-        for panel in of
-        if (tcp := _points(panel, 1))
-        and (mptcp := _points(panel, most))
-        and most > 1
-        and any(map(_goodput, tcp))
-    }
+    gains = {style.network(panel.spec): gained for panel in of if (gained := gain(panel))}
     if not gains:
         return "Goodput and fairness by network"
     best, least = max(gains, key=gains.__getitem__), min(gains, key=gains.__getitem__)
@@ -71,7 +87,7 @@ def _chart(of: Sequence[Panel]) -> Figure:
     goodput.set_xlim(left=0)
     goodput.axvline(100, color=style.FAINT, lw=0.8, zorder=1)
     goodput.set_xlabel("mean goodput (% of one flow alone)")
-    fairness.set_xlim(right=1.01)
+    fairness.set_xlim(0, 1.03)
     fairness.set_xlabel("Jain's index of the flows' goodputs")
     counts = [n for n in of[0].subflows if any(_points(panel, n) for panel in of)]
     legend = [_key(n) for n in counts]
@@ -91,11 +107,13 @@ def _rows(axes: Axes, of: Sequence[Panel], value_of: Callable[[Point], float]) -
     axes.grid(axis="y", visible=False)
     for y, panel in enumerate(of):
         axes.axhline(y, color=style.GRID, lw=0.8, zorder=0)
-        for n in panel.subflows:
+        off = _APART * (len(panel.subflows) - 1) / 2
+        for place, n in enumerate(panel.subflows):
             values = [value_of(point) for point in _points(panel, n)]
             if values:
                 axes.errorbar(
-                    statistics.fmean(values), y, xerr=interval_pct(values), ls="", ms=6.5, capsize=2.5,
+                    statistics.fmean(values), y + _APART * place - off, xerr=interval_pct(values), ls="",
+                    ms=6.5, capsize=2.5,
                     color=style.colour(n), marker=_MARKERS.get(n, _OTHER), zorder=4,
                     markerfacecolor="white" if panel.dubious(n) else style.colour(n),
                 )  # fmt: skip
@@ -105,4 +123,4 @@ def _rows(axes: Axes, of: Sequence[Panel], value_of: Callable[[Point], float]) -
 
 def _caption(of: Sequence[Panel], shown: Sequence[Point]) -> Caption:
     most = max(len(panel.seeds) for panel in of)
-    return Caption(style.parameters(*of), [*style.doubts(shown), style.intervals(most)])
+    return Caption(style.parameters(*of), [*style.doubts(shown), style.intervals(most), "Networks by gain."])

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.agreement import correlation, rank_correlation
-from engines.registry import VIRTUAL_TIME
+from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
 from model import transports
 from model.result import Status
 from model.spec import RunSpec
@@ -26,8 +26,6 @@ from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "cross_check"
-EMULATED = "mininet"
-BOTH = "mininet and simulator"
 MOST_COLUMNS = 3
 _Dashes = tuple[float, tuple[float, ...]]
 _SCATTER_IN, _RANK_IN = 1.35, 1.35
@@ -55,13 +53,13 @@ class Column:
 
     @property
     def difference(self) -> float:
-        """Simulated less emulated mean, in points of optimal."""
+        """The simulated minus the emulated mean, in points of optimal."""
         emulated, simulated = self.flows
         return statistics.fmean(simulated) - statistics.fmean(emulated)
 
     @property
     def title(self) -> str:
-        """In two lines, for a narrow chart."""
+        """The title in two lines, for a narrow chart."""
         return "\nTCP" if self.subflows == 1 else f"MPTCP {self.subflows}\n{transports.title(self.name)}"
 
 
@@ -72,8 +70,8 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """Draw one chart per network and setting that two engines ran; see `registry.Chart.draw`; neither of the
-    options is of use here."""
+    """Draw one chart per network and setting that two engines ran; see `registry.Chart.draw`. Neither option
+    is used."""
     del expected, levels
     return saving.draw_each(CHART, [(panel.spec, panel) for panel in _panels(points)], out, _chart)
 
@@ -84,24 +82,38 @@ def _panels(points: Iterable[Point]) -> list[Panel]:
     return [
         dataclasses.replace(
             panel,
-            spec=dataclasses.replace(panel.spec, engine=BOTH, traffic=_traffic(panel.points[0].spec)),
+            spec=dataclasses.replace(
+                panel.spec, engine=_engines(panel), traffic=_traffic(panel.points[0].spec)
+            ),
         )
         for panel in of
     ]
 
 
+def _engines(panel: Panel) -> str:
+    """`mininet and simulator`."""
+    return " and ".join(sorted({point.spec.engine for point in panel.points}))
+
+
 def _traffic(spec: RunSpec) -> str:
-    """Simulated flows all start at once, as those of `native` traffic do."""
-    return "native" if spec.engine in VIRTUAL_TIME else spec.traffic
+    """Return the traffic in common: simulated flows all start at once, as those of `native` traffic do."""
+    return "native" if spec.engine in SIMULATED_HOSTS else spec.traffic
+
+
+def _standard(points: Iterable[Point]) -> str:
+    """Return the engine with Linux hosts that the others are compared with; empty if there is none."""
+    ran = {point.spec.engine for point in points}
+    return next((name for name in LINUX_HOSTS if name in ran), "")
 
 
 def columns_of(panel: Panel) -> list[Column]:
     """The transports of a panel that both engines ran, TCP first, at most `MOST_COLUMNS`."""
     usable = [point for point in panel.points if point.flows_pct and not point.failed]
-    emulated = {_key(point): point for point in usable if point.spec.engine == EMULATED}
+    standard = _standard(usable)
+    emulated = {_key(point): point for point in usable if point.spec.engine == standard}
     pairs: dict[tuple[int, int, str], list[tuple[Point, Point]]] = {}
     for point in usable:
-        if point.spec.engine != EMULATED and _key(point) in emulated:
+        if point.spec.engine != standard and _key(point) in emulated:
             rank = (transports.rank(point.algorithm), point.subflows, point.algorithm)
             pairs.setdefault(rank, []).append((emulated[_key(point)], point))
     ordered = sorted(pairs.items(), key=lambda item: item[0])
@@ -169,12 +181,13 @@ def _scatter(axes: Axes, column: Column) -> None:
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:
-    """From a multiple of 20 to above the largest: what is high and close together is drawn large."""
+    """Return the range of the axes, from a multiple of 20 to above the largest value, so that high values
+    spread."""
     return 20 * (min(values) // 20), max(100.0, *values)
 
 
 def _ranks(axes: Axes, column: Column, top: float) -> list[Line2D]:
-    """Both curves, averaged rank by rank over the seeds; the legend's entries."""
+    """Draw both curves, averaged rank by rank over the seeds; return the legend's entries."""
     drawn = []
     for side, name in enumerate(("emulated", "simulated")):
         dashes: _Dashes = (0, (2, 1)) if side else (0, ())

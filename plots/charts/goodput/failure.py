@@ -132,8 +132,17 @@ def _lines(
     curves: Mapping[int, tuple[list[float], list[list[float]]]],
     outage_s: Outage,
 ) -> list[Line2D]:
-    """A curve for each transport, averaged over the seeds, with a band from six of them on."""
+    """A curve of steps for each transport, averaged over the seeds, with a band from six of them on.
+
+    A sample covers the second before it.
+    """
     axes.axvspan(*outage_s, color=_SHADE, zorder=0)
+    for when_s, what in zip(outage_s, ("cut", "repaired"), strict=True):
+        axes.axvline(when_s, color=style.INK, lw=0.9, ls=":", zorder=2)
+        axes.annotate(
+            what, (when_s, 0), (3, 3), xycoords="data", textcoords="offset points", fontsize=7.5,
+            color=style.INK, path_effects=style.halo(), zorder=6,
+        )  # fmt: skip
     axes.axhline(100, color=style.FAINT, lw=0.8, zorder=1)
     handles = []
     for n, (times, series) in curves.items():
@@ -141,13 +150,17 @@ def _lines(
             continue
         values = np.array(series)
         mean = values.mean(axis=0)
-        handles.append(style.line(axes, times, mean.tolist(), n, max(panel.subflows), panel.dubious(n)))
+        steps = [times[0] - min(1.0, times[0]), *times]
+        line = style.line(axes, steps, [mean[0], *mean.tolist()], n, max(panel.subflows), panel.dubious(n))
+        line.set(drawstyle="steps-pre", marker="")
+        handles.append(line)
         halves = [interval_pct(column.tolist()) for column in values.T]
         if all(half is not None for half in halves):
             half = np.array(halves, float)
             axes.fill_between(
-                times, mean - half, mean + half, color=style.colour(n, max(panel.subflows)), alpha=0.2, lw=0
-            )
+                times, mean - half, mean + half, color=style.colour(n, max(panel.subflows)), alpha=0.2, lw=0,
+                step="pre",
+            )  # fmt: skip
     axes.set_ylim(bottom=0)
     return handles
 

@@ -1,12 +1,13 @@
-"""Flow-level models beside the packet-level simulator: mean goodput by subflows, and every flow's.
+"""Flow-level models beside the packet-level simulator: mean goodput by subflows, and that of every flow.
 
-Points belong together where they differ in the engine alone: the same flows over the same paths. One chart a
-network that more than one engine ran.
+Points belong together if they differ only in the engine: the same flows over the same paths. There is one
+chart per network that more than one engine ran.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,12 +25,15 @@ from plots.shared.sheet import Caption, Sheet, Text
 CHART = "flow_level"
 ENGINES = {
     SIMULATOR: ("packet level", "#111111"),
-    FLOW_LEVEL: ("flow level, equilibrium", "#8a8a8a"),
-    MAX_MIN: ("flow level, max-min", "#d0d0d0"),
+    FLOW_LEVEL: ("flow level, equilibrium", "#0072B2"),
+    MAX_MIN: ("flow level, max-min", "#E69F00"),
 }
-"""What each is called, and its shade: black bars and grey bars, as the paper has them."""
-_RANK_COLOURS = {SIMULATOR: "#111111", FLOW_LEVEL: "#0072B2", MAX_MIN: "#E69F00"}
+"""Name and colour of each engine, the same in bars and curves."""
+_MIN_APART_PCT = 8.0
+"""Between the labels of two published lines; where lines are closer, their labels move apart."""
 _HEIGHT_IN = 1.9
+_LABELS_WIDE = 0.22
+"""Room for the labels of published lines, as a share of the bars."""
 
 
 def draw(
@@ -59,14 +63,14 @@ def _panels(points: Iterable[Point]) -> list[Panel]:
 
 
 def mean_goodput_pct(panel: Panel, engine: str, subflows: int) -> float | None:
-    """Mean goodput in %, over the seeds; None where the engine did not run it."""
+    """Return the mean goodput in % over the seeds; None if the engine did not run it."""
     means = [statistics.fmean(point.flows_pct) for point in _of(panel, engine, subflows)]
     return statistics.fmean(means) if means else None
 
 
 def difference(panel: Panel, engine: str) -> tuple[float, float] | None:
-    """Of a model: its mean less packets' in points, on average over the numbers of subflows that both have,
-    and the one furthest from 0."""
+    """Return the mean of a model minus that of packets, in points: on average over subflow counts, and the
+    extreme."""
     off = [
         model - packets
         for count in panel.subflows
@@ -77,7 +81,8 @@ def difference(panel: Panel, engine: str) -> tuple[float, float] | None:
 
 
 def finding(panel: Panel) -> str:
-    """Return the title: how far the equilibrium is off packets, or what it says where there are none."""
+    """Return the title: the difference of the equilibrium from packets, or its goodput if there are no
+    packets."""
     off = difference(panel, FLOW_LEVEL)
     if off is not None:
         return f"Equilibrium minus packets: {off[0]:+.1f} points on average, {off[1]:+.1f} at most"
@@ -94,7 +99,7 @@ def _of(panel: Panel, engine: str, subflows: int) -> list[Point]:
 
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure:
     ends = sorted({panel.subflows[0], panel.subflows[-1]})
-    beside = [level for level in style.levels_of(panel, levels, "mean") if not level.shape]
+    beside = [level for level in style.levels_of(panel, levels, "goodput_pct_mean") if not level.shape]
     sheet = Sheet((_HEIGHT_IN, 1), (_HEIGHT_IN, len(ends)))
     here = [engine for engine in ENGINES if any(point.spec.engine == engine for point in panel.points)]
     _bars(sheet.axes[0][0], panel, here, beside)
@@ -116,16 +121,32 @@ def _bars(axes: Axes, panel: Panel, here: Sequence[str], beside: Sequence[Level]
                 axes.bar(
                     x + (place - (len(here) - 1) / 2) * width, height, 0.92 * width, color=ENGINES[engine][1]
                 )
-    for level in beside:
+    _published(axes, panel, beside)
+    style.percent_axis(axes, 100.0)
+    axes.set_xlim(-0.6, len(panel.subflows) - 0.4 + (_LABELS_WIDE * len(panel.subflows) if beside else 0))
+    axes.set_xticks(range(len(panel.subflows)), ["TCP" if n == 1 else str(n) for n in panel.subflows])
+    axes.set_xlabel("TCP, and MPTCP by its number of subflows")
+    axes.set_ylabel("mean goodput\n(% of optimal)")
+
+
+def _published(axes: Axes, panel: Panel, beside: Sequence[Level]) -> None:
+    """Draw each published value as a line over its bars, with a label at the right that says whose it is."""
+    last, below = len(panel.subflows) - 1, math.inf
+    for level in sorted(beside, key=lambda one: -one.value):
         x = panel.subflows.index(level.subflows)
         axes.hlines(
             level.value, x - 0.46, x + 0.46, color="black", ls=style.PUBLISHED_DASH, lw=1.5, zorder=5,
             path_effects=style.halo(),
         )  # fmt: skip
-    style.percent_axis(axes, 100.0)
-    axes.set_xticks(range(len(panel.subflows)), ["TCP" if n == 1 else str(n) for n in panel.subflows])
-    axes.set_xlabel("TCP, and MPTCP by its number of subflows")
-    axes.set_ylabel("mean goodput\n(% of optimal)")
+        if x == last:
+            below = min(level.value, below - _MIN_APART_PCT)
+            where, words = (x + 0.5, below), f"{level.bound}, k={level.k}"
+        else:
+            where, words = (x - 0.46, level.value + 2), level.bound
+        axes.annotate(
+            words, where, ha="left", va="center" if x == last else "bottom", fontsize=7.5, zorder=6,
+            path_effects=style.halo(),
+        )  # fmt: skip
 
 
 def _ranks(axes: Axes, panel: Panel, here: Sequence[str], count: int) -> None:
@@ -134,7 +155,7 @@ def _ranks(axes: Axes, panel: Panel, here: Sequence[str], count: int) -> None:
         curve = mean_ranks(point.flows_pct for point in _of(panel, engine, count))
         if curve:
             axes.plot(
-                range(1, len(curve) + 1), curve, color=_RANK_COLOURS[engine], lw=1.5, zorder=3 + place,
+                range(1, len(curve) + 1), curve, color=ENGINES[engine][1], lw=1.5, zorder=3 + place,
                 ls=("-", (0, (5, 1.5)), (0, (1.5, 1.5)))[place],
             )  # fmt: skip
     axes.set_ylim(0, 106)
@@ -145,11 +166,7 @@ def _ranks(axes: Axes, panel: Panel, here: Sequence[str], count: int) -> None:
 
 
 def _legend(here: Sequence[str]) -> list[Artist]:
-    """A bar's shade with its curve's colour as the rim."""
-    return [
-        Patch(facecolor=ENGINES[e][1], edgecolor=_RANK_COLOURS[e], linewidth=2, label=ENGINES[e][0])
-        for e in here
-    ]
+    return [Patch(facecolor=ENGINES[e][1], label=ENGINES[e][0]) for e in here]
 
 
 def _caption(panel: Panel, beside: Sequence[Level]) -> Caption:

@@ -1,7 +1,8 @@
-"""Utilisation of every link, least to most used: what hashed single paths leave idle (CS244 2013, figure 4).
+"""Utilisation of every link, from the least to the most used: hashed single paths leave links idle (CS244
+2013, figure 4).
 
-A link counts twice, once in each direction. Above those between switches, among which routing chooses, below
-each layer by itself, hosts' own links too.
+A link counts twice, once per direction. The upper chart has the links between switches, among which routing
+chooses; the lower ones have each layer, including the hosts' own links.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def draw(
 
 
 def share_pct(utilisations: Sequence[float], *, above: float) -> float:
-    """How many of the links are used by more than `above` %, in % of them."""
+    """Return the share of the links that are used by more than `above` %, in %."""
     return 100 * sum(one > above for one in utilisations) / len(utilisations)
 
 
@@ -82,8 +83,10 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
 
 
 def _curve(points: Sequence[Point], layer: str = "") -> list[float]:
-    """Utilisation in % from the least used, averaged rank by rank over the points: of a layer's links, or
-    of those between switches, of all where there are none (a star)."""
+    """Return the utilisation in % from the least used link up, averaged rank by rank over the points.
+
+    It covers a layer's links or those between switches; all links if there are none (a star).
+    """
     if layer:
         return mean_ranks(
             [p.utilisation_pct for p in point.ports if link_layer(p) == layer] for point in points
@@ -121,8 +124,8 @@ def _beside(panel: Panel, levels: Sequence[Level]) -> list[Level]:
 
 
 def _level(axes: Axes, level: Level, panel: Panel) -> Line2D:
-    """A published share of the links as a dashed line: where the curve must rise from 0, or below it."""
-    unused = level.quantity == "links_unused_pct"
+    """Draw a published share of the links as a dashed line, where the curve must rise from 0."""
+    unused = level.metric == "links_unused_pct"
     x = [level.value] * 2 if unused else [100 - level.value, 100]
     y = [0, HALF_PCT / 2] if unused else [HALF_PCT] * 2
     what = "unused" if unused else f"above {HALF_PCT} %"

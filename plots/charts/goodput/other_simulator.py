@@ -16,7 +16,7 @@ from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "other_simulator"
-_HEIGHT_IN = 1.9
+_HEIGHT_IN, _DIFFERENCE_IN = 1.3, 0.9
 OURS = "#0072B2"
 
 
@@ -48,15 +48,20 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     measured = {n: points for n, points in measured.items() if points}
     if not measured:
         return None
-    sheet = Sheet((_HEIGHT_IN, 1), (_HEIGHT_IN, 1))
-    goodput, fairness = sheet.axes[0][0], sheet.axes[1][0]
-    off = _row(goodput, panel, measured, of_link_pct, style.levels_of(panel, levels, "link_pct_mean"))
-    _row(fairness, panel, measured, jain, style.levels_of(panel, levels, "jain"))
+    sheet = Sheet(*[(height, 1) for height in (_HEIGHT_IN, _DIFFERENCE_IN) * 2])
+    goodput, off_goodput, fairness, off_fairness = (axes for (axes,) in sheet.axes)
+    of_goodput, of_jain = (style.levels_of(panel, levels, name) for name in ("link_pct_mean", "jain"))
+    off = _row(goodput, panel, measured, of_link_pct, of_goodput)
+    _differences(off_goodput, panel, measured, of_link_pct, of_goodput)
+    _row(fairness, panel, measured, jain, of_jain)
+    _differences(off_fairness, panel, measured, jain, of_jain)
     goodput.set_ylim(0, 104)
     goodput.set_ylabel("mean goodput\n(% of the link rate)")
-    fairness.set_ylim(top=1.005)
+    off_goodput.set_ylabel("ours minus\ntheirs (points)", fontsize=8.5)
+    fairness.set_ylim(0, 1.03)
     fairness.set_ylabel("Jain's index")
-    fairness.set_xlabel("subflows")
+    off_fairness.set_ylabel("ours minus\ntheirs", fontsize=8.5)
+    off_fairness.set_xlabel("subflows")
     papers = ", ".join(dict.fromkeys(level.paper for level in levels))
     title = "Goodput and fairness by subflows" if off is None else f"At most {off:.1f} points from {papers}"
     words = Text(title, style.subtitle(panel, "by subflows"), _caption(panel, measured, papers))
@@ -70,7 +75,8 @@ def _row(
     value_of: Callable[[Point], float],
     beside: Sequence[Level],
 ) -> float | None:
-    """Every seed a dot, their mean a marker; the largest distance between means and reference."""
+    """Draw every seed as a dot and their mean as a marker; return the largest distance of a mean from the
+    reference."""
     reference = {level.subflows: level.value for level in beside}
     off = []
     for n, points in measured.items():
@@ -90,6 +96,29 @@ def _row(
     axes.set_xticks(panel.subflows)
     axes.set_xlim(min(panel.subflows) - 0.5, max(panel.subflows) + 0.5)
     return max(off, default=None)
+
+
+def _differences(
+    axes: Axes,
+    panel: Panel,
+    measured: dict[int, list[Point]],
+    value_of: Callable[[Point], float],
+    beside: Sequence[Level],
+) -> None:
+    """Draw every seed and the mean with its interval, minus the reference."""
+    reference = {level.subflows: level.value for level in beside}
+    for n, points in measured.items():
+        if n not in reference:
+            continue
+        off = [value_of(point) - reference[n] for point in points]
+        axes.plot([n] * len(off), off, ls="", marker="o", ms=2.2, color=OURS, alpha=0.45, zorder=3)
+        axes.errorbar(
+            n, statistics.fmean(off), yerr=interval_pct(off), marker="o", ms=5, color=OURS, capsize=2.5,
+            zorder=4, markerfacecolor="white" if panel.dubious(n) else OURS,
+        )  # fmt: skip
+    axes.axhline(0, color="black", ls=style.PUBLISHED_DASH, lw=1.2)
+    axes.set_xticks(panel.subflows)
+    axes.set_xlim(min(panel.subflows) - 0.5, max(panel.subflows) + 0.5)
 
 
 def _legend(papers: str) -> list[Line2D]:

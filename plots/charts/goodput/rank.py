@@ -28,7 +28,8 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `min` are drawn."""
+    """Draw one chart per setting; see `registry.Chart.draw`; lower bounds of the metric `goodput_pct_min`
+    are drawn."""
     return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
@@ -54,7 +55,8 @@ def finding(panel: Panel) -> str:
 
 
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
-    beside = style.levels_of(panel, levels, "min")
+    bounds = style.levels_of(panel, levels, "goodput_pct_min")
+    beside = [level for level in bounds if level.relation == ">="]
     curves = {count: rank_curve(_drawable(panel.cell(count))) for count in panel.subflows}
     flows = max(map(len, curves.values()))
     if not flows:

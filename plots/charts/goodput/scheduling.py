@@ -27,7 +27,7 @@ CHART = "scheduling"
 LOOKS: Mapping[str, tuple[str, str]] = {"first_fit": ("#0072B2", "o"), "annealing": ("#009E73", "^")}
 _HEIGHT_IN = 1.9
 _IDEAL_AT = 1 / 3
-"""Of the least interval: where the ideal scheduler stands on a logarithmic axis."""
+"""Position of the ideal scheduler on the logarithmic axis, relative to the shortest interval."""
 SUSPECT = " (suspect)"
 Values = list[float]
 
@@ -105,8 +105,10 @@ def _believed(points: Sequence[Point]) -> list[Point]:
 
 
 def finding(row: Row) -> str:
-    """Return the title: what a scheduler carries of what MPTCP does, when it looks most and least often, by
-    good points alone."""
+    """Return the title: what a scheduler carries relative to MPTCP at its shortest and longest interval.
+
+    Only good points count.
+    """
     name = next((name for name in LOOKS if name in row.scheduled), next(iter(row.scheduled)))
     sure = {ms: v for ms, v in row.scheduled[name].items() if (name, ms) not in row.doubtful}
     means = {ms: statistics.fmean(values) for ms, values in sure.items()}

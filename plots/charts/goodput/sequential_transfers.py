@@ -18,6 +18,8 @@ from plots.shared.sheet import Caption, Sheet, Text
 from workloads.sequential import TRANSPORTS
 
 CHART = "sequential_transfers"
+GAIN = "gain_between_racks"
+"""The metric whose level is the published multiple of TCP's throughput."""
 _RANK_IN, _PATHS_IN = 2.3, 2.0
 _MARKERS = {1: "s", 2: "v", 4: "o"}
 _APART = 0.16
@@ -28,10 +30,11 @@ def draw(
     out: Path,
     *,
     expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is a ratio, which verdicts tell
+    levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`. Other workloads have no such chart."""
-    return saving.draw_panels(CHART, points, out, expected, _chart)
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `gain_between_racks`. Other
+    workloads have no such chart."""
+    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
 def finding(of: Sequence[PairTransfers]) -> str:
@@ -47,7 +50,7 @@ def finding(of: Sequence[PairTransfers]) -> str:
     return f"{style.transport(most)}: {', '.join(told)}"
 
 
-def _chart(panel: Panel) -> Figure | None:
+def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     points = [point for n in panel.subflows for point in panel.best(n)]
     of = [turn for point in points for turn in pair_transfers(point.flows)]
     if not of:
@@ -55,9 +58,15 @@ def _chart(panel: Panel) -> Figure | None:
     sheet = Sheet((_RANK_IN, 1), (_PATHS_IN, 1))
     (ranks,), (paths,) = sheet.axes
     handles = _ranks(ranks, between_racks(of) or of)
-    _by_paths(paths, of)
+    beside = [level for level in levels if level.metric == GAIN and level.relation == "about"]
+    beside = [level for level in beside if level.is_on(panel.spec)]
+    _by_paths(paths, of, beside)
     subtitle = f"{style.network(panel.spec)}, {panel.hosts} hosts: transfers one at a time"
-    return sheet.finish(Text(finding(of), subtitle, _caption(panel, points, of)), handles)
+    text = Text(finding(of), subtitle, _caption(panel, points, of))
+    published = style.published_key(beside, panel)
+    for key in published:
+        key.set_label(f"{key.get_label()}: {beside[0].value:g} times TCP")
+    return sheet.finish(text, handles, published)
 
 
 def _ranks(axes: Axes, of: Sequence[PairTransfers]) -> list[Line2D]:
@@ -72,8 +81,8 @@ def _ranks(axes: Axes, of: Sequence[PairTransfers]) -> list[Line2D]:
     return handles
 
 
-def _by_paths(axes: Axes, of: Sequence[PairTransfers]) -> None:
-    """Means for each number of paths."""
+def _by_paths(axes: Axes, of: Sequence[PairTransfers], beside: Sequence[Level]) -> None:
+    """Draw means for each number of paths; where there are several, also the published multiple of TCP."""
     counts = sorted({turn.paths for turn in of})
     for x, count in enumerate(counts):
         for number, n in enumerate(TRANSPORTS):
@@ -82,6 +91,13 @@ def _by_paths(axes: Axes, of: Sequence[PairTransfers]) -> None:
                 x + (number - 1) * _APART, statistics.fmean(values), yerr=interval_pct(values), ls="", ms=6,
                 marker=_MARKERS.get(n, "D"), capsize=2.5, color=style.colour(n, max(TRANSPORTS)),
             )  # fmt: skip
+        if count > 1:
+            tcp = statistics.fmean(turn.mbps[1] for turn in of if turn.paths == count)
+            for level in beside:
+                axes.hlines(
+                    level.value * tcp, x - 0.4, x + 0.4, color="black", ls=style.PUBLISHED_DASH, lw=1.5,
+                    zorder=5, path_effects=style.halo(),
+                )  # fmt: skip
     totals = {count: sum(turn.paths == count for turn in of) for count in counts}
     names = {1: "1\n(in a rack)"}
     axes.set_xticks(
@@ -98,5 +114,6 @@ def _caption(panel: Panel, points: Sequence[Point], of: Sequence[PairTransfers])
         [
             *style.doubts(points),
             f"{len(of)} pairs of hosts made a transfer by each transport. Whiskers: 95 % interval.",
+            "Dashed: the published multiple of our TCP's mean.",
         ],
     )

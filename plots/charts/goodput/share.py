@@ -18,7 +18,7 @@ from plots.shared.sheet import Sheet, Text
 CHART = "share"
 _HEIGHT_IN = 3.1
 _ROOM = 0.72
-"""Of the place of a subflow count, what the algorithms share."""
+"""The part of a subflow count's width over which the algorithms are spread."""
 
 Spots = Mapping[tuple[str, int], Spot]
 
@@ -46,8 +46,8 @@ def spots_of(series: Sequence[Series]) -> dict[tuple[str, int], Spot]:
 
 
 def finding(spots: Spots) -> str:
-    """Return the title: the largest count's shares, of what is not suspect: uncoupled, then the coupled
-    ones."""
+    """Return the title: the shares at the largest subflow count, uncoupled first. Suspect points do not
+    count."""
     good = {place: spot.mean for place, spot in spots.items() if not spot.suspect}
     if not good:
         return "Share of the bottleneck beside one TCP"

@@ -69,7 +69,7 @@ def _chart(series: Sequence[Series], levels: Sequence[Level]) -> Figure | None:
 
 
 def _frame(axes: Axes, names: Sequence[str], top: float) -> None:
-    axes.set_ylim(-2, min(102, 1.06 * top))
+    axes.set_ylim(0, min(102, 1.06 * top))
     axes.axhline(50, color=style.FAINT, linewidth=0.8, zorder=1)
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_xticks(range(len(names)), names)

@@ -21,8 +21,8 @@ from topos import TOPOLOGIES
 CHART = "subflows_needed"
 ENOUGH = 0.9
 BY_PLATEAU = frozenset({"bcube"})
-"""Networks whose servers forward: their links, not hosts' own, are the limit. 100 % is what the most subflows
-reach."""
+"""Networks whose servers forward packets, where links of other servers are the limit. There 100 % is what the
+largest number of subflows reaches."""
 LOOKS = {"fat_tree": ("#0072B2", "o"), "vl2": ("#D55E00", "s"), "bcube": ("#009E73", "^")}
 _HEIGHT_IN = 2.9
 _TICKS = (100, 300, 1000, 3000, 10_000)
@@ -48,7 +48,7 @@ def draw(
 
 
 def needed(means: Means, by_plateau: bool) -> int | None:
-    """Return the smallest count of `means` (in % by subflows) that reaches 90 %; None where none does."""
+    """Return the smallest count of `means` (in % by subflows) that reaches 90 %; None if none does."""
     optimum = means[max(means)] if by_plateau else 100.0
     return next((count for count in sorted(means) if means[count] >= ENOUGH * optimum), None)
 
@@ -67,7 +67,7 @@ def curves(points: Iterable[Point]) -> dict[str, dict[int, int | None]]:
 
 
 def _place(item: tuple[tuple[str, int], object]) -> tuple[int, int]:
-    """Kinds as in `LOOKS`, unknown ones last; by size."""
+    """Return the sort key: kinds in the order of `LOOKS`, unknown ones last; then size."""
     (kind, hosts), _ = item
     return list(LOOKS).index(kind) if kind in LOOKS else len(LOOKS), hosts
 
@@ -88,7 +88,7 @@ def _chart(
     for engine, of in found.items():
         for kind, by_hosts in of.items():
             _curve(axes, kind, by_hosts, engine == FLOW_LEVEL)
-    bound = [level for level in levels if level.topology == "fat_tree" and level.quantity == "mean"]
+    bound = [level for level in levels if level.topology == "fat_tree" and level.metric == "goodput_pct_mean"]
     if bound:
         axes.axhline(bound[0].subflows, color="black", ls=style.PUBLISHED_DASH, lw=1.3, zorder=2)
     hosts = [point.hosts for point in points]

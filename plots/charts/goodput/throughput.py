@@ -38,7 +38,8 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `mean` are drawn."""
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `goodput_pct_mean`
+    are drawn."""
     return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
@@ -53,8 +54,10 @@ def interval_pct(means_pct: Sequence[float]) -> float | None:
 
 
 def finding(panel: Panel) -> str:
-    """Return the title: what TCP and the largest measured subflow count reach. Where all is suspect it says
-    what is seen, and that nothing follows."""
+    """Return the title: what TCP and the largest measured subflow count reach.
+
+    If all points are suspect, the title says so and draws no conclusion.
+    """
     good = {count: panel.cell(count).mean_pct for count in panel.subflows}
     known = {count: mean for count, mean in good.items() if mean is not None}
     if not known:
@@ -83,7 +86,7 @@ def _sighting(panel: Panel) -> str:
 
 
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure:
-    beside = style.levels_of(panel, levels, "mean")
+    beside = style.levels_of(panel, levels, "goodput_pct_mean")
     optimum = panel.optimum_pct
     sheet = Sheet((_HEIGHT_IN, 1))
     axes = sheet.axes[0][0]
@@ -155,8 +158,10 @@ def _seeds(axes: Axes, x: int, cell: Cell, colour: str, label: float) -> float:
 
 
 def _value(axes: Axes, x: int, value: float, reach: tuple[float, float], label: float, colour: str) -> float:
-    """The value at the foot, in a row with the others, or above its mark where that `reach`es so low.
-    Returns how high mark and words reach."""
+    """Write the value at the foot, in a row with the others, or above its mark if that `reach`es so low.
+
+    Returns how high mark and text reach.
+    """
     lowest, highest = reach
     at_foot = lowest > 2 * label
     words = axes.annotate(
@@ -175,13 +180,13 @@ def _value(axes: Axes, x: int, value: float, reach: tuple[float, float], label: 
 
 
 def _readable_on(colour: str) -> str:
-    """Black on a light bar, white on a dark one."""
+    """Return black for a light bar, white for a dark one."""
     red, green, blue = to_rgb(colour)
     return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.6 else "white"
 
 
 def _note_gap(axes: Axes, x: int, cell: Cell) -> None:
-    """Write what is missing: upright in an empty place, small over the value where some seeds are lost."""
+    """Write what is missing: upright in an empty place, small above the value if some seeds are lost."""
     if not (cell.gap or cell.lost):
         return
     axes.annotate(
@@ -198,8 +203,10 @@ def _note_gap(axes: Axes, x: int, cell: Cell) -> None:
 
 
 def _published(axes: Axes, x: int, top: float, levels: Sequence[Level], optimum: float) -> float:
-    """Published values as dashed lines over their place, their words above them and above our marks.
-    Returns how high they reach."""
+    """Draw published values as dashed lines over their place, with their text above them and above our marks.
+
+    Returns how high they reach.
+    """
     papers = {level.paper for level in levels}
     for level in levels:
         axes.hlines(
@@ -224,7 +231,7 @@ def _published(axes: Axes, x: int, top: float, levels: Sequence[Level], optimum:
 
 
 def _key(panel: Panel) -> list[str]:
-    """How to read the marks when there are several seeds."""
+    """Return how to read the marks if there are several seeds."""
     if len(panel.seeds) < 2:
         return []
     good = max(len(panel.cell(count).ok) for count in panel.subflows)

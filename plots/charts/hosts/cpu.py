@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from plots.data import Level, Panel, Point, panels
@@ -30,14 +29,8 @@ from plots.shared.sheet import Caption, Sheet, Text
 CHART = "cpu"
 _HEIGHT_IN, _LOW_IN = 2.2, 1.2
 _MOST_BARS = 12
-_MARKS = (
-    ("#0072B2", "o"),
-    ("#E69F00", "s"),
-    ("#009E73", "^"),
-    ("#CC79A7", "D"),
-    ("#56B4E9", "v"),
-    ("#222222", "P"),
-)
+_COLUMNS = 3
+_LINE = "#0072B2"
 _PARTS = (("user", "#cfdfee"), ("system", "#86a9cb"), ("softirq", "#2f5d8c"), ("steal", "#D55E00"))
 _OTHER = "#bdbdbd"
 """What no part accounts for."""
@@ -68,15 +61,17 @@ def draw(
     out: Path,
     *,
     expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
+    levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """Draw one chart of all points; see `registry.Chart.draw`. Points without the metric `cpu_busy_pct` are
-    left out."""
+    """Draw one chart of all points; see `registry.Chart.draw`; levels of the metric `cpu_busy_pct`.
+
+    Points without this metric are left out.
+    """
     of = [panel for panel in panels(points, expected) if any(_busy(p) is not None for p in panel.points)]
     if not of:
         return []
     with style.look():
-        return saving.save(_chart(of), out, CHART)
+        return saving.save(_chart(of, levels), out, CHART)
 
 
 def _busy(point: Point) -> float | None:
@@ -103,24 +98,42 @@ def finding(points: Sequence[Point]) -> str:
     return f"CPUs are {high:.0f} % busy" if high - low < 1 else f"CPUs are {low:.0f} to {high:.0f} % busy"
 
 
-def _chart(of: Sequence[Panel]) -> Figure:
+def _multiples(
+    rows: Sequence[Sequence[Axes]], of: Sequence[Panel], names: Sequence[str], levels: Sequence[Level]
+) -> list[Level]:
+    """Draw one small chart for each setting of several; return the published levels drawn."""
+    every = [axes for row in rows for axes in row]
+    found = []
+    for axes, panel, name in zip(every, of, names, strict=False):
+        at_size = [level for level in levels if level.k == panel.spec.topology.k]
+        beside = style.levels_of(panel, at_size, "cpu_busy_pct")
+        _small(axes, panel, name, beside)
+        found += beside
+    for axes in every[len(of) :]:
+        axes.set_visible(False)
+    for axes in rows[-1] if rows else ():
+        axes.set_xlabel("subflows")
+    return found
+
+
+def _chart(of: Sequence[Panel], levels: Sequence[Level]) -> Figure:
     names = _names(of)
     bars = _bars(of, names)
     sampled = [one for one in bars if one.parts]
     several = len(of) > 1
-    heights = [_HEIGHT_IN, *([_LOW_IN] if several else []), *([_LOW_IN] if sampled else [])]
-    sheet = Sheet(*[(height, 1) for height in heights])
-    every = [axes for (axes,) in sheet.axes]
-    rest = iter(every)
-    handles = _lines(next(rest), of, names) if several else []
+    small = [(_LOW_IN, _COLUMNS)] * (-(-len(of) // _COLUMNS)) if several else []
+    sheet = Sheet(*small, (_LOW_IN if several else _HEIGHT_IN, 1), *([(_LOW_IN, 1)] if sampled else []))
+    found = _multiples(sheet.axes[: len(small)], of, names, levels)
+    rest = iter(axes for (axes,) in sheet.axes[len(small) :])
     _split(next(rest), bars, several)
     if sampled:
         _over_time(next(rest), max(sampled, key=lambda one: one.busy_pct))
-    for axes in every:
-        axes.set_ylim(0, 104)
-        axes.set_yticks(range(0, 101, 25 if axes is every[0] else 50))
-        axes.set_ylabel("CPU (%)")
-        axes.axhline(100, color=style.FAINT, linewidth=0.8, zorder=1)
+    for row in sheet.axes:
+        row[0].set_ylabel("CPU (%)")
+        for axes in row:
+            axes.set_ylim(0, 104)
+            axes.set_yticks(range(0, 101, 50))
+            axes.axhline(100, color=style.FAINT, linewidth=0.8, zorder=1)
     points = [point for panel in of for n in panel.subflows for point in panel.best(n)]
     caption = Caption(
         style.parameters(*of, congestion=" / ".join(dict.fromkeys(panel.ccs for panel in of))),
@@ -129,7 +142,10 @@ def _chart(of: Sequence[Panel]) -> Figure:
     parts = [Patch(color=colour, label=part) for part, colour in _PARTS] if sampled else []
     parts += [Patch(color=_OTHER, label="not split")] if len(sampled) < len(bars) else []
     words = Text(finding(points), _subtitle(of), caption, _gaps(of, names))
-    return sheet.finish(words, handles, parts)
+    published = style.published_key(found[:1], of[-1])
+    for key in published:
+        key.set_label(f"published, {found[0].paper}: {found[0].bound}")
+    return sheet.finish(words, parts, published)
 
 
 def _names(of: Sequence[Panel]) -> list[str]:
@@ -172,31 +188,26 @@ def _mean(panel: Panel, subflows: int) -> float | None:
     return statistics.fmean(known) if known else None
 
 
-def _lines(axes: Axes, of: Sequence[Panel], names: Sequence[str]) -> list[Line2D]:
-    """Draw each setting against its subflows."""
-    counts = of[0].subflows
-    axes.set_xticks(range(len(counts)), [_short(n) for n in counts])
-    axes.set_xlim(-0.4, len(counts) - 0.6)
-    axes.set_xlabel("TCP, and MPTCP by its number of subflows")
-    return [_line(axes, panel, name, i) for i, (panel, name) in enumerate(zip(of, names, strict=True))]
-
-
-def _line(axes: Axes, panel: Panel, name: str, number: int) -> Line2D:
-    """One setting; hollow where suspect, broken where there is nothing."""
-    colour, mark = _MARKS[number % len(_MARKS)]
+def _small(axes: Axes, panel: Panel, title: str, beside: Sequence[Level]) -> None:
+    """Draw one setting against its subflows, hollow where suspect, and its published level."""
     means = [_mean(panel, n) for n in panel.subflows]
-    (line,) = axes.plot(
+    axes.plot(
         range(len(means)), [math.nan if mean is None else mean for mean in means],
-        color=colour, marker=mark, markersize=5, linewidth=1.5, label=name,
+        color=_LINE, marker="o", markersize=4, linewidth=1.5, zorder=4,
     )  # fmt: skip
     for x, (n, mean) in enumerate(zip(panel.subflows, means, strict=True)):
         if mean is not None and panel.dubious(n):
-            axes.plot(x, mean, color=colour, marker=mark, markersize=5, markerfacecolor="white", zorder=4)
-    return line
+            axes.plot(x, mean, color=_LINE, marker="o", markersize=4, markerfacecolor="white", zorder=5)
+    for level in beside:
+        style.published_line(axes, level.value)
+    axes.set_xticks(range(len(means)), [_short(n) for n in panel.subflows])
+    axes.set_xlim(-0.4, len(means) - 0.6)
+    axes.set_title(title)
 
 
 def _bars(of: Sequence[Panel], names: Sequence[str]) -> list[Use]:
-    """The points whose use is split: all of one setting; TCP and the most subflows of each of several."""
+    """Return the points whose use is split: all of one setting; TCP and the most subflows of each of several.
+    Return the points whose use is split: all of one setting; TCP and the most subflows of each of several."""
     bars: list[Use] = []
     for panel, name in zip(of, names, strict=True):
         bars += panel.first_of_each(_MOST_BARS if len(of) == 1 else 2, partial(use, name=name)).items
@@ -234,7 +245,7 @@ def _short(subflows: int) -> str:
 
 
 def _over_time(axes: Axes, one: Use) -> None:
-    """Second by second, the warm-up before 0."""
+    """Draw the use second by second; the warm-up is before 0."""
     axes.stackplot(
         one.t_s, [one.parts[name] for name, _ in _PARTS], colors=[colour for _, colour in _PARTS], linewidth=0
     )

@@ -26,7 +26,7 @@ from analysis.noise_effects import (
     metrics,
     queue_share,
 )
-from engines.registry import VIRTUAL_TIME
+from engines.registry import SIMULATED_HOSTS
 from model.reasons import COMPLETION, GOODPUT, JAIN, RTT, SLOWEST
 from model.spec import ELASTIC, NOWHERE, OF_ALL, OF_FABRIC, OF_HOSTS, RunSpec
 from plots.charts.goodput.throughput import interval_pct
@@ -201,7 +201,7 @@ def _key_of_marks(panel: Panel, several: bool) -> list[Line2D]:
 def _caption(panel: Panel, several: bool) -> Caption:
     rates = "/".join(f"{rate:g}" for rate in sorted({p.rate_mbps for p in panel.points}))
     queues = "/".join(f"{pkts}" for pkts in sorted({p.spec.link.queue_pkts for p in panel.points}))
-    hosts = "simulated" if panel.spec.engine in VIRTUAL_TIME else "real hosts"
+    hosts = "simulated" if panel.spec.engine in SIMULATED_HOSTS else "real hosts"
     return Caption(
         [f"links of {rates} Mb/s", f"queues of {queues} packets", f"n = {len(panel.seeds)}", hosts],
         [

@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from analysis import laws
 from plots.data import Level, Panel, Point, panels, together
@@ -15,7 +16,7 @@ from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "fill"
-_HEIGHT_IN = 2.8
+_HEIGHT_IN, _RESIDUAL_IN = 2.6, 0.9
 _COMPARED = ("link.rate_mbps", "seconds")
 
 
@@ -51,8 +52,8 @@ def finding(points: Sequence[Point]) -> str:
 
 def _chart(of: Sequence[Panel]) -> Figure:
     points = [panel.best(1)[0] for panel in of]
-    sheet = Sheet((_HEIGHT_IN, 1))
-    axes = sheet.axes[0][0]
+    sheet = Sheet((_HEIGHT_IN, 1), (_RESIDUAL_IN, 1))
+    axes, below = sheet.axes[0][0], sheet.axes[1][0]
     for point in points:
         _mark(axes, point)
     rates = [point.rate_mbps for point in points]
@@ -62,8 +63,9 @@ def _chart(of: Sequence[Panel]) -> Figure:
     )
     style.log_axes(axes)
     axes.set_xlim(ends[0], ends[1] * 8)
-    axes.set_xlabel("link rate (Mb/s)")
     axes.set_ylabel("goodput (Mb/s)")
+    _residuals(below, points)
+    below.set_xlim(axes.get_xlim())
     theory = Line2D(
         [], [], color="black", ls=style.PUBLISHED_DASH, label="1448 payload bytes in a frame of 1514"
     )
@@ -73,6 +75,24 @@ def _chart(of: Sequence[Panel]) -> Figure:
         _caption(of, points),
     )
     return sheet.finish(words, [theory])
+
+
+def _residuals(axes: Axes, points: Sequence[Point]) -> None:
+    """Draw what each flow misses of the computed bytes, in segments."""
+    axes.axhline(0, color="black", ls=style.PUBLISHED_DASH, lw=1.2)
+    missed = [-missed_bytes(point) / laws.SEGMENT_BYTES for point in points]
+    for point, segments in zip(points, missed, strict=True):
+        face = "white" if point.suspect else style.TCP_COLOUR
+        axes.plot(
+            point.rate_mbps, segments, "s", color=style.TCP_COLOUR, markerfacecolor=face, ms=6, zorder=4
+        )
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    reach = 1.3 * max(1.0, *map(abs, missed))
+    axes.set_ylim(-reach, reach)
+    axes.set_xlabel("link rate (Mb/s)")
+    axes.set_ylabel("received minus\ncomputed (segments)", fontsize=8.5)
 
 
 def _mark(axes: Axes, point: Point) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from analysis import laws
 from plots.data import Level, Panel, Point, common, panels, together
@@ -18,7 +19,7 @@ from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "loss_law"
-_HEIGHT_IN = 3.3
+_HEIGHT_IN, _RESIDUAL_IN = 2.8, 1.1
 _MODEL = (0, (1, 1.2))
 
 
@@ -59,7 +60,7 @@ def finding(rates: Sequence[Rate]) -> str:
     """Return the title: the constant where losses are rare."""
     rare = [rate.mean * rate.loss**0.5 for rate in rates if rate.loss < 1.2 * laws.TIMEOUTS_FROM]
     if not rare:
-        return "Packets a round trip by the probability of loss"
+        return "Packets per round trip by the probability of loss"
     return f"With p up to 1 %, {statistics.fmean(rare):.2f} / \N{SQUARE ROOT}p packets per round trip"
 
 
@@ -67,8 +68,8 @@ def _chart(of: Sequence[Panel]) -> Figure:
     rates = sorted(
         filter(None, (rate_of(p) for panel in of for p in panel.best(1))), key=lambda rate: rate.loss
     )
-    sheet = Sheet((_HEIGHT_IN, 1))
-    axes = sheet.axes[0][0]
+    sheet = Sheet((_HEIGHT_IN, 1), (_RESIDUAL_IN, 1))
+    axes, below = sheet.axes[0][0], sheet.axes[1][0]
     for rate in rates:
         colour = style.TCP_COLOUR
         face = "white" if rate.point.suspect else colour
@@ -76,17 +77,41 @@ def _chart(of: Sequence[Panel]) -> Figure:
         axes.plot([rate.loss], [rate.mean], "s", color=colour, markerfacecolor=face, ms=6.5, zorder=5)
     legend = _laws(axes, rates)
     style.log_axes(axes)
-    axes.set_xlabel("share of packets lost, p")
     axes.set_ylabel("packets per round trip")
+    _residuals(below, rates)
+    below.set_xlim(axes.get_xlim())
     subtitle = f"{style.network(of[0].spec)}: separate TCP flows, random losses"
     return sheet.finish(Text(finding(rates), subtitle, _caption(of, rates)), legend)
+
+
+def _residuals(axes: Axes, rates: Sequence[Rate]) -> None:
+    """Draw how far each mean is from the square-root law and from the model with timeouts, in percent."""
+    rto_rtts = _rto_rtts(rates)
+    for rate in rates:
+        for law, marker in ((laws.mathis_pkts(rate.loss), "s"), (laws.padhye_pkts(rate.loss, rto_rtts), "o")):
+            face = style.TCP_COLOUR if marker == "s" and not rate.point.suspect else "white"
+            off_pct = 100 * (rate.mean / law - 1)
+            axes.plot(
+                rate.loss, off_pct, marker, color=style.TCP_COLOUR, markerfacecolor=face, ms=5, zorder=4
+            )
+    axes.axhline(0, color="black", ls=style.PUBLISHED_DASH, lw=1.2)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("share of packets lost, p")
+    axes.set_ylabel("off theory (%)\nsquare: root law\nring: with timeouts", fontsize=8)
+
+
+def _rto_rtts(rates: Sequence[Rate]) -> float:
+    """Return the minimum RTO in mean round trips."""
+    rtt_ms = statistics.fmean(flow.srtt_ms_mean for rate in rates for flow in rate.point.flows)
+    return laws.MIN_RTO_MS / rtt_ms
 
 
 def _laws(axes: Axes, rates: Sequence[Rate]) -> list[Line2D]:
     """Draw the line of Mathis et al. and the curve of Padhye et al.; return their legend."""
     losses = np.geomspace(rates[0].loss / 1.5, min(0.5, rates[-1].loss * 1.5), 100)
-    rtt_ms = statistics.fmean(flow.srtt_ms_mean for rate in rates for flow in rate.point.flows)
-    rto_rtts = laws.MIN_RTO_MS / rtt_ms
+    rto_rtts = _rto_rtts(rates)
     root, model = (
         "\N{SQUARE ROOT}",
         f"with timeouts of {rto_rtts:.1f} round trips (Padhye et al., SIGCOMM 1998)",

@@ -11,12 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import laws
+from model.result import Table
 from plots.data import Level, Panel, Point
 from plots.shared import replicas, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "sawtooth"
-_HEIGHT_IN = 2.9
+_HEIGHT_IN, _RESIDUAL_IN = 2.5, 0.9
 _TEETH = 4
 TOP = "window_top_pkts"
 """The quantity whose level is the height of the teeth."""
@@ -62,8 +63,8 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     saws = laws.sawteeth(sockets) if sockets is not None else []
     if point is None or sockets is None or not saws:
         return None
-    sheet = Sheet((_HEIGHT_IN, 1))
-    axes = sheet.axes[0][0]
+    sheet = Sheet((_HEIGHT_IN, 1), (_RESIDUAL_IN, 1))
+    axes, below = sheet.axes[0][0], sheet.axes[1][0]
     first, last = saws[0].start_s - 1, saws[min(_TEETH, len(saws)) - 1].end_s + 1
     shown = (sockets["flow"] == 0) & (sockets["t_s"] >= first) & (sockets["t_s"] <= last)
     style_of_line = style.SUSPECT_DASH if point.suspect else "-"
@@ -73,13 +74,32 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     top = next((level.value for level in style.levels_of(panel, levels, TOP)), None)
     if top is not None:
         _theory(axes, top, panel, saws[0].start_s, last)
+        packet_s = laws.packet_ms(panel.spec.link.rate_mbps) / 1000
+        _residuals(below, sockets, saws[:_TEETH], top, packet_s)
+    below.set_xlim(first, last)
     axes.set_xlim(first, last)
     axes.set_ylim(0, 1.15 * max(saw.top_pkts for saw in saws))
-    axes.set_xlabel("seconds")
+    below.set_xlabel("seconds")
+    below.set_ylabel("minus textbook\n(packets)", fontsize=8.5)
     axes.set_ylabel("congestion window (packets)")
     subtitle = f"{style.network(panel.spec)}: one TCP flow, a queue of {panel.spec.link.queue_pkts} packets"
     key = replicas.theory_key("W/2 round trips from W/2 to W, one for the repair") if top is not None else []
     return sheet.finish(Text(finding(saws), subtitle, _caption(panel, point, saws)), key)
+
+
+def _residuals(
+    axes: Axes, sockets: Table, saws: Sequence[laws.Sawtooth], top: float, packet_s: float
+) -> None:
+    """Draw the window minus the textbook's tooth, which begins with each tooth anew."""
+    axes.axhline(0, color="black", ls=style.PUBLISHED_DASH, lw=1.2)
+    for saw in saws:
+        mine = (sockets["flow"] == 0) & (sockets["t_s"] > saw.start_s) & (sockets["t_s"] < saw.end_s)
+        at_s = sockets["t_s"][mine].astype(float)
+        t_s, window = (np.array(of[:62]) for of in textbook(top, packet_s, packet_s))
+        off = sockets["cwnd_pkts"][mine] - np.interp(at_s - saw.start_s, t_s, window)
+        axes.plot(at_s, off, color=style.TCP_COLOUR, lw=1.2)
+    reach = 1.2 * max(1.0, float(abs(axes.dataLim.y0)), float(abs(axes.dataLim.y1)))
+    axes.set_ylim(-reach, reach)
 
 
 def _theory(axes: Axes, top: float, panel: Panel, start_s: float, until_s: float) -> None:

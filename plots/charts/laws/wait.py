@@ -14,9 +14,9 @@ from plots.shared import replicas, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "wait"
-_HEIGHT_IN = 3.0
+_HEIGHT_IN, _RESIDUAL_IN = 2.5, 1.0
 EMPTY = "empty_way_ms"
-"""The quantity whose level is the way through an empty network."""
+"""The metric whose level is the delay of an empty network."""
 
 
 def draw(
@@ -26,13 +26,13 @@ def draw(
     expected: Sequence[int] = (),
     levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`; the level of the metric `empty_way_ms` is where
-    the line of theory begins."""
+    """Draw one chart per setting; see `registry.Chart.draw`; the line of theory begins at the level of
+    `empty_way_ms`."""
     return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
 def found(point: Point) -> laws.Waits | None:
-    """Return pings with the queue they met; None where either was not sampled."""
+    """Return pings with the queue that they met; None if either was not sampled."""
     pings, queues, times = (point.read_table(name) for name in ("pings", "queues", "queue_times"))
     if pings is None or queues is None or times is None:
         return None
@@ -45,12 +45,16 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     if point is None or waits is None:
         return None
     packet_ms = laws.packet_ms(panel.spec.link.rate_mbps)
-    sheet = Sheet((_HEIGHT_IN, 1))
-    axes = sheet.axes[0][0]
+    sheet = Sheet((_HEIGHT_IN, 1), (_RESIDUAL_IN, 1))
+    axes, below = sheet.axes[0][0], sheet.axes[1][0]
     axes.plot(waits.queued, waits.out_ms, ".", color=style.TCP_COLOUR, ms=3, alpha=0.4, zorder=3)
     most = float(waits.queued.max())
     empty = next((level.value for level in style.levels_of(panel, levels, EMPTY)), None)
     if empty is not None:
+        off = (waits.out_ms - empty) / packet_ms - waits.queued
+        below.plot(waits.queued, off, ".", color=style.TCP_COLOUR, ms=3, alpha=0.4, zorder=3)
+        below.fill_between([0.0, most], -1, 0, color=style.GRID, zorder=1)
+        below.axhline(0, color="black", ls=style.PUBLISHED_DASH, lw=1.2, zorder=4)
         queued = np.array([0.0, most])
         axes.plot(
             queued, empty + packet_ms * queued, color="black", ls=style.PUBLISHED_DASH, lw=1.2, zorder=4
@@ -60,7 +64,9 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
         )
     axes.set_xlim(0, most * 1.03)
     axes.set_ylim(0, float(waits.out_ms.max()) * 1.08)
-    axes.set_xlabel("packets queued before the ping")
+    below.set_xlim(axes.get_xlim())
+    below.set_xlabel("packets queued before the ping")
+    below.set_ylabel("off theory\n(packet times)", fontsize=8.5)
     axes.set_ylabel("one-way delay (ms)")
     slope, nothing_queued = waits.line
     each = f"{slope / packet_ms:.3f} packet times for each packet queued"

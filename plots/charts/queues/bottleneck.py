@@ -44,7 +44,7 @@ class Queue:
 
     @property
     def goodput_mbps(self) -> float:
-        """Of all flows together."""
+        """The goodput of all flows together."""
         return sum(flow.goodput_mbps for flow in self.point.flows)
 
 

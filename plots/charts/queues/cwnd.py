@@ -114,7 +114,6 @@ def _flow(axes: Axes, column: Windows, kind: str) -> None:
         step = max(1, -(-int(mine.sum()) // _MOST_SAMPLES))
         axes.plot(
             t_s[mine][::step], cwnd[mine][::step], color=_colour(number, point.subflows), linewidth=1,
-            linestyle=style.SUSPECT_DASH if point.suspect else "-",
         )  # fmt: skip
     if point.suspect:
         style.hatch(axes)
@@ -123,7 +122,7 @@ def _flow(axes: Axes, column: Windows, kind: str) -> None:
 
 
 def _colour(subflow: int, subflows: int) -> str:
-    """The first subflow's is TCP's; the others run from light to dark, however many there are."""
+    """Return the colour: the first subflow has TCP's, the others run from light to dark."""
     if subflow == 0:
         return style.TCP_COLOUR
     return style.colour(subflow + 1, subflows)

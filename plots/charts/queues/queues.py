@@ -27,6 +27,8 @@ from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "queues"
+LONGEST = "queue_pkts_max"
+"""The metric whose level is drawn."""
 _HEIGHT_IN = 1.55
 _MOST_ROWS, _MOST_BINS = 3, 160
 _HEADROOM = 1.22
@@ -46,10 +48,10 @@ def draw(
     out: Path,
     *,
     expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
+    levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`."""
-    return saving.draw_panels(CHART, points, out, expected, _chart)
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `queue_pkts_max`."""
+    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
 def finding(panel: Panel, points: Sequence[Point]) -> str:
@@ -66,16 +68,21 @@ def _ports(point: Point) -> list[PortRow]:
     return [port for port in point.ports if of_switch(port)]
 
 
-def _chart(panel: Panel) -> Figure | None:
+def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     picked = panel.first_of_each(_MOST_ROWS, _of_switches)
     rows = picked.items
     if not rows:
         return None
     sheet = Sheet(*[(_HEIGHT_IN, 1)] * len(rows))
+    unbounded = panel.spec.link.queue_pkts == 0
+    found = style.levels_of(panel, levels, LONGEST) if unbounded else []
     top = float(max(panel.spec.link.queue_pkts, *(row.pkts.max() for row in rows)))
     for (axes,), row in zip(sheet.axes, rows, strict=True):
         _row(axes, row)
-        _scale(axes, max(top, 4.0), panel)
+        beside = [level for level in found if level.subflows == row.point.subflows]
+        for level in beside:
+            style.published_line(axes, level.value)
+        _scale(axes, max(top, 4.0, *(level.value for level in beside)), panel)
     sheet.axes[-1][0].set_xlabel("seconds since the opening of the measured window")
     subtitle = style.subtitle(panel, f"{rows[0].pkts.shape[1]} switch queues over time")
     words = Text(
@@ -84,7 +91,7 @@ def _chart(panel: Panel) -> Figure | None:
         _caption(panel, picked),
         style.absences(picked.gaps),
     )
-    return sheet.finish(words, _legend(panel))
+    return sheet.finish(words, _legend(panel), style.published_key(found, panel))
 
 
 def _of_switches(point: Point) -> Lengths | None:

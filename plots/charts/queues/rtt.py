@@ -19,13 +19,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from engines.registry import VIRTUAL_TIME
+from engines.registry import SIMULATED_HOSTS
 from model.result import FlowRow
 from plots.data import Level, Panel, Picked, Point
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "rtt"
+ONE_WAY = "one_way_s_max"
+"""The metric whose level is drawn."""
 _SIMULATED_PINGS = "Pings: what a small packet would have taken, had all queues stood still."
 _HEIGHT_IN = 1.5
 _MOST_ROWS, _MOST_FLOWS = 3, 160
@@ -39,10 +41,11 @@ def draw(
     out: Path,
     *,
     expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
+    levels: Sequence[Level] = (),
 ) -> list[Path]:
-    """Draw one chart per setting; see `registry.Chart.draw`."""
-    return saving.draw_panels(CHART, points, out, expected, _chart)
+    """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `one_way_s_max`, which
+    round trips exceed, too."""
+    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
 
 
 def finding(rows: Sequence[Point]) -> str:
@@ -60,21 +63,32 @@ def _mean_ms(point: Point) -> list[float]:
     return []
 
 
-def _chart(panel: Panel) -> Figure | None:
+def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     picked = panel.first_of_each(_MOST_ROWS, lambda point: point if _mean_ms(point) else None)
     rows = picked.items
     if not rows:
         return None
     sheet = Sheet(*[(_HEIGHT_IN, 1)] * len(rows))
     log = _unlike(rows)
+    found = [] if panel.spec.link.queue_pkts else style.levels_of(panel, levels, ONE_WAY)
     for (axes,), point in zip(sheet.axes, rows, strict=True):
         _row(axes, point, max(panel.subflows), log)
+        for level in found:
+            if level.subflows == point.subflows:
+                style.published_line(axes, 1000 * level.value)
     every = [axes for row in sheet.axes for axes in row]
     _scale(every, log, panel)
     every[-1].set_xlabel("rank of flow, shortest to longest mean RTT")
     subtitle = style.subtitle(panel, "round-trip time of every flow")
     words = Text(finding(rows), subtitle, _caption(panel, picked, log), style.absences(picked.gaps))
-    return sheet.finish(words, _legend(rows))
+    return sheet.finish(words, _legend(rows), _one_way(style.published_key(found, panel)))
+
+
+def _one_way(keys: Sequence[Line2D]) -> list[Line2D]:
+    """Say in the legend that the published delay is of one way."""
+    for key in keys:
+        key.set_label(f"{key.get_label()}: longest delay one way, at least")
+    return list(keys)
 
 
 def _unlike(rows: Sequence[Point]) -> bool:
@@ -115,14 +129,17 @@ def _row(axes: Axes, point: Point, most: int, log: bool) -> None:
 
 
 def _reach(spread: Sequence[tuple[float, float]], log: bool) -> tuple[Floats, Floats, Floats]:
-    """Return the means and the ends of their deviation, which is drawn upwards alone on a logarithmic axis:
-    there a deviation as large as its mean has no lower end."""
+    """Return the means and the ends of their deviation.
+
+    On a logarithmic axis it is drawn upwards only, because a deviation as large as its mean has no lower end
+    there.
+    """
     mean, std = np.array(spread).T
     return mean, mean if log else np.maximum(mean - std, 0), mean + std
 
 
 def _order(flow: FlowRow) -> tuple[bool, float]:
-    """By the kernel's mean, by that of pings where there is none, unmeasured ones last."""
+    """Return the order of the flows: by the kernel's mean, else by that of pings, unmeasured ones last."""
     mean = flow.ping_ms_mean if math.isnan(flow.srtt_ms_mean) else flow.srtt_ms_mean
     return (math.isnan(mean), mean)
 
@@ -134,7 +151,8 @@ def _title(point: Point) -> str:
 
 
 def _scale(every: Sequence[Axes], log: bool, panel: Panel) -> None:
-    """One scale for all rows, in seconds where flows wait for seconds; what a full queue adds, as a line."""
+    """Set one scale for all rows, in seconds if flows wait for seconds, and draw the delay of a full queue as
+    a line."""
     low = min(float(axes.dataLim.minposy) for axes in every)
     high = max(float(axes.dataLim.y1) for axes in every)
     for axes in every:
@@ -171,7 +189,7 @@ def _caption(panel: Panel, picked: Picked[Point], log: bool) -> Caption:
         [
             *style.doubts(picked.items),
             *([f"Dotted: what one full queue adds, {style.milliseconds(full)}."] if full else []),
-            *([_SIMULATED_PINGS] if panel.spec.engine in VIRTUAL_TIME else []),
+            *([_SIMULATED_PINGS] if panel.spec.engine in SIMULATED_HOSTS else []),
             *style.choice(panel, picked.items, picked.left_out),
             *(["Deviations are drawn upwards alone."] if log else []),
             *([f"{_MOST_FLOWS} of the flows, evenly spaced in rank, are drawn."] if thinned else []),

@@ -167,7 +167,7 @@ def _by_size(
 
 
 def _log_scale(axes: Axes, values: Sequence[float]) -> None:
-    """With room on both sides, though all values be one."""
+    """Set a logarithmic scale with room on both sides, even if all values are equal."""
     axes.set_xlim(0.8 * min(values), 1.25 * max(values))
     axes.set_xscale("log")
 

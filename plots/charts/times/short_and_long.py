@@ -29,6 +29,9 @@ from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "short_and_long"
 _CURVES_IN, _ROW_IN = 1.7, 0.21
+NEVER = "join never"
+RECALLED = "recalled"
+"""The source of a published value whose digits are only recalled."""
 _MOST_SHOWN = 0.99
 """The slowest of a hundred flows would leave the others no room."""
 
@@ -61,7 +64,7 @@ class Row:
 
     @property
     def opened(self) -> float:
-        """Subflows of a short flow, on average."""
+        """Mean number of subflows that a short flow opened."""
         return statistics.fmean(flow.subflows_joined for flow in self.sized.completed)
 
 
@@ -88,8 +91,10 @@ def draw(
 
 
 def rows(panel: Panel) -> list[Row]:
-    """Those whose short flows were completed, in the order of model/transports.py or from late joins to
-    early ones; of each the good points, else the suspect ones."""
+    """Return one row per transport whose short flows completed, from its good points, else from suspect ones.
+
+    They are in the order of model/transports.py, or from late joins to early ones.
+    """
     late = any(joins(point.spec.transport) not in {"", AT_ONCE} for point in panel.points)
     groups: dict[tuple[float, str], list[Point]] = {}
     for point in panel.points:
@@ -112,7 +117,7 @@ def _place(point: Point, late: bool) -> tuple[float, str]:
     if not late:
         return float(transports.rank(point.algorithm)), transports.title(point.algorithm)
     if not joins(point.spec.transport):
-        return 0.0, "never: TCP"
+        return 0.0, NEVER
     short = [flow.subflows_joined for flow in point.flows if flow.size_bytes]
     return 1 + (statistics.fmean(short) if short else 0.0), f"join {joins(point.spec.transport)}"
 
@@ -129,15 +134,15 @@ def _chart(panel: Panel, found: Sequence[Row], levels: Sequence[Level]) -> Figur
         for level in levels
         if level.is_on(panel.spec)
         and level.k == panel.spec.topology.k
-        and level.quantity in {"fct_ms_mean", "links_used_pct"}
+        and level.metric in {"fct_ms_mean", "links_used_pct"}
     ]
-    _completion(sheet.axes[1][0], found, [lv for lv in beside if lv.quantity == "fct_ms_mean"])
+    _completion(sheet.axes[1][0], found, [lv for lv in beside if lv.metric == "fct_ms_mean"])
     _bars(
         sheet.axes[1][1],
         found,
         lambda row: row.used_pct,
         "{:.0f}",
-        [lv for lv in beside if lv.quantity == "links_used_pct"],
+        [lv for lv in beside if lv.metric == "links_used_pct"],
     )
     sheet.axes[1][1].set_xlabel("links used (%)")
     if late:
@@ -151,7 +156,7 @@ def _chart(panel: Panel, found: Sequence[Row], levels: Sequence[Level]) -> Figur
     words = Text(
         _finding(found), style.subtitle(panel, "short flows beside long ones"), _caption(panel, found, beside)
     )
-    return sheet.finish(words, handles, style.published_key(beside, panel))
+    return sheet.finish(words, handles, _published_key(beside, panel))
 
 
 def _curves(axes: Axes, found: Sequence[Row]) -> list[Line2D]:
@@ -178,12 +183,13 @@ def _completion(axes: Axes, found: Sequence[Row], levels: Sequence[Level]) -> No
         mean, deviation = statistics.fmean(row.took_ms), statistics.pstdev(row.took_ms)
         axes.hlines(y, max(0.0, mean - deviation), mean + deviation, color=row.colour, lw=1.4, zorder=3)
         axes.plot(mean, y, "o", color=row.colour, ms=5, zorder=4)
+        beside = [level.value for level in levels if level.algorithm == row.algorithm]
         axes.annotate(
-            f"{mean:.0f}", (mean, y), xytext=(0, 3.5), textcoords="offset points", ha="center",
-            va="bottom", fontsize=7, zorder=5, path_effects=style.halo(),
+            f"{mean:.0f}", (max(mean + deviation, *beside, 0.0), y), xytext=(5, 0), ha="left",
+            textcoords="offset points", va="center", fontsize=7, zorder=5, path_effects=style.halo(),
         )  # fmt: skip
     _published(axes, found, levels)
-    axes.set_xlim(left=0)
+    axes.set_xlim(0, 1.14 * axes.get_xlim()[1])
     axes.set_xlabel("completion (ms)")
 
 
@@ -196,8 +202,10 @@ def _bars(
 ) -> None:
     for y, row in enumerate(found):
         axes.barh(y, of(row), height=0.6, color=row.colour, zorder=2)
+        beside = [level.value for level in levels if level.algorithm == row.algorithm]
         axes.annotate(
-            shown.format(of(row)), (of(row), y), xytext=(2, 0), textcoords="offset points", va="center",
+            shown.format(of(row)), (max(of(row), *beside, 0.0), y), xytext=(5, 0),
+            textcoords="offset points", va="center",
             fontsize=7, zorder=5, path_effects=style.halo(),
         )  # fmt: skip
     _published(axes, found, levels)
@@ -208,10 +216,23 @@ def _published(axes: Axes, found: Sequence[Row], levels: Sequence[Level]) -> Non
     for y, row in enumerate(found):
         for level in levels:
             if level.algorithm == row.algorithm:
-                axes.vlines(
-                    level.value, y - 0.42, y + 0.42, color="black", ls=style.PUBLISHED_DASH, lw=1.5, zorder=6,
+                axes.plot(
+                    level.value, y, ls="", marker="D", ms=5, color="black", zorder=6,
+                    markerfacecolor="white" if level.source == RECALLED else "black",
                     path_effects=style.halo(),
                 )  # fmt: skip
+
+
+def _published_key(levels: Sequence[Level], panel: Panel) -> list[Line2D]:
+    """Return the legend of published values; those that are only recalled are hollow."""
+    found = []
+    for recalled in (False, True):
+        of = [level for level in levels if (level.source == RECALLED) == recalled]
+        for key in style.published_key(of, panel):
+            key.set(ls="", marker="D", ms=5, markerfacecolor="white" if recalled else "black")
+            key.set_label(f"{key.get_label()}{', recalled' if recalled else ''}")
+            found.append(key)
+    return found
 
 
 def _names(axes: Axes, found: Sequence[Row], count: int) -> None:
@@ -223,10 +244,12 @@ def _names(axes: Axes, found: Sequence[Row], count: int) -> None:
 
 
 def _finding(found: Sequence[Row]) -> str:
-    """Return the title: under what short flows take longest, and shortest."""
+    """Return the title: under what short flows take longest, and shortest; and if no subflow joins."""
     by_time = sorted(found, key=lambda row: statistics.fmean(row.took_ms))
     told = [f"{statistics.fmean(row.took_ms):.0f} ms ({row.name})" for row in by_time]
-    return f"Short flows take {' to '.join(dict.fromkeys((told[0], told[-1])))}"
+    never = [words for words in told[1:-1] if f"({NEVER})" in words]
+    ends = " to ".join(dict.fromkeys((told[0], told[-1])))
+    return f"Short flows take {', '.join([ends, *never])}"
 
 
 def _caption(panel: Panel, found: Sequence[Row], beside: Sequence[Level]) -> Caption:

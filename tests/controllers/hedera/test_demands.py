@@ -27,8 +27,9 @@ def demands(
 
 def test_four_hosts_as_hedera_works_them_out() -> None:
     """The structure of the paper's figure 4. Senders share out: h0 a third to each of three, h1 a third to
-    each of its three flows, h2 and h3 halves. h0 is offered 7/6 by three flows: a third each, which spares
-    h2 a sixth for h3; h1 is offered 4/3 by three: a third each, h3's two as well. h3 is then offered 1."""
+    each of its three flows, h2 and h3 a half to each of two. h0 is offered 7/6 by three flows: a third each,
+    which spares h2 a sixth for h3; h1 is offered 4/3 by three: a third each, h3's two as well. h3 is then
+    offered 1."""
     pairs = [(0, 1), (0, 2), (0, 3), (1, 0), (1, 0), (1, 2), (2, 0), (2, 3), (3, 1), (3, 1)]
     third = 1 / 3
     expected = [third, third, third, third, third, third, third, 2 / 3, third, third]

@@ -10,10 +10,10 @@ import pytest
 import topos
 from engines.core_setup.setup import plan_of
 from engines.core_setup.stack import PS_PER_S, flow_tuples, stack_of
-from engines.simulation.linux import LINUX
 from fabric._core import Simulation
 from fabric.readings import SimulatedCounters
 from model.flows import planned_flows
+from model.linux_stack import LINUX
 from model.network_plan import downlink, uplink
 from model.spec import (
     LinkSpec,

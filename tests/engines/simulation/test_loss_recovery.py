@@ -16,6 +16,7 @@ from engines.core_setup.stack import flow_tuples, stack_of
 from fabric._core import Simulation
 from model.flows import planned_flows
 from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
+from tests.support.core_networks import with_setting
 from tests.support.simulated_hosts import (
     ACK_PS,
     MS,
@@ -114,12 +115,8 @@ def test_a_window_that_is_not_used_does_not_grow() -> None:
 
 
 def test_a_mark_and_a_loss_in_one_window_reduce_it_once() -> None:
-    plan = network(delay_ps=5 * MS)
-    marking = plan.ecn_pkts.copy()
-    marking[3] = 1
-    simulation = Simulation(
-        dataclasses.replace(plan, ecn_pkts=marking), stack(ecn=True, nic_queue_pkts=4), [tcp()]
-    )
+    plan = with_setting(network(delay_ps=5 * MS), "ecn_pkts", 3, 1)
+    simulation = Simulation(plan, stack(ecn=True, nic_queue_pkts=4), [tcp()])
     lose_downlink(simulation, 1, 2 * S)
     simulation.run_until(4 * S)
     subflows, ports = simulation.subflows(), simulation.ports()

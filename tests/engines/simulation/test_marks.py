@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from fabric._core import Simulation
 from fabric.plan import NetworkPlan
+from tests.support.core_networks import with_setting
 from tests.support.simulated_hosts import (
     MS,
     PACKET_PS,
@@ -26,9 +25,7 @@ THRESHOLD = 10
 def marking() -> NetworkPlan:
     """Two senders with fast uplinks; the link to the third host marks from ten packets on."""
     plan = with_rate(network(3, delay_ps=MS), {0: 10 * RATE_BPS, 1: 10 * RATE_BPS})
-    thresholds = plan.ecn_pkts.copy()
-    thresholds[5] = THRESHOLD
-    return dataclasses.replace(plan, ecn_pkts=thresholds)
+    return with_setting(plan, "ecn_pkts", 5, THRESHOLD)
 
 
 @pytest.mark.parametrize("delayed", [0, 40 * MS])

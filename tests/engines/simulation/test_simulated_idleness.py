@@ -11,7 +11,7 @@ import pytest
 from analysis.idleness import idleness
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
-from engines.simulation.linux import LINUX
+from model.linux_stack import LINUX
 from model.result import RunResult
 from model.spec import (
     LinkSpec,

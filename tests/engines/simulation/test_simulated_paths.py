@@ -50,7 +50,8 @@ def paths_of(spec: RunSpec) -> list[list[tuple[tuple[int, ...], tuple[int, ...]]
     [("fat_tree", {"k": 6}, 9), ("dual_homed_fat_tree", {"k": 4}, 4), ("vl2", {"da": 6, "di": 4}, 12)],
 )
 def test_without_replacement_all_paths_are_distinct(kind: str, params: dict[str, int], most: int) -> None:
-    """Of flows that have as many as subflows, both ways; others use each of theirs as often as another."""
+    """In both directions, for flows with at least one path per subflow. Other flows use all paths equally
+    often."""
     found = paths_of(spec_of(kind, params, 8, stack=DISTINCT))
     plain = paths_of(spec_of(kind, params, 8))
     far = 0

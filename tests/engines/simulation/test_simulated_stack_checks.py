@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from common.errors import UsageError
 from engines.emulation.engine import MininetEngine
 from engines.simulation.engine import SimulatorEngine
-from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec
+from model.spec import LinkSpec, RunSpec, StackSpec, TopologySpec, TransportSpec, WorkloadSpec
 
 
 def spec(cc: str, subflows: int = 2, stack: StackSpec | None = None) -> RunSpec:
@@ -26,8 +28,16 @@ def test_a_congestion_control_it_does_not_have(cc: str) -> None:
 
 
 def test_what_it_has_it_takes() -> None:
-    for cc in ("reno", "ewtcp", "coupled", "lia", "olia", "balia", "dctcp"):
+    for cc in ("reno", "ewtcp", "coupled", "lia", "olia", "balia"):
         SimulatorEngine().check(spec(cc))
+
+
+def test_dctcp_needs_queues_that_mark() -> None:
+    unmarked = spec("dctcp")
+    with pytest.raises(UsageError, match="no queue marks packets, so it would run as reno: add --ecn"):
+        SimulatorEngine().check(unmarked)
+    SimulatorEngine().check(dataclasses.replace(unmarked, link=LinkSpec(10.0, ecn_pkts=20)))
+    SimulatorEngine().check(dataclasses.replace(unmarked, workload=WorkloadSpec("reference")))
 
 
 def test_the_emulator_has_no_fully_coupled_one() -> None:

@@ -59,7 +59,9 @@ def test_every_matrix_runs(matrix: str) -> None:
     result = run(spec(matrix))
     assert result.flows
     assert any(flow.bytes_received or math.isfinite(flow.completed_s) for flow in result.flows)
-    assert any(flow.size_bytes for flow in result.flows) == (matrix in {*SIZED, "transfers", "in_turn"})
+    assert any(flow.size_bytes for flow in result.flows) == (
+        matrix in {*SIZED, "transfers", "in_turn", "pairs", "map_reduce"}
+    )
 
 
 def test_all_to_all_of_128_hosts_is_set_up_and_runs() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -111,6 +113,7 @@ def test_what_is_busy_holds_something(scheduler: str) -> None:
 
 def test_bound_data_waits_in_its_own_subflows_socket() -> None:
     plan = with_rate(network(4, delay_ps=MS), {1: 100_000, 3: 100_000})
+    plan = dataclasses.replace(plan, max_packets=1 << 12)
     simulation = Simulation(plan, stack(scheduler="burst", send_buffer_pkts=200), [tcp(TWO_PATHS)])
     simulation.run_until(2 * S)
     found = simulation.subflows()

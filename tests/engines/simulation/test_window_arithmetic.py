@@ -16,7 +16,7 @@ from fabric._core import (
     window_after_loss,
     window_increase,
 )
-from model.congestion import CONGESTION_CONTROLS
+from model.congestion import CONGESTION_CONTROLS, core_name
 from tests.support import coupled_model as model
 
 Formula = Callable[[Sequence[model.Path], int], float]
@@ -28,6 +28,7 @@ INCREASES: dict[str, Formula] = {
     "lia": model.lia,
     "olia": model.olia,
     "balia": model.balia,
+    "mintcp": model.reno,
 }
 AFTER_LOSS: dict[str, Formula] = {
     "reno": model.half,
@@ -37,7 +38,10 @@ AFTER_LOSS: dict[str, Formula] = {
     "lia": model.half,
     "olia": model.half,
     "balia": model.balia_after_loss,
+    "mintcp": model.half,
 }
+CONSTANT = {"ccp", "linerate"}
+"""Controls whose window neither grows nor shrinks."""
 windows = st.floats(1, 1e5) | st.sampled_from([1.0, 2.0, 10.0])
 rtts = st.floats(1e-5, 10) | st.sampled_from([0.001, 0.1])
 packets = st.integers(0, 10**6).map(float)
@@ -52,8 +56,15 @@ def as_model(paths: Sequence[PathState]) -> list[model.Path]:
 
 
 def test_both_know_the_same_names() -> None:
-    simulated = {name for name, cc in CONGESTION_CONTROLS.items() if cc.simulated}
-    assert set(congestion_controls()) == set(INCREASES) == set(AFTER_LOSS) == simulated
+    simulated = {core_name(name) for name, cc in CONGESTION_CONTROLS.items() if cc.simulated}
+    assert set(congestion_controls()) == set(INCREASES) | CONSTANT == set(AFTER_LOSS) | CONSTANT == simulated
+
+
+@pytest.mark.parametrize("name", sorted(CONSTANT))
+@given(window=windows, rtt=rtts)
+def test_a_constant_window_stays(name: str, window: float, rtt: float) -> None:
+    assert window_increase(name, [(window, rtt, 5.0, 9.0)], 0) == 0
+    assert window_after_loss(name, [(window, rtt, 5.0, 9.0)], 0) == window
 
 
 @pytest.mark.parametrize("name", INCREASES)

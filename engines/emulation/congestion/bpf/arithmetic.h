@@ -24,7 +24,7 @@ enum {
 
 // One subflow as its siblings see it: window in packets, smoothed RTT in 1/8 us (the kernel's srtt_us), and
 // packets delivered between the last two losses or since the last one, whichever is larger (OLIA).
-struct path {
+struct rf_path {
     u32 window;
     u32 rtt;
     u32 between_losses;
@@ -34,15 +34,15 @@ static inline u32 clipped(u64 value, u32 least, u32 most) {
     return value < least ? least : value > most ? most : (u32)value;
 }
 
-static inline struct path path_of(u32 window, u32 rtt, u64 between_losses) {
-    struct path path;
+static inline struct rf_path path_of(u32 window, u32 rtt, u64 between_losses) {
+    struct rf_path path;
     path.window = clipped(window, 1, MAX_WINDOW);
     path.rtt = clipped(rtt, 8, MAX_RTT);
     path.between_losses = clipped(between_losses, 0, MAX_BETWEEN_LOSSES);
     return path;
 }
 
-static inline u64 rate_of(const struct path *path) {
+static inline u64 rate_of(const struct rf_path *path) {
     return ((u64)path->window << RATE_BITS) / path->rtt;
 }
 
@@ -64,7 +64,7 @@ static inline int denser(u64 window, u64 rtt, u64 than_window, u64 than_rtt) {
     return window * ((ratio * ratio) >> 16) > than_window << 16;
 }
 
-static inline void add(struct paths *all, const struct path *path) {
+static inline void add(struct paths *all, const struct rf_path *path) {
     u64 rate = rate_of(path);
     if (!all->count || denser(path->window, path->rtt, all->best_window, all->best_rtt)) {
         all->best_window = path->window;
@@ -93,21 +93,21 @@ static inline u64 linked(u64 share, u64 window) {
 }
 
 // LIA, RFC 6356 section 3: min(alpha / total window, 1 / window).
-static inline u64 lia_per_ack(const struct paths *all, const struct path *self) {
+static inline u64 lia_per_ack(const struct paths *all, const struct rf_path *self) {
     u64 best = linked(share_of(all, all->best_rate), all->best_window);
     u64 reno = per_ack_of_reno(self->window);
     return best < reno ? best : reno;
 }
 
 // EWTCP: TCP with weight 1/n^2 on the increase, and thus 1/n of a TCP's rate.
-static inline u64 ewtcp_per_ack(const struct paths *all, const struct path *self) {
+static inline u64 ewtcp_per_ack(const struct paths *all, const struct rf_path *self) {
     return per_ack_of_reno(self->window) / (all->count * all->count);
 }
 
 // BALIA: share^2 / window * (1 + alpha) / 2 * (4 + alpha) / 5 with alpha = largest rate / own rate. As alpha *
 // share is the largest share, this is (share + largest) * (4 share + largest) / 10 / window, which avoids the
 // unbounded ratio alpha.
-static inline u64 balia_per_ack(const struct paths *all, const struct path *self) {
+static inline u64 balia_per_ack(const struct paths *all, const struct rf_path *self) {
     u64 share = share_of(all, rate_of(self)), greatest = share_of(all, all->most_rate);
     u64 balanced = ((share + greatest) * (4 * share + greatest) / 10 / self->window) >> 16;
     u64 reno = per_ack_of_reno(self->window);
@@ -115,7 +115,7 @@ static inline u64 balia_per_ack(const struct paths *all, const struct path *self
 }
 
 // BALIA: window - window / 2 * min(alpha, 1.5), at least 2 as in reno.
-static inline u32 balia_after_loss(const struct paths *all, const struct path *self) {
+static inline u32 balia_after_loss(const struct paths *all, const struct rf_path *self) {
     u64 share = share_of(all, rate_of(self)), greatest = share_of(all, all->most_rate);
     u64 alpha = share ? (greatest << 16) / share : 3ULL << 15;
     u64 cut = (self->window * (u64)clipped(alpha, 1U << 16, 3U << 15)) >> 17;
@@ -138,7 +138,7 @@ static inline s64 olia_better(u64 between, u64 rtt, u64 than_between, u64 than_r
 }
 
 // First call this for all paths, then `olia_count` for all.
-static inline void olia_look(struct olia *sets, const struct path *path) {
+static inline void olia_look(struct olia *sets, const struct rf_path *path) {
     if (!sets->best_rtt ||
         olia_better(path->between_losses, path->rtt, sets->best_between, sets->best_rtt) > 0) {
         sets->best_between = path->between_losses;
@@ -148,22 +148,22 @@ static inline void olia_look(struct olia *sets, const struct path *path) {
         sets->most_window = path->window;
 }
 
-static inline int olia_is_largest(const struct olia *sets, const struct path *path) {
+static inline int olia_is_largest(const struct olia *sets, const struct rf_path *path) {
     return path->window >= sets->most_window;
 }
 
-static inline int olia_is_collected(const struct olia *sets, const struct path *path) {
+static inline int olia_is_collected(const struct olia *sets, const struct rf_path *path) {
     return !olia_is_largest(sets, path) &&
            olia_better(path->between_losses, path->rtt, sets->best_between, sets->best_rtt) >= 0;
 }
 
-static inline void olia_count(struct olia *sets, const struct path *path) {
+static inline void olia_count(struct olia *sets, const struct rf_path *path) {
     sets->largest += olia_is_largest(sets, path);
     sets->collected += olia_is_collected(sets, path);
 }
 
 // OLIA: share + alpha / window, alpha = +-1 / (paths * size of the set). May be negative.
-static inline s64 olia_per_ack(const struct paths *all, const struct olia *sets, const struct path *self) {
+static inline s64 olia_per_ack(const struct paths *all, const struct olia *sets, const struct rf_path *self) {
     s64 both = (s64)linked(share_of(all, rate_of(self)), self->window);
     u64 towards = sets->collected * all->count * self->window;
     u64 away = sets->largest * all->count * self->window;

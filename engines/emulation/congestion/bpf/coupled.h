@@ -38,8 +38,8 @@ static __always_inline u64 between_losses(struct tcp_sock *tp) {
     return (since > before ? since : before) / (mss ? mss : 1);
 }
 
-static __always_inline struct path path_from(struct tcp_sock *tp) {
-    struct path path = path_of(window_of(tp), tp->srtt_us, between_losses(tp));
+static __always_inline struct rf_path path_from(struct tcp_sock *tp) {
+    struct rf_path path = path_of(window_of(tp), tp->srtt_us, between_losses(tp));
     path.window += unknown_zero;
     path.rtt += unknown_zero;
     path.between_losses += unknown_zero;
@@ -81,7 +81,7 @@ static __always_inline bool is_up(struct tcp_sock *tp) {
 }
 
 // Call `look` with every established subflow of an MPTCP connection and with `into`.
-static __always_inline void each_subflow(struct tcp_sock *tp, void (*look)(void *into, const struct path *path),
+static __always_inline void each_subflow(struct tcp_sock *tp, void (*look)(void *into, const struct rf_path *path),
                                          void *into) {
     struct walk walk = subflows_of(tp);
     struct bpf_iter_num turn;
@@ -92,13 +92,13 @@ static __always_inline void each_subflow(struct tcp_sock *tp, void (*look)(void 
             break;
         if (!is_up(other))
             continue;
-        struct path path = path_from(other);
+        struct rf_path path = path_from(other);
         look(into, &path);
     }
     bpf_iter_num_destroy(&turn);
 }
 
-static __always_inline void add_to(void *all, const struct path *path) {
+static __always_inline void add_to(void *all, const struct rf_path *path) {
     add(all, path);
 }
 
@@ -185,7 +185,7 @@ static __always_inline u32 halved(struct sock *sk) {
         if (!acked)                                                               \
             return;                                                               \
         struct paths all = paths_of(tp);                                          \
-        struct path self = path_from(tp);                                         \
+        struct rf_path self = path_from(tp);                                         \
         if (all.count > 1)                                                        \
             grow(tp, PER_ACK(tp, &all, &self), acked);                            \
         else                                                                      \

@@ -1,7 +1,7 @@
 // EWTCP: equally weighted TCP (Honda et al., PFLDNeT 2009; Wischik et al., NSDI 2011), weight 1/n^2 on the increase.
 #include "coupled.h"
 
-static __always_inline s64 per_ack(struct tcp_sock *tp, const struct paths *all, const struct path *self) {
+static __always_inline s64 per_ack(struct tcp_sock *tp, const struct paths *all, const struct rf_path *self) {
     return (s64)ewtcp_per_ack(all, self);
 }
 

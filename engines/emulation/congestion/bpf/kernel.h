@@ -15,7 +15,14 @@ typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef _Bool bool;
 
-enum bpf_map_type { BPF_MAP_TYPE_PERCPU_ARRAY = 6 };
+enum bpf_map_type {
+    BPF_MAP_TYPE_HASH = 1,
+    BPF_MAP_TYPE_ARRAY = 2,
+    BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+    BPF_MAP_TYPE_SK_STORAGE = 24,
+    BPF_MAP_TYPE_RINGBUF = 27,
+};
+enum { BPF_F_NO_PREALLOC = 1, BPF_SK_STORAGE_GET_F_CREATE = 1 };
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -42,10 +49,14 @@ struct list_head {
 
 struct sock_common {
     unsigned char skc_state;
+    __be32 skc_daddr;
+    __be32 skc_rcv_saddr;
 } KERNEL;
 
 struct sock {
     struct sock_common __sk_common;
+    unsigned long sk_pacing_rate;
+    __u32 sk_pacing_status;
 } KERNEL;
 
 struct tcp_congestion_ops;
@@ -79,6 +90,11 @@ struct tcp_sock {
     __u32 delivered;
     __u32 delivered_ce;
     __u64 bytes_acked;
+    __u32 write_seq;
+    __u32 packets_out;
+    __u32 retrans_out;
+    __u32 sacked_out;
+    __u32 lost_out;
     __u8 ecn_flags;
     __u8 is_cwnd_limited : 1;
     bool is_mptcp;
@@ -94,6 +110,15 @@ struct mptcp_sock {
     struct list_head conn_list;
 } KERNEL;
 
+struct rate_sample {
+    int delivered;
+    __u32 snd_interval_us;
+    __u32 rcv_interval_us;
+    long rtt_us;
+    int losses;
+    __u32 acked_sacked;
+} KERNEL;
+
 struct tcp_congestion_ops {
     __u32 (*ssthresh)(struct sock *sk);
     void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
@@ -101,7 +126,10 @@ struct tcp_congestion_ops {
     void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
     void (*in_ack_event)(struct sock *sk, __u32 flags);
     __u32 (*undo_cwnd)(struct sock *sk);
+    __u32 (*min_tso_segs)(struct sock *sk);
+    void (*cong_control)(struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs);
     void (*init)(struct sock *sk);
+    void (*release)(struct sock *sk);
     char name[16];
     __u32 flags;
 };

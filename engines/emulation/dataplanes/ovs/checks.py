@@ -10,6 +10,7 @@ from controllers.openflow.riplpox import pox_dir
 from controllers.rules import POLICIES
 from engines.emulation.dataplanes.ovs import daemons
 from engines.emulation.kernel import shaping
+from model.network_plan import settings_in_use
 from model.openflow import check_openflow
 from model.schedulers import scheduled, scheduler_words
 from model.spec import FIFO, RunSpec
@@ -27,9 +28,11 @@ def check(spec: RunSpec, topology: Topology) -> None:
         raise UsageError(f"OpenFlow has no routing '{spec.routing}', only {both}: {instead}")
     link = spec.link
     asked = {
+        "a delay of hosts (--host-delay)": link.host_delay_us,
         "random loss on a link (--loss)": link.loss,
         "an ECN threshold (--ecn)": link.ecn_pkts,
         "random drop in switch queues (--random-drop)": link.random_pkts,
+        **{f"a queue with {name}": True for name in settings_in_use(link)},
         f"queue discipline {link.discipline} (--discipline)": link.discipline != FIFO,
     }
     for what, value in asked.items():

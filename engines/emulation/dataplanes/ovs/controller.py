@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import DeadlineError, RunError
+from common.lines import LineReader
 from engines.emulation.dataplanes.ovs.daemons import last_words
 from engines.emulation.sandbox.isolation import ROOT
-from engines.emulation.sandbox.lines import LineReader
 
 LISTEN_S, END_S = 30.0, 5.0
 LAST_LINES = 8

@@ -1,0 +1,90 @@
+"""An agent: hands events of the datapath to an algorithm and returns its commands.
+
+An algorithm that raises loses the flow, which falls back to Reno; the others go on. The traceback of the
+first such error is kept for the record of the point.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ccp.algorithm import Algorithm, Command, Flow, Report
+from ccp.language.instructions import Program
+
+MAX_TRACEBACK = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    flow: int
+    t_us: int
+    mss: int
+    cwnd_bytes: int
+    source: str
+    destination: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    flow: int
+    t_us: int
+    fields: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    flow: int
+
+
+Event = Created | Measured | Closed
+
+
+class Agent:
+    """One algorithm with its flows."""
+
+    def __init__(self, algorithm: Algorithm, program: Program) -> None:
+        self._algorithm = algorithm
+        self._program = program
+        self._flows: dict[int, Flow] = {}
+        self._lost: set[int] = set()
+        self._touched: dict[int, Flow] = {}  # flows that the current callback has set
+        self.reports = 0
+        self.traceback = ""
+        """Of the first error of the algorithm; empty if there was none."""
+
+    @property
+    def failed_flows(self) -> int:
+        """Flows that the algorithm lost by raising."""
+        return len(self._lost)
+
+    def handle(self, event: Event) -> list[Command]:
+        """Return the commands that the algorithm gives in answer to one event."""
+        if event.flow in self._lost:
+            return []
+        if isinstance(event, Created):
+            ends, controls = (event.source, event.destination), self._program.controls
+            flow = Flow(event.flow, event.mss, event.cwnd_bytes, ends, event.t_us, controls, self._touched)
+            self._flows[event.flow] = flow
+            return self._call(event.flow, lambda: self._algorithm.on_create(flow))
+        known = self._flows.get(event.flow)
+        if known is None:
+            return []
+        if isinstance(event, Closed):
+            del self._flows[event.flow]
+            return self._call(event.flow, lambda: self._algorithm.on_close(known))
+        self.reports += 1
+        report = Report(event.t_us, dict(zip(self._program.fields, event.fields, strict=False)))
+        return self._call(event.flow, lambda: self._algorithm.on_report(known, report))
+
+    def _call(self, number: int, callback: Callable[[], None]) -> list[Command]:
+        try:
+            callback()
+            commands = [command for flow in self._touched.values() if (command := flow.take())]
+        except Exception:
+            self.traceback = self.traceback or traceback.format_exc()[-MAX_TRACEBACK:]
+            self._lost.add(number)
+            commands = [Command(number, fall_back=True)]
+        self._touched.clear()
+        return commands

@@ -1,0 +1,39 @@
+"""Reno (RFC 5681) as in CCP: the window grows once per report and halves once per round trip with losses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ccp import Algorithm, Flow, Report
+from ccp.algorithms.shared import HOLD, PER_ROUND_TRIP
+
+
+@dataclass
+class State:
+    cwnd: float
+    ssthresh: float = float("inf")
+    hold_until_us: float = 0.0
+
+
+class Reno(Algorithm):
+    program = PER_ROUND_TRIP
+
+    def on_create(self, flow: Flow) -> None:
+        flow.state = State(flow.cwnd_bytes)
+
+    def on_report(self, flow: Flow, report: Report) -> None:
+        state: State = flow.state
+        if report.timeout:
+            state.ssthresh = max(state.cwnd / 2, 2 * flow.mss)
+            state.cwnd = flow.mss
+        elif report.lost:
+            if report.t_us > state.hold_until_us:
+                state.cwnd = state.ssthresh = max(state.cwnd / 2, 2 * flow.mss)
+                state.hold_until_us = report.t_us + HOLD * report.rtt_us
+        elif 2 * report.inflight < state.cwnd:
+            return  # the window is not what limits the flow
+        elif state.cwnd < state.ssthresh:
+            state.cwnd = min(state.cwnd + report.acked, max(state.ssthresh, state.cwnd))
+        else:
+            state.cwnd += flow.mss * report.acked / state.cwnd
+        flow.set(cwnd_bytes=state.cwnd)

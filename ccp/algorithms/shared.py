@@ -1,0 +1,26 @@
+"""What algorithms that reduce once per round trip with losses share: their program and its constant."""
+
+from __future__ import annotations
+
+PER_ROUND_TRIP = """
+acked: volatile = 0
+lost: volatile = 0
+timeout: volatile = 0
+rtt_us: report = 0
+inflight: report = 0
+
+acked += Ack.bytes_acked
+lost += Ack.lost_pkts_sample
+timeout = max(timeout, Flow.was_timeout)
+inflight = Flow.bytes_in_flight
+if Flow.rtt_sample_us < 4294967295:
+    rtt_us = Flow.rtt_sample_us
+if Ack.lost_pkts_sample > 0 or Flow.was_timeout:
+    Micros = 0
+    report()
+if Micros > Flow.report_us:
+    Micros = 0
+    report()
+"""
+HOLD = 1.5
+"""Round trips after a reduction in which losses belong to it: packets left before it took effect."""

@@ -1,0 +1,1 @@
+"""The language of datapath programs: two notations, one instruction set."""

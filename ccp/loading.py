@@ -1,0 +1,107 @@
+"""Find an algorithm by its name (`ccp:reno`), or in the text of a user's file."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import linecache
+import types
+from dataclasses import dataclass
+from pathlib import Path
+
+from ccp.algorithm import Algorithm
+from ccp.language.compiler import compiled
+from ccp.language.instructions import Program
+from common.errors import UsageError
+
+PREFIX = "ccp:"
+SUFFIX = ".py"
+SHIPPED: dict[str, str] = {
+    "reno": "Reno in an agent: slow start and AIMD once per round trip",
+    "cubic": "CUBIC (RFC 9438) in an agent",
+    "bbr": "BBR version 1 in an agent",
+    "copa": "Copa (Arun and Balakrishnan, NSDI 2018) in an agent",
+    "vegas": "Vegas in an agent: keeps a few packets in the queue",
+    "aggregate": "one Reno window for all flows to a destination, in an agent",
+}
+"""Titles by name; each is ccp/algorithms/<name>.py."""
+MAX_FILE_BYTES = 100_000
+
+
+class OwnAlgorithm(str):
+    """The name of a user's file, with its text."""
+
+    text: str
+
+    def __new__(cls, name: str, text: str) -> OwnAlgorithm:
+        made = super().__new__(cls, name)
+        made.text = text
+        return made
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """An algorithm, ready to serve flows, with its compiled program."""
+
+    algorithm: Algorithm
+    program: Program
+
+
+def is_agents(cc: str) -> bool:
+    """Return whether a congestion control of this name runs in an agent."""
+    return cc.startswith(PREFIX) or cc.endswith(SUFFIX)
+
+
+def load(cc: str, text: str = "") -> Loaded:
+    """Return the algorithm `cc`: one of SHIPPED, or the user's in `text`, which runs the text.
+
+    Raises UsageError that names the file and, where it is known, the line.
+    """
+    module = _of_text(cc, text) if cc.endswith(SUFFIX) else _shipped(cc)
+    kinds = [
+        kind
+        for kind in vars(module).values()
+        if inspect.isclass(kind) and issubclass(kind, Algorithm) and kind is not Algorithm
+    ]
+    if len(kinds) != 1:
+        raise UsageError(f"{cc}: has {len(kinds)} classes of Algorithm; it must define exactly one")
+    try:
+        program = compiled(kinds[0].program)
+    except UsageError as error:
+        raise UsageError(f"{cc}: {error}") from None
+    try:
+        return Loaded(kinds[0](), program)
+    except Exception as error:
+        raise UsageError(f"{cc}: making {kinds[0].__name__}() raised {error!r}") from error
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a user's file. Raises UsageError if it cannot be read."""
+    try:
+        data = path.read_bytes()
+        if len(data) > MAX_FILE_BYTES:
+            raise UsageError(f"{path}: {len(data)} bytes; an algorithm has at most {MAX_FILE_BYTES}")
+        return data.decode()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; give the path of a Python file") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: is not UTF-8 ({error.reason})") from None
+
+
+def _shipped(cc: str) -> types.ModuleType:
+    name = cc.removeprefix(PREFIX)
+    if name not in SHIPPED:
+        raise UsageError(f"{cc}: unknown; choose from: {', '.join(PREFIX + each for each in SHIPPED)}")
+    return importlib.import_module(f"ccp.algorithms.{name}")
+
+
+def _of_text(cc: str, text: str) -> types.ModuleType:
+    module = types.ModuleType(cc.removesuffix(SUFFIX))
+    linecache.cache[cc] = (len(text), None, text.splitlines(keepends=True), cc)  # lines for tracebacks
+    try:
+        exec(compile(text, cc, "exec"), module.__dict__)
+    except SyntaxError as error:
+        raise UsageError(f"{cc}, line {error.lineno}: {error.msg}") from None
+    except Exception as error:
+        raise UsageError(f"{cc}: running it raised {error!r}") from error
+    return module

@@ -1,0 +1,98 @@
+"""To whom files belong that root makes in a folder of an ordinary user.
+
+A folder of a user decides: what root makes in it becomes the user's. In a folder of root's, the user who
+called sudo gets it. Ownership changes only by descriptor, and only of what root has just made: a name in a
+folder of somebody else's may lead to any file by the next moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+from pathlib import Path
+
+from common.renames import names
+
+Heir = tuple[int, int]
+"""A uid and its gid."""
+_MAX_ID = 2**32 - 2
+
+
+def sudo_user() -> Heir | None:
+    """Return uid and gid of the user who called sudo; None without sudo, without root, or without numbers."""
+    ids = [os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID")]
+    if os.geteuid() != 0 or not all(text.isascii() and text.isdecimal() and len(text) <= 10 for text in ids):
+        return None
+    uid, gid = map(int, ids)
+    return (uid, gid) if uid and max(uid, gid) <= _MAX_ID else None
+
+
+def home() -> Path:
+    """Return the home folder of the user who called sudo, by the user database; without sudo our own."""
+    user = sudo_user()
+    if user is not None:
+        with contextlib.suppress(KeyError):
+            return Path(pwd.getpwuid(user[0]).pw_dir)
+    try:
+        return Path.home()
+    except RuntimeError:  # no HOME, and no such user
+        return Path("/")
+
+
+def heir(folder: int | Path) -> Heir | None:
+    """Return who gets what this process makes in `folder`, a descriptor or a path; None if it keeps it.
+
+    Raises OSError.
+    """
+    if os.geteuid() != 0:
+        return None
+    found = os.fstat(folder) if isinstance(folder, int) else folder.stat()
+    return (found.st_uid, found.st_gid) if found.st_uid else sudo_user()
+
+
+def give(handle: int, to: Heir | None) -> None:
+    """Give an open file or folder to its heir. Shared folders of virtual machines and servers that map root
+    to nobody refuse it; it then keeps its owner. Raises other OSErrors."""
+    if to is not None:
+        with contextlib.suppress(PermissionError):
+            os.fchown(handle, *to)
+
+
+def give_tree(folder: int, to: Heir | None) -> None:
+    """Give the tree in an open folder that only root could write until now, the folder itself last.
+
+    Raises OSError.
+    """
+    if to is None:
+        return
+    with contextlib.suppress(PermissionError):
+        for _, folders, names, handle in os.fwalk(".", topdown=False, dir_fd=folder):
+            for name in (*folders, *names):
+                if os.stat(name, dir_fd=handle, follow_symlinks=False).st_uid == 0:
+                    os.chown(name, *to, dir_fd=handle, follow_symlinks=False)
+        os.fchown(folder, *to)
+
+
+def make_folder(path: Path) -> None:
+    """Create the folder and its missing parents, each given to its heir. Raises OSError."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    for folder in reversed(missing):
+        to = heir(folder.parent)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+            _give_new(folder, to)
+    if not path.is_dir():
+        path.mkdir()  # raises the error that says what is there
+
+
+def _give_new(folder: Path, to: Heir | None) -> None:
+    if to is None:
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.fstat(handle)
+        if found.st_uid == 0 and not names(handle):
+            give(handle, to)
+    finally:
+        os.close(handle)

@@ -1,0 +1,179 @@
+"""Monitors, controller and their messages on one network, driven by a clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from controllers.hashing import FiveTuple
+from controllers.responsive.controller import Controller, Demand, Grant
+from controllers.responsive.messages import Begun, Channel, Ended, Message
+from controllers.responsive.monitor import Monitor, Request
+from controllers.responsive.settings import Settings
+
+NS_PER_S = 1_000_000_000
+LOOK_NS = 100_000
+"""Interval at which a sender notices flows that have begun or ended."""
+ROUND_TRIPS = 3
+"""Round trips without an answer, after which a monitor repeats a message."""
+
+
+@dataclass(frozen=True)
+class ConnectionCount:
+    """A running connection by the 5-tuple of its first subflow, and the payload bytes that all its subflows
+    have had acknowledged."""
+
+    flow: FiveTuple
+    octets: int
+
+
+class MultipathNetwork(Protocol):
+    """A running network whose connections can get subflows. Every method may raise RefabricError."""
+
+    def connections(self) -> Sequence[ConnectionCount]:
+        """Return the running connections with their bytes."""
+        ...
+
+    def running(self) -> frozenset[FiveTuple]:
+        """Return the connections that `connections` would list."""
+        ...
+
+    def open_subflow(self, flow: FiveTuple, number: int, path: Sequence[str]) -> bool:
+        """Add subflow `number` to a connection, on this path, host to host. Number 0 exists already and is
+        moved to the path. Return False if the connection has ended."""
+        ...
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A subflow that was opened, or moved to its path (number 0), at `t_ns`."""
+
+    t_ns: int
+    flow: FiveTuple
+    number: int
+
+
+@dataclass
+class Unanswered:
+    """When a message was sent that needs an answer."""
+
+    message: Message
+    sent_ns: int
+
+
+class Loop:
+    """Everything that happens by messages. `look_ns` is how often senders look for new and ended flows."""
+
+    def __init__(
+        self, settings: Settings, controller: Controller, seed: int, *, look_ns: int = LOOK_NS
+    ) -> None:
+        self.channel = Channel(_ns(settings.message_s), settings.message_loss, seed)
+        self.opened: list[Opened] = []
+        self.requests = 0
+        self._settings = settings
+        self._controller = controller
+        self._monitors: dict[str, Monitor] = {}
+        self._seen: frozenset[FiveTuple] = frozenset()
+        self._unanswered: dict[FiveTuple, Unanswered] = {}
+        self._step_ns = max(1, _ns(settings.monitor_s))
+        self._look_ns = look_ns
+        self._next_tick_ns = self._step_ns
+        self._next_look_ns = 0
+        self._repeat_ns = max(self._step_ns, ROUND_TRIPS * 2 * _ns(settings.message_s))
+
+    @property
+    def next_ns(self) -> int:
+        """Return when `run` must be called next."""
+        arrives = self.channel.next_ns
+        due = min(self._next_tick_ns, self._next_look_ns)
+        return due if arrives is None else min(due, arrives)
+
+    def run(self, network: MultipathNetwork, now_ns: int) -> None:
+        """Do what is due: deliver messages, look for flows, and let monitors check them."""
+        self._deliver(network, now_ns)
+        if now_ns >= self._next_look_ns:
+            self._look(network, now_ns)
+            self._next_look_ns = (now_ns // self._look_ns + 1) * self._look_ns
+        if now_ns >= self._next_tick_ns:
+            self._tick(network, now_ns)
+            self._next_tick_ns = (now_ns // self._step_ns + 1) * self._step_ns
+        self._deliver(network, now_ns)
+
+    def subflows(self) -> Counter[FiveTuple]:
+        """Return how many paths each flow got; none for flows that the controller never answered."""
+        return Counter(each.flow for each in self.opened)
+
+    def _look(self, network: MultipathNetwork, now_ns: int) -> None:
+        running = network.running()
+        if running == self._seen:
+            return
+        octets = {each.flow: each.octets for each in network.connections()}
+        for flow in sorted(running - self._seen, key=_order):
+            self._monitor(flow).begin(flow, octets.get(flow, 0), now_ns / NS_PER_S)
+            self._ask(Begun(flow), now_ns)
+        for flow in sorted(self._seen - running, key=_order):
+            self._monitor(flow).end(flow)
+            self._ask(Ended(flow), now_ns)
+        self._seen = running
+
+    def _tick(self, network: MultipathNetwork, now_ns: int) -> None:
+        octets = {each.flow: each.octets for each in network.connections()}
+        for monitor in self._monitors.values():
+            for request in monitor.tick(octets, now_ns / NS_PER_S):
+                self.requests += 1
+                self.channel.send(request, now_ns)
+        for each in [one for one in self._unanswered.values() if now_ns - one.sent_ns >= self._repeat_ns]:
+            each.sent_ns = now_ns
+            self.channel.send(each.message, now_ns)
+
+    def _ask(self, message: Begun | Ended, now_ns: int) -> None:
+        self._unanswered[message.flow] = Unanswered(message, now_ns)
+        self.channel.send(message, now_ns)
+
+    def _deliver(self, network: MultipathNetwork, now_ns: int) -> None:
+        for message in self.channel.arrived(now_ns):
+            match message:
+                case Begun(flow):
+                    self._answer(self._controller.begin(flow), now_ns)
+                case Ended(flow):
+                    self._answer(self._controller.end(flow), now_ns)
+                case Request():
+                    self._answer(self._controller.request(message), now_ns)
+                case Demand():
+                    self._demand(message)
+                case Grant():
+                    self._grant(message, network, now_ns)
+
+    def _answer(self, orders: Sequence[Demand | Grant], now_ns: int) -> None:
+        for order in orders:
+            self.channel.send(order, now_ns)
+
+    def _demand(self, demand: Demand) -> None:
+        waiting = self._unanswered.get(demand.flow)
+        if waiting is not None and isinstance(waiting.message, Ended) == (demand.mbps == 0.0):
+            del self._unanswered[demand.flow]
+        self._monitor(demand.flow).set_demand(demand.flow, demand.mbps)
+
+    def _grant(self, grant: Grant, network: MultipathNetwork, now_ns: int) -> None:
+        """Open the subflow, unless it is open or an earlier one is still missing."""
+        watched = self._monitor(grant.flow).flows.get(grant.flow)
+        if watched is None or watched.subflows != grant.number:
+            return
+        if network.open_subflow(grant.flow, grant.number, grant.path):
+            self.opened.append(Opened(now_ns, grant.flow, grant.number))
+            self._monitor(grant.flow).set_subflows(grant.flow, grant.number + 1)
+
+    def _monitor(self, flow: FiveTuple) -> Monitor:
+        if flow.src not in self._monitors:
+            self._monitors[flow.src] = Monitor(self._settings)
+        return self._monitors[flow.src]
+
+
+def _order(flow: FiveTuple) -> tuple[str, str, int, int]:
+    return flow.src, flow.dst, flow.sport, flow.dport
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * NS_PER_S)

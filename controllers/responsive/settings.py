@@ -1,0 +1,26 @@
+"""Thresholds of the monitors and of the controller, and the delay and loss of their messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OLD_WEIGHT, NEW_WEIGHT = 0.2, 0.8
+"""Weights of the moving average of a flow's rate."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`monitor_s` is t_m, `demand_gap` delta_DGT, `rate_variation` delta_RVT, `checks` R, `demand_change`
+    delta_DDT and `max_subflows` M of the slides. With `one_per_tick` a monitor serves at most one flow per
+    tick, as the loop is printed. Each message takes `message_s` and is lost with probability
+    `message_loss`."""
+
+    monitor_s: float = 0.002
+    demand_gap: float = 0.15
+    rate_variation: float = 0.05
+    checks: int = 3
+    demand_change: float = 0.1
+    max_subflows: int = 4
+    message_s: float = 0.0001
+    message_loss: float = 0.0
+    one_per_tick: bool = False

@@ -1,0 +1,109 @@
+"""The agent of a simulated point: hands the core's events to an algorithm, and its commands back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ccp.agent import Agent, Closed, Created, Event, Measured
+from ccp.algorithm import Command
+from ccp.loading import is_agents, load
+from fabric._core import Simulation
+from fabric.plan import PS_PER_US
+from fabric.readings import AgentCommandTuple, AgentEventTuple, AgentTuple
+from model.flows import AddressPair, PlannedFlow, subflow_pairs
+from model.reasons import AGENT, Reason
+from model.spec import RunSpec, sub_seed
+from topos.topology import Topology
+
+CREATED, MEASURED, CLOSED = 0, 1, 2
+"""Kinds of events of the core."""
+BITS = 8
+
+
+class SimulatedAgent:
+    """The agent of a point's flows; it does nothing if the point has no flow under one."""
+
+    def __init__(self, spec: RunSpec, topology: Topology, flows: Sequence[PlannedFlow]) -> None:
+        """Load the algorithm. Raises UsageError for one that cannot be loaded."""
+        self._spec = spec
+        self._pairs: list[AddressPair] = []
+        self._agent: Agent | None = None
+        if not any(is_agents(flow.cc) for flow in flows):
+            return
+        loaded = load(spec.transport.cc, spec.transport.algorithm_text)
+        self._program = loaded.program
+        self._agent = Agent(loaded.algorithm, loaded.program)
+        self._pairs = [pair for flow in flows if not flow.rate_mbps for pair in subflow_pairs(topology, flow)]
+
+    @property
+    def config(self) -> AgentTuple | None:
+        """What the core needs; None without an agent."""
+        if self._agent is None:
+            return None
+        agent = self._spec.agent
+        return (
+            self._program.packed(),
+            round(agent.delay_us * PS_PER_US),
+            round(agent.jitter_us * PS_PER_US),
+            agent.report_us,
+            sub_seed(self._spec.seed, "agent"),
+            self._answer,
+        )
+
+    def metrics(self, simulation: Simulation) -> Mapping[str, float]:
+        """Return what datapaths and agent did in the whole run; empty without an agent."""
+        if self._agent is None:
+            return {}
+        counted = simulation.agent()
+        return {
+            "agent_reports": counted["reports"],
+            "agent_commands": counted["commands"],
+            "agent_errors": counted["errors"],
+            "agent_fallback_acks": counted["fallbacks"],
+            "agent_acks": counted["acknowledgements"],
+            "agent_failed_flows": self._agent.failed_flows,
+        }
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Return why the agent did not control all flows."""
+        if self._agent is None or not self._agent.failed_flows:
+            return ()
+        return (raised(self._agent.failed_flows, self._agent.traceback),)
+
+    @property
+    def provenance(self) -> Mapping[str, str]:
+        """The traceback of the algorithm's first error."""
+        if self._agent is None or not self._agent.traceback:
+            return {}
+        return {"agent_traceback": self._agent.traceback}
+
+    def _answer(self, events: list[AgentEventTuple]) -> list[AgentCommandTuple]:
+        assert self._agent is not None
+        return [
+            self._packed(position, command)
+            for position, event in enumerate(events)
+            for command in self._agent.handle(self._event(event))
+        ]
+
+    def _event(self, event: AgentEventTuple) -> Event:
+        kind, subflow, at_ps, window, mss, fields = event
+        if kind == MEASURED:
+            return Measured(subflow, at_ps // PS_PER_US, fields)
+        if kind == CLOSED:
+            return Closed(subflow)
+        ends = self._pairs[subflow]
+        return Created(subflow, at_ps // PS_PER_US, mss, window, ends.laddr, ends.raddr)
+
+    def _packed(self, position: int, command: Command) -> AgentCommandTuple:
+        number = self._program.controls.index
+        rate = None if command.rate_bps is None else command.rate_bps // BITS
+        controls = [(number(name), value) for name, value in command.controls.items()]
+        return position, command.flow, command.cwnd_bytes, rate, controls, command.fall_back
+
+
+def raised(flows: int, traceback: str) -> Reason:
+    """Return the reason for an algorithm that raised."""
+    last = traceback.strip().splitlines()[-1] if traceback else ""
+    text = f"agent: the algorithm raised on {flows} flows, which fell back to Reno: {last}"
+    return Reason(AGENT, text, numbers=(("flows", float(flows)),))

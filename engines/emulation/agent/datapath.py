@@ -1,0 +1,127 @@
+"""The datapath under an agent during a run: its program in the kernel, its agent, and what both did."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ccp.loading import is_agents, load
+from engines.core_setup.agent import raised
+from engines.emulation.agent.maps import Beat, update
+from engines.emulation.agent.process import AgentProcess, Descriptors, Outcome
+from engines.emulation.congestion.libbpf import Object
+from engines.emulation.congestion.registration import Counts, registered_object
+from model.congestion import DATAPATH
+from model.reasons import AGENT, Reason
+from model.result import RunResult
+from model.spec import RunSpec
+
+MAX_FALLBACK_SHARE = 0.01
+"""Of the acknowledgements of a run, that no agent answered for: it changes the mean by no more than that."""
+
+
+class Activity(NamedTuple):
+    """What datapaths did since they were loaded, in the order of `struct activity`."""
+
+    folded: int = 0
+    reports: int = 0
+    unreported: int = 0
+    commands: int = 0
+    errors: int = 0
+    fallbacks: int = 0
+
+
+@dataclass(frozen=True)
+class Account:
+    """What datapaths and agent did in a run, for its result."""
+
+    activity: Activity
+    outcome: Outcome
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        median_us, p95_us, p99_us = self.outcome.delays_us
+        return {
+            "agent_acks": self.activity.folded,
+            "agent_reports": self.activity.reports,
+            "agent_unreported": self.activity.unreported,
+            "agent_commands": self.activity.commands,
+            "agent_errors": self.activity.errors,
+            "agent_fallback_acks": self.activity.fallbacks,
+            "agent_failed_flows": self.outcome.failed_flows,
+            "agent_cpu_s": self.outcome.cpu_s,
+            "agent_delay_median_us": median_us,
+            "agent_delay_p95_us": p95_us,
+            "agent_delay_p99_us": p99_us,
+        }
+
+    @property
+    def provenance(self) -> Mapping[str, str]:
+        return {"agent_traceback": self.outcome.traceback} if self.outcome.traceback else {}
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Return why the agent did not control all flows all the time."""
+        found: list[Reason] = []
+        failed, folded = self.outcome.failed_flows, self.activity.folded
+        if failed:
+            found.append(raised(failed, self.outcome.traceback))
+        if not self.outcome.alive:
+            found.append(Reason(AGENT, "agent: its process had ended or did not answer at the end"))
+        share = self.activity.fallbacks / folded if folded else 0.0
+        if share > MAX_FALLBACK_SHARE:
+            text = f"agent: without an agent for {100 * share:.1f} % of all ACKs, which Reno answered"
+            found.append(Reason(AGENT, text, numbers=(("fallback_acks", float(self.activity.fallbacks)),)))
+        return tuple(found)
+
+
+class AgentDatapath:
+    """The datapath registered with TCP, and its agent. Closing it, or the end of the process, ends both."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        """Raise HostUnfitError if the kernel refuses, UsageError for an algorithm that cannot be loaded."""
+        cc, text = spec.transport.cc, spec.transport.algorithm_text
+        program = load(cc, text).program
+        self._object: Object = registered_object(DATAPATH)
+        try:
+            fd = self._object.map_fd
+            update(fd(b"program"), 0, program.packed())
+            Beat(fd(b"control"), spec.agent.report_us)()
+            maps = Descriptors(fd(b"events"), fd(b"commands"), fd(b"control"))
+            self.agent = AgentProcess(cc, text, maps, spec.agent.report_us)
+        except BaseException:
+            self._object.close()
+            raise
+        self._outcome: Outcome | None = None
+
+    def counts(self) -> Counts:
+        """Return ACKs and reductions; the datapath sets every window itself, so there are no repairs."""
+        return Counts(*self._object.counters(3))
+
+    def stop(self) -> Account:
+        """End the agent and return what was done."""
+        if self._outcome is None:
+            self._outcome = self.agent.stop()
+        return Account(Activity(*self._object.counters(len(Activity._fields), b"activities")), self._outcome)
+
+    def close(self) -> None:
+        """End the agent and unregister the datapath."""
+        if self._outcome is None:
+            self._outcome = self.agent.stop()
+        self._object.close()
+
+
+def needed(spec: RunSpec) -> bool:
+    """Return whether flows of this point are under an agent."""
+    return is_agents(spec.transport.cc)
+
+
+def with_agent(result: RunResult, account: Account) -> RunResult:
+    """Return the result of a run with what its agent did, suspect if it did not control all flows."""
+    return dataclasses.replace(
+        result.doubted(account.reasons),
+        metrics={**result.metrics, **account.metrics},
+        provenance={**result.provenance, **account.provenance},
+    )

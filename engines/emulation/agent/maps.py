@@ -1,0 +1,113 @@
+"""The datapath's BPF maps as an agent uses them. Layouts: engines/emulation/congestion/bpf/ccp.bpf.c."""
+
+from __future__ import annotations
+
+import ctypes
+import ipaddress
+import struct
+import time
+from collections.abc import Callable
+from ctypes import c_int, c_size_t, c_uint32, c_void_p
+
+from ccp.agent import Closed, Created, Event, Measured
+from ccp.algorithm import Command
+from engines.emulation.congestion.libbpf import library
+
+FIELDS = 16
+CREATED, MEASURED = 0, 1
+NS_PER_US = 1000
+BITS = 8
+_EVENT = struct.Struct(f"<4I4s4s2Q{FIELDS}Q")
+_COMMAND = struct.Struct(f"<2Q4I{FIELDS}Q")
+_CONTROL = struct.Struct("<2Q")
+_SAMPLE = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
+
+
+def update(fd: int, key: int, value: bytes) -> None:
+    """Set an element of a map. Raises LibbpfError."""
+    element = c_uint32(key)
+    library().number(
+        "writing a map of the datapath", "bpf_map_update_elem", fd, ctypes.byref(element), value, 0
+    )
+
+
+class Beat:
+    """Tells the datapath that the agent lives, and how often to report (0: once per round trip)."""
+
+    def __init__(self, fd: int, report_us: int) -> None:
+        self._fd = fd
+        self._report_us = report_us
+
+    def __call__(self) -> None:
+        update(self._fd, 0, _CONTROL.pack(time.monotonic_ns(), self._report_us))
+
+
+class Events:
+    """The ring buffer of events; `on_event` is called with each, and the time of the datapath's event."""
+
+    def __init__(self, fd: int, on_event: Callable[[Event, int], None]) -> None:
+        self._on_event = on_event
+        self._error: BaseException | None = None
+        self._called = _SAMPLE(self._hear)  # libbpf calls it as long as this object lives
+        self._ring = library().pointer(
+            "opening the datapath's events", "ring_buffer__new", fd, self._called, None, None
+        )
+
+    def close(self) -> None:
+        library().call("ring_buffer__free", self._ring)
+
+    def wait(self, milliseconds: int) -> None:
+        """Handle what there is, at the latest after this time. Raises what `on_event` raises."""
+        library().call("ring_buffer__poll", self._ring, milliseconds)
+        library().call("ring_buffer__consume", self._ring)
+        if self._error is not None:
+            raise self._error
+
+    def _hear(self, _context: int, data: int, size: int) -> int:
+        try:
+            event, at_ns = decoded(ctypes.string_at(data, min(size, _EVENT.size)))
+            self._on_event(event, at_ns)
+        except BaseException as error:  # ctypes would print and forget it
+            self._error = error
+            return -1
+        return 0
+
+
+def decoded(data: bytes) -> tuple[Event, int]:
+    """Return an event of the ring buffer and its time in ns."""
+    kind, flow, mss, _, source, destination, at_ns, window, *fields = _EVENT.unpack(data)
+    at_us = at_ns // NS_PER_US
+    if kind == CREATED:
+        ends = (str(ipaddress.IPv4Address(end)) for end in (source, destination))
+        return Created(flow, at_us, mss, window, *ends), at_ns
+    return (Measured(flow, at_us, fields) if kind == MEASURED else Closed(flow)), at_ns
+
+
+class Commands:
+    """The map of commands. It holds all that was ever set for a flow, so that none is lost between ACKs."""
+
+    def __init__(self, fd: int, controls: tuple[str, ...]) -> None:
+        self._fd = fd
+        self._names = controls
+        self._set: dict[int, Command] = {}
+        self._numbers: dict[int, list[int]] = {}
+
+    def give(self, command: Command) -> None:
+        """Let the datapath carry out the command at the flow's next acknowledgement or attempt to send."""
+        known = self._set.setdefault(command.flow, Command(command.flow))
+        numbers = self._numbers.setdefault(command.flow, [0, 0, 0])
+        numbers[0] += command.cwnd_bytes is not None
+        numbers[1] += command.rate_bps is not None
+        numbers[2] += bool(command.controls)
+        known.update(command)
+        controls = [known.controls.get(name, 0) for name in self._names]
+        controls += [0] * (FIELDS - len(controls))
+        packed = _COMMAND.pack(
+            known.cwnd_bytes or 0, (known.rate_bps or 0) // BITS, *numbers, known.fall_back, *controls
+        )
+        update(self._fd, command.flow, packed)
+
+    def forget(self, flow: int) -> None:
+        """Drop what is kept of a closed flow."""
+        self._set.pop(flow, None)
+        self._numbers.pop(flow, None)

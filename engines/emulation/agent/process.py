@@ -1,0 +1,128 @@
+"""The agent's process: a child of the run's process, which ends with it."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+from ccp.agent import Agent, Closed, Event
+from ccp.loading import load
+from common.errors import RunError
+from engines.emulation.agent.maps import Beat, Commands, Events
+
+POLL_MS = 1
+"""Reports wait for so long at most, unless they are urgent: waking a process costs the ACK 30 to 40 us."""
+POLLS_PER_BEAT = 25
+"""The datapath takes an agent without a beat for 200 ms for dead."""
+READY_S, STOP_S = 20.0, 5.0
+KEPT_DELAYS = 100_000
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Descriptors:
+    """File descriptors of the datapath's maps."""
+
+    events: int
+    commands: int
+    control: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an agent did until it was stopped. `alive`: it answered then.
+
+    `delays_us` are the times from reports to their commands: median, 95th and 99th percentile.
+    """
+
+    alive: bool
+    reports: int = 0
+    failed_flows: int = 0
+    traceback: str = ""
+    cpu_s: float = 0.0
+    delays_us: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+class AgentProcess:
+    """A running agent for the algorithm `cc`, whose text is `text` if it is a user's file."""
+
+    def __init__(self, cc: str, text: str, maps: Descriptors, report_us: int) -> None:
+        """Start it and wait until it works. Raises RunError if it does not within READY_S."""
+        context = multiprocessing.get_context("fork")
+        self._pipe, theirs = context.Pipe()
+        parent = os.getpid()
+        arguments = (cc, text, maps, report_us, theirs, parent)
+        self._process = context.Process(target=_run, args=arguments, name="agent", daemon=True)
+        self._process.start()
+        theirs.close()
+        if not self._pipe.poll(READY_S) or self._received() != "ready":
+            self._end()
+            raise RunError(f"starting the agent of {cc}: it did not answer in {READY_S:g} s; run it again")
+
+    @property
+    def pid(self) -> int:
+        """The process; tests of faults stop it."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def stop(self) -> Outcome:
+        """End the agent and return what it did."""
+        outcome: object = None
+        try:
+            self._pipe.send("stop")
+            outcome = self._received() if self._pipe.poll(STOP_S) else None
+        except OSError:
+            outcome = None
+        self._end()
+        return outcome if isinstance(outcome, Outcome) else Outcome(alive=False)
+
+    def _received(self) -> object:
+        try:
+            return self._pipe.recv()
+        except (EOFError, OSError):
+            return None
+
+    def _end(self) -> None:
+        if self._process.is_alive():
+            self._process.kill()  # also ends one that is stopped
+        self._process.join(STOP_S)
+        self._pipe.close()
+
+
+def _run(cc: str, text: str, maps: Descriptors, report_us: int, pipe: Connection, parent: int) -> None:
+    """The child: handle events until `stop` comes or the parent is gone."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    loaded = load(cc, text)
+    agent = Agent(loaded.algorithm, loaded.program)
+    commands = Commands(maps.commands, loaded.program.controls)
+    beat, delays_ns = Beat(maps.control, report_us), list[int]()
+
+    def on_event(event: Event, at_ns: int) -> None:
+        for command in agent.handle(event):
+            commands.give(command)
+        if isinstance(event, Closed):
+            commands.forget(event.flow)
+        elif len(delays_ns) < KEPT_DELAYS:
+            delays_ns.append(time.monotonic_ns() - at_ns)
+
+    events = Events(maps.events, on_event)
+    beat()
+    pipe.send("ready")
+    began_s = time.process_time()
+    while not pipe.poll():
+        for _ in range(POLLS_PER_BEAT):
+            events.wait(POLL_MS)
+        beat()
+    delays_ns.sort()
+    at = [delays_ns[int(len(delays_ns) * share)] / 1000 if delays_ns else 0.0 for share in (0.5, 0.95, 0.99)]
+    cpu_s = time.process_time() - began_s
+    pipe.send(Outcome(True, agent.reports, agent.failed_flows, agent.traceback, cpu_s, (at[0], at[1], at[2])))
+    events.close()

@@ -1,0 +1,1 @@
+"""Ranks on the packets of real hosts, and minTCP's view of losses: BPF programs on the hosts' interfaces."""

@@ -1,0 +1,33 @@
+"""Messages of the program that runs the hosts: its phases and notes on the way, and its result at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from common.errors import RunError
+from engines.engine import Observer
+from engines.kernel_hosts import wire
+from model.result import RunResult
+
+
+class Outcome:
+    """Gives phases and notes to the observer, and keeps the result."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._result: RunResult | None = None
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Take one message of engines/emulation/point.py."""
+        if "phase" in message:
+            self._observer.phase(message["phase"], message["seconds"])
+        elif "note" in message:
+            self._observer.note(message["note"])
+        else:
+            self._result = wire.decode(message["result"])
+
+    def result(self, program: str) -> RunResult:
+        """Return the result. Raises RunError if `program` ended without one."""
+        if self._result is None:
+            raise RunError(f"running the {program}: it ended without a result; run the point again")
+        return self._result

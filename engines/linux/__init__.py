@@ -1,0 +1,1 @@
+"""Real Linux in virtual time: one User-Mode Linux guest per point."""

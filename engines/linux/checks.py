@@ -1,0 +1,67 @@
+"""Checks of a spec for guests, before anything is started."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+
+from ccp.loading import is_agents
+from common.errors import HostUnfitError, UsageError
+from engines.kernel_hosts.kernel_stack import MINTCP
+from model.congestion import kernel_name
+from model.network_plan import by_rank
+from model.noise import noisy
+from model.spec import ELASTIC, RunSpec
+
+ARCHITECTURE = "x86_64"
+SYSCTLS = Path("/proc/sys")
+
+
+def check_spec(spec: RunSpec) -> None:
+    """Raise UsageError for what has no meaning in a guest: it has one CPU, which is never late."""
+    if spec.dataplane != RunSpec.dataplane:
+        raise UsageError(
+            f"--dataplane {spec.dataplane}: guests have the data plane {RunSpec.dataplane} alone; choose "
+            "--engine mininet"
+        )
+    if by_rank(spec.link.discipline) or spec.transport.cc == MINTCP:
+        what = f"--discipline {spec.link.discipline}, --cc {spec.transport.cc}"
+        raise UsageError(
+            f"{what}: ranks and minTCP of real hosts are BPF programs, which the guests' kernel does not "
+            "load; choose --engine mininet"
+        )
+    if noisy(spec):
+        raise UsageError("--stalls: in virtual time no CPU stalls; choose --engine mininet")
+    if spec.clock != ELASTIC:
+        raise UsageError(f"--clock {spec.clock}: in virtual time there is one clock; leave it out")
+
+
+def check_machine(machine: str | None = None) -> None:
+    """Raise HostUnfitError for a machine of another architecture."""
+    found = platform.machine() if machine is None else machine
+    if found != ARCHITECTURE:
+        raise HostUnfitError(
+            f"engine linux: User-Mode Linux runs on {ARCHITECTURE}, this machine is {found}; choose --engine "
+            "simulator"
+        )
+
+
+def check_congestion_controls(ccs: Iterable[str], available: Iterable[str]) -> None:
+    """Raise HostUnfitError for a congestion control that the guests' kernel was built without."""
+    have = tuple(available)
+    for cc in ccs:
+        if kernel_name(cc) not in have:
+            raise HostUnfitError(
+                f"congestion control {cc} is not in the guests' kernel (it has: {', '.join(have)}); run: "
+                "refabric kernel build"
+            )
+
+
+def check_agents(ccs: Iterable[str]) -> None:
+    """Raise UsageError for a congestion control in an agent: the guests' kernel has no datapath for it."""
+    for cc in sorted(ccs):
+        if is_agents(cc):
+            raise UsageError(
+                f"--cc {cc}: guests have no datapath for agents; choose --engine simulator or mininet"
+            )

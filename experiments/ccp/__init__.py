@@ -1,0 +1,1 @@
+"""Narayan et al., Restructuring Endpoint Congestion Control, SIGCOMM 2018: an agent sets the windows."""

@@ -1,0 +1,150 @@
+"""cs244-2017: pFabric beside TCP on a star of 28 hosts, after the CS244 2017 post.
+
+The post ran Mininet at 100 Mb/s and 6 us a link. There 36 kB are eleven bandwidth-delay products, so its
+figures are simulated as they were. Linux hosts run at 10 Mb/s, a thousandth of the paper's rate, with delays
+and timeouts a thousand times as long: 14.6 ms, 24 packets of buffer and 12 in flight, as in the paper.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+from engines.registry import SIMULATED_HOSTS, SIMULATOR
+from experiments.cs244_2017.statements import BETWEEN_HOSTS, FINDINGS
+from experiments.pfabric.figures import OPTIONS
+from experiments.pfabric.points import (
+    HOST_DELAY_US,
+    LINK_DELAY_US,
+    LOADS,
+    SIZES,
+    SMALL_LEAF_SPINE,
+    SMALL_STAR,
+    STAR,
+    WEB_SEARCH,
+    Settings,
+    of_arms,
+    one_of,
+    point_of,
+    points_on,
+    workload,
+)
+from harness.experiment import Experiment, Figure, RateOf
+from harness.plan.options import ENGINE, Defaults, SweepOptions
+from model.arms import ARMS, ON_LINUX, ON_STAR, TWINS
+from model.spec import RunSpec, TopologySpec
+
+NAME = "cs244-2017"
+POST_MBPS, POST_DELAY_US = 100.0, 6.0
+POST_S, POST_WARMUP_S, POST_WHOLE_S = 30.0, 5.0, 240.0
+SLOWER = 1000
+"""How much slower real hosts run than the paper's, which is what this takes of a machine of two CPUs."""
+LINUX_MBPS = 10.0
+LINUX_S, LINUX_WARMUP_S = 20.0, 5.0
+LINUX_LOADS = (20, 40, 60, 80)
+SMALL_FAT_TREE = TopologySpec("fat_tree", {"k": 4})
+_STAR = one_of(STAR, SMALL_STAR)
+Topologies = Callable[[SweepOptions], list[TopologySpec]]
+
+
+def beside_each_other(topologies: Topologies) -> Callable[[SweepOptions, RateOf], list[RunSpec]]:
+    """Return topology x workload x seed x engine x arm, with the arms of real or of simulated hosts."""
+
+    def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+        return [
+            point_of(options, rate_of(topology), topology, traffic, seed, settings)
+            for topology in topologies(options)
+            for traffic in options.workloads
+            for seed in options.seeds
+            for engine in options.engines
+            for settings in _arms(engine)
+        ]
+
+    return points
+
+
+def _arms(engine: str) -> list[Settings]:
+    names = TWINS if engine in SIMULATED_HOSTS else ON_LINUX
+    return [{**ARMS[name].settings, "engine": engine} for name in names]
+
+
+def _on_linux(loads: Sequence[int]) -> Defaults:
+    return Defaults(
+        ks=(STAR.k,),
+        workloads=tuple(workload(WEB_SEARCH, load) for load in loads),
+        subflows=(1,),
+        rate_mbps=LINUX_MBPS,
+        delay_us=SLOWER * LINK_DELAY_US,
+        pins={"link.host_delay_us": SLOWER * HOST_DELAY_US},
+        seconds=LINUX_S,
+        warmup_s=LINUX_WARMUP_S,
+        engines=(ENGINE, SIMULATOR),
+        traffic="native",
+    )
+
+
+def _networks(options: SweepOptions) -> list[TopologySpec]:
+    del options
+    return [SMALL_FAT_TREE, SMALL_LEAF_SPINE]
+
+
+_figure = functools.partial(Figure, sized=False, relative=False, options=OPTIONS)
+POST = _figure(
+    name=f"{NAME}-post",
+    title="The post's network: a star of 28 hosts at 100 Mb/s",
+    about=(
+        "TCP with drop-tail, minTCP over pFabric's queue, and minTCP over what the post's code ran "
+        "instead: 16 bands of priority, linear in the remaining size, of a thousand packets and without "
+        "priority dropping. What the bands and the queue do not share is due to the bands."
+    ),
+    defaults=Defaults(
+        ks=(STAR.k,),
+        workloads=tuple(workload(sizes, load) for sizes in SIZES for load in LOADS),
+        subflows=(1,),
+        rate_mbps=POST_MBPS,
+        delay_us=POST_DELAY_US,
+        seconds=POST_S,
+        warmup_s=POST_WARMUP_S,
+        whole_s=POST_WHOLE_S,
+        engines=(SIMULATOR,),
+    ),
+    topologies=_STAR,
+    points=points_on(_STAR, of_arms(ON_STAR)),
+    charts=("normalised_by_load", "normalised_by_size"),
+    published=FINDINGS,
+)
+HOSTS = _figure(
+    name=f"{NAME}-hosts",
+    title="Between Linux hosts, beside simulated ones",
+    about=(
+        "The same star between real Linux hosts, which stamp the bytes that remain of their flow on every "
+        "packet, and the same flows between simulated hosts at the same rate and delays. What differs is the "
+        "hosts."
+    ),
+    defaults=_on_linux(LINUX_LOADS),
+    topologies=_STAR,
+    points=beside_each_other(_STAR),
+    charts=("normalised_by_load", "normalised_by_size"),
+    published=BETWEEN_HOSTS,
+)
+FABRICS = _figure(
+    name=f"{NAME}-fabrics",
+    title="Linux hosts on a FatTree and a leaf-spine",
+    about=(
+        "16 Linux hosts on a FatTree and 12 on a leaf-spine, which the post could not run. pFabric sprays "
+        "its packets over all paths, TCP hashes its flows."
+    ),
+    defaults=_on_linux((60,)),
+    topologies=_networks,
+    points=beside_each_other(_networks),
+    charts=("normalised_by_load",),
+)
+FIGURES = (POST, HOSTS, FABRICS)
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="pFabric beside TCP on a star, between Linux hosts and simulated ones (CS244 2017)",
+    folder=NAME,
+    figures=FIGURES,
+    shared_options=OPTIONS,
+)
+SINGLE = tuple(Experiment(figure.name, figure.title, NAME, (figure,), OPTIONS) for figure in FIGURES)

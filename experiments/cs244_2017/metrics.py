@@ -1,0 +1,175 @@
+"""Metrics of the CS244 2017 figures: one arm over another, and real hosts over simulated ones."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+
+from analysis.agreement import rank_correlation
+from analysis.normalised import ALL, LARGE, counted
+from experiments.pfabric.metrics import ValueOf, growth, is_low, mean_of, over, setting
+from harness.claims.measures import Measure, Measured, Subject, is_about, measured_over, ratio
+from harness.claims.metric import Metric
+from harness.results.summary import Judged
+from model.arms import arm_of
+from model.spec import RunSpec
+
+_MEAN = "the mean normalised completion time of all flows"
+_LARGE = "the mean normalised completion time of flows above 10 MB"
+
+
+def _setting(spec: RunSpec) -> RunSpec:
+    """Return what all arms have in common, whatever their hosts."""
+    return setting(spec).neutral("traffic")
+
+
+def _metric(name: str, unit: str, about: str, measure: Measure) -> Metric:
+    return Metric(name, unit, about, over=measure, setting=_setting)
+
+
+def at_load(arm: str, value_of: ValueOf) -> Measure:
+    """Return the measure `value_of` of one arm."""
+
+    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+        chosen = [p for p in points if is_about(subject, p) and arm_of(p.spec) == arm]
+        return measured_over((value_of(point), [point]) for point in chosen)
+
+    return measure
+
+
+def with_load(arm: str, value_of: ValueOf) -> Measure:
+    """Return the measure `value_of` of one arm over the same at a load of 20 %, at each seed."""
+
+    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+        mine = [point for point in points if arm_of(point.spec) == arm]
+        low = {point.spec.seed: point for point in mine if is_low(point, points, subject)}
+        rows = [
+            (ratio(value_of(point), value_of(low[point.spec.seed])), [point, low[point.spec.seed]])
+            for point in mine
+            if is_about(subject, point) and point.spec.seed in low
+        ]
+        return measured_over(rows)
+
+    return measure
+
+
+def flows_alike(one: str, other: str) -> Measure:
+    """Return the measure: the rank correlation of the times of the flows that ended in both arms."""
+
+    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+        about = [point for point in points if is_about(subject, point)]
+        arms = {(arm_of(point.spec), point.spec.seed): point for point in about}
+        pairs = [
+            (point, arms[(other, seed)])
+            for (name, seed), point in arms.items()
+            if name == one and (other, seed) in arms
+        ]
+        return measured_over((_alike(*pair), pair) for pair in pairs)
+
+    return measure
+
+
+def _alike(one: Judged, other: Judged) -> float | None:
+    times = [_times(point) for point in (one, other)]
+    both = sorted(times[0].keys() & times[1].keys())
+    if len(both) < 2:
+        return None
+    return rank_correlation([times[0][flow] for flow in both], [times[1][flow] for flow in both])
+
+
+def _times(point: Judged) -> dict[int, float]:
+    flows = counted(point.point.flows, point.spec.seconds)
+    return {flow.flow: flow.completed_s / flow.ideal_s for flow in flows if math.isfinite(flow.completed_s)}
+
+
+def p99_steps_back(arm: str) -> Measure:
+    """Return the measure: the share of steps between loads at which the 99th percentile falls, in percent."""
+
+    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+        sizes = {point.spec.workload.params.get("sizes") for point in points if is_about(subject, point)}
+        seeds: dict[int, list[Judged]] = {}
+        for point in points:
+            fits = point.spec.workload.params.get("sizes") in sizes and subject.is_on(point.spec.topology)
+            if fits and arm_of(point.spec) == arm:
+                seeds.setdefault(point.spec.seed, []).append(point)
+        return measured_over((_steps_back_pct(of), of) for of in seeds.values())
+
+    return measure
+
+
+def _steps_back_pct(points: Sequence[Judged]) -> float | None:
+    ordered = sorted(points, key=lambda point: int(point.spec.workload.params["load"]))
+    found = [_p99(point) for point in ordered]
+    known = [value for value in found if value is not None]
+    if len(known) < 2:
+        return None
+    return 100 * statistics.fmean(after < before for before, after in itertools.pairwise(known))
+
+
+def _p99(point: Judged) -> float | None:
+    values = sorted(_times(point).values())
+    return values[math.ceil(0.99 * len(values)) - 1] if len(values) >= 100 else None
+
+
+TCP_OVER_QUEUE = _metric(
+    "star_tcp_over_mintcp", "x minTCP + pFabric", f"{_MEAN} under TCP, on the star at 100 Mb/s",
+    over("star-tcp", "star-mintcp", mean_of(ALL)),
+)  # fmt: skip
+TCP_OVER_BANDS = _metric(
+    "star_tcp_over_bands", "x minTCP + 16 bands", f"{_MEAN} under TCP, on the star at 100 Mb/s",
+    over("star-tcp", "star-bands", mean_of(ALL)),
+)  # fmt: skip
+LARGE_QUEUE_OVER_TCP = _metric(
+    "star_large_over_tcp", "x TCP", f"{_LARGE} under minTCP + pFabric",
+    over("star-mintcp", "star-tcp", mean_of(LARGE)),
+)  # fmt: skip
+LARGE_BANDS_OVER_TCP = _metric(
+    "star_large_bands_over_tcp", "x TCP", f"{_LARGE} under minTCP + 16 bands",
+    over("star-bands", "star-tcp", mean_of(LARGE)),
+)  # fmt: skip
+GAP_GROWTH = _metric(
+    "star_gap_growth", "x that at load 20 %", "how far TCP is from minTCP + pFabric on the star",
+    growth("star-tcp", "star-mintcp", mean_of(ALL)),
+)  # fmt: skip
+GROWTH_OF_QUEUE = _metric(
+    "star_growth", "x that at load 20 %", f"{_MEAN} under minTCP + pFabric on the star",
+    with_load("star-mintcp", mean_of(ALL)),
+)  # fmt: skip
+GROWTH_OF_BANDS = _metric(
+    "star_growth_bands", "x that at load 20 %", f"{_MEAN} under minTCP + 16 bands",
+    with_load("star-bands", mean_of(ALL)),
+)  # fmt: skip
+TIMES_ALONE_OF_QUEUE = _metric(
+    "star_times_alone", "x alone", f"{_MEAN} under minTCP + pFabric on the star",
+    at_load("star-mintcp", mean_of(ALL)),
+)  # fmt: skip
+TIMES_ALONE_OF_BANDS = _metric(
+    "star_times_alone_bands", "x alone", f"{_MEAN} under minTCP + 16 bands",
+    at_load("star-bands", mean_of(ALL)),
+)  # fmt: skip
+P99_STEPS_BACK = _metric(
+    "star_p99_steps_back", "%", "steps to a higher load at which the 99th percentile falls, 16 bands",
+    p99_steps_back("star-bands"),
+)  # fmt: skip
+LINUX_TCP_OVER_MINTCP = _metric(
+    "linux_tcp_over_mintcp", "x minTCP + pFabric", f"{_MEAN} under TCP, between real hosts",
+    over("linux-tcp", "linux-mintcp", mean_of(ALL)),
+)  # fmt: skip
+REAL_OVER_TWIN_TCP = _metric(
+    "linux_over_twin_tcp", "x simulated", f"{_MEAN} of real hosts under TCP",
+    over("linux-tcp", "twin-tcp", mean_of(ALL)),
+)  # fmt: skip
+REAL_OVER_TWIN_MINTCP = _metric(
+    "linux_over_twin_mintcp", "x simulated", f"{_MEAN} of real hosts under minTCP + pFabric",
+    over("linux-mintcp", "twin-mintcp", mean_of(ALL)),
+)  # fmt: skip
+FLOWS_ALIKE_MINTCP = _metric(
+    "linux_alike_mintcp", "", "the rank correlation of flows' times, real beside simulated, minTCP + pFabric",
+    flows_alike("linux-mintcp", "twin-mintcp"),
+)  # fmt: skip
+FLOWS_ALIKE_TCP = _metric(
+    "linux_alike_tcp", "", "the rank correlation of flows' times, real beside simulated, TCP",
+    flows_alike("linux-tcp", "twin-tcp"),
+)  # fmt: skip

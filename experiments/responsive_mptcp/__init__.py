@@ -1,0 +1,1 @@
+"""Duan: responsive multipath TCP (slides, University of Hong Kong, 2015)."""

@@ -1,0 +1,1 @@
+"""The paper's comparison with central flow scheduling (Hedera): figures, metrics, published statements."""

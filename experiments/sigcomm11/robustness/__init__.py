@@ -1,0 +1,1 @@
+"""The paper's claims on cost and robustness: figures, metrics and published statements."""

@@ -1,0 +1,44 @@
+// The state of all datapaths whose windows an agent sets.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "simulation/ccp/agent_link.hpp"
+#include "simulation/ccp/delivery_rate.hpp"
+#include "simulation/timers.hpp"
+#include "simulation/state/segment.hpp"
+
+namespace fabric {
+
+struct SubflowDatapath {
+  ccp_flow flow{};
+  bool begun = false;
+  bool fallen_back = false;
+  std::uint32_t una = 0;  // at the last acknowledgement, as the three that follow
+  std::uint32_t sacked = 0;
+  std::uint32_t losses = 0;
+  Seq recover = 0;
+  DeliveryRate delivery;
+  Time next_send = 0;  // of a paced sender
+  LazyAlarm pacing;
+};
+
+struct AgentCounters {
+  std::uint64_t acknowledgements = 0;
+  std::uint64_t reports = 0;
+  std::uint64_t commands = 0;
+};
+
+struct Agents {
+  Agents(AgentConfig config, std::size_t subflows) : link(std::move(config)), datapaths(subflows) {}
+
+  AgentLink link;
+  std::vector<std::unique_ptr<SubflowDatapath>> datapaths;  // of subflows that an agent controls
+  AgentCounters counters;
+};
+
+}  // namespace fabric

@@ -1,0 +1,173 @@
+#include "simulation/ccp/datapath.hpp"
+
+#include <algorithm>
+
+#include "simulation/transport/sender.hpp"
+#include "simulation/transport/socket_info.hpp"
+
+namespace fabric {
+
+namespace {
+
+void schedule(Stack& stack) {
+  AgentLink& link = stack.agents->link;
+  const Time due = link.next_due();
+  if (link.scheduled || due == kNever) return;
+  link.scheduled = true;
+  stack.timers.schedule(Alarm::agent, kNone, due);
+}
+
+ccp_u64 per_second(std::uint64_t bytes, Time interval) {
+  if (interval <= 0) return 0;
+  return static_cast<ccp_u64>(static_cast<double>(bytes) * (static_cast<double>(kSecond) / static_cast<double>(interval)));
+}
+
+}  // namespace
+
+void Datapath::acknowledged(const Segment& ack, Time now) {
+  if (!state_.begun) begin(now);
+  measure(ack, now);
+  fold(now);
+}
+
+void Datapath::begin(Time now) {
+  const double bytes = path_.window * mss();
+  ccp_begin(&state_.flow, &agents_.link.config().program, static_cast<ccp_u64>(bytes), micros(now));
+  state_.begun = true;
+  tell(AgentEventKind::created, now);
+}
+
+void Datapath::measure(const Segment& ack, Time now) {
+  const Scoreboard& board = sender_.board;
+  const std::uint32_t fresh = board.una() - state_.una;
+  const std::uint32_t delivered = board.una() + board.sacked() - state_.una - state_.sacked;
+  const std::uint32_t misordered = board.sacked() > state_.sacked ? board.sacked() - state_.sacked : 0;
+  state_.una = board.una();
+  state_.sacked = board.sacked();
+  const DeliverySample sample = state_.delivery.arrived(ack.order, delivered, now);
+  ccp_u64* const of = &state_.flow.registers[CCP_PRIMITIVE];
+  of[CCP_BYTES_ACKED] = std::uint64_t{fresh} * mss();
+  of[CCP_BYTES_MISORDERED] = std::uint64_t{misordered} * mss();
+  of[CCP_ECN_PACKETS] = ack.marked ? delivered : 0;
+  of[CCP_ECN_BYTES] = of[CCP_ECN_PACKETS] * mss();
+  of[CCP_LOST_PACKETS] = take_losses();
+  of[CCP_PACKETS_ACKED] = delivered - misordered;
+  of[CCP_PACKETS_MISORDERED] = misordered;
+  const std::uint32_t flight = options().sack ? board.pipe() : board.outstanding();
+  of[CCP_PACKETS_IN_FLIGHT] = flight;
+  of[CCP_BYTES_IN_FLIGHT] = std::uint64_t{flight} * mss();
+  of[CCP_BYTES_PENDING] = SocketInfo(*this).unsent_bytes() + std::uint64_t{board.outstanding()} * mss();
+  of[CCP_RATE_OUTGOING] = of[CCP_RATE_INCOMING] = 0;
+  if (sample.sending > 0 && sample.arriving > 0) {
+    const std::uint64_t bytes = std::uint64_t{sample.pkts} * mss();
+    of[CCP_RATE_OUTGOING] = per_second(bytes, sample.sending);
+    of[CCP_RATE_INCOMING] = per_second(bytes, sample.arriving);
+  }
+  const Time rtt = stack_.clock.reading(now) - ack.sent;
+  of[CCP_RTT_SAMPLE] = std::max<ccp_u64>(1, static_cast<ccp_u64>(rtt / kMicrosecond));
+  of[CCP_WAS_TIMEOUT] = 0;
+}
+
+// Segments found lost since the last call. Without SACK that is one for each fast recovery.
+std::uint32_t Datapath::take_losses() {
+  if (!options().sack) {
+    const bool recovers = sender_.recovery == Recovery::fast && sender_.recover != state_.recover;
+    if (recovers) state_.recover = sender_.recover;
+    return recovers ? 1 : 0;
+  }
+  const std::uint32_t losses = sender_.board.losses() - state_.losses;
+  state_.losses += losses;
+  return losses;
+}
+
+void Datapath::fold(Time now) {
+  const ccp_program& program = agents_.link.config().program;
+  ccp_u64* const of = &state_.flow.registers[CCP_PRIMITIVE];
+  of[CCP_NOW] = micros(now);
+  const std::uint64_t asked = agents_.link.config().report_us;
+  of[CCP_REPORT_US] = asked != 0 ? asked : of[CCP_RTT_SAMPLE];
+  const auto srtt_us = static_cast<ccp_u64>(sender_.rtt.srtt / kMicrosecond);
+  ++agents_.counters.acknowledgements;
+  const bool reports =
+      ccp_acknowledged(&state_.flow, &program, mss(), of[CCP_NOW], srtt_us, state_.fallen_back ? 1 : 0) != 0;
+  use_window();
+  if (!reports) return;
+  ++agents_.counters.reports;
+  if (!state_.fallen_back) tell(AgentEventKind::measured, now);
+  ccp_reported(&state_.flow, &program);
+}
+
+void Datapath::use_window() { path_.window = static_cast<double>(state_.flow.window / mss()); }
+
+void Datapath::tell(AgentEventKind kind, Time now) {
+  AgentEvent event{.kind = kind, .subflow = number_, .mss = mss(), .at = stack_.clock.reading(now),
+                   .window_bytes = state_.flow.window};
+  if (kind == AgentEventKind::measured) {
+    const ccp_u64* const fields = &state_.flow.registers[CCP_REPORT];
+    std::copy(fields, fields + CCP_FIELDS, event.fields.begin());
+  }
+  agents_.link.send(event, now);
+  schedule(stack_);
+}
+
+void Datapath::timed_out(Time now) {
+  if (!state_.begun) {
+    path_.window = 1;
+    return;
+  }
+  state_.losses = sender_.board.losses();
+  ccp_timed_out(&state_.flow, mss());
+  ccp_u64* const of = &state_.flow.registers[CCP_PRIMITIVE];
+  std::fill(of, of + CCP_FIELDS, 0);
+  of[CCP_RTT_SAMPLE] = CCP_NO_RTT;
+  of[CCP_WAS_TIMEOUT] = 1;
+  fold(now);
+}
+
+void Datapath::closed(Time now) {
+  state_.pacing.at = kNever;
+  if (state_.begun) tell(AgentEventKind::closed, now);
+}
+
+bool Datapath::may_send(Time now) {
+  if (state_.flow.rate == 0 || state_.next_send <= now) return true;
+  stack_.timers.set(state_.pacing, Alarm::pacing, number_, state_.next_send);
+  return false;
+}
+
+void Datapath::sent(std::uint32_t bytes, Time now) {
+  const bool idle = sender_.board.outstanding() <= 1;  // the segment itself is outstanding by now
+  state_.delivery.sent(sender_.transmissions, sender_.delivered_order, idle, now);
+  if (state_.flow.rate == 0) return;
+  const double seconds = static_cast<double>(bytes) / static_cast<double>(state_.flow.rate);
+  const Time wait = static_cast<Time>(std::min(seconds, 1.0) * static_cast<double>(kSecond));
+  state_.next_send = std::max(state_.next_send, now) + wait;
+}
+
+void Datapath::carry_out(const AgentCommand& command, Time now) {
+  if (!connection_.open) return;
+  ++agents_.counters.commands;
+  for (const auto& [number, value] : command.controls) {
+    state_.flow.registers[CCP_CONTROL + (number & (CCP_FIELDS - 1))] = value;
+  }
+  if (command.fall_back) state_.fallen_back = true;
+  if (state_.fallen_back) return;
+  if (command.window_bytes) ccp_command_window(&state_.flow, *command.window_bytes, mss());
+  if (command.rate_bytes_per_s) state_.flow.rate = *command.rate_bytes_per_s;
+  use_window();
+  Sender(*this).send_all(now);
+}
+
+ccp_u64 Datapath::micros(Time now) const { return static_cast<ccp_u64>(stack_.clock.reading(now) / kMicrosecond); }
+
+void serve_agent(Stack& stack, Time now) {
+  AgentLink& link = stack.agents->link;
+  link.scheduled = false;
+  link.deliver(now, [&](const AgentCommand& command) {
+    if (command.subflow >= stack.agents->datapaths.size() || !stack.agents->datapaths[command.subflow]) return;
+    Datapath(stack, command.subflow).carry_out(command, now);
+  });
+  schedule(stack);
+}
+
+}  // namespace fabric

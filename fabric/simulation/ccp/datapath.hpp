@@ -1,0 +1,41 @@
+// The datapath of one subflow under an agent: it folds acknowledgements, reports, and carries out commands.
+#pragma once
+
+#include "simulation/ccp/agents.hpp"
+#include "simulation/transport/endpoint.hpp"
+
+namespace fabric {
+
+class Datapath : private Endpoint {
+ public:
+  using Endpoint::Endpoint;
+  explicit Datapath(const Endpoint& endpoint) : Endpoint(endpoint) {}
+
+  // After loss recovery has seen the acknowledgement.
+  void acknowledged(const Segment& ack, Time now);
+  void timed_out(Time now);
+  void closed(Time now);
+  // Whether pacing lets a segment leave. Otherwise the pacing timer is set.
+  [[nodiscard]] bool may_send(Time now);
+  void sent(std::uint32_t bytes, Time now);
+  void carry_out(const AgentCommand& command, Time now);
+
+ private:
+  void begin(Time now);
+  void fold(Time now);
+  void measure(const Segment& ack, Time now);
+  [[nodiscard]] std::uint32_t take_losses();
+  void tell(AgentEventKind kind, Time now);
+  void use_window();
+  [[nodiscard]] ccp_u64 micros(Time now) const;
+  [[nodiscard]] std::uint32_t mss() const { return connection_.payload_bytes; }
+
+  Agents& agents_ = *stack_.agents;
+  SubflowDatapath& state_ = *agents_.datapaths[number_];
+  SenderState& sender_ = subflow_.sender;
+};
+
+// Hands the agent what it is due and carries out its commands.
+void serve_agent(Stack& stack, Time now);
+
+}  // namespace fabric

@@ -1,0 +1,35 @@
+"""What this checkout knows of a stored point: its spec names registered things, with values they can have.
+
+A point written by another version, or by hand, may name others. It is refused here, once, so that whatever
+reads points may look names up in the registries.
+"""
+
+from __future__ import annotations
+
+import topos
+from engines.registry import ENGINES
+from harness.plan.fields import SPEC_FIELDS
+from harness.plan.parsers import one_of
+from model.congestion import CONGESTION_CONTROLS, is_known
+from model.limits import check_limits
+from model.spec import RunSpec
+from workloads import matrices
+
+
+def check(spec: RunSpec) -> None:
+    """Raise UsageError for a name or a value in `spec` that this checkout does not know."""
+    topos.check(spec.topology.kind, spec.topology.params)
+    matrices.check(spec.workload.matrix, spec.workload.params)
+    one_of("engine", spec.engine, ENGINES)
+    if not is_known(spec.transport.cc):
+        one_of("congestion control", spec.transport.cc, CONGESTION_CONTROLS)
+    check_limits(spec)
+    _check_options(spec)
+
+
+def _check_options(spec: RunSpec) -> None:
+    """Parse every unusual value as its option would. Raises UsageError."""
+    for field in SPEC_FIELDS:
+        value = field.of(spec)
+        if value != field.default_value:
+            field.parse(field.flag, field.text(value))

@@ -1,0 +1,165 @@
+"""The arms of pFabric's comparisons: each a sender, a queue and a way to choose paths. One record each. Pure.
+
+Sources: Alizadeh et al., pFabric, SIGCOMM 2013, section 5.1, and the authors' ns-2 scripts as kept by others.
+Links of 10 Gb/s and a round trip of 14.6 us hold 12 packets of 1500 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from model.congestion import BASELINE
+from model.linux_stack import LINUX
+from model.spec import FIFO, NEW, PERSISTENT, SENT, RunSpec, StackSpec
+from model.transports import SCATTER, USUAL_ROUTING
+
+BDP_PKTS = 12
+MAX_WINDOW = 15
+PFABRIC_QUEUE_BYTES = 36_864
+TCP_QUEUE_BYTES = 230_400
+DCTCP_MARKS_FROM = 15
+"""Packets in a queue: 22.5 kB."""
+PFABRIC_RTO_MS, TCP_RTO_MS = 0.045, 0.2
+PROBE_AFTER = 5
+NEVER_DUPLICATES = 10**9
+"""A threshold that no number of duplicate ACKs reaches."""
+_WIRE = {"payload_bytes": 1460, "header_bytes": 40, "ack_bytes": 40}
+_COMMON = {**_WIRE, "initial_window": BDP_PKTS, "delayed_ack_ms": 0.0, "connections": PERSISTENT}
+_TIMEOUTS_ALONE = {
+    "dup_threshold": NEVER_DUPLICATES, "fixed_rto": True, "min_rto_ms": PFABRIC_RTO_MS,
+    "probe_after": PROBE_AFTER,
+}  # fmt: skip
+TCP_STACK: Mapping[str, Any] = {**_COMMON, "min_rto_ms": TCP_RTO_MS}
+MINTCP_STACK: Mapping[str, Any] = {**_COMMON, **_TIMEOUTS_ALONE, "max_window": MAX_WINDOW}
+LINERATE_STACK: Mapping[str, Any] = {**_COMMON, **_TIMEOUTS_ALONE, "max_window": BDP_PKTS}
+PFABRIC, SCHEDULING, DROPPING = "pfabric", "pfabric_scheduling", "pfabric_dropping"
+BANDS, BANDS_BYTES = "pfabric_bands", 1_500_000
+"""What the CS244 2017 reproduction ran: 16 bands, and a thousand packets of 1500 bytes."""
+KERNEL_RTO_MS = 30.0
+"""A kernel adds it to the round trip: with 14.6 ms that is the paper's 45 us a thousand times."""
+_KERNEL_QUEUE = 1000
+_KERNEL_MINTCP = {
+    "initial_window": BDP_PKTS, "min_rto_ms": KERNEL_RTO_MS, "delayed_ack_ms": 0.0, "max_window": MAX_WINDOW,
+}  # fmt: skip
+_SIMULATED_TCP = {name: value for name, value in vars(LINUX).items() if value != getattr(StackSpec(), name)}
+_SIMULATED_MINTCP = {
+    **_KERNEL_MINTCP, **_TIMEOUTS_ALONE, "payload_bytes": 1460, "header_bytes": 54, "ack_bytes": 54,
+    "min_rto_ms": 1000 * PFABRIC_RTO_MS, "nic_waits": False,
+}  # fmt: skip
+_STAR_TCP = {**_WIRE}
+_STAR_MINTCP = {**_COMMON, **_TIMEOUTS_ALONE, "min_rto_ms": 1.0, "max_window": MAX_WINDOW, "connections": NEW}
+"""A timeout of three and a half round trips at 100 Mb/s."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """How hosts send and queues serve, with the name and the look of the curve.
+
+    `cc` is a name of model/congestion.py, `stack` has fields of a StackSpec. `nic_queue_pkts` is what a
+    host's own queue takes; further packets wait in their senders. `engine` is empty for the simulator.
+    """
+
+    label: str
+    colour: str
+    marker: str
+    cc: str
+    stack: Mapping[str, Any] = field(default_factory=dict)
+    discipline: str = PFABRIC
+    queue_bytes: int = PFABRIC_QUEUE_BYTES
+    ecn_pkts: int = 0
+    routing: str = SCATTER
+    nic_queue_pkts: int = 1
+    engine: str = ""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The values of the fields of the spec that make this arm, by path."""
+        return {
+            "transport.cc": self.cc,
+            "transport.subflows": 1,
+            "link.discipline": self.discipline,
+            "link.queue_bytes": self.queue_bytes,
+            "link.ecn_pkts": self.ecn_pkts,
+            "link.nic_queue_pkts": self.nic_queue_pkts,
+            "routing": self.routing,
+            "stack": StackSpec(**self.stack),
+        }
+
+
+REAL = "real hosts"
+"""In place of an engine: whichever has real hosts."""
+IDEAL, LINERATE, MINTCP, DCTCP, TCP = "ideal", "linerate", "mintcp", "dctcp", "tcp"
+ARMS: dict[str, Arm] = {
+    IDEAL: Arm("Ideal", "#111111", "x", "srpt", MINTCP_STACK, engine="ideal"),
+    LINERATE: Arm("LineRate + pFabric", "#CC3377", "^", "linerate", LINERATE_STACK),
+    MINTCP: Arm("minTCP + pFabric", "#0072B2", "o", "mintcp", MINTCP_STACK),
+    DCTCP: Arm(
+        "DCTCP", "#882255", "*", "dctcp", TCP_STACK, FIFO, TCP_QUEUE_BYTES, DCTCP_MARKS_FROM,
+        USUAL_ROUTING, 100,
+    ),
+    TCP: Arm(
+        "TCP, drop-tail", "#D55E00", "s", BASELINE, TCP_STACK, FIFO, TCP_QUEUE_BYTES, 0, USUAL_ROUTING, 100
+    ),
+    "dropping": Arm("without priority scheduling", "#56B4E9", "v", "mintcp", MINTCP_STACK, DROPPING),
+    "scheduling": Arm("without priority dropping", "#E69F00", "D", "mintcp", MINTCP_STACK, SCHEDULING),
+    "fifo": Arm("without priorities", "#999933", "<", "mintcp", MINTCP_STACK, FIFO),
+    "hashed": Arm("without spraying", "#009E73", "P", "mintcp", MINTCP_STACK, routing=USUAL_ROUTING),
+    "large": Arm(
+        "with 225 kB of buffer", "#44AA99", "d", "mintcp", MINTCP_STACK, queue_bytes=TCP_QUEUE_BYTES
+    ),
+    "tcp-hosts": Arm("with TCP senders", "#AA4499", "h", BASELINE, TCP_STACK),
+    "sent": Arm("by bytes sent", "#332288", "X", "mintcp", {**MINTCP_STACK, "rank": SENT}),
+    "linux-tcp": Arm(
+        "TCP, Linux", "#D55E00", "s", BASELINE, {}, FIFO, TCP_QUEUE_BYTES, 0, USUAL_ROUTING, _KERNEL_QUEUE,
+        REAL,
+    ),
+    "linux-mintcp": Arm(
+        "minTCP + pFabric, Linux", "#0072B2", "o", "mintcp", _KERNEL_MINTCP, nic_queue_pkts=_KERNEL_QUEUE,
+        engine=REAL,
+    ),
+    "linux-bands": Arm(
+        "minTCP + 16 bands, Linux", "#009E73", "P", "mintcp", _KERNEL_MINTCP, BANDS, BANDS_BYTES,
+        nic_queue_pkts=_KERNEL_QUEUE, engine=REAL,
+    ),
+    "twin-tcp": Arm(
+        "TCP, simulated", "#E69F00", "D", BASELINE, _SIMULATED_TCP, FIFO, TCP_QUEUE_BYTES, 0, USUAL_ROUTING,
+        _KERNEL_QUEUE,
+    ),
+    "twin-mintcp": Arm(
+        "minTCP + pFabric, simulated", "#56B4E9", "v", "mintcp", _SIMULATED_MINTCP,
+        nic_queue_pkts=_KERNEL_QUEUE,
+    ),
+    "twin-bands": Arm(
+        "minTCP + 16 bands, simulated", "#44AA99", "d", "mintcp", _SIMULATED_MINTCP, BANDS, BANDS_BYTES,
+        nic_queue_pkts=_KERNEL_QUEUE,
+    ),
+    "star-tcp": Arm(
+        "TCP, drop-tail", "#D55E00", "s", BASELINE, _STAR_TCP, FIFO, TCP_QUEUE_BYTES, 0, USUAL_ROUTING, 100
+    ),
+    "star-mintcp": Arm("minTCP + pFabric", "#0072B2", "o", "mintcp", _STAR_MINTCP),
+    "star-bands": Arm(
+        "minTCP + 16 bands, drop-tail", "#009E73", "P", "mintcp", _STAR_MINTCP, BANDS, BANDS_BYTES
+    ),
+    "new": Arm("new connections", "#6b6b6b", ">", "mintcp", {**MINTCP_STACK, "connections": NEW}),
+}  # fmt: skip
+"""In the order in which charts and tables show them: the papers' first, then pFabric with one change."""
+COMPARED = (IDEAL, LINERATE, MINTCP, DCTCP, TCP)
+PARTS = (MINTCP, "dropping", "scheduling", "fifo", "hashed", "large", "tcp-hosts", "sent", "new")
+ON_LINUX = ("linux-tcp", "linux-mintcp", "linux-bands")
+TWINS = ("twin-tcp", "twin-mintcp", "twin-bands")
+"""Simulated at the rate and delays of the real hosts, each with the stack that is closest to the kernel's."""
+ON_STAR = ("star-tcp", "star-mintcp", "star-bands")
+_PATHS = ("transport.cc", "link.discipline", "link.queue_bytes", "link.ecn_pkts", "routing", "stack")
+
+
+def arm_of(spec: RunSpec) -> str:
+    """Return the name of the arm that `spec` is of; empty if it is of none."""
+    return next((name for name, arm in ARMS.items() if _is(spec, arm)), "")
+
+
+def _is(spec: RunSpec, arm: Arm) -> bool:
+    link = spec.link
+    here = (spec.transport.cc, link.discipline, link.queue_bytes, link.ecn_pkts, spec.routing, spec.stack)
+    return all(arm.settings[path] == value for path, value in zip(_PATHS, here, strict=True))

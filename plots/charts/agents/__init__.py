@@ -1,0 +1,1 @@
+"""Charts of congestion controls by an agent."""

@@ -1,0 +1,186 @@
+"""Throughput of long flows, or completion of jobs, against the mean number of subflows of a flow."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from analysis.jobs import mean_job_s
+from model.responsive import is_responsive, option_words
+from model.result import Status
+from model.schedulers import scheduled, scheduler_title
+from plots.charts.goodput.throughput import interval_pct
+from plots.data import Level, Panel, Point, panels
+from plots.shared import saving, style
+from plots.shared.sheet import Caption, Sheet, Text
+from workloads import matrices
+
+CHART = "trade_off"
+APART = ("scheduler", "transport.cc", "routing", "link.ecn_pkts")
+"""Fields in which the schemes of one chart differ."""
+RESPONSIVE, CENTRAL, HASHED = "subflows added on demand", "central scheduler", "without a controller"
+LOOKS = {RESPONSIVE: ("#D55E00", "o"), CENTRAL: ("#009E73", "*"), HASHED: ("#0072B2", "^")}
+USUAL_MOST = 4
+_HEIGHT_IN = 3.1
+_MOST_LABELS = 12
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A scheme: its name and kind, and subflows per flow and value of each seed."""
+
+    name: str
+    kind: str
+    subflows: tuple[float, ...]
+    values: tuple[float, ...]
+    suspect: bool
+
+
+def draw(
+    points: Iterable[Point],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),  # noqa: ARG001 - subflows are measured
+    levels: Sequence[Level] = (),  # noqa: ARG001 - published levels are in the table
+) -> list[Path]:
+    """Draw one chart per network and workload; see `registry.Chart.draw`."""
+    of = panels((point for point in points if not point.failed), ignoring=APART)
+    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], out, _chart)
+
+
+def job_s(point: Point) -> float | None:
+    """Return the mean completion time of jobs in s; None where flows have no size or a job is incomplete."""
+    known = matrices.MATRICES[point.spec.workload.matrix].defaults | dict(point.spec.workload.params)
+    each = int(known.get("maps", 1)) * int(known.get("reduces", 1))
+    return mean_job_s(point.flows, each)
+
+
+def marks(panel: Panel) -> list[Mark]:
+    """Return a mark for each scheme with a value; suspect points count where no seed is good."""
+    names: dict[str, list[Point]] = {}
+    for point in panel.points:
+        names.setdefault(name(point), []).append(point)
+    sized = _has_sizes(panel)
+    found = []
+    for called, of in names.items():
+        good = [point for point in of if point.status is Status.OK] or of
+        pairs = [(_subflows(point), job_s(point) if sized else _mbps(point)) for point in good]
+        known = [(count, value) for count, value in pairs if value is not None]
+        if known:
+            counts, values = zip(*known, strict=True)
+            found.append(Mark(called, _kind(good[0]), counts, values, all(p.suspect for p in good)))
+    return sorted(found, key=lambda mark: statistics.fmean(mark.subflows))
+
+
+def name(point: Point) -> str:
+    """Return a scheme's name: transport and controller, and the most subflows of a connection."""
+    chosen = point.spec.scheduler
+    if is_responsive(chosen):
+        return f"{chosen.interval_ms:g} ms, gap {chosen.demand_gap:g}" + _unusual(point)
+    return ", ".join(filter(None, (style.name(point), scheduler_title(chosen))))
+
+
+def _unusual(point: Point) -> str:
+    """Return what else is set: `, checks=6`, `, M=8`."""
+    words = [word for word in option_words(point.spec.scheduler).split(":") if not word.startswith("gap=")]
+    most = [f"M={point.subflows}"] if point.subflows != USUAL_MOST else []
+    return "".join(f", {word}" for word in (*words, *most) if word)
+
+
+def _subflows(point: Point) -> float:
+    return statistics.fmean(flow.subflows_joined for flow in point.flows)
+
+
+def _mbps(point: Point) -> float:
+    return statistics.fmean(flow.goodput_mbps for flow in point.flows)
+
+
+def _has_sizes(panel: Panel) -> bool:
+    return any(flow.size_bytes for point in panel.points for flow in point.flows)
+
+
+def _kind(point: Point) -> str:
+    if is_responsive(point.spec.scheduler):
+        return RESPONSIVE
+    return CENTRAL if scheduled(point.spec) else HASHED
+
+
+def finding(of: Sequence[Mark], sized: bool) -> str:
+    """Return the title: the best scheme, and the best one that adds subflows on demand."""
+    if not of:
+        return "Subflows and what they carry"
+    best = min if sized else max
+    first = best(of, key=lambda mark: statistics.fmean(mark.values))
+    ours = [mark for mark in of if mark.kind == RESPONSIVE]
+    if not ours:
+        return f"{first.name} is best"
+    own = best(ours, key=lambda mark: statistics.fmean(mark.values))
+    share = 100 * statistics.fmean(own.values) / statistics.fmean(first.values)
+    what = "of the shortest time" if sized else "of the best"
+    return f"On demand: {share:.0f} % {what}, with {statistics.fmean(own.subflows):.1f} subflows per flow"
+
+
+def _chart(panel: Panel) -> Figure | None:
+    of, sized = marks(panel), _has_sizes(panel)
+    if not of:
+        return None
+    sheet = Sheet((_HEIGHT_IN, 1))
+    axes = sheet.axes[0][0]
+    for mark in of:
+        _draw(axes, mark)
+    if len(of) <= _MOST_LABELS:
+        _label(axes, of)
+    axes.set_xlabel("subflows per flow, mean")
+    axes.set_ylabel("completion of a job, s" if sized else "goodput per flow, Mb/s")
+    axes.margins(x=0.12, y=0.15)
+    return sheet.finish(Text(finding(of, sized), _subtitle(panel), _caption(panel)), _legend(of))
+
+
+def _draw(axes: Axes, mark: Mark) -> None:
+    colour, marker = LOOKS[mark.kind]
+    axes.errorbar(
+        statistics.fmean(mark.subflows), statistics.fmean(mark.values),
+        xerr=interval_pct(mark.subflows) or 0.0, yerr=interval_pct(mark.values) or 0.0, color=colour,
+        marker=marker, ms=9 if marker == "*" else 6, lw=1.2, capsize=2.5, zorder=4,
+        markerfacecolor="white" if mark.suspect else colour,
+    )  # fmt: skip
+
+
+def _label(axes: Axes, of: Sequence[Mark]) -> None:
+    """Write names beside the marks, on the side that has more room."""
+    means = [statistics.fmean(mark.subflows) for mark in of]
+    middle = (min(means) + max(means)) / 2
+    for mark, x in zip(of, means, strict=True):
+        left = x > middle
+        axes.annotate(
+            mark.name, (x, statistics.fmean(mark.values)),
+            xytext=(-8 if left else 8, -12 if mark.kind == HASHED else 5),
+            textcoords="offset points", ha="right" if left else "left", fontsize=7.5, color=style.INK,
+        )  # fmt: skip
+
+
+def _legend(of: Sequence[Mark]) -> list[Artist]:
+    kinds = dict.fromkeys(mark.kind for mark in of)
+    return [
+        Line2D([], [], color=LOOKS[kind][0], marker=LOOKS[kind][1], ls="", ms=6, label=kind) for kind in kinds
+    ]
+
+
+def _subtitle(panel: Panel) -> str:
+    return f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.workload(panel.spec)}"
+
+
+def _caption(panel: Panel) -> Caption:
+    bare = dataclasses.replace(panel, spec=panel.spec.neutral(*APART))
+    return Caption(
+        style.parameters(bare, congestion=""),
+        [*style.doubts(panel.points), style.intervals(len(panel.seeds))],
+    )

@@ -1,0 +1,1 @@
+"""Charts of completion times by load and flow size, after pFabric."""

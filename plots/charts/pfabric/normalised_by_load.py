@@ -1,0 +1,51 @@
+"""Mean normalised completion time of all flows by load (Alizadeh et al., pFabric, SIGCOMM 2013, figure 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from analysis.normalised import ALL
+from model.arms import ARMS
+from plots.data import Level, Point
+from plots.shared import arms
+from plots.shared.sheet import Sheet, Text
+
+CHART = "normalised_by_load"
+_HEIGHT_IN = 2.4
+
+
+def draw(
+    points: Iterable[Point],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),  # noqa: ARG001 - these points have one subflow
+    levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is directions
+) -> list[Path]:
+    """Draw one chart per network and distribution of sizes; see `registry.Chart.draw`."""
+    return arms.draw_each(CHART, points, out, _chart)
+
+
+def finding(study: arms.Study) -> str:
+    """Return the title: what each arm reaches at the highest load."""
+    load, read = study.loads[-1], arms.value_of(ALL, lambda one: one.mean)
+    told = [
+        f"{ARMS[name].label} {mean:.2f}"
+        for name in study.arms
+        if (mean := arms.reached(study, name, read)) is not None
+    ]
+    return f"Times alone that flows take at {load} % load: {', '.join(told)}"
+
+
+def _chart(study: arms.Study) -> Figure:
+    sheet = Sheet((_HEIGHT_IN, 1))
+    axes = sheet.axes[0][0]
+    arms.curves(axes, study, arms.value_of(ALL, lambda one: one.mean), ALL)
+    arms.times_axis(axes)
+    axes.set_ylabel("completion time / time alone")
+    axes.set_xlabel("load (%)")
+    axes.set_xticks(study.loads)
+    words = Text(finding(study), f"{arms.network_words(study)}: mean of all flows", arms.caption(study))
+    return sheet.finish(words, arms.legend(study))

@@ -1,0 +1,64 @@
+"""Normalised completion times by flow size and load (pFabric, SIGCOMM 2013, figures 7 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from analysis.normalised import LARGE, MIDDLE, SMALL
+from model.arms import ARMS, IDEAL
+from plots.data import Level, Point
+from plots.shared import arms
+from plots.shared.sheet import Sheet, Text
+
+CHART = "normalised_by_size"
+_HEIGHT_IN = 1.7
+_PANELS = (
+    ("(0, 100 kB]: mean", SMALL, arms.value_of(SMALL, lambda one: one.mean)),
+    ("(0, 100 kB]: 99th percentile", SMALL, arms.value_of(SMALL, lambda one: one.p99)),
+    ("(100 kB, 10 MB]: mean", MIDDLE, arms.value_of(MIDDLE, lambda one: one.mean)),
+    ("above 10 MB: mean", LARGE, arms.value_of(LARGE, lambda one: one.mean)),
+)
+
+
+def draw(
+    points: Iterable[Point],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),  # noqa: ARG001 - these points have one subflow
+    levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is directions
+) -> list[Path]:
+    """Draw one chart per network and distribution of sizes; see `registry.Chart.draw`."""
+    return arms.draw_each(CHART, points, out, _chart)
+
+
+def finding(study: arms.Study) -> str:
+    """Return the title: the tail of small flows at the highest load."""
+    load, read = study.loads[-1], _PANELS[1][2]
+    told = [
+        f"{ARMS[name].label} {mean:.3g}"
+        for name in study.arms
+        if name != IDEAL and (mean := arms.reached(study, name, read)) is not None
+    ]
+    if not told:
+        return f"Completion times by flow size, up to {load} % load"
+    return f"99 of 100 small flows at {load} % load within this many times alone: {', '.join(told)}"
+
+
+def _chart(study: arms.Study) -> Figure:
+    sheet = Sheet((_HEIGHT_IN, 2), (_HEIGHT_IN, 2))
+    flat = [axes for row in sheet.axes for axes in row]
+    for axes, (title, of, value) in zip(flat, _PANELS, strict=True):
+        arms.curves(axes, study, value, of)
+        arms.times_axis(axes)
+        axes.set_title(title, fontsize=8.5, loc="left")
+        axes.set_xticks(study.loads[:: 2 if len(study.loads) > 4 else 1])
+    for row in sheet.axes:
+        row[0].set_ylabel("time / time alone")
+    for axes in sheet.axes[1]:
+        axes.set_xlabel("load (%)")
+    notes = f"Hollow: over {arms.BOUND_PCT:g} % have not ended, a lower bound. p99 from a hundred flows on."
+    words = Text(finding(study), f"{arms.network_words(study)}: by size of flow", arms.caption(study, notes))
+    return sheet.finish(words, arms.legend(study))

@@ -1,0 +1,78 @@
+"""pFabric with one part changed at a time: one row per arm, by size of flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from analysis.normalised import ALL, LARGE, SMALL
+from model.arms import ARMS
+from plots.data import Level, Point
+from plots.shared import arms
+from plots.shared.sheet import Sheet, Text
+
+CHART = "normalised_parts"
+_ROW_IN = 0.2
+_PANELS = (
+    ("all: mean", arms.value_of(ALL, lambda one: one.mean)),
+    ("up to 100 kB: p99", arms.value_of(SMALL, lambda one: one.p99)),
+    ("> 10 MB: mean", arms.value_of(LARGE, lambda one: one.mean)),
+)
+
+
+def draw(
+    points: Iterable[Point],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),  # noqa: ARG001 - these points have one subflow
+    levels: Sequence[Level] = (),  # noqa: ARG001 - no number is published
+) -> list[Path]:
+    """Draw one chart per network and distribution of sizes; see `registry.Chart.draw`."""
+    return arms.draw_each(CHART, points, out, _chart)
+
+
+def _chart(study: arms.Study) -> Figure:
+    height = 0.15 + _ROW_IN * len(study.arms)
+    sheet = Sheet((height, 3))
+    for axes, (title, value) in zip(sheet.axes[0], _PANELS, strict=True):
+        _rows(axes, study, value)
+        axes.set_title(title, fontsize=7, loc="left")
+    sheet.axes[0][0].set_yticks(range(len(study.arms)), [ARMS[name].label for name in study.arms], fontsize=7)
+    sheet.axes[0][1].set_xlabel("completion time / time alone")
+    words = Text(
+        _finding(study), f"{arms.network_words(study)}: load {study.loads[-1]} %", arms.caption(study)
+    )
+    return sheet.finish(words)
+
+
+def _rows(axes: Axes, study: arms.Study, value: arms.ValueOf) -> None:
+    for row, name in enumerate(study.arms):
+        found = arms.reached(study, name, value)
+        if found is not None:
+            axes.plot([1, found], [row, row], color=ARMS[name].colour, lw=1.2, alpha=0.5)
+            axes.plot([found], [row], color=ARMS[name].colour, marker=ARMS[name].marker, ms=5)
+            axes.annotate(
+                f"{found:.3g}", (found, row), xytext=(5, -3), textcoords="offset points", fontsize=7
+            )
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    axes.set_xlim(0.95, max(2.5, high * (high / max(low, 0.9)) ** 0.45))
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0) if high > 10 else (1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylim(len(study.arms) - 0.5, -0.5)
+    axes.set_yticks(range(len(study.arms)), [""] * len(study.arms))
+
+
+def _finding(study: arms.Study) -> str:
+    """Return the title: which change costs most, over all flows."""
+    means = {name: arms.reached(study, name, _PANELS[0][1]) for name in study.arms}
+    known = {name: value for name, value in means.items() if value is not None}
+    if not known:
+        return "What each part of pFabric contributes"
+    worst = max(known, key=known.__getitem__)
+    return f"pFabric {ARMS[worst].label}: {known[worst]:.3g} times alone, the largest change"

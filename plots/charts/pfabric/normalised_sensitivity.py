@@ -1,0 +1,83 @@
+"""Normalised completion times of minTCP + pFabric by buffer size and by timeout."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullFormatter, NullLocator
+
+from analysis.normalised import ALL, LARGE, SMALL
+from model.arms import PFABRIC_QUEUE_BYTES, PFABRIC_RTO_MS
+from plots.data import Level, Point
+from plots.shared import arms
+from plots.shared.sheet import Sheet, Text
+
+CHART = "normalised_sensitivity"
+_HEIGHT_IN = 1.7
+_CURVES = (
+    ("all flows, mean", "#0072B2", "o", arms.value_of(ALL, lambda one: one.mean)),
+    ("(0, 100 kB], 99th percentile", "#D55E00", "s", arms.value_of(SMALL, lambda one: one.p99)),
+    ("above 10 MB, mean", "#009E73", "^", arms.value_of(LARGE, lambda one: one.mean)),
+)
+
+
+def draw(
+    points: Iterable[Point],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),  # noqa: ARG001 - these points have one subflow
+    levels: Sequence[Level] = (),  # noqa: ARG001 - no number is published
+) -> list[Path]:
+    """Draw one chart per network and distribution of sizes; see `registry.Chart.draw`."""
+    return arms.draw_each(CHART, points, out, _chart)
+
+
+def buffer_kb(point: Point) -> float:
+    """Return the buffer of a port in units of 1024 bytes."""
+    return point.spec.link.queue_bytes / 1024
+
+
+def rto_us(point: Point) -> float:
+    """Return the fixed timeout in us."""
+    return 1000 * point.spec.stack.min_rto_ms
+
+
+def _chart(study: arms.Study) -> Figure | None:
+    buffers = [p for p in study.points if p.spec.stack.min_rto_ms == PFABRIC_RTO_MS]
+    timeouts = [p for p in study.points if p.spec.link.queue_bytes == PFABRIC_QUEUE_BYTES]
+    if not buffers or not timeouts:
+        return None
+    sheet = Sheet((_HEIGHT_IN, 1), (_HEIGHT_IN, 1))
+    _curves(sheet.axes[0][0], buffers, buffer_kb)
+    _curves(sheet.axes[1][0], timeouts, rto_us)
+    sheet.axes[0][0].set_xlabel("buffer of a port (kB of 1024 bytes)")
+    sheet.axes[1][0].set_xlabel("timeout (us)")
+    read = _CURVES[0][3]
+    means = [value for point in study.points if (value := read(point)) is not None]
+    words = Text(
+        f"Mean over all flows: {min(means):.2f} to {max(means):.2f} times alone",
+        f"{arms.network_words(study)}: load {study.loads[-1]} %, minTCP + pFabric",
+        arms.caption(study),
+    )
+    handles = [Line2D([], [], color=c, marker=m, ms=4.5, lw=1.5, label=label) for label, c, m, _ in _CURVES]
+    return sheet.finish(words, handles)
+
+
+def _curves(axes: Axes, points: Sequence[Point], where: Callable[[Point], float]) -> None:
+    places = sorted({where(point) for point in points})
+    for _, colour, marker, read in _CURVES:
+        at = {x: [v for p in points if where(p) == x and (v := read(p)) is not None] for x in places}
+        at = {x: of for x, of in at.items() if of}
+        means = [statistics.fmean(of) for of in at.values()]
+        axes.plot(list(at), means, color=colour, marker=marker, ms=4.5, lw=1.5)
+    axes.set_xscale("log")
+    axes.set_xticks(places, [f"{place:g}" for place in places])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    arms.times_axis(axes)
+    axes.set_ylabel("time / time alone")

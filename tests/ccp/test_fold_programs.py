@@ -1,0 +1,223 @@
+"""Programs: libccp's semantics by hand, the header against the model, and errors with their places."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from ccp.language.compiler import MAX_TEXT, compiled
+from ccp.language.instructions import PRIMITIVES, SIZE
+from ccp.language.tree import ProgramError
+from ccp.loading import PREFIX, SHIPPED, OwnAlgorithm, load
+from common.printable import printable_json
+from model.spec import LinkSpec, RunSpec, TransportSpec
+from tests.support.ccp_model import Model, Native, primitives
+
+LARGEST = 2**64 - 1
+SUMS_LISP = """
+(def (Report (volatile acked 0) (volatile rtt +infinity) (inflight 7)) (gain 8))
+(when true
+  (:= Report.acked (+ Report.acked Ack.bytes_acked))
+  (:= Report.rtt (min Report.rtt Flow.rtt_sample_us))
+  (fallthrough))
+(when (|| Flow.was_timeout (> Ack.lost_pkts_sample 0))
+  (:= Micros 0) (report))
+(when (> Micros 100)
+  (:= Micros 0)
+  (report))
+"""
+SUMS_PYTHON = """
+acked: volatile = 0
+rtt: volatile = infinity
+inflight: report = 7
+gain: control = 8
+
+acked += Ack.bytes_acked
+rtt = min(rtt, Flow.rtt_sample_us)
+if Flow.was_timeout or Ack.lost_pkts_sample > 0:
+    Micros = 0
+    report()
+if Micros > 100:
+    Micros = 0
+    report()
+"""
+
+
+def reported(body: str, **measured: int) -> list[int] | None:
+    """Return what one acknowledgement reports under a program of one event."""
+    program = compiled(f"(def (Report (volatile x 5) (volatile y 0)))(when true {body} (report))")
+    return Native(program, 10_000).acknowledge(primitives(**measured), 1)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("(+ 2 3)", 5), ("(- 3 2)", 1), ("(* 4 5)", 20), ("(/ 9 2)", 4), ("(== 2 2)", 1), ("(> 2 2)", 0),
+        ("(< 1 2)", 1), ("(max 2 7)", 7), ("(min 2 7)", 2), ("(if 1 9)", 9), ("(if 0 9)", 5),
+        ("(!if 0 9)", 9), ("(!if 3 9)", 5), ("(ewma 8 15)", 7), ("(wrapped_max 4294967290 4)", 4),
+        ("(wrapped_max 4 4294967290)", 4), ("(wrapped_max 0 9)", 9), ("(&& 1 0)", 0), ("(|| 1 0)", 1),
+    ],
+)  # fmt: skip
+def test_each_operation_is_libccps(expression: str, value: int) -> None:
+    fields = reported(f"(:= Report.x {expression})")
+    assert fields is not None
+    assert fields[0] == value
+
+
+def test_the_first_value_of_an_average_is_taken_whole() -> None:
+    fields = reported("(:= Report.y (ewma 8 15))")
+    assert fields is not None
+    assert fields[1] == 15
+
+
+@pytest.mark.parametrize("expression", ["(/ 1 Report.y)", "(- 1 2)", "(+ Ack.now 1)", "(* Ack.now 3)"])
+def test_an_error_ends_the_program_of_this_acknowledgement(expression: str) -> None:
+    program = compiled(
+        f"(def (Report (volatile y 0)))(when true (:= Cwnd 50000) (:= Report.y {expression}) (report))"
+    )
+    flow = Native(program, 10_000)
+    assert flow.acknowledge(primitives(now=LARGEST), 1) is None
+    assert (flow.errors, flow.window) == (1, 10_000)
+
+
+def test_an_event_without_fallthrough_is_the_last() -> None:
+    first = "(when (> Ack.now 1) (:= Report.a 1) {}(report))"
+    text = f"(def (Report (a 0) (b 0))) {first} (when true (:= Report.b 1) (report))"
+    ends, goes_on = Native(compiled(text.format(""))), Native(compiled(text.format("(fallthrough)")))
+    assert (ends.acknowledge(primitives(now=2), 1) or [])[:2] == [1, 0]
+    assert (goes_on.acknowledge(primitives(now=2), 1) or [])[:2] == [1, 1]
+    assert (ends.acknowledge(primitives(now=1), 2) or [])[:2] == [1, 1]
+
+
+def test_reports_reset_what_is_volatile() -> None:
+    flow = Native(compiled(SUMS_LISP))
+    assert flow.acknowledge(primitives(bytes_acked=10, rtt_sample_us=50), 50) is None
+    assert (flow.acknowledge(primitives(bytes_acked=7, rtt_sample_us=60), 101) or [])[:3] == [17, 50, 7]
+    assert (flow.acknowledge(primitives(lost_pkts_sample=1, rtt_sample_us=9), 150) or [])[:3] == [0, 9, 7]
+    assert flow.acknowledge(primitives(bytes_acked=1, rtt_sample_us=9), 250) is None  # Micros began at 150
+    assert (flow.acknowledge(primitives(bytes_acked=1, rtt_sample_us=8), 251) or [])[:3] == [2, 8, 7]
+
+
+def test_programs_may_set_the_window() -> None:
+    flow = Native(compiled("(def (Report (a 0)))(when true (:= Cwnd (+ Cwnd Ack.bytes_acked)))"), 5000)
+    flow.acknowledge(primitives(bytes_acked=123), 1)
+    assert flow.window == 5123
+
+
+def test_windows_are_clipped() -> None:
+    flow = Native(compiled("(def (Report (a 0)))(when true (:= Cwnd Ack.bytes_acked))"), 5000)
+    flow.acknowledge(primitives(bytes_acked=1), 1)
+    assert flow.window == 2000
+    flow.acknowledge(primitives(bytes_acked=LARGEST), 2)
+    assert flow.window == 2**20 * 1000
+
+
+def stream(seed: int, length: int = 2000) -> list[tuple[list[int], int]]:
+    """Return random acknowledgements, some with losses, timeouts and huge numbers."""
+    rng = random.Random(seed)
+    now_us, acks = 0, []
+    for _ in range(length):
+        now_us += rng.randint(0, 400)
+        values = [rng.choice((0, 1, rng.randint(0, 3000), rng.randint(0, LARGEST))) for _ in PRIMITIVES]
+        if rng.random() < 0.8:
+            values = primitives(
+                bytes_acked=1448 * rng.randint(0, 3), rtt_sample_us=rng.randint(100, 900), now=now_us,
+                lost_pkts_sample=rng.random() < 0.02, was_timeout=rng.random() < 0.01, report_us=500,
+                rate_incoming=rng.randint(0, 10**9), rate_outgoing=rng.randint(0, 10**9),
+            )  # fmt: skip
+        acks.append((values, now_us))
+    return acks
+
+
+@pytest.mark.parametrize("name", [*SHIPPED, "lisp", "python"])
+def test_the_header_does_what_the_model_does(name: str) -> None:
+    texts = {"lisp": SUMS_LISP, "python": SUMS_PYTHON}
+    program = compiled(texts[name]) if name in texts else load(PREFIX + name).program
+    native, model, reports = Native(program), Model(program), 0
+    for values, now_us in stream(seed=len(name)):
+        expected = model.acknowledge(values, now_us)
+        assert native.acknowledge(values, now_us) == expected
+        reports += expected is not None
+    assert native.errors == model.errors
+    assert reports > 50
+
+
+def test_both_notations_report_the_same() -> None:
+    lisp, python = Native(compiled(SUMS_LISP)), Native(compiled(SUMS_PYTHON))
+    for values, now_us in stream(seed=9):
+        assert lisp.acknowledge(values, now_us) == python.acknowledge(values, now_us)
+
+
+def test_without_an_agent_the_window_is_a_sawtooth() -> None:
+    flow = Native(compiled(SUMS_LISP), 40_000)
+    for now_us in range(1, 41):  # one window of acknowledgements
+        flow.acknowledge(primitives(bytes_acked=1000), now_us, silent=True)
+    assert 40_900 <= flow.window <= 41_000
+    flow.acknowledge(primitives(lost_pkts_sample=2), 1000, srtt_us=100, silent=True)
+    assert flow.window // 1000 == 20
+    flow.acknowledge(primitives(lost_pkts_sample=2), 1050, srtt_us=100, silent=True)
+    assert flow.window // 1000 == 20  # once per round trip
+    flow.time_out()
+    assert flow.window == 1000
+    flow.acknowledge(primitives(bytes_acked=1000), 2000, srtt_us=100, silent=True)
+    assert flow.window == 2000  # slow start
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "what"),
+    [
+        ("(def (Report (a 0)))\n(when true (:= Report.b 1))", "line 2, column 16", "unknown name Report.b"),
+        ("(def (Report (a 0))\n", "line 1, column 1", "not closed"),
+        ("(def (a 0)))", "line 1, column 12", "closes nothing"),
+        ("(def (Report (a -1)))", "line 1, column 17", "integers"),
+        ("(def (Report (a 0)))\n(when true (:= Ack.now 1))", "line 2, column 16", "cannot be set"),
+        ("(def (Report (a 0)))\n(when true (:= Report.a (^ 1 2)))", "line 2, column 25", "unknown operation"),
+        ("a: volatile = 0\nif a > 1:\n    a = 4 ** 2\n", "line 3, column 9", "no operation Pow"),
+        ("a: volatile = 0\na += nope\n", "line 2, column 6", "unknown name nope"),
+        ("a: volatile = 0\nb = a\n", "line 2, column 1", "neither declared nor read"),
+        ("a: sum = 0\n", "line 1, column 1", "NAME: KIND = NUMBER"),
+        ("a: volatile = 0\na = 1.5\n", "line 2, column 5", "integers"),
+        ("a: volatile = 0\na = -1\n", "line 2, column 5", "negative"),
+        ("a: volatile = 0\nif a:\n    if a:\n        a = 1\n", "line 3, column 5", "not inside another"),
+        ("a: volatile = 0\nfor\n", "line 2, column 4", "invalid syntax"),
+        ("a: volatile = 0\na: volatile = 0\na = 1\n", "line 2, column 1", "declared already"),
+    ],
+)
+def test_errors_name_the_place(text: str, place: str, what: str) -> None:
+    with pytest.raises(ProgramError) as caught:
+        compiled(text)
+    assert place in str(caught.value)
+    assert what in str(caught.value)
+
+
+def test_programs_have_a_limit() -> None:
+    longest = "a: volatile = 0\n" + "a += 1\n" * 249
+    assert compiled(longest).length <= 256
+    assert len(compiled(longest).packed()) == SIZE
+    with pytest.raises(ProgramError, match="instructions"):
+        compiled(longest + "a += 1\n" * 4)
+    with pytest.raises(ProgramError, match="characters"):
+        compiled("#" * (MAX_TEXT + 1))
+    fields = "".join(f"f{i}: volatile = 0\n" for i in range(17))
+    with pytest.raises(ProgramError, match=r"line 17.*more than 16 report fields"):
+        compiled(fields + "f1 = 1\n")
+
+
+def test_the_algorithm_of_the_page_is_one() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs/ccp.md"
+    text = page.read_text().split("```python\n")[1].split("```")[0]
+    loaded = load(OwnAlgorithm("mine.py", text), text)
+    assert loaded.program.fields == ("acked", "lost", "timeout")
+
+
+def test_a_spec_with_a_users_file_survives_storing() -> None:
+    text = "# caf\u00e9 \u202e\n\tclass\x00"
+    spec = RunSpec(LinkSpec(1.0), transport=TransportSpec(1, OwnAlgorithm("mine.py", text)))
+    data = json.dumps(spec.to_json())
+    stored = RunSpec.from_json(printable_json(json.loads(data), data.encode()))
+    assert stored == spec
+    assert stored.content_hash() == spec.content_hash()
+    assert stored.transport.algorithm_text == text

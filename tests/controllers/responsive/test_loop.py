@@ -1,0 +1,93 @@
+"""Monitors and controller together: delay, loss, repetition, and what is counted."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from controllers.responsive.controller import Grant
+from controllers.responsive.loop import Loop
+from controllers.responsive.messages import HEADER_BYTES, RULE_BYTES, Begun, Channel, size_bytes
+from controllers.responsive.settings import Settings
+from tests.controllers.responsive.made_up import (
+    NS_PER_MS,
+    Rates,
+    controller_of,
+    drive,
+    fat_tree,
+    flow_between,
+)
+
+TREE = fat_tree(4)
+FLOW = flow_between(TREE, "p0e0h0", "p1e0h0")
+SETTINGS = Settings(monitor_s=0.002, message_s=0.0001, checks=3)
+
+
+def made(settings: Settings = SETTINGS, mbps_per_subflow: float = 500.0) -> tuple[Loop, Rates]:
+    network = Rates(mbps_per_subflow)
+    network.begin(FLOW)
+    return Loop(settings, controller_of(TREE, settings), 1), network
+
+
+def test_life_of_a_flow_by_the_clock() -> None:
+    """The first path comes after two messages. The rate is measured at 2, 4, 6 and 8 ms; the third steady
+    check in a row is at 8 ms, and the second subflow opens two messages later. Then the demand is met."""
+    loop, network = made()
+    drive(loop, network, 100)
+    assert [(each.t_ns / NS_PER_MS, each.number) for each in loop.opened] == [(0.2, 0), (8.2, 1)]
+    assert loop.requests == 1
+
+
+def test_flow_that_meets_its_demand_has_one_subflow() -> None:
+    loop, network = made(mbps_per_subflow=900.0)
+    drive(loop, network, 100)
+    assert loop.subflows() == {FLOW: 1} and loop.requests == 0
+
+
+def test_slow_messages_open_late() -> None:
+    loop, network = made(dataclasses.replace(SETTINGS, message_s=0.01))
+    drive(loop, network, 100)
+    assert loop.opened[0].t_ns == 20 * NS_PER_MS
+
+
+def test_messages_are_counted() -> None:
+    """Begun; demand and grant; one request and one grant."""
+    loop, network = made()
+    drive(loop, network, 100)
+    counts = loop.channel.counts
+    assert (counts.messages, counts.rules, counts.lost) == (5, 10, 0)
+    assert counts.octets > 5 * HEADER_BYTES + 10 * RULE_BYTES
+    assert size_bytes(Grant(FLOW, 0, ("a", "b", "c"))) > size_bytes(Begun(FLOW))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lost_messages_are_repeated(seed: int) -> None:
+    """With half of all messages lost the flow still gets its second subflow, and its end is known."""
+    settings = dataclasses.replace(SETTINGS, message_loss=0.5)
+    controller = controller_of(TREE, settings)
+    loop, network = Loop(settings, controller, seed), Rates(500.0)
+    network.begin(FLOW)
+    drive(loop, network, 1000)
+    assert len(network.paths[FLOW]) == 2 and loop.channel.counts.lost > 0
+    network.end(FLOW)
+    drive(loop, network, 2000)
+    assert not controller.connections
+
+
+def test_flow_that_ends_before_its_grant_arrives_opens_nothing() -> None:
+    loop, network = made(dataclasses.replace(SETTINGS, message_s=0.01))
+    drive(loop, network, 5)
+    network.end(FLOW)
+    drive(loop, network, 100)
+    assert not loop.opened and not network.refused
+
+
+def test_same_seed_same_losses() -> None:
+    lost = []
+    for seed in (1, 1, 2):
+        channel = Channel(0, 0.5, seed)
+        for _ in range(64):
+            channel.send(Begun(FLOW), 0)
+        lost.append((channel.counts.lost, len(list(channel.arrived(0)))))
+    assert lost[0] == lost[1] and lost[0][0] + lost[0][1] == 64

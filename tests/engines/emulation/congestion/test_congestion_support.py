@@ -1,0 +1,88 @@
+"""Which reason is named when BPF congestion control does not work, from what the kernel shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engines.emulation.congestion import support as bpf
+from model.congestion import CONGESTION_CONTROLS, DATAPATH
+
+SOURCES = Path(bpf.__file__).parent / "bpf"
+STATUS = "Name:\tpython3\nCapInh:\t0\nCapEff:\t{:016x}\nSeccomp:\t0\n"
+
+
+def test_every_algorithm_of_the_registry_has_one_source_and_each_source_is_one() -> None:
+    sources = {path.name.removesuffix(".bpf.c") for path in SOURCES.glob("*.bpf.c")}
+    assert sources == {name for name, cc in CONGESTION_CONTROLS.items() if cc.bpf} | {DATAPATH}
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in SOURCES.glob("*.bpf.c")))
+def test_a_source_registers_under_the_kernel_name_of_its_file(name: str) -> None:
+    assert f'.name = "rf_{name.removesuffix(".bpf.c")}"' in (SOURCES / name).read_text()
+
+
+def test_no_btf(tmp_path: Path) -> None:
+    found = bpf.files_missing(tmp_path / "vmlinux")
+    assert found and not found.ok
+    assert "BTF" in found.reason
+    assert "CONFIG_DEBUG_INFO_BTF" in found.advice
+
+
+def test_not_compiled_with_and_without_clang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    btf = tmp_path / "vmlinux"
+    btf.touch()
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/clang")
+    with_clang = bpf.files_missing(btf, "nothing")
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    without = bpf.files_missing(btf, "nothing")
+    assert with_clang and "not compiled" in with_clang.reason
+    assert without and "clang" in without.reason
+    assert all("setup/install.sh" in found.advice for found in (with_clang, without))
+
+
+@pytest.mark.parametrize("release", ("5.15.0-91-generic", "6.1.0-18-amd64", "6.3.13"))
+def test_too_old(release: str) -> None:
+    found = bpf.too_old(release)
+    assert found and release in found.reason and "6.4" in found.reason
+
+
+@pytest.mark.parametrize("release", ("6.4.0", "6.8.0-31-generic", "6.18.44", "7.0.1-custom"))
+def test_new_enough(release: str) -> None:
+    assert bpf.too_old(release) is None
+
+
+def test_lockdown() -> None:
+    assert bpf.locked_down("[none] integrity confidentiality\n") is None
+    assert bpf.locked_down("none [integrity] confidentiality\n") is None
+    found = bpf.locked_down("none integrity [confidentiality]\n")
+    assert found and "locked down" in found.reason
+
+
+def test_capabilities_of_a_default_container() -> None:
+    found = bpf.capabilities_missing(STATUS.format(0xA80425FB))
+    assert found
+    assert found.reason.startswith("this process lacks CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF:")
+    assert "--cap-add=BPF" in found.advice
+
+
+def test_sys_admin_stands_for_bpf_and_perfmon_but_not_for_net_admin() -> None:
+    assert bpf.capabilities_missing(STATUS.format(1 << 21 | 1 << 12)) is None
+    found = bpf.capabilities_missing(STATUS.format(1 << 21))
+    assert found and "CAP_NET_ADMIN" in found.reason and "CAP_BPF" not in found.reason
+
+
+def test_jit() -> None:
+    assert bpf.jit_off("1") is None
+    found = bpf.jit_off("0")
+    assert found and "bpf_jit_enable=1" in found.advice
+
+
+def test_root_of_a_user_namespace_is_told_from_a_filtered_and_a_real_one() -> None:
+    whole = "         0          0 4294967295\n"
+    mapped = bpf.forbidden(STATUS.format(2**41 - 1), "         0       1000          1\n")
+    filtered = bpf.forbidden(STATUS.format(2**41 - 1).replace("Seccomp:\t0", "Seccomp:\t2"), whole)
+    assert mapped and "user namespace" in mapped.reason
+    assert filtered and "seccomp" in filtered.reason
+    assert bpf.forbidden(STATUS.format(2**41 - 1), whole) is None

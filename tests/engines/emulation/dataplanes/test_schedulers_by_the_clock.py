@@ -1,0 +1,192 @@
+"""A scheduler between real hosts, without them: when it looks, what it is told of flows, and when its
+lateness casts doubt on a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import topos
+from common.errors import RunError, UsageError
+from controllers.hashing import FiveTuple
+from controllers.scheduler import Network
+from engines.emulation.dataplanes.ovs.checks import check as check_ovs
+from engines.emulation.dataplanes.scheduled import Ticking, bytes_sent, ticking
+from engines.emulation.engine import MininetEngine
+from engines.emulation.measure.socket_table import SocketTable
+from engines.emulation.verdict.verdict import judge
+from model.flows import PlannedFlow
+from model.reasons import texts
+from model.result import Status
+from model.schedulers import Driver
+from model.spec import (
+    LinkSpec,
+    OpenFlowSpec,
+    RunSpec,
+    SchedulerSpec,
+    TopologySpec,
+    TransportSpec,
+)
+from tests.engines.emulation.verdict.test_verdict import GOOD
+
+SPEC = RunSpec(
+    LinkSpec(10.0),
+    TopologySpec("fat_tree", {"k": 4}),
+    TransportSpec(1),
+    scheduler=SchedulerSpec("first_fit", 100),
+)
+
+
+class NoNetwork:
+    """Nothing is asked of it."""
+
+    def flows(self) -> list[Any]:
+        return []
+
+    ports = flows
+
+    def clear_path(self, flow: FiveTuple) -> None:
+        raise AssertionError(f"{flow} is nobody's")
+
+    def set_path(self, flow: FiveTuple, path: object) -> None:
+        raise AssertionError(f"{flow} and {path} are nobody's")
+
+
+class Patient:
+    """Counts ticks; sets `enough` after `wanted` ticks. The first tick lasts until `slow` is set."""
+
+    def __init__(self, wanted: int, slow: threading.Event | None = None) -> None:
+        self.times: list[float] = []
+        self.began = threading.Event()
+        self.enough = threading.Event()
+        self._wanted = wanted
+        self._slow = slow
+
+    def tick(self, network: Network, now_s: float) -> None:
+        del network
+        self.times.append(now_s)
+        self.began.set()
+        if self._slow is not None and len(self.times) == 1:
+            self._slow.wait(10)
+        if len(self.times) >= self._wanted:
+            self.enough.set()
+
+
+def test_it_looks_at_every_interval_until_the_block_ends() -> None:
+    application = Patient(5)
+    with ticking(Driver(application, NoNetwork()), 10.0) as clock:
+        assert application.enough.wait(10)
+    looked = len(application.times)
+    assert application.times == sorted(application.times) and application.times[0] >= 0.01
+    assert clock.metrics["scheduler_ticks"] == looked
+    assert clock.metrics["scheduler_looks"] >= looked
+
+
+def test_a_look_that_takes_too_long_costs_those_that_were_due_meanwhile() -> None:
+    slow = threading.Event()
+    application = Patient(2, slow)
+    clock = Ticking(Driver(application, NoNetwork()), 0.01)
+    clock.start()
+    assert application.began.wait(10)
+    threading.Timer(0.1, slow.set).start()
+    assert application.enough.wait(10)
+    clock.stop()
+    assert clock.looks.late >= 5 and clock.looks.due >= clock.looks.late
+    assert clock.looks.longest_s > 0.05, "as long as the look that had to wait, not as long as the interval"
+
+
+def test_what_a_look_raises_ends_the_run() -> None:
+    class Broken:
+        def tick(self, network: Network, now_s: float) -> None:
+            raise RunError(f"{network} at {now_s}")
+
+    clock = Ticking(Driver(Broken(), NoNetwork()), 0.001)
+    clock.start()
+    clock._thread.join(10)
+    with pytest.raises(RunError, match=r" at 0\."):
+        clock.stop()
+
+
+def test_a_bug_in_a_look_ends_the_run_too() -> None:
+    """A thread that ended alone would leave a measurement without its scheduler, and nobody would know."""
+
+    class Buggy:
+        def tick(self, network: Network, now_s: float) -> None:
+            raise KeyError(f"{network} at {now_s}")
+
+    clock = Ticking(Driver(Buggy(), NoNetwork()), 0.001)
+    clock.start()
+    clock._thread.join(10)
+    with pytest.raises(KeyError, match=r" at 0\."):
+        clock.stop()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Seen:
+    flow: np.ndarray
+    bytes_acked: np.ndarray
+    laddr: np.ndarray
+    raddr: np.ndarray
+    lport: np.ndarray
+    rport: np.ndarray
+
+
+def test_flows_under_way_are_those_that_have_sent_something_and_not_all() -> None:
+    """Flow 0 has no end, 1 has not begun, 2 has two subflows and is done, 3 is not."""
+    sizes = (0, 1000, 1000, 1000)
+    flows = [
+        PlannedFlow(i, "a", "b", "10.0.0.2", "10.1.0.2", 5201, 1100 + i, size) for i, size in enumerate(sizes)
+    ]
+    rows = [(0, 5001), (1, 1), (2, 601), (2, 401), (3, 301)]
+    ours, theirs = (10 << 24) + 2, (10 << 24) + (1 << 16) + 2
+    columns: Mapping[str, list[int]] = {
+        "flow": [flow for flow, _ in rows],
+        "bytes_acked": [acked for _, acked in rows],
+        "laddr": [ours] * 5,
+        "raddr": [theirs] * 5,
+        "lport": [1100, 1101, 1102, 2052, 1103],
+        "rport": [5201] * 5,
+    }
+    seen = Seen(**{name: np.array(column, np.int64) for name, column in columns.items()})
+
+    class Table:
+        def read(self) -> Seen:
+            return seen
+
+    read = bytes_sent(cast(SocketTable, Table()), flows)
+    assert read() == {
+        FiveTuple("10.0.0.2", "10.1.0.2", 6, 1100, 5201): 5000,
+        FiveTuple("10.0.0.2", "10.1.0.2", 6, 1103, 5201): 300,
+    }
+
+
+def test_a_scheduler_that_was_mostly_late_casts_doubt_on_a_run() -> None:
+    verdict = judge(dataclasses.replace(GOOD, looks=100, late_looks=51))
+    assert verdict.status is Status.SUSPECT
+    assert texts(verdict.reasons) == "51 of the scheduler's 100 ticks were late or skipped"
+    assert judge(dataclasses.replace(GOOD, looks=100, late_looks=50)).status is Status.OK
+
+
+def test_real_hosts_have_no_ideal_scheduler() -> None:
+    with pytest.raises(UsageError, match="give an interval"):
+        MininetEngine().check(dataclasses.replace(SPEC, scheduler=SchedulerSpec("first_fit")))
+
+
+@pytest.mark.parametrize(
+    ("openflow", "why"),
+    [
+        (OpenFlowSpec(controller="pox"), "choose --controller osken"),
+        (OpenFlowSpec(mode="proactive"), "choose --mode reactive or hybrid"),
+    ],
+)
+def test_on_open_vswitch_it_needs_rules_that_tell_flows_apart(openflow: OpenFlowSpec, why: str) -> None:
+    topology = topos.build("fat_tree", {"k": 4})
+    spec = dataclasses.replace(SPEC, dataplane="ovs", openflow=openflow)
+    with pytest.raises(UsageError, match=why):
+        check_ovs(spec, topology)
+    check_ovs(dataclasses.replace(spec, openflow=OpenFlowSpec()), topology)

@@ -1,0 +1,28 @@
+"""The lock of the machine gives up where its name is taken by what is no emulation."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+
+import pytest
+
+from common.errors import BusyError
+from engines.emulation.sandbox import lock
+from engines.emulation.sandbox.lock import emulation_lock
+
+
+def test_a_name_on_which_nobody_listens_is_waited_for_no_longer_than_its_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lock, "SILENT_S", 0.2)
+    name = f"refabric-test-{secrets.token_hex(4)}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as squatter:
+        squatter.bind(f"\0{name}")
+        began = time.monotonic()
+        with pytest.raises(BusyError, match=f"@{name} and does not listen"), emulation_lock(60.0, name=name):
+            pass
+        assert time.monotonic() - began < 30.0, "it gives up long before its own deadline of 60 s"
+    with emulation_lock(name=name):
+        assert lock.owner(name) is not None

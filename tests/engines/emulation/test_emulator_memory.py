@@ -1,0 +1,75 @@
+"""An emulated point that does not fit is refused in one line before anything is started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import topos
+from common.errors import UsageError
+from engines.emulation import engine
+from engines.emulation.memory import check_memory, estimated_mb
+from model.flows import planned_flows
+from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec
+
+
+def spec_of(k: int = 4, subflows: int = 8, rate_mbps: float = 10.0, **other: Any) -> RunSpec:
+    link = LinkSpec(rate_mbps, **{name: other.pop(name) for name in tuple(other) if "queue" in name})
+    return RunSpec(
+        link, TopologySpec("fat_tree", {"k": k}), TransportSpec(subflows), **{"traffic": "native", **other}
+    )
+
+
+def estimate(spec: RunSpec) -> float:
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    return estimated_mb(spec, topology, planned_flows(spec, topology))
+
+
+def test_what_is_larger_takes_more() -> None:
+    small = estimate(spec_of())
+    for larger in (
+        spec_of(k=8),
+        spec_of(subflows=16),
+        spec_of(queue_pkts=400),
+        spec_of(queue_pkts=0),
+        spec_of(traffic="iperf3"),
+        spec_of(sampling=SamplingSpec(queues_ms=10)),
+        spec_of(sampling=SamplingSpec(sockets_ms=10)),
+        spec_of(sampling=SamplingSpec(pings_ms=10)),
+    ):
+        assert estimate(larger) > small
+
+
+def test_measured_points_fit_the_bound() -> None:
+    # Peaks of the memory cgroup of `refabric run cs244-one-to-one`, in MB (engines/emulation/memory.py).
+    for k, subflows, measured in ((4, 1, 179), (4, 8, 176), (8, 1, 177), (8, 8, 180)):
+        assert measured <= estimate(spec_of(k=k, subflows=subflows, rate_mbps=2.0)) <= 5 * measured
+
+
+def test_an_unbounded_queue_is_bounded_by_what_the_core_holds() -> None:
+    assert estimate(spec_of(k=16, queue_pkts=0)) < 8000
+
+
+@pytest.mark.parametrize(
+    ("spec", "advice"),
+    [
+        (spec_of(queue_pkts=0), "a limit to --queue"),
+        (spec_of(k=8, traffic="iperf3"), "--traffic native"),
+        (spec_of(k=8), "fewer --subflows"),
+        (spec_of(sampling=SamplingSpec(queues_ms=1), seconds=36000.0), "longer intervals between samples"),
+    ],
+)
+def test_the_way_out_is_the_point_s_own(spec: RunSpec, advice: str) -> None:
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    flows = planned_flows(spec, topology)
+    enough_mb = estimated_mb(spec, topology, flows)
+    check_memory(spec, topology, flows, enough_mb)
+    with pytest.raises(UsageError, match=rf"takes up to .* MB are free: .*{advice}$"):
+        check_memory(spec, topology, flows, enough_mb - 1)
+
+
+def test_the_engine_refuses_before_it_asks_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "free_memory_mb", lambda: 50.0)
+    with pytest.raises(UsageError, match="50 MB are free"):
+        engine.MininetEngine().check(spec_of())

@@ -1,0 +1,69 @@
+"""What real hosts follow of a StackSpec, and what is refused in one line."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from common.errors import UsageError
+from engines.kernel_hosts.kernel_stack import (
+    RouteMetrics,
+    check_stack,
+    on_the_wire,
+    route_metrics,
+    sysctls,
+)
+from engines.linux.checks import check_spec
+from model.spec import LinkSpec, RunSpec, StackSpec, TransportSpec
+
+RANKED = RunSpec(LinkSpec(10.0, discipline="pfabric"), transport=TransportSpec(1, "mintcp"), traffic="native")
+
+
+def stacked(**fields: object) -> RunSpec:
+    return dataclasses.replace(RANKED, stack=StackSpec(**fields))  # type: ignore[arg-type]
+
+
+def test_the_kernels_own_stack_needs_no_metrics() -> None:
+    assert route_metrics(StackSpec()) == RouteMetrics()
+
+
+def test_first_window_minimum_rto_and_acknowledgements_are_the_routes() -> None:
+    spec = stacked(initial_window=12, min_rto_ms=30, delayed_ack_ms=0, max_window=15, rank="sent")
+    check_stack(spec)
+    assert route_metrics(spec.stack) == RouteMetrics(12, 30, quickack=True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"payload_bytes": 1460}, "payload_bytes=1460"),
+        ({"fixed_rto": True}, "fixed_rto=on"),
+        ({"min_rto_ms": 0.045}, "whole ms"),
+        ({"delayed_ack_ms": 10}, "delayed_ack_ms=10"),
+    ],
+)
+def test_the_rest_is_refused_by_name(fields: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        check_stack(stacked(**fields))
+
+
+def test_a_largest_window_needs_minTCP_and_bytes_sent_need_a_queue_that_reads_them() -> None:
+    reno = dataclasses.replace(stacked(max_window=15), transport=TransportSpec(1, "reno"))
+    with pytest.raises(UsageError, match="--cc mintcp"):
+        check_stack(reno)
+    fifo = dataclasses.replace(stacked(rank="sent"), link=LinkSpec(10.0))
+    with pytest.raises(UsageError, match="--discipline pfabric"):
+        check_stack(fifo)
+
+
+def test_segments_without_timestamps_carry_twelve_bytes_more() -> None:
+    assert (on_the_wire(RANKED).payload_bytes, on_the_wire(RANKED).header_bytes) == (1460, 54)
+    reno = dataclasses.replace(RANKED, transport=TransportSpec(1, "reno"))
+    assert on_the_wire(reno) == StackSpec()
+    assert not sysctls("reno")
+
+
+def test_guests_refuse_ranks_and_minTCP() -> None:
+    with pytest.raises(UsageError, match="BPF programs"):
+        check_spec(RANKED)

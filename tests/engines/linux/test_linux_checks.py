@@ -1,0 +1,80 @@
+"""What the engine `linux` refuses before it starts anything."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from common.errors import HostUnfitError, UsageError
+from engines.linux import cpus, engine
+from engines.linux.checks import check_congestion_controls, check_machine, check_spec
+from engines.linux.engine import LinuxEngine
+from engines.linux.kernel.store import Kernel
+from model.congestion import COUPLED_DEFAULT
+from model.spec import LinkSpec, NoiseSpec, RunSpec, TopologySpec, TransportSpec
+
+SPEC = RunSpec(LinkSpec(10), topology=TopologySpec("fat_tree", {"k": 4}), engine="linux", traffic="native")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dataplane": "ovs"}, "--dataplane ovs: guests have the data plane fabric alone"),
+        ({"noise": NoiseSpec("all", 10.0, 1.0, 2.0)}, "--stalls: in virtual time no CPU stalls"),
+        ({"clock": "strict"}, "--clock strict: in virtual time there is one clock"),
+    ],
+)
+def test_what_has_no_meaning_in_a_guest_is_refused_in_one_line(
+    changes: dict[str, object], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message) as found:
+        check_spec(dataclasses.replace(SPEC, **changes))  # type: ignore[arg-type]
+    assert "\n" not in str(found.value)
+    check_spec(SPEC)
+
+
+def test_another_architecture_is_refused_by_name() -> None:
+    with pytest.raises(HostUnfitError, match="runs on x86_64, this machine is aarch64; choose --engine sim"):
+        check_machine("aarch64")
+    check_machine("x86_64")
+
+
+def test_a_congestion_control_that_the_kernel_lacks_is_refused_with_those_it_has() -> None:
+    with pytest.raises(HostUnfitError, match=r"lia is not in the guests' kernel \(it has: reno, cubic\)"):
+        check_congestion_controls(["reno", "lia"], ["reno", "cubic"])
+    check_congestion_controls(["reno", "lia"], ["reno", "rf_lia"])
+
+
+def test_without_a_kernel_one_line_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "current", lambda: None)
+    with pytest.raises(HostUnfitError, match="no kernel is built yet; run: refabric kernel build") as found:
+        LinuxEngine().check(SPEC)
+    assert "\n" not in str(found.value)
+    assert LinuxEngine().coupled_cc() == (COUPLED_DEFAULT, "")
+
+
+def test_bad_input_is_refused_before_a_kernel_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "current", lambda: None)
+    huge = dataclasses.replace(
+        SPEC, topology=TopologySpec("fat_tree", {"k": 48}), transport=TransportSpec(32, "lia")
+    )
+    with pytest.raises(UsageError, match="the point's guest needs about"):
+        LinuxEngine().check(huge)
+
+
+def test_two_guests_do_not_share_a_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
+    name = f"test-{tmp_path.name}"
+    with cpus.claimed(name) as first, cpus.claimed(name) as second, cpus.claimed(name) as third:
+        assert (first, second, third) == (0, 1, None)
+    with cpus.claimed(name) as again:
+        assert again == 0
+
+
+def test_a_guest_with_more_to_do_is_expected_to_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = Kernel.__new__(Kernel)
+    monkeypatch.setattr(engine, "current", lambda: kernel)
+    fast = dataclasses.replace(SPEC, link=LinkSpec(100))
+    assert LinuxEngine().expected_s(fast) > 5 * LinuxEngine().expected_s(SPEC)

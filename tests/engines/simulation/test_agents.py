@@ -1,0 +1,223 @@
+"""Congestion control by an agent in the simulator: physics, staleness, faults, and users' files."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from ccp.loading import PREFIX, SHIPPED
+from common.errors import UsageError
+from engines.engine import Silent
+from engines.simulation.engine import SimulatorEngine
+from harness.plan import parsers
+from model.congestion import CONGESTION_CONTROLS
+from model.reasons import AGENT
+from model.result import RunResult, Status
+from model.spec import (
+    AgentSpec,
+    LinkSpec,
+    RunSpec,
+    SamplingSpec,
+    StackSpec,
+    TopologySpec,
+    TransportSpec,
+    WorkloadSpec,
+)
+
+RATE_MBPS, RTT_MS, QUEUE_PKTS = 48.0, 21.0, 80
+MINE = '''
+from ccp import Algorithm, Flow, Report
+
+
+class Mine(Algorithm):
+    program = """
+acked: volatile = 0
+
+acked += Ack.bytes_acked
+if Micros > Flow.report_us:
+    Micros = 0
+    report()
+"""
+
+    def on_report(self, flow: Flow, report: Report) -> None:
+        {act}
+'''
+
+
+def point(cc: str, *, subflows: int = 1, **changes: object) -> RunSpec:
+    """Two hosts behind one bottleneck of 48 Mb/s and 21 ms, whose queue holds a bandwidth-delay product."""
+    spec = RunSpec(
+        LinkSpec(RATE_MBPS, delay_us=1000 * RTT_MS / 6, queue_pkts=QUEUE_PKTS),
+        topology=TopologySpec("dumbbell", {"n": 1, "access": 10}),
+        transport=TransportSpec(subflows, cc),
+        workload=WorkloadSpec("reference"),
+        engine="simulator",
+        warmup_s=5.0,
+        seconds=30.0,
+        sampling=SamplingSpec(sockets_ms=50),
+    )
+    return dataclasses.replace(spec, **changes)  # type: ignore[arg-type]
+
+
+def run(spec: RunSpec) -> RunResult:
+    engine = SimulatorEngine()
+    engine.check(spec)
+    return engine.run(spec, Silent(), Path())
+
+
+def mine(text: str, tmp_path: Path) -> RunSpec:
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    (own,) = parsers.ccs("--cc", str(path))
+    return point(own, seconds=5.0)
+
+
+def mean_window(result: RunResult) -> float:
+    table = result.samples["sockets"]
+    return float(table.columns["cwnd_pkts"].mean())
+
+
+def goodput(result: RunResult) -> float:
+    return result.flows[0].goodput_mbps
+
+
+def test_reno_in_an_agent_tracks_reno() -> None:
+    agents, core = run(point("ccp:reno")), run(point("reno"))
+    assert agents.status is Status.OK
+    assert goodput(agents) == pytest.approx(goodput(core), rel=0.03)
+    assert mean_window(agents) == pytest.approx(mean_window(core), rel=0.1)
+    assert agents.metrics["agent_errors"] == 0
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_algorithm_fills_the_link(name: str) -> None:
+    result = run(point(PREFIX + name))
+    assert result.status is Status.OK
+    assert 0.8 * RATE_MBPS < goodput(result) < RATE_MBPS
+
+
+@pytest.mark.parametrize("name", ["copa", "vegas"])
+def test_delay_based_algorithms_keep_the_queue_short(name: str) -> None:
+    bdp_pkts = RATE_MBPS * RTT_MS * 1000 / 8 / 1514
+    assert mean_window(run(point(PREFIX + name))) < bdp_pkts + QUEUE_PKTS / 2
+
+
+def test_two_runs_are_the_same_and_another_delay_is_not() -> None:
+    spec = point("ccp:cubic", seconds=5.0)
+    first, second = run(spec), run(spec)
+    assert first.flows == second.flows
+    late = dataclasses.replace(spec, agent=AgentSpec(delay_us=50_000))
+    assert run(late).flows != first.flows
+    assert late.content_hash() != spec.content_hash()
+
+
+def test_a_stale_agent_loses_more() -> None:
+    def drops(delay_us: float) -> float:
+        return run(point("ccp:reno", agent=AgentSpec(delay_us=delay_us))).metrics["drops"]
+
+    assert drops(100_000) > drops(100)
+
+
+def test_fewer_reports_with_a_longer_interval() -> None:
+    def reports(report_us: int) -> float:
+        spec = point("ccp:reno", seconds=5.0, agent=AgentSpec(report_us=report_us))
+        return run(spec).metrics["agent_reports"]
+
+    assert 8 * reports(100_000) < reports(10_000) < 1.5 * 10_000_000 / 10_000
+
+
+def test_subflows_of_mptcp_are_flows_of_the_agent() -> None:
+    result = run(point("ccp:reno", subflows=2, seconds=5.0))
+    assert result.flows[0].cc == "ccp:reno"
+    assert result.metrics["agent_reports"] > 0
+    assert goodput(result) > 0.8 * RATE_MBPS
+
+
+def test_a_users_file_sets_the_window(tmp_path: Path) -> None:
+    spec = mine(MINE.format(act="flow.set(cwnd_bytes=20 * flow.mss)"), tmp_path)
+    assert (spec.transport.cc, "20 * flow.mss" in spec.transport.algorithm) == ("mine.py", True)
+    result = run(RunSpec.from_json(spec.to_json()))
+    assert goodput(result) == pytest.approx(20 * 1448 * 8 / (RTT_MS * 1000), rel=0.05)  # window per RTT
+
+
+def test_a_users_file_sets_the_rate(tmp_path: Path) -> None:
+    act = "flow.set(cwnd_bytes=10**6, rate_bps=10_000_000)"
+    result = run(mine(MINE.format(act=act), tmp_path))
+    assert goodput(result) == pytest.approx(10.0, rel=0.03)
+
+
+def test_another_text_is_another_point(tmp_path: Path) -> None:
+    texts = [MINE.format(act=f"flow.set(cwnd_bytes={n} * flow.mss)") for n in (20, 30)]
+    first, second = (mine(text, tmp_path) for text in texts)
+    assert first.content_hash() != second.content_hash()
+    plain = dataclasses.replace(first.transport, cc="reno")
+    assert plain == TransportSpec(1, "reno")
+
+
+@pytest.mark.parametrize(
+    ("act", "error"),
+    [
+        ("raise KeyError('gone')", "KeyError: 'gone'"),
+        ("flow.set(cwnd_bytes=-1)", "cwnd_bytes of -1: must be from 0"),
+        ("flow.set(cwnd_bytes=2**63)", "must be from 0 to 2^63 - 1"),
+        ("flow.set(gain=1)", "the program's controls are: none"),
+        ("report.nothing", "the program reports no nothing; it reports: acked"),
+    ],
+)
+def test_an_algorithm_that_raises_leaves_reno_and_makes_the_point_suspect(
+    act: str, error: str, tmp_path: Path
+) -> None:
+    result = run(mine(MINE.format(act=act), tmp_path))
+    assert result.status is Status.SUSPECT
+    assert [reason.kind for reason in result.reasons] == [AGENT]
+    assert error in result.reasons[0].text
+    assert "mine.py" in result.provenance["agent_traceback"]
+    assert goodput(result) > 0.5 * RATE_MBPS
+
+
+@pytest.mark.parametrize(("value", "packets"), [("0", 2), ("2**63 - 1", None)])
+def test_silly_windows_are_clipped(value: str, packets: int | None, tmp_path: Path) -> None:
+    result = run(mine(MINE.format(act=f"flow.set(cwnd_bytes={value})"), tmp_path))
+    windows = result.samples["sockets"].columns["cwnd_pkts"]
+    assert windows[-1] == (packets or 2**20)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("def\n", "mine.py, line 1"),
+        ("import nothing_there\n", "mine.py: running it raised ModuleNotFoundError"),
+        ("x = 1\n", "mine.py: has 0 classes of Algorithm"),
+        (MINE.format(act="pass").replace("Ack.bytes_acked", "Ack.bytes"), "line 4, column 10: unknown name"),
+    ],
+)
+def test_bad_files_are_refused_before_anything_starts(text: str, error: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        mine(text, tmp_path)
+    assert error in str(caught.value)
+
+
+def test_files_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(MINE.format(act="pass"))
+    with pytest.raises(UsageError, match="two files of one name"):
+        parsers.ccs("--cc", f"{tmp_path}/a/mine.py,{tmp_path}/b/mine.py")
+    with pytest.raises(UsageError, match="No such file"):
+        parsers.ccs("--cc", f"{tmp_path}/none.py")
+
+
+def test_short_flows_end_and_leave_nothing() -> None:
+    params: Mapping[str, int] = {"n": 4}
+    spec = point("ccp:aggregate", topology=TopologySpec("star", params), stack=StackSpec(), seconds=3.0)
+    spec = dataclasses.replace(spec, workload=WorkloadSpec("poisson"))
+    result = run(spec)
+    assert result.status is Status.OK
+    assert sum(flow.completed_s > 0 for flow in result.flows) > 10
+
+
+def test_each_algorithm_has_a_record() -> None:
+    assert {name for name, cc in CONGESTION_CONTROLS.items() if cc.agent} == {PREFIX + n for n in SHIPPED}

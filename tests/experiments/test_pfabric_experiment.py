@@ -1,0 +1,128 @@
+"""pfabric: what its figures run, and what its statements read."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+
+from common.errors import UsageError
+from engines.engine import Engine
+from engines.registry import make
+from experiments.pfabric.metrics import MINTCP_OVER_IDEAL, TCP_GAP_GROWTH
+from experiments.pfabric.points import LEAF_SPINE, workload
+from experiments.pfabric.statements import BY_SIZE, OVERALL
+from experiments.registry import CATALOGUE
+from harness.plan.options import Given, resolve
+from harness.results.summary import Judged
+from model.arms import ARMS, COMPARED, PARTS, arm_of
+from model.result import FlowRow
+from model.spec import RunSpec
+from tests.support.chart_points import flow_row
+from tests.support.judged_points import judged, stored
+
+FIGURES = {figure.name: figure for figure in CATALOGUE.find("pfabric").figures}
+
+
+def points(name: str, **given: str) -> list[RunSpec]:
+    (figure,) = CATALOGUE.find(name).figures
+    return figure.points(resolve(Given.of(**given), figure.defaults), lambda _: 10_000.0)
+
+
+def test_every_arm_meets_the_same_flows_at_every_load() -> None:
+    specs = points("pfabric-overall")
+    assert len(specs) == 2 * 8 * 5
+    for load in range(10, 81, 10):
+        for sizes in ("websearch", "datamining"):
+            here = [s for s in specs if s.workload.params == {"load": load, "sizes": sizes}]
+            assert [arm_of(s) for s in here] == list(COMPARED)
+            assert len({(s.seconds, s.warmup_s, s.seed, s.link.rate_mbps) for s in here}) == 1
+
+
+def test_a_lower_load_runs_longer_for_as_many_bytes() -> None:
+    seconds = {
+        s.workload.params["load"]: s.seconds for s in points("pfabric-overall", workload="pairs:20,pairs:80")
+    }
+    assert seconds[20] == pytest.approx(4 * seconds[80])
+
+
+def test_every_part_is_one_change() -> None:
+    specs = points("pfabric-parts", workload="pairs:80")
+    assert [arm_of(s) for s in specs] == list(PARTS)
+    assert len({s.content_hash() for s in specs}) == len(PARTS)
+
+
+def test_the_papers_values_are_among_those_of_the_sensitivity() -> None:
+    specs = points("pfabric-sensitivity")
+    assert [arm_of(s) for s in specs].count("mintcp") == 1
+    assert all(s.stack.max_window * 1500 < s.link.queue_bytes for s in specs)
+
+
+def test_a_brief_profile_has_small_networks() -> None:
+    assert all(s.topology.k <= 6 for name in FIGURES for s in points(name, profile="smoke"))
+
+
+def test_the_engine_ideal_runs_its_arm_alone() -> None:
+    specs = points("pfabric-overall", workload="pairs:10", engine="ideal")
+    assert [(arm_of(s), s.engine) for s in specs] == [("ideal", "ideal")]
+
+
+def test_statements_are_about_points_that_run() -> None:
+    for name, rows in (("pfabric-overall", OVERALL), ("pfabric-sizes", BY_SIZE)):
+        assert FIGURES[name].published == rows
+        ran = {
+            workload(str(s.workload.params["sizes"]), int(s.workload.params["load"])) for s in points(name)
+        }
+        assert all(row.workload in ran and row.is_on(LEAF_SPINE) for row in rows)
+
+
+@pytest.mark.parametrize("text", ["pairs:100", "pairs:0", "pairs:150"])
+def test_a_load_without_a_steady_state_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="load must be from 1 to 99"):
+        _check(make("simulator"), points("pfabric-overall", workload=text)[1])
+
+
+def _check(engine: Engine, spec: RunSpec) -> None:
+    engine.check(spec)
+
+
+def test_open_vswitch_names_the_data_plane_that_has_the_discipline() -> None:
+    from engines.emulation.dataplanes.ovs.checks import check  # noqa: PLC0415
+    from topos import build  # noqa: PLC0415
+
+    spec = points("pfabric-overall", workload="pairs:10")[2]
+    link = dataclasses.replace(spec.link, host_delay_us=0.0)
+    spec = dataclasses.replace(spec, dataplane="ovs", routing="ecmp", link=link)
+    with pytest.raises(UsageError, match=r"discipline pfabric .*choose --dataplane fabric"):
+        check(spec, build(spec.topology.kind, spec.topology.params))
+
+
+def _judged(spec: RunSpec, times_alone: float) -> Judged:
+    """A point all of whose flows take this many times their time alone."""
+    row: FlowRow = dataclasses.replace(
+        flow_row(), size_bytes=10_000, start_s=0.0, completed_s=times_alone * 1e-5, ideal_s=1e-5
+    )
+    points_of = judged([dataclasses.replace(stored(spec, [1.0]), flows=(row,) * 200)])
+    return next(point for point in points_of if point.spec == spec)
+
+
+def test_metrics_compare_arms_of_one_load_and_their_growth_two() -> None:
+    slow = {("mintcp", 20): 1.1, ("mintcp", 80): 1.2, ("ideal", 80): 1.0, ("tcp", 20): 2.2, ("tcp", 80): 9.6}
+    specs = points("pfabric-overall", workload="pairs:20,pairs:80")
+    found = [
+        _judged(spec, slow[key])
+        for spec in specs
+        if (key := (arm_of(spec), int(spec.workload.params["load"]))) in slow
+    ]
+    row = next(each for each in OVERALL if each.metric is MINTCP_OVER_IDEAL)
+    measured = MINTCP_OVER_IDEAL.measure(found, row)
+    assert measured is not None and math.isclose(measured.value, 1.2)
+    growth = TCP_GAP_GROWTH.measure(found, row)
+    assert growth is not None and math.isclose(growth.value, (9.6 / 1.2) / (2.2 / 1.1))
+
+
+def test_every_arm_is_found_by_its_settings() -> None:
+    names = ("pfabric-overall", "pfabric-parts", "cs244-2017-post", "cs244-2017-hosts")
+    specs = [spec for name in names for spec in points(name, workload="pairs:80")]
+    assert {arm_of(s) for s in specs} == set(ARMS)

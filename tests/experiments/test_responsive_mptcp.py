@@ -1,0 +1,103 @@
+"""responsive-mptcp: its points, the options of its scheduler, and simulated points on a small tree."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pytest
+
+from analysis.jobs import mean_job_s
+from common.errors import UsageError
+from engines.engine import Silent
+from engines.simulation.engine import SimulatorEngine
+from experiments.responsive_mptcp.figures import FIGURES
+from experiments.responsive_mptcp.schemes import STACK, TABLE, scheme_of
+from harness.plan.labels import workload_label
+from harness.plan.options import Given, resolve
+from model.result import FlowRow, RunResult, Status
+from model.schedulers import check_scheduler, parse_scheduler, scheduler_words
+from model.spec import LinkSpec, RunSpec, SchedulerSpec, TopologySpec, TransportSpec, WorkloadSpec
+from topos import build
+
+POINT = RunSpec(
+    link=LinkSpec(100.0, delay_us=10.0),
+    topology=TopologySpec("fat_tree", {"k": 4}),
+    transport=TransportSpec(4, "lia"),
+    workload=WorkloadSpec("one_to_one"),
+    engine="simulator",
+    warmup_s=0.3,
+    seconds=0.3,
+    stack=STACK,
+    scheduler=SchedulerSpec("responsive", 10.0),
+)
+
+
+def run(spec: RunSpec, raw: Path) -> RunResult:
+    engine = SimulatorEngine()
+    engine.check(spec)
+    return engine.run(spec, Silent(), raw)
+
+
+def test_every_scheme_of_the_table_runs_on_every_workload() -> None:
+    for figure in FIGURES[:2]:
+        specs = figure.points(resolve(Given(), figure.defaults), lambda _: 1000.0)
+        workloads = {workload_label(spec) for spec in specs}
+        assert len(specs) == len(TABLE) * 6 * len(workloads)
+        assert {scheme_of(spec) for spec in specs} == set(TABLE)
+        assert {row.workload for row in figure.published} == workloads
+    assert len({spec.content_hash() for spec in specs}) == len(specs)
+
+
+def test_controller_opens_what_the_subflows_count_says(tmp_path: Path) -> None:
+    result = run(POINT, tmp_path)
+    assert result.status is Status.OK
+    joined = [flow.subflows_joined for flow in result.flows]
+    assert sum(joined) == len(joined) + result.metrics["subflows_opened"]
+    assert min(joined) >= 1 and 2 <= max(joined) <= 4
+    alone = run(dataclasses.replace(POINT, scheduler=SchedulerSpec("responsive", 10.0, 1.0)), tmp_path)
+    assert {flow.subflows_joined for flow in alone.flows} == {1}
+    assert alone.metrics["subflow_requests"] == 0
+
+
+def test_same_seed_gives_the_same_result(tmp_path: Path) -> None:
+    lossy = dataclasses.replace(POINT, scheduler=dataclasses.replace(POINT.scheduler, message_loss=0.3))
+    one, same = (run(lossy, tmp_path) for _ in range(2))
+    assert one.flows == same.flows and one.metrics == same.metrics
+    assert one.metrics["controller_messages_lost"] > 0
+
+
+def test_options_are_read_as_they_are_written() -> None:
+    for text in ("responsive:2", "responsive:8:gap=0.35", "responsive:4:checks=5:loss=0.1:printed"):
+        assert scheduler_words(parse_scheduler(text)) == text
+    assert parse_scheduler("responsive").interval_ms == 2.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "responsive:ideal",
+        "responsive:2:gap=2",
+        "responsive:2:checks=1.5",
+        "responsive:2:foo=1",
+        "responsive:2:gap",
+    ],
+)
+def test_wrong_options_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--scheduler"):
+        parse_scheduler(text)
+
+
+def test_late_joins_are_refused() -> None:
+    late = dataclasses.replace(POINT, transport=TransportSpec(4, "lia", join_after_ms=5.0))
+    with pytest.raises(UsageError, match="decides when subflows join"):
+        check_scheduler(late, build("fat_tree", {"k": 4}))
+
+
+def test_a_job_ends_with_its_last_transfer() -> None:
+    row = FlowRow(0, "a", "b", "", "", 1, 2, "tcp", 1, 1, "reno", 0.0, 0, 0, 0.0, size_bytes=1, start_s=0.0)
+    rows = [dataclasses.replace(row, completed_s=s) for s in (1.0, 3.0, 2.0, 1.0)]
+    assert mean_job_s(rows, 2) == 2.5
+    assert mean_job_s([*rows[:3], dataclasses.replace(row, completed_s=math.nan)], 2) is None
+    assert mean_job_s([], 2) is None

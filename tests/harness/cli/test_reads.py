@@ -1,0 +1,73 @@
+"""Commands read the results folder once: each file of a point is opened once, whatever the command shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from experiments.command import main
+from harness.results import stored_run, tables
+from harness.results.store import scan
+from tests.support.stored_points import EXPERIMENT
+
+RUN = ("run", EXPERIMENT, "--engine", "fake", "--k", "4")
+POINT_FILES = ("run.json", "flows.csv", "ports.csv")
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[Path]:
+    """How often each file of a point was read."""
+    found: Counter[Path] = Counter()
+    read_run, read_rows = stored_run.read_run, tables.read_rows
+
+    def counted_run(path: Path) -> dict[str, Any]:
+        found[path] += 1
+        return read_run(path)
+
+    def counted_rows(path: Path, *more: Any) -> Any:
+        found[path] += 1
+        return read_rows(path, *more)
+
+    monkeypatch.setattr(stored_run, "read_run", counted_run)
+    monkeypatch.setattr(tables, "read_rows", counted_rows)
+    return found
+
+
+def refabric(results: Path, *arguments: str) -> str:
+    done = CliRunner().invoke(main, [*arguments, "--results", str(results)])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_run_reads_stored_and_new_points_once(tmp_path: Path, reads: Counter[Path]) -> None:
+    refabric(tmp_path, *RUN, "--subflows", "1,2")
+    reads.clear()
+    refabric(tmp_path, *RUN, "--subflows", "1,2,8")
+    folders = [point.path for point in scan(tmp_path / EXPERIMENT).points]
+    assert len(folders) == 4, "the baseline and three points"
+    # The scan just above is the second read.
+    assert reads == {folder / name: 2 for folder in folders for name in POINT_FILES}
+
+
+def test_status_reads_each_point_once(tmp_path: Path, reads: Counter[Path]) -> None:
+    refabric(tmp_path, *RUN, "--subflows", "1,2")
+    reads.clear()
+    assert "3 stored in all" in refabric(tmp_path, "status", *RUN[1:], "--subflows", "1,2")
+    assert set(reads.values()) == {1}
+    assert len(reads) == 3 * len(POINT_FILES)
+
+
+def test_a_damaged_point_that_was_run_again_is_not_reported(tmp_path: Path) -> None:
+    refabric(tmp_path, *RUN, "--subflows", "1,2")
+    damaged = next((tmp_path / EXPERIMENT).glob("*mptcp2*/flows.csv"))
+    damaged.write_text("")
+    report = ["report", EXPERIMENT, "--results", str(tmp_path)]
+    assert CliRunner().invoke(main, report).exit_code == 1
+    page = tmp_path / EXPERIMENT / "report.html"
+    assert damaged.parent.name in page.read_text()
+    assert str(damaged) in refabric(tmp_path, *RUN, "--subflows", "1,2"), "said when the run starts"
+    assert damaged.parent.name not in page.read_text()

@@ -1,0 +1,301 @@
+"""Sweeps on a Dask cluster of separate processes: the same results as on one machine, lost workers
+included."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from common.errors import HostUnfitError
+from engines.engine import Engine
+from engines.fake import FakeEngine
+from engines.registry import make
+from harness.execute import sweep
+from harness.execute.attempts import Retries
+from harness.execute.build import build
+from harness.execute.machines import Machines, ThisMachine
+from harness.execute.sweep import Job, Outcome, Place
+from harness.plan.baseline import is_reference
+from harness.results.store import PROVENANCE, Store, load
+from harness.results.summary import Judged
+from model.result import Status
+from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec
+from tests.support.dask_cluster import DEADLINE_S, ROOT, Deadly, Lab, cluster
+from tests.support.flaky_engine import Flaky
+from tests.support.stored_points import leftovers
+from tests.support.waiting import until
+
+pytest.importorskip("distributed", reason="this .venv is older than requirements.txt: run setup/install.sh")
+
+from harness.execute.cluster.cluster import connected
+
+POST = "cs244-one-to-one"
+SIMULATE = ("--engine", "simulator", "--k", "4", "--rate", "20", "--warmup", "0.2")
+OFFER = ("--nthreads", "1", "--resources", "emulation=1")
+ONE = ("--nthreads", "1")
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A cluster that no test changes: two workers with one thread each, neither for emulation."""
+    with cluster(tmp_path_factory.mktemp("two"), ONE, ONE) as lab:
+        yield lab
+
+
+class Listener:
+    """Records the progress of a sweep; `at_start` is called with the place of each point that starts."""
+
+    def __init__(self, at_start: Callable[[Place], None] = lambda _: None) -> None:
+        self.at_start = at_start
+        self.workers: list[str] = []
+        self.notes: list[str] = []
+
+    def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
+        del jobs, pending
+
+    def start(self, job: Job, place: Place) -> None:
+        assert job.expected_s > 0
+        self.workers.append(place.worker)
+        self.at_start(place)
+
+    def phase(self, name: str, seconds: float) -> None:
+        del name, seconds
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def finish(self, judged: Judged, place: Place) -> None:
+        assert judged.point.finished or judged.reasons
+        assert place.eta_s >= 0
+
+    def end(self) -> None:
+        """Nothing is open."""
+
+
+def specs(engine: str, *subflows: int) -> list[RunSpec]:
+    return [
+        RunSpec(
+            LinkSpec(20.0), TopologySpec("fat_tree", {"k": 4}), TransportSpec(count, "lia"), engine=engine,
+            warmup_s=0.2, seconds=5.0, sampling=SamplingSpec(queues_ms=50),
+        )
+        for count in subflows
+    ]  # fmt: skip
+
+
+def run(machines: Machines, results: Path, points: Sequence[RunSpec], listener: Listener) -> Outcome:
+    where = Store.open(results, POST)
+    assert machines.unfit(points) == {}
+    return sweep.run(sweep.plan(points, machines.engine), machines.executor, where, where.read(), listener)
+
+
+def test_a_suspect_point_is_retried_on_the_cluster(two: Lab, tmp_path: Path) -> None:
+    (tmp_path / "counters").mkdir()
+    engine = Flaky(parallel=2, counters=tmp_path / "counters")
+    with connected(two.address, engine) as machines:
+        jobs = sweep.plan(specs("fake", 1, 8), engine)
+        where = Store.open(tmp_path, POST)
+        outcome = sweep.run(jobs, machines.executor, where, where.read(), Listener(), retries=Retries(1))
+    assert outcome.exit_code == 0
+    runs = [[attempt.status for attempt in judged.point.attempts] for judged in outcome.points]
+    assert runs == [[Status.OK], [Status.OK], [Status.SUSPECT, Status.OK]]
+    engine = dataclasses.replace(engine, noisy_runs=9)
+    with connected(two.address, engine) as machines:
+        outcome = sweep.run(
+            jobs, machines.executor, where, where.read(), Listener(), force=True, retries=Retries(1)
+        )
+    assert [len(judged.point.attempts) for judged in outcome.points] == [1, 1, 2]
+    assert [judged.point.metrics.get("run") for judged in outcome.points] == [None, None, 3]
+
+
+def on(lab: Lab, engine: Engine, results: Path, points: Sequence[RunSpec], listener: Listener) -> Outcome:
+    with connected(lab.address, engine) as machines:
+        return run(machines, results, points, listener)
+
+
+def command(results: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "experiments.command", "run", POST, "--results", str(results), *options]
+
+
+def refused(results: Path, *options: str) -> str:
+    """Return the one line of stderr of a command that is refused."""
+    done = subprocess.run(
+        command(results, *options), capture_output=True, text=True, check=False, timeout=DEADLINE_S, cwd=ROOT
+    )
+    assert done.returncode in {2, 3}, done.stdout + done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    return done.stderr
+
+
+def files_of(results: Path) -> dict[str, bytes]:
+    """Return all files of the points' folders except the provenance."""
+    return {
+        str(path.relative_to(results)): path.read_bytes()
+        for path in sorted(results.rglob("simulator-*/**/*"))
+        if path.is_file() and path.name != PROVENANCE
+    }
+
+
+def test_the_same_bytes_as_on_this_machine_and_who_made_them(two: Lab, tmp_path: Path) -> None:
+    engine, points = make("simulator"), specs("simulator", 1, 2, 8)
+    listener = Listener()
+    assert on(two, engine, tmp_path / "far", points, listener).exit_code == 0
+    assert run(ThisMachine(engine), tmp_path / "near", points, Listener()).exit_code == 0
+    assert len(files_of(tmp_path / "far")) >= 4 * 7
+    assert files_of(tmp_path / "far") == files_of(tmp_path / "near")
+    assert all(worker.startswith("tcp://127.0.0.1:") for worker in listener.workers)
+    assert leftovers(tmp_path / "far" / POST) == []
+    assert two.left() == []
+    made = load(tmp_path / "far" / POST)
+    assert {point.provenance["cpus"] for point in made} == {len(os.sched_getaffinity(0))}
+    assert all(point.provenance["revision"] and point.elapsed_s > 0 for point in made)
+    again = Listener()
+    assert on(two, engine, tmp_path / "far", points, again).exit_code == 0
+    assert again.workers == [], "all are finished"
+
+
+def test_a_killed_worker_has_its_point_redone_elsewhere(tmp_path: Path) -> None:
+    """Kill the worker that starts the third point and start another worker; each point is stored once."""
+
+    def kill_one(place: Place) -> None:
+        if place.index == 3:
+            lab.worker_at(place.worker).kill()
+            lab.start_worker(*ONE)
+
+    listener = Listener(kill_one)
+    with cluster(tmp_path, ONE, ONE) as lab:
+        engine = FakeEngine(sleep_s=2.0, parallel=2)
+        outcome = on(lab, engine, tmp_path / "results", specs("fake", 1, 2, 3, 5), listener)
+    assert [point.status for point in outcome.points] == [Status.OK] * 5, lab.logs()
+    assert [note.endswith(" was lost") for note in listener.notes if "started again" in note] == [True]
+    assert len(listener.workers) == 5, "no point has two start events"
+    assert len(load(tmp_path / "results" / POST)) == 5
+    assert leftovers(tmp_path / "results" / POST) == []
+
+
+def test_a_point_that_three_workers_were_lost_to_fails_and_the_others_do_not(tmp_path: Path) -> None:
+    listener = Listener()
+    with cluster(tmp_path, ONE, ONE, ONE, ONE) as lab:
+        points = specs("fake", 1, 4, 6)
+        outcome = on(lab, Deadly(parallel=2, sleep_s=0.5), tmp_path / "results", points, listener)
+    states = {p.spec.transport.subflows: p for p in outcome.points if not is_reference(p.spec)}
+    assert [states[n].status for n in (1, 4, 6)] == [Status.OK, Status.FAILED, Status.OK], lab.logs()
+    assert states[4].reasons[0].text.startswith("3 workers were lost while running it, last tcp://127.0.0.1:")
+    assert outcome.exit_code == 1
+
+
+def test_a_sweep_that_ends_early_leaves_nothing_on_the_workers(tmp_path: Path) -> None:
+    """End it by Ctrl-C, by SIGKILL, or by killing the scheduler, during points of 3000 simulated seconds."""
+    # A shell starts background processes with SIGINT ignored, which their children inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with cluster(tmp_path, ("--nthreads", "2")) as lab:
+        code, said = ended(lab, tmp_path / "a", lambda sweeping: sweeping.send_signal(signal.SIGINT))
+        assert code == 130, said
+        assert "interrupted: " in said
+        code, said = ended(lab, tmp_path / "b", lambda sweeping: sweeping.kill())
+        assert code == -signal.SIGKILL
+        code, said = ended(lab, tmp_path / "c", lambda _: lab.processes[0].kill())
+        assert code == 1, said
+        assert "is gone: finished points are kept" in said
+    assert leftovers(tmp_path / "a" / POST) == leftovers(tmp_path / "c" / POST) == []
+
+
+def ended(lab: Lab, results: Path, end: Callable[[subprocess.Popen[str]], None]) -> tuple[int, str]:
+    """Return exit code and last output of a sweep that `end` ends once it is running."""
+    options = (*SIMULATE, "--subflows", "1,2", "--seconds", "3000", "--dask", lab.address)
+    sweeping = subprocess.Popen(
+        command(results, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
+    )
+    late = threading.Timer(2 * DEADLINE_S, sweeping.kill)
+    late.start()
+    assert sweeping.stdout is not None
+    for line in sweeping.stdout:
+        if line.startswith("[2/"):
+            break
+    until(lambda: lab.left() != [], DEADLINE_S, "a worker has begun a point")
+    end(sweeping)
+    said = sweeping.stdout.read()
+    late.cancel()
+    code = sweeping.wait(timeout=DEADLINE_S)
+    until(lambda: lab.left() == [], DEADLINE_S, "workers have removed their folders")
+    assert "Traceback" not in said
+    return code, said
+
+
+def test_what_is_no_cluster_is_refused_at_once(tmp_path: Path) -> None:
+    began = time.monotonic()
+    no_scheduler = refused(tmp_path, *SIMULATE, "--dask", "tcp://127.0.0.1:9")
+    assert "connecting to tcp://127.0.0.1:9: no Dask scheduler replied" in no_scheduler
+    assert time.monotonic() - began < DEADLINE_S
+    assert "10.0.0.1:8786" in refused(tmp_path, *SIMULATE, "--dask", "127.0.0.1")
+    with cluster(tmp_path) as lab:
+        alone = refused(tmp_path, *SIMULATE, "--dask", lab.address)
+    assert f"has no workers: start one on each machine with `.venv/bin/dask worker {lab.address}`" in alone
+    assert not (tmp_path / POST).exists()
+
+
+def test_another_refabric_is_refused(two: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the sweep, and when a point starts on a worker that joined or was edited later."""
+    edited = dataclasses.replace(build(), code="of an edited file", revision="0123456789ab+")
+    engine = FakeEngine(parallel=2)
+    with connected(two.address, engine) as machines:
+        monkeypatch.setattr(machines, "_build", edited)
+        with pytest.raises(HostUnfitError, match=r"the scheduler at .* 0123.* its Python files differ"):
+            machines._compare_scheduler()
+        with pytest.raises(HostUnfitError, match=r"worker tcp://127.* it now runs another refabric"):
+            run(machines, tmp_path, specs("fake", 1), Listener())
+        monkeypatch.setattr(machines, "_compare_scheduler", lambda: None)
+        with pytest.raises(HostUnfitError, match=r"worker tcp:.* another refabric: .* Python files differ"):
+            machines._checked_workers()
+    assert load(tmp_path / POST) == []
+
+
+def test_emulation_needs_a_machine_that_offers_it(two: Lab, tmp_path: Path) -> None:
+    """The fake engine, too, needs a machine to itself by default."""
+    text = refused(tmp_path, "--engine", "fake", "--k", "4", "--dask", two.address)
+    assert f"no worker of {two.address} offers emulation" in text
+    assert "--resources emulation=1" in text
+
+
+def test_a_point_must_fit_into_a_threads_memory(two: Lab) -> None:
+    with connected(two.address, FakeEngine(parallel=2, each_mb=1e7)) as machines:
+        assert "a thread of worker tcp://" in str(machines.unfit(specs("fake", 1))["fake"])
+
+
+def test_an_emulated_point_has_its_machine_for_itself(tmp_path: Path) -> None:
+    engine, points = FakeEngine(), specs("fake", 1, 2)
+    with cluster(tmp_path, OFFER) as lab:
+        assert on(lab, engine, tmp_path / "results", points, Listener()).exit_code == 0
+        assert len(load(tmp_path / "results" / POST)) == 3
+        for worker, why in ((ONE, "shares its machine"), (("--nthreads", "2", *OFFER[2:]), "with 2 threads")):
+            lab.start_worker(*worker)
+            lab.wait_for_workers()
+            with connected(lab.address, engine) as machines:
+                assert why in str(machines.unfit(points)["fake"])
+
+
+def test_auto_is_what_every_machine_carries(two: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = (TopologySpec("fat_tree", {"k": k}) for k in (4, 6))
+    with connected(two.address, FakeEngine(name="mininet", parallel=2)) as machines:
+        rates = (((small, 20.0), (large, 5.0)), ((small, 10.0),))
+        known = [
+            dataclasses.replace(worker, capabilities=dataclasses.replace(worker.capabilities, rates=measured))
+            for worker, measured in zip(machines._workers, rates, strict=True)
+        ]
+        monkeypatch.setattr(machines, "_workers", known)
+        choice = machines.known_rate(small, ("mininet",))
+        assert (choice.rate_mbps, choice.how) == (10.0, "auto, the minimum of what 2 machines measured")
+        assert machines.known_rate(large, ("mininet",)).rate_mbps is None
+        with pytest.raises(
+            HostUnfitError, match=rf"worker {known[1].address} has not measured .* calibrate --k 6"
+        ):
+            machines.rate(large, ("mininet",), Listener())
+        assert machines.rate(large, ("simulator",), Listener()).rate_mbps == 100.0

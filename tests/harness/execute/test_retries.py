@@ -1,0 +1,323 @@
+"""Retries: suspect points run again after the others, the first ok attempt counts, every attempt is kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from common.errors import HostUnfitError
+from engines import registry as engines
+from experiments.command import main
+from harness.cli.progress import JsonProgress, RichProgress
+from harness.execute import attempts, sweep
+from harness.execute.attempts import NO_RETRIES, Attempt, Retries
+from harness.execute.machines import ThisMachine
+from harness.execute.sweep import Outcome
+from harness.plan import session
+from harness.plan.baseline import expected_mbps, is_reference, reference_of
+from harness.plan.options import Given, retries_of
+from harness.plan.profiles import PROFILES
+from harness.results.store import Store, StoredPoint, index, load, point_name
+from model.reasons import DRIFT, Reason
+from model.result import Status
+from model.spec import RunSpec
+from tests.support.flaky_engine import NOISE, NOT_NOISE, Flaky
+from tests.support.recorded_progress import Recorder
+from tests.support.stored_points import EXPERIMENT, leftovers, put, result_of, spec_of
+
+SPECS = [dataclasses.replace(spec_of(n), engine="fake") for n in (8, 1, 2)]
+NOISY = point_name(SPECS[0])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    (tmp_path / "counters").mkdir()
+    return Store.open(tmp_path, EXPERIMENT)
+
+
+def flaky(store: Store, **changes: object) -> Flaky:
+    return Flaky(counters=store.directory.parent / "counters", **changes)  # type: ignore[arg-type]
+
+
+class Told(Recorder):
+    """A Recorder of points that may run side by side."""
+
+    def finish(self, judged: object, place: sweep.Place) -> None:
+        del judged
+        self.places.append(place)
+
+
+def run(
+    store: Store, engine: Flaky, retries: int, cpu_bound: bool = False, force: bool = False
+) -> tuple[Outcome, Told]:
+    told = Told()
+    jobs = sweep.plan(SPECS, engine, cpu_bound=cpu_bound)
+    outcome = sweep.run(
+        jobs, ThisMachine(engine).executor, store, store.read(), told, force, Retries.typed(retries)
+    )
+    assert leftovers(store.directory) == []
+    return outcome, told
+
+
+def stored(store: Store) -> StoredPoint:
+    return next(point for point in load(store.directory) if point.name == NOISY)
+
+
+def statuses(store: Store) -> list[Status]:
+    return [attempt.status for attempt in stored(store).attempts]
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_a_suspect_point_runs_again_after_all_others_and_its_ok_attempt_counts(
+    store: Store, parallel: int
+) -> None:
+    outcome, told = run(store, flaky(store, parallel=parallel), retries=1)
+    assert outcome.exit_code == 0
+    assert sorted(told.started[:4]) == sorted({*told.started})
+    assert told.started[4:] == [NOISY]
+    assert statuses(store) == [Status.SUSPECT, Status.OK]
+    assert stored(store).metrics["run"] == 2
+    assert attempts.words(stored(store).attempts) == "attempt 2 of 2"
+
+
+def test_counters_and_time_left_know_of_the_retry(store: Store) -> None:
+    _, told = run(store, flaky(store), retries=1)
+    places = [(place.index, place.total, place.attempt, place.again) for place in told.places]
+    assert places == [
+        (1, 4, 1, False), (1, 4, 1, False), (2, 4, 1, False), (2, 5, 1, True), (3, 5, 1, False),
+        (3, 5, 1, False), (4, 5, 1, False), (4, 5, 1, False), (5, 5, 2, False), (5, 5, 2, False),
+    ]  # fmt: skip
+    assert told.places[3].eta_s > told.places[7].eta_s > 0
+    assert told.places[-1].eta_s == 0
+
+
+def test_where_no_attempt_is_ok_the_first_one_stays(store: Store) -> None:
+    outcome, told = run(store, flaky(store, noisy_runs=9), retries=2)
+    assert outcome.exit_code == 1
+    assert (len(told.started), statuses(store)) == (6, [Status.SUSPECT] * 3)
+    assert stored(store).metrics["run"] == 1
+    assert attempts.words(stored(store).attempts) == "attempt 1 of 3"
+
+
+def test_no_attempt_follows_an_ok_one(store: Store) -> None:
+    """A second ok attempt could only serve to choose the better number."""
+    _, told = run(store, flaky(store), retries=9)
+    assert told.started.count(NOISY) == 2
+    _, told = run(store, flaky(store), retries=9)
+    assert told.started == []
+
+
+def test_the_same_command_goes_on_with_the_retries_that_are_left(store: Store) -> None:
+    engine = flaky(store, noisy_runs=2)
+    run(store, engine, retries=0)
+    assert statuses(store) == [Status.SUSPECT]
+    _, told = run(store, engine, retries=1)
+    assert (told.started, statuses(store)) == ([NOISY], [Status.SUSPECT] * 2)
+    _, told = run(store, engine, retries=1)
+    assert told.started == []
+    outcome, told = run(store, engine, retries=2)
+    assert (told.started, outcome.exit_code) == ([NOISY], 0)
+    assert statuses(store) == [Status.SUSPECT, Status.SUSPECT, Status.OK]
+
+
+def test_a_forced_run_begins_its_attempts_anew(store: Store) -> None:
+    run(store, flaky(store), retries=1)
+    run(store, flaky(store), retries=1, force=True)
+    assert statuses(store) == [Status.OK]
+
+
+def test_what_the_machine_is_not_to_blame_for_is_not_retried(store: Store) -> None:
+    _, told = run(store, flaky(store, reason=NOT_NOISE), retries=1)
+    assert told.started.count(NOISY) == 1
+
+
+def test_points_that_overload_the_machine_on_purpose_are_not_retried(store: Store) -> None:
+    outcome, told = run(store, flaky(store), retries=1, cpu_bound=True)
+    assert (told.started.count(NOISY), outcome.exit_code) == (1, 0)
+
+
+def test_an_interrupted_retry_leaves_the_first_attempt_and_is_done_by_the_next_run(store: Store) -> None:
+    engine = flaky(store, stops_on=2)
+    outcome, _ = run(store, engine, retries=1)
+    assert (outcome.interrupted, len(outcome.points)) == (True, 4)
+    assert (statuses(store), stored(store).metrics["run"]) == ([Status.SUSPECT], 1)
+    outcome, told = run(store, engine, retries=1)
+    assert (outcome.exit_code, told.started) == (0, [NOISY])
+    assert (statuses(store), stored(store).metrics["run"]) == ([Status.SUSPECT, Status.OK], 3)
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_a_retry_that_fails_is_an_attempt_and_keeps_the_first(store: Store, parallel: int) -> None:
+    outcome, _ = run(store, flaky(store, fails_on=2, parallel=parallel), retries=1)
+    assert (outcome.exit_code, outcome.failures) == (1, ())
+    assert statuses(store) == [Status.SUSPECT, Status.FAILED]
+    assert stored(store).status is Status.SUSPECT
+    assert "a cable was pulled" in attempts.listed(stored(store).attempts)
+
+
+def test_attempts_come_back_as_they_were(store: Store) -> None:
+    run(store, flaky(store), retries=1)
+    first, second = stored(store).attempts
+    assert first.reasons == (NOISE,)
+    assert (second.reasons, second.goodput_mbps) == ((), stored(store).goodputs_mbps and first.goodput_mbps)
+    assert first.started_at <= second.started_at
+    assert Attempt.from_json(json.loads(json.dumps(first.to_json()))) == first
+
+
+def test_a_point_of_before_attempts_were_recorded_has_had_one(store: Store) -> None:
+    old = put(store, SPECS[0], result_of([1.0], Status.SUSPECT, "CPU: late"))
+    assert (old.attempts, old.machine_attempts) == ((), 1)
+    _, told = run(store, flaky(store, noisy_runs=0), retries=1)
+    assert told.started[-1] == NOISY
+    assert stored(store).attempts[0].elapsed_s == old.elapsed_s
+
+
+def test_a_baseline_of_the_computed_goodput_needs_no_retry(store: Store) -> None:
+    baseline = reference_of(spec_of())
+    for goodput_mbps, tries in ((expected_mbps(baseline), 0), (4.0, 1)):
+        assert goodput_mbps
+        put(store, baseline, result_of([goodput_mbps], Status.SUSPECT, "CPU: late"))
+        assert [entry.machine_attempts for entry in index(store.directory)] == [tries]
+
+
+class TestBaselines:
+    """Between real hosts a baseline is tried three times in all, whatever is wrong with it."""
+
+    SPECS = (dataclasses.replace(spec_of(2), engine="mininet"),)
+
+    def tries(self, store: Store, engine: Flaky, retries: Retries, cpu_bound: bool = False) -> int:
+        engine = dataclasses.replace(engine, name="mininet", falls_on=is_reference)
+        jobs = sweep.plan(self.SPECS, engine, cpu_bound=cpu_bound)
+        sweep.run(jobs, ThisMachine(engine).executor, store, store.read(), Told(), False, retries)
+        (baseline,) = (point for point in load(store.directory) if is_reference(point.spec))
+        assert len(index(store.directory)) == 2
+        return len(baseline.attempts)
+
+    @pytest.mark.parametrize("reason", [NOISE, Reason(DRIFT, "the halves differ")])
+    @pytest.mark.parametrize("cpu_bound", [False, True])
+    def test_also_where_the_profile_retries_no_point(
+        self, store: Store, reason: Reason, cpu_bound: bool
+    ) -> None:
+        engine = flaky(store, noisy_runs=9, reason=reason)
+        assert self.tries(store, engine, retries_of(Given.of(profile="paper")), cpu_bound) == 3
+
+    def test_not_where_the_user_said_so(self, store: Store) -> None:
+        engine = flaky(store, noisy_runs=9)
+        assert self.tries(store, engine, retries_of(Given(), 0)) == 1
+
+    def test_one_that_is_ok_and_not_what_is_computed_is_tried_again(self, store: Store) -> None:
+        baseline = dataclasses.replace(reference_of(self.SPECS[0]))
+        right_mbps = expected_mbps(baseline)
+        assert right_mbps
+        for goodput_mbps, tries in ((right_mbps, 0), (0.99 * right_mbps, 1)):
+            put(store, baseline, result_of([goodput_mbps]))
+            assert [entry.machine_attempts for entry in index(store.directory)] == [tries]
+
+    def test_the_attempt_that_is_as_computed_counts(self) -> None:
+        ok, off, suspect = (
+            Attempt(Status.OK, (), 4.78, 9.0),
+            Attempt(Status.OK, (Reason("baseline", "4.5 is not 4.78"),), 4.5, 9.0),
+            Attempt(Status.SUSPECT, (NOISE,), 4.0, 9.0),
+        )
+        assert attempts.counting([off, suspect, ok]) == 3
+        assert attempts.counting([suspect, off]) == 2
+        assert attempts.counting([off, off]) == 1
+
+
+def test_machines_are_told_which_attempt_a_line_is_about(store: Store) -> None:
+    stream = StringIO()
+    engine = flaky(store)
+    progress = JsonProgress(stream, Told(), EXPERIMENT)
+    sweep.run(
+        sweep.plan(SPECS, engine),
+        ThisMachine(engine).executor,
+        store,
+        store.read(),
+        progress,
+        False,
+        Retries(1),
+    )
+    events = [json.loads(line) for line in stream.getvalue().splitlines()]
+    runs = [e for e in events if e["event"] == "point" and e["point"] == NOISY]
+    assert [(e["attempt"], e["again"]) for e in runs] == [(1, True), (2, False)]
+    assert [e["elapsed_s"] for e in runs] == [each.elapsed_s for each in stored(store).attempts]
+
+
+def test_the_bar_grows_with_a_retry(store: Store) -> None:
+    engine = flaky(store)
+    bar = RichProgress(Console(file=StringIO()))
+    jobs = sweep.plan(SPECS, engine)
+    sweep.run(jobs, ThisMachine(engine).executor, store, store.read(), bar, False, Retries(1))
+    retried_s = next(job.expected_s for job in jobs if job.name == NOISY)
+    assert bar._total_s == bar._done_s == pytest.approx(sum(j.expected_s for j in jobs) + retried_s)
+
+
+def test_a_finished_sweep_says_what_is_suspect_and_what_runs_it_again(store: Store) -> None:
+    run(store, flaky(store, noisy_runs=9), retries=1)
+    _, told = run(store, flaky(store, noisy_runs=9), retries=1)
+    assert "1 point is suspect: --retry-suspect 2 runs it once more" in told.notes
+
+
+def test_a_failure_beside_a_kept_result_is_forgotten_when_a_later_attempt_is_stored(store: Store) -> None:
+    engine = flaky(store, noisy_runs=1)
+    run(store, engine, retries=0)
+    (store.directory.parent / "counters" / SPECS[0].content_hash()).write_text("1")
+    outcome, _ = run(store, dataclasses.replace(engine, fails_on=2), retries=1, force=True)
+    assert (outcome.failures, outcome.exit_code) == ((), 0)
+
+
+class TestCommand:
+    @pytest.fixture
+    def counters(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        folder = tmp_path / "counters"
+        folder.mkdir()
+        monkeypatch.setitem(engines.ENGINES, "fake", lambda: Flaky(counters=folder))
+        return folder
+
+    def refabric(self, command: str, tmp_path: Path, *options: str) -> str:
+        asked = (EXPERIMENT, "--engine", "fake", "--k", "4", "--profile", "smoke", *options)
+        return CliRunner().invoke(main, [command, *asked, "--results", str(tmp_path)]).stdout
+
+    def test_profiles_of_minutes_retry_once_and_the_papers_never(self) -> None:
+        assert {p.name: p.retries for p in PROFILES.values()} == {"smoke": 1, "quick": 1, "paper": 0}
+
+    @pytest.mark.usefixtures("counters")
+    def test_the_profile_decides_unless_an_option_does(self, tmp_path: Path) -> None:
+        assert "[5/5]" not in self.refabric("run", tmp_path, "--retry-suspect", "0")
+        assert "to retry" in self.refabric("plan", tmp_path)
+        assert "attempt 2 of 2" in self.refabric("run", tmp_path)
+        assert "to retry" not in self.refabric("plan", tmp_path)
+
+    def test_ctrl_c_during_retries_shows_what_is_finished(
+        self, counters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(engines.ENGINES, "fake", lambda: Flaky(counters=counters, stops_on=2))
+        told = self.refabric("run", tmp_path)
+        assert "interrupted: all 4 points are finished" in told
+        assert "100 % is" in told, "the table"
+
+    def test_a_machine_that_cannot_retry_goes_without(self, store: Store) -> None:
+        class Unfit(Flaky):
+            def check(self, spec: RunSpec) -> None:
+                del spec
+                raise HostUnfitError("needs root")
+
+        engine = flaky(store)
+        run(store, engine, retries=0)
+        plan = session.Plan(sweep.plan(SPECS, engine), ())
+        unfit = ThisMachine(Unfit())
+        left, lines = session._retries(plan, index(store.directory), unfit, Retries(1))
+        assert (left, lines) == (NO_RETRIES, ["1 suspect point is not run again: needs root"])
+
+
+def test_reasons_that_blame_the_machine_are_found_without_reading_the_tables(store: Store) -> None:
+    point = put(store, SPECS[1], result_of([1.0], Status.SUSPECT, "subflows: 3 of 16 had fewer"))
+    (point.path / "flows.csv").unlink()
+    (entry,) = index(store.directory)
+    assert (entry.finished, entry.machine_attempts) == (True, 0)

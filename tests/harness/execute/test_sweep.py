@@ -1,0 +1,240 @@
+"""The sweep: order, resume, force, failures that cost one point, interruptions that cost none."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from common import files
+from common.errors import BusyError, StoreError
+from common.ownership import Heir
+from engines.engine import Observer
+from engines.fake import FakeEngine
+from harness.execute import sweep
+from harness.execute.machines import ThisMachine
+from harness.execute.sweep import Outcome
+from harness.plan.baseline import is_reference
+from harness.results import columns
+from harness.results.store import Store, StoredPoint, load, point_name
+from model.reasons import texts
+from model.result import RunResult, Status
+from model.spec import LinkSpec, RunSpec
+from tests.support.recorded_progress import Recorder
+from tests.support.stored_points import EXPERIMENT, leftovers, result_of, spec_of
+
+
+@dataclasses.dataclass
+class Custom(FakeEngine):
+    """A fake engine whose run is the test's own."""
+
+    custom: Callable[[RunSpec, Path], RunResult] = lambda _spec, _raw: result_of([1.0])
+
+    def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:  # noqa: ARG002
+        return self.custom(spec, raw)
+
+
+SPECS = [dataclasses.replace(spec_of(n), engine="fake") for n in (1, 2, 8)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(tmp_path, EXPERIMENT)
+
+
+def run(store: Store, engine: FakeEngine, *, force: bool = False) -> tuple[Outcome, Recorder]:
+    recorder = Recorder()
+    outcome = sweep.run(
+        sweep.plan(SPECS, engine), ThisMachine(engine).executor, store, store.read(), recorder, force
+    )
+    assert recorder.ended == 1
+    assert leftovers(store.directory) == []
+    return outcome, recorder
+
+
+def summary_rows(store: Store) -> int:
+    return len((store.directory / "summary.csv").read_text().splitlines()) - 1
+
+
+def test_the_reference_comes_first_and_every_point_once() -> None:
+    other = dataclasses.replace(SPECS[0], link=LinkSpec(20.0))
+    jobs = sweep.plan([*SPECS, other, SPECS[0]], FakeEngine(overhead=2.5))
+    assert [is_reference(job.spec) for job in jobs] == [True, True, False, False, False, False]
+    assert [job.spec for job in jobs[2:]] == [*SPECS, other]
+    assert jobs[2].expected_s == SPECS[0].warmup_s + SPECS[0].seconds + 2.5
+
+
+def test_a_whole_sweep(store: Store) -> None:
+    outcome, recorder = run(store, FakeEngine())
+    assert (outcome.exit_code, outcome.planned, len(outcome.points)) == (0, 4, 4)
+    assert [j.spec for j in outcome.points[1:]] == SPECS
+    assert {status for _, status in recorder.finished} == {Status.OK}
+    assert summary_rows(store) == 4
+    assert all(j.reference_mbps is not None for j in outcome.points)
+
+
+def test_a_finished_sweep_runs_nothing_unless_forced(store: Store) -> None:
+    run(store, FakeEngine())
+    outcome, recorder = run(store, FakeEngine(fail=lambda _spec: True))
+    assert (outcome.exit_code, recorder.pending, recorder.started) == (0, 0, [])
+    outcome, recorder = run(store, FakeEngine(), force=True)
+    assert (outcome.exit_code, recorder.pending, len(recorder.started)) == (0, 4, 4)
+
+
+def test_a_failed_point_stops_nothing_and_is_retried(store: Store) -> None:
+    outcome, recorder = run(store, FakeEngine(fail=lambda spec: spec.transport.subflows == 2))
+    assert outcome.exit_code == 1
+    assert [status for _, status in recorder.finished] == [Status.OK, Status.OK, Status.FAILED, Status.OK]
+    assert summary_rows(store) == 4
+    failed = outcome.points[2]
+    assert texts(failed.reasons) == "running the fake engine: this point is set to fail; change `fail`"
+    outcome, recorder = run(store, FakeEngine())
+    assert (outcome.exit_code, recorder.started) == (0, [point_name(SPECS[1])])
+
+
+def test_a_suspect_point_is_kept_and_told(store: Store) -> None:
+    outcome, _ = run(store, FakeEngine(suspect=lambda spec: spec.transport.subflows == 8))
+    assert outcome.exit_code == 1
+    outcome, recorder = run(store, FakeEngine())
+    assert (outcome.exit_code, recorder.pending) == (1, 0)
+
+
+def test_a_forced_run_that_fails_keeps_the_earlier_result(store: Store) -> None:
+    run(store, FakeEngine())
+    outcome, recorder = run(store, FakeEngine(fail=lambda spec: spec.transport.subflows == 8), force=True)
+    assert outcome.exit_code == 1
+    assert outcome.failures == (point_name(SPECS[2]),)
+    assert {point.status for point in load(store.directory)} == {Status.OK}
+    assert "its earlier result is kept" in recorder.notes[0]
+
+
+def test_an_interruption_keeps_what_is_finished_and_the_next_run_goes_on(store: Store) -> None:
+    outcome, recorder = run(store, FakeEngine(interrupt=lambda spec: spec.transport.subflows == 2))
+    assert (outcome.exit_code, outcome.interrupted, len(outcome.points)) == (130, True, 2)
+    assert len(recorder.started) == 3
+    assert summary_rows(store) == 2
+    outcome, recorder = run(store, FakeEngine())
+    assert (outcome.exit_code, recorder.started) == (0, [point_name(spec) for spec in SPECS[1:]])
+
+
+def test_an_interruption_between_a_point_and_its_summary(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really, calls = columns.write, []
+
+    def interrupted(where: Store, points: Sequence[StoredPoint]) -> None:
+        calls.append(len(points))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        really(where, points)
+
+    monkeypatch.setattr(columns, "write", interrupted)
+    outcome, _ = run(store, FakeEngine())
+    assert (outcome.interrupted, len(outcome.points), summary_rows(store)) == (True, 2, 2)
+
+
+def test_a_bug_in_an_engine_costs_one_point_and_leaves_its_traceback(store: Store) -> None:
+    def buggy(spec: RunSpec, _raw: Path) -> RunResult:
+        if spec.transport.subflows == 2:
+            raise ZeroDivisionError("by zero\nreally")
+        return result_of([1.0])
+
+    outcome, _ = run(store, Custom(custom=buggy))
+    failed = outcome.points[2]
+    assert (
+        texts(failed.reasons) == "a bug: ZeroDivisionError: by zero really (traceback in raw/traceback.txt)"
+    )
+    assert "in buggy" in (failed.point.path / "raw" / "traceback.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (result_of([]), "no flow has data"),
+        (result_of([1.0, float("nan")]), "flow 1 has no goodput"),
+        (result_of([], Status.FAILED), "the engine gave no reason"),
+    ],
+)
+def test_a_result_without_its_numbers_is_failed(store: Store, result: RunResult, reason: str) -> None:
+    outcome, _ = run(store, Custom(custom=lambda _spec, _raw: result))
+    assert {(j.status, texts(j.reasons)) for j in outcome.points} == {(Status.FAILED, reason)}
+
+
+def test_an_unfit_machine_ends_the_sweep_and_keeps_what_is_finished(store: Store) -> None:
+    def busy(spec: RunSpec, _raw: Path) -> RunResult:
+        if spec.transport.subflows == 2:
+            raise BusyError("pid 7 emulates")
+        return result_of([1.0])
+
+    with pytest.raises(BusyError):
+        run(store, Custom(custom=busy))
+    assert len(load(store.directory)) == summary_rows(store) == 2
+    assert leftovers(store.directory) == []
+
+
+@pytest.mark.parametrize("where", ["engine", "store"])
+def test_a_full_disk_ends_the_sweep_with_nothing_half_written(
+    store: Store, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def engine_full(spec: RunSpec, raw: Path) -> RunResult:
+        if where == "engine" and spec.transport.subflows == 8:
+            raise full
+        (raw / "big").write_text("x")
+        return result_of([1.0])
+
+    really = files.write_bytes
+
+    def store_full(path: Path, data: bytes, to: Heir | None = None) -> None:
+        if where == "store" and "mptcp8" in str(path.resolve()):
+            path.write_bytes(data[:5])
+            raise full
+        really(path, data, to)
+
+    monkeypatch.setattr(files, "write_bytes", store_full)
+    with pytest.raises(StoreError, match="No space left on device; free some space"):
+        run(store, Custom(custom=engine_full))
+    assert len(load(store.directory)) == summary_rows(store) == 3
+    assert leftovers(store.directory) == []
+
+
+def test_a_damaged_point_is_named_and_run_again(store: Store) -> None:
+    outcome, _ = run(store, FakeEngine())
+    (outcome.points[1].point.path / "flows.csv").unlink()
+    outcome, recorder = run(store, FakeEngine())
+    assert (outcome.exit_code, recorder.started) == (0, [point_name(SPECS[0])])
+    assert "flows.csv: No such file" in recorder.notes[0]
+
+
+def test_time_left_is_corrected_by_what_was_observed() -> None:
+    jobs = sweep.plan(SPECS, FakeEngine())
+    expected = sum(job.expected_s for job in jobs)
+    assert sweep.remaining_s(jobs, []) == expected
+    assert sweep.remaining_s(jobs, [(10.0, 20.0), (30.0, 60.0)]) == pytest.approx(2 * expected)
+    assert sweep.remaining_s([], [(10.0, 20.0)]) == 0
+
+
+def test_places_count_to_the_end(store: Store) -> None:
+    _, recorder = run(store, FakeEngine())
+    assert [place.index for place in recorder.places] == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert {place.total for place in recorder.places} == {4}
+    assert recorder.places[-1].eta_s == 0
+
+
+def test_an_interruption_before_a_folder_is_anybodys(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    really = files.open_aside
+
+    def interrupted(parent: Path, name: str, tag: str = "") -> files.Aside:
+        aside = really(parent, name, tag)
+        if "mptcp2" in name:
+            raise KeyboardInterrupt
+        return aside
+
+    monkeypatch.setattr(files, "open_aside", interrupted)
+    outcome, _ = run(store, FakeEngine())
+    assert (outcome.interrupted, len(outcome.points)) == (True, 2)

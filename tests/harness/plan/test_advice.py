@@ -1,0 +1,266 @@
+"""Advice: what fits is one line, what does not says by how much, what to change, and whose figure that is."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from engines import registry
+from engines.emulation.calibration import calibrate, here
+from engines.fake import FakeEngine
+from experiments.command import main
+from harness.cli import advice as advising
+from harness.execute.sweep import Job
+from harness.plan.advice import Advice, Lesson, Machine, Severity, advise
+from harness.plan.baseline import reference_of
+from harness.plan.rate import TO_BE_MEASURED, RateChoice, fixed
+from model.machine.capacity import Capacity, Measured, demand, rate_carried, rounded_down
+from model.machine.idle_noise import MachineNoise
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from setup import doctor
+from tests.support.stored_points import EXPERIMENT
+
+TWO_CORES = Capacity((Measured(497_000, 55.0), Measured(1_004_000, 84.0)), 2)
+"""Measurements at k=8 of docs/performance.md."""
+ROOMY = 100_000.0
+QUIET = MachineNoise(1.0, 20.0, 70.0, 300.0, 0.0, ((0, 70.0, 300.0), (1, 60.0, 200.0)))
+
+
+def spec(k: int = 8, rate_mbps: float = 5.0, subflows: int = 8, matrix: str = "one_to_one") -> RunSpec:
+    return RunSpec(
+        LinkSpec(rate_mbps),
+        TopologySpec("fat_tree", {"k": k}),
+        TransportSpec(subflows),
+        WorkloadSpec(matrix),
+        warmup_s=20.0,
+    )
+
+
+def job(wanted: RunSpec, *, cpu_bound: bool = False, known: bool = True) -> Job:
+    choice = fixed(wanted.link.rate_mbps) if known else RateChoice(None, TO_BE_MEASURED)
+    return Job(wanted, 60.0, choice, cpu_bound)
+
+
+def told(*wanted: RunSpec, capacity: Capacity = TWO_CORES, free_mb: float = ROOMY) -> list[Advice]:
+    return advise([job(one) for one in wanted], Machine(capacity, free_mb))
+
+
+def queue(wanted: RunSpec, pkts: int, delay_us: float = 0.0) -> RunSpec:
+    return dataclasses.replace(wanted, link=LinkSpec(wanted.link.rate_mbps, delay_us, pkts))
+
+
+class TestCapacity:
+    def test_the_model_is_near_what_was_measured(self) -> None:
+        assert demand(spec()).hops_per_s == pytest.approx(497_000, rel=0.1)
+        assert demand(spec(rate_mbps=10)).hops_per_s == pytest.approx(1_004_000, rel=0.1)
+        assert demand(spec(4, 50.0)).hops_per_s == pytest.approx(460_000, rel=0.3)
+
+    def test_demand_follows_rate_hosts_and_subflows(self) -> None:
+        one = demand(spec()).hops_per_s
+        assert demand(spec(rate_mbps=10.0)).hops_per_s == pytest.approx(2 * one)
+        assert demand(spec(12)).hops_per_s == pytest.approx(one * 432 / 128, rel=0.05)
+        by_subflows = [demand(spec(subflows=n)).hops_per_s for n in (1, 2, 4, 8)]
+        assert by_subflows == sorted(by_subflows)
+        assert demand(spec(subflows=32)).hops_per_s == one
+
+    @pytest.mark.parametrize("matrix", ["one_to_several", "all_to_all", "stride", "hotspot", "random"])
+    def test_no_workload_asks_for_more_than_all_links_full(self, matrix: str) -> None:
+        wanted = spec(4, matrix=matrix)
+        full = 16 * 5e6 / (1514 * 8) * 2 * 6
+        assert 0.1 * full < demand(wanted).hops_per_s <= full
+
+    def test_huge_matrices_are_not_built(self) -> None:
+        needs = demand(spec(16, matrix="all_to_all"))
+        assert (needs.hosts, needs.flows) == (1024, 1024 * 1023)
+
+    def test_between_and_beyond_measurements(self) -> None:
+        assert TWO_CORES.busy_pct(497_000) == 55.0
+        assert 55.0 < TWO_CORES.busy_pct(750_000) < 84.0
+        assert TWO_CORES.busy_pct(2_008_000) == 168.0
+        assert TWO_CORES.busy_pct(TWO_CORES.hops_per_s) == pytest.approx(70.0)
+        alone = Capacity((Measured(200_000, 35.0),), 2)
+        assert alone.hops_per_s == 400_000
+        too_much = Capacity((Measured(900_000, 90.0),), 2)
+        assert too_much.hops_per_s == pytest.approx(700_000)
+
+    def test_an_estimate_grows_with_cpus_but_one_thread_carries_all(self) -> None:
+        carried = [Capacity((), cpus).hops_per_s for cpus in (1, 2, 4, 8, 64)]
+        assert carried == sorted(carried)
+        assert carried[-1] == carried[-2]
+
+    def test_the_rate_carried_is_carried(self) -> None:
+        rate = rate_carried(TWO_CORES, TopologySpec("fat_tree", {"k": 8}))
+        assert 5.0 < rate < 10.0
+        assert TWO_CORES.busy_pct(demand(spec(rate_mbps=rate)).hops_per_s) == pytest.approx(70.0)
+
+    @pytest.mark.parametrize(
+        ("rate", "typed"),
+        [(7.4, 7.0), (1.94, 1.9), (38.2, 30.0), (0.043, 0.04), (100.0, 100.0), (49.9999999, 50.0)],
+    )
+    def test_rates_to_type(self, rate: float, typed: float) -> None:
+        assert rounded_down(rate) == pytest.approx(typed)
+
+
+class TestRate:
+    def test_what_fits_is_one_line_with_this_machines_figure(self) -> None:
+        (advice,) = told(spec(), spec(subflows=1))
+        assert (advice.lesson, advice.severity, advice.urgent) == (Lesson.RATE, Severity.FITS, False)
+        assert "k=8 one_to_one with 8 subflows at 5 Mb/s needs 0.47 M packet-hops/s" in advice.text
+        assert "this machine carried 0.5 M at 55 % busy" in advice.text
+
+    def test_what_does_not_fit_says_what_would(self) -> None:
+        (advice,) = told(spec(12, 10.0), spec(12, 10.0, 1))
+        assert (advice.severity, advice.urgent) == (Severity.WARNING, True)
+        assert "needs 3.3 M packet-hops/s; this machine carried 1 M at 84 % busy" in advice.text
+        assert "2 of 2 points will be suspect" in advice.text
+        k, rate = re.search(r"choose --k (\d+) or --rate ([\d.]+) or --engine linux,", advice.text).groups()  # type: ignore[union-attr]
+        for other in (spec(int(k), 10.0), spec(12, float(rate))):
+            assert told(other)[0].severity is Severity.FITS
+
+    def test_a_tight_one_may_be_suspect(self) -> None:
+        (advice,) = told(spec(rate_mbps=10.0), spec(rate_mbps=10.0, subflows=1))
+        assert "1 of 2 points may be suspect" in advice.text
+
+    def test_an_estimate_is_called_one_and_says_how_to_measure(self) -> None:
+        (advice,) = told(spec(12, 10.0), capacity=Capacity((), 2))
+        assert "never measured (sudo refabric calibrate)" in advice.text
+        assert "an estimate from its 2 CPUs" in advice.text
+
+    def test_cpu_bound_on_purpose_is_no_warning(self) -> None:
+        jobs = [job(spec(4, 1000.0), cpu_bound=True), job(spec(10), cpu_bound=True, known=False)]
+        (advice,) = advise(jobs, Machine(TWO_CORES, ROOMY))
+        assert (advice.severity, advice.urgent) == (Severity.NOTE, True)
+        assert advice.text.startswith("CPU-bound on purpose: 2 points")
+        assert "k=4 one_to_one with 8 subflows at 1000 Mb/s" in advice.text
+
+    def test_a_rate_yet_to_be_measured_will_fit(self) -> None:
+        (advice,) = advise([job(spec(), known=False)], Machine(TWO_CORES, ROOMY))
+        assert "the link rate of k=8 is measured first" in advice.text
+
+    def test_a_reference_alone_needs_none(self) -> None:
+        assert told(reference_of(spec())) == []
+
+
+class TestScale:
+    def test_more_processes_than_memory(self) -> None:
+        wanted = spec(8, 1.0, matrix="all_to_all")
+        scale = next(a for a in told(wanted, free_mb=4000) if a.lesson is Lesson.SCALE)
+        assert (scale.severity, scale.urgent) == (Severity.WARNING, True)
+        assert "128 hosts and 32512 iperf3 processes need about" in scale.text
+        assert "3.9 GB are free; choose --traffic native" in scale.text
+        native = dataclasses.replace(wanted, traffic="native", transport=TransportSpec(1))
+        assert all(a.lesson is not Lesson.SCALE for a in told(native, free_mb=4000))
+
+    def test_no_rate_is_advised_that_measures_bursts(self) -> None:
+        (advice,) = told(spec(32, 10.0))
+        assert "--engine simulator" in advice.text
+        assert "--rate" not in advice.text
+
+
+class TestQueues:
+    def lines(self, wanted: RunSpec) -> list[Advice]:
+        return [a for a in told(wanted) if a.lesson is Lesson.QUEUES]
+
+    def test_in_proportion_there_is_nothing_to_say(self) -> None:
+        assert self.lines(spec(rate_mbps=5.0)) == []
+
+    def test_a_hundred_packets_at_one_megabit_are_more_than_a_second(self) -> None:
+        (advice,) = self.lines(spec(rate_mbps=1.0, subflows=1))
+        assert "a full queue of 100 packets takes 1.2 s at 1 Mb/s, 6 times the minimum RTO" in advice.text
+        fitting = int(re.search(r"--queue (\d+)", advice.text)[1])  # type: ignore[index]
+        assert self.lines(queue(spec(rate_mbps=1.0, subflows=1), fitting)) == []
+
+    def test_unbounded_queues_grow(self) -> None:
+        (advice,) = self.lines(queue(spec(rate_mbps=1.0, subflows=1), 0))
+        assert "at 1 Mb/s every 83 packets in a queue add a second of delay" in advice.text
+
+    def test_below_the_bandwidth_delay_product(self) -> None:
+        wanted = queue(spec(rate_mbps=10.0, subflows=1), 20, delay_us=5000.0)
+        (advice,) = self.lines(wanted)
+        assert advice.severity is Severity.WARNING
+        enough = int(re.search(r"--queue (\d+)", advice.text)[1])  # type: ignore[index]
+        assert enough > 6 * 2 * 5000 / 1211
+        assert self.lines(queue(wanted, enough, delay_us=5000.0)) == []
+
+    def test_mptcp_needs_time_to_settle(self) -> None:
+        hasty = dataclasses.replace(spec(4, 10.0), warmup_s=3.0)
+        (advice,) = self.lines(hasty)
+        assert "bursts of up to 64 kB per subflow, 52 ms at 10 Mb/s" in advice.text
+        assert "--warmup 20" in advice.text
+        assert self.lines(dataclasses.replace(hasty, warmup_s=10.0)) == []
+        assert self.lines(dataclasses.replace(hasty, transport=TransportSpec(1))) == []
+
+
+class TestCommands:
+    @pytest.fixture(autouse=True)
+    def machine(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(here, "capacity", lambda: TWO_CORES)
+        monkeypatch.setattr(advising, "free_memory_mb", lambda: ROOMY)
+
+    def plan(self, tmp_path: Path, *options: str) -> str:
+        done = CliRunner().invoke(
+            main, ("plan", EXPERIMENT, *options, "--results", str(tmp_path / "results"))
+        )
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    def test_plan_ends_with_advice(self, tmp_path: Path) -> None:
+        assert self.plan(tmp_path, "--k", "12", "--rate", "10").splitlines()[-1].startswith("warning: k=12")
+        assert self.plan(tmp_path, "--k", "8", "--rate", "5").splitlines()[-1].startswith("fits: ")
+
+    def test_plan_for_machines(self, tmp_path: Path) -> None:
+        lines = self.plan(tmp_path, "--k", "12", "--rate", "10", "--json").splitlines()
+        (advice,) = (event for event in map(json.loads, lines) if event["event"] == "advice")
+        assert (advice["lesson"], advice["severity"]) == ("rate", "warning")
+        assert "choose --k" in advice["text"]
+
+    def test_run_says_what_will_be_suspect_before_it_starts(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(registry.ENGINES, "mininet", lambda: FakeEngine(name="mininet"))
+        run = ("run", EXPERIMENT, "--k", "4", "--subflows", "1,2", "--rate", "10", "--results", str(tmp_path))
+        monkeypatch.setattr(here, "capacity", lambda: Capacity((Measured(20_000, 90.0),), 1))
+        first = CliRunner().invoke(main, run).stdout
+        assert first.index("note: warning: k=4 one_to_one with 2 subflows") < first.index("[1/3]")
+        assert "warning" not in CliRunner().invoke(main, run).stdout, "nothing is left to run"
+        monkeypatch.setattr(here, "capacity", lambda: TWO_CORES)
+        assert "warning" not in CliRunner().invoke(main, (*run, "--force")).stdout
+
+    def test_doctor_says_which_tree_at_which_rate(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        k8 = TopologySpec("fat_tree", {"k": 8})
+        monkeypatch.setattr(calibrate, "rates", lambda: [(k8, 5.0)])
+        found = doctor.carried()
+        assert found.ok
+        assert "measured k=8 5 Mb/s; derived from it: 0.76 M packet-hops/s at 70 % busy" in found.seen
+        assert "k=8 8, " in found.seen
+        monkeypatch.setattr(here, "capacity", lambda: Capacity((), 2))
+        assert "not measured (sudo refabric calibrate --k 8); estimated from 2 CPUs" in doctor.carried().seen
+
+    def test_doctor_says_what_noise_and_cpus_allow(self) -> None:
+        quiet = doctor.noise_check(QUIET, 13.2, TWO_CORES)
+        assert (quiet.ok, quiet.needed, quiet.mark) == (True, False, "ok  ")
+        assert "0.07 ms late at the 99th percentile" in quiet.seen
+        assert "A frame takes 13 us of CPU from host to host: 2 CPUs sustain about k=4 6" in quiet.seen
+        noisy = doctor.noise_check(dataclasses.replace(QUIET, late_p99_us=4100.0), 13.2, TWO_CORES)
+        assert (noisy.ok, noisy.needed, noisy.mark) == (False, False, "lack"), "noise alone makes none unfit"
+        assert "the noise alone limits the rate to 50 Mb/s" in noisy.seen
+        assert "k=4 50, " in noisy.seen
+        assert "--engine simulator" in noisy.fix
+        slow = Capacity((Measured(10_000, 90.0),), 1)
+        assert "no FatTree at 2 Mb/s" in doctor.noise_check(QUIET, 400.0, slow).seen
+
+    def test_made_up_results_need_no_machine(self, tmp_path: Path) -> None:
+        assert "packet-hops" not in self.plan(tmp_path, "--engine", "fake", "--k", "12", "--rate", "10")
+
+
+def test_scattered_packets_ask_for_as_much_as_eight_subflows() -> None:
+    tcp, mptcp = (
+        RunSpec(LinkSpec(5.0), TopologySpec("fat_tree", {"k": 8}), TransportSpec(n)) for n in (1, 8)
+    )
+    scattered = dataclasses.replace(tcp, routing="scatter")
+    assert demand(tcp).hops_per_s < demand(scattered).hops_per_s == demand(mptcp).hops_per_s

@@ -1,0 +1,86 @@
+"""Plans for the engine `linux`: real hosts, and virtual time."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.errors import UsageError
+from engines.registry import ENGINES, LINUX, LINUX_HOSTS, MININET, SIMULATED_HOSTS, VIRTUAL_TIME, real_time
+from experiments.registry import EXPERIMENTS
+from harness.experiment import Figure
+from harness.plan import rate
+from harness.plan.options import Given, SweepOptions, resolve
+from harness.plan.variants import engine_variants, has_variants
+from model.spec import TopologySpec
+
+(FIGURE,) = (
+    figure
+    for experiment in EXPERIMENTS.values()
+    for figure in experiment.figures
+    if figure.name == "cs244-one-to-one"
+)
+TREE = TopologySpec("fat_tree", {"k": 4})
+
+
+def resolved(**typed: str) -> SweepOptions:
+    return resolve(Given.of(**{"engine": LINUX, **typed}), FIGURE.defaults)
+
+
+def test_it_is_an_engine_with_linux_hosts_in_virtual_time() -> None:
+    assert LINUX in ENGINES
+    assert LINUX in LINUX_HOSTS
+    assert LINUX in VIRTUAL_TIME
+    assert LINUX not in SIMULATED_HOSTS
+    assert not real_time((LINUX,))
+    assert real_time((LINUX, MININET))
+
+
+def test_its_rate_is_not_measured_and_points_last_as_long_as_in_real_time() -> None:
+    assert rate.known_rate(TREE, (LINUX,)) == rate.RateChoice(rate.GUEST_MBPS, rate.GUEST)
+    assert rate.known_rate(TREE, (LINUX, "simulator")).rate_mbps == rate.GUEST_MBPS
+    assert rate.known_rate(TREE, ("simulator",)).rate_mbps == rate.SIMULATED_MBPS
+    ours, real = resolved(), resolved(engine=MININET)
+    assert (ours.base.warmup_s, ours.base.seconds) == (real.base.warmup_s, real.base.seconds)
+
+
+def test_at_ten_times_the_rate_a_tenth_of_the_time_is_enough() -> None:
+    slow, fast = resolved(rate="10"), resolved(rate="100")
+    assert fast.base.seconds == pytest.approx(slow.base.seconds / 10)
+
+
+def test_options_of_real_hosts_are_taken_and_those_of_simulated_hosts_refused() -> None:
+    base = resolved(traffic="iperf3").on(LINUX)
+    assert base.traffic == "iperf3"
+    assert resolved().on(LINUX).traffic == "native"
+    with pytest.raises(UsageError, match="the stacks of linux's hosts are their own"):
+        resolve(Given.of(engine=LINUX, stack=("min_rto_ms=10",)), FIGURE.defaults)
+
+
+def with_variants() -> list[Figure]:
+    return [
+        figure
+        for experiment in EXPERIMENTS.values()
+        for figure in experiment.figures
+        if has_variants(figure) and figure.emulated is not None
+    ]
+
+
+def test_a_figure_for_real_hosts_runs_in_it_as_it_does_in_real_time() -> None:
+    figure = next(found for found in with_variants() if found.guests is None)
+    (variant,) = engine_variants(figure, Given.of(engine=LINUX))
+    assert variant.defaults is figure.emulated
+    assert variant.engines == (LINUX,)
+    both = engine_variants(figure, Given.of(engine=f"simulator,{LINUX}"))
+    assert [found.defaults for found in both] == [figure.defaults, figure.emulated]
+    assert LINUX not in both[0].engines
+
+
+def test_a_figure_may_have_settings_of_its_own_for_virtual_time() -> None:
+    figure = next(found for found in with_variants() if found.guests is not None)
+    variants = engine_variants(figure, Given.of(engine=f"simulator,{MININET},{LINUX}"))
+    found = {variant.engines: variant.defaults for variant in variants}
+    assert found[(MININET,)] is figure.emulated
+    assert found[(LINUX,)] is figure.guests
+    assert found[("simulator",)] is figure.defaults
+    (alone,) = engine_variants(figure, Given.of(engine=MININET))
+    assert alone.defaults is figure.emulated

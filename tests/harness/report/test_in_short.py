@@ -1,0 +1,223 @@
+"""The last words: what was found, what it rests on, what the machine did, and when no number stands."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from experiments.registry import CATALOGUE
+from harness.claims.verdicts import verdicts
+from harness.cli import progress, table
+from harness.execute.attempts import Attempt
+from harness.execute.sweep import Place
+from harness.plan.baseline import is_reference, reference_of
+from harness.report import in_short, words
+from harness.report.points import point_label
+from harness.results import summary
+from harness.results.store import StoredPoint
+from harness.results.summary import Judged
+from model.reasons import (
+    KINDS,
+    LATE,
+    RTT,
+    Fault,
+    Reason,
+    of_text,
+)
+from model.result import Status
+from model.spec import LinkSpec, RunSpec
+from tests.support.judged_points import REFERENCE_MBPS, judged, stored
+from tests.support.stored_points import EXPERIMENT, spec_of
+
+FIGURE = CATALOGUE.find(EXPERIMENT).figures[0]
+LAST = Place(3, 9, 10.0)
+LATE_FRAMES = Reason(LATE, "CPU: frames were late")
+
+
+def at(pct: float, spec: RunSpec, status: Status = Status.OK, **changes: Any) -> StoredPoint:
+    point = stored(spec, [pct * REFERENCE_MBPS / 100] * 2, status)
+    return dataclasses.replace(point, **{"metrics": {}, **changes})
+
+
+def told(points: Sequence[StoredPoint]) -> str:
+    return " ".join(in_short.sentences(judged(points), FIGURE.published))
+
+
+def last(points: Sequence[StoredPoint]) -> Judged:
+    return next(each for each in judged(points) if not is_reference(each.spec))
+
+
+def runs(*statuses: Status) -> tuple[Attempt, ...]:
+    return tuple(Attempt(each, () if each is Status.OK else (LATE_FRAMES,), 2.0, 9.0) for each in statuses)
+
+
+def test_what_was_found_stands_beside_what_was_published() -> None:
+    found = told([at(58.1, spec_of(1)), at(74.0, spec_of(2)), at(88.5, spec_of(8))])
+    assert "MPTCP with 8 subflows reaches 88.5 % of optimal, TCP 58.1 %." in found
+    assert "SIGCOMM'11 has about 95 % and < 50 % at k=8." in found
+    assert "one permutation" in found
+    assert "All 3 points are ok." in found
+    real = told([at(58.1, dataclasses.replace(spec_of(1), engine="mininet"))])
+    assert real.startswith("TCP reaches 58.1 %"), real
+
+
+def test_means_are_over_seeds_and_suspect_points_are_in_none() -> None:
+    points = [at(pct, spec_of(seed=seed)) for seed, pct in ((1, 50.0), (2, 60.0))]
+    found = told([*points, at(99.0, spec_of(seed=3), Status.SUSPECT)])
+    assert "TCP reaches 55.0 % of optimal." in found
+    assert "Numbers are means over 2 permutations" in found
+    assert "1 of 3 points is suspect" in found
+
+
+def test_what_the_machine_did_is_told_as_far_as_it_was_measured() -> None:
+    spec = dataclasses.replace(spec_of(8), link=LinkSpec(10.0))
+    assert "machine" not in told([at(88.0, spec)])
+    noisy = {"late_p99_us": 2900.0, "steal_pct": 3.21, "clock_stretch_pct": 1.23}
+    noisy["idle_jitter_p99_us"] = 500.0
+    found = told([at(88.0, spec, metrics=noisy), at(50.0, spec_of(), metrics={"late_p99_us": 1000.0})])
+    assert (
+        "In the worst run 1 frame in 100 was 2.9 ms late or more, 2.4 % of a full queue's 121 ms, and an "
+        "idle CPU woke up 0.5 ms late (1 time in 100); "
+        "its hypervisor took up to 3.2 % of the CPU time; "
+        "the fabric's clock stood still for up to 1.2 % of a run." in found
+    )
+    quiet = {"late_p99_us": 90.0, "steal_pct": 0.0, "clock_stretch_pct": 0.0}
+    assert "hypervisor" not in told([at(88.0, spec, metrics=quiet)])
+
+
+def test_a_queue_without_limit_is_no_measure_of_lateness() -> None:
+    spec = dataclasses.replace(spec_of(), link=LinkSpec(10.0, queue_pkts=0))
+    unbounded = at(88.0, spec, metrics={"late_p99_us": 2900.0})
+    assert "1 frame in 100 was 2.9 ms late or more." in told([unbounded])
+    bounded = at(88.0, spec_of(8), metrics={"late_p99_us": 2000.0})
+    assert "1 frame in 100 was 2 ms late or more, 0.83 % of a full queue's 242 ms." in told(
+        [unbounded, bounded]
+    )
+
+
+def test_there_is_no_number_where_every_point_is_suspect_or_failed() -> None:
+    suspect = [
+        at(50.0, spec_of(n), Status.SUSPECT, reasons=(LATE_FRAMES, of_text("subflows: few"))[: 2 // n or 1])
+        for n in (1, 2)
+    ]
+    failed = stored(spec_of(8), [])
+    found = told([*suspect, failed])
+    assert found.startswith(
+        f"{in_short.NO_NUMBER} Frames were delivered late at 2 of 3 points, for instance: "
+        f"CPU: frames were late. What helps: {KINDS[LATE].todo}"
+    )
+    assert "reaches" not in found
+    assert in_short.NO_NUMBER not in told([*suspect, failed, at(50.0, spec_of(seed=2))])
+    assert f"{in_short.NO_NUMBER} The first failure: CPU: no idle time" in told([failed])
+
+
+def test_points_that_were_run_again_are_counted() -> None:
+    once, twice = at(50.0, spec_of()), runs(Status.SUSPECT, Status.OK)
+    assert "run" not in told([once]).split()
+    assert "1 point was run twice; it is ok now." in told([once, at(60.0, spec_of(2), attempts=twice)])
+    thrice = runs(*[Status.SUSPECT] * 3)
+    both = [at(60.0, spec_of(2), attempts=twice), at(60.0, spec_of(8), Status.SUSPECT, attempts=thrice)]
+    assert "2 points were run up to 3 times; 1 of them is ok now." in told(both)
+
+
+def test_a_caution_names_what_it_doubts_in_one_line_for_all_points() -> None:
+    caution = (Reason(LATE, "queues ran 5 ms late", doubts=(RTT, "completion times")),)
+    points = [at(50.0, spec_of(n), cautions=caution) for n in (1, 2)]
+    line = "RTT and completion times may be off at 2 points, for instance: queues ran 5 ms late."
+    assert told(points).count(line) == 1
+    stream = StringIO()
+    table.print_results(stream, judged(points), ())
+    assert stream.getvalue().count(line) == 1
+
+
+def test_statements_about_other_sizes_are_one_line_and_no_table() -> None:
+    points = judged([at(50.0, spec_of())])
+    found = verdicts(FIGURE, points)
+    stream = StringIO()
+    table.print_verdicts(stream, FIGURE, found)
+    assert stream.getvalue() == ""
+    table.print_in_short(stream, points, FIGURE.published, found)
+    line = "5 published statements are about other sizes, workloads or transports: not measured here"
+    assert line in stream.getvalue()
+    assert in_short.elsewhere(verdicts(FIGURE, judged([at(50.0, spec_of(k=8))])), "x") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "line"),
+    [
+        ({}, LAST, "50.0 % of optimal (slowest flow 50.0), ok"),
+        ({"cautions": (Reason(LATE, "late", doubts=(RTT,)),)}, LAST, "ok, but RTT may be off"),
+        (
+            {"status": Status.SUSPECT, "reasons": (LATE_FRAMES,), "attempts": runs(Status.SUSPECT)},
+            dataclasses.replace(LAST, again=True),
+            "suspect: CPU: frames were late; will run again at the end",
+        ),
+        (
+            {"attempts": runs(Status.SUSPECT, Status.OK)},
+            dataclasses.replace(LAST, attempt=2),
+            "ok, attempt 2 of 2",
+        ),
+        (
+            {"status": Status.SUSPECT, "attempts": runs(Status.SUSPECT, Status.SUSPECT)},
+            dataclasses.replace(LAST, attempt=2),
+            "attempt 2: suspect: CPU: frames were late; attempt 1 of 2 counts",
+        ),
+    ],
+)
+def test_the_line_of_a_point_says_what_was_found(changes: dict[str, Any], place: Place, line: str) -> None:
+    assert progress.verdict(last([at(50.0, spec_of(), **changes)]), place).endswith(line)
+
+
+def test_what_tells_two_groups_of_one_network_apart_is_said() -> None:
+    simulated = dataclasses.replace(spec_of(8), engine="simulator", link=LinkSpec(100.0), seconds=4.0)
+    assert told([at(90.0, simulated)]).startswith("Simulated: MPTCP with 8 subflows reaches 90.0 %")
+    found = told([at(88.0, spec_of(8)), at(90.0, simulated)])
+    assert "k=4 one_to_one, real hosts, 5 Mb/s, 40 s: MPTCP with 8 subflows reaches 88.0 %" in found
+    assert "k=4 one_to_one, simulated, 100 Mb/s, 4 s: MPTCP with 8 subflows reaches 90.0 %" in found
+
+
+def baseline(status: Status) -> StoredPoint:
+    reasons = (LATE_FRAMES,)
+    return dataclasses.replace(at(80.0, reference_of(spec_of(8)), status, reasons=reasons), metrics={})
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (Status.FAILED, "The baseline of k=4 at 5 Mb/s failed, so there are no percentages: CPU: frames"),
+        (
+            Status.SUSPECT,
+            "The baseline of k=4 at 5 Mb/s is suspect, so the percentages may be wrong: CPU: fr",
+        ),
+    ],
+)
+def test_a_baseline_that_cannot_be_used_is_said_and_why(status: Status, says: str) -> None:
+    points = summary.judge([baseline(status), at(88.0, spec_of(8)), at(50.0, spec_of(2))])
+    found = " ".join(in_short.sentences(points, FIGURE.published))
+    assert says in found
+    assert "are ok" not in found
+    stream = StringIO()
+    table.print_results(stream, points, ())
+    assert "CPU: frames were late" in next(
+        line for line in stream.getvalue().splitlines() if "baseline" in line and "frames" in line
+    )
+    assert [doubt.points for doubt in words.doubts(points[:1])] == (
+        [] if status is Status.FAILED else [(f"{point_label(points[0].spec)}: CPU: frames were late",)]
+    )
+
+
+def test_points_that_are_suspect_have_no_cautions() -> None:
+    caution = (Reason(LATE, "queues ran 5 ms late", doubts=(RTT,)),)
+    points = judged([at(50.0, spec_of(), Status.SUSPECT, cautions=caution)])
+    assert in_short.cautions(points) == []
+    assert words.cautions(points) == []
+
+
+def test_a_run_that_asks_for_too_much_is_no_fault_called_load() -> None:
+    heavy = Reason(LATE, "CPU: frames were late", Fault.LOAD)
+    found = told([at(50.0, spec_of(), Status.SUSPECT, reasons=(heavy,))])
+    assert "at 1 of 1 point (this run needs more than the machine has), for instance" in found

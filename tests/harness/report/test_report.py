@@ -1,0 +1,382 @@
+"""The report as its readers meet it: whole, self-contained, escaped, claiming no more than was measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from analysis.steadiness import OVER_CARRIED_PCT
+from engines import registry as engines
+from engines.emulation.verdict.blame import Load
+from engines.emulation.verdict.verdict import Evidence, judge
+from engines.fake import FakeEngine
+from experiments.command import main
+from experiments.registry import CATALOGUE
+from harness.experiment import Figure
+from harness.plan.options import Given, resolve
+from harness.report import report, words
+from harness.report.points import commands, missing
+from harness.report.provenance import collect
+from harness.results import summary
+from harness.results.load import Loaded, Shown
+from harness.results.store import StoredPoint, load
+from model.reasons import of_text
+from model.result import Status
+from model.spec import LinkSpec
+from tests.support.judged_points import REFERENCE_MBPS, judged, stored
+from tests.support.stored_points import EXPERIMENT, flow_row, spec_of
+
+VOID = {"meta", "link", "br", "hr", "img"}
+
+
+class Page(HTMLParser):
+    """Collects what tests ask about, and checks that every element is closed where it must be."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.tags: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(tag, attrs)
+
+    def _note(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag, f"</{tag}> at {self.getpos()}"
+
+
+def refabric(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """cs244's first and fifth figure of thirteen, by the fake engine."""
+    folder = tmp_path_factory.mktemp("results")
+    for figure, ks in (("cs244-fig1", "4"), ("cs244-fig3", "4")):
+        done = refabric("run", figure, "--engine", "fake", "--k", ks, "--subflows", "1,8", "--seconds", "5",
+                        "--seeds", "2", "--results", folder)  # fmt: skip
+        assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.fixture(scope="module")
+def written(results: Path) -> str:
+    done = refabric("report", "cs244", "--results", results)
+    assert done.exit_code == 0, done.output
+    path = results / "cs244" / "report.html"
+    assert done.stdout.strip() == str(path)
+    return path.read_text()
+
+
+def test_the_page_is_whole_and_needs_nothing_else(written: str) -> None:
+    page = Page(written)
+    assert page.open == []
+    assert not {"script", "link", "iframe", "object", "form", "img"} & set(page.tags)
+    for name, value in page.attributes:
+        assert not name.startswith("on"), name
+        if name in {"href", "src", "xlink:href"}:
+            assert value.startswith(("#", "data:image/")), value
+    assert "http" not in written.replace("http-equiv", "")
+    assert "@import" not in written
+    assert "url(" not in re.sub(r"url\(#[^)]*\)", "", written)
+
+
+def test_every_id_is_one_and_every_reference_has_one(written: str) -> None:
+    page = Page(written)
+    assert len(page.ids) == len(set(page.ids))
+    asked = {one for name, value in page.attributes if name == "aria-labelledby" for one in value.split()}
+    asked |= {value[1:] for name, value in page.attributes if name == "href" and value.startswith("#")}
+    asked |= set(re.findall(r"url\(#([^)]*)\)", written))
+    assert asked <= set(page.ids)
+
+
+def test_charts_are_in_it_with_their_reading(written: str) -> None:
+    assert Page(written).tags.count("svg") == 4, "throughput and rank of two figures"
+    assert written.count("<figcaption>") == 4
+    assert 'role="img"' in written
+
+
+def test_published_stands_beside_measured_and_what_is_missing_is_told(written: str) -> None:
+    text = html.unescape(re.sub(r"<[^>]*>", " ", written))
+    assert "made up by the fake engine" in text
+    assert "mean goodput of TCP is below 50 % of optimal" in text
+    assert "not measured" in text, "the paper's k is 8"
+    assert "about one_to_one at k=8" in text
+    assert "Usually part of this figure and not run: k=8, subflows 2, 3, 4, 5, 6, 7." in text
+    assert "Nothing was run yet for cs244-fig2, cs244-fig4" in text
+    assert "no point of this figure has been run" in text
+    assert "It has the same points as cs244-fig1" in re.sub(r"\s+", " ", text)
+
+
+def test_the_commands_repeat_exactly_these_points(results: Path, written: str) -> None:
+    (block,) = re.findall(r'<p class="command"><code>(.*?)</code>', written)
+    command = shlex.split(html.unescape(re.sub(r"<[^>]*>", "", block)))
+    assert command[:3] == [".venv/bin/refabric", "run", "cs244-fig1"]
+    plan = refabric("plan", *command[2:], "--results", results, "--json")
+    jobs = [json.loads(line) for line in plan.stdout.splitlines()]
+    assert {j["point"] for j in jobs if j["event"] == "job"} == {p.name for p in load(results / "cs244")}
+
+
+def test_a_run_ends_with_its_report(tmp_path: Path) -> None:
+    run = ("run", EXPERIMENT, "--engine", "fake", "--k", "4", "--subflows", "1", "--results", tmp_path)
+    page = tmp_path / EXPERIMENT / "report.html"
+    assert str(page) in refabric(*run).stdout.splitlines()
+    page.unlink()
+    last = json.loads(refabric(*run, "--json").stdout.splitlines()[-1])
+    assert last["report"] == str(page)
+    assert page.read_text().endswith("</html>")
+
+
+def test_a_file_of_ones_own_and_json(results: Path, tmp_path: Path) -> None:
+    done = refabric(
+        "report", "cs244-fig1", "--results", results, "--output", tmp_path / "a" / "x.html", "--json"
+    )
+    assert json.loads(done.stdout) == {"event": "report", "report": str(tmp_path / "a" / "x.html")}
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["x.html"]
+
+
+def test_what_cannot_be_reported_is_one_line(results: Path, tmp_path: Path) -> None:
+    for arguments, said in (
+        (("cs244", "--results", tmp_path), "there are no results in"),
+        (("cs244", "--results", results, "--output", tmp_path), "is a folder"),
+        (("nope",), "unknown"),
+    ):
+        done = refabric("report", *arguments)
+        assert done.exit_code == 2, done.output
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_only_a_report_is_replaced(results: Path, tmp_path: Path) -> None:
+    mine, link, page = tmp_path / "thesis.html", tmp_path / "link.html", tmp_path / "page.html"
+    mine.write_text("<html>mine</html>")
+    link.symlink_to(mine)
+    for path, said in ((mine, "is not a report of refabric"), (link, "it is a symbolic link")):
+        done = refabric("report", "cs244-fig1", "--results", results, "--output", path)
+        assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1), done.output
+        assert f"--output {path}: " in done.stderr
+        assert said in done.stderr
+    assert mine.read_text() == "<html>mine</html>"
+    for _ in range(2):
+        assert refabric("report", "cs244-fig1", "--results", results, "--output", page).exit_code == 0
+    assert "Content-Security-Policy\" content=\"default-src 'none';" in page.read_text()
+
+
+def test_suspect_failed_and_damaged_points_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = FakeEngine(fail=lambda s: s.transport.subflows == 2, suspect=lambda s: s.transport.subflows == 8)
+    monkeypatch.setitem(engines.ENGINES, "fake", lambda: bad)
+    refabric(
+        "run", EXPERIMENT, "--engine", "fake", "--k", "4", "--subflows", "1,2,4,8", "--results", tmp_path
+    )
+    next((tmp_path / EXPERIMENT).glob("*mptcp4*/flows.csv")).write_text("")
+    done = refabric("report", EXPERIMENT, "--results", tmp_path)
+    assert done.exit_code == 1, "as plot does where a point is damaged"
+    assert "flows.csv" in done.stderr
+    text = (tmp_path / EXPERIMENT / "report.html").read_text()
+    for words_ in (
+        "this point is set to be suspect", "is set to fail", "flows.csv", "1 of 3 points is suspect",
+                   "1 of 3 points failed", "1 point could not be read", "What to do"):  # fmt: skip
+        assert words_ in text, words_
+
+
+def loaded(points: Sequence[StoredPoint], figure: Figure | None = None) -> Loaded:
+    chosen = figure or CATALOGUE.find(EXPERIMENT).figures[0]
+    return Loaded((Shown(chosen, tuple(judged(points)), Path("charts")),), ())
+
+
+def rendered(points: Sequence[StoredPoint]) -> str:
+    return report.page(CATALOGUE.find(EXPERIMENT), loaded(points), {}, "today")
+
+
+def test_nothing_stored_can_become_markup() -> None:
+    evil = "<script>alert(1)</script>\"'&"
+    doubtful = dataclasses.replace(
+        stored(spec_of(), [1.0], Status.SUSPECT, {"kernel": evil, "tools": {evil: evil}}),
+        reasons=(of_text(evil),),
+    )
+    text = rendered([doubtful, dataclasses.replace(stored(spec_of(2), []), reasons=(of_text(evil),))])
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert Page(text).open == []
+
+
+def evidence(**changes: Any) -> Evidence:
+    flow = dataclasses.replace(flow_row(0, 1.0, 8), cc="reno")
+    good = Evidence(late_p99_us=10.0, queue_us=242_000.0, lost={}, load=Load([50.0] * 40), flows=[flow],
+                    fallbacks=0, cc_asked=["reno"])  # fmt: skip
+    return dataclasses.replace(good, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "title"),
+    [
+        ({"late_p99_us": 242_000.0}, "Frames were delivered late"),
+        ({"lost": {"the ring": 3}}, "Frames were lost outside the network's queues"),
+        ({"load": Load([99.0] * 40), "elastic": False}, "The CPU was saturated"),
+        ({"stretch_pct": 90.0}, "The fabric's clock was paused too long"),
+        ({"over_carried_pct": 90.0}, "Delivered data differs from carried data"),
+        ({"halves_pct": (50.0, 60.0)}, "The two halves of the window differ"),
+        ({"flows": [dataclasses.replace(flow_row(0, 1.0, 8), subflows_joined=3)]}, "Subflows were missing"),
+        ({"fallbacks": 1}, "MPTCP fell back to TCP"),
+        ({"cc_asked": ["cubic"]}, "Another congestion control was in force"),
+    ],
+)
+def test_every_reason_the_engine_gives_is_explained(changes: dict[str, Any], title: str) -> None:
+    verdict = judge(evidence(**changes))
+    assert verdict.status is Status.SUSPECT
+    point = dataclasses.replace(stored(spec_of(), [1.0], Status.SUSPECT), reasons=verdict.reasons)
+    assert [doubt.kind.title for doubt in words.doubts(judged([point]))] == [title]
+
+
+def test_a_suspect_reference_and_unknown_reasons_are_explained_too() -> None:
+    point = dataclasses.replace(
+        stored(spec_of(), [1.0], Status.SUSPECT), reasons=(summary.BASELINE_SUSPECT, of_text("odd"))
+    )
+    titles = [doubt.kind.title for doubt in words.doubts(judged([point]))]
+    assert titles == ["The baseline is suspect", "Another reason"]
+
+
+def test_what_a_figure_means_to_happen_is_summed_up() -> None:
+    spec = [spec_of(n) for n in (1, 2, 8)]
+    points = [stored(s, [1.0], Status.SUSPECT) for s in spec]
+    bound = summary.judge(points, {p.name for p in points[:2]})
+    (doubt,) = words.doubts(bound)
+    (line,) = doubt.points
+    assert line.startswith(
+        "k=4 one_to_one, MPTCP 8 uncoupled (reno), seed 1, 5 Mb/s, 100-packet queues, 40 s: CPU"
+    )
+    assert doubt.intended.startswith("As intended at 2 points of figures that overload the machine")
+
+
+def test_a_summary_claims_what_verdicts_say() -> None:
+    at_8 = [
+        stored(spec_of(n, k=8), [level * REFERENCE_MBPS / 100] * 2) for n, level in ((1, 40.0), (8, 60.0))
+    ]
+    told = " ".join(words.summary(loaded(at_8)))
+    assert "Of 5 published statements, 1 agrees with what was measured here and 4 differ." in told
+    assert "Every number rests on one permutation" in told
+    findings = words.findings(loaded(at_8))
+    assert [word for word, _ in findings].count("agrees") == 1
+    assert any("Measured 40.0\xa0% of optimal (1 seed), published < 50\xa0% of optimal: agrees." in sentence
+               for _, sentence in findings)  # fmt: skip
+
+
+def test_of_many_statements_the_summary_tells_those_that_differ() -> None:
+    figure = CATALOGUE.find(EXPERIMENT).figures[0]
+    low = [dataclasses.replace(figure.published[0], words=f"statement {n}") for n in range(words.MANY)]
+    high = dataclasses.replace(figure.published[0], value=10.0, words="the one that differs")
+    at_8 = [stored(spec_of(k=8), [2.0])]
+    few = loaded(at_8, dataclasses.replace(figure, published=tuple(low)))
+    many = loaded(at_8, dataclasses.replace(figure, published=(*low, high)))
+    assert len(words.findings(few)) == words.MANY
+    ((word, sentence),) = words.findings(many)
+    assert word == "differs"
+    assert "the one that differs" in sentence
+
+
+def test_no_point_no_claim() -> None:
+    told = " ".join(words.summary(loaded([stored(spec_of(), [])])))
+    assert "There is no number here to rely on." in told
+    assert "5 published statements are about other sizes, workloads or transports: not measured here" in told
+    assert "1 of 1 point failed" in told
+    assert words.findings(loaded([stored(spec_of(), [])])) == []
+
+
+def test_commands_are_split_where_one_would_run_more() -> None:
+    points = [spec_of(1, seed=1), spec_of(8, seed=1), spec_of(1, seed=2), spec_of(1, seed=5),
+              dataclasses.replace(spec_of(1), link=LinkSpec(12.345678))]  # fmt: skip
+    given = commands(CATALOGUE.find(EXPERIMENT).figures[0], judged([stored(s, [1.0]) for s in points]))
+    told = [(re.search(r"--subflows (\S+) --seed (\S+ --seeds \S+)", c), c) for c in given]
+    assert {(found[1], found[2]) for found, _ in told if found} == {
+        ("1,8", "1 --seeds 1"), ("1", "2 --seeds 1"), ("1", "5 --seeds 1"), ("1", "1 --seeds 1"),
+    }  # fmt: skip
+    assert sum("--rate 12.345678 " in command for command in given) == 1
+    assert all(command.startswith("sudo .venv/bin/refabric run ") for command in given)
+
+
+def test_commands_of_an_experiment_that_fixes_options_have_none_of_them() -> None:
+    """Those of `noise` run exactly its points, of which some are shorter by a fixed part."""
+    noise = CATALOGUE.find("noise")
+    (figure,) = noise.figures
+    typed = Given.of(seeds=2)
+    specs = figure.points(resolve(typed, figure.defaults), lambda _topology: 10.0)
+    given = commands(figure, judged([stored(spec, [1.0]) for spec in specs]), noise.shared_options)
+    again: set[str] = set()
+    for command in given:
+        words_of = shlex.split(command)[3:]
+        asked = {name[2:]: value for name, value in zip(words_of[::2], words_of[1::2], strict=True)}
+        assert asked.keys() <= set(noise.shared_options or ())
+        numbers = {"seconds": float, "warmup": float, "seed": int, "seeds": int}
+        typed = Given.of(**{name: numbers.get(name, str)(value) for name, value in asked.items()})
+        points = figure.points(resolve(typed, figure.defaults), lambda _topology: 10.0)
+        again |= {spec.content_hash() for spec in points}
+    assert again == {spec.content_hash() for spec in specs}
+
+
+def test_holes_in_a_sweep_are_named() -> None:
+    points = [stored(spec_of(n, seed=s), [1.0]) for n, s in ((1, 1), (1, 2), (8, 1))]
+    (shown,) = loaded(points).figures
+    assert any("MPTCP 8 seed 2" in sentence for sentence in missing(shown))
+
+
+def test_origin_tells_what_differs_and_what_is_dirty() -> None:
+    here = {
+        "kernel": "6.1",
+        "revision": "abc+",
+        "counters": {"before": {"dropped": 1}, "after": {"dropped": 4}},
+    }
+    there = {"kernel": "6.18", "revision": "abc+", "kernel_counters": {"Tcp.RetransSegs": 7},
+             "stalled_attempts": ["twice"]}  # fmt: skip
+    found = collect(judged([stored(spec_of(), [1.0], provenance=here)])[:1]
+                    + judged([stored(spec_of(8), [1.0], provenance=there)])[-1:])  # fmt: skip
+    assert [name for name, _ in found.varying] == ["kernel"]
+    assert any("abc+" in note for note in found.notes)
+    assert any("1 attempt at 1 point was stopped" in note for note in found.notes)
+    assert [section.rows for section in found.counted] == [(("dropped", "3"),), (("Tcp.RetransSegs", "7"),)]
+
+
+def test_a_window_that_is_off_is_told() -> None:
+    even, off = (dataclasses.replace(stored(spec_of(8), [1.0]), metrics={OVER_CARRIED_PCT: pct})
+                 for pct in (101.0, 108.0))  # fmt: skip
+    assert not any("subflows carried" in note for note in collect(judged([even])).notes)
+    assert any("MPTCP 8" in note and "8 % more" in note for note in collect(judged([off])).notes)
+
+
+def test_points_of_before_the_kernel_was_recorded_say_so() -> None:
+    """Counters once took the kernel's name in the provenance."""
+    found = collect(judged([stored(spec_of(), [1.0], provenance={"kernel": {"Tcp.InSegs": 5}})]))
+    assert found.notes == ("The kernel release was not recorded with these points.",)
+
+
+@pytest.mark.parametrize("name", ["star", "dctcp"])
+def test_commands_ask_for_the_k_that_makes_the_network(name: str) -> None:
+    figure = CATALOGUE.find(name).figures[0]
+    specs = figure.points(resolve(Given.of(k="6"), figure.defaults), lambda _topology: 5.0)
+    given = commands(figure, judged([stored(spec, [1.0]) for spec in specs]))
+    assert given
+    assert all("--k 6 " in command for command in given)

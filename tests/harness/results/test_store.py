@@ -1,0 +1,299 @@
+"""The store: exact round trips, whole points or none, damage that costs one point alone."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import errno
+import gzip
+import json
+import math
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from common import files
+from common.errors import StoreError, UsageError
+from common.ownership import Heir
+from harness.results.store import (
+    Store,
+    finite,
+    index,
+    load,
+    load_point,
+    point_name,
+    scan,
+)
+from model.reasons import (
+    COMPLETION,
+    LATE,
+    RTT,
+    SATURATED,
+    Fault,
+    Reason,
+)
+from model.result import Status
+from model.spec import TopologySpec, WorkloadSpec
+from tests.support.stored_points import EXPERIMENT, leftovers, put, result_of, spec_of
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(tmp_path / "results", EXPERIMENT)
+
+
+def test_a_point_comes_back_as_it_was(store: Store) -> None:
+    spec, result = spec_of(8), result_of([1.25, 4.0 / 3.0])
+    put(store, spec, result)
+    (point,) = load(store.directory)
+    assert (point.spec, point.status, point.hosts, point.elapsed_s) == (spec, Status.OK, 16, 60.25)
+    assert (point.flows, point.ports) == (result.flows, result.ports)
+    assert (point.metrics, point.provenance) == (result.metrics, result.provenance)
+    for name, table in result.samples.items():
+        assert point.sample(name) == table
+    assert sorted(p.name for p in point.path.iterdir()) == [
+        "flows.csv",
+        "ports.csv",
+        "raw",
+        "run.json",
+        "samples",
+    ]
+    assert (point.path / "raw" / "iperf3.json").exists()
+
+
+def test_the_name_says_what_the_point_is() -> None:
+    assert re.fullmatch(r"k4-one_to_one-mptcp8-reno-5mbps-s1-[0-9a-f]{12}", point_name(spec_of(8)))
+    assert re.fullmatch(
+        r"k4-one_to_one-tcp-reno-2.5mbps-s3-[0-9a-f]{12}", point_name(spec_of(seed=3, rate_mbps=2.5))
+    )
+    star = dataclasses.replace(spec_of(), topology=TopologySpec("star", {"n": 3}), engine="fake")
+    assert point_name(star).startswith("fake-star3-one_to_one-tcp-")
+
+
+def test_the_name_has_the_parameters_of_the_workload() -> None:
+    stride = dataclasses.replace(spec_of(), workload=WorkloadSpec("stride", {"i": 4}))
+    assert point_name(stride).startswith("k4-stride_4-tcp-reno-")
+
+
+def test_any_other_parameter_is_another_point() -> None:
+    spec = spec_of()
+    others = [
+        dataclasses.replace(spec, **change)
+        for change in (
+            {"seed": 2}, {"seconds": 41.0}, {"warmup_s": 9.0}, {"routing": "ecmp"}, {"traffic": "native"},
+            {"dataplane": "ovs"}, {"engine": "fake"}, {"traffic": "none"},
+            {"link": dataclasses.replace(spec.link, queue_pkts=50)},
+            {"link": dataclasses.replace(spec.link, delay_us=10.0)},
+        )
+    ]  # fmt: skip
+    assert len({point_name(s) for s in [spec, *others]}) == len(others) + 1
+
+
+def test_the_same_result_gives_the_same_bytes(tmp_path: Path) -> None:
+    folders = []
+    for number in (1, 2):
+        folders.append(put(Store.open(tmp_path / str(number), EXPERIMENT), spec_of(), result_of([1.0])).path)
+    for one in sorted(folders[0].rglob("*")):
+        if one.is_file():
+            assert one.read_bytes() == (folders[1] / one.relative_to(folders[0])).read_bytes(), one.name
+
+
+def test_nothing_is_left_of_a_point_given_up(store: Store) -> None:
+    with pytest.raises(KeyboardInterrupt), store.writing(spec_of()) as writer:
+        (writer.raw / "half").write_text("x")
+        raise KeyboardInterrupt
+    assert list(store.directory.iterdir()) == []
+
+
+def test_a_failed_point_is_replaced(store: Store) -> None:
+    put(store, spec_of(), result_of([], Status.FAILED, "no flow came up"))
+    assert not load(store.directory)[0].finished
+    put(store, spec_of(), result_of([2.0]))
+    (point,) = load(store.directory)
+    assert point.finished
+    assert point.flows[0].goodput_mbps == 2.0
+    assert leftovers(store.directory) == []
+
+
+def test_exchange_on_file_systems_without_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    class OldFileSystem:
+        @staticmethod
+        def renameat2(*_arguments: object) -> int:
+            return -1
+
+    put(store, spec_of(), result_of([1.0]))
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_a, **_k: OldFileSystem)
+    monkeypatch.setattr(ctypes, "get_errno", lambda: errno.EINVAL)
+    put(store, spec_of(), result_of([2.0]))
+    assert [p.flows[0].goodput_mbps for p in load(store.directory)] == [2.0]
+    assert leftovers(store.directory) == []
+
+
+@pytest.mark.parametrize("allowed", range(6))
+def test_a_full_disk_leaves_nothing_half_written(
+    store: Store, monkeypatch: pytest.MonkeyPatch, allowed: int
+) -> None:
+    put(store, spec_of(2), result_of([1.0]))
+    written = []
+    really = files.write_bytes
+
+    def until_full(path: Path, data: bytes, to: Heir | None = None) -> None:
+        written.append(path)
+        if len(written) > allowed:
+            path.write_bytes(data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        really(path, data, to)
+
+    monkeypatch.setattr(files, "write_bytes", until_full)
+    if allowed >= 5:  # two samples, flows, ports, run.json: it all fits
+        put(store, spec_of(), result_of([1.0]))
+        return
+    with pytest.raises(StoreError, match=r"writing .*No space left on device; free some space"):
+        put(store, spec_of(), result_of([1.0]))
+    assert [p.spec for p in load(store.directory)] == [spec_of(2)]
+    assert leftovers(store.directory) == []
+
+
+def test_a_results_folder_that_is_a_file_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("")
+    with pytest.raises(UsageError, match=r"results.*(Not a directory|File exists).*--results"):
+        Store.open(tmp_path / "results", EXPERIMENT)
+
+
+class TestDamage:
+    """One point is damaged; the error names the file, the other point stays usable."""
+
+    @pytest.fixture
+    def victim(self, store: Store) -> Path:
+        put(store, spec_of(2), result_of([1.0]))
+        return put(store, spec_of(1), result_of([1.0, 2.0])).path
+
+    def check(self, victim: Path, file: str, words: str) -> None:
+        found = scan(victim.parent)
+        assert [p.spec for p in found.points] == [spec_of(2)]
+        (error,) = found.broken
+        assert str(victim / file) in str(error)
+        assert re.search(words, str(error)), str(error)
+        assert "\n" not in str(error)
+        with pytest.raises(StoreError):
+            load(victim.parent)
+
+    @pytest.mark.parametrize("file", ["run.json", "flows.csv", "ports.csv"])
+    def test_missing_file(self, victim: Path, file: str) -> None:
+        (victim / file).unlink()
+        self.check(victim, file, "No such file")
+
+    def test_truncated_json(self, victim: Path) -> None:
+        text = (victim / "run.json").read_text()
+        (victim / "run.json").write_text(text[: len(text) // 2])
+        self.check(victim, "run.json", "truncated")
+
+    @pytest.mark.parametrize("keep", [0, 10, 250, -20, -75])
+    def test_truncated_csv(self, victim: Path, keep: int) -> None:
+        data = (victim / "flows.csv").read_bytes()
+        (victim / "flows.csv").write_bytes(data[:keep])
+        self.check(victim, "flows.csv", "truncated|columns|enough values|empty")
+
+    @pytest.mark.parametrize("schema", [0, 1, 3, None])
+    def test_other_schema(self, victim: Path, schema: int | None) -> None:
+        data = json.loads((victim / "run.json").read_text())
+        (victim / "run.json").write_text(json.dumps({**data, "schema": schema}))
+        self.check(victim, "run.json", rf"format is number {schema}, this refabric reads 2")
+
+    @pytest.mark.parametrize("text", ["[]", "{}", '{"format": "flent"}'])
+    def test_foreign_json(self, victim: Path, text: str) -> None:
+        (victim / "run.json").write_text(text)
+        self.check(victim, "run.json", "not written by refabric")
+
+    @pytest.mark.parametrize("key", ["rows", "spec", "status", "metrics"])
+    def test_a_field_of_another_shape(self, victim: Path, key: str) -> None:
+        data = json.loads((victim / "run.json").read_text())
+        (victim / "run.json").write_text(json.dumps({**data, key: ["no", "such"]}))
+        self.check(victim, "run.json", "not the run.json of this version")
+
+    def test_columns_of_another_version(self, victim: Path) -> None:
+        text = (victim / "ports.csv").read_text()
+        (victim / "ports.csv").write_text(text.replace("drops", "lost", 1))
+        self.check(victim, "ports.csv", "columns")
+
+    def test_damaged_samples_are_told_when_asked_for(self, victim: Path) -> None:
+        file = victim / "samples" / "goodput.csv.gz"
+        file.write_bytes(file.read_bytes()[:-9])
+        point = load_point(victim)
+        with pytest.raises(StoreError, match=re.escape(str(file))):
+            point.sample("goodput")
+        with pytest.raises(StoreError, match="no samples called queues; it has: goodput, remarks"):
+            point.sample("queues")
+
+
+def test_the_index_knows_what_is_finished_without_reading_tables(store: Store) -> None:
+    put(store, spec_of(1), result_of([1.0]))
+    put(store, spec_of(2), result_of([], Status.FAILED, "no flow came up"))
+    damaged = put(store, spec_of(8), result_of([1.0])).path
+    (damaged / "run.json").write_text("{")
+    assert {(e.name, e.finished) for e in index(store.directory)} == {
+        (point_name(spec_of(1)), True), (point_name(spec_of(2)), False),
+    }  # fmt: skip
+    for table in store.directory.glob("*/*.csv"):
+        table.unlink()
+    assert len(index(store.directory)) == 2
+    assert index(store.directory / "nothing-here") == ()
+
+
+def test_what_is_no_point_is_left_alone(store: Store) -> None:
+    put(store, spec_of(), result_of([1.0]))
+    (store.directory / "charts").mkdir()
+    (store.directory / "notes.txt").write_text("mine")
+    assert len(load(store.directory)) == 1
+    assert load(store.directory.parent / "nothing-here") == []
+
+
+def test_numbers_json_cannot_say_are_no_value(store: Store) -> None:
+    result = dataclasses.replace(
+        result_of([1.0]),
+        metrics={"late_p99_us": math.nan, "cpu_busy_pct": 5.0},
+        provenance={"load": [math.inf]},
+    )
+    point = put(store, spec_of(), result)
+    assert point.metrics == {"cpu_busy_pct": 5.0}
+    assert point.provenance == {"load": [None]}
+    json.loads((point.path / "run.json").read_text(), parse_constant=pytest.fail)
+    assert finite({"a": (1, -math.inf)}) == {"a": [1, None]}
+
+
+def test_samples_carry_neither_time_nor_name(store: Store) -> None:
+    point = put(store, spec_of(), result_of([1.0]))
+    data = (point.path / "samples" / "remarks.csv.gz").read_bytes()
+    assert data[3] == 0, "no name and no extra fields"
+    assert data[4:8] == bytes(4), "no time"
+    assert gzip.decompress(data).decode().splitlines()[0] == "t_s,busy_pct,note"
+
+
+def test_a_results_folder_that_cannot_be_read_is_the_users_choice(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(_folder: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "iterdir", denied)
+    with pytest.raises(UsageError, match=r"reading .*Permission denied; .*--results DIR"):
+        store.read()
+
+
+def test_reasons_come_back_as_records_and_texts_of_before_are_understood(store: Store) -> None:
+    late = Reason(LATE, "CPU: late", Fault.HYPERVISOR, (("late_p99_us", 4000.0),), (RTT, COMPLETION))
+    put(store, spec_of(), dataclasses.replace(result_of([1.0], Status.SUSPECT), reasons=(late,)))
+    put(store, spec_of(2), dataclasses.replace(result_of([1.0]), cautions=(late,)))
+    suspect, doubted = (load_point(store.directory / point_name(spec_of(n))) for n in (1, 2))
+    assert (suspect.reasons, suspect.cautions) == ((late,), ())
+    assert (doubted.reasons, doubted.cautions) == ((), (late,))
+    run = json.loads((suspect.path / "run.json").read_text())
+    del run["cautions"], run["attempts"]
+    old = "CPU: no idle time left in 3 of 40 seconds"
+    (suspect.path / "run.json").write_text(json.dumps({**run, "reasons": [old]}))
+    (reason,) = load_point(suspect.path).reasons
+    assert (reason.kind, reason.text) == (SATURATED, old)
+    entries = {entry.name: entry.machine_attempts for entry in index(store.directory)}
+    assert entries == {suspect.name: 1, doubted.name: 0}

@@ -1,0 +1,87 @@
+"""pFabric between real hosts: the rank on every segment, and what a bottleneck does with it."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from typing import Any
+
+import pytest
+
+from engines.emulation.ranks.support import unsupported
+from engines.emulation.sandbox.isolation import spawn_inside
+from model.flows import FIRST_CPORT
+from tests.support.scenarios.ranks import Frame
+
+pytestmark = pytest.mark.emulation
+
+LONG, SHORT, SHORTS = 3_000_000, 20_000, 12
+LATELY_S = 0.01
+"""How long the kernel may take from the tap to its TCP, while another CPU sends."""
+
+
+def run(discipline: str, queue_pkts: int, flows: tuple[int, int, int, float]) -> dict[str, Any]:
+    if reason := unsupported():
+        pytest.skip(reason)
+    reports: list[dict[str, Any]] = []
+    request = {"discipline": discipline, "queue_pkts": queue_pkts, "flows": list(flows)}
+    target = "tests.support.scenarios.ranks:completions"
+    assert spawn_inside(target, request, deadline_s=120, on_report=reports.append) == 0
+    (report,) = reports
+    return report
+
+
+def stamp(rank: int) -> int:
+    """The stamp of a rank, worked out apart from the program: the 12 leading bits and their place."""
+    shift = max(0, rank.bit_length() - 12)
+    mantissa = rank >> shift
+    return mantissa if mantissa < 2048 else (shift + 1) * 2048 + mantissa - 2048
+
+
+def possible(acks: list[tuple[float, int]], at_s: float, size: int) -> set[int]:
+    """The stamps of a segment that left at `at_s`: of the last acknowledgement, or of one shortly before."""
+    lately = [acked for t_s, acked in acks if at_s - LATELY_S <= t_s <= at_s]
+    before = [acked for t_s, acked in acks if t_s < at_s - LATELY_S][-1:]
+    return {stamp(size - acked) for acked in (*before, *lately)}
+
+
+def test_every_segment_has_what_remains_of_its_flow_retransmissions_included() -> None:
+    """The queue has room for 8 packets and two windows of 15 meet there, so segments are lost."""
+    report = run("pfabric", 8, (LONG, 400_000, 4, 0.2))
+    frames: list[Frame] = [tuple(frame) for frame in report["frames"] if frame[2] == FIRST_CPORT]
+    first = next(sequence for _, leaves, _, sequence, payload, _ in frames if leaves and payload < 0)
+    acks: list[tuple[float, int]] = [(0.0, 0)]
+    sent, again, segments = 0, 0, 0
+    for t_s, leaves, _, number, payload, identification in frames:
+        offset = (number - first) % 2**32
+        if not leaves:
+            if offset <= LONG and offset >= acks[-1][1]:
+                acks.append((t_s, offset))
+            continue
+        if payload <= 0:
+            continue
+        segments += 1
+        again += offset < sent
+        sent = max(sent, offset + payload)
+        assert identification in possible(acks, t_s, LONG), f"segment {segments} at byte {offset}"
+    assert sent == LONG
+    assert segments >= LONG / 1460
+    assert again > 0, "nothing was lost, so retransmissions were not tested"
+    assert report["counts"]["stamp"]["stamped"] >= segments
+
+
+def test_short_flows_overtake_a_long_one_at_the_bottleneck() -> None:
+    """Alone a short flow takes 16 ms to serialise and 10 ms of delay."""
+    flows = (LONG, SHORT, SHORTS, 0.12)
+    ranked, fifo = (run(discipline, 24, flows)["completed_s"] for discipline in ("pfabric", "fifo"))
+    alone_s = (SHORT + 14 * 54) * 8 / 10e6 + 0.0101
+    assert statistics.median(ranked[1:]) < 1.5 * alone_s
+    assert statistics.median(ranked[1:]) < 0.7 * statistics.median(fifo[1:])
+
+
+def test_stamps_keep_the_order_of_ranks() -> None:
+    """Checked here as well, since the test above compares stamps only."""
+    ranks = sorted({*range(5000), *(2**n + d for n in range(12, 32) for d in (-1, 0, 1))})
+    stamps = [stamp(rank) for rank in ranks if rank < 2**32 - 1]
+    assert all(a <= b for a, b in itertools.pairwise(stamps))
+    assert max(stamps) < 0xFFFF

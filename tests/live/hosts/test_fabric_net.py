@@ -1,0 +1,137 @@
+"""FabricNet with the stand-in data plane: Mininet's calls, its CLI by pipe, quiet wires."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topos
+from common.errors import HostUnfitError, UsageError
+from engines.emulation.hosts import shell
+from engines.emulation.sandbox.isolation import spawn_inside
+
+pytestmark = pytest.mark.emulation
+
+ROOT = Path(__file__).resolve().parents[3]
+GATEWAY = "10.255.255.254 dev p0e0h0-eth0 lladdr 02:ff:ff:ff:ff:fe PERMANENT"
+_SHELL = """
+import sys
+sys.path.append(sys.argv[1])
+from engines.emulation.hosts.shell import main
+sys.exit(main("ft,4", 10, 100, wait_s=60, factory="tests.support.python_dataplane:make"))
+"""
+
+
+def run(case: str, request: object = None) -> dict[str, Any]:
+    """All reports of a case, merged."""
+    reports: dict[str, Any] = {}
+    status = spawn_inside(
+        f"tests.support.scenarios.isolation:{case}", request, deadline_s=90, on_report=reports.update
+    )
+    assert status == 0
+    return reports
+
+
+def pipe_to_shell(*commands: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", _SHELL, str(ROOT)],
+        input="\n".join(commands) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd="/",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_a_namespace_gives_its_children_reaches_every_host() -> None:
+    assert set(run("tcp_tables").get("entries", [1024])) == {1024}
+
+
+def test_mininet_calls() -> None:
+    seen = run("mininet_face")
+    topology = topos.build("ft", {"k": 4})
+    assert seen["names"] == sorted(node.name for node in topology.nodes)
+    assert seen["refs"] == 16
+    assert "1 received" in seen["ping"]
+    assert seen["all"] == 0
+    assert seen["down"] == 100
+    assert seen["status"] == ["(DOWN DOWN)", "(OK OK)"]
+    assert seen["healed"] == 0
+    assert seen["sysctls"] == {"net.ipv4.tcp_no_metrics_save": "1", "net.ipv4.tcp_congestion_control": "reno"}
+    assert "p3e1h1-eth0" in seen["popen"]
+    assert seen["switch"].strip() == "hello"
+    assert GATEWAY in seen["route"]
+    assert "inet6" not in seen["route"]
+
+
+def test_only_ip_on_the_wires_and_nothing_left_after_stop() -> None:
+    seen = run("mininet_face")
+    assert seen["kinds"] == [0x0800], "no ARP, no IPv6"
+    assert seen["after"] == ["lo"]
+    assert seen["pids"] == [1, 2]
+
+
+def test_tcp_sends_frames_of_wire_size() -> None:
+    seen = run("tcp_frames")
+    assert seen["exit"] == 0
+    assert seen["longest"] == 1514
+
+
+def test_offloads() -> None:
+    seen = run("offloads")
+    assert not [name for name in seen["with"] if name.endswith("segmentation") or name == "rx-gro"]
+    assert "tx-checksum-ip-generic" in seen["with"]
+    assert "tx-checksum-ip-generic" not in seen["without"]
+
+
+def test_dual_homed_hosts_use_both_wires() -> None:
+    seen = run("dual_homed")
+    assert set(seen["statuses"]) == {"0"}
+    assert "lookup 101" in seen["rules"]
+
+
+def test_sysctl_the_kernel_lacks_is_a_clear_error() -> None:
+    with pytest.raises(HostUnfitError, match=r"net.ipv4.no_such=1 in the namespace of p0e0h0"):
+        run("bad_sysctl")
+
+
+def test_piped_commands() -> None:
+    text = pipe_to_shell(
+        "nodes", "p0e0h0 ping -c1 -W2 p3e1h1", "link p0e0h0 p0e0 down", "p0e0h0 ping -c1 -W1 p3e1h1",
+        "link p0e0h0 p0e0 up", "p0e0h0 ping -c1 -W2 p3e1h1", "net", "dump", "links", "bogus", "p0e0 echo hi",
+        "exit",
+    )  # fmt: skip
+    assert text.count("1 received") == 2
+    assert text.count("100% packet loss") == 1
+    assert "p0e0 p0e0-eth1:p0e0h0-eth0 p0e0-eth2:p0e0h1-eth0" in text
+    assert "<FabricHost p0e0h0: p0e0h0-eth0:10.0.0.2 pid=" in text
+    assert "Unknown command: bogus" in text
+    assert "\nhi" in text
+
+
+def test_pingall_and_iperf_through_the_shell() -> None:
+    text = pipe_to_shell("pingall 2", "iperf p0e0h0 p1e0h0")
+    assert "0% dropped (240/240 received)" in text
+    assert "bits/sec" in text
+
+
+def test_bad_requests_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for topology, rate, queue in (
+        ("ft,3", 10.0, 100),
+        ("ft,4", 0.0, 100),
+        ("ft,4", 10.0, 0),
+        ("zz,4", 1.0, 1),
+    ):
+        with pytest.raises(UsageError):
+            shell.main(topology, rate, queue)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(HostUnfitError, match="sudo refabric shell ft,4"):
+        shell.main("ft,4", 10, 100)

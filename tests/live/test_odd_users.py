@@ -1,0 +1,168 @@
+"""Odd users and odd machines, for real: one clear line, exit 2 or 3, and nothing is left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from harness.results.store import Store, load
+from tests.support.stored_points import result_of, spec_of
+
+pytestmark = pytest.mark.emulation
+
+REFABRIC = Path(sys.executable).with_name("refabric")
+EXPERIMENT = "cs244-one-to-one"
+POINT = ("--k", "4", "--subflows", "1", "--rate", "5")
+SHORT = (*POINT, "--seconds", "1", "--warmup", "1")
+NOBODY = 61234
+
+
+def refabric(
+    *arguments: str, before: str = "", env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run refabric in a mount namespace of its own, after the shell commands `before`."""
+    script = f'set -e\n{before}\nexec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", str(REFABRIC), *arguments]
+    environment = {**os.environ, **(env or {})}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+
+
+def only_line(done: subprocess.CompletedProcess[str]) -> str:
+    """The error, which is one line without a traceback."""
+    assert "Traceback" not in done.stdout + done.stderr, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("refabric: ")]
+    return line
+
+
+ODD = {
+    "a uid that is no number": {"SUDO_UID": "alice", "SUDO_GID": "x", "SUDO_USER": "alice"},
+    "a user who does not exist": {"SUDO_UID": "4000000", "SUDO_GID": "4000000", "SUDO_USER": "nobody-here"},
+}
+
+
+@pytest.mark.parametrize("env", ODD.values(), ids=ODD)
+def test_odd_variables_of_sudo(tmp_path: Path, env: Mapping[str, str]) -> None:
+    where = ("--results", str(tmp_path / "results"))
+    done = refabric("run", EXPERIMENT, *POINT, "--engine", "fake", *where, env={**env, "HOME": ""})
+    assert done.returncode == 0, done.stderr
+    planned = refabric("plan", EXPERIMENT, "--k", "4", "--engine", "mininet", env=env)
+    assert planned.returncode == 0, planned.stderr
+
+
+def test_few_open_files(tmp_path: Path) -> None:
+    where = ("--results", str(tmp_path / "results"))
+    done = refabric("run", EXPERIMENT, *POINT, "--engine", "fake", *where, before="ulimit -n 256")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_read_only_clone() -> None:
+    root = REFABRIC.parents[2]
+    frozen = f"mount --bind {root} {root}\nmount -o remount,ro,bind {root}\ncd {root}"
+    done = refabric("run", EXPERIMENT, *POINT, "--engine", "fake", "--results", "fresh/r", before=frozen)
+    assert done.returncode == 2
+    assert "Read-only file system; choose a folder you can write to with --results DIR" in only_line(done)
+
+
+def test_without_setpriv(tmp_path: Path) -> None:
+    nothing, results = tmp_path / "nothing", tmp_path / "results"
+    nothing.write_text("")
+    hidden = "\n".join(f"mount --bind {nothing} {path}" for path in ("/usr/bin/setpriv", "/bin/setpriv"))
+    done = refabric("run", EXPERIMENT, *SHORT, "--results", str(results), before=hidden)
+    assert done.returncode == 3, done.stdout
+    assert "setpriv is missing, or may not be run; run: sudo apt-get install util-linux" in only_line(done)
+    assert list((results / EXPERIMENT).iterdir()) == []
+
+
+def test_in_a_container_without_privileges(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    bare = 'set -- setpriv --bounding-set -all --inh-caps -all "$@"'
+    done = refabric("run", EXPERIMENT, *SHORT, "--results", str(results), before=bare)
+    assert done.returncode == 3, done.stdout
+    assert "run as root, not in an unprivileged container" in only_line(done)
+    assert list((results / EXPERIMENT).iterdir()) == []
+
+
+def test_an_ordinary_user_without_a_home() -> None:
+    if subprocess.run(["setpriv", "--reuid", str(NOBODY), "test", "-x", REFABRIC], check=False).returncode:
+        pytest.skip("other users cannot enter this clone")
+    done = refabric(
+        "run", EXPERIMENT, *POINT, "--engine", "fake", before=as_nobody(), env={"HOME": "/nonexistent"}
+    )
+    assert done.returncode == 2
+    assert "Permission denied; choose a folder you can write to with --results DIR" in only_line(done)
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that every user can enter, as those of pytest are not."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def as_nobody() -> str:
+    """Shell commands that make the program after them another user's."""
+    return f'cd /\nset -- setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups "$@"'
+
+
+def test_root_and_the_owner_of_the_folder_at_once(shared: Path) -> None:
+    """The owner's run leaves root's unfinished point alone, and does not stumble over it."""
+    folder = shared / "results" / EXPERIMENT
+    folder.mkdir(parents=True)
+    for each in (shared / "results", folder):
+        os.chown(each, NOBODY, NOBODY)
+    store = Store.open(shared / "results", EXPERIMENT)
+    with store.writing(spec_of()) as writer:
+        run = ("run", EXPERIMENT, *POINT, "--engine", "fake", "--results", str(shared / "results"))
+        done = refabric(*run, before=as_nobody(), env={"HOME": "/nonexistent"})
+        assert done.returncode == 0, done.stderr
+        assert writer.raw.is_dir()
+        writer.commit(result_of([1.0]), hosts=16, elapsed_s=1.0)
+    assert {path.lstat().st_uid for path in folder.rglob("*")} == {NOBODY}
+    assert len(load(folder)) == 3
+
+
+@pytest.mark.parametrize("kbytes", [4, 16, 40, 64, 160, 320])
+def test_a_disk_that_is_full_at_some_write(tmp_path: Path, kbytes: int) -> None:
+    """Wherever it fills up: one line, finished points kept, and nothing half written."""
+    disk = f"mount -t tmpfs -o size={kbytes}k,nr_inodes=400 disk {tmp_path}"
+    script = f'set +e\n"$@"\ncode=$?\nfind {tmp_path} -name ".*"\nset -- sh -c "exit $code"'
+    run = ("run", EXPERIMENT, *POINT, "--engine", "fake", "--results", str(tmp_path / "results"))
+    done = refabric(*run, before=f"{disk}\n{script}")
+    assert done.returncode == 3, done.stderr
+    assert "No space left on device; free some space" in only_line(done)
+    assert [each for each in done.stdout.splitlines() if each.startswith(f"{tmp_path}/")] == []
+
+
+def test_a_clock_that_is_set_back_an_hour_during_a_run(tmp_path: Path) -> None:
+    """No duration is measured by the clock of the wall, which jumps at each reading here."""
+    results = tmp_path / "results"
+    arguments = ["refabric", "run", EXPERIMENT, *POINT, "--engine", "fake", "--results", str(results)]
+    program = f"""
+import datetime, itertools, sys, time
+jumps = itertools.count()
+really = time.time
+time.time = lambda: really() - 3600 * next(jumps)
+class Jumping(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return cls.fromtimestamp(time.time(), tz)
+datetime.datetime = Jumping
+from experiments.command import main
+sys.argv = {arguments!r}
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    points = load(results / EXPERIMENT)
+    assert len(points) == 2
+    assert all(0 <= point.elapsed_s < 60 for point in points)
+    assert all(0 <= attempt.elapsed_s < 60 for point in points for attempt in point.attempts)

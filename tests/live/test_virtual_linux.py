@@ -1,0 +1,251 @@
+"""The engine `linux`: guests that end well, guests that do not, and what is left of them. Needs no root, but
+a kernel (`refabric kernel build`)."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.errors import DeadlineError, RunError
+from engines.engine import Silent
+from engines.linux import guest, landlock
+from engines.linux.engine import LinuxEngine
+from engines.linux.kernel.store import current
+from engines.linux.launch import ROOT
+from fabric.plan import PAYLOAD_SHARE
+from model.result import RunResult, Status
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+
+KERNEL = current()
+pytestmark = [
+    pytest.mark.emulation,
+    pytest.mark.skipif(KERNEL is None, reason="no kernel for guests: run `refabric kernel build`"),
+]
+NOBODY = 65534
+RATE_MBPS = 10.0
+
+
+def asked(folder: Path, scenario: str, request: object = None, **changes: Any) -> guest.Asked:
+    assert KERNEL
+    usual = guest.Asked(
+        kernel=KERNEL.path,
+        memory_mb=512,
+        seed=5,
+        target=f"tests.support.guest_scenarios:{scenario}",
+        request=request,
+        folder=folder,
+        patience_s=60.0,
+        limit_s=600.0,
+    )
+    return dataclasses.replace(usual, **changes)
+
+
+def reports(folder: Path, scenario: str, request: object = None, **changes: Any) -> list[Any]:
+    found: list[Any] = []
+    guest.run(asked(folder, scenario, request, **changes), None, found.append)
+    return found
+
+
+def point(**changes: Any) -> RunSpec:
+    usual = RunSpec(
+        LinkSpec(RATE_MBPS),
+        topology=TopologySpec("fat_tree", {"k": 4}),
+        transport=TransportSpec(4, "lia"),
+        engine="linux",
+        traffic="native",
+        warmup_s=2.0,
+        seconds=3.0,
+    )
+    return dataclasses.replace(usual, **changes)
+
+
+def run(spec: RunSpec, folder: Path) -> RunResult:
+    folder.mkdir(parents=True, exist_ok=True)
+    engine = LinuxEngine()
+    engine.check(spec)
+    return engine.run(spec, Silent(), folder)
+
+
+def rows(result: RunResult) -> list[Any]:
+    return [*map(dataclasses.astuple, result.flows), *map(dataclasses.astuple, result.ports)]
+
+
+def test_a_point_has_all_its_subflows_and_equal_seeds_give_equal_results(tmp_path: Path) -> None:
+    first, again = (run(point(), tmp_path / name) for name in ("a", "b"))
+    assert first.status is not Status.FAILED
+    assert {row.subflows_joined for row in first.flows} == {4}
+    assert {row.cc for row in first.flows} == {"lia"}
+    assert sum(row.tx_packets for row in first.ports) > 0
+    assert first.metrics["cc_acks"] > 0
+    assert "cpu_busy_pct" not in first.metrics
+    assert rows(first) == rows(again)
+    assert first.metrics == again.metrics
+    for name, table in first.samples.items():
+        assert table == again.samples[name], name
+    assert not list((tmp_path / "a").iterdir())
+    other = run(point(seed=2), tmp_path / "c")
+    assert rows(other) != rows(first)
+
+
+def test_one_flow_fills_its_link(tmp_path: Path) -> None:
+    alone = point(
+        transport=TransportSpec(1, "reno"),
+        workload=WorkloadSpec("reference"),
+        topology=TopologySpec("star", {"n": 2}),
+    )
+    (row,) = run(alone, tmp_path).flows
+    assert row.goodput_mbps == pytest.approx(RATE_MBPS * PAYLOAD_SHARE, rel=0.005)
+
+
+def test_seeds_decide_all_random_numbers(tmp_path: Path) -> None:
+    found = []
+    for number, seed in enumerate((5, 5, 6)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found += reports(folder, "look", [], seed=seed)
+    first, again, other = found
+    assert first == again
+    for what in ("boot", "uuid", "bytes", "draw"):
+        assert first[what] != other[what], what
+    assert first["devices"] == []
+
+
+def test_a_guest_writes_its_own_folder_only(tmp_path: Path) -> None:
+    theirs, own = tmp_path / "theirs", tmp_path / "own"
+    theirs.mkdir()
+    own.mkdir()
+    (seen,) = reports(own, "look", [str(theirs), "/etc", str(ROOT), "/run/point/raw", "/tmp"])
+    assert seen["written"] == ["/run/point/raw", "/tmp"]
+    assert [path.name for path in own.iterdir()] == ["from-a-guest"]
+    assert not list(theirs.iterdir())
+
+
+@pytest.mark.skipif(not landlock.supported(), reason="this kernel has no Landlock")
+def test_root_of_a_guest_cannot_write_the_machine_through_a_mount(tmp_path: Path) -> None:
+    theirs, own = tmp_path / "theirs", tmp_path / "own"
+    theirs.mkdir()
+    own.mkdir()
+    assert reports(own, "mount_the_machine", str(theirs)) == [{"mounted": True, "written": False}]
+    assert not list(theirs.iterdir())
+
+
+def test_a_panic_is_an_error_with_the_last_lines(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="its kernel panicked: Attempted to kill init!") as found:
+        reports(tmp_path, "panic")
+    assert not isinstance(found.value, DeadlineError)
+    assert "Kernel panic" in (tmp_path / guest.CONSOLE).read_text()
+
+
+def test_a_guest_whose_clock_stands_still_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(DeadlineError, match=r"the guest hangs: its clock has shown \d+ s for \d+ s"):
+        reports(tmp_path, "spin", patience_s=8.0)
+
+
+def test_a_guest_that_takes_too_long_in_its_own_time_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(DeadlineError, match="did not end within 50 s of the guest's time"):
+        reports(tmp_path, "sleep", 100_000, limit_s=50.0)
+    began_s = time.monotonic()
+    (tmp_path / guest.CONSOLE).unlink()
+    assert reports(tmp_path, "sleep", 500) == [{"slept": 500}]
+    assert time.monotonic() - began_s < 250
+
+
+def test_a_guest_without_memory_says_how_much_it_had(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="it ran out of its 256 MB of memory"):
+        reports(tmp_path, "eat", memory_mb=256)
+
+
+_PARENT = """
+import sys
+sys.path.append(sys.argv[1])
+from pathlib import Path
+from engines.linux import guest
+from tests.live.test_virtual_linux import asked
+guest.run(asked(Path(sys.argv[2]), "spin"), None, lambda _: print("running", flush=True))
+"""
+
+
+def guests(folder: Path) -> set[int]:
+    """Processes of guests that run in this folder."""
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "cwd").readlink().is_relative_to(folder):
+                found.add(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_when_the_parent_is_killed(tmp_path: Path, how: signal.Signals) -> None:
+    uml = (Path.home() / ".uml").exists()
+    argv = [sys.executable, "-c", _PARENT, str(ROOT), str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        assert parent.stdout.readline() == "running\n"
+        assert guests(tmp_path)
+        parent.send_signal(how)
+        parent.wait(30)
+    deadline_s = time.monotonic() + 30
+    while guests(tmp_path) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert not guests(tmp_path)
+    assert not [path for path in guest.MEMORY_FOLDERS[0].iterdir() if path.name.startswith("vm_file")]
+    assert (Path.home() / ".uml").exists() == uml
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_an_ordinary_user_needs_nothing_more(tmp_path: Path) -> None:
+    assert KERNEL
+    store = tmp_path / "cache" / "refabric" / "kernels"
+    store.mkdir(parents=True)
+    subprocess.run(["cp", "-r", KERNEL.path.parent, store], check=True, timeout=60)
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.owner() == "root" and folder.is_relative_to("/tmp") and folder != Path("/tmp"):
+            folder.chmod(0o755)
+    results = tmp_path / "results"
+    results.mkdir()
+    os.chown(results, NOBODY, NOBODY)
+    command = "cs244-one-to-one --engine linux --k 4 --subflows 1 --warmup 2 --seconds 3 --json --results"
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.command", "run", *command.split(), str(results)],
+        env={**os.environ, "HOME": str(results), "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr[-2000:]
+    assert re.search(r'"status": ?"ok"', done.stdout), done.stderr[-2000:]
+
+
+def test_piped_commands_run_in_a_shell_without_root_of_the_machine() -> None:
+    commands = "nodes\np0e0h0 ping -c3 -i1 p3e1h1\nexit\n"
+    began_s = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.command", "shell", "--engine", "linux", "ft,4"],
+        cwd=ROOT,
+        input=commands,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "p0e0h0" in done.stdout
+    assert "3 packets transmitted, 3 received, 0% packet loss" in done.stdout
+    assert time.monotonic() - began_s < 250

@@ -1,0 +1,123 @@
+"""setup/install.sh: what it installs is pinned by hash, and it never loses a policy-rc.d."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from setup import lock
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "setup" / "install.sh"
+THEIRS = "#!/bin/sh\nexit 104\n"
+DEAD_PID = 2**22 + 1  # above the kernel's limit: never a process
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "setup/requirements-source.txt"])
+def test_every_package_is_pinned_by_hash(name: str) -> None:
+    text = (ROOT / name).read_text()
+    entries = re.sub(r"\\\n", " ", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)).splitlines()
+    assert entries
+    for entry in entries:
+        assert re.fullmatch(r"[\w.-]+==[\w.]+( +--hash=sha256:[0-9a-f]{64})+ *", entry), entry
+
+
+def test_a_lock_file_is_written_as_it_is_read() -> None:
+    text = (ROOT / "requirements.txt").read_text()
+    found: dict[str, set[str]] = {}
+    for entry in re.sub(r"\\\n", " ", text).splitlines():
+        if (pin := re.match(r"([\w.-]+)==", entry)) is not None:
+            found[pin[1]] = set(re.findall(r"sha256:(\w+)", entry))
+    header = text[: text.index("ast_serialize")]
+    assert lock.rendered(header, lock.pins(text), found) == text
+
+
+def test_binary_packages_have_wheels_for_every_python_and_machine() -> None:
+    """numpy's wheels differ for each of them: so many hashes it must have."""
+    text = (ROOT / "requirements.txt").read_text()
+    (entry,) = re.findall(r"^numpy==(?:.*\\\n)+.*", text, re.MULTILINE)
+    assert len(re.findall("sha256:", entry)) == len(lock.PYTHONS) * len(lock.MACHINES)
+
+
+def in_script(commands: str, policy: Path) -> subprocess.CompletedProcess[str]:
+    """Run shell commands after the script's functions, as if root, with its policy-rc.d at `policy`."""
+    stand_ins = f"policy={policy}; id() {{ echo 0; }}; trap 'rm -f -- \"$log\"' EXIT"
+    program = f"source {SCRIPT}; set +e; {stand_ins}\n{commands}"
+    return subprocess.run(
+        ["bash", "-c", program, "test"], capture_output=True, text=True, timeout=20, check=False
+    )
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    return tmp_path / "policy-rc.d"
+
+
+def ours(pid: int) -> str:
+    return f"#!/bin/sh\n# refabric setup {pid}\nif [ -d /proc/{pid} ]; then exit 101; fi\n"
+
+
+@pytest.mark.parametrize("before", [None, THEIRS])
+def test_a_policy_is_put_aside_and_comes_back(policy: Path, before: str | None) -> None:
+    if before is not None:
+        policy.write_text(before)
+    done = in_script(f"policy_away || exit 9; sh {policy}; echo $?; policy_back", policy)
+    assert (done.returncode, done.stdout) == (0, "101\n"), done.stderr
+    assert (policy.read_text() if policy.exists() else None) == before
+    assert list(policy.parent.iterdir()) == ([policy] if before else [])
+
+
+@pytest.mark.parametrize("stage", ["linked", "replaced", "moved back"])
+def test_after_a_kill_the_next_run_brings_the_policy_back(policy: Path, stage: str) -> None:
+    saved = policy.with_name("policy-rc.d.refabric")
+    saved.write_text(THEIRS)
+    if stage == "linked":
+        policy.hardlink_to(saved)
+    elif stage == "replaced":
+        policy.write_text(ours(DEAD_PID))
+    done = in_script("policy_away && policy_back", policy)
+    assert done.returncode == 0, done.stderr
+    assert policy.read_text() == THEIRS
+    assert not saved.exists()
+
+
+def test_a_saved_policy_is_never_overwritten(policy: Path) -> None:
+    saved = policy.with_name("policy-rc.d.refabric")
+    saved.write_text(THEIRS)
+    policy.write_text("#!/bin/sh\nexit 0\n")
+    assert in_script("policy_away", policy).returncode == 1
+    assert saved.read_text() == THEIRS
+    assert policy.read_text() == "#!/bin/sh\nexit 0\n"
+
+
+def test_the_policy_of_a_setup_that_is_at_work_stays(policy: Path) -> None:
+    policy.write_text(ours(1))
+    assert in_script("policy_away", policy).returncode == 1
+    assert in_script("policy_back", policy).returncode == 0
+    assert policy.read_text() == ours(1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "NewConnectionError('...: Failed to establish a new connection: [Errno -3] Temporary failure in name "
+        "resolution')",
+        "fatal: unable to access: Could not resolve host: example.org",
+    ],
+)
+def test_being_offline_is_one_line(tmp_path: Path, words: str) -> None:
+    pip = tmp_path / "bin" / "pip"
+    pip.parent.mkdir()
+    pip.write_text(f'#!/bin/sh\necho "{words}"\nexit 1\n')
+    pip.chmod(0o755)
+    done = in_script(f"venv={tmp_path}; quiet=yes; fetch_python installing none.txt", tmp_path / "none")
+    assert done.returncode == 3
+    last = done.stderr.strip().splitlines()[-1]
+    assert last == (
+        "setup: installing: the package index cannot be reached; connect this machine and run "
+        "setup/install.sh again"
+    )
+    assert len(done.stderr.strip().splitlines()) == 2, done.stderr

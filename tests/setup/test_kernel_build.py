@@ -1,0 +1,181 @@
+"""Building the guest's kernel: what is checked before, what a failure leaves. Nothing is compiled here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from common.errors import BusyError, CommandError, DeadlineError, HostUnfitError
+from engines.linux.kernel import store
+from engines.linux.kernel.source import PACKAGE, VERSION
+from setup.kernel import build as building
+from setup.kernel import machine, package, trial
+from setup.kernel.progress import LINES, SHARES, Moment, Steps
+from setup.kernel.running import run
+
+NEWER = "6.12.200-1"
+MADISON = f"""linux-source-6.12 | {NEWER} | http://example.org bookworm-security/main amd64 Packages
+linux-source-6.12 | {VERSION} | http://example.org bookworm-security/main amd64 Packages
+linux-source-6.12 | {VERSION} | http://example.org bookworm-security/main Sources
+"""
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+def test_versions_are_read_from_apt() -> None:
+    assert package.offered_in(MADISON) == [NEWER, VERSION]
+    assert package.offered_in("") == []
+
+
+def test_the_tested_version_is_preferred() -> None:
+    assert package.choose(VERSION, [NEWER], any_version=True).archive == package.ARCHIVE
+    assert package.choose(NEWER, [NEWER, VERSION], any_version=True) == package.Source(VERSION)
+
+
+def test_another_version_needs_consent() -> None:
+    with pytest.raises(HostUnfitError, match=rf"has {PACKAGE} {NEWER}, not {VERSION}.*--any-version"):
+        package.choose(None, [NEWER], any_version=False)
+    assert package.choose(None, [NEWER], any_version=True) == package.Source(NEWER)
+    assert package.choose(NEWER, [], any_version=True) == package.Source(NEWER, package.ARCHIVE)
+
+
+def test_without_any_version_apt_is_to_be_updated() -> None:
+    with pytest.raises(HostUnfitError, match="sudo apt-get update"):
+        package.choose(None, [], any_version=True)
+
+
+def test_other_cpus_are_refused_in_one_line() -> None:
+    machine.check_cpu("x86_64")
+    with pytest.raises(HostUnfitError, match="needs an x86-64 machine, this one is aarch64"):
+        machine.check_cpu("aarch64")
+
+
+def test_missing_packages_are_named_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(HostUnfitError, match=r"sudo apt-get install bc binutils bison .*xz-utils"):
+        machine.check(tmp_path, path=str(tmp_path))
+
+
+def test_a_full_disk_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    machine.check_disk(tmp_path, machine.NEEDED_GB)
+    with pytest.raises(HostUnfitError, match=r"where 0\.3 GB are free"):
+        machine.check_disk(tmp_path, 0.3)
+
+
+def test_progress_rises_to_the_end_and_knows_the_time_left() -> None:
+    said: list[Moment] = []
+    now = [0.0]
+    steps = Steps(said.append, lambda: now[0])
+    steps.begin("unpack the source")
+    steps.begin("change and configure it")
+    steps.begin("compile")
+    for _ in range(LINES // 2):
+        now[0] += 1.0
+        steps.compiled("  CC      net/ipv4/tcp.o")
+        steps.compiled("make[2]: nothing")
+    half = said[-1]
+    assert half.pct == pytest.approx(7.0 + SHARES["compile"] / 2, abs=1.0)
+    assert half.left_s == pytest.approx(LINES / 2, rel=0.05)
+    steps.begin("try it")
+    steps.end()
+    shares = [moment.pct for moment in said]
+    assert shares == sorted(shares)
+    assert shares[-1] == 100.0
+
+
+def test_lines_of_a_program_are_handed_over(tmp_path: Path) -> None:
+    said: list[str] = []
+    run(("sh", "-c", "echo one; echo two >&2; printf three"), tmp_path, said.append)
+    assert sorted(said) == ["one", "three", "two"]
+
+
+def test_a_failing_program_is_shown_with_its_last_lines(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"exit code 3: a \| undefined reference"):
+        run(("sh", "-c", "echo a; echo undefined reference; exit 3"), tmp_path, lambda _: None)
+
+
+def test_a_silent_program_is_ended_with_its_children(tmp_path: Path) -> None:
+    begun = tmp_path / "pid"
+    with pytest.raises(DeadlineError, match="printed nothing"):
+        run(("sh", "-c", f"sleep 100 & echo $! > {begun}; wait"), tmp_path, lambda _: None, silent_s=0.3)
+    _gone(int(begun.read_text()))
+
+
+def test_a_program_ends_with_the_process_that_started_it() -> None:
+    script = (
+        "import pathlib\nfrom setup.kernel.running import run\n"
+        "run(('sh', '-c', 'echo $$; sleep 100'), pathlib.Path('.'), lambda line: print(line, flush=True))"
+    )
+    with subprocess.Popen((sys.executable, "-c", script), stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        parent.send_signal(signal.SIGKILL)
+    _gone(child)
+
+
+def _gone(pid: int) -> None:
+    """Wait until a process is gone, or nothing but an entry that nobody has read yet."""
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        if state in "ZX":
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"process {pid} is still there")
+
+
+def test_two_builds_exclude_each_other(tmp_path: Path) -> None:
+    with (
+        building.alone(tmp_path),
+        pytest.raises(BusyError, match=rf"pid {os.getpid()}"),
+        building.alone(tmp_path),
+    ):
+        pass
+    with building.alone(tmp_path):
+        pass
+
+
+def test_remove_frees_everything() -> None:
+    assert building.remove() == 0
+    kept = store.folder() / "6.12-abc"
+    kept.mkdir(parents=True)
+    (kept / "linux").write_bytes(b"x" * 1000)
+    (store.folder() / ".build-6.12-abc").mkdir()
+    assert building.remove() >= 1000
+    assert not store.folder().exists()
+
+
+def test_a_failed_step_leaves_the_log_and_no_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "check", lambda _folder: None)
+    monkeypatch.setattr(package, "found", lambda _any: package.Source("6.12.1-1"))
+
+    def broken(*_: object) -> None:
+        raise CommandError("`tar` failed with exit code 2: unexpected end of file")
+
+    monkeypatch.setattr(package, "unpack", broken)
+    with pytest.raises(CommandError, match=r"unexpected end of file; the whole log is .*build\.log"):
+        building.build(lambda _: None)
+    assert "unexpected end of file" in (store.folder() / "build.log").read_text()
+    assert list(store.folder().glob(".build-*")) == []
+    assert store.current() is None
+
+
+def test_what_a_guest_says_of_itself_is_read() -> None:
+    said = "RELEASE 6.12.117\r\nCONTROLS reno rf_lia\nKernel panic - not syncing: Attempted to kill init!"
+    assert trial.read(said) == trial.Tried("6.12.117", ("reno", "rf_lia"))
+
+
+def test_a_guest_that_does_not_come_up_shows_its_last_lines() -> None:
+    with pytest.raises(CommandError, match=r"did not come up .*ptrace: Operation not permitted"):
+        trial.read("Checking that ptrace can change system call numbers...\nptrace: Operation not permitted")

@@ -1,0 +1,353 @@
+"""Every kind of process killed or stopped in every phase of a run: what stays behind, and does it finish?
+
+    python tests/soak/kill_matrix.py [--kills 20] [--seed 1] [--skip 0] [--only WORD] [--json]
+
+The cells of the matrix (which run, which process, which phase, which signal) are shuffled by the seed and
+gone through in turn, without the first SKIP of them. SIGKILL: the run must end by itself. SIGSTOP: after
+PATIENCE_S the user gives up and kills the command. Then nothing may be left, the store must be readable, and
+the same command must complete. All of it happens in namespaces of its own. Exit code 1 when anything was
+wrong. Needs root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from common.errors import RefabricError
+from engines.emulation.sandbox.inside import Inside
+from engines.emulation.sandbox.isolation import spawn_inside
+from tests.soak.shape import broken
+from tests.support.dask_cluster import Lab
+from tests.support.leftovers import snapshot, wait_until_gone
+from tests.support.scenarios.kills import children, command
+
+EXPERIMENT = "cs244-one-to-one"
+PATIENCE_S = 2.0
+RUN_S = 240.0
+"""Most a command may take, whatever is killed in it."""
+GONE_S = 15.0
+ROLE_S = 20.0
+_EMULATED = ("--engine", "mininet", "--k", "4", "--subflows", "1", "--retry-suspect", "0", "--qmon")
+_SIMULATED = ("--engine", "simulator", "--k", "4", "--subflows", "1,2,8", "--rate", "20")
+RUNS: dict[str, tuple[str, ...]] = {
+    "fabric": (*_EMULATED, "--rate", "2", "--traffic", "iperf3"),
+    "native": (*_EMULATED, "--rate", "2", "--traffic", "native"),
+    "ovs": (*_EMULATED, "--rate", "2", "--dataplane", "ovs", "--traffic", "iperf3"),
+    "calibrating": (*_EMULATED, "--rate", "auto"),
+    "simulated": _SIMULATED,
+    "cluster": _SIMULATED,
+}
+WORDS = {
+    "host": "sleep infinity",
+    "traffic": "iperf3",
+    "controller": "controllers.openflow",
+    "ovs-vswitchd": "ovs-vswitchd",
+    "ovsdb-server": "ovsdb-server",
+    "cluster worker": "dask worker",
+}
+"""Words in the command line of a process of a kind. A host is what holds its namespaces: its shell starts
+only when somebody types. The core's threads are the inner process's."""
+_CHAIN = ("parent", "unshare", "init", "inner")
+_WHEN = {
+    "start": ("start", 0.5),
+    "network": ("network", 0.5),
+    "traffic": ("measure", 1.0),
+    "collecting": ("collect", 0.3),
+    "publishing": ("point", 0.4),
+}
+"""The progress event that begins a phase, and how long after it a signal may come, in seconds."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    run: str
+    role: str
+    phase: str
+    signal: str
+
+    def __str__(self) -> str:
+        return f"{self.run}: {self.signal} to {self.role} at {self.phase}"
+
+
+def cells() -> list[Cell]:
+    """All that can be killed: a process must exist in the phase."""
+    lively = ("start", "network", "traffic", "collecting")
+    pairs = [("fabric", role, phase) for role in ("parent", "unshare", "init", "inner") for phase in lively]
+    pairs += [("fabric", role, phase) for role in ("host", "traffic") for phase in ("traffic", "collecting")]
+    pairs += [("native", role, "traffic") for role in ("parent", "inner", "host")]
+    pairs += [("ovs", role, "traffic") for role in ("parent", "controller", "ovs-vswitchd", "ovsdb-server")]
+    pairs += [("ovs", role, "collecting") for role in ("inner", "ovs-vswitchd")]
+    pairs += [("calibrating", role, "calibration") for role in _CHAIN]
+    pairs += [(run, "parent", "publishing") for run in ("fabric", "simulated", "cluster")]
+    pairs += [("simulated", "worker", "start"), ("simulated", "parent", "start")]
+    pairs += [("cluster", "cluster worker", "start"), ("cluster", "parent", "start")]
+    return [Cell(*pair, name) for pair in pairs for name in ("SIGKILL", "SIGSTOP")]
+
+
+@dataclass
+class Attempt:
+    """One command at work, and the progress that it has reported."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    seen: list[str] = field(default_factory=list)
+    _text: bytes = b""
+
+    def until(self, event: str, deadline_s: float) -> bool:
+        """Wait for a progress event; False if the command ended before."""
+        assert self.process.stdout is not None
+        end = time.monotonic() + deadline_s
+        while event not in self.seen:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, end - time.monotonic()))
+            chunk = os.read(self.process.stdout.fileno(), 65536) if ready else b""
+            if not chunk:
+                return False
+            *lines, self._text = (self._text + chunk).split(b"\n")
+            self.seen += [
+                told.get("phase", told["event"]) for told in map(json.loads, lines) if "event" in told
+            ]
+        return True
+
+    def role(self, name: str) -> int | None:
+        """The process of this kind, once there is one; None if there will be none."""
+        end = time.monotonic() + ROLE_S
+        while time.monotonic() < end and self.process.poll() is None:
+            if (pid := self._find(name)) is not None:
+                return pid
+            time.sleep(0.01)
+        return None
+
+    def _find(self, name: str) -> int | None:
+        if name in _CHAIN:
+            pids = [self.process.pid]
+            for _ in range(_CHAIN.index(name)):
+                pids = [child for pid in pids[:1] for child in children(pid)]
+            return pids[0] if pids else None
+        if name == "worker":
+            return next(iter(children(self.process.pid)), None)
+        return next((pid for pid in _pids() if WORDS[name] in command(pid)), None)
+
+    def finish(self, deadline_s: float) -> int | None:
+        """Its exit code; None if it had to be killed."""
+        try:
+            self.process.communicate(timeout=deadline_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # a child that is left behind holds the pipe
+                self.process.communicate(timeout=GONE_S)
+            return None
+        return self.process.returncode
+
+    def words(self) -> str:
+        return " / ".join(self.log.read_text(errors="replace").splitlines()[-4:])
+
+
+class Matrix:
+    """One results folder per kind of run, kept over the kills: the same command goes on in it."""
+
+    def __init__(self, request: dict[str, Any], home: Path, lab: Lab) -> None:
+        self._request, self._home, self._lab = request, home, lab
+        self._rng = random.Random(request["seed"] + request["skip"])
+        self.killed: list[Cell] = []
+        for run in RUNS:
+            (home / run / "home").mkdir(parents=True)
+
+    def start(self, run: str) -> Attempt:
+        folder = self._home / run
+        times = ("--warmup", "0.5", "--seconds", str(self._request["seconds"]))
+        argv = [
+            str(Path(sys.executable).with_name("refabric")),
+            "run",
+            EXPERIMENT,
+            "--json",
+            *RUNS[run],
+            *times,
+        ]
+        argv += ["--results", str(folder / "results")]
+        if run == "cluster":
+            argv += ["--dask", self._lab.address]
+        env = {**os.environ, "HOME": str(folder / "home")}  # the measured rates are kept below it
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=log, env=env)
+        return Attempt(process, folder / "log")
+
+    def kill(self, cell: Cell) -> dict[str, Any]:
+        """One kill. `hit` is False where the process was gone before."""
+        if self._is_complete(cell.run):
+            shutil.rmtree(self._home / cell.run / "results")
+        self.killed.append(cell)
+        before = snapshot()
+        attempt = self.start(cell.run)
+        event, spread_s = _WHEN.get(cell.phase, ("", 2.0))
+        met = not event or attempt.until(event, RUN_S)
+        pid = attempt.role(cell.role) if met else None
+        time.sleep(self._rng.uniform(0.0, spread_s))
+        hit = pid is not None and _signal(pid, cell.signal)
+        faults = self._end(cell, attempt, hit)
+        if cell.role == "cluster worker" and hit:
+            self.renew_workers()
+            before = {**before, "processes": snapshot()["processes"]}
+        left = wait_until_gone(before, GONE_S)
+        faults += [f"left behind: {line}" for line in left] + self._broken(cell.run)
+        return {"cell": str(cell), "hit": hit, "faults": [f"{cell}: {fault}" for fault in faults]}
+
+    def _end(self, cell: Cell, attempt: Attempt, hit: bool) -> list[str]:
+        if cell.signal == "SIGSTOP" and hit:
+            time.sleep(PATIENCE_S)
+            attempt.process.kill()
+        code = attempt.finish(RUN_S)
+        if code is None:
+            return [f"did not end within {RUN_S:g} s: {attempt.words()}"]
+        if "Traceback" in attempt.log.read_text(errors="replace"):
+            return [f"ended with a traceback: {attempt.words()}"]
+        return []
+
+    def complete(self, run: str) -> list[str]:
+        """The same command again, undisturbed."""
+        attempt = self.start(run)
+        code = attempt.finish(RUN_S)
+        faults = self._broken(run)
+        if code == 3 and "does not sustain" in attempt.words():
+            return (
+                faults  # calibration says so where other programs keep the CPUs busy: an answer, not a fault
+            )
+        if code not in (0, 1):  # 1: suspect points, on a machine with other things to do
+            faults.append(f"does not complete: exit code {code}: {attempt.words()}")
+        if not self._is_complete(run):
+            faults.append(f"is not complete in the end: {attempt.words()}")
+        return [f"{run}: {fault}" for fault in faults]
+
+    def renew_workers(self) -> None:
+        """One Dask worker at work; a stopped or killed one is replaced."""
+        for process in self._lab.processes[1:]:
+            process.kill()
+            process.wait()
+        for log in self._lab.folder.glob("worker*.log"):
+            log.unlink()
+        self._lab.start_worker("--nthreads", "1")
+        self._lab.wait_for_workers()
+
+    def _is_complete(self, run: str) -> bool:
+        points = list((self._home / run / "results" / EXPERIMENT).glob("*/run.json"))
+        return len(points) == RUNS[run][RUNS[run].index("--subflows") + 1].count(",") + 2
+
+    def _broken(self, run: str) -> list[str]:
+        directory = self._home / run / "results" / EXPERIMENT
+        return broken(directory) if directory.exists() else []
+
+
+def _signal(pid: int, name: str) -> bool:
+    try:
+        os.kill(pid, signal.Signals[name])
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+@contextlib.contextmanager
+def _lab(home: Path) -> Iterator[Lab]:
+    lab = Lab(home)
+    try:
+        lab.start_scheduler()
+        lab.start_worker("--nthreads", "1")
+        lab.wait_for_workers()
+        yield lab
+    finally:
+        lab.stop()
+
+
+def inside(inside: Inside) -> int:
+    """In the sandbox: kills until there have been enough, then every command to its end."""
+    request = inside.request
+    wanted = [cell for cell in cells() if request["only"] in str(cell)]
+    random.Random(request["seed"]).shuffle(wanted)
+    home = Path(tempfile.mkdtemp(prefix="matrix-"))
+    (home / "dask").mkdir()
+    with _lab(home / "dask") as lab:
+        matrix = Matrix(request, home, lab)
+        hits = tried = 0
+        while hits < request["kills"] and tried < 2 * request["kills"] + 4:
+            cell = wanted[(request["skip"] + tried) % len(wanted)]
+            tried += 1
+            report = matrix.kill(cell)
+            hits += report["hit"]
+            state = "; ".join(report["faults"]) or ("nothing left" if report["hit"] else "came too late")
+            inside.report({**report, "line": f"kill {hits}/{request['kills']}: {cell}: {state}"})
+            if cell.phase == "publishing" or tried % 10 == 0:
+                faults = matrix.complete(cell.run)
+                inside.report(
+                    {"run": cell.run, "faults": faults, "line": f"{cell.run} completes: {faults or 'yes'}"}
+                )
+        for run in sorted({cell.run for cell in matrix.killed}):
+            faults = matrix.complete(run)
+            inside.report({"run": run, "faults": faults, "line": f"{run} completes: {faults or 'yes'}"})
+    return 0
+
+
+def findings(seen: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What all kills came to."""
+    kills = [report for report in seen if "cell" in report]
+    return {
+        "kills": sum(report["hit"] for report in kills),
+        "came_too_late": sum(not report["hit"] for report in kills),
+        "cells": sorted({report["cell"] for report in kills if report["hit"]}),
+        "completed": sum(not report["faults"] for report in seen if "run" in report),
+        "faults": [fault for report in seen for fault in report["faults"]],
+    }
+
+
+def go_through(kills: int, seed: int, seconds: float = 1.0, only: str = "", skip: int = 0) -> dict[str, Any]:
+    """Kill and look, in namespaces of its own. Raises RefabricError."""
+    seen: list[dict[str, Any]] = []
+
+    def hear(report: dict[str, Any]) -> None:
+        click.echo(report.pop("line"), err=True)
+        seen.append(report)
+
+    request = {"kills": kills, "seed": seed, "seconds": seconds, "only": only, "skip": skip}
+    spawn_inside("tests.soak.kill_matrix:inside", request, deadline_s=600 + 120 * kills, on_report=hear)
+    return findings(seen)
+
+
+@click.command()
+@click.option("--kills", default=20, show_default=True, type=click.IntRange(1))
+@click.option("--seed", default=1, show_default=True)
+@click.option("--seconds", default=1.0, show_default=True, help="Measured seconds of a point.")
+@click.option("--skip", default=0, show_default=True, help="Cells to leave out at the beginning.")
+@click.option("--only", default="", metavar="WORD", help="Cells whose name has WORD in it.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def main(kills: int, seed: int, seconds: float, skip: int, only: str, as_json: bool) -> None:
+    """Go through the matrix and print what was found."""
+    try:
+        found = go_through(kills, seed, seconds, only, skip)
+    except RefabricError as error:
+        click.echo(f"kill_matrix: {error}", err=True)
+        sys.exit(error.exit_code)
+    click.echo(json.dumps(found) if as_json else "\n".join(f"{name}: {found[name]}" for name in found))
+    sys.exit(1 if found["faults"] else 0)
+
+
+if __name__ == "__main__":
+    main()
