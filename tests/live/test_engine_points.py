@@ -29,9 +29,9 @@ from model.spec import (
     WorkloadSpec,
     sub_seed,
 )
-from tests.support.machine_noise import only_noise
+from tests.support.machine_noise import exact, only_noise, run_once
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
 RATE_MBPS = 10.0
 PAYLOAD = 1448 / 1514
@@ -51,21 +51,26 @@ def spec(subflows: int, workload: str = "one_to_one", cc: str = "reno") -> RunSp
 
 
 def run(engine: MininetEngine, wanted: RunSpec, raw: Path) -> RunResult:
-    engine.check(wanted)
-    return engine.run(wanted, Silent(), raw)
+    """Run once more where the machine had no time for it, or where a flow stalled or waited."""
+    return run_once(engine, wanted, raw)
 
 
 def check_physics(result: RunResult, flows: int) -> None:
     assert only_noise(result), result.reasons
-    assert len(result.flows) == flows
+    with exact():
+        check_counts(result, flows)
     assert all(flow.goodput_mbps > 0 for flow in result.flows)
+    assert all(0 <= port.utilisation_pct <= 100.5 for port in result.ports)
+
+
+def check_counts(result: RunResult, flows: int) -> None:
+    assert len(result.flows) == flows
     assert result.provenance["kernel"] == platform.release(), "no counter may take its place"
     before, after = (result.provenance["counters"][when] for when in ("before", "after"))
     for name in ("not_ipv4", "vlan_tagged", "no_such_host", "oversized", "no_memory", "send_refused"):
         assert after[name] == 0, name
     assert after["injected"] == sum(after[fate] for fate in ("delivered", "dropped", "lost", "in_flight"))
     assert sum(port.drops for port in result.ports) == after["dropped"] - before["dropped"]
-    assert all(0 <= port.utilisation_pct <= 100.5 for port in result.ports)
     assert all(port.max_queue_pkts <= 100 for port in result.ports)
 
 
@@ -118,7 +123,8 @@ def test_mptcp_takes_the_paths_that_routing_foretells(engine: MininetEngine, tmp
 def check_paths(wanted: RunSpec, result: RunResult) -> None:
     """Nothing goes where routing does not send it; a subflow may be silent for a window of seconds."""
     expected, used = expected_links(wanted, result), used_links(result)
-    assert used <= expected
+    with exact():
+        assert used <= expected
     assert len(used) >= 0.95 * len(expected)
 
 
@@ -204,7 +210,8 @@ def test_a_machine_asked_for_too_much_says_so_and_comes_to_an_end(
     engine: MininetEngine, tmp_path: Path
 ) -> None:
     wanted = dataclasses.replace(spec(8), link=LinkSpec(1000.0), warmup_s=1.0, seconds=3.0)
-    result = run(engine, wanted, tmp_path)
+    engine.check(wanted)
+    result = engine.run(wanted, Silent(), tmp_path)
     assert result.status is Status.SUSPECT
     assert any(reason.about.machine for reason in result.reasons)
     assert len(result.flows) == 16

@@ -25,11 +25,14 @@ ISOLATE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--
 
 
 def run_isolated(scenario: Callable[[], None], timeout_s: float = 60) -> str:
-    """Run `scenario` in private namespaces; its stdout. Fails the test with its stderr."""
+    """Run `scenario` in private namespaces; its stdout. Raises AssertionError with its stderr if one of its
+    assertions failed, RuntimeError if it ended otherwise."""
     argv = [*ISOLATE, sys.executable, "-m", "tests.support.two_hosts"]
     argv += [inspect.getfile(scenario), scenario.__name__]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False)
-    assert done.returncode == 0, f"{scenario.__name__}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    if done.returncode != 0:
+        told = f"{scenario.__name__}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        raise AssertionError(told) if "AssertionError" in done.stderr else RuntimeError(told)
     return done.stdout
 
 

@@ -17,6 +17,7 @@ from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportS
 
 pytestmark = [
     pytest.mark.emulation,
+    pytest.mark.physics,
     pytest.mark.skipif(os.geteuid() != 0 or not support().ok, reason="needs root and BPF"),
 ]
 WINDOW_PKTS, RTT_MS = 20, 20.0

@@ -15,7 +15,7 @@ from model.result import RunResult
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.support.machine_noise import repeated
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
 LANES = 4
 SUBFLOWS = 4

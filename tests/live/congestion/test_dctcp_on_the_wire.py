@@ -15,9 +15,9 @@ from experiments.dctcp import queue as experiment
 from harness.plan.options import Given, resolve
 from model.result import RunResult
 from model.spec import RunSpec
-from tests.support.machine_noise import noisy, repeated
+from tests.support.machine_noise import exact, noisy, repeated
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
 SECONDS = 5.0
 
@@ -62,9 +62,9 @@ def test_the_queue_stays_near_the_threshold_where_drop_tail_fills_the_buffer(
         {name: float(np.percentile(queue(result), share)) for name, result in results.items()}
         for share in (10, 50)
     )
-    assert low["dctcp"] <= threshold
-    assert low["dctcp"] < low["drop-tail"] / 5
     if not noisy(*results.values()):
+        assert low["dctcp"] <= threshold
+        assert low["dctcp"] < low["drop-tail"] / 5
         assert threshold / 2 <= median["dctcp"] <= 1.5 * threshold
         assert median["dctcp"] < median["drop-tail"] / 5
 
@@ -75,6 +75,7 @@ def test_throughput_is_that_of_drop_tail(results: dict[str, RunResult]) -> None:
 
 
 def test_marks_do_what_drops_did(results: dict[str, RunResult]) -> None:
-    assert results["drop-tail"].metrics["marked"] == 0
-    assert results["dctcp"].metrics["marked"] > 100
-    assert {flow.cc for flow in results["dctcp"].flows} == {"dctcp"}
+    with exact():
+        assert results["drop-tail"].metrics["marked"] == 0
+        assert results["dctcp"].metrics["marked"] > 100
+        assert {flow.cc for flow in results["dctcp"].flows} == {"dctcp"}

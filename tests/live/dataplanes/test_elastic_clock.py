@@ -23,7 +23,7 @@ RATE_MBPS, QUEUE_PKTS = 20.0, 12
 STALLS = NoiseSpec(OF_ALL, every_ms=60, least_ms=10, most_ms=20)
 """Longer than the 7 ms that a full queue lasts, a quarter of the time."""
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
 
 def one_flow(clock: str) -> RunResult:

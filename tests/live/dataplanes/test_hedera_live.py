@@ -19,7 +19,7 @@ from model.spec import (
 )
 from tests.support.machine_noise import noisy, run_once
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
 RATE_MBPS = 10.0
 STRIDE = RunSpec(

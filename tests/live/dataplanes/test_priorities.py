@@ -7,7 +7,7 @@ import pytest
 from engines.emulation.sandbox.isolation import spawn_inside
 from tests.support.scenarios.priorities import RATE_MBPS
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
 PAYLOAD = 1448 / 1514
 

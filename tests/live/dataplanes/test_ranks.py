@@ -13,7 +13,7 @@ from engines.emulation.sandbox.isolation import spawn_inside
 from model.flows import FIRST_CPORT
 from tests.support.scenarios.ranks import Frame
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
 LONG, SHORT, SHORTS = 3_000_000, 20_000, 12
 LATELY_S = 0.01

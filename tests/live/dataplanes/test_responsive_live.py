@@ -18,7 +18,7 @@ from model.spec import (
 )
 from tests.support.machine_noise import run_once
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
 CROWDED = RunSpec(
     link=LinkSpec(10.0),

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from engines.emulation.engine import MininetEngine
-from engines.engine import Silent
 from model.result import RunResult
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec
+from tests.support.machine_noise import run_once
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
 INTOLERANT = {"net.ipv4.tcp_recovery": "1", "net.ipv4.tcp_min_rtt_wlen": "300"}
 """The kernel's defaults."""
@@ -32,8 +32,7 @@ def run(routing: str, raw: Path, sysctls: Mapping[str, str] | None = None) -> Ru
     )
     engine = MininetEngine()
     try:
-        engine.check(wanted)
-        return engine.run(wanted, Silent(), raw)
+        return run_once(engine, wanted, raw)
     finally:
         engine.close()
 

@@ -23,6 +23,7 @@ from tests.support.two_hosts import Pair, eventually, pairs, run_isolated
 
 pytestmark = [
     pytest.mark.emulation,
+    pytest.mark.physics,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces"),
 ]
 

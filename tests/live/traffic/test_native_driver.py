@@ -22,10 +22,12 @@ from engines.emulation.mptcp.path_manager import PathManager, ndiffports
 from engines.emulation.traffic.demands import is_data
 from engines.emulation.traffic.native import NativeDriver
 from model.flows import FIRST_CPORT, FIRST_PORT, STRIDE, PlannedFlow
+from tests.support.machine_noise import exact
 from tests.support.two_hosts import Pair, eventually, pairs, run_isolated
 
 pytestmark = [
     pytest.mark.emulation,
+    pytest.mark.physics,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces"),
 ]
 
@@ -116,7 +118,8 @@ def scenario_the_size_of_writes() -> None:
         driver.connect(DEADLINE_S)
         driver.release()
         eventually(lambda: driver.received() == [1_000_003], "all bytes of the flow")
-        assert driver.stop()[0].received_bytes == 1_000_003
+        with exact():
+            assert driver.stop()[0].received_bytes == 1_000_003
 
 
 def scenario_mptcp_joins_while_silent() -> None:
@@ -134,9 +137,10 @@ def scenario_mptcp_joins_while_silent() -> None:
         meter = ReceiveMeter(sampler, [(hosts[f.dst], f.seen_by_receiver) for f in flows])
         for flow in flows:
             eventually(lambda: len(sampler.tcp(hosts[flow.dst])) == subflows, "the joins' last ACKs")  # noqa: B023
-            assert {s.bytes_received for s in sampler.tcp(hosts[flow.dst])} == {0}
-            assert {s.cc for s in sampler.tcp(hosts[flow.dst])} == {"reno"}
-            assert {s.cc for s in sampler.tcp(hosts[flow.src])} == {"reno"}
+            with exact():
+                assert {s.bytes_received for s in sampler.tcp(hosts[flow.dst])} == {0}
+                assert {s.cc for s in sampler.tcp(hosts[flow.dst])} == {"reno"}
+                assert {s.cc for s in sampler.tcp(hosts[flow.src])} == {"reno"}
         assert meter.sample() == driver.received() == [0] * len(flows)
         driver.release()
         time.sleep(1.0)
@@ -172,10 +176,11 @@ def scenario_mixed_transports() -> None:
         driver.release()
         eventually(lambda: all((count or 0) > 1_000_000 for count in driver.received()), "both deliver")
         found = table.read()
-        assert found.counts(2).tolist() == [4, 1]
-        assert found.mptcp_counts(2).tolist() == [4, 0]
-        assert [found.cc_of(flow) for flow in (0, 1)] == ["cubic", "reno"]
-        assert [len(report.subflows) for report in manager.reports()] == [4]
+        with exact():
+            assert found.counts(2).tolist() == [4, 1]
+            assert found.mptcp_counts(2).tolist() == [4, 0]
+            assert [found.cc_of(flow) for flow in (0, 1)] == ["cubic", "reno"]
+            assert [len(report.subflows) for report in manager.reports()] == [4]
         driver.stop()
 
 
@@ -207,8 +212,9 @@ def scenario_sizes_and_starts() -> None:
             assert all(start <= at < start + 1.0 for start, at in zip(starts, began, strict=True)), began
             driver.check()
             delivered = driver.stop()
-            assert [d.error for d in delivered] == [""] * len(flows)
-            assert [d.received_bytes for d in delivered if sizes[d.flow]] == [s for s in sizes if s]
+            with exact():
+                assert [d.error for d in delivered] == [""] * len(flows)
+                assert [d.received_bytes for d in delivered if sizes[d.flow]] == [s for s in sizes if s]
 
 
 def scenario_one_after_the_other() -> None:
@@ -223,7 +229,8 @@ def scenario_one_after_the_other() -> None:
         for gap, before, after in ((0.2, 0, 1), (0.0, 1, 2)):
             assert began[before] + took[before] + gap <= began[after] + 1e-6
             assert began[after] < began[before] + took[before] + gap + 1.0
-        assert [d.received_bytes for d in driver.stop()] == [500_000] * 3
+        with exact():
+            assert [d.received_bytes for d in driver.stop()] == [500_000] * 3
 
 
 def scenario_failures() -> None:
@@ -285,7 +292,8 @@ def scenario_strangers() -> None:
         argv = [sys.executable, "-c", ask]
         run = lambda: subprocess.run(argv, capture_output=True, timeout=10, check=True).stdout  # noqa: E731
         assert call_in_netns(hosts[flow.src].pid, run) == b"b''\n"
-        assert driver.readings()["strangers"] == 1
+        with exact():
+            assert driver.readings()["strangers"] == 1
         driver.check()
 
 
@@ -314,7 +322,8 @@ def scenario_thousands() -> None:
         up_s = up_and_down(flows, hosts)
         took_s = time.monotonic() - start
         print(f"2000 flows up in {up_s:.2f} s, up, busy, and down in {took_s:.2f} s")
-        assert open_fds() == fds
+        with exact():
+            assert open_fds() == fds
         assert took_s < 2 * DEADLINE_S
 
 
