@@ -187,6 +187,12 @@ CHARTS: dict[str, Chart] = _charts(
         "long a job takes. Further left is cheaper; higher throughput, or a shorter time, is better.",
     ),
     Chart(
+        "goodput.by_controller_option",
+        "Subflows on demand, one option changed at a time",
+        "Each row is the usual setting with one option changed; the dashed line is the usual setting itself. "
+        "A mark on the line is an option that does not matter for this column.",
+    ),
+    Chart(
         "times.short_and_long",
         "Short flows beside long ones",
         "Above, each curve shows the share of short flows that completed within the time on the axis. "

@@ -123,7 +123,7 @@ FIGURES = (
         "connection. The subject is a permutation.",
         dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,), seeds=3),
         _one_by_one(),
-        charts=("trade_off",),
+        charts=("by_controller_option",),
     ),
     _figure(
         f"{NAME}-beside",

@@ -12,7 +12,8 @@ from typing import IO, Any
 
 from common.errors import RefabricError
 from engines.engine import Engine
-from harness.claims import claims, verdicts
+from engines.registry import SIMULATOR
+from harness.claims import claims, remembered, verdicts
 from harness.claims.claims import once
 from harness.claims.published import Published
 from harness.claims.verdicts import Verdict
@@ -106,12 +107,15 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
     stored = loaded(asked.experiment, asked.results, ready.plan, outcome.stored)
     wanted: list[figures.Wanted] = []
     judged: list[Verdict] = []
+    simulated: dict[str, remembered.Remembered] = {}
     for shown in stored.figures:
         figure, parts = shown.figure, ready.plan.of(shown.figure)
         # Verdicts are on the setting just run; charts show all the figure has: other rates, other durations.
         names = frozenset().union(*(part.names for part in parts))
         ours = [point for point in outcome.points if point.point.name in names]
         found = verdicts.verdicts(figure, verdicts.beside(shown.points, ours))
+        if all(point.spec.engine == SIMULATOR for point in ours):
+            simulated |= remembered.rows(figure, found)
         if not shown.claims:
             judged += found
             table.print_verdicts(human, figure, found)
@@ -124,10 +128,13 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
     charts = figures.draw(wanted)
     drawn = [path for paths in charts.values() for path in paths]
     page = report.write_report(asked.experiment, stored, charts, asked.results)
-    for line in (*drawn, directory / store.SUMMARY, page, *ready.lacking):
-        print(line, file=human)
+    beside = remembered.compared(remembered.read(), simulated)
+    for line in (*drawn, directory / store.SUMMARY, page, *ready.lacking, str(beside)):
+        print(line, end="\n" if line else "", file=human)
     summary = str(directory / store.SUMMARY)
-    return {"summary": summary, "charts": [str(path) for path in drawn], "report": str(page)}
+    drawn_paths = [str(path) for path in drawn]
+    changed = {"verdicts_known": beside.known, "verdicts_changed": beside.changed}
+    return {"summary": summary, "charts": drawn_paths, "report": str(page), **changed}
 
 
 @contextlib.contextmanager

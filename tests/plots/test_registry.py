@@ -88,6 +88,9 @@ POINTS: dict[str, Callable[[], list[Point]]] = {
     "by_agent_delay": lambda: [
         changed(point(1), cc="ccp:reno", agent=AgentSpec(delay_us)) for delay_us in (300.0, 3000.0)
     ],
+    "by_controller_option": lambda: [
+        changed(point(4), scheduler=SchedulerSpec("responsive", interval_ms)) for interval_ms in (2.0, 4.0)
+    ],
     "sequential_transfers": lambda: with_flows(SIZED, topology="cloud", k=40),
 }
 """For charts that are not of any sampled points."""
