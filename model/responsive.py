@@ -21,6 +21,8 @@ WORDS = {
     "change": "demand_change",
     "message": "message_ms",
     "loss": "message_loss",
+    "down_at": "down_at_s",
+    "down_for": "down_for_s",
 }
 """Options after the interval, as typed, and their fields of SchedulerSpec."""
 
@@ -91,6 +93,8 @@ def settings_of(spec: RunSpec) -> Settings:
         message_s=chosen.message_ms / 1000,
         message_loss=chosen.message_loss,
         one_per_tick=chosen.one_per_tick,
+        down_at_s=chosen.down_at_s,
+        down_for_s=chosen.down_for_s,
     )
 
 
@@ -108,6 +112,7 @@ def loop_metrics(loop: Loop, seconds: float) -> dict[str, float]:
     return {
         "controller_messages": counts.messages,
         "controller_messages_lost": counts.lost,
+        "controller_messages_unheard": loop.unheard,
         "controller_rules": counts.rules,
         "controller_kbps": 8e-3 * counts.octets / seconds,
         "subflow_requests": loop.requests,

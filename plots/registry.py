@@ -193,6 +193,12 @@ CHARTS: dict[str, Chart] = _charts(
         "A mark on the line is an option that does not matter for this column.",
     ),
     Chart(
+        "goodput.demand_over_time",
+        "Goodput and subflows over time, by scheme",
+        "Each curve is one scheme: above what a flow carries on average, below how many subflows it has. In "
+        "the grey time links or the controller are down; a curve that stays up does not depend on them.",
+    ),
+    Chart(
         "times.short_and_long",
         "Short flows beside long ones",
         "Above, each curve shows the share of short flows that completed within the time on the axis. "

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from common.errors import UsageError
 from controllers.hashing import FiveTuple
 from controllers.hedera.candidates import Candidates, Choices
 from controllers.hedera.demands import CLOSE
-from controllers.responsive.monitor import Request
+from controllers.responsive.monitor import Path, Request
 from controllers.responsive.routes import Routes
 from controllers.responsive.settings import Settings
 from controllers.scheduler import FlowCount
@@ -31,10 +31,17 @@ class Grant:
 
     flow: FiveTuple
     number: int
-    path: tuple[str, ...]
+    path: Path
 
 
-Order = Demand | Grant
+@dataclass(frozen=True)
+class Unknown:
+    """The controller does not know this flow: it has started again since the flow began."""
+
+    flow: FiveTuple
+
+
+Order = Demand | Grant | Unknown
 
 
 @dataclass
@@ -61,10 +68,14 @@ class Controller:
         self._settings = settings
         self._rng = random.Random(seed)
         self._candidates = Candidates(topology)
-        self._routes = Routes((self._candidates.capacity * rate_mbps).tolist())
-        self._connections: dict[FiveTuple, Connection] = {}
+        self.restart()
         if settings.max_subflows < 1:
             raise UsageError("the responsive controller needs at least one subflow per connection")
+
+    def restart(self) -> None:
+        """Forget all connections and their routes."""
+        self._routes = Routes((self._candidates.capacity * self._rate_mbps).tolist())
+        self._connections: dict[FiveTuple, Connection] = {}
 
     @property
     def connections(self) -> Mapping[FiveTuple, Connection]:
@@ -74,17 +85,22 @@ class Controller:
     def routes(self) -> Routes:
         return self._routes
 
-    def begin(self, flow: FiveTuple) -> list[Order]:
+    def begin(self, flow: FiveTuple, paths: Sequence[Path] = ()) -> list[Order]:
         """Give a flow that has begun a path, and return the demands that this changes.
 
-        A flow that is known already gets the same orders again: the first ones were lost.
+        A flow that is known already gets the same orders again: the first ones were lost. A flow that has
+        `paths` from before the controller's restart keeps them.
         """
         known = self._connections.get(flow)
         if known is not None:
             if known.sent_mbps is None:
                 raise AssertionError(f"{flow}: known without a demand")
+            self._take_over(flow, paths[len(known.places) :])
             return [Demand(flow, known.sent_mbps), *self._granted(flow, 0)]
         self._connections[flow] = self._found(flow)
+        if paths:
+            self._take_over(flow, paths)
+            return self._demands()
         self._extend(flow)
         return [*self._granted(flow, 0), *self._demands()]
 
@@ -100,12 +116,13 @@ class Controller:
     def request(self, asked: Request) -> list[Order]:
         """Give a flow subflows until they can be expected to cover its gap, up to M in all.
 
-        If the monitor has not got all subflows of earlier answers, it gets those again and no others.
+        If the monitor has not got all subflows of earlier answers, it gets those again and no others. The
+        monitor is asked about a flow that is unknown, or that has more subflows than are known.
         """
         known = self._connections.get(asked.flow)
-        if known is None:
-            return []
-        before = len(known.places)
+        before = len(known.places) if known else 0
+        if known is None or asked.subflows > before:
+            return [Unknown(asked.flow)]
         if asked.subflows < before:
             return self._granted(asked.flow, asked.subflows)
         gap_mbps = asked.gap_mbps
@@ -115,6 +132,14 @@ class Controller:
                 break
             gap_mbps -= expected
         return self._granted(asked.flow, before)
+
+    def _take_over(self, flow: FiveTuple, paths: Sequence[Path]) -> None:
+        """Note the subflows that a flow has. Raises ValueError for a path that is not one of its own."""
+        known = self._connections[flow]
+        for path in paths:
+            place = known.choices.names.index(tuple(path[1:-1]))
+            known.places.append(place)
+            self._routes.add(flow, known.choices.rows[place])
 
     def _extend(self, flow: FiveTuple) -> float:
         """Put one more subflow on the path with the largest expected throughput, and return that.

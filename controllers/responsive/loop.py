@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from controllers.hashing import FiveTuple
-from controllers.responsive.controller import Controller, Demand, Grant
-from controllers.responsive.messages import Begun, Channel, Ended, Message
+from controllers.responsive.controller import Controller, Demand, Grant, Order, Unknown
+from controllers.responsive.messages import Begun, Channel, Ended, Message, Restarted
 from controllers.responsive.monitor import Monitor, Request
 from controllers.responsive.settings import Settings
 
@@ -72,6 +72,8 @@ class Loop:
         self.channel = Channel(_ns(settings.message_s), settings.message_loss, seed)
         self.opened: list[Opened] = []
         self.requests = 0
+        self.unheard = 0
+        """Messages that reached the controller while it was down."""
         self._settings = settings
         self._controller = controller
         self._monitors: dict[str, Monitor] = {}
@@ -81,6 +83,9 @@ class Loop:
         self._look_ns = look_ns
         self._next_tick_ns = self._step_ns
         self._next_look_ns = 0
+        self._down_ns = _ns(settings.down_at_s)
+        self._up_ns = self._down_ns + _ns(settings.down_for_s)
+        self._restarts = settings.down_for_s > 0
         self._repeat_ns = max(self._step_ns, ROUND_TRIPS * 2 * _ns(settings.message_s))
 
     @property
@@ -88,10 +93,13 @@ class Loop:
         """Return when `run` must be called next."""
         arrives = self.channel.next_ns
         due = min(self._next_tick_ns, self._next_look_ns)
+        due = min(due, self._up_ns) if self._restarts else due
         return due if arrives is None else min(due, arrives)
 
     def run(self, network: MultipathNetwork, now_ns: int) -> None:
         """Do what is due: deliver messages, look for flows, and let monitors check them."""
+        if self._restarts and now_ns >= self._up_ns:
+            self._restart(now_ns)
         self._deliver(network, now_ns)
         if now_ns >= self._next_look_ns:
             self._look(network, now_ns)
@@ -104,6 +112,13 @@ class Loop:
     def subflows(self) -> Counter[FiveTuple]:
         """Return how many paths each flow got; none for flows that the controller never answered."""
         return Counter(each.flow for each in self.opened)
+
+    def _restart(self, now_ns: int) -> None:
+        """Let the controller begin anew: it asks all monitors for their flows."""
+        self._restarts = False
+        self._controller.restart()
+        for src in self._monitors:
+            self.channel.send(Restarted(src), now_ns)
 
     def _look(self, network: MultipathNetwork, now_ns: int) -> None:
         running = network.running()
@@ -135,20 +150,39 @@ class Loop:
     def _deliver(self, network: MultipathNetwork, now_ns: int) -> None:
         for message in self.channel.arrived(now_ns):
             match message:
-                case Begun(flow):
-                    self._answer(self._controller.begin(flow), now_ns)
-                case Ended(flow):
-                    self._answer(self._controller.end(flow), now_ns)
-                case Request():
-                    self._answer(self._controller.request(message), now_ns)
+                case Begun() | Ended() | Request():
+                    self._hear(message, now_ns)
                 case Demand():
                     self._demand(message)
                 case Grant():
                     self._grant(message, network, now_ns)
+                case Unknown(flow):
+                    self._introduce(flow, now_ns)
+                case Restarted(src):
+                    for flow in list(self._monitors[src].flows):
+                        self._introduce(flow, now_ns)
 
-    def _answer(self, orders: Sequence[Demand | Grant], now_ns: int) -> None:
+    def _hear(self, message: Begun | Ended | Request, now_ns: int) -> None:
+        """Let the controller answer a monitor, if it runs."""
+        if self._down_ns <= now_ns < self._up_ns:
+            self.unheard += 1
+            return
+        orders: Sequence[Order]
+        match message:
+            case Begun(flow, paths):
+                orders = self._controller.begin(flow, paths)
+            case Ended(flow):
+                orders = self._controller.end(flow)
+            case Request():
+                orders = self._controller.request(message)
         for order in orders:
             self.channel.send(order, now_ns)
+
+    def _introduce(self, flow: FiveTuple, now_ns: int) -> None:
+        """Tell a controller that has started again of a running flow and its subflows."""
+        watched = self._monitor(flow).flows.get(flow)
+        if watched is not None:
+            self._ask(Begun(flow, tuple(watched.paths)), now_ns)
 
     def _demand(self, demand: Demand) -> None:
         waiting = self._unanswered.get(demand.flow)
@@ -163,7 +197,7 @@ class Loop:
             return
         if network.open_subflow(grant.flow, grant.number, grant.path):
             self.opened.append(Opened(now_ns, grant.flow, grant.number))
-            self._monitor(grant.flow).set_subflows(grant.flow, grant.number + 1)
+            self._monitor(grant.flow).add_subflow(grant.flow, grant.path)
 
     def _monitor(self, flow: FiveTuple) -> Monitor:
         if flow.src not in self._monitors:

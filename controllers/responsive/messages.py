@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from controllers.hashing import FiveTuple
-from controllers.responsive.controller import Demand, Grant
-from controllers.responsive.monitor import Request
+from controllers.responsive.controller import Demand, Grant, Unknown
+from controllers.responsive.monitor import Path, Request
 
 HEADER_BYTES = 66
 """Ethernet, IP, and TCP with timestamps."""
@@ -21,9 +21,11 @@ RULE_BYTES = HEADER_BYTES + 80
 
 @dataclass(frozen=True)
 class Begun:
-    """A flow has begun; sent by its monitor, and again until its demand has come."""
+    """A flow has begun; sent by its monitor, and again until its demand has come. `paths` are those of the
+    subflows that it has, if a controller that has started again asks for it."""
 
     flow: FiveTuple
+    paths: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,24 @@ class Ended:
     flow: FiveTuple
 
 
-Message = Begun | Ended | Request | Demand | Grant
+@dataclass(frozen=True)
+class Restarted:
+    """The controller has started again and knows nothing; sent to the monitor of the sender `src`."""
+
+    src: str
+
+
+Message = Begun | Ended | Restarted | Request | Demand | Grant | Unknown
 
 
 def size_bytes(message: Message) -> int:
     """Return the bytes of a message on the wire."""
     size = HEADER_BYTES + FLOW_BYTES
     match message:
+        case Restarted():
+            return HEADER_BYTES
+        case Begun():
+            return size + sum(COUNT_BYTES + NODE_BYTES * len(path) for path in message.paths)
         case Request():
             return size + RATE_BYTES + COUNT_BYTES
         case Demand():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controllers.hashing import FiveTuple
 from controllers.responsive.settings import NEW_WEIGHT, OLD_WEIGHT, Settings
+
+Path = tuple[str, ...]
+"""The names of a path's nodes, host to host."""
 
 
 @dataclass(frozen=True)
@@ -21,14 +24,18 @@ class Request:
 @dataclass
 class Watched:
     """A flow at its monitor. `smoothed_mbps` is the moving average of its rate, `steady` the number of
-    checks in a row in which the rate was close to it."""
+    checks in a row in which the rate was close to it, `paths` those of its subflows."""
 
     octets: int
     read_s: float
     demand_mbps: float | None = None
     smoothed_mbps: float = 0.0
     steady: int = 0
-    subflows: int = 0
+    paths: list[Path] = field(default_factory=list)
+
+    @property
+    def subflows(self) -> int:
+        return len(self.paths)
 
 
 class Monitor:
@@ -53,10 +60,11 @@ class Monitor:
         if flow in self._flows:
             self._flows[flow].demand_mbps = mbps
 
-    def set_subflows(self, flow: FiveTuple, subflows: int) -> None:
-        """Note the number of subflows, which restarts the count of steady checks."""
+    def add_subflow(self, flow: FiveTuple, path: Path) -> None:
+        """Note one more subflow, which restarts the count of steady checks."""
         if flow in self._flows:
-            self._flows[flow].subflows, self._flows[flow].steady = subflows, 0
+            self._flows[flow].paths.append(path)
+            self._flows[flow].steady = 0
 
     def tick(self, octets: Mapping[FiveTuple, int], now_s: float) -> list[Request]:
         """Check every flow and return requests. `octets` has the bytes that each flow has sent."""

@@ -13,7 +13,8 @@ class Settings:
     """`monitor_s` is t_m, `demand_gap` delta_DGT, `rate_variation` delta_RVT, `checks` R, `demand_change`
     delta_DDT and `max_subflows` M of the slides. With `one_per_tick` a monitor serves at most one flow per
     tick, as the loop is printed. Each message takes `message_s` and is lost with probability
-    `message_loss`."""
+    `message_loss`. From `down_at_s` on the controller does not run for `down_for_s` (0: it always runs); then
+    it starts again and has forgotten everything."""
 
     monitor_s: float = 0.002
     demand_gap: float = 0.15
@@ -24,3 +25,5 @@ class Settings:
     message_s: float = 0.0001
     message_loss: float = 0.0
     one_per_tick: bool = False
+    down_at_s: float = 0.0
+    down_for_s: float = 0.0

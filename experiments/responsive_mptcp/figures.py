@@ -12,10 +12,13 @@ from typing import Any
 
 from engines.registry import SIMULATOR
 from experiments.responsive_mptcp.schemes import (
+    ECMP2,
+    ECMP4,
     ECMP8,
     FIRST_FIT,
     MAX_SUBFLOWS,
     R2,
+    R8,
     STACK,
     TABLE,
     responsive,
@@ -23,9 +26,10 @@ from experiments.responsive_mptcp.schemes import (
 from experiments.responsive_mptcp.statements import JOBS, PERMUTATION, RANDOM, SHUFFLE, THROUGHPUT
 from harness.experiment import Experiment, Figure, RateOf
 from harness.plan.options import UNSCHEDULED, Defaults, SweepOptions
+from harness.plan.outages import middle_third_s, with_core_failure
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from model.congestion import BASELINE
-from model.spec import RunSpec, SchedulerSpec
+from model.spec import RunSpec, SamplingSpec, SchedulerSpec
 
 NAME = "responsive-mptcp"
 SEEDS = 6
@@ -44,6 +48,7 @@ DEFAULTS = Defaults(
     seeds=SEEDS,
     engines=(SIMULATOR,),
 )
+OUTAGES = dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,), seconds=0.6, seeds=SEEDS)
 SHUFFLES = dataclasses.replace(DEFAULTS, workloads=(SHUFFLE,), seconds=3.0, warmup_s=0.0)
 ONE = responsive(2.0, 0.15)
 
@@ -76,6 +81,13 @@ BESIDE = (
     Variant(cc=BASELINE, subflows=(1,), scheduler=UNSCHEDULED, routing="scatter", simulated=STACK),
     Variant(cc="dctcp", subflows=(1,), scheduler=UNSCHEDULED, ecn_pkts=20, simulated=STACK),
 )
+OUTAGE = (
+    *(scheme.variant for scheme in (R2, R8, ECMP4, ECMP2)),
+    Variant(cc=BASELINE, subflows=(1,), scheduler=UNSCHEDULED, simulated=STACK),
+)
+"""Hedera is left out: our schedulers do not handle failing links."""
+ALONE = (R2.variant, R8.variant)
+SAMPLE_MS = 10
 Points = Callable[[SweepOptions, RateOf], list[RunSpec]]
 
 
@@ -84,12 +96,44 @@ def _points(variants: tuple[Variant, ...]) -> Points:
     return points_on(fat_trees, variants)
 
 
+def _with_failing_core(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    """Return the permutation with a quarter of the core down, sampled so often that it can be seen."""
+    return [_sampled(with_core_failure(point)) for point in _points(OUTAGE)(options, rate_of)]
+
+
+def _with_controller_down(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    """Return points whose controller is down in the middle third of the window."""
+    points = _points(ALONE)(options, rate_of)
+    return [_sampled(_without_controller(point, *middle_third_s(point))) for point in points]
+
+
+def _with_late_controller(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    """Return points whose controller is down from the flows' start to a third of the window."""
+    points = _points(ALONE)(options, rate_of)
+    return [_sampled(_without_controller(point, 0.0, middle_third_s(point)[0])) for point in points]
+
+
+def _without_controller(point: RunSpec, from_s: float, to_s: float) -> RunSpec:
+    down = dataclasses.replace(point.scheduler, down_at_s=from_s, down_for_s=round(to_s - from_s, 9))
+    return dataclasses.replace(point, scheduler=down)
+
+
+def _sampled(point: RunSpec) -> RunSpec:
+    return dataclasses.replace(point, sampling=SamplingSpec(sockets_ms=SAMPLE_MS))
+
+
 def _figure(
-    name: str, title: str, about: str, defaults: Defaults, variants: tuple[Variant, ...], **more: object
+    name: str,
+    title: str,
+    about: str,
+    defaults: Defaults,
+    variants: tuple[Variant, ...] | Points,
+    **more: object,
 ) -> Figure:
     return Figure(
         name=name, title=title, about=about, defaults=defaults, topologies=fat_trees,
-        points=_points(variants), relative=False, options=OPTIONS, **more,  # type: ignore[arg-type]
+        points=_points(variants) if isinstance(variants, tuple) else variants, relative=False,
+        options=OPTIONS, **more,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -133,6 +177,35 @@ FIGURES = (
         dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,), seeds=3),
         BESIDE,
         charts=("trade_off",),
+    ),
+    _figure(
+        f"{NAME}-failure",
+        "A quarter of the core fails and recovers",
+        "In the middle third of the window the links of a quarter of the core switches are down, and "
+        "neither routing nor a controller is told. Monitors see rates fall and ask for other paths. A "
+        "flow whose only path is cut has no rate at all, so its monitor finds no steady checks and does "
+        "not ask.",
+        OUTAGES,
+        _with_failing_core,
+        charts=("demand_over_time",),
+    ),
+    _figure(
+        f"{NAME}-controller",
+        "A controller that is down and starts again",
+        "The controller is down in the middle third of the window. Flows go on with the subflows that they "
+        "have. When it starts again it has forgotten all, and asks the monitors for their flows.",
+        OUTAGES,
+        _with_controller_down,
+        charts=("demand_over_time",),
+    ),
+    _figure(
+        f"{NAME}-late-controller",
+        "A controller that starts after the flows",
+        "The controller is down until a third of the window has passed. Flows begin with one subflow on its "
+        "hashed path. When the controller starts, flows that share links get paths and subflows.",
+        OUTAGES,
+        _with_late_controller,
+        charts=("demand_over_time",),
     ),
 )
 EXPERIMENT = Experiment(

@@ -6,21 +6,17 @@ the core switches are down during the middle third of the window.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
-import topos
 from engines.registry import SIMULATOR
 from experiments.sigcomm11.robustness.statements import COST, FAILURES
 from harness.experiment import Experiment, Figure, RateOf
 from harness.plan.options import Defaults, SweepOptions
+from harness.plan.outages import with_core_failure
 from harness.plan.sweeps import fat_trees, points_on
-from model.spec import LinkEvent, RunSpec, TopologySpec
-from topos.topology import Layer
+from model.spec import RunSpec
 
 NAME = "robustness"
-FAILING = 4
-"""One core switch in this many fails."""
 
 
 def each_transport(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
@@ -30,27 +26,10 @@ def each_transport(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     return [point for point in points if point.transport.subflows > 1 or point.transport.cc == first]
 
 
-def core_failure(topology: TopologySpec, fail_s: float, back_s: float) -> tuple[LinkEvent, ...]:
-    """Return events that cut every link of the first quarter of the core switches at `fail_s` and restore it
-    at `back_s`."""
-    net = topos.build(topology.kind, topology.params)
-    core = [i for i, node in enumerate(net.nodes) if node.layer is Layer.CORE]
-    failing = set(core[: max(1, len(core) // FAILING)])
-    ends = [(net.nodes[link.a].name, net.nodes[link.b].name) for link in net.links if link.b in failing]
-    cuts = [LinkEvent(fail_s, a, b) for a, b in ends]
-    return (*cuts, *(LinkEvent(back_s, a, b, 1.0) for a, b in ends))
-
-
 def failing(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Return the permutation with a failing core, or with the events of `--event` instead."""
     points = points_on(fat_trees)(options, rate_of)
-    return points if options.base.events else [_failing(point) for point in points]
-
-
-def _failing(point: RunSpec) -> RunSpec:
-    third_s = point.seconds / 3
-    events = core_failure(point.topology, point.warmup_s + third_s, point.warmup_s + 2 * third_s)
-    return dataclasses.replace(point, events=events)
+    return points if options.base.events else [with_core_failure(point) for point in points]
 
 
 COST_DEFAULTS = Defaults(

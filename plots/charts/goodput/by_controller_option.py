@@ -45,6 +45,7 @@ OPTIONS = (
     Option("message delay", "ms", lambda spec: spec.scheduler.message_ms),
     Option("message loss", "", lambda spec: spec.scheduler.message_loss),
     Option("one flow per tick", "", lambda spec: spec.scheduler.one_per_tick),
+    Option("controller down", "s", lambda spec: spec.scheduler.down_for_s),
     Option("most subflows", "", lambda spec: spec.transport.subflows),
 )
 Setting = tuple[float, ...]

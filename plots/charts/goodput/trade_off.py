@@ -76,7 +76,7 @@ def marks(panel: Panel) -> list[Mark]:
         known = [(count, value) for count, value in pairs if value is not None]
         if known:
             counts, values = zip(*known, strict=True)
-            found.append(Mark(called, _kind(good[0]), counts, values, all(p.suspect for p in good)))
+            found.append(Mark(called, kind_of(good[0]), counts, values, all(p.suspect for p in good)))
     return sorted(found, key=lambda mark: statistics.fmean(mark.subflows))
 
 
@@ -107,7 +107,8 @@ def _has_sizes(panel: Panel) -> bool:
     return any(flow.size_bytes for point in panel.points for flow in point.flows)
 
 
-def _kind(point: Point) -> str:
+def kind_of(point: Point) -> str:
+    """Return what chooses the paths of its subflows: one of LOOKS."""
     if is_responsive(point.spec.scheduler):
         return RESPONSIVE
     return CENTRAL if scheduled(point.spec) else HASHED

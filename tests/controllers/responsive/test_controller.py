@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import topos
 from common.errors import UsageError
 from controllers.hashing import FiveTuple
-from controllers.responsive.controller import Controller, Demand, Grant, Order
+from controllers.responsive.controller import Controller, Demand, Grant, Order, Unknown
 from controllers.responsive.monitor import Request
 from controllers.responsive.settings import Settings
 from tests.controllers.responsive.made_up import controller_of, fat_tree, flow_between
@@ -101,7 +101,7 @@ def test_hosts_of_one_switch_have_one_path() -> None:
 def test_unknown_flows_are_answered() -> None:
     controller = controller_of(TREE, SETTINGS)
     flow = flow_between(TREE, "p0e0h0", "p1e0h0")
-    assert controller.request(Request(flow, 500.0, 1)) == []
+    assert controller.request(Request(flow, 500.0, 1)) == [Unknown(flow)]
     assert controller.end(flow) == [Demand(flow, 0.0)]
 
 

@@ -91,3 +91,56 @@ def test_same_seed_same_losses() -> None:
             channel.send(Begun(FLOW), 0)
         lost.append((channel.counts.lost, len(list(channel.arrived(0)))))
     assert lost[0] == lost[1] and lost[0][0] + lost[0][1] == 64
+
+
+def outage(at_ms: float, for_ms: float, message_loss: float = 0.0) -> Settings:
+    return dataclasses.replace(
+        SETTINGS, down_at_s=at_ms / 1000, down_for_s=for_ms / 1000, message_loss=message_loss
+    )
+
+
+def test_flows_keep_their_subflows_while_the_controller_is_down() -> None:
+    """It is down when the first flow asks for its second subflow, at 8.1 ms, and when another begins."""
+    loop, network = made(outage(5, 50))
+    other = flow_between(TREE, "p2e0h0", "p3e0h0")
+    drive(loop, network, 20)
+    network.begin(other)
+    drive(loop, network, 54)
+    assert loop.subflows() == {FLOW: 1} and loop.unheard > 2
+    drive(loop, network, 200)
+    assert loop.subflows() == {FLOW: 2, other: 2}, "both are served after the restart"
+
+
+def test_a_controller_that_starts_again_learns_the_subflows_that_flows_have() -> None:
+    settings = outage(50, 10)
+    controller = controller_of(TREE, settings)
+    loop, network = Loop(settings, controller, 1), Rates(500.0)
+    network.begin(FLOW)
+    drive(loop, network, 59)
+    before = controller.connections[FLOW].places.copy()
+    drive(loop, network, 100)
+    assert controller.connections[FLOW].places == before and len(before) == 2
+    links = controller.connections[FLOW].choices.rows
+    assert all(controller.routes.aggregates(link) == 1 for place in before for link in links[place])
+    assert len(loop.opened) == 2, "no subflow is opened twice"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_restart_is_known_although_half_of_all_messages_are_lost(seed: int) -> None:
+    settings = outage(5, 20, message_loss=0.5)
+    controller = controller_of(TREE, settings)
+    loop, network = Loop(settings, controller, seed), Rates(500.0)
+    network.begin(FLOW)
+    drive(loop, network, 1000)
+    assert len(controller.connections[FLOW].places) == len(network.paths[FLOW]) == 2
+
+
+def test_an_end_during_the_outage_is_known_after_it() -> None:
+    settings = outage(20, 20)
+    controller = controller_of(TREE, settings)
+    loop, network = Loop(settings, controller, 1), Rates(500.0)
+    network.begin(FLOW)
+    drive(loop, network, 25)
+    network.end(FLOW)
+    drive(loop, network, 100)
+    assert not controller.connections

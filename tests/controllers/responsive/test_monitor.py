@@ -21,7 +21,7 @@ def watch(settings: Settings = SETTINGS, *flows: FiveTuple) -> Monitor:
     monitor = Monitor(settings)
     for flow in flows or (FLOW,):
         monitor.begin(flow, 0, 0.0)
-        monitor.set_subflows(flow, 1)
+        monitor.add_subflow(flow, ("a", "b", "c"))
         monitor.set_demand(flow, 1000.0)
     return monitor
 

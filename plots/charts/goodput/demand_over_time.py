@@ -1,0 +1,165 @@
+"""Goodput and subflows per flow over time, by scheme, while links or the controller are down."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from model.link_events import outage
+from model.result import Status, Table
+from model.spec import RunSpec
+from plots.charts.goodput.trade_off import APART, CENTRAL, HASHED, RESPONSIVE, kind_of, name
+from plots.data import Level, Panel, Point, panels
+from plots.shared import saving, style
+from plots.shared.sheet import Caption, Sheet, Text
+
+CHART = "demand_over_time"
+LOOKS = {
+    RESPONSIVE: (("#D55E00", "#E69F00", "#CC79A7"), "-"),
+    CENTRAL: (("#009E73", "#117733"), "-."),
+    HASHED: (("#0072B2", "#56B4E9", "#332288"), "--"),
+}
+"""Colours and line style of the schemes of each kind, in the order of their names."""
+_HEIGHTS_IN = 2.0, 1.4
+_SHADE = "#ececec"
+Series = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A scheme over time, averaged over its seeds: instants in s from the opening of the window, goodput per
+    flow in Mb/s of the interval that ended there, and subflows per flow."""
+
+    name: str
+    kind: str
+    t_s: Series
+    mbps: Series
+    subflows: Series
+
+
+def draw(
+    points: Iterable[Point],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),  # noqa: ARG001 - subflows are measured
+    levels: Sequence[Level] = (),  # noqa: ARG001 - no number is published
+) -> list[Path]:
+    """Draw one chart per network, workload and outage; see `registry.Chart.draw`."""
+    of = panels((point for point in points if not point.failed), ignoring=APART)
+    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], out, _chart)
+
+
+def down(spec: RunSpec) -> tuple[tuple[float, float], str] | None:
+    """Return when something is down, in s from the opening of the window, and what; None if nothing is."""
+    chosen = spec.scheduler
+    if chosen.down_for_s:
+        from_s = chosen.down_at_s - spec.warmup_s
+        return (from_s, from_s + chosen.down_for_s), "controller is down"
+    links_s = outage(spec)
+    return (links_s, "links are down") if links_s else None
+
+
+def over_time(sockets: Table, flows: int) -> tuple[Series, Series, Series]:
+    """Return instants in the window, goodput per flow in Mb/s since the sample before, and subflows per flow
+    that have carried something.
+
+    `sockets` has a row for each subflow and instant (model.result.SAMPLE_COLUMNS).
+    """
+    times, position = np.unique(sockets["t_s"].astype(np.float64), return_inverse=True)
+    acked = np.bincount(position, weights=sockets["bytes_acked"], minlength=len(times))
+    carrying = np.bincount(position, weights=sockets["bytes_acked"] > 0, minlength=len(times))
+    mbps = 8e-6 * np.diff(acked) / np.diff(times) / flows
+    inside = times[1:] > np.diff(times) / 2
+    return times[1:][inside], mbps[inside], (carrying[1:] / flows)[inside]
+
+
+def curves(panel: Panel) -> list[Curve]:
+    """Return a curve for each scheme with samples; suspect points count where no seed is good."""
+    schemes: dict[str, list[Point]] = {}
+    for point in panel.points:
+        schemes.setdefault(name(_undisturbed(point)), []).append(point)
+    found = []
+    for called, of in sorted(schemes.items()):
+        good = [point for point in of if point.status is Status.OK] or of
+        tables = [(point.read_table("sockets"), len(point.flows)) for point in good]
+        seeds = [over_time(table, flows) for table, flows in tables if table and flows]
+        if seeds:
+            count = min(len(times) for times, _, _ in seeds)
+            mbps, subflows = (np.mean([seed[i][:count] for seed in seeds], axis=0) for i in (1, 2))
+            found.append(Curve(called, kind_of(good[0]), seeds[0][0][:count], mbps, subflows))
+    return found
+
+
+def _undisturbed(point: Point) -> Point:
+    """Return the point without the outage of its controller, which is the same for all schemes."""
+    always = dataclasses.replace(point.spec.scheduler, down_at_s=0.0, down_for_s=0.0)
+    return dataclasses.replace(point, spec=dataclasses.replace(point.spec, scheduler=always))
+
+
+def finding(of: Sequence[Curve], down_s: tuple[float, float] | None) -> str:
+    """Return the title: what each kind's best scheme keeps while something is down."""
+    if down_s is None:
+        return "Goodput and subflows over time"
+    kept: dict[str, float] = {}
+    for curve in of:
+        middles = curve.t_s - np.diff(curve.t_s, prepend=0.0) / 2
+        before = curve.mbps[middles < down_s[0]]
+        meanwhile = curve.mbps[(middles > down_s[0]) & (middles < down_s[1])]
+        if len(before) and len(meanwhile) and before.mean() > 0:
+            share = 100 * float(meanwhile.mean() / before.mean())
+            kept[curve.kind] = max(kept.get(curve.kind, 0.0), share)
+    told = ", ".join(f"{share:.0f} % {kind}" for kind, share in kept.items())
+    return f"Goodput meanwhile, of that before: {told}" if told else "Goodput and subflows over time"
+
+
+def _chart(panel: Panel) -> Figure | None:
+    of = curves(panel)
+    if not of:
+        return None
+    found = next(filter(None, (down(point.spec) for point in panel.points)), None)
+    sheet = Sheet(*((height, 1) for height in _HEIGHTS_IN))
+    (above,), (below,) = sheet.axes
+    handles: list[Artist] = []
+    for curve, colour, line in _looks(of):
+        above.plot(curve.t_s, curve.mbps, color=colour, ls=line, lw=1.4)
+        below.plot(curve.t_s, curve.subflows, color=colour, ls=line, lw=1.4)
+        handles.append(Line2D([], [], color=colour, ls=line, lw=1.6, label=curve.name))
+    if found:
+        for axes in (above, below):
+            axes.axvspan(*found[0], color=_SHADE, zorder=0)
+        handles.append(Patch(facecolor=_SHADE, label=found[1]))
+    above.set_ylabel("goodput per flow, Mb/s")
+    below.set_ylabel("subflows per flow")
+    below.set_xlabel("s from the opening of the window")
+    for axes in (above, below):
+        axes.set_ylim(bottom=0)
+        axes.set_xlim(0, max(float(curve.t_s[-1]) for curve in of))
+    words = Text(
+        finding(of, found[0] if found else None),
+        f"{style.network(panel.spec)}, {panel.hosts} hosts, {style.workload(panel.spec)}",
+        _caption(panel),
+    )
+    return sheet.finish(words, handles)
+
+
+def _looks(of: Sequence[Curve]) -> list[tuple[Curve, str, str]]:
+    colours = {kind: cycle(each) for kind, (each, _) in LOOKS.items()}
+    return [(curve, next(colours[curve.kind]), LOOKS[curve.kind][1]) for curve in of]
+
+
+def _caption(panel: Panel) -> Caption:
+    bare = dataclasses.replace(panel, spec=panel.spec.neutral(*APART, "events"))
+    return Caption(
+        style.parameters(bare, congestion=""),
+        [f"Mean of {len(panel.seeds)} permutations.", *style.doubts(panel.points)],
+    )

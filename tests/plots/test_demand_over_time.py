@@ -1,0 +1,80 @@
+"""Goodput and subflows over time: what samples give, what is shaded, and the title."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model.result import Table
+from model.spec import LinkEvent, SchedulerSpec
+from plots.charts.goodput.demand_over_time import curves, down, finding, over_time
+from plots.data import Point, panels
+from plots.registry import CHARTS
+from plots.shared import saving
+from tests.support.chart_points import changed, flow_row, point
+from tests.support.svg_text import words_of
+
+RESPONSIVE = SchedulerSpec("responsive", 2.0)
+
+
+def sockets(mbps: float, slow_mbps: float) -> Table:
+    """Two flows every 10 ms: flow 0 has a second subflow after 0.05 s; rates fall from 0.1 to 0.2 s."""
+    times = np.arange(-0.05, 0.3001, 0.01)
+    rate = np.where((times > 0.1001) & (times < 0.2001), slow_mbps, mbps)
+    acked = np.cumsum(rate * 0.01 / 8e-6)
+    rows = [(t, flow, 0, octets) for t, octets in zip(times, acked, strict=True) for flow in (0, 1)]
+    rows += [(t, 0, 1, 1e-9 if t > 0.0501 else 0.0) for t in times]
+    rows.sort()
+    t_s, flow, subflow, octets = zip(*rows, strict=True)
+    return Table({"t_s": np.array(t_s), "flow": np.array(flow), "subflow": np.array(subflow),
+                  "bytes_acked": np.array(octets)})  # fmt: skip
+
+
+def sampled(scheduler: SchedulerSpec, mbps: float, slow_mbps: float, subflows: int = 4) -> Point:
+    cut = (LinkEvent(0.2, "p0a0", "c0"), LinkEvent(0.3, "p0a0", "c0", 1.0))
+    table = sockets(mbps, slow_mbps)
+    return changed(
+        point(subflows), scheduler=scheduler, warmup_s=0.1, seconds=0.3, events=cut,
+        flows=tuple(dataclasses.replace(flow_row(n)) for n in range(2)), read_table={"sockets": table}.get,
+    )  # fmt: skip
+
+
+def test_rates_and_subflows_are_per_flow() -> None:
+    t_s, mbps, subflows = over_time(sockets(100.0, 50.0), 2)
+    assert t_s[0] == pytest.approx(0.01)
+    assert mbps[t_s < 0.05] == pytest.approx(100.0)
+    assert subflows[0] == 1.0
+    assert subflows[-1] == 1.5
+
+
+def test_what_is_down_and_when() -> None:
+    of = sampled(RESPONSIVE, 100, 50)
+    stopped = dataclasses.replace(RESPONSIVE, down_at_s=0.15, down_for_s=0.1)
+    links, controller = down(of.spec), down(dataclasses.replace(of.spec, scheduler=stopped))
+    assert links is not None and controller is not None
+    assert (links[0], links[1]) == (pytest.approx((0.1, 0.2)), "links are down")
+    assert (controller[0], controller[1]) == (pytest.approx((0.05, 0.15)), "controller is down")
+    assert down(point(1).spec) is None
+
+
+def test_the_title_has_the_best_of_each_kind() -> None:
+    points = [
+        sampled(RESPONSIVE, 100, 80),
+        sampled(SchedulerSpec(), 100, 40, subflows=2),
+        sampled(SchedulerSpec(), 100, 60),
+    ]
+    (panel,) = panels(points, ignoring=("scheduler",))
+    told = finding([curve for curve in curves(panel)], (0.1, 0.2))
+    assert told.startswith("Goodput meanwhile, of that before: ")
+    assert "80 % subflows added on demand" in told and "60 % without a controller" in told
+
+
+def test_points_without_samples_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+    chart = CHARTS["demand_over_time"]
+    assert chart.draw([point(4)], tmp_path) == []
+    (path,) = chart.draw([sampled(RESPONSIVE, 100, 80)], tmp_path)
+    assert "links are down" in words_of(path)
