@@ -47,15 +47,18 @@ std::vector<PortConfig> ports_of(const nb::object& plan) {
   const auto bytes = column<std::uint64_t>(plan, "queue_bytes");
   const auto loss = column<double>(plan, "loss");
   const auto discipline = column<std::uint8_t>(plan, "discipline");
+  const auto traced = column<std::uint8_t>(plan, "traced");
   check_lengths(delays.size() == rates.size() && pkts.size() == rates.size() && bytes.size() == rates.size() &&
-                loss.size() == rates.size() && discipline.size() == rates.size());
+                loss.size() == rates.size() && discipline.size() == rates.size() &&
+                (traced.empty() || traced.size() == rates.size()));
   std::vector<PortConfig> ports(rates.size());
   for (std::size_t i = 0; i < ports.size(); ++i) {
     ports[i] = {.rate_bps = rates[i],
                 .delay = delays[i],
                 .admission = {},
                 .loss_below = threshold(loss[i]),
-                .discipline = discipline[i]};
+                .discipline = discipline[i],
+                .traced = !traced.empty() && traced[i] != 0};
     ports[i].admission.tail = {.limit_pkts = pkts[i], .limit_bytes = bytes[i]};
   }
   set_up_admission(plan, ports);
@@ -85,6 +88,13 @@ ForwardingTable table_of(const nb::object& plan) {
   for (std::size_t i = 0; i < members.size(); ++i) members[i] = {ports[i], paths[i]};
   return {nb::cast<std::size_t>(plan.attr("attachments")), column<std::int32_t>(plan, "fib"),
           column<std::uint32_t>(plan, "group_offsets"), std::move(members)};
+}
+
+// None for a network without traced ports.
+std::shared_ptr<const Opportunities> opportunities_of(const nb::object& plan) {
+  std::vector<Time> at = column<Time>(plan, "opportunities_ps");
+  if (at.empty()) return nullptr;
+  return std::make_shared<const Opportunities>(std::move(at), nb::cast<Time>(plan.attr("opportunities_period_ps")));
 }
 
 Policy policy_of(const std::string& name) {
@@ -283,7 +293,8 @@ NetworkConfig network_config(const nb::object& plan) {
                        .table = table_of(plan),
                        .policy = policy_of(nb::cast<std::string>(plan.attr("policy"))),
                        .seed = nb::cast<std::uint32_t>(plan.attr("seed")),
-                       .max_packets = nb::cast<std::size_t>(plan.attr("max_packets"))};
+                       .max_packets = nb::cast<std::size_t>(plan.attr("max_packets")),
+                       .opportunities = opportunities_of(plan)};
 }
 
 void add_port_counters(nb::dict& out, std::span<const PortCounters> ports, std::span<const std::uint32_t> queued) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,10 @@ class NetworkPlan:
     port's own generator (from `seed` and the port's number). `admission` has a column for each setting of
     the disciplines that decide on arrival, by a name of `fabric._core.admission_settings()`; a discipline
     without a column is off. `discipline` is the number of a queue discipline in `fabric._core.disciplines()`.
+
+    Packets leave a port that is `traced` at the delivery opportunities, which are in order in
+    (0, opportunities_period_ps] and repeat; its rate is their mean. No port is traced where
+    `traced` is empty.
     """
 
     rate_bps: npt.NDArray[np.int64]
@@ -50,3 +54,6 @@ class NetworkPlan:
     policy: str
     seed: int
     max_packets: int = 1 << 20
+    traced: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    opportunities_ps: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    opportunities_period_ps: int = 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +19,13 @@ from controllers.groups import EcmpTables, ecmp_groups, leftmost, rightmost
 from controllers.routing import DIGITS
 from fabric._core import admission_settings, disciplines
 from fabric.plan import FRAME_BITS, PS_PER_US, NetworkPlan
+from model.link_traces import link_trace
 from model.spec import LinkSpec, RunSpec, sub_seed
 from topos import Topology
 
 NO_PORT = 0xFFFFFFFF
+IN_ORDER = "in-order"
+"""The discipline of a FIFO whose departures follow a trace."""
 MAX_PACKETS = 1 << 20
 """Packets that the core can hold if queues are unbounded: 2 GB of frames."""
 
@@ -30,6 +34,24 @@ def check_discipline(link: LinkSpec) -> None:
     """Raise UsageError for a queue discipline that the fabric does not have."""
     if link.discipline not in disciplines():
         raise UsageError(f"queue discipline '{link.discipline}': choose {' or '.join(disciplines())}")
+
+
+def check_trace(spec: RunSpec, topology: Topology) -> None:
+    """Raise UsageError for a trace that cannot be read or followed."""
+    if not spec.link.trace:
+        return
+    link_trace(spec.link.trace)
+    if not len(_traced(topology)):
+        raise UsageError("--link-trace is about links between switches: choose a network that has some")
+    if any(0 < event.share < 1 for event in spec.events):
+        raise UsageError("--link-trace: links that follow a trace can be cut but not slowed; omit the shares")
+
+
+def _traced(topology: Topology) -> npt.NDArray[np.intp]:
+    """Return the ports of links between switches."""
+    hosts = set(topology.hosts)
+    between = [link.a not in hosts and link.b not in hosts for link in topology.links]
+    return np.flatnonzero(np.repeat(between, 2))
 
 
 def settings_in_use(link: LinkSpec) -> list[str]:
@@ -68,9 +90,12 @@ def port_names(topology: Topology) -> list[tuple[str, str, str]]:
 
 
 def port_rates_bps(topology: Topology, link: LinkSpec) -> npt.NDArray[np.int64]:
-    """Return the rate of each port, in bit/s."""
+    """Return the rate of each port, in bit/s; the mean rate of one that follows a trace."""
     speeds = np.array([each.speed for each in topology.links], np.int64)
-    return np.repeat(speeds * round(link.rate_mbps * 1e6), 2)
+    rates = np.repeat(speeds * round(link.rate_mbps * 1e6), 2)
+    if link.trace:
+        rates[_traced(topology)] = round(link_trace(link.trace).mean_mbps * 1e6)
+    return rates
 
 
 def plan_for(spec: RunSpec, topology: Topology) -> NetworkPlan:
@@ -103,6 +128,8 @@ def network_plan(
     discipline = np.full(ports, disciplines().index(link.discipline), np.uint8)
     if not by_rank(link.discipline):
         discipline[nic_ports] = 0
+    traced = _traced(topology) if link.trace else np.zeros(0, np.intp)
+    discipline[traced[discipline[traced] == 0]] = disciplines().index(IN_ORDER)
     delay_us = np.full(ports, link.delay_us)
     host_links = [port for nic in topology.nics for port in (uplink(nic.link), downlink(nic.link))]
     delay_us[host_links] += link.host_delay_us
@@ -132,7 +159,21 @@ def network_plan(
         policy=policy,
         seed=seed,
         max_packets=_max_packets(queue_pkts, link),
+        **_opportunities(link, ports, traced),
     )
+
+
+def _opportunities(link: LinkSpec, ports: int, traced: npt.NDArray[np.intp]) -> dict[str, Any]:
+    """Return the columns of ports that follow a trace; none without one."""
+    if not link.trace:
+        return {}
+    trace, column = link_trace(link.trace), np.zeros(ports, np.uint8)
+    column[traced] = 1
+    return {
+        "traced": column,
+        "opportunities_ps": trace.opportunities_ps(),
+        "opportunities_period_ps": trace.period_ps,
+    }
 
 
 def _admission(link: LinkSpec, ports: int, nic_ports: list[int]) -> dict[str, npt.NDArray[np.float64]]:

@@ -85,7 +85,9 @@ class LinkSpec:
     `discipline` decides which packet a switch's port sends next, by a name of
     fabric/core/disciplines/registry.hpp; hosts' queues are FIFOs, except where it sorts by rank.
     `host_queue` is the kind of a real host's own queue, by a name of HOST_QUEUES. `host_delay_us` is added to
-    the delay of hosts' links, in each direction: the time that hosts themselves take.
+    the delay of hosts' links, in each direction: the time that hosts themselves take. With a `trace`
+    (model/link_traces.py) links between switches carry packets at its delivery opportunities instead of at
+    their rate.
     """
 
     rate_mbps: float = field(metadata=within(0.01, 400_000.0, "Mb/s"))
@@ -99,6 +101,7 @@ class LinkSpec:
     discipline: str = FIFO
     host_queue: str = PORT
     host_delay_us: float = field(default=0.0, metadata=_LATER | within(0, 10_000_000.0, "us"))
+    trace: str = field(default="", metadata=_LATER)
 
     def __post_init__(self) -> None:
         _as_floats(self)

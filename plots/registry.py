@@ -92,6 +92,12 @@ CHARTS: dict[str, Chart] = _charts(
         "suffer from late answers; rising drops show reductions that came too late.",
     ),
     Chart(
+        "agents.by_link",
+        "Goodput and time in queues by kind of link",
+        "Each small chart is one kind of link, each mark one congestion control: filled in an agent, hollow "
+        "in the kernel. Marks of a pair that lie together do the same; up and to the left is better.",
+    ),
+    Chart(
         "queues.rtt",
         "Round-trip time of every flow",
         "Each row is one transport, its flows sorted by mean round-trip time: the line with its band is "

@@ -25,6 +25,7 @@ def check_steady(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
         "random loss": link.loss > 0,
         "ECN": link.ecn_pkts > 0,
         "random drop": link.random_pkts > 0,
+        "links that follow a trace": bool(link.trace),
         **{f"queues with {name}": True for name in settings_in_use(link)},
         f"queue discipline {link.discipline}": link.discipline != FIFO,
         f"host queue {link.host_queue}": link.host_queue != PORT,

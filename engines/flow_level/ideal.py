@@ -47,6 +47,10 @@ class IdealEngine(OnePointPerCpu):
         check_spec(spec)
         check_events(spec, topology)
         _check_network(topology)
+        if spec.link.trace:
+            raise UsageError(
+                "--link-trace: the ideal scheduler knows fixed rates only; choose --engine simulator"
+            )
         if any(not flow.size_bytes or flow.after is not None for flow in drawn_flows(spec, topology)):
             raise UsageError(
                 f"the ideal scheduler needs flows that have a size and an arrival time, which "

@@ -11,7 +11,7 @@ from model import tuning
 from model.congestion import CONGESTION_CONTROLS
 from model.flows import PlannedFlow, check_ports
 from model.link_events import check_events
-from model.network_plan import by_rank, check_discipline
+from model.network_plan import by_rank, check_discipline, check_trace
 from model.responsive import opens_subflows
 from model.schedulers import check_scheduler, scheduled, scheduler_words
 from model.spec import HOST_QUEUES, RunSpec
@@ -46,6 +46,7 @@ def check_hosts(topology: Topology) -> None:
 def _check_network(spec: RunSpec, topology: Topology) -> None:
     check_hosts(topology)
     check_events(spec, topology)
+    check_trace(spec, topology)
     check_scheduler(spec, topology)
     if opens_subflows(spec) and spec.dataplane != "fabric":
         raise UsageError(

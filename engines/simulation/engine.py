@@ -29,6 +29,7 @@ from model.flows import PlannedFlow, planned_flows
 from model.limits import check_limits
 from model.link_events import check_events
 from model.machine.capacity import demand
+from model.network_plan import check_trace
 from model.result import NO_VALUE, RunResult
 from model.schedulers import check_scheduler, ticking_s
 from model.spec import RunSpec
@@ -53,6 +54,7 @@ class SimulatorEngine(OnePointPerCpu):
         check_memory(spec, topology, flows, free_memory_mb())
         check_paths(spec, topology)
         check_events(spec, topology)
+        check_trace(spec, topology)
         check_scheduler(spec, topology)
 
     def memory_mb(self, spec: RunSpec) -> float:

@@ -10,37 +10,16 @@ from dataclasses import replace
 
 from ccp.loading import PREFIX
 from engines.registry import SIMULATOR
+from experiments.ccp.links import FIGURE as BY_LINK
+from experiments.ccp.network import LINK, bottleneck, compared
 from harness.experiment import Experiment, Figure, RateOf
-from harness.plan.options import Defaults, SweepOptions
-from harness.plan.sweeps import Points, Variant, points_on
+from harness.plan.options import SweepOptions
+from harness.plan.sweeps import Variant, points_on
 from model.congestion import BASELINE
-from model.spec import AgentSpec, RunSpec, SamplingSpec, TopologySpec
+from model.spec import AgentSpec, RunSpec
 
 NAME = "ccp"
-ACCESS = 4
-"""Rate of hosts' links in rates of the bottleneck."""
-DELAY_US = 20_000 / 6
-"""Of each of the three links, one way."""
 DELAYS_US = (100.0, 1000.0, 3000.0, 10_000.0, 30_000.0, 100_000.0)
-LINK = Defaults(
-    ks=(), workloads=("against_tcp",), subflows=(1,), rate_mbps=96.0, queue_pkts=160, delay_us=DELAY_US,
-    warmup_s=10.0, seconds=30.0, sampling=SamplingSpec(sockets_ms=100),
-)  # fmt: skip
-
-
-def bottleneck(_options: SweepOptions) -> list[TopologySpec]:
-    """Return one network: one sender and one receiver, with a slower link between them."""
-    return [TopologySpec("dumbbell", {"n": 1, "access": ACCESS})]
-
-
-def compared(*usual: str) -> Points:
-    """Return a function that makes a point of each congestion control of --cc, or of the usual ones."""
-
-    def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-        variants = [Variant(cc=cc) for cc in options.ccs or usual]
-        return points_on(bottleneck, variants)(options, rate_of)
-
-    return points
 
 
 def by_delay(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
@@ -86,6 +65,7 @@ FIGURES = (
         sized=False,
         relative=False,
     ),
+    BY_LINK,
 )
 EXPERIMENT = Experiment(
     name=NAME,

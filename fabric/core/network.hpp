@@ -10,8 +10,11 @@
 // and then own the packet (release it, or inject it again). Nothing here depends on which clock it is.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -34,6 +37,7 @@ struct NetworkConfig {
   Policy policy = Policy::hashed;
   std::uint32_t seed = 0;
   std::size_t max_packets = std::size_t{1} << 20;
+  std::shared_ptr<const Opportunities> opportunities;  // of the ports that are `traced`
 };
 
 struct Totals {
@@ -197,7 +201,8 @@ class Network {
   void add_scheduled(PortId port, const NetworkConfig& config) {
     scheduled_index_.resize(config.ports.size(), kNone);
     scheduled_index_[port] = static_cast<std::uint32_t>(scheduled_.size());
-    scheduled_.emplace_back(discipline(config.ports[port].discipline));
+    const PortConfig& of = config.ports[port];
+    scheduled_.emplace_back(discipline(of.discipline), of.traced ? config.opportunities : nullptr);
     if (scheduled_.back().reads_precedence()) pool_.rank_packets();
   }
   [[nodiscard]] ScheduledPort& scheduled(PortId port) { return scheduled_[scheduled_index_[port]]; }
@@ -233,6 +238,8 @@ class Network {
 
   static const NetworkConfig& checked(const NetworkConfig& config) {
     PlanCheck(config.ports, config.far_nodes, config.nics, config.table, config.max_packets).run();
+    const bool traced = std::ranges::any_of(config.ports, &PortConfig::traced);
+    if (traced && !config.opportunities) throw std::invalid_argument("network plan: traced ports need opportunities");
     return config;
   }
 

@@ -25,6 +25,7 @@ struct PortConfig {
   Admission admission;
   std::uint64_t loss_below = 0;  // a packet is lost on the wire if a random 64-bit number is below this
   std::uint8_t discipline = 0;   // number of a scheduling discipline (disciplines/registry.hpp); 0: FIFO
+  bool traced = false;           // packets leave at the network's delivery opportunities, not at the rate
 };
 
 struct PortCounters {

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <variant>
 
 #include "core/disciplines/registry.hpp"
+#include "core/opportunities.hpp"
 #include "core/packet.hpp"
 #include "core/port.hpp"
 #include "core/units.hpp"
@@ -17,7 +20,11 @@ namespace fabric {
 
 class ScheduledPort {
  public:
-  explicit ScheduledPort(Discipline discipline) : discipline_(std::move(discipline)) {}
+  // With `opportunities`, packets leave at these instead of at the port's rate.
+  explicit ScheduledPort(Discipline discipline, std::shared_ptr<const Opportunities> opportunities = nullptr)
+      : discipline_(std::move(discipline)) {
+    if (opportunities) opportunities_.emplace(std::move(opportunities));
+  }
 
   // Returns whether the queue takes the packet. Calls `schedule(id)` for the packet that is in transmission then, and
   // `drop(id)` for each packet that was pushed out.
@@ -76,7 +83,8 @@ class ScheduledPort {
     if (sending_ == kNone) return;
     Packet& packet = pool[sending_];
     port.waiting_bytes_ -= packet.size_bytes;
-    port.busy_until_ = at + port.transmission_time(packet.size_bytes);
+    port.busy_until_ = opportunities_ ? opportunities_->departure(at, packet.size_bytes)
+                                      : at + port.transmission_time(packet.size_bytes);
     packet.due = port.busy_until_;
     schedule(sending_);
   }
@@ -104,6 +112,7 @@ class ScheduledPort {
   }
 
   Discipline discipline_;
+  std::optional<OpportunityCursor> opportunities_;
   PacketId sending_ = kNone;
   std::uint64_t pushed_out_ = 0;
 };

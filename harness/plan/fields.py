@@ -23,6 +23,8 @@ from harness.plan.profiles import DEFAULT, PROFILES
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
 from model.link_events import event_text
 from model.link_events import words as event_words
+from model.link_traces import FORMS as TRACE_FORMS
+from model.link_traces import words as trace_words
 from model.noise import parse_stalls, stalls_words
 from model.openflow import CONTROLLERS, DATAPATHS, MODES
 from model.schedulers import NAMES as SCHEDULERS
@@ -215,6 +217,13 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         parsers.percent("link.loss"),
         path="link.loss", text=lambda share: exact(100 * share),
         words=lambda share: f"{100 * share:g} % random loss",
+    ),
+    SpecField(
+        "link_trace", "TRACE",
+        f"Let links between switches carry packets at the delivery opportunities of TRACE instead of their "
+        f"rate: {TRACE_FORMS} (milliseconds, one per line). [default: none, or the figure's]",
+        parsers.link_trace,
+        path="link.trace", words=trace_words,
     ),
     SpecField(
         "ecn", "PKTS",

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from ccp.loading import SUFFIX, OwnAlgorithm, load, text_of
 from common.errors import UsageError
 from engines.registry import ENGINES, SIMULATOR
+from harness.plan import trace_files
 from harness.plan.baseline import MATRIX
 from harness.plan.size_files import expanded
 from model.congestion import CONGESTION_CONTROLS
@@ -231,6 +232,11 @@ def sysctls(option: str, texts: tuple[str, ...]) -> dict[str, str]:
         if found.setdefault(key, wanted) != wanted:
             raise UsageError(f"{option} {text}: {key} is {found[key]} already; give it once")
     return found
+
+
+def link_trace(option: str, text: str) -> str:
+    """Parse a trace of the links between switches: `lte:SEED`, or `@FILE` (harness/plan/trace_files.py)."""
+    return trace_files.parsed(option, text)
 
 
 def events(option: str, texts: tuple[str, ...]) -> tuple[LinkEvent, ...]:

@@ -15,13 +15,15 @@
 #include <variant>
 #include <vector>
 
+#include "core/disciplines/in_order.hpp"
 #include "core/disciplines/pfabric.hpp"
 #include "core/disciplines/pfabric_bands.hpp"
 #include "core/disciplines/strict_priority.hpp"
 
 namespace fabric {
 
-using Discipline = std::variant<StrictPriority, PFabric, PFabricScheduling, PFabricDropping, PFabricBands>;
+using Discipline =
+    std::variant<StrictPriority, PFabric, PFabricScheduling, PFabricDropping, PFabricBands, InOrder>;
 
 inline constexpr std::string_view kFifo = "fifo";
 

@@ -32,6 +32,7 @@ def check(spec: RunSpec, topology: Topology) -> None:
         "random loss on a link (--loss)": link.loss,
         "an ECN threshold (--ecn)": link.ecn_pkts,
         "random drop in switch queues (--random-drop)": link.random_pkts,
+        "links that follow a trace (--link-trace)": link.trace,
         **{f"a queue with {name}": True for name in settings_in_use(link)},
         f"queue discipline {link.discipline} (--discipline)": link.discipline != FIFO,
     }

@@ -1,0 +1,104 @@
+"""Statements of the paper's evaluation on links: CCP beside the kernel. Tolerances were set first."""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from collections.abc import Sequence
+
+from ccp.loading import PREFIX
+from harness.claims.measures import Measured, Subject, measured_over, ratio
+from harness.claims.metric import Metric
+from harness.claims.published import Published, Relation, Source
+from harness.results.summary import Judged
+from model.result import under_test
+from model.spec import RunSpec
+
+LINKS = ("fixed", "cell", "drop")
+CITATION = "Narayan et al., Restructuring Endpoint Congestion Control, SIGCOMM 2018"
+WORKLOAD = "against_tcp"
+CLOSE = 0.1, "the paper calls them nearly identical; its own medians differ by 5 to 35 %"
+LEVEL_MBPS = 12.0, "a fifth: the level follows from the loss rate, and draws of losses differ"
+_APART = ("transport.cc", "link.loss", "link.trace", "link.queue_pkts")
+
+
+def kind_of(spec: RunSpec) -> str:
+    """Return which of LINKS the point has."""
+    return "cell" if spec.link.trace else "drop" if spec.link.loss else "fixed"
+
+
+def setting(spec: RunSpec) -> RunSpec:
+    return spec.neutral(*_APART)
+
+
+def goodput_mbps(point: Judged) -> float | None:
+    flows = under_test(point.point.flows)
+    return statistics.fmean(flow.goodput_mbps for flow in flows) if flows else None
+
+
+def _of(points: Sequence[Judged], link: str, cc: str) -> dict[int, Judged]:
+    return {p.spec.seed: p for p in points if kind_of(p.spec) == link and p.spec.transport.cc == cc}
+
+
+@functools.cache
+def over_kernel(link: str, cc: str) -> Metric:
+    """Return the goodput with the agent over that with the kernel's own, seed by seed."""
+
+    def measure(points: Sequence[Judged], _subject: Subject) -> Measured | None:
+        ones, others = _of(points, link, f"{PREFIX}{cc}"), _of(points, link, cc)
+        pairs = [(ones[seed], others[seed]) for seed in ones if seed in others]
+        return measured_over((ratio(goodput_mbps(a), goodput_mbps(b)), (a, b)) for a, b in pairs)
+
+    return Metric(
+        f"ccp_over_kernel_{link}_{cc}", "x the kernel's", f"goodput of {cc} in an agent, {link} link",
+        over=measure, setting=setting,
+    )  # fmt: skip
+
+
+@functools.cache
+def level(link: str, cc: str) -> Metric:
+    """Return the goodput of a flow in Mb/s."""
+
+    def measure(points: Sequence[Judged], _subject: Subject) -> Measured | None:
+        return measured_over((goodput_mbps(p), [p]) for p in _of(points, link, cc).values())
+
+    return Metric(
+        f"goodput_{link}_{cc.replace(':', '_')}", "Mb/s", f"goodput of {cc}, {link} link",
+        over=measure, setting=setting,
+    )  # fmt: skip
+
+
+def _row(metric: Metric, value: float, source: Source, words: str, within: tuple[float, str]) -> Published:
+    return Published(
+        metric,
+        "dumbbell",
+        1,
+        WORKLOAD,
+        1,
+        Relation.ABOUT,
+        value,
+        source,
+        words,
+        "SIGCOMM'18",
+        CITATION,
+        *within,
+    )
+
+
+NEARLY = (
+    *(
+        _row(
+            over_kernel(link, cc), 1.0, Source.TEXT,
+            f"on the {link} link {cc} in CCP and in the kernel carry nearly the same", CLOSE,
+        )
+        for link in LINKS
+        for cc in ("reno", "cubic")
+    ),
+    *(
+        _row(level("drop", cc), mbps, Source.FIGURE, f"{cc} carries {mbps:g} Mb/s on the drop link",
+            LEVEL_MBPS,)
+        for cc, mbps in (
+            ("reno", 59.4), ("cubic", 59.2), (f"{PREFIX}reno", 56.6), (f"{PREFIX}cubic", 56.3),
+        )
+    ),
+)  # fmt: skip

@@ -1,0 +1,147 @@
+"""Links whose capacity changes: delivery opportunities, as text in a spec and as numbers for the core. Pure.
+
+The text is `lte:SEED`, a made-up cellular link, or `inline:PERIOD:DATA`: opportunities per millisecond as a
+file had them (harness/plan/trace_files.py), compressed. Each opportunity carries up to one full frame.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import itertools
+import random
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from common.draws import exponential
+from common.errors import UsageError
+from fabric.plan import FRAME_BITS
+
+LTE, INLINE = "lte", "inline"
+FORMS = f"{LTE}:SEED or @FILE"
+PS_PER_MS = 1_000_000_000
+MAX_OPPORTUNITIES = 4_000_000
+MAX_PERIOD_MS = 3_600_000
+LTE_MEAN_MBPS, LTE_PERIOD_MS = 5.96, 140_000
+"""The mean rate of the uplink trace that CCP's authors used (SIGCOMM 2018); its length is ours."""
+_STEP_MS, _BALLS, _RATIO = 250, 16, 1.36
+"""The rate has `_BALLS` + 1 levels, each `_RATIO` times the one below, and may change every `_STEP_MS`."""
+_OUTAGE_EVERY_S, _OUTAGE_MS = 20.0, (200, 1700)
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LinkTrace:
+    """Delivery opportunities: `per_ms[i]` of them at the end of millisecond i. They repeat."""
+
+    per_ms: Counts
+
+    @property
+    def mean_mbps(self) -> float:
+        """The rate that is reached if every opportunity carries a full frame."""
+        return float(self.per_ms.sum()) * FRAME_BITS / 1000 / len(self.per_ms)
+
+    def opportunities_ps(self) -> npt.NDArray[np.int64]:
+        """Return the instants of all opportunities in ps, in order, within (0, `period_ps`]."""
+        ends = (np.arange(len(self.per_ms), dtype=np.int64) + 1) * PS_PER_MS
+        return np.repeat(ends, self.per_ms)
+
+    @property
+    def period_ps(self) -> int:
+        return len(self.per_ms) * PS_PER_MS
+
+    def second_mbps(self) -> npt.NDArray[np.float64]:
+        """Return the capacity of each whole second in Mb/s."""
+        whole = len(self.per_ms) // 1000 * 1000
+        frames = self.per_ms[:whole].reshape(-1, 1000).sum(axis=1).astype(np.float64)
+        return np.asarray(frames * (FRAME_BITS / 1e6), np.float64)
+
+
+@lru_cache(maxsize=8)
+def link_trace(text: str) -> LinkTrace:
+    """Return the trace of a spec's text. Raises UsageError."""
+    kind, _, rest = text.partition(":")
+    if kind == LTE:
+        return lte(_seed(rest))
+    if kind == INLINE:
+        return _unpacked(rest)
+    raise UsageError(f"--link-trace {text}: choose {FORMS}")
+
+
+def lte(seed: int) -> LinkTrace:
+    """Return a trace like the published one: 5.96 Mb/s on average, seconds of 2.4 (10th percentile), 5.8 and
+    10.7 Mb/s (90th), and outages of up to 1.7 s.
+
+    The level of the rate is the number of heads among coins of which one, drawn at random, is turned at each
+    step (Ehrenfest's urn), so the logarithm of the rate is nearly normal and forgets its value in 2 s.
+    Outages begin at random, every 20 s on average. All machines draw the same trace.
+    """
+    rng = random.Random(f"lte {seed}")
+    level = sum(rng.random() < 0.5 for _ in range(_BALLS))
+    levels = [_RATIO**n for n in range(_BALLS + 1)]
+    rate: list[float] = []
+    for _ in range(LTE_PERIOD_MS // _STEP_MS):
+        rate += [levels[level]] * _STEP_MS
+        level += -1 if rng.randrange(_BALLS) < level else 1
+    start_ms = round(1000 * _OUTAGE_EVERY_S * exponential(rng))
+    while start_ms < LTE_PERIOD_MS:
+        end_ms = min(LTE_PERIOD_MS, start_ms + rng.randint(*_OUTAGE_MS))
+        rate[start_ms:end_ms] = [0.0] * (end_ms - start_ms)
+        start_ms = end_ms + round(1000 * _OUTAGE_EVERY_S * exponential(rng))
+    frames = LTE_PERIOD_MS * LTE_MEAN_MBPS * 1000 / FRAME_BITS
+    carried = list(itertools.accumulate(rate))
+    whole = [0, *(int(frames * each / carried[-1]) for each in carried)]
+    return LinkTrace(np.array([b - a for a, b in itertools.pairwise(whole)], np.int64))
+
+
+def packed(trace: LinkTrace) -> str:
+    """Return the trace as the text of a spec; `link_trace` reads it."""
+    data = zlib.compress(trace.per_ms.astype("<u2").tobytes(), level=9)
+    return f"{INLINE}:{len(trace.per_ms)}:{base64.b85encode(data).decode()}"
+
+
+def words(text: str) -> str:
+    """Return a trace in a few words: `lte:1`, or what a file had."""
+    if text.startswith(f"{INLINE}:"):
+        trace = link_trace(text)
+        return f"a trace of {len(trace.per_ms) / 1000:g} s, {trace.mean_mbps:.3g} Mb/s"
+    return text
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or not 0 <= int(text) < 2**31:
+        raise UsageError(f"--link-trace {LTE}:{text}: the seed is a whole number from 0 to 2^31 - 1")
+    return int(text)
+
+
+def _unpacked(text: str) -> LinkTrace:
+    period, _, data = text.partition(":")
+    try:
+        count = int(period)
+        if not 0 < count <= MAX_PERIOD_MS:
+            raise ValueError(f"a period of {count} ms")
+        reader = zlib.decompressobj()
+        octets = reader.decompress(base64.b85decode(data), 2 * count + 1)
+        if len(octets) != 2 * count:
+            raise ValueError(f"{len(octets)} bytes for {count} ms")
+    except (ValueError, zlib.error, binascii.Error) as error:
+        raise UsageError(f"a stored link trace cannot be read: {error}") from None
+    return checked(np.frombuffer(octets, "<u2").astype(np.int64), "a stored link trace")
+
+
+def checked(per_ms: Counts, what: str) -> LinkTrace:
+    """Return the trace of these counts. Raises UsageError, with `what`, for one that carries nothing or is
+    too long."""
+    count = int(per_ms.sum())
+    if count == 0:
+        raise UsageError(f"{what}: it has no delivery opportunity")
+    if count > MAX_OPPORTUNITIES or len(per_ms) > MAX_PERIOD_MS:
+        raise UsageError(
+            f"{what}: {count} opportunities in {len(per_ms)} ms; at most {MAX_OPPORTUNITIES} in an hour fit"
+        )
+    return LinkTrace(per_ms)
