@@ -7,12 +7,12 @@ acked: volatile = 0
 lost: volatile = 0
 timeout: volatile = 0
 rtt_us: report = 0
-inflight: report = 0
+inflight: volatile = 0
 
 acked += Ack.bytes_acked
 lost += Ack.lost_pkts_sample
 timeout = max(timeout, Flow.was_timeout)
-inflight = Flow.bytes_in_flight
+inflight = max(inflight, Flow.bytes_in_flight)
 if Flow.rtt_sample_us < 4294967295:
     rtt_us = Flow.rtt_sample_us
 if Ack.lost_pkts_sample > 0 or Flow.was_timeout:

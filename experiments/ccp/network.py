@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from experiments.ccp.statements import ACCESS
 from harness.experiment import RateOf
 from harness.plan.options import Defaults, SweepOptions
 from harness.plan.sweeps import Points, Variant, points_on
 from model.spec import RunSpec, SamplingSpec, TopologySpec
 
-ACCESS = 4
-"""Rate of hosts' links in rates of the bottleneck."""
 DELAY_US = 20_000 / 6
 """Of each of the three links, one way."""
 LINK = Defaults(

@@ -15,6 +15,8 @@ from model.result import under_test
 from model.spec import RunSpec
 
 LINKS = ("fixed", "cell", "drop")
+ACCESS = 4
+"""Rate of hosts' links in rates of the bottleneck."""
 CITATION = "Narayan et al., Restructuring Endpoint Congestion Control, SIGCOMM 2018"
 WORKLOAD = "against_tcp"
 CLOSE = 0.1, "the paper calls them nearly identical; its own medians differ by 5 to 35 %"
@@ -69,20 +71,11 @@ def level(link: str, cc: str) -> Metric:
 
 
 def _row(metric: Metric, value: float, source: Source, words: str, within: tuple[float, str]) -> Published:
-    return Published(
-        metric,
-        "dumbbell",
-        1,
-        WORKLOAD,
-        1,
-        Relation.ABOUT,
-        value,
-        source,
-        words,
-        "SIGCOMM'18",
-        CITATION,
+    row = Published(
+        metric, "dumbbell", 1, WORKLOAD, 1, Relation.ABOUT, value, source, words, "SIGCOMM'18", CITATION,
         *within,
-    )
+    )  # fmt: skip
+    return row.on(access=ACCESS)
 
 
 NEARLY = (

@@ -165,7 +165,7 @@ FIGURES = (
         "The setting of 2 ms and .15 with one option changed at a time: interval, demand gap, rate "
         "variation, checks, delay and loss of messages, the loop as printed, and the most subflows of a "
         "connection. The subject is a permutation.",
-        dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,), seeds=3),
+        dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,)),
         _one_by_one(),
         charts=("by_controller_option",),
     ),
@@ -174,7 +174,7 @@ FIGURES = (
         "Beside what the slides leave out",
         "The schemes of the table beside 8 subflows, TCP on hashed paths, packets that choose paths one by "
         "one, DCTCP, and Hedera's first fit. The subject is a permutation.",
-        dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,), seeds=3),
+        dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,)),
         BESIDE,
         charts=("trade_off",),
     ),

@@ -110,9 +110,8 @@ def _draw(axes: Axes, mark: Mark) -> None:
 def _key(name: str) -> Line2D:
     look = transports.look(name)
     face = look.colour if is_agents(name) else "white"
-    return Line2D(
-        [], [], color=look.colour, marker=look.marker, ls="", markerfacecolor=face, label=look.label
-    )
+    label = look.label if is_agents(name) else f"{name} without an agent"
+    return Line2D([], [], color=look.colour, marker=look.marker, ls="", markerfacecolor=face, label=label)
 
 
 def finding(of: Iterable[Sequence[Mark]]) -> str:
@@ -127,7 +126,8 @@ def finding(of: Iterable[Sequence[Mark]]) -> str:
         ]
     if not shares:
         return "Goodput and time in queues by kind of link"
-    return f"In an agent, goodput is {min(shares):+.0f} to {max(shares):+.0f} % of the kernel's"
+    low, high = (round(end) for end in (min(shares), max(shares)))
+    return f"In an agent, goodput differs by {low:+d} to {high:+d} % from that without"
 
 
 def _caption(panel: Panel) -> Caption:

@@ -166,8 +166,7 @@ def _column(axes: Axes, of: Sequence[Row], value_of: ValueOf) -> None:
         elif row.option is not of[y - 1].option:
             axes.axhline(y - 0.5, color=style.GRID, lw=0.8)
     axes.set_ylim(len(of) - 0.5, -0.5)
-    axes.set_xlim(left=0)
-    axes.margins(x=0.15)
+    axes.margins(x=0.12)
     axes.set_yticks(range(len(of)), [""] * len(of))
     axes.tick_params(axis="x", labelsize=7)
 

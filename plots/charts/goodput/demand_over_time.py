@@ -110,6 +110,8 @@ def finding(of: Sequence[Curve], down_s: tuple[float, float] | None) -> str:
     """Return the title: what each kind's best scheme keeps while something is down."""
     if down_s is None:
         return "Goodput and subflows over time"
+    if down_s[0] <= 0:
+        return _rise(of, down_s)
     kept: dict[str, float] = {}
     for curve in of:
         middles = curve.t_s - np.diff(curve.t_s, prepend=0.0) / 2
@@ -120,6 +122,13 @@ def finding(of: Sequence[Curve], down_s: tuple[float, float] | None) -> str:
             kept[curve.kind] = max(kept.get(curve.kind, 0.0), share)
     told = ", ".join(f"{share:.0f} % {kind}" for kind, share in kept.items())
     return f"Goodput meanwhile, of that before: {told}" if told else "Goodput and subflows over time"
+
+
+def _rise(of: Sequence[Curve], down_s: tuple[float, float]) -> str:
+    """Return the title where something is down from the start: goodput then and at the end."""
+    best = max(of, key=lambda curve: float(curve.mbps[-1]))
+    at_first = float(best.mbps[best.t_s < down_s[1]].mean())
+    return f"From {at_first:.0f} to {best.mbps[-1]:.0f} Mb/s per flow after it has started"
 
 
 def _chart(panel: Panel) -> Figure | None:

@@ -31,6 +31,8 @@ LOOKS = {RESPONSIVE: ("#D55E00", "o"), CENTRAL: ("#009E73", "*"), HASHED: ("#007
 USUAL_MOST = 4
 _HEIGHT_IN = 3.1
 _MOST_LABELS = 12
+_LABEL_HEIGHTS = 5, -14, 15
+"""In turn above and below the marks, in points: neighbours are often equally high."""
 
 
 @dataclass(frozen=True)
@@ -159,11 +161,11 @@ def _label(axes: Axes, of: Sequence[Mark]) -> None:
     """Write names beside the marks, on the side that has more room."""
     means = [statistics.fmean(mark.subflows) for mark in of]
     middle = (min(means) + max(means)) / 2
-    for mark, x in zip(of, means, strict=True):
-        left = x > middle
+    for n, (mark, x) in enumerate(zip(of, means, strict=True)):
+        left, above = x > middle, _LABEL_HEIGHTS[n % len(_LABEL_HEIGHTS)]
         axes.annotate(
             mark.name, (x, statistics.fmean(mark.values)),
-            xytext=(-8 if left else 8, -12 if mark.kind == HASHED else 5),
+            xytext=(-8 if left else 8, -12 if mark.kind == HASHED else above),
             textcoords="offset points", ha="right" if left else "left", fontsize=7.5, color=style.INK,
         )  # fmt: skip
 

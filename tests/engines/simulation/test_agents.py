@@ -221,3 +221,17 @@ def test_short_flows_end_and_leave_nothing() -> None:
 
 def test_each_algorithm_has_a_record() -> None:
     assert {name for name, cc in CONGESTION_CONTROLS.items() if cc.agent} == {PREFIX + n for n in SHIPPED}
+
+
+def test_reno_in_an_agent_follows_a_cellular_link_as_reno_does(tmp_path: Path) -> None:
+    """Acknowledgements come in bursts there. The most that was in flight since the last report says whether
+    the window was used; what is in flight at the report's instant does not."""
+    mbps = {}
+    for cc in ("reno", "ccp:reno"):
+        spec = RunSpec(
+            LinkSpec(96.0, 20_000 / 6, trace="lte:4"), TopologySpec("dumbbell", {"n": 1, "access": 4}),
+            TransportSpec(1, cc), WorkloadSpec("against_tcp"), engine="simulator", warmup_s=5.0, seconds=20.0,
+        )  # fmt: skip
+        (flow,) = SimulatorEngine().run(spec, Silent(), tmp_path).flows
+        mbps[cc] = flow.goodput_mbps
+    assert mbps["ccp:reno"] > 0.95 * mbps["reno"] > 2.0
