@@ -51,7 +51,7 @@ CONGESTION_CONTROLS: dict[str, CongestionControl] = {
         "NewReno (RFC 5681), every subflow by itself", "uncoupled (reno)", "#56B4E9", "o"
     ),
     "cubic": CongestionControl(
-        "CUBIC (RFC 9438), every subflow by itself", "CUBIC", "#999933", "<", simulated=False
+        "CUBIC (RFC 9438), every subflow by itself", "CUBIC", "#999933", "<"
     ),
     "bbr": CongestionControl("BBR, every subflow by itself", "BBR", "#6b6b6b", ">", simulated=False),
     "dctcp": CongestionControl(

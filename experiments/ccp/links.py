@@ -16,7 +16,6 @@ from experiments.ccp.network import LINK, bottleneck, compared
 from experiments.ccp.statements import LINKS, NEARLY
 from harness.experiment import Figure, RateOf
 from harness.plan.options import Defaults, SweepOptions
-from model.congestion import CONGESTION_CONTROLS
 from model.link_traces import LTE
 from model.spec import LinkSpec, RunSpec, SamplingSpec
 
@@ -39,16 +38,10 @@ def on(link: LinkSpec, kind: str, seed: int) -> LinkSpec:
 
 def by_link(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Return every congestion control on every kind of link; with --link-trace only on that link."""
-    points = [point for point in compared(*CCS)(options, rate_of) if _runs(point)]
+    points = compared(*CCS)(options, rate_of)
     if options.base.link.trace:
         return points
     return [replace(point, link=on(point.link, kind, point.seed)) for kind in LINKS for point in points]
-
-
-def _runs(point: RunSpec) -> bool:
-    """Whether the engine has the congestion control: simulated hosts have no CUBIC but the agent's."""
-    known = CONGESTION_CONTROLS.get(point.transport.cc)
-    return point.engine != SIMULATOR or known is None or known.simulated
 
 
 FIGURE = Figure(
@@ -57,7 +50,7 @@ FIGURE = Figure(
     about=(
         "One flow of Reno or CUBIC, in the kernel and in an agent, on a link of 96 Mb/s, on a made-up "
         "cellular link, and on one that loses packets at random. Each pair should be close together. The "
-        "agent gets a report per round trip. Simulated hosts have no CUBIC of the kernel."
+        "agent gets a report per round trip."
     ),
     defaults=DEFAULTS,
     topologies=bottleneck,

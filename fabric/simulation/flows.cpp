@@ -98,6 +98,8 @@ void add_flows(Stack& stack, const std::vector<FlowConfig>& flows) {
   stack.paths.resize(subflows);
   stack.clocks.resize(subflows);
   for (const FlowConfig& flow : flows) add_flow(stack, flow);
+  const auto by_time = [](const Connection& connection) { return connection.control->by_time; };
+  if (std::ranges::any_of(stack.connections, by_time)) stack.cubics.resize(subflows);
 }
 
 FlowStarts::FlowStarts(Stack& stack, const std::vector<FlowConfig>& flows) : stack_(stack) {

@@ -28,6 +28,7 @@ struct CongestionControl {
   bool by_share_of_marks = false;              // reduces in proportion to marked packets (RFC 8257)
   bool keeps_window = false;                   // no loss, timeout or acknowledgement changes the window
   bool by_agent = false;                       // an agent sets the window (simulation/ccp/)
+  bool by_time = false;                        // growth depends on the time since a loss (cubic.hpp)
 };
 
 inline double reno_increase(Paths paths, std::size_t i) { return 1.0 / paths[i].window; }

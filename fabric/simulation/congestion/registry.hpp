@@ -8,6 +8,7 @@
 #include "simulation/congestion/balia.hpp"
 #include "simulation/congestion/by_agent.hpp"
 #include "simulation/congestion/coupled.hpp"
+#include "simulation/congestion/cubic.hpp"
 #include "simulation/congestion/dctcp.hpp"
 #include "simulation/congestion/ewtcp.hpp"
 #include "simulation/congestion/lia.hpp"
@@ -17,8 +18,8 @@
 
 namespace fabric {
 
-inline constexpr std::array kCongestionControls{&kReno, &kEwtcp, &kCoupled, &kLia,   &kOlia,
-                                               &kBalia, &kDctcp, &kMinTcp,  &kLineRate, &kByAgent};
+inline constexpr std::array kCongestionControls{&kReno,  &kCubic, &kEwtcp,  &kCoupled,  &kLia,    &kOlia,
+                                               &kBalia, &kDctcp, &kMinTcp, &kLineRate, &kByAgent};
 
 inline const CongestionControl& congestion_control(std::string_view name) {
   for (const CongestionControl* known : kCongestionControls) {

@@ -6,7 +6,7 @@
 
 namespace fabric {
 
-void CongestionWindow::grow(std::uint32_t fresh) {
+void CongestionWindow::grow(std::uint32_t fresh, Time now) {
   path_.since_loss += fresh;
   if (fresh == 0 || connection_.control->keeps_window) return;
   const bool slow_start = sender_.in_slow_start(path_.window);
@@ -16,6 +16,11 @@ void CongestionWindow::grow(std::uint32_t fresh) {
   if (slow_start) {
     path_.window += fresh;
     if (sender_.ssthresh != 0) path_.window = std::min(path_.window, std::max(sender_.ssthresh, path_.window - fresh));
+    return limit();
+  }
+  if (connection_.control->by_time) {
+    const double now_s = static_cast<double>(now) / static_cast<double>(kSecond);
+    path_.window = cubic::grown(stack_.cubics[number_], path_.window, fresh, now_s, path_.rtt_s);
     return limit();
   }
   path_.window += fresh * connection_.control->increase(siblings(), subflow_.number);
@@ -53,6 +58,7 @@ void CongestionWindow::update_alpha(const Segment& ack, std::uint32_t fresh) {
 }
 
 void CongestionWindow::reduce() {
+  if (connection_.control->by_time) cubic::reduced(stack_.cubics[number_], path_.window);
   sender_.ssthresh = connection_.control->after_loss(siblings(), subflow_.number);
   path_.window = sender_.ssthresh;
   path_.between_loss = path_.since_loss;

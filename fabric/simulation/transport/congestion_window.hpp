@@ -12,7 +12,7 @@ class CongestionWindow : private Endpoint {
   explicit CongestionWindow(const Endpoint& endpoint) : Endpoint(endpoint) {}
 
   // `fresh` packets are newly known to have arrived.
-  void grow(std::uint32_t fresh);
+  void grow(std::uint32_t fresh, Time now);
   void react_to_marks(const Segment& ack, std::uint32_t fresh);
   void reduce();
 

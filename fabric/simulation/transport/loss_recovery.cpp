@@ -42,7 +42,7 @@ void LossRecovery::acknowledged_with_sack(const Segment& ack, std::uint32_t fres
   if (sender_.recovery == Recovery::open && sender_.board.something_lost()) {
     begin(now);
   } else if (sender_.recovery != Recovery::fast && orderly) {
-    window.grow(fresh);
+    window.grow(fresh, now);
   }
   if (sender_.recovery == Recovery::fast && reduces_proportionally(options())) update_reduction(fresh);
 }
@@ -67,7 +67,7 @@ void LossRecovery::acknowledged_without_sack(const Segment& ack, std::uint32_t f
   // after a timeout, otherwise by the two of a delayed acknowledgement (RFC 5681, section 3.1; RFC 3465, section 2.3).
   const std::uint32_t limit = sender_.recovery == Recovery::timeout ? 1 : 2;
   if (all) sender_.recovery = Recovery::open;
-  window.grow(std::min(fresh, limit));
+  window.grow(std::min(fresh, limit), now);
 }
 
 void LossRecovery::partial_acknowledgement(std::uint32_t fresh, Time now) {
