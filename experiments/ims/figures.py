@@ -13,7 +13,7 @@ from engines.registry import SIMULATOR
 from experiments.ims.ladder import LADDER, MORE_P, MORE_S, REAL_SCALE
 from experiments.ims.statements import HOSTS, PUBLISHED, TOPOLOGY
 from harness.experiment import Experiment, Figure
-from harness.plan.options import Defaults, SweepOptions
+from harness.plan.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, points_on
 from model.congestion import BASELINE
 from model.spec import TopologySpec
@@ -21,6 +21,7 @@ from workloads.sip import MATRIX, POLICIES
 
 NAME = "ims"
 SEEDS = 6
+REPETITIONS = 3
 STEP_S = 30.0
 BRIEF_S = 15.0
 CONTROLLED_S = 150.0
@@ -39,6 +40,12 @@ DEFAULTS = Defaults(
     brief_s=BRIEF_S,
     seeds=SEEDS,
     engines=(SIMULATOR,),
+)
+REAL = dataclasses.replace(
+    DEFAULTS,
+    workloads=tuple(step.workload(REAL_SCALE) for step in LADDER),
+    seeds=REPETITIONS,
+    engines=(ENGINE,),
 )
 KNEE_LOADS = (*range(40, 181, 20), *range(220, 421, 40))
 RISE_AND_FALL = "load=130+180+320+180+130"
@@ -98,6 +105,7 @@ FIGURES = (
         points=points_on(star, PLAIN),
         charts=("ladder",),
         published=PUBLISHED,
+        emulated=REAL,
         sized=False,
         relative=False,
         options=OPTIONS,
