@@ -339,7 +339,7 @@ MATRICES: dict[str, Matrix] = {
         "percent of the hosts send one flow each, to distinct hosts",
         words="{percent} % of a permutation",
     ),
-    sip.MATRIX: Matrix(sip.sip, "SIP calls and registrations through an IMS", everywhere=False, calls=True),
+    "sip": Matrix(sip.sip, "SIP calls and registrations through an IMS", everywhere=False, calls=True),
     "reference": Matrix(reference, "one uncongested flow across the network"),
 }
 
