@@ -10,7 +10,6 @@ import pytest
 from engines.emulation.engine import MininetEngine
 from engines.emulation.ims import support
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
-from tests.support.leftovers import compare, snapshot
 from tests.support.machine_noise import exact, run_once
 from workloads import matrices
 
@@ -33,13 +32,18 @@ def spec_of(workload: str, seconds: float) -> RunSpec:
     )
 
 
+def programs() -> list[str]:
+    """Return the SIP servers, SIPps and stores that run on this machine."""
+    names = (entry / "comm" for entry in Path("/proc").iterdir() if entry.name.isdecimal())
+    running = [name.read_text().strip() for name in names if name.exists()]
+    return [name for name in running if name in {"kamailio", "sipp", "redis-server"}]
+
+
 def test_a_light_load_completes(engine: MininetEngine, tmp_path: Path) -> None:
     spec = spec_of("sip:80:registrations=40:scale=20:arrivals=constant", 6.0)
-    before = snapshot()
     result = run_once(engine, spec, tmp_path)
     with exact():
-        assert compare(before, snapshot()) == []
-        assert not Path("/tmp/ims").exists()
+        assert programs() == [] and not Path("/tmp/ims").exists()
         calls = result.samples["calls"]
         assert 80 <= calls["offered"].sum() <= 97
         assert calls["completed"].sum() > 0 and calls["registered"].sum() > 0

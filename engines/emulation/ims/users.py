@@ -13,7 +13,7 @@ from pathlib import Path
 from common.errors import RunError
 from engines.emulation.hosts import processes
 from engines.emulation.hosts.processes import Command, Process
-from engines.emulation.ims.servers import SIP_PORT
+from engines.emulation.ims.servers import SIP_PORT, prefer
 from engines.emulation.ims.support import FILES, SIPP
 from engines.emulation.kernel.netns import HostRef, call_in_netns
 
@@ -138,6 +138,7 @@ class Users:
     def _start(self, name: str, argv: tuple[str, ...]) -> Process:
         command = Command(self.host, argv, self.folder / f"{name}.out", self.folder / f"{name}.err", _ENV)
         (process,) = processes.start([command])
+        prefer([process.pid])
         return process
 
 
