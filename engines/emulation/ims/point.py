@@ -1,4 +1,7 @@
-"""A point about SIP calls between real programs: its checks outside, its run inside private namespaces."""
+"""A point about SIP calls between real programs: its checks outside, its run inside private namespaces.
+
+The fabric runs by the strict clock: servers and users keep real time, so links must not stand still.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,8 @@ from engines.ims.summarise import summarise
 from engines.kernel_hosts import wire
 from fabric.plan import PS_PER_US, NetworkPlan
 from model.network_plan import downlink, plan_for, uplink
-from model.reasons import SATURATED, Fault, Reason
-from model.spec import ELASTIC, RunSpec
+from model.reasons import SATURATED, STRETCHED, Fault, Reason
+from model.spec import STRICT, RunSpec
 from topos.topology import Topology
 from workloads import sip
 from workloads.sip import CONSTANT, SipSettings
@@ -37,6 +40,7 @@ SLACK_S = 60.0
 OFF_PCT = 15.0
 """A service time further off than this is the machine's."""
 BUSY_PCT = 95.0
+PAUSED_PCT = 2.0
 
 
 def check(spec: RunSpec) -> None:
@@ -72,25 +76,26 @@ def run_point(inside: Inside) -> int:
     settings = checked(spec, topology)
     inside.report({"phase": "network", "seconds": STARTING_S})
     plan = _with_delay(plan_for(spec, topology), spec, topology, settings)
-    plane = FabricDataPlane(topology, plan, default_tuning(spec.link.rate_mbps, ELASTIC))
+    plane = FabricDataPlane(topology, plan, default_tuning(spec.link.rate_mbps, STRICT))
     with FabricNet(topology, plane, HostOptions()) as net:
         ims = RealIms(settings, _place(topology, net))
         try:
             ims.start()
             service = ims.measure()
             inside.report({"phase": "measure", "seconds": spec.warmup_s + spec.seconds})
-            cpu = CpuSampler()
+            cpu, before_s = CpuSampler(), plane.reading().paused_s
             seconds = round(spec.warmup_s + spec.seconds)
             found = measured(ims, settings, seconds, most_instances(topology))
             busy_pct = cpu.sample().machine.busy_pct
+            paused_pct = 100 * (plane.reading().paused_s - before_s) / seconds
         finally:
             ims.close()
     result = summarise(settings, round(spec.warmup_s), found, _knees(settings, service))
     result = dataclasses.replace(
         result,
-        metrics={**result.metrics, **_measured(service), "cpu_busy_pct": busy_pct},
+        metrics={**result.metrics, **_measured(service), "cpu_busy_pct": busy_pct, "paused_pct": paused_pct},
         provenance={"steps": found.steps, "slow_receive": True},
-    ).doubted(_doubts(settings, service, busy_pct))
+    ).doubted(_doubts(settings, service, busy_pct, paused_pct))
     inside.report({"result": wire.encode(result)})
     return 0
 
@@ -143,8 +148,11 @@ def _named(service: Service) -> tuple[tuple[str, float], ...]:
     return ("message", service.pcscf_s), ("scscf", service.scscf_s), ("lookup", service.lookup_s)
 
 
-def _doubts(settings: SipSettings, service: Service, busy_pct: float) -> list[Reason]:
-    """Return why the numbers may be the machine's: a service time that is off, or no idle CPU time."""
+def _doubts(
+    settings: SipSettings, service: Service, busy_pct: float, paused_pct: float = 0.0
+) -> list[Reason]:
+    """Return why the numbers may be the machine's: a service time that is off, no idle CPU time, or links
+    that stood still while the machine stalled."""
     asked = {"message": settings.message_us, "lookup": settings.lookup_us}
     found = []
     for name, seconds in _named(service):
@@ -154,6 +162,9 @@ def _doubts(settings: SipSettings, service: Service, busy_pct: float) -> list[Re
         if not math.isfinite(off_pct) or abs(off_pct) > OFF_PCT:
             words = f"CPU: the service time of a {name} is {off_pct:+.0f} % off what was asked"
             found.append(Reason(SATURATED, words, Fault.UNKNOWN, (("off_pct", off_pct),)))
+    if paused_pct > PAUSED_PCT:
+        words = f"CPU: the fabric's clock was paused for {paused_pct:.0f} % of the time"
+        found.append(Reason(STRETCHED, words, Fault.UNKNOWN, (("paused_pct", paused_pct),)))
     if busy_pct > BUSY_PCT:
         words = f"CPU: no idle time ({busy_pct:.0f} % busy)"
         found.append(Reason(SATURATED, words, Fault.UNKNOWN, (("busy_pct", busy_pct),)))

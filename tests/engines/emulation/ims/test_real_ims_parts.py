@@ -81,6 +81,8 @@ def test_doubts_name_the_service_time_that_is_off() -> None:
     assert point._doubts(settings, asked, 50.0) == []
     (slow,) = point._doubts(settings, dataclasses.replace(asked, lookup_s=0.045), 50.0)
     assert "lookup is +25 % off" in slow.text
+    (paused,) = point._doubts(settings, asked, 50.0, paused_pct=5.0)
+    assert "paused for 5 %" in paused.text
     assert [r.text for r in point._doubts(settings, asked, 99.0)] == ["CPU: no idle time (99 % busy)"]
 
 
