@@ -7,6 +7,7 @@ from experiments.coupled import sweep, wire
 from experiments.cs244_2013 import one_to_one, post
 from experiments.cs244_2017 import figures as cs244_2017
 from experiments.dctcp import queue, short_flows
+from experiments.ims import figures as ims
 from experiments.pfabric import figures as pfabric
 from experiments.responsive_mptcp import figures as responsive_mptcp
 from experiments.sigcomm11 import (
@@ -73,6 +74,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         *cs244_2017.SINGLE,
         responsive_mptcp.EXPERIMENT,
         *responsive_mptcp.SINGLE,
+        ims.EXPERIMENT,
+        *ims.SINGLE,
         noise.EXPERIMENT,
         noise.COMPLETIONS,
     )

@@ -349,4 +349,5 @@ NB_MODULE(_core, module) {
   fabric::bind_simulation(module);
   fabric::bind_congestion(module);
   fabric::bind_flow_level(module);
+  fabric::bind_ims(module);
 }

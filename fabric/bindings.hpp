@@ -50,5 +50,6 @@ void bind_sockets(nb::module_& module);
 void bind_simulation(nb::module_& module);
 void bind_congestion(nb::module_& module);
 void bind_flow_level(nb::module_& module);
+void bind_ims(nb::module_& module);
 
 }  // namespace fabric

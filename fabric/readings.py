@@ -158,3 +158,36 @@ class AgentReadings(TypedDict):
     commands: int
     errors: int
     fallbacks: int
+
+
+class ImsServer(TypedDict):
+    """One SIP server of a simulated IMS. `waiting` and `longest` are messages in its receive buffer,
+    `queued_ps` the time integral of `waiting`, `busy_ps` the sum over its workers. `dialogs` have it on their
+    path and have not ended; new ones come only while it is `active`."""
+
+    role: str
+    active: bool
+    idle: bool
+    dialogs: int
+    waiting: int
+    longest: int
+    arrived: int
+    dropped: int
+    served: int
+    lookups: int
+    busy_ps: int
+    queued_ps: int
+
+
+class ImsCounts(TypedDict):
+    """Calls and registrations of a simulated IMS. `retransmissions` are those of users and proxies, `events`
+    the steps of the simulation."""
+
+    offered: int
+    completed: int
+    failed: int
+    registrations: int
+    registered: int
+    registrations_failed: int
+    retransmissions: int
+    events: int

@@ -17,7 +17,7 @@ from model.result import UDP
 from model.spec import RunSpec, sub_seed
 from topos.topology import Topology
 from workloads.flow import Flow, Traffic
-from workloads.matrices import build
+from workloads.matrices import build, has_flows
 
 FIRST_PORT = 5201
 FIRST_CPORT = 1100
@@ -146,7 +146,13 @@ def _transport(spec: RunSpec, flow: Flow) -> tuple[int, str]:
 
 
 def drawn_flows(spec: RunSpec, topology: Topology) -> tuple[Flow, ...]:
-    """Draw the workload's flows. Raises UsageError for a workload that does not suit the topology."""
+    """Draw the workload's flows. Raises UsageError for a workload that does not suit the topology, or has no
+    flows."""
+    if not has_flows(spec.workload.matrix):
+        raise UsageError(
+            f"workload {spec.workload.matrix} has calls and no flows: choose refabric run ims, or --engine "
+            "simulator or mininet"
+        )
     speed = max(
         sum(topology.links[nic.link].speed for nic in topology.nics_of(host)) for host in topology.hosts
     )

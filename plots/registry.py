@@ -365,4 +365,31 @@ CHARTS: dict[str, Chart] = _charts(
         "starved subflow has nothing to send while another subflow of its connection holds unsent data: "
         "capacity that the packet scheduler leaves unused.",
     ),
+    Chart(
+        "ims.ladder",
+        "Calls, setup times and receive buffers by step",
+        "Each group is one step: above the calls offered (outline) and completed, in the middle the median "
+        "setup time and its 95th percentile, below how full receive buffers are. The function with the full "
+        "buffer is the one to scale; where both are full, retransmissions have filled the other.",
+    ),
+    Chart(
+        "ims.knee",
+        "Calls completed and setup time by load",
+        "Each curve is a number of instances; triangles are knees computed from service times alone. A curve "
+        "that follows the dotted line completes what is offered; one that falls spends its time on "
+        "retransmissions.",
+    ),
+    Chart(
+        "ims.controlled",
+        "An IMS over time",
+        "From above: calls offered and completed, instances that take new calls, messages that wait, and the "
+        "median setup time. A buffer that stays full after the load has fallen is an overload that keeps "
+        "itself alive.",
+    ),
+    Chart(
+        "ims.policies",
+        "Calls lost by policy and cost",
+        "Each row is one policy: on the left the share of calls lost, on the right the time that "
+        "all instances ran together. Short bars are better and cheaper.",
+    ),
 )

@@ -20,6 +20,7 @@ from engines.emulation.congestion import support as bpf
 from engines.emulation.dataplanes.ovs.daemons import check_installed
 from engines.emulation.dataplanes.registry import OVS
 from engines.emulation.engine import UNKEPT, MininetEngine
+from engines.emulation.ims.support import missing as missing_sip
 from engines.emulation.kernel.cpu import CpuSampler
 from engines.emulation.kernel.netns import sysctl_path
 from engines.emulation.mptcp import mptcp_genl
@@ -113,7 +114,17 @@ def verdict(fit: bool, machine: str) -> str:
 def checks() -> Iterator[Check]:
     """Yield all checks in order; checks that start hosts run only if all earlier ones passed."""
     good = True
-    for check in (_root, _kernel, _congestion_control, coupled, _tools, _disk, virtual, carried):
+    for check in (
+        _root,
+        _kernel,
+        _congestion_control,
+        coupled,
+        _tools,
+        _sip_servers,
+        _disk,
+        virtual,
+        carried,
+    ):
         found = check()
         good = good and (found.ok or not found.needed)
         yield found
@@ -165,6 +176,13 @@ def _tools() -> Check:
         except HostUnfitError as error:
             missing.append(str(error).partition(" ")[0])
     return Check("tools", not missing, f"missing: {', '.join(missing)}" if missing else "all found", INSTALL)
+
+
+def _sip_servers() -> Check:
+    absent = missing_sip()
+    seen = f"missing: {', '.join(absent)}" if absent else "Kamailio, SIPp and redis are here"
+    words = "the first `sudo refabric run ims` installs them; refabric run ims --engine simulator needs none"
+    return Check("SIP servers", not absent, seen, words, needed=False)
 
 
 def _disk() -> Check:

@@ -5,6 +5,8 @@
 # Open vSwitch's service is neither started nor enabled; each run starts its own daemons (docs/dataplanes/ovs.md).
 #
 #   setup/install.sh [--quiet] [--simulator|--guests] [--pox]
+#   setup/install.sh --ims                              only what refabric run ims needs of real functions: SIP servers,
+#                                                       SIPp and redis, none started nor enabled
 #                                                       needs root only if a Debian package is missing
 #                                                       --simulator: only what simulated hosts need
 #                                                       --guests: what guests need (--engine linux): neither
@@ -21,6 +23,7 @@ packages=(mininet iperf3 mptcpize iproute2 ethtool iputils-ping util-linux procp
           python3 python3-venv python3-dev g++ cmake)
 bpf_packages=(clang libbpf-dev)   # without them MPTCP runs uncoupled
 ovs_packages=(openvswitch-switch)   # without it --dataplane ovs is unavailable
+ims_packages=(kamailio kamailio-redis-modules sip-tester redis-server)
 policy=/usr/sbin/policy-rc.d
 packages_of_ours=(common fabric topos controllers workloads ccp model analysis engines setup plots harness experiments)
 bpf=$root/engines/emulation/congestion
@@ -31,6 +34,7 @@ quiet=no
 simulator=no
 guests=no
 pox=no
+ims=no
 log=
 
 say() { [ "$quiet" = yes ] || printf '%s\n' "$*"; }
@@ -285,6 +289,23 @@ not_at_boot() {
     done
 }
 
+install_ims() {
+    # shellcheck disable=SC2016 -- dpkg-query expands these, not the shell
+    installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${ims_packages[@]}" 2>/dev/null || true)
+    local missing
+    missing=$(missing_packages "${ims_packages[@]}")
+    [ -n "$missing" ] || return 0
+    [ "$(id -u)" = 0 ] || unfit "missing packages: $missing- run: sudo setup/install.sh --ims"
+    printf 'setup: installing %s(no service is started or enabled)\n' "$missing" >&2
+    policy_away || unfit "$policy and $policy.refabric are not what one setup/install.sh left: keep the right one of them as $policy, remove the other, and run sudo setup/install.sh --ims"
+    log=$(mktemp)
+    # shellcheck disable=SC2086 -- one word per package
+    get $missing || unfit "apt-get could not install $missing- run: sudo apt-get update && sudo setup/install.sh --ims"
+    not_at_boot kamailio redis-server
+    policy_back
+    rm -f -- "$log"
+}
+
 fetch_pox() {
     rm -rf "$root/.pox" && git init --quiet "$root/.pox" &&
         timeout 120 git -C "$root/.pox" fetch --quiet --depth 1 "$pox_source" "$pox_commit" &&
@@ -327,7 +348,8 @@ main() {
             --simulator) simulator=yes; packages=(python3 python3-venv python3-dev g++ cmake) ;;
             --guests) guests=yes ;;
             --pox) pox=yes ;;
-            *) printf 'usage: setup/install.sh [--quiet] [--simulator|--guests] [--pox]\n' >&2; exit 2 ;;
+            --ims) ims=yes ;;
+            *) printf 'usage: setup/install.sh [--quiet] [--simulator|--guests] [--pox] | --ims\n' >&2; exit 2 ;;
         esac
     done
     trap clean_up EXIT
@@ -336,6 +358,10 @@ main() {
     flock -n 9 || printf 'setup: another setup/install.sh is at work in this clone; waiting for it\n' >&2
     flock -w 900 9 || unfit "another setup/install.sh has been running for 15 minutes; end it and try again"
     policy_back
+    if [ "$ims" = yes ]; then
+        install_ims
+        return
+    fi
     install_packages
     local before
     before=$(made_at)

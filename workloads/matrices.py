@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from common.errors import UsageError
 from topos.topology import Topology
-from workloads import generated, map_reduce, per_host, placed, sequential
+from workloads import generated, map_reduce, per_host, placed, sequential, sip
 from workloads.flow import Flow, Traffic
 from workloads.permutation import permuted
 
@@ -38,6 +38,8 @@ class Matrix:
     everywhere: bool = True
     generated: bool = False
     transfers: bool = False
+    calls: bool = False
+    """Whether its traffic is SIP calls (workloads/sip.py), so that it has no flows."""
     words: str = ""
     """Name in charts, with parameters in braces; empty for the label."""
 
@@ -337,6 +339,7 @@ MATRICES: dict[str, Matrix] = {
         "percent of the hosts send one flow each, to distinct hosts",
         words="{percent} % of a permutation",
     ),
+    "sip": Matrix(sip.sip, "SIP calls and registrations through an IMS", everywhere=False, calls=True),
     "reference": Matrix(reference, "one uncongested flow across the network"),
 }
 
@@ -423,6 +426,18 @@ def label(matrix: str, params: Mapping[str, Value]) -> str:
 def transfers(matrix: str) -> bool:
     """Return whether flows of the transport under test have a size. Raises UsageError if unknown."""
     return _known(matrix).transfers
+
+
+def has_flows(matrix: str) -> bool:
+    """Return whether its traffic is flows. Raises UsageError if unknown."""
+    return not _known(matrix).calls
+
+
+def param_words(matrix: str, params: Mapping[str, Value]) -> str:
+    """Return `i=4, j=5`: all parameters, or those that differ from their defaults where there are many."""
+    usual = _known(matrix).defaults if not has_flows(matrix) else {}
+    told = (f"{name}={value}" for name, value in sorted(params.items()) if usual.get(name) != value)
+    return ", ".join(told)
 
 
 def words(matrix: str, params: Mapping[str, Value]) -> str:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import topos
 from ccp.loading import is_agents
 from common.errors import HostUnfitError, RefabricError, StalledFlowError, UsageError
+from engines.emulation import point
 from engines.emulation.congestion import support as bpf
 from engines.emulation.dataplanes.registry import DATAPLANES
+from engines.emulation.ims import point as ims
+from engines.emulation.ims.support import ensure as ensure_sip
 from engines.emulation.kernel.netns import sysctl_path
 from engines.emulation.measure.tool_versions import tools
 from engines.emulation.memory import check_memory, estimated_mb
@@ -26,6 +29,7 @@ from engines.emulation.sandbox.lock import emulation_lock
 from engines.emulation.traffic.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.verdict import purposeful_stalls
 from engines.engine import Observer
+from engines.ims.checks import is_ims
 from engines.kernel_hosts.checks import check_spec
 from engines.kernel_hosts.deadlines import slack_s
 from engines.kernel_hosts.kernel_stack import MINTCP
@@ -42,6 +46,8 @@ from model.spec import RunSpec
 UNKEPT = Path("/tmp")
 """Value of `raw` if tool output is not needed: the run's private /tmp, which ends with it (inside.py)."""
 ATTEMPTS = 3
+IMS_MB = 1500.0
+"""Peak of a real IMS: a dozen servers of 64 MB shared memory, and SIPp."""
 AGENTS_OLDEST = (6, 10)
 """First Linux whose cong_control has the arguments that the datapath under an agent takes."""
 
@@ -66,6 +72,11 @@ class MininetEngine:
 
         Takes and keeps the machine's emulation lock; BusyError names the process that holds it.
         """
+        if is_ims(spec):
+            ims.check(spec)
+            require_root("refabric run ...")
+            self._take_machine()
+            return
         check_limits(spec)
         check_marks(spec)
         plane = DATAPLANES.get(spec.dataplane)
@@ -93,6 +104,8 @@ class MininetEngine:
 
     def memory_mb(self, spec: RunSpec) -> float:
         """See `Engine.memory_mb`: an upper bound, the hosts' kernel memory included."""
+        if is_ims(spec):
+            return IMS_MB
         topology = topos.build(spec.topology.kind, spec.topology.params)
         return estimated_mb(spec, topology, planned_flows(spec, topology))
 
@@ -103,12 +116,16 @@ class MininetEngine:
 
     def expected_s(self, spec: RunSpec) -> float:
         """Return the time of traffic plus start, connection and collection (about 2 s + 12 ms per host)."""
+        if is_ims(spec):
+            return ims.expected_s(spec)
         hosts = len(topos.build(spec.topology.kind, spec.topology.params).hosts)
         return spec.warmup_s + spec.seconds + 2.0 + 0.012 * hosts
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         """See `Engine.run`. A point with a stalled connection is repeated, up to `ATTEMPTS` times in total;
         the result's provenance lists the failed attempts."""
+        if is_ims(spec):
+            return self._run_ims(spec, observer, raw)
         stalled: list[str] = []
         while True:
             try:
@@ -123,18 +140,31 @@ class MininetEngine:
             return dataclasses.replace(result, provenance=where)
 
     def _attempt(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+        deadline_s = spec.warmup_s + spec.seconds + slack_s(spec)
+        return self._spawned(spec, observer, raw, point.run_point, deadline_s)
+
+    def _spawned(
+        self, spec: RunSpec, observer: Observer, raw: Path, target: Callable[..., int], deadline_s: float
+    ) -> RunResult:
         outcome = Outcome(observer)
         self._take_machine()
         lent = None if raw == UNKEPT else raw
         with _named_as_outside(raw):
             spawn_inside(
-                "engines.emulation.point:run_point",
+                f"{target.__module__}:{target.__name__}",
                 {"spec": spec.to_json(), "raw": str(LENT if lent else UNKEPT)},
-                deadline_s=spec.warmup_s + spec.seconds + slack_s(spec),
+                deadline_s=deadline_s,
                 on_report=outcome.take,
                 lend=lent,
             )
         return outcome.result("emulation")
+
+    def _run_ims(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
+        """Run real SIP servers; install them first if nobody has."""
+        if ensure_sip():
+            observer.note("installed Kamailio, SIPp and redis (setup/install.sh --ims)")
+        result = self._spawned(spec, observer, raw, ims.run_point, ims.expected_s(spec) + ims.SLACK_S)
+        return dataclasses.replace(result, provenance={**origin(), "tools": _tools(), **result.provenance})
 
     def _take_machine(self) -> None:
         if not self._locked:

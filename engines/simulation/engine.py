@@ -17,7 +17,9 @@ from engines.core_setup.paths import check_paths
 from engines.core_setup.setup import built, plan_of
 from engines.core_setup.stack import Stack, check_stack, stack_of
 from engines.engine import Observer, OnePointPerCpu
+from engines.ims.checks import is_ims
 from engines.provenance import free_memory_mb, origin
+from engines.simulation.ims import point as ims
 from engines.simulation.memory import check_memory, estimated_mb
 from engines.simulation.readings import Recording, record
 from engines.simulation.scheduled import Control, control_of
@@ -47,6 +49,9 @@ class SimulatorEngine(OnePointPerCpu):
 
     def check(self, spec: RunSpec) -> None:
         """Raise UsageError for a spec that it does not support."""
+        if is_ims(spec):
+            ims.check(spec)
+            return
         topology = topos.build(spec.topology.kind, spec.topology.params)
         check_spec(spec)
         flows = planned_flows(spec, topology)
@@ -59,6 +64,8 @@ class SimulatorEngine(OnePointPerCpu):
 
     def memory_mb(self, spec: RunSpec) -> float:
         """Return an estimate made before anything is built (memory.py)."""
+        if is_ims(spec):
+            return ims.memory_mb(spec)
         topology = topos.build(spec.topology.kind, spec.topology.params)
         return estimated_mb(spec, topology, planned_flows(spec, topology))
 
@@ -68,12 +75,16 @@ class SimulatorEngine(OnePointPerCpu):
 
     def expected_s(self, spec: RunSpec) -> float:
         """Return an estimate from the point's packet-hops."""
+        if is_ims(spec):
+            return ims.expected_s(spec)
         seconds = spec.warmup_s + spec.seconds
         return STARTING_S + demand(spec).hops_per_s * seconds / HOPS_PER_CPU_S + ticking_s(spec)
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         """See `Engine.run`; signals are handled between slices of virtual time, many times a second."""
         del raw
+        if is_ims(spec):
+            return ims.run(spec, observer)
         began = time.process_time()
         check_limits(spec)
         topology = topos.build(spec.topology.kind, spec.topology.params)

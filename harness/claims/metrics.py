@@ -53,6 +53,31 @@ FCT_MS_MEAN = Metric(
     readings.completion_ms(statistics.fmean), of_completed=True, head="mean FCT", shown=ShownIn.SUMMARY,
 )  # fmt: skip
 
+CALLS_OFFERED_PER_S = Metric(
+    "calls_offered_per_s", "calls/s", "calls offered", readings.recorded("calls_offered_per_s"),
+    head="offered", shown=_EVERYWHERE,
+)  # fmt: skip
+CALLS_COMPLETED_PER_S = Metric(
+    "calls_completed_per_s", "calls/s", "calls that ended as they should",
+    readings.recorded("calls_completed_per_s"), head="completed", shown=_EVERYWHERE,
+)  # fmt: skip
+SETUP_MS_P50 = Metric(
+    "setup_ms_p50", "ms", "the median setup time of a call", readings.recorded("setup_ms_p50"),
+    head="setup p50", shown=_EVERYWHERE,
+)  # fmt: skip
+SETUP_MS_P95 = Metric(
+    "setup_ms_p95", "ms", "the setup time of a call, 95th percentile", readings.recorded("setup_ms_p95"),
+    head="setup p95", shown=_EVERYWHERE,
+)  # fmt: skip
+PCSCF_FILL_PCT = Metric(
+    "pcscf_fill_pct", "% of the buffer", "the mean fill of the fullest receive buffer of a P-CSCF",
+    readings.recorded("pcscf_fill_pct"), head="P queue", decimals=0, shown=_EVERYWHERE,
+)  # fmt: skip
+SCSCF_FILL_PCT = Metric(
+    "scscf_fill_pct", "% of the buffer", "the mean fill of the fullest receive buffer of an S-CSCF",
+    readings.recorded("scscf_fill_pct"), head="S queue", decimals=0, shown=_EVERYWHERE,
+)  # fmt: skip
+
 TABLES = (
     GOODPUT_MBPS_MEAN,
     Metric(
@@ -105,6 +130,12 @@ TABLES = (
         "slowdown_p99", "", "the completion time over that on an idle path, 99th percentile",
         readings.slowdown(readings.p99), head="p99 slowdown", shown=ShownIn.SUMMARY,
     ),
+    CALLS_OFFERED_PER_S,
+    CALLS_COMPLETED_PER_S,
+    SETUP_MS_P50,
+    SETUP_MS_P95,
+    PCSCF_FILL_PCT,
+    SCSCF_FILL_PCT,
 )  # fmt: skip
 """In the order in which tables show them (summary.csv: harness/results/columns.py)."""
 

@@ -16,7 +16,7 @@ from analysis.completion import completion_text, completions
 from harness.claims import published
 from harness.claims.claims import Colour
 from harness.claims.metric import Metric, ShownIn, shown_in
-from harness.claims.metrics import GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES
+from harness.claims.metrics import CALLS_OFFERED_PER_S, GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES
 from harness.claims.verdicts import AGREES, DIFFERS, NOT_MEASURED, SUSPECT, UNDECIDED, Verdict
 from harness.execute import attempts
 from harness.experiment import Figure
@@ -174,9 +174,10 @@ def _head(metric: Metric) -> str:
 
 
 def _columns(group: Sequence[Judged]) -> list[Metric]:
-    """The metrics that any point has. Without a baseline there is no percentage, so goodput is in Mb/s."""
+    """The metrics that any point has. Without a baseline there is no percentage, so goodput is in Mb/s; calls
+    have none."""
     known = [metric for metric in METRICS if any(metric.at(judged) is not None for judged in group)]
-    beside = {GOODPUT_PCT_MEAN, GOODPUT_MBPS_MEAN}.isdisjoint(known)
+    beside = {GOODPUT_PCT_MEAN, GOODPUT_MBPS_MEAN, CALLS_OFFERED_PER_S}.isdisjoint(known)
     return [GOODPUT_MBPS_MEAN, *known] if beside else known
 
 

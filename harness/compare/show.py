@@ -237,13 +237,18 @@ def _same_measurement(pair: Pair) -> bool:
 
 
 def _others(group: Sequence[Compared]) -> Table:
-    """A and B side by side for all other metrics; a suspect side is marked."""
+    """A and B side by side for all other metrics that any row has; a suspect side is marked."""
+    known = {m for one in group for m, d in one.others if d.a.mean is not None or d.b.mean is not None}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("A | B", no_wrap=True)
     for metric, _ in group[0].others:
+        if metric not in known:
+            continue
         table.add_column(f"{metric.head}\n{metric.short_unit}", justify="right", no_wrap=True)
     for one, name in zip(group, row_names(group), strict=True):
-        cells = [f"{_short(d.a, metric)} | {_short(d.b, metric)}" for metric, d in one.others]
+        cells = [
+            f"{_short(d.a, metric)} | {_short(d.b, metric)}" for metric, d in one.others if metric in known
+        ]
         table.add_row(name.replace(" | ", " |\n"), *cells)
     return table
 

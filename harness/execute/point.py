@@ -21,6 +21,7 @@ from harness.results.store import PointWriter, Store, StoredPoint
 from model.reasons import BASELINE, Reason, of_text
 from model.result import RunResult, Status
 from model.spec import RunSpec
+from workloads.matrices import has_flows
 
 NO_REASON = (of_text("the engine gave no reason"),)
 
@@ -102,7 +103,7 @@ def attempt(engine: Engine, spec: RunSpec, observer: Observer, raw: Path) -> Run
     Raises only the errors that end the sweep: HostUnfitError, StoreError, KeyboardInterrupt.
     """
     try:
-        return audited(engine.run(spec, observer, raw))
+        return audited(engine.run(spec, observer, raw), has_flows(spec.workload.matrix))
     except (HostUnfitError, StoreError):
         raise
     except RefabricError as error:
@@ -123,12 +124,19 @@ def _bug(error: Exception, raw: Path) -> RunResult:
     return _failed(one_line(reason))
 
 
-def audited(result: RunResult) -> RunResult:
-    """Return `result`, failed if a flow has no goodput, so that no chart lacks a bar without a reason."""
+def audited(result: RunResult, flows: bool = True) -> RunResult:
+    """Return `result`, failed if a flow has no goodput, so that no chart lacks a bar without a reason.
+
+    A point without `flows` is about calls, and failed if none was offered.
+    """
     if result.status is Status.FAILED:
         return result if result.reasons else dataclasses.replace(result, reasons=NO_REASON)
+    if not flows and not result.metrics.get("calls_offered_per_s"):
+        return dataclasses.replace(
+            result, status=Status.FAILED, reasons=(*result.reasons, of_text("no call was offered"))
+        )
     lacking = [flow.flow for flow in result.flows if not math.isfinite(flow.goodput_mbps)]
-    if not result.flows or lacking:
+    if flows and (not result.flows or lacking):
         what = f"flow {lacking[0]} has no goodput" if lacking else "no flow has data"
         return dataclasses.replace(result, status=Status.FAILED, reasons=(*result.reasons, of_text(what)))
     if result.status is Status.SUSPECT and not result.reasons:

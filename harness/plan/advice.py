@@ -30,6 +30,7 @@ from model.machine.capacity import (
     rounded_down,
 )
 from model.spec import LinkSpec, RunSpec
+from workloads.matrices import has_flows
 
 MIN_RTO_MS = 200.0
 """Linux's TCP_RTO_MIN (include/net/tcp.h)."""
@@ -76,8 +77,11 @@ class Machine:
 
 
 def advise(jobs: Sequence[Job], machine: Machine) -> list[Advice]:
-    """Return the advice on these jobs for this machine: one line if everything fits."""
-    asked = [job for job in jobs if not is_reference(job.spec)]
+    """Return the advice on these jobs for this machine: one line if everything fits.
+
+    It is about flows; calls load links too little to ask.
+    """
+    asked = [job for job in jobs if not is_reference(job.spec) and has_flows(job.spec.workload.matrix)]
     if not asked:
         return []
     known = [job for job in asked if job.rate.rate_mbps is not None]

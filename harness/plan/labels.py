@@ -46,7 +46,7 @@ def settings(spec: RunSpec) -> str:
 
     Points that differ in it must not share a curve.
     """
-    link, params = spec.link, sorted(spec.workload.params.items())
+    link = spec.link
     lanes = spec.topology.params.get(topos.LANES, 1)
     parts = (
         f"{spec.warmup_s:g} s warm-up",
@@ -54,7 +54,7 @@ def settings(spec: RunSpec) -> str:
         *(f.words(f.of(spec)) for f in SPEC_FIELDS if f.words and f.of(spec) != f.usual_in(spec)),
         f"further subflows join {tuning.joins(spec.transport)}" if spec.transport.joins_late else "",
         f"{topos.LANES}={lanes}" if lanes > 1 else "",
-        ", ".join(f"{name}={value}" for name, value in params),
+        matrices.param_words(spec.workload.matrix, spec.workload.params),
     )
     return ", ".join(filter(None, parts))
 

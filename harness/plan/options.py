@@ -141,6 +141,8 @@ class Defaults:
     whole_s: float | None = None
     """Seconds in the profile `paper`, if longer than `seconds`."""
     pins: Mapping[str, Any] = field(default_factory=dict)
+    brief_s: float | None = None
+    """Seconds in a brief profile, if what the figure shows takes as long on links of any rate."""
 
     @property
     def pinned(self) -> dict[str, Any]:
@@ -311,7 +313,7 @@ def _durations_s(
         meant_mbps = defaults.rate_mbps or usual_mbps
         slower = max(1.0, meant_mbps / (rate_mbps or meant_mbps)) if virtual_time else 1.0
         most = PINNED_PART if virtual_time else 1.0
-        pinned_s = _brief_s(pinned_s, slower, most * usual_seconds)
+        pinned_s = defaults.brief_s or _brief_s(pinned_s, slower, most * usual_seconds)
         pinned_warmup_s = _brief_s(pinned_warmup_s, slower, most * usual_warmup_s)
     return (
         _first(usual_warmup_s, given.warmup, pinned_warmup_s),

@@ -43,6 +43,7 @@ from model.reasons import (
 from model.result import Status
 from model.spec import RunSpec
 from model.transports import algorithm
+from workloads.matrices import has_flows
 
 MANY_SETTINGS = 3
 """With more networks and workloads than this, only the verdicts show the results."""
@@ -157,18 +158,21 @@ def _beside(judged: Judged, known: Sequence[Published]) -> Published | None:
 
 
 def basis(good: Sequence[Judged]) -> str:
-    """Return how many permutations the numbers are based on."""
+    """Return how many permutations, or repetitions of calls, the numbers are based on."""
     seeds: dict[str, set[int]] = {}
     for judged in good:
         seeds.setdefault(dataclasses.replace(judged.spec, seed=0).canonical(), set()).add(judged.spec.seed)
     counts = sorted({len(found) for found in seeds.values()})
+    calls = not any(has_flows(judged.spec.workload.matrix) for judged in good)
+    what = "repetition" if calls else "permutation"
     if counts[-1] == 1:
         return (
-            "Every number rests on one permutation (one seed). How much another one would change it "
+            f"Every number rests on one {what} (one seed). How much another one would change it "
             "was not measured."
         )
     span = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"Numbers are means over {span} permutations (seeds), the same for every transport."
+    same = "" if calls else ", the same for every transport"
+    return f"Numbers are means over {span} {what}s (seeds){same}."
 
 
 def no_number(measured: Sequence[Judged]) -> list[str]:

@@ -24,6 +24,7 @@ from harness.results.tables import UnreadableError
 from model.congestion import in_force
 from model.reasons import Reason, blames_machine
 from model.result import (
+    CALL_COLUMNS,
     SAMPLE_COLUMNS,
     FlowRow,
     PortRow,
@@ -193,7 +194,11 @@ class StoredPoint:
         except UnreadableError as error:
             again = REMOVE if error.advice == tables.AGAIN else error.advice
             raise UnreadableError(path, error.what, again) from error
-        lacking = [column for column in SAMPLE_COLUMNS.get(name, ()) if column not in table.columns]
+        lacking = [
+            column
+            for column in {**SAMPLE_COLUMNS, **CALL_COLUMNS}.get(name, ())
+            if column not in table.columns
+        ]
         if lacking:
             raise UnreadableError(path, f"it has no column {lacking[0]}; it is older or was edited", REMOVE)
         return table

@@ -14,6 +14,7 @@ from model.openflow import openflow_words
 from model.schedulers import scheduled, scheduler_title
 from model.spec import ELASTIC, FIFO, QDISC, RunSpec, StackSpec, stack_words
 from model.transports import USUAL_ROUTING
+from workloads import matrices
 
 MAX_STEM = 160
 """Characters of a chart's file name without its ending; file systems take 255 bytes."""
@@ -51,7 +52,7 @@ def special(spec: RunSpec) -> list[str]:
         (spec.clock != ELASTIC, f"{spec.clock} clock"),
         (spec.stack != StackSpec(), f"stack {stack_words(spec.stack)}"),
         (replicas > 1, f"{replicas} replicas"),
-        (bool(workload.params), ", ".join(f"{k}={v}" for k, v in sorted(workload.params.items()))),
+        (bool(workload.params), matrices.param_words(workload.matrix, workload.params)),
     )
     return [text for applies, text in parts if applies]
 

@@ -11,17 +11,30 @@ from pathlib import Path
 
 import pytest
 
+from engines.engine import Silent
+from engines.simulation.engine import SimulatorEngine
 from harness.plan.fields import changed as with_values
 from model.arms import ARMS, MINTCP, TCP
 from model.noise import stalls_of
-from model.result import FlowRow
-from model.spec import OF_ALL, AgentSpec, LinkEvent, SchedulerSpec, WorkloadSpec
+from model.result import FlowRow, Status
+from model.spec import (
+    OF_ALL,
+    AgentSpec,
+    LinkEvent,
+    LinkSpec,
+    RunSpec,
+    SchedulerSpec,
+    TopologySpec,
+    TransportSpec,
+    WorkloadSpec,
+)
 from plots.data import Point
 from plots.registry import CHARTS
 from plots.shared import saving
 from plots.shared.sheet import MAX_CAPTION_LINES
 from tests.support.chart_points import changed, flow_row, point, port_row, sampled
 from tests.support.svg_text import words_of
+from workloads import matrices
 
 SIZED = tuple(
     dataclasses.replace(
@@ -70,6 +83,20 @@ def loaded(percent: int) -> Point:
     return changed(point(1), flows=flows, workload=WorkloadSpec("connections", {"percent": percent}))
 
 
+def of_calls(*workloads: str) -> list[Point]:
+    """Short simulated points about SIP calls, on a small star."""
+    found = []
+    for text in workloads:
+        matrix, params = matrices.parse(text)
+        spec = RunSpec(
+            LinkSpec(100.0), TopologySpec("star", {"n": 14}), TransportSpec(1), WorkloadSpec(matrix, params),
+            engine="simulator", warmup_s=0.0, seconds=6.0,
+        )  # fmt: skip
+        result = SimulatorEngine().run(spec, Silent(), Path())
+        found.append(Point(spec, Status.OK, 14, metrics=result.metrics, read_table=dict(result.samples).get))
+    return found
+
+
 POINTS: dict[str, Callable[[], list[Point]]] = {
     "noise": lambda: [changed(p, noise=STALLED) for p in in_engines("simulator")] + in_engines("simulator"),
     "fct": lambda: with_flows(SIZED),
@@ -91,6 +118,10 @@ POINTS: dict[str, Callable[[], list[Point]]] = {
     "by_controller_option": lambda: [
         changed(point(4), scheduler=SchedulerSpec("responsive", interval_ms)) for interval_ms in (2.0, 4.0)
     ],
+    "ladder": lambda: of_calls("sip:130", "sip:130:scscf=2", "sip:180:scscf=2"),
+    "knee": lambda: of_calls("sip:90", "sip:130", "sip:90:scscf=2"),
+    "controlled": lambda: of_calls("sip:130:policy=queue"),
+    "policies": lambda: of_calls("sip:130:policy=queue", "sip:130", "sip:130:policy=queue:react_s=3"),
     "sequential_transfers": lambda: with_flows(SIZED, topology="cloud", k=40),
 }
 """For charts that are not of any sampled points."""

@@ -121,3 +121,22 @@ def test_being_offline_is_one_line(tmp_path: Path, words: str) -> None:
         "setup/install.sh again"
     )
     assert len(done.stderr.strip().splitlines()) == 2, done.stderr
+
+
+def test_sip_servers_are_installed_behind_the_guard(policy: Path) -> None:
+    """No service of a package may start meanwhile, and none is enabled after."""
+    packages = "dpkg-query() { echo 'redis-server installed'; }"
+    get = 'get() { echo "got $*"; [ -x "$policy" ] && ! "$policy"; }'
+    done = in_script(f"{packages}; {get}; not_at_boot() {{ echo disabled $*; }}; install_ims", policy)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "got kamailio kamailio-redis-modules sip-tester",
+        "disabled kamailio redis-server",
+    ]
+    assert not policy.exists()
+
+
+def test_sip_servers_that_cannot_be_installed_are_named(policy: Path) -> None:
+    done = in_script("dpkg-query() { :; }; get() { false; }; install_ims", policy)
+    assert done.returncode == 3
+    assert "could not install kamailio" in done.stderr and "setup/install.sh --ims" in done.stderr

@@ -29,6 +29,7 @@ _SYSCTLS = (
 _CONTROLS = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 """Those of BPF links are among them, wherever they were made."""
 _PROGRAMS = re.compile(
+    r"kamailio|sipp|redis-server|"
     r"refabric|engines\.|tests\.emulation|mininet:|iperf|sleep infinity|unshare|setpriv|mnexec|"
     r"ovs-vswitchd|ovsdb-server|controllers\."
 )

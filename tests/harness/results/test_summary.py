@@ -22,7 +22,8 @@ DESIGN_COLUMNS = (
     "goodput_pct_median,goodput_pct_max,jain,cpu_busy_pct,late_p99_us,retransmits,drops,"
     "routing,loss_pct,ecn_pkts,write_bytes,sysctls,"
     "flows_started,flows_completed,fct_ms_mean,fct_ms_median,fct_ms_p99,slowdown_mean,slowdown_p99,"
-    "topology_params,faults,cautions,attempts,kinds"
+    "topology_params,faults,cautions,attempts,kinds,"
+    "calls_offered_per_s,calls_completed_per_s,setup_ms_p50,setup_ms_p95,pcscf_fill_pct,scscf_fill_pct"
 )
 
 
@@ -54,6 +55,8 @@ def test_columns_and_values(store: Store) -> None:
         "flows_started": "", "flows_completed": "", "fct_ms_mean": "", "fct_ms_median": "", "fct_ms_p99": "",
         "slowdown_mean": "", "slowdown_p99": "", "topology_params": "",
         "faults": "", "cautions": "", "attempts": "1", "kinds": "",
+        "calls_offered_per_s": "", "calls_completed_per_s": "", "setup_ms_p50": "", "setup_ms_p95": "",
+        "pcscf_fill_pct": "", "scscf_fill_pct": "",
     }  # fmt: skip
     assert (reference["workload"], reference["goodput_pct_mean"]) == ("reference", "100")
 

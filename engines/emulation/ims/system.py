@@ -1,0 +1,294 @@
+"""A real IMS behind the interface of engines/ims/run.py."""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from common.errors import RunError
+from engines.emulation.hosts import processes
+from engines.emulation.hosts.processes import Process
+from engines.emulation.ims.servers import (
+    TRUESIZE,
+    Kamailio,
+    Socket,
+    look_up_s,
+    redis_commands,
+    service_s,
+    start_kamailio,
+    start_redis,
+)
+from engines.emulation.ims.support import FILES
+from engines.emulation.ims.users import CALLEES_PORT, Users
+from engines.emulation.kernel.netns import HostRef, call_in_netns
+from engines.ims.readings import PCSCF, ROLES, SCSCF, Calls, Instance, Reading
+from workloads.sip import SipSettings
+
+USERS = 2000
+PROBES = 30
+BURST = 120
+"""Messages of a burst that measures a service time; fewer than a receive buffer holds."""
+TOOLS_S = 30
+_SIZE = re.compile(r"rb(\d+)")
+
+
+@dataclass
+class Running:
+    """An instance and what is known of it."""
+
+    server: Kamailio
+    number: int
+    size_bytes: int = 0
+    active: bool = True
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where everything runs: hosts and addresses by role, and a folder for files of the run."""
+
+    users: HostRef
+    hss: HostRef
+    functions: Mapping[str, tuple[HostRef, ...]]
+    addresses: Mapping[str, str]
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Service:
+    """Measured times in s: a P-CSCF's service of a message, an S-CSCF's CPU time for one, a look-up."""
+
+    pcscf_s: float
+    scscf_s: float
+    lookup_s: float
+
+
+@dataclass
+class RealIms:
+    """A System of real programs. `close` ends them; the end of the namespaces would, too."""
+
+    settings: SipSettings
+    place: Place
+    running: dict[str, list[Running]] = field(default_factory=lambda: {role: [] for role in ROLES})
+    started: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
+    _hss: Process | None = None
+    _t0_s: float = 0.0
+    _rates: tuple[float, float] = (0.0, 0.0)
+    service: Service = field(default_factory=lambda: Service(0.0, 0.0, 0.0))
+
+    def __post_init__(self) -> None:
+        folder, own = self.place.folder, self.place.addresses[self.place.users.name]
+        settings = self.settings
+        values = {"HOLD_MS": str(settings.hold_ms), "PATIENCE_MS": str(settings.patience_ms)}
+        self._users = Users(self.place.users, own, folder, values)
+        self._library = folder / "slow_receive.so"
+
+    def start(self) -> None:
+        """Start HSS, instances and callees, and wait until all answer."""
+        folder = self.place.folder
+        folder.mkdir(parents=True)
+        os.chdir(folder)  # SIPp writes response times into the working directory
+        argv = [
+            "gcc",
+            "-O2",
+            "-shared",
+            "-fPIC",
+            str(FILES / "slow_receive.c"),
+            "-o",
+            str(self._library),
+            "-ldl",
+        ]
+        made = subprocess.run(argv, capture_output=True, text=True, timeout=TOOLS_S, check=False)
+        if made.returncode:
+            raise RunError(f"compiling slow_receive.c: {made.stderr.strip().splitlines()[-1:]}")
+        rows = (f"u{i};[authentication username=u{i} password=s{i}];{self._contact}\n" for i in range(USERS))
+        (folder / "users.csv").write_text("RANDOM\n" + "".join(rows))
+        passwords = "".join(f"SET pw:u{i} s{i}\n" for i in range(USERS))
+        self._hss = start_redis(self.place.hss, folder, passwords)
+        (folder / "dispatcher.list").write_text("")
+        for _ in range(self.settings.scscf):
+            self._launch(SCSCF)
+        self._write_list()
+        for _ in range(self.settings.pcscf):
+            self._launch(PCSCF)
+        self._register_all()
+        self._users.start_callees()
+
+    def measure(self) -> Service:
+        """Measure service times while nothing else runs; remember and return them."""
+        users, own = self.place.users, self.place.addresses[self.place.users.name]
+        proxy, registrar = (self.running[role][0].server for role in ROLES)
+        message_s = call_in_netns(users.pid, partial(service_s, proxy.address, own, BURST))
+        before_s = registrar.cpu_s()
+        call_in_netns(users.pid, partial(service_s, registrar.address, own, BURST))
+        scscf_s = (registrar.cpu_s() - before_s) / BURST
+        hss = self.place.addresses[self.place.hss.name]
+        lookups = [call_in_netns(registrar.host.pid, partial(look_up_s, hss)) for _ in range(PROBES)]
+        self.service = Service(message_s, scscf_s, statistics.median(lookups))
+        return self.service
+
+    def set_rates(self, calls_per_s: float, registrations_per_s: float) -> None:
+        """Share the rates among active P-CSCFs; the first call starts the clock."""
+        self._rates = calls_per_s, registrations_per_s
+        active = [each for each in self.running[PCSCF] if each.active]
+        for each in self.running[PCSCF]:
+            share = each.active / len(active)
+            server = each.server
+            self._users.set_rate(server.name, server.address, "uac", calls_per_s * share)
+            self._users.set_rate(server.name, server.address, "register", registrations_per_s * share)
+        if not self._t0_s:
+            self._t0_s = time.monotonic()
+
+    def wait(self, until_s: float) -> None:
+        time.sleep(max(0.0, self._t0_s + until_s - time.monotonic()))
+        self._users.check()
+
+    def fills(self) -> dict[str, float]:
+        return {
+            role: max(self._fill(self._socket(each)) for each in self.running[role] if each.active)
+            for role in ROLES
+        }
+
+    def read(self) -> Reading:
+        now_s = time.monotonic() - self._t0_s if self._t0_s else 0.0
+        for role in ROLES:
+            self._retire(role)
+        instances = tuple(self._instance(role, each) for role in ROLES for each in self.running[role])
+        setups = [
+            (when_s - self._t0_s, took_ms)
+            for each in self._users.generators.values()
+            if each.kind == "uac"
+            for when_s, took_ms in each.new_times()
+        ]
+        return Reading(now_s, self._calls(), instances, setups)
+
+    def add(self, role: str) -> None:
+        """Start an instance, or take one back that drains, and balance new dialogs over all."""
+        draining = [each for each in self.running[role] if not each.active]
+        if draining:
+            draining[-1].active = True
+        else:
+            self._launch(role)
+        self._balance(role)
+
+    def drain(self, role: str) -> None:
+        [each for each in self.running[role] if each.active][-1].active = False
+        self._balance(role)
+
+    def close(self) -> None:
+        every = [each.server.process for role in ROLES for each in self.running[role]]
+        processes.end([*self._users.all(), *every, *([self._hss] if self._hss else [])])
+
+    @property
+    def _contact(self) -> str:
+        return f"{self.place.addresses[self.place.users.name]}:{CALLEES_PORT}"
+
+    def _launch(self, role: str) -> None:
+        number = self.started[role]
+        host = self.place.functions[role][number]
+        self.started[role] += 1
+        slow_ns = round(1000 * self.settings.message_us / self.settings.share)
+        env = {"LD_PRELOAD": str(self._library), "SLOW_NS": str(slow_ns)} if role == PCSCF else {}
+        values = {
+            "FOLDER": str(self.place.folder),
+            "ADDRESS": self.place.addresses[host.name],
+            "HSS": self.place.addresses[self.place.hss.name],
+            "CHILDREN": str(1 if role == PCSCF else self.settings.workers),
+        }
+        server = start_kamailio(f"{role}{number + 1}", role, host, values, env)
+        self.running[role].append(each := Running(server, number + 1))
+        server.wait()
+        each.size_bytes = call_in_netns(host.pid, _buffer_bytes)
+
+    def _balance(self, role: str) -> None:
+        if role == SCSCF:
+            self._write_list()
+            for each in self.running[PCSCF]:
+                each.server.ask("dispatcher.reload")
+            return
+        self._register_all()
+        self.set_rates(*self._rates)
+
+    def _write_list(self) -> None:
+        active = [each.server.address for each in self.running[SCSCF] if each.active]
+        text = "".join(f"1 sip:{address}:5060\n" for address in active)
+        (self.place.folder / "dispatcher.list").write_text(text)
+
+    def _register_all(self) -> None:
+        """Put every user behind one of the active P-CSCFs, as if it had registered there."""
+        proxies = [each.server.address for each in self.running[PCSCF] if each.active]
+        lines = "".join(
+            f"SET loc:u{i} <sip:u{i}@{self._contact}>|<sip:{proxies[i % len(proxies)]};lr>\n"
+            for i in range(USERS)
+        )
+        call_in_netns(self.place.hss.pid, lambda: redis_commands("127.0.0.1", lines))
+
+    def _retire(self, role: str) -> None:
+        """End drained instances that have no transaction left."""
+        for each in [one for one in self.running[role] if not one.active]:
+            if int(each.server.ask("tm.stats")["current"]) == 0:
+                processes.end([each.server.process])
+                self.running[role].remove(each)
+
+    def _socket(self, each: Running) -> Socket:
+        return each.server.socket(each.size_bytes)
+
+    @staticmethod
+    def _fill(of: Socket) -> float:
+        return of.used_bytes / of.size_bytes
+
+    def _instance(self, role: str, each: Running) -> Instance:
+        found, service, server = self._socket(each), self.service, each.server
+        served = sum(int(count) for count in server.ask("stats.fetch", *_RECEIVED).values())
+        if role == PCSCF:
+            busy_s = served * service.pcscf_s
+        else:
+            lookups = sum(int(count) for count in server.ask("stats.fetch", _LOOKUPS).values())
+            busy_s = lookups * service.lookup_s + served * service.scscf_s
+        return Instance(
+            role=role,
+            number=each.number,
+            waiting=found.used_bytes / TRUESIZE,
+            fill=self._fill(found),
+            dropped=found.dropped,
+            cpu_s=server.cpu_s(),
+            busy_s=busy_s,
+            workers=1 if role == PCSCF else self.settings.workers,
+            dialogs=int(server.ask("tm.stats")["current"]),
+            active=each.active,
+        )
+
+    def _calls(self) -> Calls:
+        counts = {"uac": [0] * 4, "register": [0] * 4}
+        for each in self._users.generators.values():
+            counts[each.kind] = [a + b for a, b in zip(counts[each.kind], each.counts(), strict=True)]
+        calls, registrations = counts["uac"], counts["register"]
+        return Calls(
+            offered=calls[0],
+            completed=calls[1],
+            failed=calls[2],
+            registrations=registrations[0],
+            registered=registrations[1],
+            registrations_failed=registrations[2],
+            retransmitted=calls[3] + registrations[3],
+        )
+
+
+_RECEIVED = ("core.rcv_requests", "core.rcv_replies")
+_LOOKUPS = "script.lookups"
+
+
+def _buffer_bytes() -> int:
+    """Return the size of the receive buffer of the SIP socket in this namespace."""
+    argv = ["ss", "-lunmH", "sport = :5060"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=TOOLS_S, check=False)
+    sizes = [int(size) for size in _SIZE.findall(done.stdout)]
+    if done.returncode or not sizes:
+        raise RunError(f"reading the buffer of a SIP socket: {done.stderr.strip() or 'ss shows none'}")
+    return min(sizes)

@@ -1,0 +1,1 @@
+"""The simulated IMS (docs/experiments/ims.md)."""

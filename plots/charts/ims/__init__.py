@@ -1,0 +1,1 @@
+"""Charts of SIP calls through an IMS."""

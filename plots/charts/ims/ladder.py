@@ -1,0 +1,121 @@
+"""The published steps of load and scaling: calls completed, setup times, and receive buffers."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from plots.data import Level, Point
+from plots.shared import calls, saving, style
+from plots.shared.calls import Group
+from plots.shared.sheet import Sheet, Text
+
+CHART = "ladder"
+_HEIGHTS_IN = (1.9, 1.6, 1.5)
+_BAR = 0.36
+
+
+def draw(
+    points: Iterable[Point],
+    out: Path,
+    *,
+    expected: Sequence[int] = (),  # noqa: ARG001 - calls have no subflows
+    levels: Sequence[Level] = (),  # noqa: ARG001 - statements are about order, in the table
+) -> list[Path]:
+    """Draw one chart per scale; see `registry.Chart.draw`."""
+    groups = calls.grouped(points, calls.of_scale)
+    return saving.draw_each(
+        CHART, [(group.points[0].spec, group) for group in groups], out, _chart, calls.named
+    )
+
+
+def steps(group: Group) -> list[tuple[str, list[Point]]]:
+    """Return the label and the points of each step: by calls, then by instances."""
+    found: dict[tuple[int, int, int], list[Point]] = {}
+    for point in group.points:
+        ims = calls.ims_of(point)
+        found.setdefault((ims.calls, ims.pcscf + ims.scscf, ims.pcscf), []).append(point)
+    return [(f"{key[0]}\nP{key[2]} S{key[1] - key[2]}", points) for key, points in sorted(found.items())]
+
+
+def finding(group: Group) -> str:
+    """Return the title: at how many of the steps calls are lost."""
+    lost = [label for label, points in steps(group) if _completed_pct(points) < 95]
+    if not lost:
+        return "All steps are carried"
+    return f"{len(lost)} of {len(steps(group))} steps lose calls"
+
+
+def _completed_pct(points: Sequence[Point]) -> float:
+    return 100 - statistics.fmean(calls.values(calls.good(points), "calls_lost_pct"))
+
+
+def _chart(group: Group) -> Figure | None:
+    of = steps(group)
+    sheet = Sheet(*((height, 1) for height in _HEIGHTS_IN))
+    rate, setup, queue = (row[0] for row in sheet.axes)
+    engines = sorted({calls.is_real(point) for point in group.points})
+    for place, (_, points) in enumerate(of):
+        for number, real in enumerate(engines):
+            ours = calls.good([point for point in points if calls.is_real(point) is real])
+            if ours:
+                _step(rate, setup, queue, place + (number - (len(engines) - 1) / 2) * 2.2 * _BAR / 2, ours)
+    for axes in (rate, setup, queue):
+        axes.set_xticks(range(len(of)), [label if axes is queue else "" for label, _ in of])
+        axes.set_xlim(-0.6, len(of) - 0.4)
+    rate.set_ylabel("calls per second")
+    setup.set_ylabel("setup time, ms")
+    calls.log_ms(setup)
+    queue.set_ylabel("buffer, % full")
+    queue.set_ylim(0, 105)
+    queue.set_xlabel("calls/s offered, instances")
+    subtitle = f"star, {len(of)} steps from idle{calls.scale_words(group)}"
+    return sheet.finish(Text(finding(group), subtitle, calls.caption(group)), _legend(engines))
+
+
+def _step(rate: Axes, setup: Axes, queue: Axes, x: float, points: list[Point]) -> None:
+    """Draw one step of one engine: real ones are hatched where they are suspect."""
+    mean = {
+        name: statistics.fmean(found) if (found := calls.values(points, name)) else None
+        for name in (
+            "calls_offered_per_s", "calls_completed_per_s", "setup_ms_p50", "setup_ms_p95", "pcscf_fill_pct",
+            "scscf_fill_pct",
+        )
+    }  # fmt: skip
+    hatch = style.HATCH if all(point.suspect for point in points) else ""
+    rate.bar(x, mean["calls_offered_per_s"] or 0, _BAR, fill=False, ec=calls.OFFERED_COLOUR, lw=1)
+    alpha = 0.55 if calls.is_real(points[0]) else 1.0
+    rate.bar(
+        x, mean["calls_completed_per_s"] or 0, _BAR, color=calls.CALLS_COLOUR, alpha=alpha, hatch=hatch,
+        edgecolor="white",
+    )  # fmt: skip
+    marker = "s" if calls.is_real(points[0]) else "o"
+    if mean["setup_ms_p50"] is not None and mean["setup_ms_p95"] is not None:
+        setup.plot([x, x], [mean["setup_ms_p50"], mean["setup_ms_p95"]], color=style.FAINT, lw=1.2)
+        setup.plot(x, mean["setup_ms_p50"], marker, color=calls.CALLS_COLOUR, ms=5)
+        setup.plot(x, mean["setup_ms_p95"], "_", color=style.FAINT, ms=8)
+    for name, colour, side in (
+        ("pcscf_fill_pct", calls.P_COLOUR, -_BAR / 4),
+        ("scscf_fill_pct", calls.S_COLOUR, _BAR / 4),
+    ):
+        queue.bar(x + side, mean[name] or 0, _BAR / 2, color=colour, alpha=alpha, hatch=hatch)
+
+
+def _legend(engines: Sequence[bool]) -> list[Artist]:
+    handles: list[Artist] = [
+        Patch(fill=False, ec=calls.OFFERED_COLOUR, label="offered"),
+        Patch(color=calls.CALLS_COLOUR, label="completed"),
+        Patch(color=calls.P_COLOUR, label="P-CSCF"),
+        Patch(color=calls.S_COLOUR, label="S-CSCF"),
+        Line2D([], [], color=style.FAINT, marker="_", label="median to 95 %"),
+    ]
+    if len(engines) > 1:
+        handles.append(Patch(color=calls.CALLS_COLOUR, alpha=0.55, label="right: real"))
+    return handles

@@ -1,0 +1,124 @@
+"""Parts of the real IMS without root: what it refuses, SIPp's files, delays, doubts, missing programs."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+import topos
+from common.errors import HostUnfitError, UsageError
+from engines.emulation.hosts.processes import Process
+from engines.emulation.ims import point, support
+from engines.emulation.ims.system import Service
+from engines.emulation.ims.users import Generator
+from engines.emulation.kernel.netns import HostRef
+from fabric.plan import PS_PER_US
+from model.network_plan import downlink, plan_for, uplink
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from workloads import matrices, sip
+
+REAL = "sip:65:scale=50:arrivals=constant"
+STATISTICS = """StartTime;TotalCallCreated;SuccessfulCall(C);FailedCall(C);Retransmissions(C);
+a;40;38;0;0;
+b;80;77;1;3;
+c;95;"""
+"""SIPp's -trace_stat, shortened to the columns that are read, with a last line that is not whole yet."""
+
+
+def spec_of(workload: str = REAL, **link: float) -> RunSpec:
+    name, params = matrices.parse(workload)
+    return RunSpec(
+        link=LinkSpec(100.0, **{"delay_us": 50.0, **link}),  # type: ignore[arg-type]
+        topology=TopologySpec("star", {"n": 6}),
+        transport=TransportSpec(1),
+        workload=WorkloadSpec(name, params),
+        warmup_s=0.0,
+        seconds=10.0,
+    )
+
+
+def generator(folder: Path) -> Generator:
+    process = Process((), HostRef("h", 1), 1, folder / "out", folder / "err")
+    return Generator("uac", process, folder / "s.csv", 1, folder / "t.csv", began_s=100.0)
+
+
+def test_counts_are_those_of_the_last_whole_line(tmp_path: Path) -> None:
+    users = generator(tmp_path)
+    assert users.counts() == (0, 0, 0, 0)
+    users.statistics.write_text(STATISTICS.splitlines()[0] + "\n")
+    assert users.counts() == (0, 0, 0, 0)
+    users.statistics.write_text(STATISTICS)
+    assert users.counts() == (80, 77, 1, 3)
+
+
+def test_setup_times_are_read_once_and_only_of_the_first_timer(tmp_path: Path) -> None:
+    users = generator(tmp_path)
+    assert users.new_times() == []
+    users.times.write_text("Date_ms;response_time_ms;rtd_no\n76.001;48;1\n5992;64;1\n6000;16;2\n60")
+    assert users.new_times() == [(pytest.approx(100.076, abs=1e-5), 48.0), (105.992, 64.0)]
+    with users.times.open("a") as file:
+        file.write("04;52;1\n")
+    assert users.new_times() == [(106.004, 52.0)]
+
+
+def test_a_look_up_takes_the_links_there_and_back() -> None:
+    spec = spec_of()
+    topology = topos.build("star", {"n": 6})
+    settings = sip.settings(spec.workload.params)
+    plan = point._with_delay(plan_for(spec, topology), spec, topology, settings)
+    links = [topology.nics_of(topology.index(name))[0].link for name in ("s1h4", "s1h1")]
+    there = plan.delay_ps[uplink(links[0])] + plan.delay_ps[downlink(links[1])]
+    back = plan.delay_ps[uplink(links[1])] + plan.delay_ps[downlink(links[0])]
+    assert there + back == 36_000 * PS_PER_US
+    assert plan.delay_ps[uplink(links[0])] == 50 * PS_PER_US
+
+
+def test_doubts_name_the_service_time_that_is_off() -> None:
+    settings = sip.settings(spec_of().workload.params)
+    asked = Service(880e-6, 2e-4, 0.036)
+    assert point._doubts(settings, asked, 50.0) == []
+    (slow,) = point._doubts(settings, dataclasses.replace(asked, lookup_s=0.045), 50.0)
+    assert "lookup is +25 % off" in slow.text
+    (paused,) = point._doubts(settings, asked, 50.0, paused_pct=5.0)
+    assert "paused for 5 %" in paused.text
+    assert [r.text for r in point._doubts(settings, asked, 99.0)] == ["CPU: no idle time (99 % busy)"]
+
+
+def test_knees_of_measured_times_are_in_published_units() -> None:
+    settings = sip.settings(spec_of().workload.params)
+    knees = point._knees(settings, Service(880e-6, 200e-6, 0.036))
+    assert knees["pcscf_knee_per_s"] == pytest.approx(settings.pcscf_knee(1))
+    assert knees["scscf_knee_per_s"] == pytest.approx(settings.scscf_knee(1))
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (spec_of("sip:65"), "constant intervals"),
+        (spec_of(f"{REAL}:buffer=50"), "about 185 messages"),
+        (spec_of(f"{REAL}:lookup_us=90"), "longer than a look-up"),
+        (dataclasses.replace(spec_of(), dataplane="ovs"), "--dataplane fabric"),
+    ],
+)
+def test_what_real_programs_cannot_do_is_refused(spec: RunSpec, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        point.check(spec)
+
+
+def test_missing_programs_are_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(support, "KAMAILIO", "/nowhere/kamailio")
+    monkeypatch.setattr(support.os, "geteuid", lambda: 1000)
+    with pytest.raises(HostUnfitError, match=r"needs kamailio.*setup/install.sh --ims"):
+        support.check()
+
+
+def test_an_installation_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    installer = tmp_path / "install.sh"
+    installer.write_text("#!/bin/sh\necho 'setup: no network' >&2\nexit 3\n")
+    installer.chmod(0o755)
+    monkeypatch.setattr(support, "INSTALLER", installer)
+    monkeypatch.setattr(support, "SIPP", "/nowhere/sipp")
+    with pytest.raises(HostUnfitError, match="setup: no network"):
+        support.ensure()

@@ -1,0 +1,73 @@
+"""Real SIP servers between emulated hosts: calls complete, service times are those asked, nothing is left."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from engines.emulation.engine import MininetEngine
+from engines.emulation.ims import support
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.support.machine_noise import exact, run_once
+from workloads import matrices
+
+pytestmark = [
+    pytest.mark.emulation,
+    pytest.mark.physics,
+    pytest.mark.skipif(bool(support.missing()), reason=f"missing programs: run {support.INSTALL}"),
+]
+
+
+def spec_of(workload: str, seconds: float) -> RunSpec:
+    name, params = matrices.parse(workload)
+    return RunSpec(
+        link=LinkSpec(100.0, delay_us=50.0, queue_pkts=1000, nic_queue_pkts=1000),
+        topology=TopologySpec("star", {"n": 6}),
+        transport=TransportSpec(1),
+        workload=WorkloadSpec(name, params),
+        warmup_s=0.0,
+        seconds=seconds,
+    )
+
+
+def programs() -> list[str]:
+    """Return the SIP servers, SIPps and stores that run on this machine."""
+    names = (entry / "comm" for entry in Path("/proc").iterdir() if entry.name.isdecimal())
+    running = [name.read_text().strip() for name in names if name.exists()]
+    return [name for name in running if name in {"kamailio", "sipp", "redis-server"}]
+
+
+def test_a_light_load_completes(engine: MininetEngine, tmp_path: Path) -> None:
+    spec = spec_of("sip:80:registrations=40:scale=20:arrivals=constant", 6.0)
+    result = run_once(engine, spec, tmp_path)
+    with exact():
+        assert programs() == [] and not Path("/tmp/ims").exists()
+        calls = result.samples["calls"]
+        assert 80 <= calls["offered"].sum() <= 97
+        assert calls["completed"].sum() > 0 and calls["registered"].sum() > 0
+        assert result.metrics["pcscf_drops_per_s"] == result.metrics["scscf_drops_per_s"] == 0
+    assert result.metrics["calls_failed_per_s"] == 0
+    assert result.metrics["measured_message_us"] == pytest.approx(2200, rel=0.1)
+    assert result.metrics["measured_lookup_us"] == pytest.approx(90_000, rel=0.1)
+    assert 90 < result.metrics["setup_ms_p50"] < 200
+
+
+def test_the_controller_adds_what_is_overloaded(engine: MininetEngine, tmp_path: Path) -> None:
+    spec = spec_of("sip:220:registrations=40:scale=20:arrivals=constant:policy=queue", 12.0)
+    result = run_once(engine, spec, tmp_path)
+    steps = [(role, step) for _, role, step in result.provenance["steps"]]
+    assert ("scscf", "add") in steps
+    assert result.metrics["scscf_most"] == 2
+    late = result.samples["components"]
+    last = late["t_s"] == late["t_s"].max()
+    assert {"s1", "s2"} <= set(late["name"][last].tolist())
+
+
+def test_same_spec_without_a_controller_keeps_its_instances(engine: MininetEngine, tmp_path: Path) -> None:
+    spec = spec_of("sip:40:registrations=20:scale=20:arrivals=constant:pcscf=2:scscf=2", 5.0)
+    result = run_once(engine, dataclasses.replace(spec, seed=2), tmp_path)
+    with exact():
+        assert set(result.samples["components"]["name"].tolist()) == {"p1", "p2", "s1", "s2"}
+        assert result.provenance["steps"] == []
