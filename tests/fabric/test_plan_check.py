@@ -97,7 +97,9 @@ REFUSED: dict[str, tuple[Callable[[NetworkPlan], NetworkPlan], str]] = {
     "signed": (with_type("far_node", np.int64), "far_node has not the type"),
     "two-dimensional": (lambda p: replace(p, fib=p.fib.reshape(-1, p.attachments)), "fib has not the type"),
     "policy": (lambda p: replace(p, policy="shortest"), "policy"),
-    **{f"short {name}": (shorter(name), "") for name in COLUMNS},
+    **{f"short {name}": (shorter(name), "") for name in COLUMNS if len(getattr(tree(), name))},
+    "trace of fewer ports": (lambda p: replace(p, traced=np.ones(1, np.uint8)), "length"),
+    "no opportunities": (lambda p: replace(p, traced=np.ones(len(p.rate_bps), np.uint8)), "one by one"),
 }
 
 
