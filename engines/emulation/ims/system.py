@@ -36,6 +36,7 @@ PROBES = 30
 BURST = 120
 """Messages of a burst that measures a service time; fewer than a receive buffer holds."""
 TOOLS_S = 30
+MAX_WORDS = 200
 _SIZE = re.compile(r"rb(\d+)")
 
 
@@ -94,19 +95,11 @@ class RealIms:
         folder = self.place.folder
         folder.mkdir(parents=True)
         os.chdir(folder)  # SIPp writes response times into the working directory
-        argv = [
-            "gcc",
-            "-O2",
-            "-shared",
-            "-fPIC",
-            str(FILES / "slow_receive.c"),
-            "-o",
-            str(self._library),
-            "-ldl",
-        ]
+        flags = ["-O2", "-shared", "-fPIC", "-o", str(self._library)]
+        argv = ["gcc", *flags, str(FILES / "slow_receive.c"), "-ldl"]
         made = subprocess.run(argv, capture_output=True, text=True, timeout=TOOLS_S, check=False)
         if made.returncode:
-            raise RunError(f"compiling slow_receive.c: {made.stderr.strip().splitlines()[-1:]}")
+            raise RunError(f"compiling slow_receive.c: {' '.join(made.stderr.split())[-MAX_WORDS:]}")
         rows = (f"u{i};[authentication username=u{i} password=s{i}];{self._contact}\n" for i in range(USERS))
         (folder / "users.csv").write_text("RANDOM\n" + "".join(rows))
         passwords = "".join(f"SET pw:u{i} s{i}\n" for i in range(USERS))
@@ -190,9 +183,10 @@ class RealIms:
         return f"{self.place.addresses[self.place.users.name]}:{CALLEES_PORT}"
 
     def _launch(self, role: str) -> None:
-        number = self.started[role]
-        host = self.place.functions[role][number]
         self.started[role] += 1
+        number = self.started[role]
+        taken = {each.server.host for each in self.running[role]}
+        host = next(each for each in self.place.functions[role] if each not in taken)
         slow_ns = round(1000 * self.settings.message_us / self.settings.share)
         env = {"LD_PRELOAD": str(self._library), "SLOW_NS": str(slow_ns)} if role == PCSCF else {}
         values = {
@@ -201,8 +195,8 @@ class RealIms:
             "HSS": self.place.addresses[self.place.hss.name],
             "CHILDREN": str(1 if role == PCSCF else self.settings.workers),
         }
-        server = start_kamailio(f"{role}{number + 1}", role, host, values, env)
-        self.running[role].append(each := Running(server, number + 1))
+        server = start_kamailio(f"{role}{number}", role, host, values, env)
+        self.running[role].append(each := Running(server, number))
         server.wait()
         each.size_bytes = call_in_netns(host.pid, _buffer_bytes)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from pathlib import Path
 
 import pytest
@@ -110,7 +109,7 @@ def test_what_real_programs_cannot_do_is_refused(spec: RunSpec, message: str) ->
 
 def test_missing_programs_are_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(support, "KAMAILIO", "/nowhere/kamailio")
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(HostUnfitError, match=r"needs kamailio.*setup/install.sh --ims"):
         support.check()
 
