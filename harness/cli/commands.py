@@ -16,6 +16,7 @@ import click
 
 import topos
 from common.errors import UsageError
+from common.version import VERSION
 from controllers.schedulers import SCHEDULERS
 from engines import registry as engines
 from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC
@@ -60,7 +61,6 @@ from plots.registry import CHARTS
 from workloads import matrices
 from workloads.matrices import MATRICES
 
-VERSION = "0.1.0"
 LIST_WIDTH = 28
 MAX_RETRIES = 100
 
@@ -170,7 +170,15 @@ def _job_fields(job: Job) -> dict[str, Any]:
     "--insecure", is_flag=True, help="Let root connect to a scheduler on another machine without TLS."
 )
 @json_option
-def run(
+def run(**given: Any) -> int:
+    """Run the points of an experiment that are not finished yet, then show and draw the results."""
+    asked = request_of(**given)
+    with interruptible():
+        return run_experiment(asked)
+
+
+def request_of(
+    *,
     chosen: Experiment,
     results: Path,
     force: bool,
@@ -179,12 +187,10 @@ def run(
     insecure: bool,
     as_json: bool,
     **options: Any,
-) -> int:
-    """Run the points of an experiment that are not finished yet, then show and draw the results."""
+) -> Request:
+    """Return what `refabric run` was asked for, by its parsed parameters. Raises UsageError."""
     asked = Given.parsed(**options)
-    tries = retries_of(asked, retries)
-    with interruptible():
-        return run_experiment(Request(chosen, asked, results, as_json, force, tries, dask, insecure))
+    return Request(chosen, asked, results, as_json, force, retries_of(asked, retries), dask, insecure)
 
 
 @click.command()
