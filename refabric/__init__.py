@@ -6,7 +6,7 @@
     results[1].flows["goodput_mbps"].mean()
     results.plot("rank")
 
-docs/python.md describes it. Importing it needs no root and starts nothing.
+docs/guide/python.md describes it. Importing it needs no root and starts nothing.
 """
 
 from refabric import _private

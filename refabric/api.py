@@ -22,6 +22,8 @@ def run(
     for NAME=VALUE (`stack={"acks": "at_once"}`), True for a flag (`qmon=True`). Points are stored below
     `results`; the same call continues an interrupted run. Progress goes to stderr, unless `quiet`.
 
+    A name that ends in `.py` is a file of the caller, which is run (docs/guide/own.md).
+
     Simulated hosts need no root. Raises UsageError for a bad name or value, in the words of the command line;
     HostUnfitError for an engine that this machine or user cannot run; KeyboardInterrupt when interrupted.
     """

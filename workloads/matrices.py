@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from common.errors import UsageError
 from topos.topology import Topology
-from workloads import generated, map_reduce, per_host, placed, sequential
+from workloads import generated, map_reduce, per_host, placed, sequential, trace
 from workloads.flow import Flow, Traffic
 from workloads.permutation import permuted
 
@@ -40,6 +40,8 @@ class Matrix:
     transfers: bool = False
     words: str = ""
     """Name in charts, with parameters in braces; empty for the label."""
+    data: tuple[str, ...] = ()
+    """Parameters that hold data, which labels leave out."""
 
     @property
     def in_all(self) -> bool:
@@ -337,6 +339,15 @@ MATRICES: dict[str, Matrix] = {
         "percent of the hosts send one flow each, to distinct hosts",
         words="{percent} % of a permutation",
     ),
+    "trace": Matrix(
+        trace.trace,
+        "the flows of a file, trace:flows.csv (start_s, src, dst, bytes)",
+        everywhere=False,
+        generated=True,
+        transfers=True,
+        words="trace {name}",
+        data=("flows",),
+    ),
     "reference": Matrix(reference, "one uncongested flow across the network"),
 }
 
@@ -413,11 +424,17 @@ def label(matrix: str, params: Mapping[str, Value]) -> str:
     """Return the shortest text that `parse` reads, always with the first parameter: `one_to_one`,
     `stride:0`, `one_to_several:4`, `one_to_several:4:servers=25`."""
     defaults = list(_known(matrix).defaults.items()) if params else []
+    params = shown(matrix, params)
     parts = [matrix, *(str(params.get(name, default)) for name, default in defaults[:1])]
     parts += [
         f"{name}={params[name]}" for name, default in defaults[1:] if params.get(name, default) != default
     ]
-    return ":".join(parts)
+    return ":".join(filter(None, parts))
+
+
+def shown(matrix: str, params: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the parameters that labels show: all but data."""
+    return {name: value for name, value in params.items() if name not in _known(matrix).data}
 
 
 def transfers(matrix: str) -> bool:

@@ -13,11 +13,11 @@ import numpy as np
 from common.errors import UsageError
 from harness.api.columns import Columns, html_table
 from harness.api.points import Point
+from harness.experiment import Figure
 from harness.report import figures, svg
 from harness.report.figures import Wanted
 from harness.results.columns import COLUMNS
 from harness.results.load import Shown
-from plots.registry import CHARTS
 
 HEADS = ("point", "status", "goodput, Mb/s", "% of optimal", "Jain")
 
@@ -132,8 +132,13 @@ class Results(Sequence[Point]):
                 )
                 for each in self._shown
             ]
-            drawn = [path for paths in figures.draw(wanted).values() for path in paths]
-            charts = [_chart(path) for path in drawn if path.suffix == ".svg"]
+            drawn = figures.draw(wanted)
+            charts = [
+                _chart(path, each.figure)
+                for each in self._shown
+                for path in drawn[each.figure.name]
+                if path.suffix == ".svg"
+            ]
         chosen = [each for each in charts if chart in (None, each.name)]
         if not chosen:
             raise UsageError(f"nothing to draw in {self.folder}: its points lack the measurements for it")
@@ -155,8 +160,8 @@ def _array(values: Sequence[Any]) -> Any:
     return np.array([np.nan if value is None else value for value in values])
 
 
-def _chart(path: Path) -> Chart:
+def _chart(path: Path, figure: Figure) -> Chart:
     name = path.stem.split("-", 1)[0]
-    about = CHARTS[name]
+    about = figure.chart(name)
     prefix = f"refabric-{path.parent.name}-{path.stem}"
     return Chart(name, about.title, svg.inline(path.read_text(), prefix, about.title, about.reading))

@@ -23,7 +23,9 @@ from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC
 from harness.catalogue import Catalogue
 from harness.cli import advice as advising
 from harness.cli import table
+from harness.cli.config import Configurable, config_options
 from harness.cli.kernel import kernel
+from harness.cli.new import new
 from harness.cli.options import (
     OneLineErrors,
     dataplane_options,
@@ -40,7 +42,7 @@ from harness.cli.progress import (
     point_fields,
 )
 from harness.cli.reading import compare, report
-from harness.cli.run import Request, emit_verdicts, published_of, run_experiment, show_claims
+from harness.cli.run import Request, emit_verdicts, metrics_of, published_of, run_experiment, show_claims
 from harness.execute import sweep
 from harness.execute.sweep import Job, pending_jobs, wall_s
 from harness.experiment import Experiment
@@ -92,8 +94,9 @@ def list_(catalogue: Catalogue, as_json: bool) -> None:
             click.echo(f"  {name:<{LIST_WIDTH}} {about}".rstrip())
 
 
-@click.command()
+@click.command(cls=Configurable)
 @experiment_argument
+@config_options
 @sweep_options
 @results_option
 @json_option
@@ -147,8 +150,9 @@ def _job_fields(job: Job) -> dict[str, Any]:
     }
 
 
-@click.command()
+@click.command(cls=Configurable)
 @experiment_argument
+@config_options
 @sweep_options
 @results_option
 @click.option("--force", is_flag=True, help="Run finished points again.")
@@ -193,8 +197,18 @@ def request_of(
     return Request(chosen, asked, results, as_json, force, retries_of(asked, retries), dask, insecure)
 
 
-@click.command()
+def _check_plan(given: dict[str, Any]) -> None:
+    """Raise UsageError for an experiment that cannot be planned."""
+    asked = request_of(**given)
+    session.make_plan(asked.experiment, asked.given, session.engine_for(asked.experiment, asked.given))
+
+
+run.check = _check_plan
+
+
+@click.command(cls=Configurable)
 @experiment_argument
+@config_options
 @sweep_options
 @results_option
 @json_option
@@ -249,7 +263,7 @@ def plot(chosen: Experiment, subflows: tuple[int, ...] | None, results: Path, as
     drawn = reporting.draw_charts(found, subflows or ())
     charts = [path for paths in drawn.values() for path in paths]
     if not as_json:
-        table.print_results(sys.stdout, found.points, published_of(chosen))
+        table.print_results(sys.stdout, found.points, published_of(chosen), metrics_of(chosen))
     for shown in found.figures:
         if shown.claims:
             continue
@@ -351,7 +365,7 @@ def calibrate(k: tuple[int, ...], as_json: bool) -> None:
                 click.echo(f"k={size}: {rate_mbps:g} Mb/s")
 
 
-COMMANDS = (doctor, list_, plan, run, status, plot, report, compare, calibrate, shell, kernel)
+COMMANDS = (doctor, list_, plan, run, status, plot, report, compare, calibrate, shell, kernel, new)
 
 
 def command_line(catalogue: Catalogue) -> click.Group:

@@ -14,6 +14,7 @@ from common.errors import RefabricError
 from engines.engine import Engine
 from harness.claims import claims, verdicts
 from harness.claims.claims import once
+from harness.claims.metric import Metric
 from harness.claims.published import Published
 from harness.claims.verdicts import Verdict
 from harness.cli import advice as advising
@@ -105,7 +106,9 @@ def _carry_out_and_show(asked: Request, progress: Progress) -> tuple[Outcome, di
     ready, outcome = carried.session, carried.outcome
     if outcome.interrupted:
         if all_finished(outcome):
-            table.print_results(asked.human, outcome.points, published_of(asked.experiment))
+            table.print_results(
+                asked.human, outcome.points, published_of(asked.experiment), metrics_of(asked.experiment)
+            )
         print(how_to_continue(outcome, ready.store.directory), file=asked.human)
         closing = {"summary": str(ready.store.directory / store.SUMMARY)}
     else:
@@ -116,7 +119,7 @@ def _carry_out_and_show(asked: Request, progress: Progress) -> tuple[Outcome, di
 def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
     """Print tables and verdicts, write charts and the report; return their paths for JSON."""
     human, directory = asked.human, ready.store.directory
-    table.print_results(human, outcome.points, published_of(asked.experiment))
+    table.print_results(human, outcome.points, published_of(asked.experiment), metrics_of(asked.experiment))
     stored = loaded(asked.experiment, asked.results, ready.plan, outcome.stored)
     wanted: list[figures.Wanted] = []
     judged: list[Verdict] = []
@@ -159,6 +162,11 @@ def _machines(engine: Engine, asked: Request, progress: Progress) -> Iterator[Ma
 def published_of(experiment: Experiment) -> tuple[Published, ...]:
     """Return all published numbers of the experiment's figures, each once."""
     return tuple(dict.fromkeys(row for figure in experiment.figures for row in figure.published))
+
+
+def metrics_of(experiment: Experiment) -> tuple[Metric, ...]:
+    """Return the metrics of a user's file."""
+    return tuple(metric for figure in experiment.figures for metric in figure.metrics)
 
 
 def emit_verdicts(figure: Figure, found: Sequence[verdicts.Verdict]) -> None:

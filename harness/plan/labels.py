@@ -46,8 +46,9 @@ def settings(spec: RunSpec) -> str:
 
     Points that differ in it must not share a curve.
     """
-    link, params = spec.link, sorted(spec.workload.params.items())
-    lanes = spec.topology.params.get(topos.LANES, 1)
+    link = spec.link
+    params = sorted(matrices.shown(spec.workload.matrix, spec.workload.params).items())
+    lanes = spec.topology.number(topos.LANES, 1)
     parts = (
         f"{spec.warmup_s:g} s warm-up",
         f"host queues of {link.nic_queue_pkts} packets" if link.nic_queue_pkts != link.queue_pkts else "",

@@ -27,7 +27,7 @@ from harness.report import points as parts
 from harness.report.provenance import collect
 from harness.report.svg import MAX_BYTES, inline
 from harness.results.load import Loaded, Shown
-from plots.registry import CHARTS
+from plots.registry import Chart
 
 REPORT = "report.html"
 MARK = b'<meta name="generator" content="refabric">'
@@ -182,19 +182,25 @@ def _part(shown: Shown, charts: Sequence[Path], same_as: str) -> Part:
         for name in shown.figure.charts
     }
     empty = [
-        f"{CHARTS[name].title}: not drawn, because these points lack the measurements for it."
+        f"{shown.figure.chart(name).title}: not drawn, because these points lack the measurements for it."
         for name, found in drawn.items()
-        if shown.points and not found and name in CHARTS
+        if shown.points and not found
     ]
     return Part(
         shown,
         tuple(shown.verdicts),
         tuple(claimed.rows(shown.claims)),
-        tuple(_drawn(path, name, shown.figure.name) for name, found in drawn.items() for path in found),
+        tuple(
+            _drawn(path, shown.figure.chart(name), shown.figure.name)
+            for name, found in drawn.items()
+            for path in found
+        ),
         (*parts.missing(shown), *empty),
         tuple(parts.asked(shown.points)),
         tuple(parts.commands(shown.figure, shown.points, shown.figure.options)),
-        () if same_as else (*parts.agreement_tables(shown.points), *parts.point_tables(shown.points)),
+        ()
+        if same_as
+        else (*parts.agreement_tables(shown.points), *parts.point_tables(shown.points, shown.figure.metrics)),
         same_as,
     )
 
@@ -204,8 +210,7 @@ def _chart_of(path: Path) -> str:
     return path.stem.split("-", 1)[0]
 
 
-def _drawn(path: Path, name: str, figure: str) -> Drawn:
-    chart = CHARTS[name]
+def _drawn(path: Path, chart: Chart, figure: str) -> Drawn:
     try:
         svg = files.read_bytes(path, MAX_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""docs/tutorial.ipynb runs from its first cell to its last, and what it says about the results is true."""
+"""docs/guide/tutorial.ipynb runs from its first cell to its last. What it says about the results is true."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import refabric
 from tests.support.notebooks import cells, execute
 
 ROOT = Path(__file__).resolve().parents[2]
-TUTORIAL = ROOT / "docs" / "tutorial.ipynb"
+TUTORIAL = ROOT / "docs" / "guide" / "tutorial.ipynb"
 
 
 def test_every_cell_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
