@@ -23,8 +23,11 @@ from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC
 from harness.catalogue import Catalogue
 from harness.cli import advice as advising
 from harness.cli import table
+from harness.cli.completion import completion
 from harness.cli.config import Configurable, config_options
+from harness.cli.keeping import export, results
 from harness.cli.kernel import kernel
+from harness.cli.manual import manual
 from harness.cli.new import new
 from harness.cli.options import (
     OneLineErrors,
@@ -55,7 +58,7 @@ from harness.plan.profiles import PROFILES
 from harness.report import report as reporting
 from harness.results import store, summary
 from harness.results.load import load, loaded
-from harness.streams import write_json
+from harness.streams import fitted, write_json
 from model.congestion import CONGESTION_CONTROLS
 from model.reasons import texts
 from model.spec import TopologySpec
@@ -91,7 +94,7 @@ def list_(catalogue: Catalogue, as_json: bool) -> None:
     for heading, entries in known.items():
         click.echo(f"{heading}:")
         for name, about in entries.items():
-            click.echo(f"  {name:<{LIST_WIDTH}} {about}".rstrip())
+            click.echo(fitted(f"  {name:<{LIST_WIDTH}} {about}".rstrip(), LIST_WIDTH + 3))
 
 
 @click.command(cls=Configurable)
@@ -114,7 +117,8 @@ def plan(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> No
             write_json(sys.stdout, {"event": "job", "index": index, "state": todo, **fields})
         else:
             rate = "auto" if job.rate.rate_mbps is None else f"{job.rate.rate_mbps:g} Mb/s"
-            click.echo(f"{index:3}  {todo:8}  {duration(job.expected_s):>12}  {rate:>9}  {label(job.spec)}")
+            head = f"{index:3} {todo:8} {duration(job.expected_s):>11} {rate:>9} "
+            click.echo(fitted(head + label(job.spec), len(head)))
     left = [job for job in made.jobs if job.name in to_run]
     advice = advising.on(made.jobs, to_run)
     if as_json:
@@ -122,9 +126,9 @@ def plan(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> No
         write_json(sys.stdout, {"event": "total", "points": len(made.jobs), "to_run": len(left),
                                 "expected_s": wall_s(left)})  # fmt: skip
         return
-    click.echo(f"{len(made.jobs)} points, {len(left)} to run, about {duration(wall_s(left))}{_turns(left)}")
-    for line in (*made.rate_lines(), *made.left_out()):
-        click.echo(line)
+    total = f"{len(made.jobs)} points, {len(left)} to run, about {duration(wall_s(left))}{_turns(left)}"
+    for line in (total, *made.rate_lines(), *made.left_out()):
+        click.echo(fitted(line, 2))
     advising.tell(advice, as_json)
 
 
@@ -365,7 +369,24 @@ def calibrate(k: tuple[int, ...], as_json: bool) -> None:
                 click.echo(f"k={size}: {rate_mbps:g} Mb/s")
 
 
-COMMANDS = (doctor, list_, plan, run, status, plot, report, compare, calibrate, shell, kernel, new)
+COMMANDS = (
+    doctor,
+    list_,
+    plan,
+    run,
+    status,
+    plot,
+    report,
+    compare,
+    calibrate,
+    shell,
+    kernel,
+    new,
+    results,
+    export,
+    completion,
+    manual,
+)
 
 
 def command_line(catalogue: Catalogue) -> click.Group:

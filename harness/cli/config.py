@@ -42,6 +42,8 @@ class Configurable(click.Command):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Return the context of the first experiment; it holds those of all."""
+        if extra.get("resilient_parsing"):  # for shell completion
+            return super().make_context(info_name, args, parent, **extra)
         args, config = _taken(args, CONFIG)
         args, saved = _taken(args, SAVE)
         lines = [args] if config is None else _lines(self, config, args)

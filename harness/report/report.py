@@ -85,14 +85,14 @@ def write_report(
             f"there are no results in {where}{broken}: run `refabric run {experiment.name}` first, or give "
             "another folder with --results"
         )
-    _check_replaceable(path)
+    check_replaceable(path)
     with files.storing(f"creating {path.parent}"):
         files.make_folder(path.parent)
     files.replace_file(path, page(experiment, loaded, charts, now()).encode())
     return path
 
 
-def _check_replaceable(path: Path) -> None:
+def check_replaceable(path: Path) -> None:
     """Raise UsageError if there is something at `path` that is no page of refabric's."""
     if path.is_dir():
         raise UsageError(f"--output {path}: it is a folder; name a file in it, e.g. {path / REPORT}")
