@@ -17,7 +17,7 @@ def parallel_path(topology: Topology, src: int, dst: int, first: int, detour: in
     A detour begins with neighbour `detour` modulo n-1 of the n-1 possible ones. A path has at most 2 (k+2)
     links.
     """
-    n, levels = topology.params["n"], topology.params["k"] + 1
+    n, levels = topology.number("n"), topology.number("k") + 1
     nodes = [src]
     order = [(first - step) % levels for step in range(levels)]
     if _digit(src, first, n) == _digit(dst, first, n):

@@ -102,7 +102,7 @@ def check_routing(policy: str, topology: Topology) -> None:
             f"routing '{DIGITS}' corrects the digits of BCube's addresses, and topology {topology.kind} has "
             "none: choose another --routing"
         )
-    if policy == "valiant" and topology.kind == bcube.KIND and topology.params["k"] > 1:
+    if policy == "valiant" and topology.kind == bcube.KIND and topology.number("k") > 1:
         raise UsageError(
             f"routing 'valiant' on BCube with k={topology.params['k']}: its paths exceed 10 links, the "
             "limit of a packet; choose k=1, or another --routing"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from common.errors import UsageError
 from harness.experiment import Experiment
+from harness.own import experiment_file
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,10 @@ class Catalogue:
         return iter(self.experiments.values())
 
     def find(self, name: str) -> Experiment:
-        """Return the experiment called `name`. Raises UsageError that names the closest matches."""
+        """Return the experiment called `name`, or that of a user's file. Raises UsageError that names the
+        closest matches."""
+        if experiment_file.is_file(name):
+            return self._own(name)
         try:
             return self.experiments[name]
         except KeyError:
@@ -29,3 +33,10 @@ class Catalogue:
             raise UsageError(
                 f"experiment {name}: unknown; {meant}`refabric list` shows all experiments"
             ) from None
+
+    def _own(self, name: str) -> Experiment:
+        """Return the experiment of a file. Raises UsageError, also if it would share a registered folder."""
+        own = experiment_file.load(name)
+        if any(own.folder in (each.folder, each.name) for each in self):
+            raise UsageError(f"experiment {name}: refabric has one called {own.name}; choose another name")
+        return own

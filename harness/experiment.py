@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from harness.claims.metric import Metric
 from harness.claims.published import Published
 from harness.plan.options import Defaults, SweepOptions
 from model.spec import RunSpec, TopologySpec
+from plots.registry import CHARTS, Chart
 
 RateOf = Callable[[TopologySpec], float]
 """Returns the link rate in Mb/s of a topology: fixed by an option, or the rate that this machine carries."""
@@ -48,7 +50,18 @@ class Figure:
     emulated: Defaults | None = None
     guests: Defaults | None = None
     separate_variants: bool = False
+    own_charts: tuple[Chart, ...] = ()
+    """Charts of a user's file; `charts` has their names, too."""
+    metrics: tuple[Metric, ...] = ()
+    """Metrics of a user's file, shown in tables."""
+    file: str = ""
+    """The user's file that defines it; empty for a registered figure."""
     options: tuple[str, ...] | None = None
+
+    def chart(self, name: str) -> Chart:
+        """Return one of its charts by name."""
+        own = {chart.name: chart for chart in self.own_charts}
+        return own.get(name) or CHARTS[name]
 
 
 @dataclass(frozen=True)

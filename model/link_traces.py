@@ -1,7 +1,7 @@
 """Links whose capacity changes: delivery opportunities, as text in a spec and as numbers for the core. Pure.
 
 The text is `lte:SEED`, a made-up cellular link, or `inline:PERIOD:DATA`: opportunities per millisecond as a
-file had them (harness/plan/trace_files.py), compressed. Each opportunity carries up to one full frame.
+file had them (harness/plan/link_trace_files.py), compressed. Each opportunity carries up to one full frame.
 """
 
 from __future__ import annotations

@@ -91,8 +91,8 @@ def port_names(topology: Topology) -> list[tuple[str, str, str]]:
 
 def port_rates_bps(topology: Topology, link: LinkSpec) -> npt.NDArray[np.int64]:
     """Return the rate of each port, in bit/s; the mean rate of one that follows a trace."""
-    speeds = np.array([each.speed for each in topology.links], np.int64)
-    rates = np.repeat(speeds * round(link.rate_mbps * 1e6), 2)
+    speeds = np.array([each.speed for each in topology.links], np.float64)
+    rates = np.repeat(np.round(speeds * round(link.rate_mbps * 1e6)).astype(np.int64), 2)
     if link.trace:
         rates[_traced(topology)] = round(link_trace(link.trace).mean_mbps * 1e6)
     return rates
@@ -131,6 +131,7 @@ def network_plan(
     traced = _traced(topology) if link.trace else np.zeros(0, np.intp)
     discipline[traced[discipline[traced] == 0]] = disciplines().index(IN_ORDER)
     delay_us = np.full(ports, link.delay_us)
+    delay_us += np.repeat([each.delay_us for each in topology.links], 2)
     host_links = [port for nic in topology.nics for port in (uplink(nic.link), downlink(nic.link))]
     delay_us[host_links] += link.host_delay_us
     loss = np.full(ports, link.loss)
@@ -158,7 +159,7 @@ def network_plan(
         member_paths=member_paths,
         policy=policy,
         seed=seed,
-        max_packets=_max_packets(queue_pkts, link),
+        max_packets=_max_packets(queue_pkts, port_rates_bps(topology, link), delay_us),
         **_opportunities(link, ports, traced),
     )
 
@@ -223,9 +224,11 @@ def _port_towards(topology: Topology, node: int, neighbour: int) -> int:
     return uplink(link) if topology.links[link].a == node else downlink(link)
 
 
-def _max_packets(queue_pkts: npt.NDArray[np.uint32], link: LinkSpec) -> int:
+def _max_packets(
+    queue_pkts: npt.NDArray[np.uint32], rates_bps: npt.NDArray[np.int64], delay_us: npt.NDArray[np.float64]
+) -> int:
     """Return enough descriptors for full queues, and for wires full of frames of half the usual size."""
     if not queue_pkts.all():
         return MAX_PACKETS
-    on_wire = 2 * link.rate_mbps * (link.delay_us + link.host_delay_us) / FRAME_BITS
-    return min(MAX_PACKETS, max(4096, 2 * int(queue_pkts.sum()) + round(on_wire * len(queue_pkts))))
+    on_wire = 2 * float((rates_bps * delay_us).sum()) / 1e6 / FRAME_BITS
+    return min(MAX_PACKETS, max(4096, 2 * int(queue_pkts.sum()) + round(on_wire)))

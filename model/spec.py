@@ -61,15 +61,21 @@ _SAMPLE_MS = within(0, 10**9, "ms")
 
 @dataclass(frozen=True)
 class TopologySpec:
-    """A topology's registry name and its integer parameters, e.g. `fat_tree`, `{"k": 8}`."""
+    """A topology's registry name and its parameters, e.g. `fat_tree`, `{"k": 8}`; only `file` has texts."""
 
     kind: str = "fat_tree"
-    params: Mapping[str, int] = field(default_factory=dict)
+    params: Mapping[str, int | str] = field(default_factory=dict)
 
     @property
     def k(self) -> int:
         """The main size for the summary: the FatTree's k, the star's hosts, a bottleneck's pairs."""
-        return next((self.params[name] for name in _SIZES if name in self.params), 0)
+        sizes = (self.params[name] for name in _SIZES if name in self.params)
+        return next((size for size in sizes if isinstance(size, int)), 0)
+
+    def number(self, name: str, default: int = 0) -> int:
+        """Return the parameter `name` if it is a number, else `default`."""
+        value = self.params.get(name, default)
+        return value if isinstance(value, int) else default
 
 
 @dataclass(frozen=True)

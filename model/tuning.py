@@ -17,7 +17,7 @@ docs/subflow-idle.md lists the measurements.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from fabric.plan import FRAME_BITS
@@ -98,7 +98,7 @@ def sharing(topology: Topology, flows: Sequence[PlannedFlow]) -> float:
     Only flows without a size count. Examples: 8 for one flow per host with 8 subflows on a FatTree; 64 for
     two such flows per host on a 4:1 FatTree.
     """
-    layers: Counter[tuple[int, int]] = Counter()
+    layers: defaultdict[tuple[int, int], float] = defaultdict(float)
     for link in topology.links:
         layers[topology.nodes[link.a].layer, topology.nodes[link.b].layer] += link.speed
     return sum(flow.subflows for flow in flows if not flow.size_bytes) / min(layers.values())

@@ -2,6 +2,7 @@
 
 topology.py        Topology, its parts, shortest paths
 fat_tree.py, vl2.py, bcube.py, ...    one family each
+from_file.py       a network of the user (--topology file:net.json)
 ports.py           datapath ids and port numbers for OpenFlow
 mininet_topos.py   the same for stock Mininet: mn --custom topos/mininet_topos.py --topo ft,4
 
@@ -21,6 +22,7 @@ from topos import (
     dual_homed_fat_tree,
     dumbbell,
     fat_tree,
+    from_file,
     leaf_spine,
     star,
     two_bottlenecks,
@@ -63,13 +65,19 @@ class Parameter:
     step: int = 1
     default: int | None = None
     words: str = "{name}={value}"
+    text: bool = False
+    """Whether it is a text; `minimum` and `maximum` are then its length."""
 
     @property
     def accepts(self) -> str:
+        if self.text:
+            return f"a text of up to {self.maximum} characters"
         even = "an even number" if self.step == 2 else "a number"
         return f"{even} from {self.minimum} to {self.maximum}"
 
     def admits(self, value: object) -> bool:
+        if self.text:
+            return isinstance(value, str) and self.minimum <= len(value) <= self.maximum
         return isinstance(value, int) and self.minimum <= value <= self.maximum and not value % self.step
 
 
@@ -81,6 +89,8 @@ class Family:
     parameters: tuple[Parameter, ...]
     construct: Callable[..., Topology]
     title: str
+    written: str = ""
+    """How one writes it on a command line, if not as `example` says."""
 
     @property
     def size(self) -> Parameter:
@@ -88,7 +98,7 @@ class Family:
 
     @property
     def example(self) -> str:
-        return f"{self.alias},{max(1, self.size.minimum)}"
+        return self.written or f"{self.alias},{max(1, self.size.minimum)}"
 
     @property
     def accepts(self) -> str:
@@ -169,11 +179,24 @@ TOPOLOGIES: dict[str, Family] = {
         two_bottlenecks.two_bottlenecks,
         "two bottlenecks",
     ),
+    from_file.KIND: Family(
+        "net",
+        (
+            Parameter("name", 1, from_file.MAX_NAME, words="{value}", text=True),
+            Parameter("network", 2, from_file.MAX_TEXT, words="", text=True),
+        ),
+        from_file.from_file,
+        "network",
+        written="file:net.json",
+    ),
 }
 ALIASES: dict[str, str] = {family.alias: kind for kind, family in TOPOLOGIES.items()}
 
 
-def build(kind: str, params: Mapping[str, int]) -> Topology:
+Params = Mapping[str, int | str]
+
+
+def build(kind: str, params: Params) -> Topology:
     """Return topology `kind` (registry name or alias) with parameters such as `{"k": 8}`.
 
     The last few networks are kept, because the steps of a run ask for the same ones. Raises UsageError for
@@ -184,11 +207,11 @@ def build(kind: str, params: Mapping[str, int]) -> Topology:
 
 
 @functools.lru_cache(maxsize=4)
-def _constructed(construct: Callable[..., Topology], params: tuple[tuple[str, int], ...]) -> Topology:
+def _constructed(construct: Callable[..., Topology], params: tuple[tuple[str, int | str], ...]) -> Topology:
     return construct(**dict(params))
 
 
-def check(kind: str, params: Mapping[str, int]) -> dict[str, int]:
+def check(kind: str, params: Params) -> dict[str, int | str]:
     """Return all parameters of topology `kind` (registry name), with defaults for those that are missing.
 
     Raises UsageError as `build` does. It constructs nothing, so that it is quick for any size.
@@ -202,12 +225,14 @@ def check(kind: str, params: Mapping[str, int]) -> dict[str, int]:
     return {parameter.name: _value(kind, parameter, params) for parameter in family.parameters}
 
 
-def _value(kind: str, parameter: Parameter, params: Mapping[str, int]) -> int:
+def _value(kind: str, parameter: Parameter, params: Params) -> int | str:
     value = params.get(parameter.name, parameter.default)
     if value is None:
         raise UsageError(f"topology {kind} needs {parameter.name}: give {parameter.accepts}")
     if not parameter.admits(value):
-        raise UsageError(f"topology {kind}: {parameter.name} must be {parameter.accepts}, not {value}")
+        raise UsageError(
+            f"topology {kind}: {parameter.name} must be {parameter.accepts}, not {str(value)[:80]}"
+        )
     return value
 
 
@@ -219,6 +244,8 @@ def parse(text: str) -> tuple[str, dict[str, int]]:
     name, *arguments = [part.strip() for part in text.split(",")]
     kind = _resolve(name)
     family = TOPOLOGIES[kind]
+    if family.written:
+        raise UsageError(f"topology '{text}': write {family.written}, where a network may come from a file")
     names = [parameter.name for parameter in family.parameters]
     if not 1 <= len(arguments) <= len(names):
         raise UsageError(
@@ -239,7 +266,7 @@ def parse(text: str) -> tuple[str, dict[str, int]]:
     return kind, params
 
 
-def identity(kind: str, params: Mapping[str, int]) -> tuple[str, tuple[tuple[str, int], ...]]:
+def identity(kind: str, params: Params) -> tuple[str, tuple[tuple[str, int | str], ...]]:
     """Return a key that is equal for equal networks: the kind and all parameters, including defaults.
 
     The number of replicas is omitted, because replicas repeat the same network.
@@ -251,20 +278,22 @@ def identity(kind: str, params: Mapping[str, int]) -> tuple[str, tuple[tuple[str
     return kind, tuple((name, value) for name, value in values.items() if value is not None and name != LANES)
 
 
-def shape(kind: str, params: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """Return the parameters, other than size and replicas, that differ from their defaults."""
+def shape(kind: str, params: Params) -> tuple[tuple[str, int], ...]:
+    """Return the numbers, other than size and replicas, that differ from their defaults."""
     _, values = identity(kind, params)
     size, usual = TOPOLOGIES[kind].size.name, {p.name: p.default for p in TOPOLOGIES[kind].parameters}
-    return tuple((name, value) for name, value in values if name != size and value != usual[name])
+    others = ((name, value) for name, value in values if name != size and value != usual[name])
+    return tuple((name, value) for name, value in others if isinstance(value, int))
 
 
-def size_words(kind: str, params: Mapping[str, int]) -> list[str]:
+def size_words(kind: str, params: Params) -> list[str]:
     """Return text for readers, `["k=8", "4:1"]`: the size, then parameters that differ from defaults."""
     family = TOPOLOGIES[kind]
     return [
         parameter.words.format(name=parameter.name, value=params[parameter.name])
         for parameter in family.parameters
         if parameter.name in params
+        and parameter.words
         and (parameter is family.size or params[parameter.name] != parameter.default)
     ]
 
@@ -277,5 +306,5 @@ def _resolve(name: str) -> str:
 
 
 def _unknown(name: str) -> UsageError:
-    known = ", ".join(f"{kind} ({family.alias})" for kind, family in TOPOLOGIES.items())
+    known = ", ".join(f"{kind} ({f.alias})" for kind, f in TOPOLOGIES.items() if not f.written)
     return UsageError(f"unknown topology '{name}': choose one of {known}")

@@ -58,5 +58,8 @@ def _construct(kind: str, *args: int, **params: _Any) -> _RefabricTopo:
 
 
 topos = {
-    name: _partial(_construct, kind) for kind, family in _TOPOLOGIES.items() for name in (kind, family.alias)
+    name: _partial(_construct, kind)
+    for kind, family in _TOPOLOGIES.items()
+    if not family.written
+    for name in (kind, family.alias)
 }

@@ -40,11 +40,12 @@ class Node:
 @dataclass(frozen=True)
 class Link:
     """A full-duplex cable between nodes `a` and `b` (indices); `a` is the lower-layer end. `speed` is its
-    rate as a multiple of the run's link rate."""
+    rate as a multiple of the run's link rate; `delay_us` is added to the run's delay."""
 
     a: int
     b: int
-    speed: int = 1
+    speed: float = 1
+    delay_us: float = 0.0
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -77,7 +78,7 @@ class Topology:
     """
 
     kind: str
-    params: Mapping[str, int]
+    params: Mapping[str, int | str]
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
     nics: tuple[Nic, ...]
@@ -97,6 +98,11 @@ class Topology:
     def switches(self) -> tuple[int, ...]:
         """Node indices of the switches, ascending."""
         return tuple(i for i, node in enumerate(self.nodes) if node.kind is Kind.SWITCH)
+
+    def number(self, name: str, default: int = 0) -> int:
+        """Return the parameter `name` if it is a number, else `default`."""
+        value = self.params.get(name, default)
+        return value if isinstance(value, int) else default
 
     @property
     def forwarders(self) -> tuple[int, ...]:
@@ -263,7 +269,7 @@ class Topology:
 class Builder:
     """Collects nodes, links and NICs and returns their indices; `build` validates and freezes them."""
 
-    def __init__(self, kind: str, params: Mapping[str, int], *, hosts_forward: bool = False) -> None:
+    def __init__(self, kind: str, params: Mapping[str, int | str], *, hosts_forward: bool = False) -> None:
         self._kind = kind
         self._params = dict(params)
         self._hosts_forward = hosts_forward
@@ -278,18 +284,18 @@ class Builder:
     def switch(self, name: str, layer: Layer) -> int:
         return self._add(Node(name, Kind.SWITCH, layer))
 
-    def link(self, a: int, b: int, speed: int = 1) -> int:
+    def link(self, a: int, b: int, speed: float = 1, delay_us: float = 0.0) -> int:
         """Join two nodes, the lower-layer one first; return the link's index."""
-        self._links.append(Link(a, b, speed))
+        self._links.append(Link(a, b, speed, delay_us))
         return len(self._links) - 1
 
-    def attach(self, host: int, switch: int, ip: str, speed: int = 1) -> None:
-        """Add a NIC to `host`, cabled to `switch` by a link of that speed."""
+    def attach(self, host: int, switch: int, ip: str, speed: float = 1, delay_us: float = 0.0) -> None:
+        """Add a NIC to `host`, cabled to `switch` by a link of that speed and delay."""
         number = self._nic_counts.get(host, 0)
         self._nic_counts[host] = number + 1
         name = f"{self._nodes[host].name}-eth{number}"
         mac = local_mac(len(self._nics))
-        self._nics.append(Nic(host, switch, self.link(host, switch, speed), ip, mac, name))
+        self._nics.append(Nic(host, switch, self.link(host, switch, speed, delay_us), ip, mac, name))
 
     def build(self) -> Topology:
         parts = tuple(self._nodes), tuple(self._links), tuple(self._nics)

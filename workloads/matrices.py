@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from common.errors import UsageError
 from topos.topology import Topology
-from workloads import generated, map_reduce, per_host, placed, sequential, sip
+from workloads import generated, map_reduce, per_host, placed, sequential, sip, trace
 from workloads.flow import Flow, Traffic
 from workloads.permutation import permuted
 
@@ -42,6 +42,8 @@ class Matrix:
     """Whether its traffic is SIP calls (workloads/sip.py), so that it has no flows."""
     words: str = ""
     """Name in charts, with parameters in braces; empty for the label."""
+    data: tuple[str, ...] = ()
+    """Parameters that hold data, which labels leave out."""
 
     @property
     def in_all(self) -> bool:
@@ -340,6 +342,15 @@ MATRICES: dict[str, Matrix] = {
         words="{percent} % of a permutation",
     ),
     "sip": Matrix(sip.sip, "SIP calls and registrations through an IMS", everywhere=False, calls=True),
+    "trace": Matrix(
+        trace.trace,
+        "the flows of a file, trace:flows.csv (start_s, src, dst, bytes)",
+        everywhere=False,
+        generated=True,
+        transfers=True,
+        words="trace {name}",
+        data=("flows",),
+    ),
     "reference": Matrix(reference, "one uncongested flow across the network"),
 }
 
@@ -416,11 +427,17 @@ def label(matrix: str, params: Mapping[str, Value]) -> str:
     """Return the shortest text that `parse` reads, always with the first parameter: `one_to_one`,
     `stride:0`, `one_to_several:4`, `one_to_several:4:servers=25`."""
     defaults = list(_known(matrix).defaults.items()) if params else []
+    params = shown(matrix, params)
     parts = [matrix, *(str(params.get(name, default)) for name, default in defaults[:1])]
     parts += [
         f"{name}={params[name]}" for name, default in defaults[1:] if params.get(name, default) != default
     ]
-    return ":".join(parts)
+    return ":".join(filter(None, parts))
+
+
+def shown(matrix: str, params: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the parameters that labels show: all but data."""
+    return {name: value for name, value in params.items() if name not in _known(matrix).data}
 
 
 def transfers(matrix: str) -> bool:
@@ -434,10 +451,10 @@ def has_flows(matrix: str) -> bool:
 
 
 def param_words(matrix: str, params: Mapping[str, Value]) -> str:
-    """Return `i=4, j=5`: all parameters, or those that differ from their defaults where there are many."""
+    """Return `i=4, j=5`: all parameters but data, or those not at their defaults where there are many."""
     usual = _known(matrix).defaults if not has_flows(matrix) else {}
-    told = (f"{name}={value}" for name, value in sorted(params.items()) if usual.get(name) != value)
-    return ", ".join(told)
+    named = sorted(shown(matrix, params).items())
+    return ", ".join(f"{name}={value}" for name, value in named if usual.get(name) != value)
 
 
 def words(matrix: str, params: Mapping[str, Value]) -> str:

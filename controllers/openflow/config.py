@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from pathlib import Path
@@ -46,7 +47,7 @@ class ControllerConfig:
     `tcp:ADDRESS:PORT` or `unix:PATH`; `control` is a path. `connect_s` limits the wait for all switches."""
 
     topology: str
-    params: dict[str, int]
+    params: Mapping[str, int | str]
     routing: str = "hashed"
     seed: int = 0
     mode: Mode = Mode.REACTIVE

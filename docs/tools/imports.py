@@ -13,7 +13,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
     "common", "fabric", "topos", "controllers", "workloads", "ccp", "model", "analysis", "engines", "setup",
-    "plots", "harness", "experiments",
+    "plots", "harness", "experiments", "refabric",
 )  # fmt: skip
 ENGINES = ("emulation", "simulation", "flow_level", "linux")
 EXCEPTIONS: dict[str, str] = {}

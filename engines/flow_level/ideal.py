@@ -91,7 +91,7 @@ class IdealEngine(OnePointPerCpu):
 def _check_network(topology: Topology) -> None:
     """Raise UsageError unless every switch sends up at least as much as it receives from below."""
     for switch in topology.switches:
-        below = above = 0
+        below = above = 0.0
         for link in topology.links:
             below += link.speed if link.b == switch else 0
             above += link.speed if link.a == switch else 0

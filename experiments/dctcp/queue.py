@@ -66,7 +66,7 @@ def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
 
 
 def _all_to_one(topology: TopologySpec) -> WorkloadSpec:
-    return WorkloadSpec("one_to_several", {"clients": topology.params["n"] - 1, "servers": 1})
+    return WorkloadSpec("one_to_several", {"clients": topology.number("n") - 1, "servers": 1})
 
 
 EXPERIMENT = Experiment(

@@ -37,7 +37,7 @@ def _row(metric: Metric, sizes: str, bound: Bound, words: str, tolerance: tuple[
         metric, "leaf_spine", LEAF_SPINE.k, workload(sizes, HIGHEST_LOAD), 1, *bound, words, "pFabric",
         CITATION, *tolerance,
     )  # fmt: skip
-    shape = {name: value for name, value in LEAF_SPINE.params.items() if name != "leaves"}
+    shape = {name: LEAF_SPINE.number(name) for name in LEAF_SPINE.params if name != "leaves"}
     return row.on(**shape)
 
 

@@ -129,7 +129,7 @@ def empty_way_ms(spec: RunSpec) -> float:
     """Return the one-way delay of a ping through an empty dumbbell, in ms: three links, the outer ones
     `access` times as fast."""
     sent_ms = PING_BYTES * 8 / spec.link.rate_mbps / 1000
-    return 3 * spec.link.delay_us / 1000 + sent_ms * (1 + 2 / spec.topology.params.get("access", 1))
+    return 3 * spec.link.delay_us / 1000 + sent_ms * (1 + 2 / spec.topology.number("access", 1))
 
 
 SHORTFALL_BYTES = Metric(

@@ -177,12 +177,12 @@ def _other_sizes(row: Published, points: Sequence[Judged]) -> list[int]:
     """The sizes of networks that differ from the statement's only in size, the largest first."""
     name = topos.TOPOLOGIES[row.topology].size.name
     alike = (
-        p.spec.topology.params
+        p.spec.topology.number(name)
         for p in points
         if p.spec.topology.kind == row.topology
         and topos.shape(row.topology, p.spec.topology.params) == row.shape
     )
-    return sorted({params[name] for params in alike} - {row.k}, reverse=True)
+    return sorted(set(alike) - {row.k}, reverse=True)
 
 
 def _is_on_any_size(row: Published) -> bool:

@@ -11,7 +11,7 @@ from engines.provenance import free_memory_mb
 from harness.execute.sweep import Job, to_run
 from harness.plan.advice import Advice, Machine, advise
 from harness.plan.session import Session
-from harness.streams import write_json
+from harness.streams import fitted, write_json
 
 MACHINE_BOUND = ("mininet",)
 """Engines that move real packets in real time."""
@@ -34,7 +34,7 @@ def tell(found: Sequence[Advice], as_json: bool) -> None:
             fields = {"lesson": advice.lesson, "severity": advice.severity, "text": advice.text}
             write_json(sys.stdout, {"event": "advice", **fields})
         else:
-            click.echo(str(advice))
+            click.echo(fitted(str(advice), 2))
 
 
 def before(ready: Session, force: bool) -> list[str]:

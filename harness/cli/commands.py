@@ -16,13 +16,19 @@ import click
 
 import topos
 from common.errors import UsageError
+from common.version import VERSION
 from controllers.schedulers import SCHEDULERS
 from engines import registry as engines
 from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC
 from harness.catalogue import Catalogue
 from harness.cli import advice as advising
 from harness.cli import table
+from harness.cli.completion import completion
+from harness.cli.config import Configurable, config_options
+from harness.cli.keeping import export, results
 from harness.cli.kernel import kernel
+from harness.cli.manual import manual
+from harness.cli.new import new
 from harness.cli.options import (
     OneLineErrors,
     dataplane_options,
@@ -39,7 +45,7 @@ from harness.cli.progress import (
     point_fields,
 )
 from harness.cli.reading import compare, report
-from harness.cli.run import Request, emit_verdicts, published_of, run_experiment, show_claims
+from harness.cli.run import Request, emit_verdicts, metrics_of, published_of, run_experiment, show_claims
 from harness.execute import sweep
 from harness.execute.sweep import Job, pending_jobs, wall_s
 from harness.experiment import Experiment
@@ -52,7 +58,7 @@ from harness.plan.profiles import PROFILES
 from harness.report import report as reporting
 from harness.results import store, summary
 from harness.results.load import load, loaded
-from harness.streams import write_json
+from harness.streams import fitted, write_json
 from model.congestion import CONGESTION_CONTROLS
 from model.reasons import texts
 from model.spec import TopologySpec
@@ -60,7 +66,6 @@ from plots.registry import CHARTS
 from workloads import matrices
 from workloads.matrices import MATRICES
 
-VERSION = "0.1.0"
 LIST_WIDTH = 28
 MAX_RETRIES = 100
 
@@ -89,11 +94,12 @@ def list_(catalogue: Catalogue, as_json: bool) -> None:
     for heading, entries in known.items():
         click.echo(f"{heading}:")
         for name, about in entries.items():
-            click.echo(f"  {name:<{LIST_WIDTH}} {about}".rstrip())
+            click.echo(fitted(f"  {name:<{LIST_WIDTH}} {about}".rstrip(), LIST_WIDTH + 3))
 
 
-@click.command()
+@click.command(cls=Configurable)
 @experiment_argument
+@config_options
 @sweep_options
 @results_option
 @json_option
@@ -111,7 +117,8 @@ def plan(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> No
             write_json(sys.stdout, {"event": "job", "index": index, "state": todo, **fields})
         else:
             rate = "auto" if job.rate.rate_mbps is None else f"{job.rate.rate_mbps:g} Mb/s"
-            click.echo(f"{index:3}  {todo:8}  {duration(job.expected_s):>12}  {rate:>9}  {label(job.spec)}")
+            head = f"{index:3} {todo:8} {duration(job.expected_s):>11} {rate:>9} "
+            click.echo(fitted(head + label(job.spec), len(head)))
     left = [job for job in made.jobs if job.name in to_run]
     advice = advising.on(made.jobs, to_run)
     if as_json:
@@ -119,9 +126,9 @@ def plan(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> No
         write_json(sys.stdout, {"event": "total", "points": len(made.jobs), "to_run": len(left),
                                 "expected_s": wall_s(left)})  # fmt: skip
         return
-    click.echo(f"{len(made.jobs)} points, {len(left)} to run, about {duration(wall_s(left))}{_turns(left)}")
-    for line in (*made.rate_lines(), *made.left_out()):
-        click.echo(line)
+    total = f"{len(made.jobs)} points, {len(left)} to run, about {duration(wall_s(left))}{_turns(left)}"
+    for line in (total, *made.rate_lines(), *made.left_out()):
+        click.echo(fitted(line, 2))
     advising.tell(advice, as_json)
 
 
@@ -147,8 +154,9 @@ def _job_fields(job: Job) -> dict[str, Any]:
     }
 
 
-@click.command()
+@click.command(cls=Configurable)
 @experiment_argument
+@config_options
 @sweep_options
 @results_option
 @click.option("--force", is_flag=True, help="Run finished points again.")
@@ -170,7 +178,15 @@ def _job_fields(job: Job) -> dict[str, Any]:
     "--insecure", is_flag=True, help="Let root connect to a scheduler on another machine without TLS."
 )
 @json_option
-def run(
+def run(**given: Any) -> int:
+    """Run the points of an experiment that are not finished yet, then show and draw the results."""
+    asked = request_of(**given)
+    with interruptible():
+        return run_experiment(asked)
+
+
+def request_of(
+    *,
     chosen: Experiment,
     results: Path,
     force: bool,
@@ -179,16 +195,24 @@ def run(
     insecure: bool,
     as_json: bool,
     **options: Any,
-) -> int:
-    """Run the points of an experiment that are not finished yet, then show and draw the results."""
+) -> Request:
+    """Return what `refabric run` was asked for, by its parsed parameters. Raises UsageError."""
     asked = Given.parsed(**options)
-    tries = retries_of(asked, retries)
-    with interruptible():
-        return run_experiment(Request(chosen, asked, results, as_json, force, tries, dask, insecure))
+    return Request(chosen, asked, results, as_json, force, retries_of(asked, retries), dask, insecure)
 
 
-@click.command()
+def _check_plan(given: dict[str, Any]) -> None:
+    """Raise UsageError for an experiment that cannot be planned."""
+    asked = request_of(**given)
+    session.make_plan(asked.experiment, asked.given, session.engine_for(asked.experiment, asked.given))
+
+
+run.check = _check_plan
+
+
+@click.command(cls=Configurable)
 @experiment_argument
+@config_options
 @sweep_options
 @results_option
 @json_option
@@ -243,7 +267,7 @@ def plot(chosen: Experiment, subflows: tuple[int, ...] | None, results: Path, as
     drawn = reporting.draw_charts(found, subflows or ())
     charts = [path for paths in drawn.values() for path in paths]
     if not as_json:
-        table.print_results(sys.stdout, found.points, published_of(chosen))
+        table.print_results(sys.stdout, found.points, published_of(chosen), metrics_of(chosen))
     for shown in found.figures:
         if shown.claims:
             continue
@@ -345,7 +369,24 @@ def calibrate(k: tuple[int, ...], as_json: bool) -> None:
                 click.echo(f"k={size}: {rate_mbps:g} Mb/s")
 
 
-COMMANDS = (doctor, list_, plan, run, status, plot, report, compare, calibrate, shell, kernel)
+COMMANDS = (
+    doctor,
+    list_,
+    plan,
+    run,
+    status,
+    plot,
+    report,
+    compare,
+    calibrate,
+    shell,
+    kernel,
+    new,
+    results,
+    export,
+    completion,
+    manual,
+)
 
 
 def command_line(catalogue: Catalogue) -> click.Group:

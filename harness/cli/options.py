@@ -14,6 +14,7 @@ import click
 
 from common.errors import RefabricError
 from harness.catalogue import Catalogue
+from harness.cli import completion
 from harness.experiment import Experiment
 from harness.plan.fields import BY_NAME, OPTIONS, Option
 
@@ -66,6 +67,7 @@ def typed(option: Option) -> Callable[[Command], Command]:
         multiple=option.multiple,
         callback=parsed,
         help=option.help,
+        shell_complete=completion.values,
     )
 
 
@@ -85,13 +87,20 @@ def interruptible() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _find(context: click.Context, _: click.Parameter, name: str) -> Experiment:
+def _find(context: click.Context, _: click.Parameter, name: str | None) -> Experiment | None:
+    if name is None:
+        return None
     catalogue: Catalogue = context.obj
     return catalogue.find(name)
 
 
-experiment_argument = click.argument("chosen", metavar="EXPERIMENT", callback=_find)
+experiment_argument = click.argument(
+    "chosen", metavar="EXPERIMENT", callback=_find, shell_complete=completion.experiments
+)
 """An experiment by name; the command takes it as `chosen`."""
+optional_experiment = click.argument(
+    "chosen", metavar="[EXPERIMENT]", callback=_find, required=False, shell_complete=completion.experiments
+)
 
 
 class OneLineErrors(click.Group):

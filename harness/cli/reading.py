@@ -7,13 +7,15 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import experiment_argument, json_option, results_option
+from common.errors import UsageError
+from harness.cli.options import json_option, optional_experiment, results_option
 from harness.cli.run import show_claims
 from harness.compare import compare as comparing
 from harness.compare import show
 from harness.experiment import Experiment
 from harness.plan import session
 from harness.plan.options import Given
+from harness.report import comparison
 from harness.report import report as reporting
 from harness.results.load import load
 from harness.streams import write_json
@@ -22,17 +24,36 @@ _folder = click.Path(path_type=Path)
 
 
 @click.command()
-@experiment_argument
+@optional_experiment
 @results_option
+@click.option(
+    "--compare",
+    "sides",
+    type=_folder,
+    nargs=2,
+    metavar="A B",
+    help="Write a page on the differences between two results folders instead; then leave out EXPERIMENT.",
+)
 @click.option(
     "--output", type=_folder, metavar="FILE", help="Write the page to FILE instead of beside the results."
 )
 @json_option
-def report(chosen: Experiment, results: Path, output: Path | None, as_json: bool) -> int:
+def report(
+    chosen: Experiment | None,
+    results: Path,
+    sides: tuple[Path, Path] | None,
+    output: Path | None,
+    as_json: bool,
+) -> int:
     """Write one HTML page on an experiment: published beside measured numbers, charts, provenance.
 
     Damaged points are listed in it and left out (exit code 1).
     """
+    if (chosen is None) == (sides is None):
+        raise UsageError("report: name one experiment, or two results folders with --compare A B")
+    if sides is not None:
+        return _report_on_two(sides, output, as_json)
+    assert chosen is not None
     asked = Given()
     found = load(chosen, results, session.make_plan(chosen, asked, session.engine_for(chosen, asked)))
     for error in found.broken:
@@ -44,6 +65,20 @@ def report(chosen: Experiment, results: Path, output: Path | None, as_json: bool
     else:
         click.echo(str(path))
     return 1 if found.broken else 0
+
+
+def _report_on_two(folders: tuple[Path, Path], output: Path | None, as_json: bool) -> int:
+    """Write the page on two folders; return the exit code."""
+    sides = comparing.load_sides(*folders)
+    broken = [error for side in sides for error in side.broken]
+    for error in broken:
+        click.echo(f"refabric: {error}", err=True)
+    path = comparison.write(comparing.compare(*sides), output)
+    if as_json:
+        write_json(sys.stdout, {"event": "report", "report": str(path)})
+    else:
+        click.echo(str(path))
+    return 1 if broken else 0
 
 
 @click.command()
@@ -59,5 +94,5 @@ def compare(a: Path, b: Path, as_json: bool) -> None:
     for side in sides:
         for error in side.broken:
             click.echo(f"refabric: {error}", err=True)
-    comparison = comparing.compare(*sides)
-    (show.write if as_json else show.show)(sys.stdout, comparison)
+    found = comparing.compare(*sides)
+    (show.write if as_json else show.show)(sys.stdout, found)

@@ -15,6 +15,7 @@ from engines.engine import Engine
 from engines.registry import SIMULATOR
 from harness.claims import claims, remembered, verdicts
 from harness.claims.claims import once
+from harness.claims.metric import Metric
 from harness.claims.published import Published
 from harness.claims.verdicts import Verdict
 from harness.cli import advice as advising
@@ -67,7 +68,7 @@ def run_experiment(asked: Request) -> int:
     if asked.as_json:
         progress = JsonProgress(sys.stdout, progress, asked.experiment.folder)
     try:
-        outcome, closing = _carry_out(asked, progress)
+        outcome, closing = _carry_out_and_show(asked, progress)
     except RefabricError as error:
         if asked.as_json:
             write_json(sys.stdout, {"event": "error", "message": str(error), "exit_code": error.exit_code})
@@ -77,7 +78,16 @@ def run_experiment(asked: Request) -> int:
     return outcome.exit_code
 
 
-def _carry_out(asked: Request, progress: Progress) -> tuple[Outcome, dict[str, Any]]:
+@dataclass(frozen=True)
+class Carried:
+    """A sweep that was carried out: its session and its outcome."""
+
+    session: Session
+    outcome: Outcome
+
+
+def carry_out(asked: Request, progress: Progress) -> Carried:
+    """Plan and execute; show nothing but progress. Raises RefabricError if it cannot start or continue."""
     experiment, force = asked.experiment, asked.force
     engine = session.engine_for(experiment, asked.given)
     with _machines(engine, asked, progress) as machines:
@@ -89,11 +99,18 @@ def _carry_out(asked: Request, progress: Progress) -> tuple[Outcome, dict[str, A
         outcome = sweep.run(
             ready.jobs, machines.executor, ready.store, ready.found, progress, force, ready.retries
         )
-    outcome = dataclasses.replace(outcome, planned=len(ready.plan.jobs))
+    return Carried(ready, dataclasses.replace(outcome, planned=len(ready.plan.jobs)))
+
+
+def _carry_out_and_show(asked: Request, progress: Progress) -> tuple[Outcome, dict[str, Any]]:
+    carried = carry_out(asked, progress)
+    ready, outcome = carried.session, carried.outcome
     if outcome.interrupted:
-        if _all_finished(outcome):
-            table.print_results(asked.human, outcome.points, published_of(experiment))
-        print(_how_to_continue(outcome, ready.store.directory), file=asked.human)
+        if all_finished(outcome):
+            table.print_results(
+                asked.human, outcome.points, published_of(asked.experiment), metrics_of(asked.experiment)
+            )
+        print(how_to_continue(outcome, ready.store.directory), file=asked.human)
         closing = {"summary": str(ready.store.directory / store.SUMMARY)}
     else:
         closing = _show(asked, ready, outcome)
@@ -103,7 +120,7 @@ def _carry_out(asked: Request, progress: Progress) -> tuple[Outcome, dict[str, A
 def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
     """Print tables and verdicts, write charts and the report; return their paths for JSON."""
     human, directory = asked.human, ready.store.directory
-    table.print_results(human, outcome.points, published_of(asked.experiment))
+    table.print_results(human, outcome.points, published_of(asked.experiment), metrics_of(asked.experiment))
     stored = loaded(asked.experiment, asked.results, ready.plan, outcome.stored)
     wanted: list[figures.Wanted] = []
     judged: list[Verdict] = []
@@ -154,6 +171,11 @@ def published_of(experiment: Experiment) -> tuple[Published, ...]:
     return tuple(dict.fromkeys(row for figure in experiment.figures for row in figure.published))
 
 
+def metrics_of(experiment: Experiment) -> tuple[Metric, ...]:
+    """Return the metrics of a user's file."""
+    return tuple(metric for figure in experiment.figures for metric in figure.metrics)
+
+
 def emit_verdicts(figure: Figure, found: Sequence[verdicts.Verdict]) -> None:
     """Write one JSON object per verdict."""
     for verdict in found:
@@ -168,13 +190,14 @@ def show_claims(human: IO[str], stored: Loaded, as_json: bool) -> None:
         write_json(sys.stdout, {"event": "claim", **claims.fields(claim)})
 
 
-def _all_finished(outcome: Outcome) -> bool:
+def all_finished(outcome: Outcome) -> bool:
     """Return whether only retries were left when the run was interrupted."""
     return len(outcome.points) == outcome.planned and all(j.point.finished for j in outcome.points)
 
 
-def _how_to_continue(outcome: Outcome, directory: Path) -> str:
-    if _all_finished(outcome):
+def how_to_continue(outcome: Outcome, directory: Path) -> str:
+    """Return the line for the user of an interrupted run."""
+    if all_finished(outcome):
         return (
             f"interrupted: all {outcome.planned} points are finished and kept in {directory}; run the same "
             "command again to repeat the suspect ones"

@@ -46,7 +46,12 @@ VERDICT_COLOURS = {
 METRICS = shown_in(ShownIn.RUN, TABLES)
 
 
-def print_results(stream: IO[str], points: Sequence[Judged], known: tuple[published.Published, ...]) -> None:
+def print_results(
+    stream: IO[str],
+    points: Sequence[Judged],
+    known: tuple[published.Published, ...],
+    own: tuple[Metric, ...] = (),
+) -> None:
     """Print one table per network and workload, with the reasons of suspect and failed points below it."""
     console = console_for(stream)
     groups: dict[str, list[Judged]] = {}
@@ -55,7 +60,7 @@ def print_results(stream: IO[str], points: Sequence[Judged], known: tuple[publis
             groups.setdefault(labels.family(judged.spec), []).append(judged)
     for group in groups.values():
         console.print(_title(group), soft_wrap=True)
-        console.print(_results(group, known), highlight=False)
+        console.print(_results(group, known, own), highlight=False)
         _print_notes(console, group, known)
     references = (_reference_line(judged) for judged in points if is_reference(judged.spec))
     for line in dict.fromkeys(references):
@@ -153,10 +158,12 @@ def _title(group: Sequence[Judged]) -> Text:
     )
 
 
-def _results(group: Sequence[Judged], known: tuple[published.Published, ...]) -> Table:
+def _results(
+    group: Sequence[Judged], known: tuple[published.Published, ...], own: tuple[Metric, ...]
+) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     seeded = len({judged.spec.seed for judged in group}) > 1
-    columns = _columns(group)
+    columns = [*_columns(group), *own]
     table.add_column("trans-\nport", no_wrap=True)
     for head in [*(["\nseed"] if seeded else []), *map(_head, columns)]:
         table.add_column(head, justify="right", no_wrap=True)

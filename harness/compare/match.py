@@ -9,6 +9,7 @@ paired only if the match is unique.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from model.spec import RunSpec, TopologySpec
 
 Value = str | float | int
 Fields = Mapping[str, Value]
+MAX_TEXT = 500
 AS_PORTS = "as the ports"
 """The usual length of hosts' own queues, equal to all others; it is not a field then."""
 _BY_PATH = {option.path: option for option in SPEC_FIELDS}
@@ -39,7 +41,7 @@ def fields_of(spec: RunSpec) -> dict[str, Value]:
         "topology": spec.topology.kind,
         **_parameters(spec.topology),
         "workload": spec.workload.matrix,
-        **{f"workload {name}": value for name, value in sorted(spec.workload.params.items())},
+        **{f"workload {name}": _brief(value) for name, value in sorted(spec.workload.params.items())},
         **_flat(spec, ""),
         "nic_queue_pkts": nic,
     }
@@ -69,13 +71,22 @@ def _typed(option: SpecField, value: Any) -> dict[str, Value]:
     return {option.name: text if isinstance(text, str) else " ".join(text)}
 
 
+def _brief(value: Value) -> Value:
+    """Return a value, or a digest of a long text: data of a user's file."""
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        return f"#{hashlib.sha256(value.encode()).hexdigest()[:8]}"
+    return value
+
+
 def _parameters(topology: TopologySpec) -> dict[str, Value]:
     """Return size, replicas and parameters that differ from their defaults, independent of how they were
     given."""
     family = topos.TOPOLOGIES[topology.kind]
     shape = {family.size.name: topology.k, **dict(topos.shape(topology.kind, topology.params))}
     if topos.LANES in topology.params:
-        shape[topos.LANES] = topology.params[topos.LANES]
+        shape[topos.LANES] = topology.number(topos.LANES)
+    if family.size.text:
+        return {f"topology {name}": _brief(value) for name, value in sorted(topology.params.items())}
     return {f"topology {name}": value for name, value in sorted(shape.items())}
 
 

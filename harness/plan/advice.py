@@ -160,7 +160,7 @@ def _remedy(spec: RunSpec, needs: Demand, capacity: Capacity) -> str:
     part = capacity.hops_per_s / needs.hops_per_s
     rate_mbps = rounded_down(spec.link.rate_mbps * part)
     ways = [f"--rate {rate_mbps:g}" if rate_mbps >= MIN_RATE_MBPS else "--engine simulator"]
-    k = spec.topology.params.get("k", 0)
+    k = spec.topology.number("k")
     fitting = [size for size in range(SMALLEST_K, k, 2) if (size / k) ** 3 <= part]  # hosts grow as k^3
     if fitting:
         ways.insert(0, f"--k {fitting[-1]}")

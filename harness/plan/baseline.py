@@ -83,9 +83,9 @@ def expected_mbps(spec: RunSpec) -> float | None:
     path = _path(spec)
     if path is None:
         return None
-    hops, speed = path
+    hops, speed, own_us = path
     rate_mbps = speed * spec.link.rate_mbps
-    round_trip_us = hops * (2 * spec.link.delay_us + FRAME_BITS / rate_mbps)
+    round_trip_us = hops * (2 * spec.link.delay_us + FRAME_BITS / rate_mbps) + 2 * own_us
     held_pkts = round_trip_us * rate_mbps / FRAME_BITS
     settled = spec.warmup_s * 1e6 >= ROUND_TRIPS_OF_WARMUP * round_trip_us
     if held_pkts > _room_pkts(spec) or not settled:
@@ -115,17 +115,17 @@ def off_by_arithmetic(spec: RunSpec, goodput_mbps: float | None) -> str:
     return f"{goodput_mbps:.4g} Mb/s is not what one uncongested flow must have, {expected:.4g} Mb/s"
 
 
-def _path(spec: RunSpec) -> tuple[int, int] | None:
-    """Return the number of links from sender to receiver and the speed of the slowest; None if paths differ.
-    Return the number of links from sender to receiver and the speed of the slowest; None if paths differ."""
+def _path(spec: RunSpec) -> tuple[int, float, float] | None:
+    """Return the number of links from sender to receiver, the speed of the slowest and the sum of the delays
+    that they have of their own, in us; None if paths differ."""
     topology = topos.build(spec.topology.kind, spec.topology.params)
     (flow,) = drawn_flows(spec, topology)
     paths = topology.shortest_paths(topology.index(flow.src), topology.index(flow.dst))
     links = [
-        [topology.links[topology.link_between(*ends)].speed for ends in itertools.pairwise(nodes)]
+        [topology.links[topology.link_between(*ends)] for ends in itertools.pairwise(nodes)]
         for nodes in paths
     ]
-    found = {(len(speeds), min(speeds)) for speeds in links}
+    found = {(len(on), min(each.speed for each in on), sum(each.delay_us for each in on)) for on in links}
     return found.pop() if len(found) == 1 else None
 
 

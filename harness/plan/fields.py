@@ -17,7 +17,7 @@ from controllers.routing import POLICIES
 from engines.emulation.dataplanes.registry import DATAPLANES, OVS
 from engines.registry import ENGINES, SIMULATED_HOSTS
 from fabric._core import disciplines
-from harness.plan import parsers, stack_options
+from harness.plan import network_files, parsers, stack_options
 from harness.plan.parsers import Parser
 from harness.plan.profiles import DEFAULT, PROFILES
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
@@ -330,7 +330,13 @@ SUBFLOWS = Option(
 GRID_OPTIONS: tuple[Option, ...] = (
     K,
     Option(
-        "workload", "NAME[:VALUE],...", "Run these traffic matrices, e.g. one_to_one,stride:4, or all.",
+        "topology", "NETWORK",
+        "Run on this network instead of FatTrees, e.g. ls,4 or file:net.json. Repeatable.",
+        network_files.topologies, multiple=True,
+    ),
+    Option(
+        "workload", "NAME[:VALUE],...",
+        "Run these traffic matrices, e.g. one_to_one,stride:4, or all; trace:flows.csv runs a file's flows.",
         parsers.workloads,
     ),
     SUBFLOWS,
@@ -367,5 +373,5 @@ GRID_OPTIONS: tuple[Option, ...] = (
 """Options that say which points there are; each is a field of `Given`."""
 
 BY_NAME: Mapping[str, SpecField] = {field.name: field for field in SPEC_FIELDS}
-OPTIONS: tuple[Option, ...] = (*GRID_OPTIONS[:6], *SPEC_FIELDS, *GRID_OPTIONS[6:])
+OPTIONS: tuple[Option, ...] = (*GRID_OPTIONS[:7], *SPEC_FIELDS, *GRID_OPTIONS[7:])
 """All of them, in the order of `--help`."""

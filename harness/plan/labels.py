@@ -47,7 +47,7 @@ def settings(spec: RunSpec) -> str:
     Points that differ in it must not share a curve.
     """
     link = spec.link
-    lanes = spec.topology.params.get(topos.LANES, 1)
+    lanes = spec.topology.number(topos.LANES, 1)
     parts = (
         f"{spec.warmup_s:g} s warm-up",
         f"host queues of {link.nic_queue_pkts} packets" if link.nic_queue_pkts != link.queue_pkts else "",

@@ -35,8 +35,12 @@ from model.spec import (
     RunSpec,
     SamplingSpec,
     SchedulerSpec,
+    TopologySpec,
     WorkloadSpec,
 )
+from topos import from_file
+from topos.from_file import KIND as FILE
+from workloads import trace
 
 __all__ = [
     "BOTH", "ENGINE", "MAX_K", "QUEUE_SAMPLE_MS", "SIMULATED_TRAFFIC", "TRAFFIC", "UNSCHEDULED",
@@ -65,6 +69,7 @@ class Given:
     """
 
     k: tuple[int, ...] | None = None
+    topology: tuple[TopologySpec, ...] | None = None
     workload: tuple[WorkloadSpec, ...] | None = None
     subflows: tuple[int, ...] | None = None
     cc: tuple[str, ...] | None = None
@@ -192,6 +197,8 @@ class SweepOptions:
     base: RunSpec
     auto: Auto = AUTO
     brief: bool = False
+    topologies: tuple[TopologySpec, ...] = ()
+    """Networks that replace FatTrees."""
     window: Window = AS_CHOSEN
     """Whether warm-up or measured seconds become longer on links that need it."""
     highest_mbps: float = math.inf
@@ -234,6 +241,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         base=_base(given, defaults, profile, rate_mbps, engines),
         auto=defaults.auto,
         brief=profile.brief,
+        topologies=given.topology or (),
         window=AS_CHOSEN if virtual_time else _window(given, defaults, profile),
         highest_mbps=profile.highest_mbps,
     )
@@ -291,6 +299,7 @@ def _first(usual: Value, *values: Value | None) -> Value:
 def _rate_mbps(given: Given, defaults: Defaults, profile: Profile, virtual_time: bool) -> float | None:
     """Return the link rate; None for `auto`. Raises UsageError if `auto` is not possible."""
     pinned = defaults.rate_mbps if defaults.rate_mbps is not None else profile.rate_mbps(virtual_time)
+    pinned = _rate_of_file(given) or pinned
     rate_mbps = pinned if given.rate is None else None if given.rate == BY_MACHINE else given.rate
     if given.settings.get("dataplane") == OVS and rate_mbps is None:
         raise UsageError(
@@ -298,6 +307,18 @@ def _rate_mbps(given: Given, defaults: Defaults, profile: Profile, virtual_time:
             "give --rate MBPS, e.g. --rate 1"
         )
     return rate_mbps
+
+
+def _rate_of_file(given: Given) -> float | None:
+    """Return the lowest rate that the user's network names, if any. Raises UsageError if several differ."""
+    named = [from_file.rate_mbps(str(t.params["network"])) for t in given.topology or () if t.kind == FILE]
+    rates = sorted({rate for rate in named if rate})
+    if len(rates) > 1 and given.rate is None:
+        raise UsageError(
+            f"--topology: the lowest rates of the files differ ({rates[0]:g} and {rates[-1]:g} Mb/s): give "
+            "--rate for the slowest links of all, or run one network at a time"
+        )
+    return rates[0] if rates else None
 
 
 def _durations_s(
@@ -309,6 +330,8 @@ def _durations_s(
     usual_warmup_s, usual_seconds = profile.durations_s(rate_mbps or usual_mbps, virtual_time)
     figures_own_s = defaults.whole_s if profile.whole and defaults.whole_s else defaults.seconds
     pinned_s, pinned_warmup_s = figures_own_s, defaults.warmup_s
+    if _only_traces(given):
+        pinned_warmup_s = 0.0
     if profile.brief:
         meant_mbps = defaults.rate_mbps or usual_mbps
         slower = max(1.0, meant_mbps / (rate_mbps or meant_mbps)) if virtual_time else 1.0
@@ -319,6 +342,11 @@ def _durations_s(
         _first(usual_warmup_s, given.warmup, pinned_warmup_s),
         _first(usual_seconds, given.seconds, pinned_s),
     )
+
+
+def _only_traces(given: Given) -> bool:
+    """Return whether all flows are the user's own. They start at their times, so there is no warm-up."""
+    return bool(given.workload) and all(each.matrix == trace.NAME for each in given.workload or ())
 
 
 def _brief_s(pinned_s: float | None, slower: float, most_s: float) -> float | None:
@@ -332,7 +360,7 @@ def _window(given: Given, defaults: Defaults, profile: Profile) -> Window:
     pinned_s = any(seconds is not None for seconds in (defaults.seconds, defaults.warmup_s, defaults.whole_s))
     if profile.brief or pinned_s:
         return AS_CHOSEN
-    return Window(warmup=given.warmup is None, seconds=given.seconds is None)
+    return Window(warmup=given.warmup is None and not _only_traces(given), seconds=given.seconds is None)
 
 
 def _seeds(first: int, count: int) -> tuple[int, ...]:

@@ -14,14 +14,15 @@ from typing import Any, Literal
 from ccp.loading import SUFFIX, OwnAlgorithm, load, text_of
 from common.errors import UsageError
 from engines.registry import ENGINES, SIMULATOR
-from harness.plan import trace_files
+from harness.plan import link_trace_files
 from harness.plan.baseline import MATRIX
 from harness.plan.size_files import expanded
+from harness.plan.trace_files import trace_of
 from model.congestion import CONGESTION_CONTROLS
 from model.limits import LIMITS, shown
 from model.ranges import Limits
 from model.spec import MAX_SUBFLOWS, LinkEvent, WorkloadSpec
-from workloads import matrices
+from workloads import matrices, trace
 
 Parser = Callable[[str, Any], Any]
 
@@ -32,6 +33,7 @@ MAX_K = 48
 """27 648 hosts: planning still takes a moment only; topologies themselves go further."""
 _SYSCTL = re.compile(r"net(\.[a-z0-9_]+)+")
 _ENDLESS = 10**15
+TRACE = f"{trace.NAME}:"
 
 
 def sweep_workloads() -> tuple[str, ...]:
@@ -195,15 +197,26 @@ def workloads(option: str, text: str) -> tuple[WorkloadSpec, ...]:
 def named_workloads(option: str, texts: Sequence[str]) -> tuple[WorkloadSpec, ...]:
     """Parse traffic matrices, `name` or with parameters; keep the order, and each once."""
     known = sweep_workloads()
-    chosen: dict[str, WorkloadSpec] = {}
+    chosen: dict[object, WorkloadSpec] = {}
     for text in texts:
         one_of(option, text.partition(":")[0].strip(), known)
+        if text.strip().startswith(TRACE):
+            traced = _trace(option, text.strip())
+            chosen.setdefault(traced.params["name"], traced)
+            continue
         try:
             name, params = matrices.parse(expanded(text))
         except UsageError as error:
             raise UsageError(f"{option} {text}: {error}") from None
         chosen.setdefault(matrices.label(name, params), WorkloadSpec(name, params))
     return tuple(chosen.values())
+
+
+def _trace(option: str, text: str) -> WorkloadSpec:
+    try:
+        return trace_of(text.removeprefix(TRACE))
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from None
 
 
 def rate(option: str, text: Any) -> float | Literal["auto"]:
@@ -235,8 +248,8 @@ def sysctls(option: str, texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def link_trace(option: str, text: str) -> str:
-    """Parse a trace of the links between switches: `lte:SEED`, or `@FILE` (harness/plan/trace_files.py)."""
-    return trace_files.parsed(option, text)
+    """Parse a trace of the links between switches: `lte:SEED`, or `@FILE`."""
+    return link_trace_files.parsed(option, text)
 
 
 def events(option: str, texts: tuple[str, ...]) -> tuple[LinkEvent, ...]:

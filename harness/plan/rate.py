@@ -25,7 +25,7 @@ TO_BE_MEASURED = "auto: will be measured first"
 BEGUN = "auto, as at the points that are finished"
 NOT_CARRIED = "auto, this machine carries none now"
 
-RateKey = tuple[str, tuple[tuple[str, int], ...]]
+RateKey = tuple[str, tuple[tuple[str, int | str], ...]]
 
 
 def rate_key(topology: TopologySpec) -> RateKey:

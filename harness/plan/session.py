@@ -27,6 +27,7 @@ from harness.plan import begun, rate
 from harness.plan.baseline import reference_of
 from harness.plan.options import ENGINE, Given, SweepOptions, resolve
 from harness.plan.rate import RateChoice, RateKey, rate_key
+from harness.plan.sweeps import fat_trees
 from harness.plan.variants import (
     NO_COUNTERPART,
     EngineVariant,
@@ -148,6 +149,7 @@ def _plan(
     """Return the plan. `carried` is called once for each topology whose rate no finished point determines."""
     _check_shared(experiment, given)
     _check_sized(experiment, given)
+    _check_networks(experiment, given)
     asked = settled(experiment, given)
     resolved = [
         (figure, _resolved(variant, machines))
@@ -211,6 +213,19 @@ def _check_sized(experiment: Experiment, given: Given) -> None:
     if given.k is not None and not any(figure.sized for figure in experiment.figures):
         name, ks = experiment.figures[0].name, ",".join(map(str, given.k))
         raise UsageError(f"--k {ks}: {name} has one network of its own; leave out --k")
+
+
+def _check_networks(experiment: Experiment, given: Given) -> None:
+    """Raise UsageError for --topology if no figure takes other networks than its own."""
+    if given.topology is None:
+        return
+    if given.k is not None:
+        raise UsageError("--k and --topology: both choose the networks; give one of them")
+    if not any(figure.topologies is fat_trees for figure in experiment.figures):
+        raise UsageError(
+            f"--topology: {experiment.figures[0].name} has networks of its own; leave it out, or run "
+            "cs244-one-to-one, which takes any"
+        )
 
 
 def _part(figure: Figure, options: SweepOptions, carried: Carried) -> Part:

@@ -26,7 +26,9 @@ Points = Callable[[SweepOptions, RateOf], list[RunSpec]]
 
 
 def fat_trees(options: SweepOptions) -> list[TopologySpec]:
-    """Return one FatTree for each requested k."""
+    """Return one FatTree for each requested k, or the networks requested instead."""
+    if options.topologies:
+        return list(options.topologies)
     return [TopologySpec("fat_tree", {"k": k}) for k in options.ks]
 
 

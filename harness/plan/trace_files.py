@@ -1,49 +1,70 @@
-"""A user's trace of a link: `--link-trace @FILE`, in the format of the mahimahi emulator.
+"""A user's flows: `--workload trace:flows.csv`.
 
-Each line of FILE has the time in whole milliseconds of one delivery opportunity; times do not fall. The trace
-repeats from its last line on. Text after # is a comment. The opportunities become part of the spec, so
-results do not depend on the file.
+The first line has the names of the columns: start_s, src, dst and bytes, in any order. Every other line is a
+flow. The flows become part of the spec, so results do not depend on the file.
 """
 
 from __future__ import annotations
 
+import csv
+import math
 from pathlib import Path
 
-import numpy as np
-
 from common.errors import UsageError
-from model.link_traces import MAX_PERIOD_MS, checked, link_trace, packed
+from harness.plan.user_files import label_of, text_of
+from model.spec import WorkloadSpec
+from workloads.flow import Flow
+from workloads.trace import MAX_BYTES, MAX_FLOWS, NAME, written
 
-_MARK = "@"
-
-
-def parsed(option: str, text: str) -> str:
-    """Return the text of a spec for `lte:SEED`, `@FILE`, or a stored trace. Raises UsageError."""
-    if text.startswith(_MARK):
-        return packed(checked(_counts(text.removeprefix(_MARK)), f"{option} {text}"))
-    link_trace(text)
-    return text
+COLUMNS = ("start_s", "src", "dst", "bytes")
 
 
-def _counts(path: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def trace_of(path: str) -> WorkloadSpec:
+    """Return the workload of a file. Raises UsageError, one line with the number of the line at fault."""
+    what = f"trace {path}"
+    lines = text_of(what, Path(path)).splitlines()
+    while lines and not lines[-1].strip():
+        lines.pop()
+    order = _order(what, lines[0] if lines else "")
+    if len(lines) < 2:
+        raise UsageError(f"{what}: it has no flows; write a line {','.join(COLUMNS)} and one line per flow")
+    if len(lines) - 1 > MAX_FLOWS:
+        raise UsageError(f"{what}: it has {len(lines) - 1} flows; give {MAX_FLOWS} or fewer")
+    flows = [_flow(f"{what}, line {number}", line, order) for number, line in enumerate(lines[1:], 2)]
+    return WorkloadSpec(NAME, {"name": label_of(Path(path)), "flows": written(flows)})
+
+
+def _order(what: str, header: str) -> list[str]:
+    """Return the columns of the file in their order. Raises UsageError."""
+    names = [name.strip() for name in header.removeprefix("\ufeff").split(",")]
+    if sorted(names) != sorted(COLUMNS):
+        raise UsageError(f"{what}, line 1: its columns are '{header[:80]}'; write {','.join(COLUMNS)}")
+    return names
+
+
+def _flow(where: str, line: str, order: list[str]) -> Flow:
+    cells = next(csv.reader([line]), [])
+    if len(cells) != len(order):
+        raise UsageError(f"{where}: {len(cells)} values, not {len(order)} ({','.join(order)})")
+    values = {name: cell.strip() for name, cell in zip(order, cells, strict=True)}
+    start_s, size = _number(where, "start_s", values["start_s"]), _number(where, "bytes", values["bytes"])
+    if start_s < 0:
+        raise UsageError(f"{where}: start_s is {start_s:g}; give seconds from 0, the start of traffic")
+    if size != int(size) or not 1 <= size <= MAX_BYTES:
+        raise UsageError(f"{where}: bytes is {values['bytes']}; give a whole number from 1 to 10^15")
+    for end in ("src", "dst"):
+        if not (values[end].isascii() and values[end].isalnum()):
+            raise UsageError(f"{where}: {end} is '{values[end][:40]}'; give the name of a host, e.g. p0e0h0")
+    if values["src"] == values["dst"]:
+        raise UsageError(f"{where}: {values['src']} sends to itself; give two hosts")
+    return Flow(values["src"], values["dst"], int(size), start_s)
+
+
+def _number(where: str, name: str, cell: str) -> float:
     try:
-        lines = Path(path).read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
-        raise UsageError(f"trace file {path}: cannot be read: {reason}") from error
-    times: list[int] = []
-    for number, line in enumerate(lines, start=1):
-        if text := line.partition("#")[0].strip():
-            times.append(_time_ms(f"trace file {path}, line {number}", text, times[-1] if times else 0))
-    if not times or times[-1] == 0:
-        raise UsageError(f"trace file {path}: give opportunities after 0 ms, one per line")
-    # What a file has at 0 ms comes with the end of its first millisecond, like an opportunity at 1 ms.
-    return np.bincount(np.maximum(np.array(times, np.int64), 1) - 1, minlength=times[-1]).astype(np.int64)
-
-
-def _time_ms(where: str, text: str, before: int) -> int:
-    if not text.isdecimal() or int(text) > MAX_PERIOD_MS:
-        raise UsageError(f"{where}: '{text}' is not a time in whole milliseconds from 0 to {MAX_PERIOD_MS}")
-    if int(text) < before:
-        raise UsageError(f"{where}: times must not fall from line to line ({before}, then {text})")
-    return int(text)
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise UsageError(f"{where}: {name} is '{cell[:40]}', not a number")
+    return value

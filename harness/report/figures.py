@@ -16,7 +16,6 @@ from harness.claims.published import Published
 from harness.experiment import Figure
 from harness.results.summary import Judged
 from model.result import Table, under_test
-from plots.registry import CHARTS
 from plots.shared.settings_folder import settings_folder
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def _charts(wanted: Wanted) -> list[Callable[[], list[Path]]]:
         files.make_folder(wanted.out)
     points = [loaded(judged) for judged in wanted.points]
     levels = published_levels(wanted.figure.published)
-    charts = (CHARTS[name] for name in wanted.figure.charts)
+    charts = map(wanted.figure.chart, wanted.figure.charts)
     return [
         functools.partial(chart.draw, points, wanted.out, expected=wanted.expected, levels=levels)
         for chart in charts

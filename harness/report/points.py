@@ -18,6 +18,7 @@ from harness.plan.fields import SPEC_FIELDS, exact
 from harness.plan.labels import label, queue_label, workload_label
 from harness.plan.options import ENGINE, MAX_K, Given, resolve
 from harness.plan.rate import network
+from harness.plan.sweeps import fat_trees
 from harness.results import across
 from harness.results.load import Shown
 from harness.results.summary import Judged
@@ -25,6 +26,7 @@ from model.reasons import texts
 from model.result import Status
 from model.spec import RunSpec, SchedulerSpec, TopologySpec
 from model.transports import USUAL_ROUTING
+from topos import TOPOLOGIES
 
 _ALWAYS = [option for option in SPEC_FIELDS if option.always and option.path != "routing"]
 """Without routing, which may differ between the transports of one command (_blocks)."""
@@ -63,12 +65,12 @@ class Points:
 METRICS = shown_in(ShownIn.REPORT, TABLES)
 
 
-def point_tables(points: Sequence[Judged]) -> list[Points]:
+def point_tables(points: Sequence[Judged], own: tuple[Metric, ...] = ()) -> list[Points]:
     """Return one table per network and workload."""
     groups: dict[str, list[Judged]] = {}
     for judged in measured_points(points):
         groups.setdefault(labels.family(judged.spec), []).append(judged)
-    return [_table(group) for group in groups.values()]
+    return [_table(group, own) for group in groups.values()]
 
 
 _AGREEMENT = (
@@ -111,7 +113,7 @@ def _agreeing(pair: across.Pair, name: str) -> tuple[str, ...]:
     )
 
 
-def _table(group: Sequence[Judged]) -> Points:
+def _table(group: Sequence[Judged], own: tuple[Metric, ...]) -> Points:
     baselines = {j.reference_mbps for j in group if j.reference_mbps}
     percent = "; ".join(f"100 % is {mbps:.4g} Mb/s" for mbps in sorted(baselines))
     specs = [judged.spec for judged in group]
@@ -119,8 +121,8 @@ def _table(group: Sequence[Judged]) -> Points:
     again = any(len(judged.point.attempts) > 1 for judged in group)
     return Points(
         setting_title(specs),
-        ("transport", "seed", *map(_head, METRICS), *(["attempt"] if again else []), "status"),
-        tuple(Row(_cells(judged, name, again), judged.status.value) for judged, name in named),
+        ("transport", "seed", *map(_head, METRICS + own), *(["attempt"] if again else []), "status"),
+        tuple(Row(_cells(judged, name, again, own), judged.status.value) for judged, name in named),
         percent or "there is no usable baseline, so there are no percentages",
     )
 
@@ -129,11 +131,11 @@ def _head(metric: Metric) -> str:
     return f"{metric.head} {metric.short_unit}".strip()
 
 
-def _cells(judged: Judged, name: str, again: bool) -> tuple[str, ...]:
+def _cells(judged: Judged, name: str, again: bool, own: tuple[Metric, ...]) -> tuple[str, ...]:
     return (
         name,
         str(judged.spec.seed),
-        *(_value(metric, judged) for metric in METRICS),
+        *(_value(metric, judged) for metric in METRICS + own),
         *([attempts.words(judged.point.attempts).removeprefix("attempt ") or "1 of 1"] if again else []),
         judged.state,
     )
@@ -228,7 +230,10 @@ def commands(figure: Figure, points: Sequence[Judged], taken: Collection[str] | 
             ks += [k] if k not in ks else []
     qmon = not figure.defaults.sampling.queues_ms and any(p.spec.sampling.queues_ms for p in points)
     qmon = qmon and (taken is None or "qmon" in taken)
-    return [_command(figure.name, block, ks if figure.sized else (), qmon) for block, ks in blocks.items()]
+    return [
+        _command(figure.file or figure.name, block, ks if figure.sized else (), qmon)
+        for block, ks in blocks.items()
+    ]
 
 
 def _longest(specs: Sequence[RunSpec]) -> list[RunSpec]:
@@ -271,10 +276,24 @@ def _asked_k(figure: Figure, topology: TopologySpec) -> int:
     return topology.k
 
 
+def _network(figure: Figure, topology: TopologySpec) -> tuple[str, ...]:
+    """Return the `--topology` that selects this network, if no `--k` does."""
+    if figure.topologies is not fat_trees or topology.kind == "fat_tree":
+        return ()
+    family = TOPOLOGIES[topology.kind]
+    if family.size.text:
+        return "--topology", f"file:{topology.params['name']}"
+    return "--topology", ",".join(
+        [family.alias, *(f"{name}={value}" for name, value in topology.params.items())]
+    )
+
+
 def _by_size(figure: Figure, specs: Iterable[RunSpec]) -> dict[tuple[tuple[str, ...], int], list[RunSpec]]:
     found: dict[tuple[tuple[str, ...], int], list[RunSpec]] = {}
     for spec in specs:
-        key = ("--workload", workload_label(spec), *_options(spec))
+        own = figure.file and spec.workload.params.get("name") == figure.name
+        workload = () if own else ("--workload", workload_label(spec))
+        key = (*_network(figure, spec.topology), *workload, *_options(spec))
         found.setdefault((key, _asked_k(figure, spec.topology)), []).append(spec)
     return found
 
@@ -328,7 +347,7 @@ def _extras(spec: RunSpec) -> list[str]:
 
 def _command(figure: str, block: _Block, ks: Sequence[int], qmon: bool) -> str:
     root = ["sudo"] if ENGINE in block.options else []
-    sizes = ["--k", ",".join(map(str, sorted(ks)))] if ks else []
+    sizes = [] if not ks or "--topology" in block.options else ["--k", ",".join(map(str, sorted(ks)))]
     what = [*sizes, "--subflows", ranges(block.subflows)]
     which = ["--seed", str(block.seeds[0]), "--seeds", str(len(block.seeds)), "--cc", ",".join(block.ccs)]
     more = [*block.options, *(["--qmon"] if qmon else [])]

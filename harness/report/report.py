@@ -27,7 +27,7 @@ from harness.report import points as parts
 from harness.report.provenance import collect
 from harness.report.svg import MAX_BYTES, inline
 from harness.results.load import Loaded, Shown
-from plots.registry import CHARTS
+from plots.registry import Chart
 
 REPORT = "report.html"
 MARK = b'<meta name="generator" content="refabric">'
@@ -85,14 +85,14 @@ def write_report(
             f"there are no results in {where}{broken}: run `refabric run {experiment.name}` first, or give "
             "another folder with --results"
         )
-    _check_replaceable(path)
+    check_replaceable(path)
     with files.storing(f"creating {path.parent}"):
         files.make_folder(path.parent)
     files.replace_file(path, page(experiment, loaded, charts, now()).encode())
     return path
 
 
-def _check_replaceable(path: Path) -> None:
+def check_replaceable(path: Path) -> None:
     """Raise UsageError if there is something at `path` that is no page of refabric's."""
     if path.is_dir():
         raise UsageError(f"--output {path}: it is a folder; name a file in it, e.g. {path / REPORT}")
@@ -182,19 +182,25 @@ def _part(shown: Shown, charts: Sequence[Path], same_as: str) -> Part:
         for name in shown.figure.charts
     }
     empty = [
-        f"{CHARTS[name].title}: not drawn, because these points lack the measurements for it."
+        f"{shown.figure.chart(name).title}: not drawn, because these points lack the measurements for it."
         for name, found in drawn.items()
-        if shown.points and not found and name in CHARTS
+        if shown.points and not found
     ]
     return Part(
         shown,
         tuple(shown.verdicts),
         tuple(claimed.rows(shown.claims)),
-        tuple(_drawn(path, name, shown.figure.name) for name, found in drawn.items() for path in found),
+        tuple(
+            _drawn(path, shown.figure.chart(name), shown.figure.name)
+            for name, found in drawn.items()
+            for path in found
+        ),
         (*parts.missing(shown), *empty),
         tuple(parts.asked(shown.points)),
         tuple(parts.commands(shown.figure, shown.points, shown.figure.options)),
-        () if same_as else (*parts.agreement_tables(shown.points), *parts.point_tables(shown.points)),
+        ()
+        if same_as
+        else (*parts.agreement_tables(shown.points), *parts.point_tables(shown.points, shown.figure.metrics)),
         same_as,
     )
 
@@ -204,8 +210,7 @@ def _chart_of(path: Path) -> str:
     return path.stem.split("-", 1)[0]
 
 
-def _drawn(path: Path, name: str, figure: str) -> Drawn:
-    chart = CHARTS[name]
+def _drawn(path: Path, chart: Chart, figure: str) -> Drawn:
     try:
         svg = files.read_bytes(path, MAX_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:

@@ -52,6 +52,8 @@ def point_name(spec: RunSpec) -> str:
     mininet come first in it."""
     topology = spec.topology
     size = f"{'k' if topology.kind == 'fat_tree' else topology.kind}{topology.k}"
+    if name := topology.params.get("name"):
+        size = f"{topology.kind}_{name}"
     transport = spec.transport.name + (str(spec.transport.subflows) if spec.transport.subflows > 1 else "")
     workload = matrices.label(spec.workload.matrix, spec.workload.params)
     workload = workload.replace(":", "_").replace("=", "")[:MAX_WORKLOAD_CHARS]

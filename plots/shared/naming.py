@@ -31,7 +31,8 @@ def variant(spec: RunSpec) -> str:
 def special(spec: RunSpec) -> list[str]:
     """Describe what is unusual in a setting: `["ecmp routing", "1 % random loss"]`."""
     link, workload, transport = spec.link, spec.workload, spec.transport
-    replicas = spec.topology.params.get(topos.LANES, 1)
+    replicas = spec.topology.number(topos.LANES, 1)
+    params = matrices.param_words(workload.matrix, workload.params)
     parts: Iterable[tuple[bool, str]] = (
         (spec.routing != USUAL_ROUTING, f"{spec.routing} routing"),
         (link.delay_us != 0, f"{link.delay_us:g} us per link"),
@@ -52,7 +53,7 @@ def special(spec: RunSpec) -> list[str]:
         (spec.clock != ELASTIC, f"{spec.clock} clock"),
         (spec.stack != StackSpec(), f"stack {stack_words(spec.stack)}"),
         (replicas > 1, f"{replicas} replicas"),
-        (bool(workload.params), matrices.param_words(workload.matrix, workload.params)),
+        (bool(params), params),
     )
     return [text for applies, text in parts if applies]
 
@@ -73,7 +74,8 @@ def setting_order(spec: RunSpec) -> tuple[object, ...]:
 
 def place(spec: RunSpec) -> str:
     """Return the first part of a chart's file name: `fat_tree-k8-one_to_one`."""
-    return f"{spec.topology.kind}-k{spec.topology.k}-{spec.workload.matrix}"
+    named = spec.topology.params.get("name", f"k{spec.topology.k}")
+    return f"{spec.topology.kind}-{named}-{spec.workload.matrix}"
 
 
 def file_stems(chart: str, of: Sequence[RunSpec], named: PartOf = place) -> list[str]:

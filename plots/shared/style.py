@@ -174,6 +174,8 @@ def workload(spec: RunSpec) -> str:
 
 def network(spec: RunSpec) -> str:
     """`FatTree k=8`, `FatTree k=8, 4:1`, `Star`."""
+    if name := spec.topology.params.get("name"):
+        return f"Network {name}"
     return _network(spec.topology.kind, spec.topology.k, shape(spec))
 
 

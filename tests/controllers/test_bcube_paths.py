@@ -25,7 +25,7 @@ def test_one_path_a_nic_and_none_in_common(net: Topology, data: st.DataObject) -
     some = st.sampled_from(net.hosts)
     src, dst = data.draw(st.lists(some, min_size=2, max_size=2, unique=True))
     detour = data.draw(st.integers(0, 2**32 - 1))
-    n, levels = net.params["n"], net.params["k"] + 1
+    n, levels = net.number("n"), net.number("k") + 1
     differ = apart(n, src, dst, levels)
     inner: list[set[int]] = []
     for level, nic in enumerate(net.nics_of(src)):

@@ -20,9 +20,9 @@ def degrees(topology: Topology, layer: Layer) -> set[int]:
     return {len(topology.adjacency[i]) for i, node in enumerate(topology.nodes) if node.layer is layer}
 
 
-def speeds(topology: Topology) -> dict[bool, set[int]]:
+def speeds(topology: Topology) -> dict[bool, set[float]]:
     """Of the hosts' links and of those between switches."""
-    found: dict[bool, set[int]] = {}
+    found: dict[bool, set[float]] = {}
     for link in topology.links:
         found.setdefault(topology.nodes[link.a].kind is Kind.HOST, set()).add(link.speed)
     return found

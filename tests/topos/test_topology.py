@@ -159,6 +159,8 @@ def test_parse_refuses_with_one_line(text: str) -> None:
 
 def test_registry_round_trip() -> None:
     for kind, family in TOPOLOGIES.items():
+        if family.size.text:
+            continue
         topology = build(*parse(f"{family.alias},{family.size.minimum}"))
         assert topology.kind == kind
         assert build(kind, topology.params) == topology

@@ -216,7 +216,7 @@ def found(topology: TopologySpec, best: Trial, trials: Sequence[Trial]) -> str:
 
 
 def _too_slow(topology: TopologySpec, last: Trial) -> str:
-    k = topology.params.get("k", 0)
+    k = topology.number("k")
     smaller = f"a smaller tree (--k {max(4, k // 4 * 2)}), " if k > 4 else ""
     return (
         f"this machine does not sustain {_name(topology)} at {last.rate_mbps:g} Mb/s now: {last.wrong}. On "

@@ -50,19 +50,19 @@ class Shape:
     delay_us: float = 0.0
 
 
-def switch_shape(link: LinkSpec, speed: int) -> Shape:
+def switch_shape(link: LinkSpec, speed: float) -> Shape:
     """Return the shape of a switch's port on a link `speed` times as fast as `link`."""
     packets = 0 if link.queue_bytes else link.queue_pkts
     return Shape(_bps(link, speed), packets, link.queue_bytes, link.delay_us)
 
 
-def nic_shape(link: LinkSpec, speed: int) -> Shape:
+def nic_shape(link: LinkSpec, speed: float) -> Shape:
     """Return the shape of a host's port."""
     return Shape(_bps(link, speed), link.nic_queue_pkts, 0, link.delay_us)
 
 
-def _bps(link: LinkSpec, speed: int) -> int:
-    return speed * round(link.rate_mbps * 1e6)
+def _bps(link: LinkSpec, speed: float) -> int:
+    return round(speed * round(link.rate_mbps * 1e6))
 
 
 def add_shape(sock: NetlinkSocket, ifindex: int, shape: Shape) -> None:

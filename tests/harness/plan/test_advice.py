@@ -210,8 +210,10 @@ class TestCommands:
         return done.stdout
 
     def test_plan_ends_with_advice(self, tmp_path: Path) -> None:
-        assert self.plan(tmp_path, "--k", "12", "--rate", "10").splitlines()[-1].startswith("warning: k=12")
-        assert self.plan(tmp_path, "--k", "8", "--rate", "5").splitlines()[-1].startswith("fits: ")
+        for k, rate, begins in (("12", "10", "warning: k=12"), ("8", "5", "fits: ")):
+            lines = self.plan(tmp_path, "--k", k, "--rate", rate).splitlines()
+            last = [line for line in lines if not line.startswith(" ")][-1]
+            assert last.startswith(begins), "continued lines are indented"
 
     def test_plan_for_machines(self, tmp_path: Path) -> None:
         lines = self.plan(tmp_path, "--k", "12", "--rate", "10", "--json").splitlines()

@@ -58,10 +58,10 @@ class Lab(ThisMachine):
         if VIRTUAL_TIME.issuperset(names):
             return self.known_rate(topology, names, highest_mbps)
         del observer
-        self.asked.append(topology.params["k"])
-        if topology.params["k"] not in self.carried:
+        self.asked.append(topology.number("k"))
+        if topology.number("k") not in self.carried:
             raise HostUnfitError(f"this machine does not carry k={topology.params['k']}")
-        return RateChoice(self.carried[topology.params["k"]], MEASURED)
+        return RateChoice(self.carried[topology.number("k")], MEASURED)
 
 
 def prepared(experiment: Experiment, given: Given, lab: Lab, results: Path, force: bool = False) -> Session:

@@ -36,7 +36,7 @@ def test_every_planned_point_is_known_and_comes_back_from_json() -> None:
         ("colour", 1, "colour: this version has no such field"),
         ("link", {}, r"link\.rate_mbps is missing"),
         ("link", 5, "link is not an object"),
-        ("topology", {"params": {"k": 4.0}}, r"topology\.params\.k is not an integer"),
+        ("topology", {"params": {"k": 4.0}}, r"topology\.params\.k is none of int, str"),
         ("workload", {"params": {"i": None}}, r"workload\.params\.i is none of int, str"),
         ("events", {"t_s": 1}, "events is not a list"),
         ("events", [[1, "a", "b"]], r"events\[0\] is not an object"),

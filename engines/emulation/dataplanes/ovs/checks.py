@@ -29,6 +29,7 @@ def check(spec: RunSpec, topology: Topology) -> None:
     link = spec.link
     asked = {
         "a delay of hosts (--host-delay)": link.host_delay_us,
+        "a delay of one link (--topology)": any(each.delay_us for each in topology.links),
         "random loss on a link (--loss)": link.loss,
         "an ECN threshold (--ecn)": link.ecn_pkts,
         "random drop in switch queues (--random-drop)": link.random_pkts,

@@ -1,0 +1,101 @@
+"""The commands that keep results: list, remove and export them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from common.errors import UsageError
+from common.grammar import points as counted_points
+from common.version import VERSION
+from harness.cli.options import json_option, results_option
+from harness.results import contents
+from harness.results import export as exporting
+from harness.streams import write_json
+
+MAX_SHOWN = 5
+
+
+def size(of: float) -> str:
+    """Return a number of bytes as text: `512 B`, `1.4 MB`."""
+    for unit in ("B", "kB", "MB"):
+        if of < 1000:
+            return f"{of:.0f} {unit}" if unit == "B" else f"{of:.1f} {unit}"
+        of /= 1000
+    return f"{of:.1f} GB"
+
+
+@click.group(invoke_without_command=True)
+@results_option
+@json_option
+@click.pass_context
+def results(context: click.Context, results: Path, as_json: bool) -> None:
+    """List the stored experiments with their points and sizes, or remove them."""
+    context.obj = results
+    if context.invoked_subcommand is not None:
+        return
+    found = [contents.contents(folder) for folder in contents.experiment_folders(results)]
+    for each in found:
+        if as_json:
+            fields = {"points": each.points, "size_bytes": each.size_bytes, "other_files": list(each.foreign)}
+            write_json(sys.stdout, {"event": "results", "experiment": each.path.name, **fields})
+        else:
+            click.echo(f"{each.path.name:<36} {counted_points(each.points):>12} {size(each.size_bytes):>10}")
+    if not as_json:
+        total = size(sum(each.size_bytes for each in found))
+        click.echo(
+            f"{len(found)} experiments in {results}, {total}"
+            if found
+            else f"there are no results in {results}"
+        )
+
+
+@results.command()
+@click.argument("names", nargs=-1, required=True, metavar="EXPERIMENT...")
+@click.option("--yes", is_flag=True, help="Remove them without asking.")
+@click.option(
+    "--results", "own", type=click.Path(path_type=Path), metavar="DIR", help="Remove results in this folder."
+)
+@click.pass_obj
+def remove(folder: Path, names: tuple[str, ...], yes: bool, own: Path | None) -> None:
+    """Remove all results of these experiments. Files that refabric did not write stay."""
+    folder = own or folder
+    known = {each.name: each for each in contents.experiment_folders(folder)}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{name}: no results of it in {folder}; there are: {', '.join(known) or 'none'}")
+    found = [contents.contents(known[name]) for name in dict.fromkeys(names)]
+    for each in found:
+        click.echo(f"{each.path}: {counted_points(each.points)}, {size(each.size_bytes)}")
+    if not yes and not click.confirm("Remove them?"):
+        click.echo("nothing was removed")
+        return
+    for each in found:
+        left = contents.remove(each.path)
+        more = f" and {len(left) - MAX_SHOWN} more" if len(left) > MAX_SHOWN else ""
+        kept = f"; not refabric's, and left there: {', '.join(left[:MAX_SHOWN])}{more}" if left else ""
+        click.echo(f"removed {each.path.name}{kept}")
+
+
+@click.command()
+@click.argument("experiment", metavar="EXPERIMENT")
+@results_option
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the archive to FILE (.zip). [default: EXPERIMENT.zip]",
+)
+@click.option("--samples", is_flag=True, help="Include the tables over time, which are large.")
+def export(experiment: str, results: Path, output: Path | None, samples: bool) -> None:
+    """Write one zip with report, tables, charts and provenance of stored results."""
+    known = {each.name: each for each in contents.experiment_folders(results)}
+    if experiment not in known:
+        raise UsageError(
+            f"{experiment}: no results of it in {results}; there are: {', '.join(known) or 'none'}"
+        )
+    target = output or Path(f"{experiment}.zip")
+    count, length = exporting.write(known[experiment], target, samples, VERSION)
+    click.echo(f"{target}: {count} files, {size(length)}")

@@ -1,0 +1,1 @@
+"""Experiments from a user's file: `refabric run ./mine.py`."""

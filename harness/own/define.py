@@ -1,0 +1,142 @@
+"""`experiment(...)`: an experiment of a user's file, from its network, its flows, its metrics and its charts.
+
+A network or flows that a function makes become part of each point's spec as data. So worker processes, other
+engines and later commands need no code of the file, and a changed function gives other points.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import topos
+from common.errors import UsageError
+from harness.claims.metric import Metric, ShownIn
+from harness.experiment import Experiment, Figure, RateOf
+from harness.own.guard import guarded
+from harness.plan.options import Defaults, SweepOptions
+from harness.plan.sweeps import Points, Topologies, Variant, fat_trees, points_on
+from harness.results.summary import Judged
+from model.spec import RunSpec, TopologySpec, WorkloadSpec, sub_seed
+from plots.data import Point
+from plots.own_chart import OwnChart
+from plots.registry import CHARTS
+from topos import Topology, from_file
+from workloads.flow import Flow
+from workloads.trace import NAME as TRACE
+from workloads.trace import written
+
+Network = Callable[[], Topology]
+Flows = Callable[[Sequence[str], int], Iterable[Flow]]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+_CHART = re.compile(r"[a-z][a-z0-9_]{0,29}")
+
+
+def experiment(  # noqa: PLR0913  each is one thing that a file may say
+    name: str,
+    title: str,
+    *,
+    about: str = "",
+    network: Network | None = None,
+    flows: Flows | None = None,
+    ks: tuple[int, ...] = (4,),
+    workloads: tuple[str, ...] = ("one_to_one",),
+    subflows: tuple[int, ...] = (1, 8),
+    variants: Sequence[Variant] = (Variant(),),
+    metrics: tuple[Metric, ...] = (),
+    charts: Sequence[str | OwnChart] = ("throughput", "rank"),
+    defaults: Mapping[str, Any] | None = None,
+) -> Experiment:
+    """Return an experiment with one figure, whose points are stored in results/<name>.
+
+    Without `network` it runs on FatTrees of sizes `ks`, which `--k` and `--topology` change; without `flows`
+    it runs `workloads`, which `--workload` changes. `flows` gets the hosts' names and a seed. `variants` are
+    its curves, `defaults` further fields of `Defaults`, such as `{"engines": ("simulator",)}`. Options of the
+    command line go before all of these. Raises UsageError.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"experiment '{name[:40]}': a name has letters, digits, '_', '.' and '-'")
+    own_charts = tuple(chart for chart in charts if isinstance(chart, OwnChart))
+    names = tuple(chart if isinstance(chart, str) else chart.name for chart in charts)
+    _check_charts(name, names, own_charts)
+    topologies = fat_trees if network is None else _own_network(name, network)
+    points = points_on(topologies, variants)
+    figure = Figure(
+        name=name,
+        title=title,
+        about=about or title,
+        defaults=Defaults(
+            ks=ks, workloads=workloads if flows is None else (TRACE,), subflows=subflows, **(defaults or {})
+        ),
+        topologies=topologies,
+        points=points if flows is None else _with_flows(name, points, flows),
+        charts=names,
+        own_charts=own_charts,
+        metrics=tuple(_guarded_metric(metric) for metric in metrics),
+        sized=network is None,
+    )
+    return Experiment(name=name, title=title, folder=name, figures=(figure,))
+
+
+def metric(name: str, unit: str, about: str, of: Callable[[Judged], float | None], **more: Any) -> Metric:
+    """Return a metric that `of` reads off one point; tables show it under its name."""
+    return Metric(name, unit, about, of, **{"head": name, "shown": ShownIn.RUN | ShownIn.REPORT, **more})
+
+
+def chart(name: str, title: str, reading: str, function: Callable[[Sequence[Point]], Any]) -> OwnChart:
+    """Return a chart that `function` draws from the points: a matplotlib.figure.Figure, or None."""
+    return OwnChart(f"own.{name}", title, reading, guarded(f"chart {name}", function))
+
+
+def _check_charts(name: str, names: Sequence[str], own: Sequence[OwnChart]) -> None:
+    ours = {each.name for each in own}
+    for each in names:
+        if each not in CHARTS and each not in ours:
+            raise UsageError(f"experiment {name}: chart {each} is unknown; `refabric list` shows all charts")
+    for each in ours:
+        if each in CHARTS or not _CHART.fullmatch(each):
+            raise UsageError(f"experiment {name}: call chart {each[:30]} otherwise: a new name in lower case")
+
+
+def _guarded_metric(metric: Metric) -> Metric:
+    of = None if metric.of is None else guarded(f"metric {metric.name}", metric.of)
+    return dataclasses.replace(metric, of=of)
+
+
+def _own_network(name: str, network: Network) -> Topologies:
+    """Return the topologies of a figure on the network that the function makes, which is called once."""
+
+    @functools.cache
+    def made() -> TopologySpec:
+        built = guarded(f"experiment {name}: its network", network)()
+        if not isinstance(built, Topology):
+            raise UsageError(f"experiment {name}: its network is a {type(built).__name__}, not a Topology")
+        return TopologySpec(from_file.KIND, {"name": name, "network": from_file.text_of(built)})
+
+    return lambda _options: [made()]
+
+
+def _with_flows(name: str, points: Points, flows: Flows) -> Points:
+    """Return the points with the flows that the function makes for their hosts and seed."""
+
+    @functools.cache
+    def made(kind: str, params: tuple[tuple[str, int | str], ...], seed: int) -> WorkloadSpec:
+        net = topos.build(kind, dict(params))
+        hosts = [net.nodes[host].name for host in net.hosts]
+        drawn = guarded(f"experiment {name}: its flows", flows)(hosts, sub_seed(seed, "workload"))
+        return WorkloadSpec(TRACE, {"name": name, "flows": written(drawn)})
+
+    def own(spec: RunSpec) -> RunSpec:
+        if spec.workload.matrix != TRACE or spec.workload.params.get("flows"):
+            return spec
+        topology = spec.topology
+        workload = made(topology.kind, tuple(topology.params.items()), spec.seed)
+        return dataclasses.replace(spec, workload=workload)
+
+    def with_own(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+        return [own(spec) for spec in points(options, rate_of)]
+
+    return with_own

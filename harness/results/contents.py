@@ -1,0 +1,130 @@
+"""What a results folder holds: the files that refabric wrote, and others, which it never removes.
+
+Folders are opened one inside the other without following links, so that a link that somebody puts there
+meanwhile leads nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from common import files
+from common.errors import StoreError, UsageError
+from harness.results.stored_run import RUN, read_run
+from plots.registry import CHARTS
+
+_POINT = re.compile(r"[A-Za-z0-9_.+-]+-[0-9a-f]{12}")
+_CHART = re.compile(rf"({'|'.join(map(re.escape, CHARTS))})(-[^/]*)?\.(svg|pdf|png)")
+_AT_TOP = re.compile(r"summary\.csv|report(-[a-z0-9-]+)?\.html|\.lock")
+_MANIFEST = re.compile(r"figures/[A-Za-z0-9_.-]+\.json")
+_IN_POINT = re.compile(r"run\.json|origin\.json|(flows|ports)\.csv|samples/[a-z_]+\.csv\.gz|raw/.+")
+_FOLDERS = re.compile(r"charts(/[A-Za-z0-9_.-]+)?|figures")
+_IN_POINT_FOLDERS = re.compile(r"samples|raw(/.+)?")
+
+
+@dataclass(frozen=True)
+class Contents:
+    """One folder of an experiment: its points, their size with everything else of refabric's, and the paths
+    in it that refabric did not write."""
+
+    path: Path
+    points: int
+    size_bytes: int
+    foreign: tuple[str, ...]
+
+
+def experiment_folders(results: Path) -> list[Path]:
+    """Return the folders in `results` that hold points, by name. Raises UsageError."""
+    try:
+        entries = sorted(each for each in results.iterdir() if each.is_dir() and not each.is_symlink())
+        return [each for each in entries if any(_is_point(point) for point in each.iterdir())]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UsageError(
+            f"reading {results}: {error.strerror}; choose another folder with --results"
+        ) from error
+
+
+def _is_point(folder: Path) -> bool:
+    """Return whether refabric wrote the folder of this point, in any version that it can tell."""
+    if not _POINT.fullmatch(folder.name) or folder.is_symlink():
+        return False
+    try:
+        read_run(folder / RUN)
+    except StoreError:
+        return False
+    return True
+
+
+def contents(folder: Path) -> Contents:
+    """Return what the folder of an experiment holds. Raises StoreError."""
+    points = {each.name for each in folder.iterdir() if _is_point(each)}
+    size, foreign = 0, []
+    for path in sorted(folder.rglob("*")):
+        about = path.lstat()
+        name = path.relative_to(folder).as_posix()
+        if is_ours(name, stat.S_ISDIR(about.st_mode), points):
+            size += 0 if stat.S_ISDIR(about.st_mode) else about.st_size
+        else:
+            foreign.append(name)
+    return Contents(folder, len(points), size, tuple(foreign))
+
+
+def is_ours(name: str, is_folder: bool, points: set[str]) -> bool:
+    """Return whether refabric writes a file or a folder of this name in an experiment's folder."""
+    first, _, rest = name.partition("/")
+    if first in points:
+        pattern = _IN_POINT_FOLDERS if is_folder else _IN_POINT
+        return not rest or bool(pattern.fullmatch(rest))
+    if is_folder:
+        return bool(_FOLDERS.fullmatch(name))
+    in_charts = first == "charts" and bool(_CHART.fullmatch(name.rpartition("/")[2]))
+    return in_charts or bool(_AT_TOP.fullmatch(name) or _MANIFEST.fullmatch(name))
+
+
+def remove(folder: Path) -> tuple[str, ...]:
+    """Remove what refabric wrote there, and the folder if it is then empty; return what was left.
+
+    Raises StoreError.
+    """
+    points = {each.name for each in folder.iterdir() if _is_point(each)}
+    with files.storing(f"removing {folder}"):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            left = tuple(_emptied(handle, "", points))
+        finally:
+            os.close(handle)
+        if not left:
+            folder.rmdir()
+    return left
+
+
+def _emptied(handle: int, prefix: str, points: set[str]) -> Iterator[str]:
+    """Remove our entries of an open folder; yield the paths of the others."""
+    # run.json last: until then the folder is known as a point, so an interrupted removal can go on
+    for entry in sorted(os.listdir(handle), key=lambda entry: (entry == RUN, entry)):
+        name = f"{prefix}{entry}"
+        is_folder = stat.S_ISDIR(os.stat(entry, dir_fd=handle, follow_symlinks=False).st_mode)
+        if not is_ours(name, is_folder, points):
+            yield name
+        elif is_folder:
+            yield from _removed_folder(handle, entry, name, points)
+        else:
+            os.unlink(entry, dir_fd=handle)
+
+
+def _removed_folder(handle: int, entry: str, name: str, points: set[str]) -> Iterator[str]:
+    inner = os.open(entry, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
+    try:
+        left = list(_emptied(inner, f"{name}/", points))
+    finally:
+        os.close(inner)
+    if not left:
+        os.rmdir(entry, dir_fd=handle)
+    yield from left

@@ -1,0 +1,80 @@
+"""One zip with what a course or a paper needs of an experiment: report, tables, charts, provenance."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from common import files
+from common.errors import StoreError, UsageError
+from harness.results import contents
+
+MAX_BYTES = 1 << 30
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+READ_ME = """\
+Results of the experiment {name}, exported by refabric {version}.
+
+report.html      the page with everything; any browser shows it, without a network
+summary.csv      one row per point
+charts/          the charts as SVG, PDF and PNG
+<point>/         run.json: the settings, the status and the provenance of one point
+                 flows.csv, ports.csv: one row per flow, and per direction of a link
+                 samples/: tables over time{samples}
+
+Put the folder below results/ of a clone of refabric: `refabric report {name}` draws it again, and
+`refabric compare` compares it with other results.
+"""
+
+
+def write(folder: Path, target: Path, samples: bool, version: str) -> tuple[int, int]:
+    """Write the archive of an experiment's folder; return its number of files and its size.
+
+    Raises UsageError if there are no points or if `target` exists, StoreError.
+    """
+    found = contents.contents(folder)
+    if not found.points:
+        raise UsageError(f"exporting {folder}: it has no points; give the folder of an experiment")
+    chosen = [name for name in _ours(folder, set(found.foreign)) if _is_wanted(name, samples)]
+    note = READ_ME.format(name=folder.name, version=version, samples="" if samples else " (not exported)")
+    data = _archive(folder, chosen, note)
+    try:
+        files.write_bytes(target, data)
+    except FileExistsError:
+        raise UsageError(f"--output {target}: it exists; name another file, or remove it") from None
+    except OSError as error:
+        raise files.store_error(f"writing {target}", error) from error
+    return len(chosen) + 1, len(data)
+
+
+def _ours(folder: Path, foreign: set[str]) -> list[str]:
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink())
+    names = (path.relative_to(folder).as_posix() for path in found)
+    return [name for name in names if name not in foreign]
+
+
+def _is_wanted(name: str, samples: bool) -> bool:
+    parts = name.split("/")
+    return "raw" not in parts and name != ".lock" and (samples or "samples" not in parts)
+
+
+def _archive(folder: Path, names: Iterable[str], note: str) -> bytes:
+    """Return the archive. Equal results give equal bytes: all files have one date. Raises StoreError."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_entry(f"{folder.name}/README.txt"), note)
+        for name in names:
+            try:
+                data = files.read_bytes(folder / name, MAX_BYTES)
+            except OSError as error:
+                raise StoreError(f"reading {folder / name}: {error.strerror}") from error
+            archive.writestr(_entry(f"{folder.name}/{name}"), data)
+    return buffer.getvalue()
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, _EPOCH)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    return entry

@@ -1,0 +1,25 @@
+"""What a file of one's own needs to define an experiment (docs/guide/own.md).
+
+`refabric new experiment mine.py` writes a file to begin with.
+"""
+
+import refabric  # noqa: F401  a wheel makes the other packages importable first
+from harness.own.define import chart, experiment, metric
+from harness.plan.sweeps import Variant
+from harness.results.summary import Judged
+from plots.data import Point
+from topos.topology import Builder, Layer, Topology
+from workloads.flow import Flow
+
+__all__ = [
+    "Builder",
+    "Flow",
+    "Judged",
+    "Layer",
+    "Point",
+    "Topology",
+    "Variant",
+    "chart",
+    "experiment",
+    "metric",
+]

@@ -1,0 +1,113 @@
+"""`--config` and `--save-config`: several experiments from a file, checked before the first one starts."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from refabric.command import main
+
+ROOT = Path(__file__).resolve().parents[3]
+STUDY = "cs244-one-to-one"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def example(kind: str) -> str:
+    """Return the example of docs/guide/own.md in this language."""
+    found = re.search(rf"```{kind}\n(.*?)```", (ROOT / "docs" / "guide" / "own.md").read_text(), re.DOTALL)
+    assert found
+    return found[1]
+
+
+def points(result: Result) -> list[str]:
+    assert result.exit_code == 0, result.output
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    return [event["point"] for event in events if event["event"] == "job"]
+
+
+def test_the_example_of_the_page_plans_runs_and_is_finished() -> None:
+    Path("sweep.toml").write_text(example("toml"))
+    planned = points(run("plan", "--config", "sweep.toml", "--json"))
+    assert len(planned) == 5
+    assert run("run", "--config", "sweep.toml").exit_code == 0
+    status = run("status", "--config", "sweep.toml").stdout
+    assert "3 of 3 planned points finished" in status
+    assert "2 of 2 planned points finished" in status
+    assert sorted(path.name for path in Path("results").iterdir()) == [STUDY, "star"]
+
+
+def test_the_files_of_the_page_run() -> None:
+    Path("net.json").write_text(example("json"))
+    found = re.search(r"```\n(start_s,.*?)```", (ROOT / "docs" / "guide" / "own.md").read_text(), re.DOTALL)
+    assert found
+    Path("flows.csv").write_text(found[1])
+    quick = ("--engine", "simulator", "--subflows", "1", "--seconds", "2")
+    for more in (("--topology", "file:net.json"), ("--k", "4", "--workload", "trace:flows.csv")):
+        done = run("run", STUDY, *more, *quick)
+        assert done.exit_code == 0, done.output
+    assert "2 of 2 sized flows completed" in done.stdout
+    assert "--workload trace:flows.csv" in Path("results", STUDY, "report.html").read_text()
+
+
+def test_a_saved_command_line_plans_the_same() -> None:
+    line = ("--k", "4,6", "--engine", "simulator", "--stack", "acks=at_once", "--stack", "sack=off", "--qmon")
+    planned = points(run("plan", STUDY, *line, "--json", "--save-config", "sweep.toml"))
+    assert "json" not in Path("sweep.toml").read_text()
+    assert points(run("plan", "--config", "sweep.toml", "--json")) == planned
+    done = run("plan", STUDY, "--save-config", "sweep.toml")
+    assert "it exists; name another file" in done.stderr
+
+
+def test_the_command_line_goes_before_the_file() -> None:
+    Path("sweep.toml").write_text(
+        f'[defaults]\nengine = "simulator"\nk = 4\n[[experiment]]\nname = "{STUDY}"\n'
+    )
+    assert points(run("plan", "--config", "sweep.toml", "--json", "--k", "6", "--subflows", "1"))[
+        1
+    ].startswith("simulator-k6")
+
+
+ONE = f'[[experiment]]\nname = "{STUDY}"\nengine = "simulator"\nk = 4\n'
+BAD = [
+    ("[[experiment]", "config bad.toml: it is not TOML: .*line 1"),
+    ("", "it has no experiments"),
+    ("x = 1", "x: unknown; it has .defaults."),
+    ("[defaults]\nname = 'a'\n" + ONE, "without a name"),
+    ("[[experiment]]\nk = 4", "experiment 1: it has no name"),
+    ('[[experiment]]\nname = "cs244-fig22"', r"experiment 1 \(cs244-fig22\): .* did you mean cs244-fig2"),
+    (ONE + "subflow = 1", r"experiment 1 \(cs244-one-to-one\): No such option '--subflow'. Did you mean"),
+    (ONE + '[[experiment]]\nname = "star"\nk = 5', "experiment 2 .star.: --k 5: a FatTree needs an even k"),
+    (ONE + '[[experiment]]\nname = "dctcp"\nengine="simulator"\ntopology = "ft,4"', "--topology: dctcp has"),
+    (ONE + "json = true", "No such option '--json'"),
+    (ONE + "seed = [[1]]", r"--seed \[\[1\]\]|--seed"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), BAD)
+def test_a_mistake_is_one_line_and_nothing_starts(text: str, words: str) -> None:
+    Path("bad.toml").write_text(text)
+    done = run("run", "--config", "bad.toml")
+    assert done.exit_code == 2, done.output
+    assert re.search(words, done.stderr), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not Path("results").exists()
+
+
+def test_the_file_names_the_experiments() -> None:
+    Path("good.toml").write_text(ONE)
+    assert "Got unexpected extra argument" in run("plan", "--config", "good.toml", "star").stderr
+    assert "name one file" in run("plan", "--config").stderr
+    assert "Missing argument 'EXPERIMENT'" in run("plan").stderr
+    assert "No such file" in run("plan", "--config", "nope.toml").stderr

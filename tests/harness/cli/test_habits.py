@@ -1,0 +1,141 @@
+"""What people expect of a command: completion, manual pages, lines that fit, and keeping of results."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from common.version import VERSION
+from harness.cli.manual import pages
+from harness.results import contents
+from harness.streams import LINE_WIDTH
+from refabric.command import main
+
+STUDY = "cs244-one-to-one"
+RUN = ("run", STUDY, "--engine", "fake", "--k", "4", "--subflows", "1,2")
+
+
+def run(*arguments: str, **more: str) -> Result:
+    return CliRunner().invoke(main, arguments, **more)  # type: ignore[arg-type]
+
+
+def completed(words: str) -> list[str]:
+    """Return what bash would offer for the last word."""
+    environment = {
+        "_REFABRIC_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")),
+    }  # fmt: skip
+    done = CliRunner(env=environment).invoke(main, [], prog_name="refabric")
+    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a results folder with one experiment, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    assert run(*RUN).exit_code == 0
+    return tmp_path / "results" / STUDY
+
+
+def test_commands_experiments_options_and_values_are_completed() -> None:
+    assert completed("refabric stat") == ["status"]
+    assert "cs244-fig2" in completed("refabric run cs244-f")
+    assert completed(f"refabric run {STUDY} --queue-b") == ["--queue-bytes"]
+    assert completed(f"refabric plan {STUDY} --engine mininet,sim") == ["mininet,simulator"]
+    assert completed(f"refabric plan {STUDY} --topology fi") == ["file:"]
+    assert completed("refabric run ./m") == ["./m"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_each_shell_is_printed(shell: str) -> None:
+    done = run("completion", shell)
+    assert done.exit_code == 0
+    assert f"_REFABRIC_COMPLETE={shell}_complete" in done.stdout
+    assert run("completion", "tcsh").exit_code == 2
+
+
+def test_every_command_has_a_manual_page_with_its_options(tmp_path: Path) -> None:
+    done = run("man", str(tmp_path / "man1"))
+    assert done.exit_code == 0
+    text = (tmp_path / "man1" / "refabric-run.1").read_text()
+    assert text.startswith('.TH "REFABRIC-RUN" 1')
+    assert ".B \\-\\-random\\-drop PKTS" in text
+    assert ".SH EXIT STATUS" in text
+    found = dict(pages(main, "refabric"))
+    assert {f"refabric-{name}.1" for name in main.commands} < set(found)
+    assert "refabric-results-remove.1" in found
+
+
+def test_the_version_is_told() -> None:
+    assert run("--version").stdout == f"refabric, version {VERSION}\n"
+
+
+def test_plans_and_lists_fit_80_columns() -> None:
+    for arguments in (("plan", STUDY, "--k", "4,8", "--engine", "simulator"), ("plan", "cs244"), ("list",)):
+        long = [line for line in run(*arguments).stdout.splitlines() if len(line) > LINE_WIDTH]
+        assert long == []
+
+
+def test_results_are_listed_with_their_sizes(stored: Path) -> None:
+    (event,) = map(json.loads, run("results", "--json").stdout.splitlines())
+    files = [path for path in stored.rglob("*") if path.is_file()]
+    assert event["experiment"] == STUDY
+    assert event["points"] == 3
+    assert event["size_bytes"] == sum(path.stat().st_size for path in files)
+    assert event["other_files"] == []
+    assert "3 points" in run("results").stdout
+
+
+def test_removal_asks_and_leaves_what_is_not_refabrics(stored: Path, tmp_path: Path) -> None:
+    point = next(path.parent for path in stored.glob("*/run.json"))
+    (point / "mine.txt").write_text("mine")
+    (stored / "notes.md").write_text("mine")
+    (stored / "away").symlink_to(tmp_path)
+    assert "nothing was removed" in run("results", "remove", STUDY, input="n\n").stdout
+    assert contents.contents(stored).points == 3
+    done = run("results", "remove", STUDY, "--yes")
+    assert done.exit_code == 0, done.output
+    left = {path.relative_to(stored).as_posix() for path in stored.rglob("*") if not path.is_dir()}
+    assert left - {"away"} == {f"{point.name}/mine.txt", "notes.md"}
+    assert tmp_path.is_dir()
+    assert "notes.md" in done.stdout
+    assert "no results of it" in run("results", "remove", STUDY, "--yes").stderr
+
+
+def test_removal_without_anything_else_removes_the_folder(stored: Path) -> None:
+    assert run("results", "remove", STUDY, "--yes").exit_code == 0
+    assert not stored.exists()
+
+
+def test_an_export_holds_report_tables_and_provenance(stored: Path) -> None:
+    (stored / "notes.md").write_text("mine")
+    done = run("export", STUDY)
+    assert done.exit_code == 0, done.output
+    names = zipfile.ZipFile(f"{STUDY}.zip").namelist()
+    for name in ("README.txt", "report.html", "summary.csv"):
+        assert f"{STUDY}/{name}" in names
+    assert sum(name.endswith("/run.json") for name in names) == 3
+    assert not any("samples" in name or "notes" in name for name in names)
+    assert "it exists" in run("export", STUDY).stderr
+    run("export", STUDY, "--samples", "--output", "all.zip")
+    assert any("/samples/" in name for name in zipfile.ZipFile("all.zip").namelist())
+    assert "no results of it" in run("export", "star").stderr
+
+
+def test_a_report_compares_two_folders(stored: Path) -> None:
+    assert run(*RUN, "--queue", "50", "--results", "other").exit_code == 0
+    done = run("report", "--compare", str(stored), f"other/{STUDY}")
+    assert done.exit_code == 0, done.output
+    page = Path("comparison.html").read_text()
+    assert "<pre>" in page
+    assert "queue" in page
+    assert "<script" not in page
+    assert run("report", "--compare", str(stored), f"other/{STUDY}").exit_code == 0, (
+        "its own page is replaced"
+    )
+    assert "name one experiment" in run("report").stderr
+    Path("comparison.html").write_text("mine")
+    assert "is not a report of refabric" in run("report", "--compare", str(stored), "other").stderr

@@ -1,0 +1,121 @@
+"""`refabric run ./mine.py`: the written file runs, its parts are used, and its errors are one line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import refabric
+from common.errors import UsageError
+from harness.own.experiment_file import load
+from refabric.command import main
+
+QUICK = ("--engine", "simulator", "--seconds", "2", "--warmup", "0.5")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_written_experiment_runs_with_all_its_parts(tmp_path: Path) -> None:
+    assert "refabric run ./mine.py" in run("new", "experiment", "mine.py").stdout
+    done = run("run", "./mine.py", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "gap_mbps" in done.stdout
+    assert "charts/bars.svg" in done.stdout
+    page = (tmp_path / "results/mine/report.html").read_text()
+    for words in ("Two paths between two switches", "gap_mbps", "Mean goodput", "refabric run mine.py"):
+        assert words in page, words
+    again = run("status", "./mine.py", *QUICK)
+    assert "4 of 4 planned points finished" in again.stdout
+    assert run("plot", "./mine.py").exit_code == 0
+
+
+def test_results_can_be_read_without_the_file(tmp_path: Path) -> None:
+    run("new", "experiment", "mine.py")
+    ran = refabric.run("./mine.py", engine="simulator", seconds=2, warmup=0.5, subflows=1, quiet=True)
+    (tmp_path / "mine.py").rename(tmp_path / "moved.py")
+    (point,) = refabric.load("results/mine").measured
+    assert point.name == ran.measured[0].name
+    assert point.flows["src"].tolist() == ["l0", "l1", "l2", "l3"]
+    (chart,) = ran.plot("bars")
+    assert chart.title == "Mean goodput"
+
+
+def write(text: str) -> None:
+    Path("mine.py").write_text("from refabric.own import *\n" + text)
+
+
+BAD = [
+    ("x = 1\n", "experiment mine.py: it defines 0 experiments"),
+    ("x = \n", "mine.py, line 2: invalid syntax"),
+    ("x = 1 / 0\n", "mine.py, line 2: ZeroDivisionError"),
+    ("import helper\n", "mine.py, line 2: ModuleNotFoundError: No module named 'helper'"),
+    ("E = experiment('a b', 't')\n", "experiment 'a b': a name has letters"),
+    ("E = experiment('star', 't')\n", "mine.py: refabric has one called star"),
+    ("E = experiment('m', 't', charts=('rnak',))\n", "chart rnak is unknown"),
+    ("E = experiment('m', 't', network=lambda: 1)\n", "its network is a int, not a Topology"),
+    ("E = experiment('m', 't', flows=lambda hosts, seed: hosts.x)\n", "its flows: mine.py, line 2: Attr"),
+    ("E = experiment('m', 't', flows=lambda hosts, seed: [Flow('a', 'b')])\n", "no host a"),
+    ("E = experiment('m', 't', flows=lambda hosts, seed: [])\n", "a trace has 1 to 50000 flows, not 0"),
+    ("E = experiment('m', 't', subflows=(0,))\n", "subflows"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), BAD)
+def test_an_error_is_one_line_and_nothing_starts(text: str, words: str) -> None:
+    write(text)
+    Path("helper.py").write_text("raise SystemExit('imported from the current folder')\n")
+    done = run("run", "mine.py", *QUICK)
+    assert done.exit_code == 2, done.output
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not Path("results").exists()
+
+
+def test_an_error_of_a_metric_names_it() -> None:
+    write("E = experiment('m', 't', subflows=(1,), metrics=(metric('bad', '', 'x', lambda p: p.nope),))\n")
+    done = run("run", "mine.py", *QUICK)
+    assert done.exit_code == 2
+    assert "metric bad: mine.py, line 2: AttributeError" in done.stderr
+
+
+def test_new_overwrites_nothing() -> None:
+    for name, words in (("mine.txt", "ends in .py"), ("star.py", "has an experiment called star")):
+        assert words in run("new", "experiment", name).stderr
+    Path("mine.py").write_text("mine")
+    done = run("new", "experiment", "mine.py")
+    assert done.exit_code == 2
+    assert "it exists" in done.stderr
+    assert Path("mine.py").read_text() == "mine"
+
+
+def test_root_does_not_run_what_others_may_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    run("new", "experiment", "mine.py")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("SUDO_UID", str(Path("mine.py").stat().st_uid))
+    assert load("mine.py").name == "mine"
+    Path("mine.py").chmod(0o666)
+    with pytest.raises(UsageError, match="root would run it, and other users may write it"):
+        load("mine.py")
+    Path("mine.py").chmod(0o644)
+    about = os.stat_result((0o100644, 0, 0, 1, 4321, 4321, 0, 0, 0, 0))
+    monkeypatch.setattr(os, "fstat", lambda _handle: about)
+    with pytest.raises(UsageError, match="belongs to user 4321"):
+        load("mine.py")
+
+
+def test_a_folder_or_nothing_is_refused() -> None:
+    Path("folder.py").mkdir()
+    for name, words in (("folder.py", "Is a directory|not a regular file"), ("nope.py", "No such file")):
+        with pytest.raises(UsageError, match=words):
+            load(name)

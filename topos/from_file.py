@@ -1,0 +1,102 @@
+"""A network from a user's file, as the text that a spec holds (harness/plan/network_files.py reads the file).
+
+The text is JSON without spaces: `nodes` as [name, layer], hosts with layer 0; `links` as [node, node, speed,
+delay in us], nodes by their position, the lower layer first; `rate_mbps`, the rate that speed 1 stands for in
+the file, 0 if it names none. So a result needs no file to be read again.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from typing import Any
+
+from common.errors import UsageError
+from topos.topology import Builder, Layer, Topology
+
+KIND = "file"
+MAX_NAME = 40
+MAX_NODES = 20_000
+MAX_TEXT = 1 << 22
+MAX_DELAY_US = 1e7
+MAX_SPEED = 1e6
+
+
+def from_file(name: str, network: str) -> Topology:
+    """Return the network of the text. Addresses are 10.0.0.2 and up, in the order of the hosts' links.
+
+    Raises UsageError for a text that is no network.
+    """
+    nodes, links = _parts(name, network)
+    net = Builder(KIND, {"name": name, "network": network})
+    for node, layer in nodes:
+        if layer == Layer.HOST:
+            net.host(node)
+        else:
+            net.switch(node, Layer(layer))
+    attached = 0
+    for a, b, speed, delay_us in links:
+        if nodes[a][1] == Layer.HOST:
+            net.attach(a, b, address(attached), speed, delay_us)
+            attached += 1
+        else:
+            net.link(a, b, speed, delay_us)
+    return net.build()
+
+
+def address(number: int) -> str:
+    """Return the address of the host's link `number`: 10.0.0.2 to 10.0.0.251, then 10.0.1.2 and so on."""
+    block, slot = divmod(number, 250)
+    return f"10.{block // 256}.{block % 256}.{slot + 2}"
+
+
+def rate_mbps(network: str) -> float:
+    """Return the rate that speed 1 stands for in the file; 0 if it names no rates."""
+    return float(_loaded("", network)["rate_mbps"])
+
+
+def written(nodes: list[tuple[str, int]], links: list[tuple[int, int, float, float]], mbps: float) -> str:
+    """Return the text of a network."""
+    data = {"nodes": nodes, "links": links, "rate_mbps": mbps}
+    return json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False)
+
+
+def text_of(topology: Topology) -> str:
+    """Return the text of any topology whose hosts do not forward packets. Raises UsageError for others."""
+    if topology.hosts_forward:
+        raise UsageError(f"topology {topology.kind}: its hosts forward packets, which a file cannot say")
+    nodes = [(node.name, int(node.layer)) for node in topology.nodes]
+    links = [(link.a, link.b, link.speed, link.delay_us) for link in topology.links]
+    return written(nodes, links, 0.0)
+
+
+@functools.lru_cache(maxsize=16)
+def _loaded(name: str, network: str) -> dict[str, Any]:
+    try:
+        data = json.loads(network)
+        if set(data) != {"nodes", "links", "rate_mbps"}:
+            raise ValueError("its parts have other names")
+        if not 0 <= float(data["rate_mbps"]) <= 1e6:
+            raise ValueError("its rate is out of range")
+        return dict(data)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise UsageError(f"network {name or KIND}: its text is damaged ({error}); run it again") from None
+
+
+def _parts(name: str, network: str) -> tuple[list[tuple[str, int]], list[tuple[int, int, float, float]]]:
+    """Return nodes and links. Raises UsageError for values that no network has."""
+    data = _loaded(name, network)
+    try:
+        nodes = [(str(node), int(layer)) for node, layer in data["nodes"]]
+        links = [(int(a), int(b), float(speed), float(delay)) for a, b, speed, delay in data["links"]]
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"network {name}: its text is damaged ({error}); run it again") from None
+    if len(nodes) > MAX_NODES or not all(0 <= layer <= Layer.CORE for _, layer in nodes):
+        raise UsageError(f"network {name}: it has more than {MAX_NODES} nodes, or one of no known layer")
+    for a, b, speed, delay in links:
+        if not (0 <= a < len(nodes) and 0 <= b < len(nodes)):
+            raise UsageError(f"network {name}: a link lacks an end")
+        if not (1 <= speed <= MAX_SPEED and 0 <= delay <= MAX_DELAY_US and math.isfinite(speed + delay)):
+            raise UsageError(f"network {name}: a link has a speed or a delay out of range")
+    return nodes, links

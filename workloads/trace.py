@@ -1,0 +1,83 @@
+"""A trace: the flows of a user's file or function, as the text that a spec holds.
+
+The text is `start,src,dst,bytes` for each flow, with `;` between flows, so that results need no file to be
+read again. 0 bytes means that a flow sends until the run ends. harness/plan/trace_files.py reads files.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import math
+from collections.abc import Iterable, Sequence
+
+from common.errors import UsageError
+from workloads.flow import Flow, Traffic
+
+NAME = "trace"
+MAX_FLOWS = 50_000
+MAX_BYTES = 10**15
+FIRST_LINE = 2
+"""Of flows in a file: its first line has the names of the columns."""
+
+
+def trace(
+    hosts: Sequence[str], seed: int, traffic: Traffic, *, name: str = "", flows: str = ""
+) -> tuple[Flow, ...]:
+    """Return the flows of the text in the order of their starts, which count from the start of traffic.
+
+    `seed` is not used. Raises UsageError for a host that the network lacks, and for a flow that would start
+    after the end of the run; the message has the flow's line in the file.
+    """
+    del seed
+    if not flows:
+        raise UsageError(f"workload {NAME}: name a file of flows, e.g. --workload {NAME}:flows.csv")
+    read = _flows(flows)
+    known = frozenset(hosts)
+    for line, flow in enumerate(read, FIRST_LINE):
+        for end in (flow.src, flow.dst):
+            if end not in known:
+                raise UsageError(f"{name}, line {line}: the network has no host {end}{_hint(end, hosts)}")
+        if flow.start_s >= traffic.seconds:
+            raise UsageError(
+                f"{name}, line {line}: the flow starts after {flow.start_s:g} s, and the run ends after "
+                f"{traffic.seconds:g} s: give --seconds {math.floor(flow.start_s) + 1}"
+            )
+    return tuple(sorted(read, key=lambda flow: flow.start_s))
+
+
+def _hint(end: str, hosts: Sequence[str]) -> str:
+    close = difflib.get_close_matches(end, hosts, n=3)
+    return f": did you mean {' or '.join(close)}?" if close else f"; its hosts are {hosts[0]} to {hosts[-1]}"
+
+
+def written(flows: Iterable[Flow]) -> str:
+    """Return the text of flows. Raises UsageError for flows that it cannot hold."""
+    parts = []
+    for number, flow in enumerate(flows, 1):
+        if Flow(flow.src, flow.dst, flow.size_bytes, flow.start_s) != flow:
+            raise UsageError(
+                f"flow {number} from {flow.src}: a trace has start, hosts and size of a flow only"
+            )
+        parts.append(f"{float(flow.start_s)!r},{flow.src},{flow.dst},{flow.size_bytes}")
+    if not 1 <= len(parts) <= MAX_FLOWS:
+        raise UsageError(f"a trace has 1 to {MAX_FLOWS} flows, not {len(parts)}")
+    return ";".join(parts)
+
+
+@functools.lru_cache(maxsize=8)
+def _flows(text: str) -> tuple[Flow, ...]:
+    """Parse the text. Raises UsageError for one that `written` does not write."""
+    found = []
+    for part in text.split(";"):
+        try:
+            start, src, dst, size = part.split(",")
+            flow = Flow(src, dst, int(size), float(start))
+            if not (0 <= flow.size_bytes <= MAX_BYTES and 0 <= flow.start_s < math.inf and src != dst):
+                raise ValueError
+        except ValueError:
+            raise UsageError(f"workload {NAME}: its text is damaged at '{part[:80]}'; run it again") from None
+        found.append(flow)
+    if len(found) > MAX_FLOWS:
+        raise UsageError(f"workload {NAME}: it has more than {MAX_FLOWS} flows")
+    return tuple(found)
