@@ -17,7 +17,7 @@ from common.version import VERSION
 from refabric import _private
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD_S = 900.0
+BUILD_S = 1800.0
 QUICK = ("--engine", "simulator", "--k", "4", "--subflows", "1", "--seconds", "1", "--warmup", "0.2")
 
 
