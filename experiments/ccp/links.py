@@ -33,7 +33,13 @@ def on(link: LinkSpec, kind: str, seed: int) -> LinkSpec:
         "cell": {"trace": f"{LTE}:{seed}", "queue_pkts": 100},
         "drop": {"loss": 0.0001, "queue_pkts": 0},
     }
-    return replace(link, **changes[kind])  # type: ignore[arg-type]
+    chosen = {name: value for name, value in changes[kind].items() if not _is_asked(link, name)}
+    return replace(link, **chosen)  # type: ignore[arg-type]
+
+
+def _is_asked(link: LinkSpec, name: str) -> bool:
+    """Whether the user has given the queue's length, which then holds for all kinds."""
+    return name == "queue_pkts" and link.queue_pkts != DEFAULTS.queue_pkts
 
 
 def by_link(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:

@@ -17,8 +17,9 @@ DECIDING = (
     "experiments",
 )  # fmt: skip
 """Packages whose Python files decide a result."""
-NOT_DECIDING = ("setup", "plots")
-"""Packages that install refabric or draw stored results. A package must be in one of the two lists."""
+NOT_DECIDING = ("setup", "plots", "refabric")
+"""Packages that install refabric, draw stored results, or hand commands on. A package must be in one of the
+two lists."""
 
 
 @dataclass(frozen=True)

