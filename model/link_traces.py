@@ -20,6 +20,7 @@ import numpy.typing as npt
 from common.draws import exponential
 from common.errors import UsageError
 from fabric.plan import FRAME_BITS
+from model.spec import LinkSpec
 
 LTE, INLINE = "lte", "inline"
 FORMS = f"{LTE}:SEED or @FILE"
@@ -31,6 +32,9 @@ LTE_MEAN_MBPS, LTE_PERIOD_MS = 5.96, 140_000
 _STEP_MS, _BALLS, _RATIO = 250, 16, 1.36
 """The rate has `_BALLS` + 1 levels, each `_RATIO` times the one below, and may change every `_STEP_MS`."""
 _OUTAGE_EVERY_S, _OUTAGE_MS = 20.0, (200, 1700)
+
+FIXED, CELL, DROP = LINK_KINDS = ("fixed", "cell", "drop")
+"""Kinds of links that CCP's evaluation compares: of a fixed rate, following a trace, losing at random."""
 
 Counts = npt.NDArray[np.int64]
 
@@ -60,6 +64,11 @@ class LinkTrace:
         whole = len(self.per_ms) // 1000 * 1000
         frames = self.per_ms[:whole].reshape(-1, 1000).sum(axis=1).astype(np.float64)
         return np.asarray(frames * (FRAME_BITS / 1e6), np.float64)
+
+
+def link_kind(link: LinkSpec) -> str:
+    """Return which of LINK_KINDS the links between switches are."""
+    return CELL if link.trace else DROP if link.loss else FIXED
 
 
 @lru_cache(maxsize=8)

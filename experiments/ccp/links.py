@@ -13,10 +13,10 @@ from dataclasses import replace
 from ccp.loading import PREFIX
 from engines.registry import SIMULATOR
 from experiments.ccp.network import LINK, bottleneck, compared
-from experiments.ccp.statements import LINKS, NEARLY
+from experiments.ccp.statements import NEARLY
 from harness.experiment import Figure, RateOf
 from harness.plan.options import Defaults, SweepOptions
-from model.link_traces import LTE
+from model.link_traces import CELL, DROP, FIXED, LINK_KINDS, LTE
 from model.spec import LinkSpec, RunSpec, SamplingSpec
 
 CCS = ("reno", f"{PREFIX}reno", "cubic", f"{PREFIX}cubic")
@@ -27,11 +27,11 @@ DEFAULTS: Defaults = replace(
 
 
 def on(link: LinkSpec, kind: str, seed: int) -> LinkSpec:
-    """Return the link of this kind, one of LINKS."""
+    """Return the link of this kind, one of LINK_KINDS."""
     changes: Mapping[str, Mapping[str, object]] = {
-        "fixed": {},
-        "cell": {"trace": f"{LTE}:{seed}", "queue_pkts": 100},
-        "drop": {"loss": 0.0001, "queue_pkts": 0},
+        FIXED: {},
+        CELL: {"trace": f"{LTE}:{seed}", "queue_pkts": 100},
+        DROP: {"loss": 0.0001, "queue_pkts": 0},
     }
     chosen = {name: value for name, value in changes[kind].items() if not _is_asked(link, name)}
     return replace(link, **chosen)  # type: ignore[arg-type]
@@ -47,7 +47,7 @@ def by_link(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     points = compared(*CCS)(options, rate_of)
     if options.base.link.trace:
         return points
-    return [replace(point, link=on(point.link, kind, point.seed)) for kind in LINKS for point in points]
+    return [replace(point, link=on(point.link, kind, point.seed)) for kind in LINK_KINDS for point in points]
 
 
 FIGURE = Figure(

@@ -11,10 +11,10 @@ from harness.claims.measures import Measured, Subject, measured_over, ratio
 from harness.claims.metric import Metric
 from harness.claims.published import Published, Relation, Source
 from harness.results.summary import Judged
+from model.link_traces import LINK_KINDS, link_kind
 from model.result import under_test
 from model.spec import RunSpec
 
-LINKS = ("fixed", "cell", "drop")
 ACCESS = 4
 """Rate of hosts' links in rates of the bottleneck."""
 CITATION = "Narayan et al., Restructuring Endpoint Congestion Control, SIGCOMM 2018"
@@ -22,11 +22,6 @@ WORKLOAD = "against_tcp"
 CLOSE = 0.1, "the paper calls them nearly identical; its own medians differ by 5 to 35 %"
 LEVEL_MBPS = 12.0, "a fifth: the level follows from the loss rate, and draws of losses differ"
 _APART = ("transport.cc", "link.loss", "link.trace", "link.queue_pkts")
-
-
-def kind_of(spec: RunSpec) -> str:
-    """Return which of LINKS the point has."""
-    return "cell" if spec.link.trace else "drop" if spec.link.loss else "fixed"
 
 
 def setting(spec: RunSpec) -> RunSpec:
@@ -39,7 +34,7 @@ def goodput_mbps(point: Judged) -> float | None:
 
 
 def _of(points: Sequence[Judged], link: str, cc: str) -> dict[int, Judged]:
-    return {p.spec.seed: p for p in points if kind_of(p.spec) == link and p.spec.transport.cc == cc}
+    return {p.spec.seed: p for p in points if link_kind(p.spec.link) == link and p.spec.transport.cc == cc}
 
 
 @functools.cache
@@ -84,7 +79,7 @@ NEARLY = (
             over_kernel(link, cc), 1.0, Source.TEXT,
             f"on the {link} link {cc} in CCP and in the kernel carry nearly the same", CLOSE,
         )
-        for link in LINKS
+        for link in LINK_KINDS
         for cc in ("reno", "cubic")
     ),
     *(

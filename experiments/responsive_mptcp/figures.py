@@ -182,7 +182,7 @@ FIGURES = (
         f"{NAME}-failure",
         "A quarter of the core fails and recovers",
         "In the middle third of the window the links of a quarter of the core switches are down, and "
-        "neither routing nor a controller is told. Monitors see rates fall and ask for other paths. A "
+        "neither routing nor a controller knows. Monitors see rates fall and ask for other paths. A "
         "flow whose only path is cut has no rate at all, so its monitor finds no steady checks and does "
         "not ask.",
         OUTAGES,

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from model.link_traces import link_kind
 from model.spec import LinkSpec
-from plots.charts.agents.by_link import finding, kind_of, marks, queueing_ms
+from plots.charts.agents.by_link import finding, marks, queueing_ms
 from plots.data import Point
 from plots.registry import CHARTS
 from plots.shared import saving
@@ -25,7 +26,7 @@ def made(mbps: float, srtt_ms: float = 31.0, cc: str = "reno", **link: Any) -> P
 
 
 def test_kinds_of_links() -> None:
-    kinds = [kind_of(each) for each in (made(90), made(5, trace="lte:1"), made(60, loss=0.0001))]
+    kinds = [link_kind(each.spec.link) for each in (made(90), made(5, trace="lte:1"), made(60, loss=0.0001))]
     assert kinds == ["fixed", "cell", "drop"]
 
 

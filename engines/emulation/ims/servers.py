@@ -133,7 +133,7 @@ def prefer(pids: Iterable[int]) -> None:
         try:
             os.sched_setscheduler(pid, os.SCHED_RR, os.sched_param(PRIORITY))
         except ProcessLookupError:
-            continue  # it has ended, which whoever waits for it will say
+            continue  # it has ended; its parent will say so
         except OSError as error:
             raise HostUnfitError(
                 f"giving SIP servers real-time priority: {error.strerror}; run as root"

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 
 from ccp.loading import is_agents
 from model import transports
+from model.link_traces import CELL, DROP, FIXED, link_kind
 from plots.charts.goodput.throughput import interval_pct
 from plots.data import TRANSPORT, Level, Panel, Point, panels
 from plots.shared import saving, style
@@ -22,7 +23,7 @@ from plots.shared.sheet import Caption, Sheet, Text
 CHART = "by_link"
 APART = (*TRANSPORT, "link.trace", "link.loss", "link.queue_pkts")
 """Fields in which points of one chart may differ."""
-KINDS = {"fixed": "fixed rate", "cell": "cellular", "drop": "random loss"}
+KINDS = {FIXED: "fixed rate", CELL: "cellular", DROP: "random loss"}
 _HEIGHT_IN = 2.0
 
 
@@ -33,11 +34,6 @@ class Mark:
     cc: str
     mbps: tuple[float, ...]
     delay_ms: tuple[float, ...]
-
-
-def kind_of(point: Point) -> str:
-    link = point.spec.link
-    return "cell" if link.trace else "drop" if link.loss else "fixed"
 
 
 def draw(
@@ -79,7 +75,7 @@ def _chart(panel: Panel) -> Figure | None:
     by_kind = {
         kind: of
         for kind in KINDS
-        if (of := marks([point for point in panel.points if kind_of(point) == kind]))
+        if (of := marks([point for point in panel.points if link_kind(point.spec.link) == kind]))
     }
     if not by_kind:
         return None

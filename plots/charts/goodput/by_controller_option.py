@@ -16,12 +16,12 @@ from model.responsive import is_responsive
 from model.result import Status
 from model.spec import RunSpec
 from plots.charts.goodput.throughput import interval_pct
+from plots.charts.goodput.trade_off import APART, goodput_mbps, subflows
 from plots.data import Level, Panel, Point, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "by_controller_option"
-APART = ("scheduler", "transport.cc", "routing", "link.ecn_pkts")
 USUAL, CHANGED = "#777777", "#D55E00"
 _ROW_IN = 0.17
 ValueOf = Callable[[Point], float | None]
@@ -67,14 +67,6 @@ class Row:
         if self.option.words == "one flow per tick":
             return self.option.words
         return f"{self.option.words} {self.value:g} {self.option.unit}".rstrip()
-
-
-def goodput_mbps(point: Point) -> float | None:
-    return statistics.fmean(flow.goodput_mbps for flow in point.flows) if point.flows else None
-
-
-def subflows(point: Point) -> float | None:
-    return statistics.fmean(flow.subflows_joined for flow in point.flows) if point.flows else None
 
 
 def messages(point: Point) -> float | None:
@@ -172,7 +164,7 @@ def _column(axes: Axes, of: Sequence[Row], value_of: ValueOf) -> None:
 
 
 def _values(row: Row, value_of: ValueOf) -> list[float]:
-    return [value for value in map(value_of, row.points) if value is not None]
+    return [value for point in row.points if point.flows and (value := value_of(point)) is not None]
 
 
 def finding(of: Sequence[Row]) -> str:

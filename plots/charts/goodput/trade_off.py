@@ -74,7 +74,7 @@ def marks(panel: Panel) -> list[Mark]:
     found = []
     for called, of in names.items():
         good = [point for point in of if point.status is Status.OK] or of
-        pairs = [(_subflows(point), job_s(point) if sized else _mbps(point)) for point in good]
+        pairs = [(subflows(point), job_s(point) if sized else goodput_mbps(point)) for point in good]
         known = [(count, value) for count, value in pairs if value is not None]
         if known:
             counts, values = zip(*known, strict=True)
@@ -97,11 +97,13 @@ def _unusual(point: Point) -> str:
     return "".join(f", {word}" for word in (*words, *most) if word)
 
 
-def _subflows(point: Point) -> float:
+def subflows(point: Point) -> float:
+    """Return the mean number of subflows of flows, of which there must be some."""
     return statistics.fmean(flow.subflows_joined for flow in point.flows)
 
 
-def _mbps(point: Point) -> float:
+def goodput_mbps(point: Point) -> float:
+    """Return the mean goodput of flows, of which there must be some."""
     return statistics.fmean(flow.goodput_mbps for flow in point.flows)
 
 
