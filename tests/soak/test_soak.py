@@ -14,6 +14,7 @@ from experiments.command import main
 from tests.soak import kills
 from tests.soak.points import Footprint, findings
 from tests.soak.shape import broken, differences, shape
+from tests.support import leftovers
 from tests.support.stored_points import EXPERIMENT
 
 CALM = Footprint(0, "ok", [], 4.0, 35_000, 100_000, 6, 1, [])
@@ -51,6 +52,16 @@ def test_what_grows_is_a_fault(growth: dict[str, int], words: str) -> None:
 def test_growth_while_things_settle_is_none() -> None:
     early = [dataclasses.replace(CALM, rss_kb=20_000 + 2000 * n, fds=3 + n // 3) for n in range(9)]
     assert findings([*early, *footprints(30)])["faults"] == []
+
+
+@pytest.mark.parametrize("left", [["congestion controls"], ["congestion controls", "processes"]])
+def test_another_runs_congestion_control_is_waited_for(
+    left: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = iter([{kind: ("rf_lia",) for kind in left}] * 3)
+    monkeypatch.setattr(leftovers, "snapshot", lambda: next(seen, {}))
+    gone = leftovers.wait_until_gone({}, seconds=0.0)
+    assert gone == ([] if left == ["congestion controls"] else [f"{kind}: rf_lia" for kind in left])
 
 
 def test_leftovers_and_failures_are_faults() -> None:
