@@ -14,9 +14,9 @@ from common.draws import exponential
 from common.errors import UsageError
 from workloads import sizes as distributions
 from workloads.flow import Flow, Traffic
+from workloads.limits import anybody_else, enough, not_too_many, within
 from workloads.permutation import permuted
 
-MAX_FLOWS = 400_000
 MAX_DSCP = 63
 FULL_FRAME_BITS = 1514 * 8
 _WIRE_SHARE = 1500 / 1460
@@ -49,13 +49,13 @@ def poisson(
     independently. With `fixed`, the sender is drawn, and its receiver never changes (a permutation). Flows
     are in the order of their starts. Raises UsageError for a load outside 1 .. 100 or too many flows.
     """
-    _within("poisson", "load", load, 1, 100)
+    within("poisson", "load", load, 1, 100)
     if pairs not in PAIRS:
         raise UsageError(f"workload poisson: pairs is {' or '.join(PAIRS)}, not '{pairs}'")
-    _enough("poisson", hosts)
+    enough("poisson", hosts)
     of_size = distributions.parse(sizes)
     per_s = len(hosts) * load / 100 * traffic.host_bytes_per_s / of_size.mean_bytes
-    _not_too_many("poisson", per_s * traffic.seconds, "lower the load or the time")
+    not_too_many("poisson", per_s * traffic.seconds, "lower the load or the time")
     rng = random.Random(seed)
     receiver = _receivers(hosts, rng, pairs)
     flows = []
@@ -77,16 +77,16 @@ def pairs(
     the order of their starts. Raises UsageError as `poisson`, and for a load of 100 or more, which has no
     steady state.
     """
-    _within("pairs", "load", load, 1, 99)
-    _enough("pairs", hosts)
+    within("pairs", "load", load, 1, 99)
+    enough("pairs", hosts)
     of_size = distributions.parse(sizes)
     per_s = len(hosts) * load / 100 * traffic.host_bytes_per_s / (of_size.mean_bytes * _WIRE_SHARE)
-    _not_too_many("pairs", per_s * traffic.seconds, "lower the load or the time")
+    not_too_many("pairs", per_s * traffic.seconds, "lower the load or the time")
     rng = random.Random(seed)
     flows = []
     for start_s in arrivals(rng, per_s, traffic.seconds):
         src = rng.choice(hosts)
-        flows.append(Flow(src, _anybody_else(rng, hosts, src), of_size.draw(rng), start_s))
+        flows.append(Flow(src, anybody_else(rng, hosts, src), of_size.draw(rng), start_s))
     return tuple(flows)
 
 
@@ -97,7 +97,7 @@ def transfers(hosts: Sequence[str], seed: int, traffic: Traffic, *, kb: int = 10
     than two hosts.
     """
     del traffic
-    _within("transfers", "kb", kb, 1, MAX_KB)
+    within("transfers", "kb", kb, 1, MAX_KB)
     receiver = permuted("transfers", hosts, random.Random(seed))
     return tuple(Flow(host, receiver[host], 1000 * kb) for host in hosts)
 
@@ -117,18 +117,18 @@ def closed_loop(
     (exponentially distributed). The number of successors is what would complete if each flow were alone on
     the host's links, more than any transport completes. Raises UsageError if these are too many.
     """
-    _within("closed_loop", "think_ms", think_ms, 0, 1_000_000)
-    _within("closed_loop", "at_once", at_once, 1, 1000)
-    _enough("closed_loop", hosts)
+    within("closed_loop", "think_ms", think_ms, 0, 1_000_000)
+    within("closed_loop", "at_once", at_once, 1, 1000)
+    enough("closed_loop", hosts)
     of_size = distributions.parse(sizes)
     think_s = think_ms / 1000
     each_s = of_size.mean_bytes / traffic.host_bytes_per_s + think_s
-    _not_too_many(
+    not_too_many(
         "closed_loop", len(hosts) * at_once * (traffic.seconds / each_s + 1), "think longer or take less time"
     )
     rng = random.Random(seed)
     senders = [host for host in hosts for _ in range(at_once)]
-    return _chains(senders, rng, traffic, of_size, think_s, lambda src: _anybody_else(rng, hosts, src))
+    return _chains(senders, rng, traffic, of_size, think_s, lambda src: anybody_else(rng, hosts, src))
 
 
 def permuted_loop(
@@ -139,10 +139,10 @@ def permuted_loop(
     Receivers are a permutation, so flows come and go but never share a host's link. Raises UsageError as
     `closed_loop`, and for an odd number of hosts.
     """
-    _within("permuted_loop", "think_ms", think_ms, 0, 1_000_000)
+    within("permuted_loop", "think_ms", think_ms, 0, 1_000_000)
     of_size = distributions.parse(sizes)
     each_s = of_size.mean_bytes / traffic.host_bytes_per_s + think_ms / 1000
-    _not_too_many("permuted_loop", len(hosts) * (traffic.seconds / each_s + 1), "make flows larger")
+    not_too_many("permuted_loop", len(hosts) * (traffic.seconds / each_s + 1), "make flows larger")
     rng = random.Random(seed)
     receiver = permuted("permuted_loop", hosts, rng)
     return _chains(hosts, rng, traffic, of_size, think_ms / 1000, receiver.__getitem__)
@@ -187,17 +187,17 @@ def short_and_long(
     Source: Raiciu et al., SIGCOMM 2011, on short flows in an oversubscribed FatTree. Long flows come first.
     Raises UsageError for fewer than two hosts or invalid percentages.
     """
-    _within("short_and_long", "long", long, 0, 100)
-    _within("short_and_long", "size", size, 1, 10**12)
-    _within("short_and_long", "gap_ms", gap_ms, 1, 1_000_000)
-    _within("short_and_long", "dscp", dscp, 0, MAX_DSCP)
+    within("short_and_long", "long", long, 0, 100)
+    within("short_and_long", "size", size, 1, 10**12)
+    within("short_and_long", "gap_ms", gap_ms, 1, 1_000_000)
+    within("short_and_long", "dscp", dscp, 0, MAX_DSCP)
     rng = random.Random(seed)
     receiver = permuted("short_and_long", hosts, rng)
     chosen = set(rng.sample(hosts, round(len(hosts) * long / 100)))
     short = [host for host in hosts if host not in chosen]
     endless = tuple(Flow(host, receiver[host]) for host in hosts if host in chosen)
     per_s = len(short) * 1000 / gap_ms
-    _not_too_many("short_and_long", per_s * traffic.seconds, "make gap_ms longer")
+    not_too_many("short_and_long", per_s * traffic.seconds, "make gap_ms longer")
     if not short:
         return endless
     starts = ((rng.choice(short), start_s) for start_s in arrivals(rng, per_s, traffic.seconds))
@@ -236,9 +236,9 @@ def constant_rate(
     interval between packets. Flows are in the order of `hosts`. Raises UsageError for numbers out of range or
     fewer than two hosts.
     """
-    _within("constant_rate", "percent", percent, 1, 1000)
-    _within("constant_rate", "senders", senders, 1, 100)
-    _within("constant_rate", "dscp", dscp, 0, MAX_DSCP)
+    within("constant_rate", "percent", percent, 1, 1000)
+    within("constant_rate", "senders", senders, 1, 100)
+    within("constant_rate", "dscp", dscp, 0, MAX_DSCP)
     rng = random.Random(seed)
     receiver = permuted("constant_rate", hosts, rng)
     count = max(1, round(len(hosts) * senders / 100))
@@ -255,27 +255,4 @@ def constant_rate(
 def _receivers(hosts: Sequence[str], rng: random.Random, pairs: str) -> Callable[[str], str]:
     if pairs == "fixed":
         return permuted("poisson", hosts, rng).__getitem__
-    return lambda src: _anybody_else(rng, hosts, src)
-
-
-def _anybody_else(rng: random.Random, hosts: Sequence[str], host: str) -> str:
-    while (drawn := rng.choice(hosts)) == host:
-        pass
-    return drawn
-
-
-def _enough(matrix: str, hosts: Sequence[str]) -> None:
-    if len(hosts) < 2:
-        raise UsageError(f"workload {matrix} needs at least two hosts, not {len(hosts)}: change k or n")
-
-
-def _within(matrix: str, name: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
-        raise UsageError(f"workload {matrix}: {name} must be from {least} to {most}, not {value}")
-
-
-def _not_too_many(matrix: str, flows: float, remedy: str) -> None:
-    if flows > MAX_FLOWS:
-        raise UsageError(
-            f"workload {matrix} would start about {flows:.0f} flows, but the limit is {MAX_FLOWS}: {remedy}"
-        )
+    return lambda src: anybody_else(rng, hosts, src)

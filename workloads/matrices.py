@@ -18,6 +18,7 @@ from common.errors import UsageError
 from topos.topology import Topology
 from workloads import generated, map_reduce, per_host, placed, sequential, sip, trace
 from workloads.flow import Flow, Traffic
+from workloads.limits import anybody_else, at_least, not_too_many, percentage
 from workloads.permutation import permuted
 
 _LEFT = re.compile(r"l(\d+)\D")
@@ -78,9 +79,9 @@ def one_to_several(
     client of any number of servers. With fewer servers, drawn at random, the core is less loaded. Flows are
     ordered by server as in `hosts`. Raises UsageError if there are fewer other hosts than `clients`.
     """
-    _at_least("one_to_several", "clients", clients, 1)
+    at_least("one_to_several", "clients", clients, 1)
     _others("one_to_several", "clients", clients, len(hosts))
-    _percentage("one_to_several", "servers", servers, 1)
+    percentage("one_to_several", "servers", servers, 1)
     rng = random.Random(seed)
     count = max(1, round(len(hosts) * servers / 100))
     chosen = set(hosts) if count == len(hosts) else set(rng.sample(hosts, count))
@@ -127,15 +128,15 @@ def hotspot(hosts: Sequence[str], seed: int, *, spots: int = 2, percent: int = 5
     senders each) on the background that Hedera (NSDI 2010) calls Random. Raises UsageError for parameters
     that make every host hot.
     """
-    _at_least("hotspot", "spots", spots, 1)
-    _percentage("hotspot", "percent", percent, 0)
+    at_least("hotspot", "spots", spots, 1)
+    percentage("hotspot", "percent", percent, 0)
     _others("hotspot", "spots", spots, len(hosts))
     rng = random.Random(seed)
     hot = rng.sample(hosts, spots)
     cold = rng.sample([host for host in hosts if host not in hot], len(hosts) - spots)
     drawn = cold[: min(len(cold), round(len(hosts) * percent / 100))]
     receiver = {host: hot[number % spots] for number, host in enumerate(drawn)}
-    return tuple(Flow(host, receiver.get(host) or _anybody_else(rng, hosts, host)) for host in hosts)
+    return tuple(Flow(host, receiver.get(host) or anybody_else(rng, hosts, host)) for host in hosts)
 
 
 def random_pairs(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
@@ -148,7 +149,7 @@ def random_pairs(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
     _others("random", "at least", 1, len(hosts))
     rng = random.Random(seed)
     sources = rng.choices(hosts, k=len(hosts))
-    return tuple(Flow(src, _anybody_else(rng, hosts, src)) for src in sources)
+    return tuple(Flow(src, anybody_else(rng, hosts, src)) for src in sources)
 
 
 def connections(hosts: Sequence[str], seed: int, *, percent: int = 100) -> tuple[Flow, ...]:
@@ -158,10 +159,12 @@ def connections(hosts: Sequence[str], seed: int, *, percent: int = 100) -> tuple
     two hosts.
     """
     _others("connections", "at least", 1, len(hosts))
-    _at_least("connections", "percent", percent, 1)
+    at_least("connections", "percent", percent, 1)
+    count = len(hosts) * percent / 100
+    not_too_many("connections", count, "lower percent")
     rng = random.Random(seed)
-    sources = (rng.choice(hosts) for _ in range(max(1, round(len(hosts) * percent / 100))))
-    return tuple(Flow(src, _anybody_else(rng, hosts, src)) for src in sources)
+    sources = (rng.choice(hosts) for _ in range(max(1, round(count))))
+    return tuple(Flow(src, anybody_else(rng, hosts, src)) for src in sources)
 
 
 def against_tcp(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
@@ -478,26 +481,9 @@ def _check_names(matrix: str, names: Mapping[str, Value] | Sequence[str]) -> Non
             )
 
 
-def _at_least(matrix: str, name: str, value: int, minimum: int) -> None:
-    if value < minimum:
-        raise UsageError(f"workload {matrix}: {name} must be at least {minimum}, not {value}")
-
-
-def _percentage(matrix: str, name: str, value: int, minimum: int) -> None:
-    if not minimum <= value <= 100:
-        raise UsageError(f"workload {matrix}: {name} must be from {minimum} to 100 percent, not {value}")
-
-
 def _others(matrix: str, name: str, needed: int, hosts: int) -> None:
     """Raise UsageError unless every host has `needed` other hosts."""
     if hosts <= needed:
         raise UsageError(
             f"workload {matrix} needs more than {needed} hosts ({name} {needed}), not {hosts}: change k or n"
         )
-
-
-def _anybody_else(rng: random.Random, hosts: Sequence[str], host: str) -> str:
-    """Draw a host uniformly from the others, by repeated draws instead of a list without it."""
-    while (drawn := rng.choice(hosts)) == host:
-        pass
-    return drawn

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from common.errors import UsageError
 from workloads.flow import Flow
+from workloads.limits import not_too_many, percentage
 from workloads.permutation import permuted
 
 _ANY, _DISTINCT = "any", "distinct"
@@ -21,7 +22,7 @@ def connections_per_host(
     drawn independently. Senders are in the order of `hosts`. The traffic matrix of SIGCOMM 2011 (Raiciu et
     al.) with several connections per host. Raises UsageError for parameters that no such matrix has.
     """
-    _percentage("connections_per_host", percent)
+    percentage("connections_per_host", "percent", percent, 1)
     if to not in {_ANY, _DISTINCT}:
         raise UsageError(f"workload connections_per_host: to must be {_DISTINCT} or {_ANY}, not '{to}'")
     most = len(hosts) - 1 if to == _DISTINCT else None
@@ -31,6 +32,7 @@ def connections_per_host(
             f"workload connections_per_host: {flows} flows per host on {len(hosts)} hosts are impossible: "
             f"choose from 1{most_words}, on at least 2 hosts"
         )
+    not_too_many("connections_per_host", flows * max(1, round(len(hosts) * percent / 100)), "lower flows")
     rng = random.Random(seed)
     senders = _share(hosts, percent, rng)
     return tuple(
@@ -45,7 +47,7 @@ def permutation_share(hosts: Sequence[str], seed: int, *, percent: int = 50) -> 
     distinct, and for one seed a larger share includes a smaller one. Raises UsageError for a percentage
     outside 1 to 100, or for fewer than two hosts.
     """
-    _percentage("permutation_share", percent)
+    percentage("permutation_share", "percent", percent, 1)
     rng = random.Random(seed)
     receiver = permuted("permutation_share", hosts, rng)
     senders = _share(hosts, percent, rng)
@@ -61,8 +63,3 @@ def _share(hosts: Sequence[str], percent: int, rng: random.Random) -> frozenset[
 def _others(rng: random.Random, hosts: Sequence[str], host: str, count: int, to: str) -> list[str]:
     others = [other for other in hosts if other != host]
     return rng.sample(others, count) if to == _DISTINCT else rng.choices(others, k=count)
-
-
-def _percentage(matrix: str, percent: int) -> None:
-    if not 1 <= percent <= 100:
-        raise UsageError(f"workload {matrix}: percent must be from 1 to 100 percent, not {percent}")

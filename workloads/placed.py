@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from common.errors import UsageError
 from workloads.flow import Flow
+from workloads.limits import not_too_many
 
 _IN_POD = re.compile(r"(p\d+)e\d+(?=h\d+$)")
 RACK, POD = 0, 1
@@ -31,10 +32,12 @@ def local(
             f"workload local: rack={rack} and pod={pod} must be percentages of at most 100 together, and "
             f"percent={percent} at least 1"
         )
+    count = len(hosts) * percent / 100
+    not_too_many("local", count, "lower percent")
     racks, pods = (_together(hosts, level) for level in (RACK, POD))
     rng = random.Random(seed)
     flows = []
-    for _ in range(max(1, round(len(hosts) * percent / 100))):
+    for _ in range(max(1, round(count))):
         src, where = rng.choice(hosts), 100 * rng.random()
         if where < rack:
             inside, outside = racks[src], {src}
@@ -42,6 +45,11 @@ def local(
             inside, outside = pods[src], set(racks[src])
         else:
             inside, outside = hosts, set(pods[src])
+        if outside.issuperset(inside):
+            raise UsageError(
+                f"workload local: {src} has no other host to send to in its rack, its pod or another pod: "
+                "choose another rack=, pod= or a larger network"
+            )
         flows.append(Flow(src, _other_than(rng, inside, outside)))
     return tuple(flows)
 

@@ -15,7 +15,7 @@ from common.draws import exponential
 from common.errors import UsageError
 from topos.cloud import is_ours
 from workloads.flow import Flow, Traffic
-from workloads.generated import MAX_FLOWS
+from workloads.limits import MAX_FLOWS
 
 TRANSPORTS = (1, 2, 4)
 """Subflows of the transfers of each pair, in this order; 1 is plain TCP."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import topos
 from common.errors import UsageError
 from workloads.matrices import build, words
+from workloads.placed import local
 
 SEEDS = st.integers(0, 2**32 - 1)
 TREE = topos.build("fat_tree", {"k": 4, "oversubscription": 4})
@@ -79,3 +80,10 @@ def test_an_odd_number_of_hosts_is_permuted_too(count: int, seed: int) -> None:
 )
 def test_readers_are_told_in_words(name: str, params: dict[str, int], told: str) -> None:
     assert words(name, params) == told
+
+
+@pytest.mark.parametrize("hosts", [["p0e0h0", "p1e0h0"], ["p0e0h0", "p0e0h1"], ["p0e0h0", "p0e1h0"]])
+def test_a_sender_without_another_host_there_is_refused(hosts: list[str]) -> None:
+    with pytest.raises(UsageError, match="has no other host to send to"):
+        for seed in range(20):
+            local(hosts, seed, rack=34, pod=33)
