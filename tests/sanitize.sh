@@ -32,14 +32,17 @@ case $kind in
         # Its shadow memory wants addresses where newer kernels put programs at random.
         run=(setarch "$(uname -m)" --addr-no-randomize)
         tests=(tests/engines/emulation/{verdict/test_idle_probe,traffic/test_native_checks}.py tests/fabric/test_fabric_clock.py)
-        [ "$(id -u)" != 0 ] || tests+=(tests/live/dataplanes/test_elastic_clock.py)
         ;;
     *) echo "usage: tests/sanitize.sh [address|thread] [SECONDS]" >&2; exit 2 ;;
 esac
+live=()
 if [ "$(id -u)" = 0 ]; then
-    tests+=(tests/live/dataplanes/test_fabric_frames.py tests/live/measure/test_path_pings.py)
+    live+=(tests/live/dataplanes/test_fabric_frames.py tests/live/measure/test_path_pings.py)
     # Not yet under ThreadSanitizer: some of their scenarios fail there, whether by its slowness is not known.
-    [ "$kind" = thread ] || tests+=(tests/live/traffic/test_native_driver.py tests/live/measure/test_socket_table.py)
+    case $kind in
+        address) live+=(tests/live/traffic/test_native_driver.py tests/live/measure/test_socket_table.py) ;;
+        thread) live+=(tests/live/dataplanes/test_elastic_clock.py) ;;
+    esac
 fi
 
 cmake -S "$root/fabric" -B "$build" -G Ninja -DCMAKE_MAKE_PROGRAM="$venv/bin/ninja" \
@@ -59,6 +62,8 @@ cd "$root"
     export PYTHONSAFEPATH=1 LD_PRELOAD=$preload
     used=$("${run[@]}" "$python" -c 'import fabric._core; print(fabric._core.__file__)')
     case $used in "$build"/*) ;; *) echo "sanitize.sh: the instrumented core is not the one in use: $used" >&2; exit 1 ;; esac
-    "${run[@]}" "$python" -m pytest -p no:cacheprovider -o pythonpath= "${tests[@]}"
+    checked=("${run[@]}" "$python" -m pytest -p no:cacheprovider -o pythonpath=)
+    "${checked[@]}" --numprocesses auto --dist loadfile "${tests[@]}"
+    [ ${#live[@]} = 0 ] || "${checked[@]}" "${live[@]}"
 )
 [ "$kind" != address ] || tests/fuzz/fuzz.sh "${2:-60}"
