@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from ccp.loading import PREFIX
 from engines.registry import SIMULATOR
+from experiments.ccp.incast import FIGURE as INCAST
 from experiments.ccp.links import FIGURE as BY_LINK
 from experiments.ccp.network import LINK, bottleneck, compared
 from harness.experiment import Experiment, Figure, RateOf
@@ -66,6 +67,7 @@ FIGURES = (
         relative=False,
     ),
     BY_LINK,
+    INCAST,
 )
 EXPERIMENT = Experiment(
     name=NAME,

@@ -35,7 +35,7 @@ class Descriptors:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an agent did until it was stopped. `alive`: it answered then.
+    """What an agent did in `ran_s` seconds until it was stopped. `alive`: it answered then.
 
     `delays_us` are the times from reports to their commands: median, 95th and 99th percentile.
     """
@@ -45,6 +45,7 @@ class Outcome:
     failed_flows: int = 0
     traceback: str = ""
     cpu_s: float = 0.0
+    ran_s: float = 0.0
     delays_us: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
@@ -116,13 +117,14 @@ def _run(cc: str, text: str, maps: Descriptors, report_us: int, pipe: Connection
     events = Events(maps.events, on_event)
     beat()
     pipe.send("ready")
-    began_s = time.process_time()
+    began_cpu_s, began_s = time.process_time(), time.monotonic()
     while not pipe.poll():
         for _ in range(POLLS_PER_BEAT):
             events.wait(POLL_MS)
         beat()
     delays_ns.sort()
     at = [delays_ns[int(len(delays_ns) * share)] / 1000 if delays_ns else 0.0 for share in (0.5, 0.95, 0.99)]
-    cpu_s = time.process_time() - began_s
-    pipe.send(Outcome(True, agent.reports, agent.failed_flows, agent.traceback, cpu_s, (at[0], at[1], at[2])))
+    cpu_s, ran_s = time.process_time() - began_cpu_s, time.monotonic() - began_s
+    delays_us = (at[0], at[1], at[2])
+    pipe.send(Outcome(True, agent.reports, agent.failed_flows, agent.traceback, cpu_s, ran_s, delays_us))
     events.close()
