@@ -55,7 +55,7 @@ KERNELS_OWN = ("reno", "cubic")
 
 @dataclass(frozen=True)
 class Cost:
-    """One repetition of one variant. CPU use is of all CPUs, 100 % each; an agent's numbers are 0 without one."""
+    """One repetition of one variant. Each CPU counts 100 %; the agent's numbers are 0 without one."""
 
     variant: str
     flows: int
@@ -248,11 +248,11 @@ def main(counts: str, reports: str, chart: Path | None, as_json: bool, **options
         click.echo(f"agents: {error}", err=True)
         sys.exit(error.exit_code)
     rows = table(costs, by_cpu=options["rate_mbps"] > 0)
-    length = load(PREFIX + options["cc"]).program.length
+    length = len(load(PREFIX + options["cc"]).program.main)
     if chart:
         draw(rows, chart, by_cpu=options["rate_mbps"] > 0, words=_words_of(options, length))
     if as_json:
-        head = {"benchmark": "agents", **request, "instructions": length}
+        head = {"benchmark": "agents", **request, "instructions_per_ack": length}
         click.echo(json.dumps({**head, "rows": rows, "machine": machine()}))
         return
     for row in rows:
@@ -262,7 +262,7 @@ def main(counts: str, reports: str, chart: Path | None, as_json: bool, **options
 def _words_of(options: Mapping[str, Any], length: int) -> list[str]:
     rate = f"{options['rate_mbps']:g} Mb/s" if options["rate_mbps"] else "as fast as possible"
     runs = f"{options['runs']} runs of {options['seconds']:g} s"
-    return [rate, f"{PREFIX}{options['cc']}", f"a program of {length} instructions", runs]
+    return [rate, f"{PREFIX}{options['cc']}", f"{length} instructions per ACK", runs]
 
 
 def _numbers(text: str) -> list[int]:

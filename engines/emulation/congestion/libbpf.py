@@ -27,7 +27,7 @@ ENOTSUPP = 524
 WARNINGS = 1
 """enum libbpf_print_level: messages below this level are warnings or errors."""
 _INFO_BYTES, _TIME_AT = 216, 192
-"""struct bpf_prog_info (include/uapi/linux/bpf.h): up to recursion_misses; run_time_ns, followed by run_cnt."""
+"""struct bpf_prog_info (include/uapi/linux/bpf.h): up to recursion_misses; run_time_ns, then run_cnt."""
 _RUN_TIME = 0
 """enum bpf_stats_type."""
 LOG_LINES = 40
@@ -56,6 +56,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "bpf_link__destroy": (c_int, (c_void_p,)),
     "bpf_enable_stats": (c_int, (c_int,)),
     "bpf_link_create": (c_int, (c_int, c_int, c_int, c_void_p)),
+    "bpf_prog_test_run_opts": (c_int, (c_int, c_void_p)),
     "bpf_obj_get_info_by_fd": (c_int, (c_int, c_void_p, c_void_p)),
     "libbpf_set_print": (c_void_p, (_PRINT,)),
     "libbpf_num_possible_cpus": (c_int, ()),
@@ -189,16 +190,19 @@ class Loadable:
 
     def runs(self, program: str) -> tuple[int, int]:
         """Return how often a program has run, and the ns that it took, while the kernel timed programs."""
+        info, size = ctypes.create_string_buffer(_INFO_BYTES), c_uint32(_INFO_BYTES)
+        arguments = (self.program_fd(program), ctypes.byref(info), ctypes.byref(size))
+        self._libbpf.number(f"reading about {program}", "bpf_obj_get_info_by_fd", *arguments)
+        ns, calls = struct.unpack_from("QQ", info, _TIME_AT)
+        return calls, ns
+
+    def program_fd(self, program: str) -> int:
+        """Return the descriptor of a program, which belongs to this object."""
         found = self._libbpf.pointer(
             f"looking for {program} in {self._name}",
             *("bpf_object__find_program_by_name", self._object, program.encode()),
         )
-        info, size = ctypes.create_string_buffer(_INFO_BYTES), c_uint32(_INFO_BYTES)
-        fd = self._libbpf.call("bpf_program__fd", found)
-        arguments = (fd, ctypes.byref(info), ctypes.byref(size))
-        self._libbpf.number(f"reading about {program}", "bpf_obj_get_info_by_fd", *arguments)
-        ns, calls = struct.unpack_from("QQ", info, _TIME_AT)
-        return calls, ns
+        return int(self._libbpf.call("bpf_program__fd", found))
 
     def _map(self, name: bytes) -> int:
         return self._libbpf.pointer(
@@ -211,11 +215,7 @@ class Classifier(Loadable):
 
     def attach(self, program: str, ifindex: int, where: int) -> None:
         """Attach it to an interface of this thread's network namespace, at TCX_INGRESS or TCX_EGRESS."""
-        found = self._libbpf.pointer(
-            f"looking for {program} in {self._name}",
-            *("bpf_object__find_program_by_name", self._object, program.encode()),
-        )
-        of_program = self._libbpf.call("bpf_program__fd", found)
+        of_program = self.program_fd(program)
         self._links.append(
             self._libbpf.number(
                 f"attaching {self._name}", "bpf_link_create", of_program, ifindex, where, None
