@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import linecache
+import sys
 import types
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ SHIPPED: dict[str, str] = {
 }
 """Titles by name; each is ccp/algorithms/<name>.py."""
 MAX_FILE_BYTES = 100_000
+_OWN = "own_algorithm."
 
 
 class OwnAlgorithm(str):
@@ -96,10 +98,11 @@ def _shipped(cc: str) -> types.ModuleType:
 
 
 def _of_text(cc: str, text: str) -> types.ModuleType:
-    module = types.ModuleType(cc.removesuffix(SUFFIX))
+    module = types.ModuleType(f"{_OWN}{cc.removesuffix(SUFFIX)}")
+    sys.modules[module.__name__] = module  # dataclasses look for it there
     linecache.cache[cc] = (len(text), None, text.splitlines(keepends=True), cc)  # lines for tracebacks
     try:
-        exec(compile(text, cc, "exec"), module.__dict__)
+        exec(compile(text, cc, "exec", dont_inherit=True), module.__dict__)
     except SyntaxError as error:
         raise UsageError(f"{cc}, line {error.lineno}: {error.msg}") from None
     except Exception as error:

@@ -113,8 +113,8 @@ def _same(cc: str, subflows: int, ecn_pkts: int, engine: str) -> Published:
     words = f"{cc} in an agent as {how}{' with ECN' if ecn_pkts else ''}: the kernel's goodput"
     return Published(
         over_kernel(cc, ecn_pkts), "fat_tree", 4, "one_to_one", subflows, Relation.ABOUT, 1.0,
-        Source.EXPECTED, f"{words} ({'simulated' if engine == SIMULATOR else 'real hosts'})", PAPER, CITATION, *CLOSE,
-        engine=engine,
+        Source.EXPECTED, f"{words} ({'simulated' if engine == SIMULATOR else 'real hosts'})", PAPER,
+        CITATION, *CLOSE, engine=engine,
     )  # fmt: skip
 
 
@@ -152,8 +152,8 @@ FAIRNESS = Figure(
     name="ccp-fairness",
     title="A flow in an agent beside one of the kernel's Reno",
     about=(
-        "Two flows share a link, six times in one run: one of Reno in the kernel, and one of Reno in an agent "
-        "or in the kernel. Both should get half."
+        "Two flows share a link, six times in one run: one of Reno in the kernel, and one of Reno in an "
+        "agent or in the kernel. Both should get half."
     ),
     defaults=BOTTLENECK,
     topologies=dumbbells,
