@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import linecache
+import os
 import sys
 import types
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from ccp.algorithm import Algorithm
 from ccp.language.compiler import compiled
 from ccp.language.instructions import Program
+from ccp.portus.algorithm import PortusAlgorithm
 from common.errors import UsageError
 
 PREFIX = "ccp:"
@@ -63,10 +65,12 @@ def load(cc: str, text: str = "") -> Loaded:
     kinds = [
         kind
         for kind in vars(module).values()
-        if inspect.isclass(kind) and issubclass(kind, Algorithm) and kind is not Algorithm
+        if inspect.isclass(kind) and issubclass(kind, Algorithm) and kind.__module__ == module.__name__
     ]
     if len(kinds) != 1:
         raise UsageError(f"{cc}: has {len(kinds)} classes of Algorithm; it must define exactly one")
+    if issubclass(kinds[0], PortusAlgorithm):
+        return _of_portus(cc, kinds[0])
     try:
         program = compiled(kinds[0].program)
     except UsageError as error:
@@ -75,6 +79,14 @@ def load(cc: str, text: str = "") -> Loaded:
         return Loaded(kinds[0](), program)
     except Exception as error:
         raise UsageError(f"{cc}: making {kinds[0].__name__}() raised {error!r}") from error
+
+
+def _of_portus(cc: str, kind: type[PortusAlgorithm]) -> Loaded:
+    """Return an algorithm without a program: its agent installs one when it is started."""
+    program, *_ = kind.command or ("",)
+    if not (program.startswith("/") and os.access(program, os.X_OK)):
+        raise UsageError(f"{cc}: command must begin with the absolute path of a program, not '{program}'")
+    return Loaded(kind(), Program((), (), (), (), ()))
 
 
 def text_of(path: Path) -> str:

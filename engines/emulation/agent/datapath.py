@@ -101,7 +101,7 @@ class AgentDatapath:
             fd = self._object.map_fd
             update(fd(b"program"), 0, program.packed())
             Beat(fd(b"control"), spec.agent.report_us)()
-            maps = Descriptors(fd(b"events"), fd(b"commands"), fd(b"control"))
+            maps = Descriptors(*map(fd, (b"events", b"commands", b"control", b"program")))
             self.agent = AgentProcess(cc, text, maps, spec.agent.report_us)
         except BaseException:
             self._unload()
