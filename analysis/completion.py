@@ -66,3 +66,9 @@ def completion_text(of: Completions) -> str:
     return (
         f"{counted}, in {numbers[0]:.3g} ms on average, median {numbers[1]:.3g} ms, p99 {numbers[2]:.3g} ms"
     )
+
+
+def tail_ms(flows: Iterable[FlowRow]) -> float | None:
+    """Return when the last of the flows was complete after its start; None unless all completed."""
+    found = completions(flows)
+    return max(found.took_ms) if found.completed and not found.unfinished else None

@@ -78,6 +78,18 @@ class Agent:
         report = Report(event.t_us, dict(zip(self._program.fields, event.fields, strict=False)))
         return self._call(event.flow, lambda: self._algorithm.on_report(known, report))
 
+    def poll(self) -> list[Command]:
+        """Return the commands that the algorithm gives on its own. If it raises, it loses all flows."""
+        try:
+            self._algorithm.poll()
+            commands = [command for flow in self._touched.values() if (command := flow.take())]
+        except Exception:
+            self.traceback = self.traceback or traceback.format_exc()[-MAX_TRACEBACK:]
+            commands = [Command(number, fall_back=True) for number in self._flows if number not in self._lost]
+            self._lost.update(self._flows)
+        self._touched.clear()
+        return commands
+
     def _call(self, number: int, callback: Callable[[], None]) -> list[Command]:
         try:
             callback()

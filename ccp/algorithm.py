@@ -15,6 +15,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from ccp.language.instructions import Program
+
 MAX_COMMAND = 2**63 - 1
 
 
@@ -23,6 +25,19 @@ class Algorithm:
 
     program: ClassVar[str] = ""
     """In Python's syntax or CCP's Lisp (docs/ccp.md)."""
+
+    real_hosts_only: ClassVar[bool] = False
+    """Whether it needs real time, so that simulated hosts cannot use it."""
+
+    def start(self) -> Program | None:
+        """Called between real hosts before any flow. A program that it returns replaces `program`."""
+        return None
+
+    def stop(self) -> None:
+        """Called between real hosts at the end."""
+
+    def poll(self) -> None:
+        """Called between real hosts about once per millisecond; it may set flows."""
 
     def on_create(self, flow: Flow) -> None:
         """A flow has begun."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import linecache
+import os
+import sys
 import types
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 from ccp.algorithm import Algorithm
 from ccp.language.compiler import compiled
 from ccp.language.instructions import Program
+from ccp.portus.algorithm import PortusAlgorithm
 from common.errors import UsageError
 
 PREFIX = "ccp:"
@@ -26,6 +29,7 @@ SHIPPED: dict[str, str] = {
 }
 """Titles by name; each is ccp/algorithms/<name>.py."""
 MAX_FILE_BYTES = 100_000
+_OWN = "own_algorithm."
 
 
 class OwnAlgorithm(str):
@@ -61,10 +65,12 @@ def load(cc: str, text: str = "") -> Loaded:
     kinds = [
         kind
         for kind in vars(module).values()
-        if inspect.isclass(kind) and issubclass(kind, Algorithm) and kind is not Algorithm
+        if inspect.isclass(kind) and issubclass(kind, Algorithm) and kind.__module__ == module.__name__
     ]
     if len(kinds) != 1:
         raise UsageError(f"{cc}: has {len(kinds)} classes of Algorithm; it must define exactly one")
+    if issubclass(kinds[0], PortusAlgorithm):
+        return _of_portus(cc, kinds[0])
     try:
         program = compiled(kinds[0].program)
     except UsageError as error:
@@ -73,6 +79,14 @@ def load(cc: str, text: str = "") -> Loaded:
         return Loaded(kinds[0](), program)
     except Exception as error:
         raise UsageError(f"{cc}: making {kinds[0].__name__}() raised {error!r}") from error
+
+
+def _of_portus(cc: str, kind: type[PortusAlgorithm]) -> Loaded:
+    """Return an algorithm without a program: its agent installs one when it is started."""
+    program, *_ = kind.command or ("",)
+    if not (program.startswith("/") and os.access(program, os.X_OK)):
+        raise UsageError(f"{cc}: command must begin with the absolute path of a program, not '{program}'")
+    return Loaded(kind(), Program((), (), (), (), ()))
 
 
 def text_of(path: Path) -> str:
@@ -96,10 +110,11 @@ def _shipped(cc: str) -> types.ModuleType:
 
 
 def _of_text(cc: str, text: str) -> types.ModuleType:
-    module = types.ModuleType(cc.removesuffix(SUFFIX))
+    module = types.ModuleType(f"{_OWN}{cc.removesuffix(SUFFIX)}")
+    sys.modules[module.__name__] = module  # dataclasses look for it there
     linecache.cache[cc] = (len(text), None, text.splitlines(keepends=True), cc)  # lines for tracebacks
     try:
-        exec(compile(text, cc, "exec"), module.__dict__)
+        exec(compile(text, cc, "exec", dont_inherit=True), module.__dict__)
     except SyntaxError as error:
         raise UsageError(f"{cc}, line {error.lineno}: {error.msg}") from None
     except Exception as error:

@@ -92,6 +92,12 @@ CHARTS: dict[str, Chart] = _charts(
         "suffer from late answers; rising drops show reductions that came too late.",
     ),
     Chart(
+        "agents.by_report_interval",
+        "Last completion of an incast by the agent's reporting interval",
+        "Each small chart is one link rate, each curve one flow size: when the last flow is complete, over "
+        "the same without an agent. At 1 the agent costs nothing; a rising curve suffers from rare reports.",
+    ),
+    Chart(
         "agents.by_link",
         "Goodput and time in queues by kind of link",
         "Each small chart is one kind of link, each mark one congestion control: filled in an agent, hollow "

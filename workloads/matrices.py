@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from common.errors import UsageError
 from topos.topology import Topology
-from workloads import generated, map_reduce, per_host, placed, sequential, sip, trace
+from workloads import generated, map_reduce, per_host, placed, sequential, sip, to_one, trace
 from workloads.flow import Flow, Traffic
 from workloads.limits import anybody_else, at_least, not_too_many, percentage
 from workloads.permutation import permuted
@@ -343,6 +343,16 @@ MATRICES: dict[str, Matrix] = {
         per_host.permutation_share,
         "percent of the hosts send one flow each, to distinct hosts",
         words="{percent} % of a permutation",
+    ),
+    "incast": Matrix(
+        to_one.incast,
+        "all hosts send `packets` full segments to the last at once",
+        generated=True,
+        transfers=True,
+        words="incast of {packets} packets",
+    ),
+    "to_one": Matrix(
+        to_one.to_one, "sized flows from random hosts to the last (Poisson)", generated=True, transfers=True
     ),
     "sip": Matrix(sip.sip, "SIP calls and registrations through an IMS", everywhere=False, calls=True),
     "trace": Matrix(

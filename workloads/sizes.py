@@ -86,6 +86,10 @@ DISTRIBUTIONS: dict[str, Sizes] = {
         "data mining cluster of Greenberg et al., VL2, SIGCOMM 2009 (figure 2), in the packets of 1460 bytes "
         "of pFabric's simulations; points recalled, their mean is the 5117 packets of public scripts",
     ),
+    "caida": Sizes(
+        ((1, 0.0), (10_000, 0.976), (100_000, 0.995), (10**6, 0.999), (5 * 10**6, 0.9998), (10**8, 1.0)),
+        "flows of an Internet backbone (CAIDA) as the code of Narayan et al., SIGCOMM 2018, draws them",
+    ),
     "websearch-steps": Sizes(_upper_steps(_WEB_SEARCH), f"web search, {_STEPS}"),
     "datamining-steps": Sizes(_upper_steps(_DATA_MINING), f"data mining, {_STEPS}"),
 }

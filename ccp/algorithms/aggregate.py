@@ -35,7 +35,7 @@ class Aggregate(Algorithm):
     def on_report(self, flow: Flow, report: Report) -> None:
         group: Group = flow.state
         least = 2 * flow.mss * len(group.flows)
-        if report.timeout or report.lost:
+        if report.timeout or report.lost or report.marked:
             if report.t_us > group.hold_until_us:
                 group.cwnd = group.ssthresh = max(group.cwnd / 2, least)
                 group.hold_until_us = report.t_us + HOLD * report.rtt_us

@@ -33,9 +33,10 @@ class Cubic(Algorithm):
 
     def on_report(self, flow: Flow, report: Report) -> None:
         state: State = flow.state
-        if report.timeout or (report.lost and report.t_us > state.hold_until_us):
+        reduced = report.lost or report.marked
+        if report.timeout or (reduced and report.t_us > state.hold_until_us):
             self._reduce(state, report)
-        elif report.lost or 2 * report.inflight < state.cwnd * flow.mss:
+        elif reduced or 2 * report.inflight < state.cwnd * flow.mss:
             return  # the reduction was made, or the window is not what limits the flow
         elif state.cwnd < state.ssthresh:
             state.cwnd = min(state.cwnd + report.acked / flow.mss, max(state.ssthresh, state.cwnd))

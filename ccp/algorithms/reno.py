@@ -1,4 +1,5 @@
-"""Reno (RFC 5681) as in CCP: the window grows once per report and halves once per round trip with losses."""
+"""Reno (RFC 5681) as in CCP: the window grows once per report and halves once per round trip with losses or
+ECN marks (RFC 3168)."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class Reno(Algorithm):
         if report.timeout:
             state.ssthresh = max(state.cwnd / 2, 2 * flow.mss)
             state.cwnd = flow.mss
-        elif report.lost:
+        elif report.lost or report.marked:
             if report.t_us > state.hold_until_us:
                 state.cwnd = state.ssthresh = max(state.cwnd / 2, 2 * flow.mss)
                 state.hold_until_us = report.t_us + HOLD * report.rtt_us

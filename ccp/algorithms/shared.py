@@ -1,21 +1,23 @@
-"""What algorithms that reduce once per round trip with losses share: their program and its constant."""
+"""What algorithms share that reduce once per round trip with losses or marks: a program and a constant."""
 
 from __future__ import annotations
 
 PER_ROUND_TRIP = """
 acked: volatile = 0
 lost: volatile = 0
+marked: volatile = 0
 timeout: volatile = 0
 rtt_us: report = 0
 inflight: volatile = 0
 
 acked += Ack.bytes_acked
 lost += Ack.lost_pkts_sample
+marked += Ack.ecn_packets
 timeout = max(timeout, Flow.was_timeout)
 inflight = max(inflight, Flow.bytes_in_flight)
 if Flow.rtt_sample_us < 4294967295:
     rtt_us = Flow.rtt_sample_us
-if Ack.lost_pkts_sample > 0 or Flow.was_timeout:
+if Ack.lost_pkts_sample > 0 or Ack.ecn_packets > 0 or Flow.was_timeout:
     Micros = 0
     report()
 if Micros > Flow.report_us:
@@ -23,4 +25,4 @@ if Micros > Flow.report_us:
     report()
 """
 HOLD = 1.5
-"""Round trips after a reduction in which losses belong to it: packets left before it took effect."""
+"""Round trips after a reduction to which losses and marks belong: packets that left before its effect."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ccp.agent import Agent, Closed, Created, Event, Measured
 from ccp.algorithm import Command
 from ccp.loading import is_agents, load
+from common.errors import UsageError
 from fabric._core import Simulation
 from fabric.plan import PS_PER_US
 from fabric.readings import AgentCommandTuple, AgentEventTuple, AgentTuple
@@ -18,6 +19,16 @@ from topos.topology import Topology
 CREATED, MEASURED, CLOSED = 0, 1, 2
 """Kinds of events of the core."""
 BITS = 8
+
+
+def check_agent(spec: RunSpec) -> None:
+    """Raise UsageError for an algorithm that simulated hosts cannot use."""
+    cc = spec.transport.cc
+    if is_agents(cc) and load(cc, spec.transport.algorithm_text).algorithm.real_hosts_only:
+        raise UsageError(
+            f"--cc {cc}: its agent answers in real time, which simulated hosts do not have: choose --engine "
+            "mininet"
+        )
 
 
 class SimulatedAgent:

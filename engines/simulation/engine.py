@@ -10,7 +10,7 @@ from pathlib import Path
 
 import topos
 from common.errors import RunError
-from engines.core_setup.agent import SimulatedAgent
+from engines.core_setup.agent import SimulatedAgent, check_agent
 from engines.core_setup.checks import check_spec
 from engines.core_setup.completion import ideal_s
 from engines.core_setup.paths import check_paths
@@ -56,6 +56,7 @@ class SimulatorEngine(OnePointPerCpu):
         check_spec(spec)
         flows = planned_flows(spec, topology)
         check_stack(spec, flows)
+        check_agent(spec)
         check_memory(spec, topology, flows, free_memory_mb())
         check_paths(spec, topology)
         check_events(spec, topology)

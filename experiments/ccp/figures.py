@@ -10,6 +10,9 @@ from dataclasses import replace
 
 from ccp.loading import PREFIX
 from engines.registry import SIMULATOR
+from experiments.ccp.completion import FIGURE as COMPLETION
+from experiments.ccp.fidelity import FAIRNESS, FIDELITY
+from experiments.ccp.incast import FIGURE as INCAST
 from experiments.ccp.links import FIGURE as BY_LINK
 from experiments.ccp.network import LINK, bottleneck, compared
 from harness.experiment import Experiment, Figure, RateOf
@@ -66,6 +69,10 @@ FIGURES = (
         relative=False,
     ),
     BY_LINK,
+    INCAST,
+    COMPLETION,
+    FIDELITY,
+    FAIRNESS,
 )
 EXPERIMENT = Experiment(
     name=NAME,

@@ -213,6 +213,16 @@ def test_the_algorithm_of_the_page_is_one() -> None:
     assert loaded.program.fields == ("acked", "lost", "timeout")
 
 
+@pytest.mark.parametrize("first", ["", "from __future__ import annotations\n"])
+def test_a_users_file_may_have_dataclasses(first: str) -> None:
+    text = first + (
+        "from dataclasses import dataclass\nfrom ccp import Algorithm\n\n@dataclass\nclass State:\n"
+        "    a: int = 0\n\n"
+        'class Mine(Algorithm):\n    program = "a: volatile = 0\\na += 1"\n'
+    )
+    assert load(OwnAlgorithm("mine.py", text), text).program.fields == ("a",)
+
+
 def test_a_spec_with_a_users_file_survives_storing() -> None:
     text = "# caf\u00e9 \u202e\n\tclass\x00"
     spec = RunSpec(LinkSpec(1.0), transport=TransportSpec(1, OwnAlgorithm("mine.py", text)))

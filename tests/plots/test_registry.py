@@ -115,6 +115,10 @@ POINTS: dict[str, Callable[[], list[Point]]] = {
     "by_agent_delay": lambda: [
         changed(point(1), cc="ccp:reno", agent=AgentSpec(delay_us)) for delay_us in (300.0, 3000.0)
     ],
+    "by_report_interval": lambda: [
+        changed(point(1), cc=cc, agent=AgentSpec(20.0, 0.0, us), flows=SIZED)
+        for cc, us in (("reno", 0), ("ccp:reno", 10), ("ccp:reno", 50))
+    ],
     "by_controller_option": lambda: [
         changed(point(4), scheduler=SchedulerSpec("responsive", interval_ms)) for interval_ms in (2.0, 4.0)
     ],

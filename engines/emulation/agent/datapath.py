@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from ccp.loading import is_agents, load
 from engines.core_setup.agent import raised
 from engines.emulation.agent.maps import Beat, update
 from engines.emulation.agent.process import AgentProcess, Descriptors, Outcome
-from engines.emulation.congestion.libbpf import Object
+from engines.emulation.congestion.libbpf import Object, timed
 from engines.emulation.congestion.registration import Counts, registered_object
 from model.congestion import DATAPATH
 from model.reasons import AGENT, Reason
@@ -20,6 +21,10 @@ from model.spec import RunSpec
 
 MAX_FALLBACK_SHARE = 0.01
 """Of the acknowledgements of a run, that no agent answered for: it changes the mean by no more than that."""
+
+
+ON_ACK = "every_ack"
+"""The datapath's program that runs on each acknowledgement."""
 
 
 class Activity(NamedTuple):
@@ -39,6 +44,9 @@ class Account:
 
     activity: Activity
     outcome: Outcome
+    timed_acks: int = 0
+    timed_ns: int = 0
+    """Time in the datapath's program for acknowledgements, by the kernel's statistics."""
 
     @property
     def metrics(self) -> Mapping[str, float]:
@@ -52,6 +60,8 @@ class Account:
             "agent_fallback_acks": self.activity.fallbacks,
             "agent_failed_flows": self.outcome.failed_flows,
             "agent_cpu_s": self.outcome.cpu_s,
+            "agent_cpu_pct": 100 * self.outcome.cpu_s / self.outcome.ran_s if self.outcome.ran_s else 0.0,
+            "datapath_ns_per_ack": self.timed_ns / self.timed_acks if self.timed_acks else 0.0,
             "agent_delay_median_us": median_us,
             "agent_delay_p95_us": p95_us,
             "agent_delay_p99_us": p99_us,
@@ -85,14 +95,16 @@ class AgentDatapath:
         cc, text = spec.transport.cc, spec.transport.algorithm_text
         program = load(cc, text).program
         self._object: Object = registered_object(DATAPATH)
+        self._timing = -1
         try:
+            self._timing = timed()
             fd = self._object.map_fd
             update(fd(b"program"), 0, program.packed())
             Beat(fd(b"control"), spec.agent.report_us)()
-            maps = Descriptors(fd(b"events"), fd(b"commands"), fd(b"control"))
+            maps = Descriptors(*map(fd, (b"events", b"commands", b"control", b"program")))
             self.agent = AgentProcess(cc, text, maps, spec.agent.report_us)
         except BaseException:
-            self._object.close()
+            self._unload()
             raise
         self._outcome: Outcome | None = None
 
@@ -104,12 +116,19 @@ class AgentDatapath:
         """End the agent and return what was done."""
         if self._outcome is None:
             self._outcome = self.agent.stop()
-        return Account(Activity(*self._object.counters(len(Activity._fields), b"activities")), self._outcome)
+        activity = Activity(*self._object.counters(len(Activity._fields), b"activities"))
+        return Account(activity, self._outcome, *self._object.runs(ON_ACK))
 
     def close(self) -> None:
         """End the agent and unregister the datapath."""
         if self._outcome is None:
             self._outcome = self.agent.stop()
+        self._unload()
+
+    def _unload(self) -> None:
+        if self._timing >= 0:
+            os.close(self._timing)
+            self._timing = -1
         self._object.close()
 
 

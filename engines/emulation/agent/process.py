@@ -12,14 +12,15 @@ from multiprocessing.connection import Connection
 
 from ccp.agent import Agent, Closed, Event
 from ccp.loading import load
-from common.errors import RunError
-from engines.emulation.agent.maps import Beat, Commands, Events
+from common.errors import RefabricError, RunError
+from engines.emulation.agent.maps import Beat, Commands, Events, update
 
 POLL_MS = 1
 """Reports wait for so long at most, unless they are urgent: waking a process costs the ACK 30 to 40 us."""
 POLLS_PER_BEAT = 25
 """The datapath takes an agent without a beat for 200 ms for dead."""
 READY_S, STOP_S = 20.0, 5.0
+READY = "ready"
 KEPT_DELAYS = 100_000
 _PR_SET_PDEATHSIG = 1
 
@@ -31,11 +32,12 @@ class Descriptors:
     events: int
     commands: int
     control: int
+    program: int
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an agent did until it was stopped. `alive`: it answered then.
+    """What an agent did in `ran_s` seconds until it was stopped. `alive`: it answered then.
 
     `delays_us` are the times from reports to their commands: median, 95th and 99th percentile.
     """
@@ -45,6 +47,7 @@ class Outcome:
     failed_flows: int = 0
     traceback: str = ""
     cpu_s: float = 0.0
+    ran_s: float = 0.0
     delays_us: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
@@ -60,9 +63,11 @@ class AgentProcess:
         self._process = context.Process(target=_run, args=arguments, name="agent", daemon=True)
         self._process.start()
         theirs.close()
-        if not self._pipe.poll(READY_S) or self._received() != "ready":
+        said = self._received() if self._pipe.poll(READY_S) else None
+        if said != READY:
             self._end()
-            raise RunError(f"starting the agent of {cc}: it did not answer in {READY_S:g} s; run it again")
+            why = said if isinstance(said, str) else f"it did not answer in {READY_S:g} s; run it again"
+            raise RunError(f"starting the agent of {cc}: {why}")
 
     @property
     def pid(self) -> int:
@@ -101,8 +106,14 @@ def _run(cc: str, text: str, maps: Descriptors, report_us: int, pipe: Connection
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     loaded = load(cc, text)
-    agent = Agent(loaded.algorithm, loaded.program)
-    commands = Commands(maps.commands, loaded.program.controls)
+    try:
+        program = loaded.algorithm.start() or loaded.program
+    except RefabricError as error:
+        pipe.send(str(error))
+        return
+    update(maps.program, 0, program.packed())
+    agent = Agent(loaded.algorithm, program)
+    commands = Commands(maps.commands, program.controls)
     beat, delays_ns = Beat(maps.control, report_us), list[int]()
 
     def on_event(event: Event, at_ns: int) -> None:
@@ -115,14 +126,18 @@ def _run(cc: str, text: str, maps: Descriptors, report_us: int, pipe: Connection
 
     events = Events(maps.events, on_event)
     beat()
-    pipe.send("ready")
-    began_s = time.process_time()
+    pipe.send(READY)
+    began_cpu_s, began_s = time.process_time(), time.monotonic()
     while not pipe.poll():
         for _ in range(POLLS_PER_BEAT):
             events.wait(POLL_MS)
+            for command in agent.poll():
+                commands.give(command)
         beat()
+    loaded.algorithm.stop()
     delays_ns.sort()
     at = [delays_ns[int(len(delays_ns) * share)] / 1000 if delays_ns else 0.0 for share in (0.5, 0.95, 0.99)]
-    cpu_s = time.process_time() - began_s
-    pipe.send(Outcome(True, agent.reports, agent.failed_flows, agent.traceback, cpu_s, (at[0], at[1], at[2])))
+    cpu_s, ran_s = time.process_time() - began_cpu_s, time.monotonic() - began_s
+    delays_us = (at[0], at[1], at[2])
+    pipe.send(Outcome(True, agent.reports, agent.failed_flows, agent.traceback, cpu_s, ran_s, delays_us))
     events.close()

@@ -13,6 +13,7 @@ import ctypes
 import errno
 import functools
 import os
+import struct
 from collections import deque
 from ctypes import c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
@@ -25,6 +26,10 @@ ENOTSUPP = 524
 """An errno that only the kernel defines; libc has no name for it."""
 WARNINGS = 1
 """enum libbpf_print_level: messages below this level are warnings or errors."""
+_INFO_BYTES, _TIME_AT = 216, 192
+"""struct bpf_prog_info (include/uapi/linux/bpf.h): up to recursion_misses; run_time_ns, then run_cnt."""
+_RUN_TIME = 0
+"""enum bpf_stats_type."""
 LOG_LINES = 40
 LONGEST_MESSAGE = 1 << 20
 
@@ -49,7 +54,9 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "bpf_link__fd": (c_int, (c_void_p,)),
     "bpf_link__disconnect": (None, (c_void_p,)),
     "bpf_link__destroy": (c_int, (c_void_p,)),
+    "bpf_enable_stats": (c_int, (c_int,)),
     "bpf_link_create": (c_int, (c_int, c_int, c_int, c_void_p)),
+    "bpf_prog_test_run_opts": (c_int, (c_int, c_void_p)),
     "bpf_obj_get_info_by_fd": (c_int, (c_int, c_void_p, c_void_p)),
     "libbpf_set_print": (c_void_p, (_PRINT,)),
     "libbpf_num_possible_cpus": (c_int, ()),
@@ -121,6 +128,14 @@ def library() -> Library:
     return Library()
 
 
+def timed() -> int:
+    """Let the kernel time BPF programs until the returned descriptor is closed. Raises LibbpfError.
+
+    This takes about 50 ns of each call.
+    """
+    return library().number("timing BPF programs", "bpf_enable_stats", _RUN_TIME)
+
+
 class Loadable:
     """A compiled BPF object with one per-CPU array, `counters`. Raises LibbpfError from every method.
 
@@ -173,6 +188,22 @@ class Loadable:
         """Return the descriptor of a map, which belongs to this object."""
         return int(self._libbpf.call("bpf_map__fd", self._map(name)))
 
+    def runs(self, program: str) -> tuple[int, int]:
+        """Return how often a program has run, and the ns that it took, while the kernel timed programs."""
+        info, size = ctypes.create_string_buffer(_INFO_BYTES), c_uint32(_INFO_BYTES)
+        arguments = (self.program_fd(program), ctypes.byref(info), ctypes.byref(size))
+        self._libbpf.number(f"reading about {program}", "bpf_obj_get_info_by_fd", *arguments)
+        ns, calls = struct.unpack_from("QQ", info, _TIME_AT)
+        return calls, ns
+
+    def program_fd(self, program: str) -> int:
+        """Return the descriptor of a program, which belongs to this object."""
+        found = self._libbpf.pointer(
+            f"looking for {program} in {self._name}",
+            *("bpf_object__find_program_by_name", self._object, program.encode()),
+        )
+        return int(self._libbpf.call("bpf_program__fd", found))
+
     def _map(self, name: bytes) -> int:
         return self._libbpf.pointer(
             f"looking for {name.decode()} in {self._name}", "bpf_object__find_map_by_name", self._object, name
@@ -184,11 +215,7 @@ class Classifier(Loadable):
 
     def attach(self, program: str, ifindex: int, where: int) -> None:
         """Attach it to an interface of this thread's network namespace, at TCX_INGRESS or TCX_EGRESS."""
-        found = self._libbpf.pointer(
-            f"looking for {program} in {self._name}",
-            *("bpf_object__find_program_by_name", self._object, program.encode()),
-        )
-        of_program = self._libbpf.call("bpf_program__fd", found)
+        of_program = self.program_fd(program)
         self._links.append(
             self._libbpf.number(
                 f"attaching {self._name}", "bpf_link_create", of_program, ifindex, where, None

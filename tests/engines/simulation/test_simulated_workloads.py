@@ -28,6 +28,7 @@ ARRIVING = ("poisson", "closed_loop", "short_and_long", "short_and_long_alike")
 SIZED = ("transfers", "permuted_loop", *ARRIVING)
 SIZES: dict[str, dict[str, int | str]] = {
     "transfers": {"kb": 20_000},
+    "incast": {"packets": 10_000},
     "trace": {"name": "one", "flows": "0.1,p0e0h0,p1e0h0,3000000"},
 }
 """So that they last into the window."""
@@ -63,7 +64,7 @@ def test_every_matrix_runs(matrix: str) -> None:
     assert result.flows
     assert any(flow.bytes_received or math.isfinite(flow.completed_s) for flow in result.flows)
     assert any(flow.size_bytes for flow in result.flows) == (
-        matrix in {*SIZED, "transfers", "in_turn", "pairs", "map_reduce", "trace"}
+        matrix in {*SIZED, "transfers", "in_turn", "pairs", "map_reduce", "trace", "incast", "to_one"}
     )
 
 

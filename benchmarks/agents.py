@@ -1,0 +1,293 @@
+"""Cost of congestion control by an agent between two real hosts on a veth, beside the kernel's own.
+
+    python benchmarks/agents.py [--flows 1,4,16,64] [--rate 0] [--runs 3] [--cc reno] [--chart FILE] [--json]
+
+After Narayan et al., SIGCOMM 2018: iperf3 sends 1 to 64 flows over a veth. Each run has the kernel's control
+and the same one in an agent, with a report on every acknowledgement (`ack`), every 10 ms (`10ms`), and once
+per round trip (`rtt`). Variants alternate within the run, so that each repetition gives one ratio to the
+kernel's; the table has their median and range. With `--rate` MBPS all flows together send at that rate, and
+the CPU time is compared instead of the throughput. `ns_per_ack` is the kernel's statistics on the datapath's
+program, `agent_cpu_pct` the agent's share of one CPU.
+
+A repetition is `suspect` if the hypervisor took or other processes used more than 5 % of the CPU time. Needs
+root and iperf3.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.agents_chart import KERNEL, draw
+from ccp.loading import PREFIX, load
+from common.errors import HostUnfitError, RefabricError, RunError
+from engines.emulation.agent.datapath import Account, AgentDatapath
+from engines.emulation.congestion.support import support
+from engines.emulation.kernel.cpu import CpuSampler
+from engines.emulation.sandbox.inside import Inside
+from engines.emulation.sandbox.isolation import spawn_inside
+from engines.emulation.sandbox.lock import emulation_lock
+from engines.emulation.verdict import company
+from engines.provenance import machine
+from model.congestion import kernel_name
+from model.spec import AgentSpec, LinkSpec, RunSpec, TransportSpec
+
+REPORTS_US: Mapping[str, int] = {"ack": 1, "10ms": 10_000, "rtt": 0}
+"""Reporting intervals by name. Every acknowledgement comes more than 1 us after the last."""
+ADDRESSES = {"left": "10.9.0.1", "right": "10.9.0.2"}
+MAX_OTHERS_PCT = 5.0
+SETTLE_S, SLACK_S = 1.0, 30.0
+MIN_SECONDS = 3
+KERNELS_OWN = ("reno", "cubic")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One repetition of one variant. Each CPU counts 100 %; the agent's numbers are 0 without one."""
+
+    variant: str
+    flows: int
+    gbps: float
+    cpu_pct: float
+    others_pct: float
+    acks: int = 0
+    reports: int = 0
+    ns_per_ack: float = 0.0
+    agent_cpu_pct: float = 0.0
+    fallback_acks: int = 0
+    delay_median_us: float = 0.0
+    delay_p99_us: float = 0.0
+
+    @property
+    def suspect(self) -> bool:
+        return self.others_pct > MAX_OTHERS_PCT
+
+
+def inside(inside: Inside) -> int:
+    """Run all variants in the private namespaces; report each repetition."""
+    request = inside.request
+    with two_hosts():
+        for repetition in range(request["runs"]):
+            for flows in request["flows"]:
+                for variant in _turned([KERNEL, *request["reports"]], repetition):
+                    cost = _run(variant, flows, request["cc"], request["rate_mbps"], request["seconds"])
+                    inside.report(asdict(cost))
+    return 0
+
+
+def _turned(names: Sequence[str], by: int) -> list[str]:
+    """Return the names with another one first in every repetition, so that none always follows the same."""
+    start = by % len(names)
+    return [*names[start:], *names[:start]]
+
+
+@contextmanager
+def two_hosts() -> Iterator[None]:
+    """Two network namespaces with a veth between them; /run, which has their names, is private here."""
+    commands = [["ip", "netns", "add", name] for name in ADDRESSES]
+    commands.append(_words("ip link add v netns left type veth peer name v netns right"))
+    for name, address in ADDRESSES.items():
+        commands.append(_words(f"ip -n {name} addr add {address}/24 dev v"))
+        commands += [_words(f"ip -n {name} link set {link} up") for link in ("lo", "v")]
+    for command in commands:
+        _checked(command)
+    try:
+        yield
+    finally:
+        for name in ADDRESSES:
+            _checked(["ip", "netns", "delete", name])
+
+
+def _words(command: str) -> list[str]:
+    return command.split()
+
+
+def _checked(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SLACK_S, check=False)
+    if done.returncode:
+        raise RunError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()[-200:]}")
+
+
+def _run(variant: str, flows: int, cc: str, rate_mbps: float, seconds: float) -> Cost:
+    if variant == KERNEL:
+        return _traffic(variant, flows, cc, rate_mbps, seconds)
+    spec = RunSpec(
+        LinkSpec(1.0),
+        transport=TransportSpec(1, PREFIX + cc),
+        agent=AgentSpec(report_us=REPORTS_US[variant]),
+    )
+    datapath = AgentDatapath(spec)
+    try:
+        cost = _traffic(variant, flows, kernel_name(PREFIX + cc), rate_mbps, seconds)
+        return _with_agent(cost, datapath.stop())
+    finally:
+        datapath.close()
+
+
+def _with_agent(cost: Cost, account: Account) -> Cost:
+    did = account.metrics
+    if account.outcome.failed_flows or not account.outcome.alive:
+        raise RunError(f"the agent failed: {account.outcome.traceback or 'it did not answer'}")
+    return Cost(
+        **{name: value for name, value in asdict(cost).items() if value},
+        acks=int(did["agent_acks"]),
+        reports=int(did["agent_reports"]),
+        ns_per_ack=did["datapath_ns_per_ack"],
+        agent_cpu_pct=did["agent_cpu_pct"],
+        fallback_acks=int(did["agent_fallback_acks"]),
+        delay_median_us=did["agent_delay_median_us"],
+        delay_p99_us=did["agent_delay_p99_us"],
+    )
+
+
+def _traffic(variant: str, flows: int, cc: str, rate_mbps: float, seconds: float) -> Cost:
+    """Send for SETTLE_S, which do not count, and `seconds`; measure CPU use in the latter."""
+    each_bps = round(rate_mbps * 1e6 / flows)
+    client = ["iperf3", "-c", ADDRESSES["right"], "-J", "-C", cc, "-P", str(flows), "-b", str(each_bps)]
+    client += ["-O", f"{SETTLE_S:g}", "-t", f"{seconds:g}"]
+    with _server():
+        sending = subprocess.Popen(
+            _on("left", client), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        try:
+            time.sleep(2 * SETTLE_S)
+            cpu, before = CpuSampler(), company.read()
+            time.sleep(max(0.1, seconds - 2 * SETTLE_S))
+            use, others_pct = cpu.sample(), company.others_pct(before, company.read())
+            said, _ = sending.communicate(timeout=seconds + SLACK_S)
+        finally:
+            if sending.poll() is None:
+                sending.kill()
+                sending.wait()
+    result = json.loads(said)
+    if "error" in result:
+        raise RunError(f"iperf3 with {cc}: {result['error']}")
+    gbps = result["end"]["sum_received"]["bits_per_second"] / 1e9
+    busy_pct = sum(each.busy_pct for each in use.cpus.values())
+    return Cost(variant, flows, gbps, busy_pct, others_pct + use.machine.steal_pct)
+
+
+@contextmanager
+def _server() -> Iterator[None]:
+    command = _on("right", ["iperf3", "-s", "--forceflush"])
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert server.stdout is not None
+        while "listening" not in (line := server.stdout.readline()):
+            if not line:
+                raise RunError("iperf3 -s ended before it listened")
+        yield
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def _on(host: str, command: Sequence[str]) -> list[str]:
+    return ["ip", "netns", "exec", host, *command]
+
+
+def table(costs: Sequence[Cost], by_cpu: bool) -> list[dict[str, Any]]:
+    """Return one row per number of flows and variant: medians, and the ratio to the kernel's of the same
+    repetition, with its range."""
+    rows = []
+    for flows in dict.fromkeys(cost.flows for cost in costs):
+        kernel = [cost for cost in costs if (cost.flows, cost.variant) == (flows, KERNEL)]
+        for variant in dict.fromkeys(cost.variant for cost in costs):
+            of = [cost for cost in costs if (cost.flows, cost.variant) == (flows, variant)]
+            rows.append(_row(of, kernel, by_cpu))
+    return rows
+
+
+def _row(of: Sequence[Cost], kernel: Sequence[Cost], by_cpu: bool) -> dict[str, Any]:
+    pairs = list(zip(of, kernel, strict=True))
+    good = [pair for pair in pairs if not any(cost.suspect for cost in pair)] or pairs
+    ratios = [a.cpu_pct / b.cpu_pct if by_cpu else a.gbps / b.gbps for a, b in good]
+    names = ("gbps", "cpu_pct", "ns_per_ack", "agent_cpu_pct", "delay_median_us", "delay_p99_us")
+    medians = {name: round(statistics.median(getattr(a, name) for a, _ in good), 3) for name in names}
+    return {
+        "flows": of[0].flows, "variant": of[0].variant, "ratio": round(statistics.median(ratios), 3),
+        "ratio_range": [round(min(ratios), 3), round(max(ratios), 3)], "runs": len(good),
+        "status": "suspect" if any(cost.suspect for pair in good for cost in pair) else "ok", **medians,
+        "acks": sum(a.acks for a, _ in good), "reports": sum(a.reports for a, _ in good),
+        "fallback_acks": sum(a.fallback_acks for a, _ in good),
+    }  # fmt: skip
+
+
+@click.command()
+@click.option("--flows", "counts", default="1,4,16,64", show_default=True, help="Numbers of flows.")
+@click.option("--cc", type=click.Choice(KERNELS_OWN), default="reno", show_default=True)
+@click.option("--reports", default="ack,10ms", show_default=True, help=f"Of {', '.join(REPORTS_US)}.")
+@click.option("--rate", "rate_mbps", default=0.0, help="Mb/s of all flows together; 0: as fast as possible.")
+@click.option("--seconds", default=3.0, show_default=True)
+@click.option("--runs", default=3, show_default=True, help="Repetitions of every variant.")
+@click.option("--chart", type=click.Path(path_type=Path), help="Draw the ratios into this file.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def main(counts: str, reports: str, chart: Path | None, as_json: bool, **options: Any) -> None:
+    """Measure what an agent costs, and print it."""
+    flows, names = _numbers(counts), reports.split(",")
+    if unknown := sorted(set(names) - set(REPORTS_US)):
+        raise click.UsageError(f"--reports {','.join(unknown)}: choose from: {', '.join(REPORTS_US)}")
+    if options["rate_mbps"] < 0 or options["seconds"] < MIN_SECONDS or options["runs"] < 1:
+        raise click.UsageError(f"--rate must be at least 0, --seconds {MIN_SECONDS}, --runs 1")
+    request = {**options, "flows": flows, "reports": names}
+    try:
+        costs = measured(request)
+    except RefabricError as error:
+        click.echo(f"agents: {error}", err=True)
+        sys.exit(error.exit_code)
+    rows = table(costs, by_cpu=options["rate_mbps"] > 0)
+    length = len(load(PREFIX + options["cc"]).program.main)
+    if chart:
+        draw(rows, chart, by_cpu=options["rate_mbps"] > 0, words=_words_of(options, length))
+    if as_json:
+        head = {"benchmark": "agents", **request, "instructions_per_ack": length}
+        click.echo(json.dumps({**head, "rows": rows, "machine": machine()}))
+        return
+    for row in rows:
+        click.echo("  ".join(f"{key} {value}" for key, value in row.items()))
+
+
+def _words_of(options: Mapping[str, Any], length: int) -> list[str]:
+    rate = f"{options['rate_mbps']:g} Mb/s" if options["rate_mbps"] else "as fast as possible"
+    runs = f"{options['runs']} runs of {options['seconds']:g} s"
+    return [rate, f"{PREFIX}{options['cc']}", f"{length} instructions per ACK", runs]
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 1 or max(numbers) > 128:
+        raise click.UsageError(f"--flows {text}: give numbers from 1 to 128, e.g. 1,4,16,64")
+    return numbers
+
+
+def measured(request: Mapping[str, Any]) -> list[Cost]:
+    """Run all variants. Raises RefabricError."""
+    if not support().ok:
+        raise HostUnfitError(support().text)
+    found: list[Any] = []
+    each_s = 2 * SETTLE_S + request["seconds"] + SLACK_S
+    count = request["runs"] * len(request["flows"]) * (1 + len(request["reports"]))
+    with emulation_lock(wait_s=60.0):
+        spawn_inside(
+            "benchmarks.agents:inside", dict(request), deadline_s=count * each_s, on_report=found.append
+        )
+    return [Cost(**cost) for cost in found]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""ccp-fidelity and ccp-fairness: agents beside the kernel's controls, beyond the paper's links.
+
+Real hosts and their simulated twins: a FatTree of 16 hosts with plain TCP, with eight subflows of MPTCP and
+with ECN; and a bottleneck that a flow in an agent shares with a flow of the kernel's Reno.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ccp.loading import PREFIX
+from engines.registry import SIMULATOR
+from experiments.coupled.metrics import SHARE_OF_BOTTLENECK
+from harness.claims.measures import Measured, Subject, is_about, measured_over, ratio
+from harness.claims.metric import Metric
+from harness.claims.published import Published, Relation, Source
+from harness.experiment import Figure, RateOf
+from harness.plan.options import ENGINE, Defaults, SweepOptions
+from harness.plan.sweeps import Variant, fat_trees, points_on
+from harness.results.summary import Judged
+from model.linux_stack import LINUX
+from model.result import under_test
+from model.spec import RunSpec, TopologySpec
+
+ALGORITHMS = ("reno", "cubic")
+MARK_PKTS = 20
+SUBFLOWS = 8
+REPLICAS = 6
+START_SPREAD_MS, RANDOM_DROP_PKTS = 1000.0, 5
+"""As in coupled-fairness: simulated replicas must not stay identical."""
+BOTH = Defaults(
+    ks=(4,), workloads=("one_to_one",), subflows=(1, SUBFLOWS), engines=(SIMULATOR, ENGINE), traffic="native",
+    pins={"agent.delay_us": 1000.0},
+)  # fmt: skip
+"""Real agents look for reports every millisecond, so simulated ones answer after that time."""
+BOTTLENECK = replace(
+    BOTH, ks=(), workloads=("against_tcp",), subflows=(1,), rate_mbps=10.0, queue_pkts=50, delay_us=5000.0,
+    warmup_s=20.0, seconds=40.0,
+)  # fmt: skip
+PAPER = "same algorithm"
+CITATION = "No publication: what must follow where the same algorithm runs in an agent (docs/ccp.md)"
+CLOSE = 0.05, "the mean over a permutation's flows moves by a few percent between repetitions"
+
+
+def beside_kernel(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    """Return each algorithm in an agent and in the kernel: as TCP, as MPTCP's subflows, and with ECN."""
+    ccs = options.ccs or tuple(name for cc in ALGORITHMS for name in (cc, PREFIX + cc))
+    plain = [Variant(cc=cc, simulated=LINUX) for cc in ccs]
+    marked = [Variant(cc=cc, subflows=(1,), ecn_pkts=MARK_PKTS, simulated=LINUX) for cc in ccs]
+    return points_on(fat_trees, plain + marked)(options, rate_of)
+
+
+def dumbbells(_options: SweepOptions) -> list[TopologySpec]:
+    """Return one network: the flow under test and one of the kernel's Reno, REPLICAS times."""
+    return [TopologySpec("dumbbell", {"n": 2, "lanes": REPLICAS})]
+
+
+def beside_reno(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    """Return a point of each control on a bottleneck that it shares with Reno in the kernel."""
+    ccs = options.ccs or ("reno", f"{PREFIX}reno")
+    variants = [Variant(cc=cc, simulated=LINUX) for cc in ccs]
+    return [_desynchronised(spec) for spec in points_on(dumbbells, variants)(options, rate_of)]
+
+
+def _desynchronised(spec: RunSpec) -> RunSpec:
+    if spec.engine != SIMULATOR:
+        return spec
+    return replace(
+        spec,
+        link=replace(spec.link, random_pkts=spec.link.random_pkts or RANDOM_DROP_PKTS),
+        stack=replace(spec.stack, start_spread_ms=spec.stack.start_spread_ms or START_SPREAD_MS),
+    )
+
+
+def setting(spec: RunSpec) -> RunSpec:
+    return spec.neutral("transport.cc", "transport.subflows")
+
+
+def goodput_mbps(point: Judged) -> float | None:
+    flows = under_test(point.point.flows)
+    return statistics.fmean(flow.goodput_mbps for flow in flows) if flows else None
+
+
+@functools.cache
+def over_kernel(cc: str, ecn_pkts: int) -> Metric:
+    """Return the mean goodput in an agent over that in the kernel, seed by seed."""
+
+    def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
+        chosen = [
+            p
+            for p in points
+            if is_about(subject, p)
+            and p.spec.transport.subflows == subject.subflows
+            and p.spec.link.ecn_pkts == ecn_pkts
+        ]
+        kernel = {p.spec.seed: p for p in chosen if p.spec.transport.cc == cc}
+        agents = [p for p in chosen if p.spec.transport.cc == PREFIX + cc and p.spec.seed in kernel]
+        pairs = [(p, kernel[p.spec.seed]) for p in agents]
+        return measured_over((ratio(goodput_mbps(a), goodput_mbps(b)), (a, b)) for a, b in pairs)
+
+    with_ecn = ", ECN" if ecn_pkts else ""
+    return Metric(
+        f"agent_over_kernel_{cc}_ecn{ecn_pkts}", "x the kernel's",
+        f"mean goodput of {cc} in an agent{with_ecn}", over=measure, setting=setting,
+    )  # fmt: skip
+
+
+def _same(cc: str, subflows: int, ecn_pkts: int, engine: str) -> Published:
+    how = "MPTCP's subflows" if subflows > 1 else "TCP"
+    words = f"{cc} in an agent as {how}{' with ECN' if ecn_pkts else ''}: the kernel's goodput"
+    return Published(
+        over_kernel(cc, ecn_pkts), "fat_tree", 4, "one_to_one", subflows, Relation.ABOUT, 1.0,
+        Source.EXPECTED, f"{words} ({'simulated' if engine == SIMULATOR else 'real hosts'})", PAPER,
+        CITATION, *CLOSE, engine=engine,
+    )  # fmt: skip
+
+
+def _fair(engine: str) -> Published:
+    row = Published(
+        SHARE_OF_BOTTLENECK, "dumbbell", 2, "against_tcp", 1, Relation.ABOUT, 50.0, Source.EXPECTED,
+        f"a flow in an agent and one of the kernel's share evenly ({engine})", PAPER, CITATION, 5.0,
+        "a twentieth: two flows of the same kind differ by as much over 40 s", engine=engine,
+        algorithm=f"{PREFIX}reno",
+    )  # fmt: skip
+    return row.on(lanes=REPLICAS)
+
+
+SAME = tuple(
+    _same(cc, subflows, ecn, engine)
+    for engine in (SIMULATOR, ENGINE)
+    for cc in ALGORITHMS
+    for subflows, ecn in ((1, 0), (SUBFLOWS, 0), (1, MARK_PKTS))
+)
+FIDELITY = Figure(
+    name="ccp-fidelity",
+    title="Reno and CUBIC in an agent beside the kernel's",
+    about=(
+        "A permutation on a FatTree under Reno and CUBIC, in the kernel and in an agent: as plain TCP, as "
+        "eight uncoupled subflows of MPTCP, and with ECN. Each pair should have the same goodput, between "
+        "real hosts and in the simulator."
+    ),
+    defaults=BOTH,
+    topologies=fat_trees,
+    points=beside_kernel,
+    charts=("by_congestion_control",),
+    published=SAME,
+)  # fmt: skip
+FAIRNESS = Figure(
+    name="ccp-fairness",
+    title="A flow in an agent beside one of the kernel's Reno",
+    about=(
+        "Two flows share a link, six times in one run: one of Reno in the kernel, and one of Reno in an "
+        "agent or in the kernel. Both should get half."
+    ),
+    defaults=BOTTLENECK,
+    topologies=dumbbells,
+    points=beside_reno,
+    charts=("share",),
+    published=tuple(_fair(engine) for engine in (SIMULATOR, ENGINE)),
+    sized=False,
+    relative=False,
+)  # fmt: skip

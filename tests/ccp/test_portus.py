@@ -1,0 +1,167 @@
+"""Agents of portus: recorded messages, their program beside ours, and an agent on a socket."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccp.agent import Agent, Created, Measured
+from ccp.language.compiler import compiled
+from ccp.loading import OwnAlgorithm, load
+from ccp.portus import PortusAlgorithm
+from ccp.portus.messages import Install, Set, create, decoded, measure, ready
+from ccp.portus.program import translated
+from common.errors import RunError, UsageError
+from engines.simulation.engine import SimulatorEngine
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from tests.ccp.test_fold_programs import stream
+from tests.support.ccp_model import Native
+from tests.support.portus_messages import CHANGE_PROGRAM, GROWN, HALVED, INSTALL
+
+FAKE = Path(__file__).resolve().parents[1] / "support" / "fake_portus.py"
+AGENTS_OWN = """
+(def (Report (volatile acked 0) (volatile lost 0)))
+(when true
+  (:= Report.acked (+ Report.acked Ack.bytes_acked))
+  (:= Report.lost (+ Report.lost Ack.lost_pkts_sample))
+  (fallthrough))
+(when (|| Flow.was_timeout (> Ack.lost_pkts_sample 0))
+  (:= Micros 0) (report))
+(when (> Micros Flow.rtt_sample_us)
+  (:= Micros 0) (report))
+"""
+"""The program in tests/support/portus_agent/src/main.rs."""
+
+
+def install() -> Install:
+    message = decoded(INSTALL)
+    assert isinstance(message, Install)
+    return message
+
+
+def test_recorded_answers() -> None:
+    begun, grown, halved = (decoded(data) for data in (CHANGE_PROGRAM, GROWN, HALVED))
+    assert isinstance(begun, Set) and isinstance(grown, Set) and isinstance(halved, Set)
+    assert (begun.flow, begun.program, begun.cwnd_bytes, begun.rate_bytes_per_s) == (1, 1, 14_480, None)
+    assert (grown.program, grown.cwnd_bytes, halved.cwnd_bytes) == (None, 15_928, 7_964)
+
+
+def test_the_recorded_program_reports_what_ours_does() -> None:
+    theirs, ours, reports = Native(translated(install())), Native(compiled(AGENTS_OWN)), 0
+    for values, now_us in stream(seed=20):
+        expected = ours.acknowledge(values, now_us)
+        assert theirs.acknowledge(values, now_us) == expected
+        reports += expected is not None
+    assert theirs.errors == ours.errors
+    assert reports > 50
+
+
+def test_our_messages_have_the_lengths_they_state() -> None:
+    created, reported = create(3, 14_480, 1448, 1, 2), measure(3, 1, (5, 6))
+    for data, length in ((ready(7), 12), (created, 96), (reported, 32), (measure(3, 1, ()), 16)):
+        assert len(data) == length == int.from_bytes(data[2:4], "little")
+    assert created[8:16] == b"\x90\x38\0\0\xa8\x05\0\0"
+
+
+@given(st.integers(0, len(INSTALL) - 1), st.integers(0, 255))
+def test_changed_bytes_are_another_program_or_one_refusal(place: int, value: int) -> None:
+    data = bytearray(INSTALL)
+    data[place] = value
+    try:
+        message = decoded(bytes(data))
+        if isinstance(message, Install):
+            assert len(translated(message).packed()) == len(translated(install()).packed())
+    except UsageError as error:
+        assert "agent of portus" in str(error)
+
+
+@given(st.integers(0, len(INSTALL) - 1))
+def test_short_messages_are_refused(length: int) -> None:
+    with pytest.raises(UsageError, match="agent of portus"):
+        decoded(INSTALL[:length])
+
+
+@contextmanager
+def running(folder: Path, how: str = "") -> Iterator[tuple[PortusAlgorithm, Agent]]:
+    path = str(folder / "portus")
+
+    class Fake(PortusAlgorithm):
+        command = (sys.executable, str(FAKE), path, *([how] if how else []))
+        listens = path
+
+    algorithm = Fake()
+    try:
+        yield algorithm, Agent(algorithm, algorithm.start())
+    finally:
+        with closing(algorithm._socket):
+            algorithm._agent.kill()
+            algorithm._agent.wait()
+
+
+def until(said: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 10
+    while not said():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def test_reports_go_out_and_windows_come_back(tmp_path: Path) -> None:
+    with running(tmp_path) as (_, agent):
+        windows: list[int | None] = []
+
+        def polled() -> bool:
+            windows.extend(command.cwnd_bytes for command in agent.poll())
+            return bool(windows)
+
+        assert agent.handle(Created(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2")) == []
+        until(polled)
+        assert windows == [14_480]
+        windows.clear()
+        assert agent.handle(Measured(4, 100, (1448, 0))) == []
+        until(polled)
+        assert windows == [20 * 1448]
+
+
+def test_flows_fall_back_when_the_agent_has_ended(tmp_path: Path) -> None:
+    with running(tmp_path, "dies") as (algorithm, agent):
+        agent.handle(Created(4, 0, 1448, 14_480, "10.0.0.1", "10.0.0.2"))
+        agent.handle(Measured(4, 100, (1448, 0)))
+        algorithm._agent.wait(10)
+        (command,) = agent.poll()
+        assert (command.flow, command.fall_back) == (4, True)
+        assert "ended with code 3" in agent.traceback
+        assert agent.failed_flows == 1
+
+
+def test_several_programs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="installs 2 programs"), running(tmp_path, "two"):
+        pass
+
+
+def mine(command: str) -> RunSpec:
+    text = (
+        "from ccp.portus import PortusAlgorithm\n\nclass Mine(PortusAlgorithm):\n"
+        f"    command = ({command!r},)\n"
+    )
+    return RunSpec(
+        LinkSpec(10.0), TopologySpec("star", {"n": 2}), TransportSpec(1, OwnAlgorithm("mine.py", text)),
+        WorkloadSpec("reference"), engine="simulator", warmup_s=0.0, seconds=1.0,
+    )  # fmt: skip
+
+
+def test_simulated_hosts_are_refused() -> None:
+    with pytest.raises(UsageError, match="--engine mininet"):
+        SimulatorEngine().check(mine(sys.executable))
+
+
+@pytest.mark.parametrize("command", ["aimd", "/nowhere/aimd"])
+def test_the_command_must_be_there(command: str) -> None:
+    with pytest.raises(UsageError, match="absolute path of a program"):
+        load("mine.py", mine(command).transport.algorithm_text)

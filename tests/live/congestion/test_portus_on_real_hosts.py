@@ -1,0 +1,67 @@
+"""Agents of portus control real hosts: one that answers as recorded, and one built from the crate."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ccp.loading import OwnAlgorithm
+from engines.emulation.congestion.support import support
+from model.result import RunResult
+from tests.live.congestion.test_agents_on_real_hosts import agents_reasons, point, run
+
+pytestmark = [
+    pytest.mark.emulation,
+    pytest.mark.skipif(os.geteuid() != 0 or not support().ok, reason="needs root and BPF"),
+]
+SUPPORT = Path(__file__).resolve().parents[2] / "support"
+BUILD_S = 400
+
+
+def controlled(tmp_path: Path, *command: str) -> RunResult:
+    text = (
+        f"from ccp.portus import PortusAlgorithm\n\nclass Mine(PortusAlgorithm):\n    command = {command!r}\n"
+    )
+    return run(point(OwnAlgorithm("portus.py", text)), tmp_path)
+
+
+def test_the_window_is_the_recorded_agents(tmp_path: Path) -> None:
+    result = controlled(tmp_path, sys.executable, str(SUPPORT / "fake_portus.py"), "/tmp/ccp/portus")
+    sockets = result.samples["sockets"].columns
+    assert set(sockets["cwnd_pkts"][sockets["t_s"] >= 0].tolist()) == {20}
+    assert not agents_reasons(result)
+    assert result.metrics["agent_commands"] > 10
+
+
+def test_an_agent_that_dies_leaves_reno(tmp_path: Path) -> None:
+    result = controlled(tmp_path, sys.executable, str(SUPPORT / "fake_portus.py"), "/tmp/ccp/portus", "dies")
+    assert "ended with code 3" in agents_reasons(result)[0]
+    assert result.flows[0].goodput_mbps > 1
+
+
+@pytest.fixture(scope="module")
+def built() -> str:
+    """The agent of tests/support/portus_agent, compiled outside of /tmp, which runs hide."""
+    cargo = shutil.which("cargo") or str(Path.home() / ".cargo/bin/cargo")
+    if not os.access(cargo, os.X_OK):
+        pytest.skip("needs cargo")
+    source = SUPPORT.parents[1] / "build" / "portus_agent"
+    shutil.copytree(SUPPORT / "portus_agent", source, dirs_exist_ok=True)
+    command = [cargo, "build", "--quiet"]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=BUILD_S, check=False)
+    if done.returncode:
+        pytest.skip(f"cargo could not build it: {done.stderr.strip()[-200:]}")
+    return str(source / "target" / "debug" / "aimd")
+
+
+def test_an_agent_built_from_the_crate_fills_the_link(built: str, tmp_path: Path) -> None:
+    result = controlled(tmp_path, built)
+    assert not agents_reasons(result)
+    assert result.flows[0].goodput_mbps > 10
+    assert result.metrics["agent_reports"] > 50
+    assert result.metrics["agent_commands"] > 50
