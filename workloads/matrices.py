@@ -341,6 +341,11 @@ MATRICES: dict[str, Matrix] = {
         "percent of the hosts send one flow each, to distinct hosts",
         words="{percent} % of a permutation",
     ),
+    "joined_permutation": Matrix(
+        per_host.joined_permutation,
+        "a permutation of long flows, and a second one of `kb` thousand bytes per flow that begins later",
+        words="a permutation, joined by another after {after_ms} ms",
+    ),
     "sip": Matrix(sip.sip, "SIP calls and registrations through an IMS", everywhere=False, calls=True),
     "trace": Matrix(
         trace.trace,

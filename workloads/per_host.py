@@ -52,6 +52,23 @@ def permutation_share(hosts: Sequence[str], seed: int, *, percent: int = 50) -> 
     return tuple(Flow(host, receiver[host]) for host in hosts if host in senders)
 
 
+def joined_permutation(
+    hosts: Sequence[str], seed: int, *, after_ms: int = 300, kb: int = 10_000
+) -> tuple[Flow, ...]:
+    """Return a random permutation of long flows, and a second one of `kb` thousand bytes per flow that begins
+    `after_ms` after the start.
+
+    While a host has two flows, each has half of the demand. Raises UsageError for parameters below 1, or for
+    fewer than two hosts.
+    """
+    if min(after_ms, kb) < 1:
+        raise UsageError(f"workload joined_permutation: after_ms={after_ms} and kb={kb} must be at least 1")
+    rng = random.Random(seed)
+    first, second = (permuted("joined_permutation", hosts, rng) for _ in range(2))
+    joining = (Flow(host, second[host], size_bytes=1000 * kb, start_s=after_ms / 1000) for host in hosts)
+    return (*(Flow(host, first[host]) for host in hosts), *joining)
+
+
 def _share(hosts: Sequence[str], percent: int, rng: random.Random) -> frozenset[str]:
     """Draw `percent` of the hosts, one at least; for one state of `rng` a larger share includes a smaller."""
     shuffled = rng.sample(hosts, len(hosts))
