@@ -107,6 +107,28 @@ def test_one_that_is_opened_again_begins_anew() -> None:
     assert simulation.subflows()["acked_pkts"][1] - first == pytest.approx(first, rel=0.1)
 
 
+@pytest.mark.parametrize("scheduler", ["min_rtt", "round_robin", "burst"])
+def test_a_subflow_that_has_not_joined_holds_nothing_up(scheduler: str) -> None:
+    """Alone, the first subflow fills its link, as a connection of one subflow does, before another joins and
+    after it has left."""
+    alone = Simulation(network(4, delay_ps=MS, queue_pkts=20), stack(handshake=True), [tcp(TWO_PATHS[:1])])
+    simulation = on_demand(scheduler=scheduler, send_buffer_pkts=2000)
+    before, after = [], []
+    for each in (alone, simulation):
+        each.run_until(3 * S)
+        before.append(float(each.flows()["delivered_bytes"][0]))
+    simulation.open_subflow(1)
+    simulation.run_until(4 * S)
+    simulation.close_subflow(1)
+    for each in (alone, simulation):
+        each.run_until(6 * S)  # by then the first has carried what was bound to the other
+        begun = each.flows()["delivered_bytes"][0]
+        each.run_until(9 * S)
+        after.append(float(each.flows()["delivered_bytes"][0] - begun))
+    assert before[1] == pytest.approx(before[0], rel=0.03)
+    assert after[1] == pytest.approx(after[0], rel=0.03)
+
+
 def test_what_cannot_be_closed() -> None:
     """The first subflow, one that is not there, and one of a connection that has ended."""
     simulation = on_demand(100)
