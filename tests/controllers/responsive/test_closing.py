@@ -86,6 +86,18 @@ def test_the_loop_closes_and_opens_again() -> None:
     assert [each.number for each in loop.closed] == [1]
 
 
+def test_the_end_of_a_subflow_by_the_clock() -> None:
+    """As docs/responsive-mptcp.md draws it: another flow of the host begins at 30 ms, the controller knows at
+    30.1 ms, and the second subflow closes at 30.2 ms."""
+    loop, network = Loop(CLOSING, controller_of(TREE, CLOSING), 1), Rates(500.0)
+    network.begin(FLOW)
+    drive(loop, network, 29.95)
+    network.begin(SAME_SENDER)
+    drive(loop, network, 60)
+    assert [each.t_ns / NS_PER_MS for each in loop.opened if each.flow == FLOW] == [0.2, 8.2]
+    assert [(each.t_ns / NS_PER_MS, each.number) for each in loop.closed] == [(30.2, 1)]
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_lost_orders_are_repeated_until_both_sides_agree(seed: int) -> None:
     """Half of all messages are lost. A flow whose new demand is lost asks again, so it may get its subflow
