@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from common.errors import UsageError
 from controllers.responsive.controller import Controller
-from controllers.responsive.loop import LOOK_NS, Loop
+from controllers.responsive.loop import LOOK_NS, Loop, News
 from controllers.responsive.settings import Settings
 from model.limits import LIMITS
+from model.link_events import ports_of
 from model.spec import RunSpec, SchedulerSpec, sub_seed, typed
 from topos.topology import Topology
 
 NAME = "responsive"
 TITLE = "responsive multipath"
-FLAG = "printed"
-"""Typed without a value: monitors serve one flow per tick, as the slides print their loop."""
+FLAGS = {"printed": "one_per_tick", "close": "closes"}
+"""Options typed without a value, and their fields: monitors serve one flow per tick, as the slides print
+their loop; the controller closes subflows that are not needed any more."""
 WORDS = {
     "gap": "demand_gap",
     "variation": "rate_variation",
@@ -23,6 +25,7 @@ WORDS = {
     "loss": "message_loss",
     "down_at": "down_at_s",
     "down_for": "down_for_s",
+    "links": "links_ms",
 }
 """Options after the interval, as typed, and their fields of SchedulerSpec."""
 
@@ -41,13 +44,13 @@ def parse_options(interval_ms: float, text: str) -> SchedulerSpec:
     values: dict[str, float | int | bool] = {}
     for part in filter(None, text.split(":")):
         word, equals, value = (each.strip() for each in part.partition("="))
-        if part.strip() == FLAG:
-            values["one_per_tick"] = True
+        if part.strip() in FLAGS:
+            values[FLAGS[part.strip()]] = True
         elif word in WORDS and equals:
             values[WORDS[word]] = _number(word, value)
         else:
-            known = ", ".join(f"{each}=VALUE" for each in WORDS)
-            raise UsageError(f"--scheduler {NAME}: unknown option '{part}'; choose from: {known}, {FLAG}")
+            known = ", ".join([*(f"{each}=VALUE" for each in WORDS), *FLAGS])
+            raise UsageError(f"--scheduler {NAME}: unknown option '{part}'; choose from: {known}")
     return SchedulerSpec(NAME, interval_ms, **values)  # type: ignore[arg-type]
 
 
@@ -71,7 +74,7 @@ def option_words(chosen: SchedulerSpec) -> str:
         for word, name in WORDS.items()
         if getattr(chosen, name) != getattr(usual, name)
     ]
-    return ":".join([*words, *([FLAG] if chosen.one_per_tick else [])])
+    return ":".join([*words, *(word for word, name in FLAGS.items() if getattr(chosen, name))])
 
 
 def title(chosen: SchedulerSpec) -> str:
@@ -95,6 +98,8 @@ def settings_of(spec: RunSpec) -> Settings:
         one_per_tick=chosen.one_per_tick,
         down_at_s=chosen.down_at_s,
         down_for_s=chosen.down_for_s,
+        closes=chosen.closes,
+        links_s=chosen.links_ms / 1000,
     )
 
 
@@ -103,7 +108,22 @@ def loop_of(spec: RunSpec, topology: Topology, *, look_ns: int = LOOK_NS) -> Loo
     settings = settings_of(spec)
     seed = sub_seed(spec.seed, "scheduler")
     controller = Controller(topology, spec.link.rate_mbps, settings, seed)
-    return Loop(settings, controller, sub_seed(spec.seed, "messages"), look_ns=look_ns)
+    news = link_news(spec, topology) if settings.links_s else ()
+    return Loop(settings, controller, sub_seed(spec.seed, "messages"), look_ns=look_ns, news=news)
+
+
+def link_news(spec: RunSpec, topology: Topology) -> list[News]:
+    """Return what the controller learns of the spec's link events: a link that is cut, both ways, has failed;
+    one that has any rate has not."""
+    failed: set[int] = set()
+    news = []
+    for t_s in sorted({event.t_s for event in spec.events}):
+        for event in spec.events:
+            if event.t_s == t_s:
+                ways = ports_of(event, topology)
+                failed = failed - set(ways) if event.share else failed | set(ways)
+        news.append(News(round(t_s * 1e9 + spec.scheduler.links_ms * 1e6), frozenset(failed)))
+    return news
 
 
 def loop_metrics(loop: Loop, seconds: float) -> dict[str, float]:
@@ -117,4 +137,6 @@ def loop_metrics(loop: Loop, seconds: float) -> dict[str, float]:
         "controller_kbps": 8e-3 * counts.octets / seconds,
         "subflow_requests": loop.requests,
         "subflows_opened": sum(each.number > 0 for each in loop.opened),
+        "subflows_closed": len(loop.closed),
+        "subflows_moved": loop.moved,
     }

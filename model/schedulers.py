@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ccp.loading import is_agents
 from common.errors import UsageError
 from controllers import schedulers
 from controllers.hashing import FiveTuple
@@ -106,6 +107,8 @@ def _check_responsive(spec: RunSpec, words: str) -> None:
         raise UsageError(f"--scheduler {words}: monitors need an interval, e.g. {responsive.NAME}:2")
     if spec.transport.joins_late:
         raise UsageError(f"--scheduler {words}: the controller decides when subflows join; omit --join-after")
+    if spec.scheduler.closes and is_agents(spec.transport.cc):
+        raise UsageError(f"--scheduler {words}: an agent's subflows stay open; omit close, or choose --cc")
     if spec.stack.connections == PERSISTENT:
         raise UsageError(f"--scheduler {words}: persistent connections keep subflows; omit that option")
 

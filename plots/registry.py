@@ -104,6 +104,12 @@ CHARTS: dict[str, Chart] = _charts(
         "in the kernel. Marks of a pair that lie together do the same; up and to the left is better.",
     ),
     Chart(
+        "goodput.subflows_beside",
+        "Real hosts beside simulated ones, with subflows on demand",
+        "Each mark above is one flow, real against simulated: marks on the diagonal are equal. Below are the "
+        "subflows of some flows over time, real and simulated.",
+    ),
+    Chart(
         "queues.rtt",
         "Round-trip time of every flow",
         "Each row is one transport, its flows sorted by mean round-trip time: the line with its band is "

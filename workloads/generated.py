@@ -14,13 +14,12 @@ from common.draws import exponential
 from common.errors import UsageError
 from workloads import sizes as distributions
 from workloads.flow import Flow, Traffic
-from workloads.limits import anybody_else, enough, not_too_many, within
+from workloads.limits import MAX_KB, anybody_else, enough, not_too_many, within
 from workloads.permutation import permuted
 
 MAX_DSCP = 63
 FULL_FRAME_BITS = 1514 * 8
 _WIRE_SHARE = 1500 / 1460
-MAX_KB = 10**9
 PAIRS = ("random", "fixed")
 PERMUTED_SIZES = "uniform-1000000-20000000"
 """Transfers of about one second each at 100 Mb/s."""

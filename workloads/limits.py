@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from common.errors import UsageError
 
 MAX_FLOWS = 400_000
+MAX_MS = 10_000_000
+MAX_KB = 10**9
 
 
 def at_least(matrix: str, name: str, value: int, minimum: int) -> None:
@@ -32,6 +34,14 @@ def enough(matrix: str, hosts: Sequence[str]) -> None:
     """Raise UsageError for fewer than two hosts."""
     if len(hosts) < 2:
         raise UsageError(f"workload {matrix} needs at least two hosts, not {len(hosts)}: change k or n")
+
+
+def others(matrix: str, name: str, needed: int, hosts: int) -> None:
+    """Raise UsageError unless every one of `hosts` hosts has `needed` other hosts."""
+    if hosts <= needed:
+        raise UsageError(
+            f"workload {matrix} needs more than {needed} hosts ({name} {needed}), not {hosts}: change k or n"
+        )
 
 
 def not_too_many(matrix: str, flows: float, remedy: str) -> None:

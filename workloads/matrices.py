@@ -18,7 +18,7 @@ from common.errors import UsageError
 from topos.topology import Topology
 from workloads import generated, map_reduce, per_host, placed, sequential, sip, to_one, trace
 from workloads.flow import Flow, Traffic
-from workloads.limits import anybody_else, at_least, not_too_many, percentage
+from workloads.limits import anybody_else, at_least, not_too_many, others, percentage
 from workloads.permutation import permuted
 
 _LEFT = re.compile(r"l(\d+)\D")
@@ -80,7 +80,7 @@ def one_to_several(
     ordered by server as in `hosts`. Raises UsageError if there are fewer other hosts than `clients`.
     """
     at_least("one_to_several", "clients", clients, 1)
-    _others("one_to_several", "clients", clients, len(hosts))
+    others("one_to_several", "clients", clients, len(hosts))
     percentage("one_to_several", "servers", servers, 1)
     rng = random.Random(seed)
     count = max(1, round(len(hosts) * servers / 100))
@@ -99,7 +99,7 @@ def all_to_all(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
     `seed` is not used. Raises UsageError for fewer than two hosts.
     """
     del seed
-    _others("all_to_all", "at least", 1, len(hosts))
+    others("all_to_all", "at least", 1, len(hosts))
     return tuple(Flow(src, dst) for src in hosts for dst in hosts if src != dst)
 
 
@@ -112,7 +112,7 @@ def stride(hosts: Sequence[str], seed: int, *, i: int = 0) -> tuple[Flow, ...]:
     """
     del seed
     n = len(hosts)
-    _others("stride", "at least", 1, n)
+    others("stride", "at least", 1, n)
     step = i or n // 2
     if not 1 <= step < n:
         raise UsageError(f"workload stride: i={i} with {n} hosts is invalid: choose i from 1 to {n - 1}")
@@ -130,7 +130,7 @@ def hotspot(hosts: Sequence[str], seed: int, *, spots: int = 2, percent: int = 5
     """
     at_least("hotspot", "spots", spots, 1)
     percentage("hotspot", "percent", percent, 0)
-    _others("hotspot", "spots", spots, len(hosts))
+    others("hotspot", "spots", spots, len(hosts))
     rng = random.Random(seed)
     hot = rng.sample(hosts, spots)
     cold = rng.sample([host for host in hosts if host not in hot], len(hosts) - spots)
@@ -146,7 +146,7 @@ def random_pairs(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
     SIGCOMM 2011 and of Hedera, NSDI 2010, every host sends one flow, and only receivers are drawn.) Raises
     UsageError for fewer than two hosts.
     """
-    _others("random", "at least", 1, len(hosts))
+    others("random", "at least", 1, len(hosts))
     rng = random.Random(seed)
     sources = rng.choices(hosts, k=len(hosts))
     return tuple(Flow(src, anybody_else(rng, hosts, src)) for src in sources)
@@ -158,7 +158,7 @@ def connections(hosts: Sequence[str], seed: int, *, percent: int = 100) -> tuple
     For one seed, a larger number of connections includes the smaller one. Raises UsageError for fewer than
     two hosts.
     """
-    _others("connections", "at least", 1, len(hosts))
+    others("connections", "at least", 1, len(hosts))
     at_least("connections", "percent", percent, 1)
     count = len(hosts) * percent / 100
     not_too_many("connections", count, "lower percent")
@@ -228,8 +228,8 @@ def beside_constant_rate(
         raise UsageError(f"workload beside_constant_rate: flows={flows} has a constant rate itself")
     more = (traffic,) if known.generated else ()
     own_seed = random.Random(seed).getrandbits(32)
-    others = generated.constant_rate(hosts, own_seed, traffic, percent=percent, senders=senders, dscp=dscp)
-    return (*known.draw(hosts, seed, *more), *others)
+    constant = generated.constant_rate(hosts, own_seed, traffic, percent=percent, senders=senders, dscp=dscp)
+    return (*known.draw(hosts, seed, *more), *constant)
 
 
 MATRICES: dict[str, Matrix] = {
@@ -353,6 +353,12 @@ MATRICES: dict[str, Matrix] = {
     ),
     "to_one": Matrix(
         to_one.to_one, "sized flows from random hosts to the last (Poisson)", generated=True, transfers=True
+    ),
+    "joined_permutation": Matrix(
+        per_host.joined_permutation,
+        "a permutation of long flows, and a second one of `kb` thousand bytes per flow that begins later",
+        generated=True,
+        words="a permutation, joined by another after {after_ms} ms",
     ),
     "sip": Matrix(sip.sip, "SIP calls and registrations through an IMS", everywhere=False, calls=True),
     "trace": Matrix(
@@ -489,11 +495,3 @@ def _check_names(matrix: str, names: Mapping[str, Value] | Sequence[str]) -> Non
             raise UsageError(
                 f"workload {matrix} has no parameter '{name}': it takes {', '.join(takes) or 'none'}"
             )
-
-
-def _others(matrix: str, name: str, needed: int, hosts: int) -> None:
-    """Raise UsageError unless every host has `needed` other hosts."""
-    if hosts <= needed:
-        raise UsageError(
-            f"workload {matrix} needs more than {needed} hosts ({name} {needed}), not {hosts}: change k or n"
-        )

@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 
 from common.errors import UsageError
-from workloads.flow import Flow
-from workloads.limits import not_too_many, percentage
+from workloads.flow import Flow, Traffic
+from workloads.limits import MAX_KB, MAX_MS, not_too_many, percentage, within
 from workloads.permutation import permuted
 
 _ANY, _DISTINCT = "any", "distinct"
@@ -52,6 +52,24 @@ def permutation_share(hosts: Sequence[str], seed: int, *, percent: int = 50) -> 
     receiver = permuted("permutation_share", hosts, rng)
     senders = _share(hosts, percent, rng)
     return tuple(Flow(host, receiver[host]) for host in hosts if host in senders)
+
+
+def joined_permutation(
+    hosts: Sequence[str], seed: int, traffic: Traffic, *, after_ms: int = 300, kb: int = 10_000
+) -> tuple[Flow, ...]:
+    """Return a random permutation of long flows, and a second one of `kb` thousand bytes per flow that begins
+    `after_ms` after the start.
+
+    While a host has two flows, each has half of the demand. `traffic` is not used. Raises UsageError for
+    parameters below 1, or for fewer than two hosts.
+    """
+    del traffic
+    within("joined_permutation", "after_ms", after_ms, 1, MAX_MS)
+    within("joined_permutation", "kb", kb, 1, MAX_KB)
+    rng = random.Random(seed)
+    first, second = (permuted("joined_permutation", hosts, rng) for _ in range(2))
+    joining = (Flow(host, second[host], size_bytes=1000 * kb, start_s=after_ms / 1000) for host in hosts)
+    return (*(Flow(host, first[host]) for host in hosts), *joining)
 
 
 def _share(hosts: Sequence[str], percent: int, rng: random.Random) -> frozenset[str]:

@@ -15,11 +15,10 @@ from common.draws import exponential
 from common.errors import UsageError
 from topos.cloud import is_ours
 from workloads.flow import Flow, Traffic
-from workloads.limits import MAX_FLOWS
+from workloads.limits import MAX_FLOWS, MAX_MS
 
 TRANSPORTS = (1, 2, 4)
 """Subflows of the transfers of each pair, in this order; 1 is plain TCP."""
-MAX_MS = 10_000_000
 
 
 def in_turn(

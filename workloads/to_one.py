@@ -8,10 +8,10 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from common.errors import UsageError
 from workloads import sizes as distributions
 from workloads.flow import Flow, Traffic
-from workloads.generated import MAX_FLOWS, arrivals
+from workloads.generated import arrivals
+from workloads.limits import enough, not_too_many, within
 
 PACKET_BYTES = 1448
 """Payload of a full segment on Ethernet, with timestamps."""
@@ -26,9 +26,9 @@ def incast(
     Flows start at random within the time that a host's links take for `spread_bytes`: 10 us at 10 Gb/s.
     Raises UsageError for fewer than two hosts, or for numbers out of range.
     """
-    _enough("incast", hosts)
-    _within("incast", "packets", packets, 1, MAX_PACKETS)
-    _within("incast", "spread_bytes", spread_bytes, 0, MAX_SPREAD_BYTES)
+    enough("incast", hosts)
+    within("incast", "packets", packets, 1, MAX_PACKETS)
+    within("incast", "spread_bytes", spread_bytes, 0, MAX_SPREAD_BYTES)
     rng = random.Random(seed)
     spread_s = spread_bytes / traffic.host_bytes_per_s
     return tuple(
@@ -45,27 +45,13 @@ def to_one(
     (workloads/sizes.py). Flows are in the order of their starts. Raises UsageError for fewer than two hosts,
     a load outside 1 .. 99 or too many flows.
     """
-    _enough("to_one", hosts)
-    _within("to_one", "load", load, 1, 99)
+    enough("to_one", hosts)
+    within("to_one", "load", load, 1, 99)
     of_size = distributions.parse(sizes)
     per_s = load / 100 * traffic.host_bytes_per_s / of_size.mean_bytes
-    if per_s * traffic.seconds > MAX_FLOWS:
-        raise UsageError(
-            f"workload to_one would start about {per_s * traffic.seconds:.0f} flows, but the limit is "
-            f"{MAX_FLOWS}: lower the load or the time"
-        )
+    not_too_many("to_one", per_s * traffic.seconds, "lower the load or the time")
     rng = random.Random(seed)
     return tuple(
         Flow(rng.choice(hosts[:-1]), hosts[-1], of_size.draw(rng), start_s)
         for start_s in arrivals(rng, per_s, traffic.seconds)
     )
-
-
-def _enough(matrix: str, hosts: Sequence[str]) -> None:
-    if len(hosts) < 2:
-        raise UsageError(f"workload {matrix} needs at least two hosts, not {len(hosts)}: change k or n")
-
-
-def _within(matrix: str, name: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
-        raise UsageError(f"workload {matrix}: {name} must be from {least} to {most}, not {value}")

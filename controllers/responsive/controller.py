@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from common.errors import UsageError
 from controllers.hashing import FiveTuple
 from controllers.hedera.candidates import Candidates, Choices
 from controllers.hedera.demands import CLOSE
 from controllers.responsive.monitor import Path, Request
-from controllers.responsive.routes import Routes
+from controllers.responsive.routes import Routes, Row
 from controllers.responsive.settings import Settings
 from controllers.scheduler import FlowCount
 from topos.topology import Topology
@@ -35,27 +36,54 @@ class Grant:
 
 
 @dataclass(frozen=True)
+class Move:
+    """Another path for a subflow that is open, because a link of its path has failed."""
+
+    flow: FiveTuple
+    number: int
+    path: Path
+
+
+@dataclass(frozen=True)
+class Close:
+    """An end to a subflow that is not needed any more."""
+
+    flow: FiveTuple
+    number: int
+
+
+@dataclass(frozen=True)
 class Unknown:
     """The controller does not know this flow: it has started again since the flow began."""
 
     flow: FiveTuple
 
 
-Order = Demand | Grant | Unknown
+Order = Demand | Grant | Move | Close | Unknown
 
 
 @dataclass
 class Connection:
-    """What the controller knows about a flow. `places` are its subflows' paths, by position."""
+    """What the controller knows about a flow. `places` are its subflows' paths, by position, `closing` those
+    of its subflows that it wants closed, until it knows that they are."""
 
     choices: Choices
     ends: tuple[str, str]
     limit_mbps: float
     sent_mbps: float | None = None
-    places: list[int] = field(default_factory=list)
+    places: dict[int, int] = field(default_factory=dict)
+    closing: set[int] = field(default_factory=set)
 
     def path(self, number: int) -> tuple[str, ...]:
         return (self.ends[0], *self.choices.names[self.places[number]], self.ends[1])
+
+    def row(self, number: int) -> Row:
+        return self.choices.rows[self.places[number]]
+
+    @property
+    def free(self) -> int:
+        """The smallest number that no subflow has."""
+        return next(n for n in count() if n not in self.places and n not in self.closing)
 
 
 class Controller:
@@ -68,12 +96,13 @@ class Controller:
         self._settings = settings
         self._rng = random.Random(seed)
         self._candidates = Candidates(topology)
+        self._failed: frozenset[int] = frozenset()
         self.restart()
         if settings.max_subflows < 1:
             raise UsageError("the responsive controller needs at least one subflow per connection")
 
     def restart(self) -> None:
-        """Forget all connections and their routes."""
+        """Forget all connections and their routes. Switches tell it at once which links have failed."""
         self._routes = Routes((self._candidates.capacity * self._rate_mbps).tolist())
         self._connections: dict[FiveTuple, Connection] = {}
 
@@ -85,7 +114,7 @@ class Controller:
     def routes(self) -> Routes:
         return self._routes
 
-    def begin(self, flow: FiveTuple, paths: Sequence[Path] = ()) -> list[Order]:
+    def begin(self, flow: FiveTuple, paths: Sequence[tuple[int, Path]] = ()) -> list[Order]:
         """Give a flow that has begun a path, and return the demands that this changes.
 
         A flow that is known already gets the same orders again: the first ones were lost. A flow that has
@@ -95,51 +124,89 @@ class Controller:
         if known is not None:
             if known.sent_mbps is None:
                 raise AssertionError(f"{flow}: known without a demand")
-            self._take_over(flow, paths[len(known.places) :])
-            return [Demand(flow, known.sent_mbps), *self._granted(flow, 0)]
-        self._connections[flow] = self._found(flow)
+            self._take_over(flow, paths)
+            return [Demand(flow, known.sent_mbps), *self._granted(flow, known.places)]
+        known = self._connections[flow] = self._found(flow)
         if paths:
             self._take_over(flow, paths)
-            return self._demands()
+            return [*self._moves(flow), *self._demands()]
         self._extend(flow)
-        return [*self._granted(flow, 0), *self._demands()]
+        return [*self._granted(flow, known.places), *self._demands()]
 
     def end(self, flow: FiveTuple) -> list[Order]:
         """Forget a flow. The answer has a demand of 0 for it, and other flows' new demands."""
         known = self._connections.pop(flow, None)
         if known is None:
             return [Demand(flow, 0.0)]
-        for place in known.places:
-            self._routes.remove(flow, known.choices.rows[place])
+        for number in known.places:
+            self._routes.remove(flow, known.row(number))
         return [Demand(flow, 0.0), *self._demands()]
 
     def request(self, asked: Request) -> list[Order]:
         """Give a flow subflows until they can be expected to cover its gap, up to M in all.
 
         If the monitor has not got all subflows of earlier answers, it gets those again and no others. The
-        monitor is asked about a flow that is unknown, or that has more subflows than are known.
+        monitor is asked about a flow that is unknown, or that has more subflows than are known. A flow with a
+        subflow that is about to be closed gets nothing yet.
         """
         known = self._connections.get(asked.flow)
-        before = len(known.places) if known else 0
-        if known is None or asked.subflows > before:
+        if known is None or set(asked.subflows) - known.places.keys() - known.closing:
             return [Unknown(asked.flow)]
-        if asked.subflows < before:
-            return self._granted(asked.flow, asked.subflows)
-        gap_mbps = asked.gap_mbps
+        if missing := known.places.keys() - set(asked.subflows):
+            return self._granted(asked.flow, missing)
+        if known.closing:
+            return []
+        gap_mbps, before = asked.gap_mbps, set(known.places)
         while len(known.places) < self._settings.max_subflows:
             expected = self._extend(asked.flow)
             if expected <= 0 or expected > gap_mbps:
                 break
             gap_mbps -= expected
-        return self._granted(asked.flow, before)
+        return self._granted(asked.flow, known.places.keys() - before)
 
-    def _take_over(self, flow: FiveTuple, paths: Sequence[Path]) -> None:
+    def closed(self, flow: FiveTuple, number: int) -> None:
+        """Note that a monitor has closed a subflow, whose number is free again."""
+        known = self._connections.get(flow)
+        if known is None:
+            return
+        known.closing.discard(number)
+        if number in known.places:  # the order is from before a restart
+            self._routes.remove(flow, known.row(number))
+            del known.places[number]
+
+    def set_failed(self, links: frozenset[int]) -> list[Order]:
+        """Note which links have failed, as `Candidates` numbers them, and move the subflows that use them.
+
+        A subflow stays if all its paths have failed.
+        """
+        self._failed = links
+        return [move for flow in self._connections for move in self._moves(flow)]
+
+    def _moves(self, flow: FiveTuple) -> list[Order]:
+        known = self._connections[flow]
+        return [
+            Move(flow, number, known.path(number))
+            for number in list(known.places)
+            if self._failed.intersection(known.row(number)) and self._move(flow, number)
+        ]
+
+    def _move(self, flow: FiveTuple, number: int) -> bool:
+        """Give a subflow the best path that has not failed; False if there is none."""
+        known = self._connections[flow]
+        if all(self._failed.intersection(row) for row in known.choices.rows):
+            return False
+        self._routes.remove(flow, known.row(number))
+        known.places[number] = self._best(known, flow)[0]
+        self._routes.add(flow, known.row(number))
+        return True
+
+    def _take_over(self, flow: FiveTuple, paths: Sequence[tuple[int, Path]]) -> None:
         """Note the subflows that a flow has. Raises ValueError for a path that is not one of its own."""
         known = self._connections[flow]
-        for path in paths:
-            place = known.choices.names.index(tuple(path[1:-1]))
-            known.places.append(place)
-            self._routes.add(flow, known.choices.rows[place])
+        for number, path in paths:
+            if number not in known.places and number not in known.closing:
+                known.places[number] = known.choices.names.index(tuple(path[1:-1]))
+                self._routes.add(flow, known.row(number))
 
     def _extend(self, flow: FiveTuple) -> float:
         """Put one more subflow on the path with the largest expected throughput, and return that.
@@ -147,18 +214,58 @@ class Controller:
         0 if no path promises any, unless it is the first subflow: then there is none and nothing changes.
         """
         known = self._connections[flow]
-        rows = known.choices.rows
-        expected = [self._routes.expected_mbps(flow, row, known.limit_mbps) for row in rows]
-        if not rows[0] and known.places:
+        if not known.choices.rows[0] and known.places:
             return 0.0  # there is one path, and it has a subflow
-        best = max(expected)
-        tolerance = CLOSE * self._rate_mbps
-        if best <= tolerance and known.places:
+        place, best = self._best(known, flow)
+        if best <= self._tolerance and known.places:
             return 0.0
-        place = self._rng.choice([i for i, each in enumerate(expected) if each >= best - tolerance])
-        known.places.append(place)
-        self._routes.add(flow, rows[place])
+        number = known.free
+        known.places[number] = place
+        self._routes.add(flow, known.row(number))
         return best
+
+    def _best(self, known: Connection, flow: FiveTuple) -> tuple[int, float]:
+        """Return the path with the largest expected throughput, and that. Of a failed path 0 is expected."""
+        expected = [
+            0.0 if self._failed.intersection(row) else self._routes.expected_mbps(flow, row, known.limit_mbps)
+            for row in known.choices.rows
+        ]
+        best = max(expected)
+        close = [i for i, each in enumerate(expected) if each >= best - self._tolerance]
+        usable = [i for i in close if not self._failed.intersection(known.choices.rows[i])]
+        return self._rng.choice(usable or close), best
+
+    @property
+    def _tolerance(self) -> float:
+        return CLOSE * self._rate_mbps
+
+    def _shrink(self, flow: FiveTuple) -> list[Order]:
+        """Close subflows as long as the others can be expected to cover the demand.
+
+        The first subflow stays. Of the others the one goes without which most is left.
+        """
+        known = self._connections[flow]
+        orders: list[Order] = []
+        while others := [number for number in known.places if number != 0]:
+            left = {number: self._without(flow, number) for number in others}
+            number = max(others, key=lambda each: (left[each], each))
+            if left[number] < (known.sent_mbps or 0.0) - self._tolerance:
+                break
+            self._routes.remove(flow, known.row(number))
+            del known.places[number]
+            known.closing.add(number)
+            orders.append(Close(flow, number))
+        return orders
+
+    def _without(self, flow: FiveTuple, number: int) -> float:
+        """Return the throughput that a flow can expect of its other subflows."""
+        known = self._connections[flow]
+        row = known.row(number)
+        self._routes.remove(flow, row)
+        rows = [known.row(each) for each in known.places if each != number]
+        total = self._routes.total_mbps(flow, rows, known.limit_mbps)
+        self._routes.add(flow, row)
+        return total
 
     def _demands(self) -> list[Order]:
         """Estimate all demands, and return those of new flows and those that have changed enough."""
@@ -173,11 +280,13 @@ class Controller:
             if sent is None or abs(mbps - sent) > self._settings.demand_change * sent:
                 known.sent_mbps = mbps
                 orders.append(Demand(flow, mbps))
+                if self._settings.closes and sent is not None and mbps < sent:
+                    orders += self._shrink(flow)
         return orders
 
-    def _granted(self, flow: FiveTuple, first: int) -> list[Order]:
+    def _granted(self, flow: FiveTuple, numbers: Iterable[int]) -> list[Order]:
         known = self._connections[flow]
-        return [Grant(flow, number, known.path(number)) for number in range(first, len(known.places))]
+        return [Grant(flow, number, known.path(number)) for number in sorted(numbers)]
 
     def _found(self, flow: FiveTuple) -> Connection:
         count = FlowCount(flow, 0, ())

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from controllers.hashing import FiveTuple
-from controllers.responsive.controller import Controller, Demand, Grant, Order, Unknown
-from controllers.responsive.messages import Begun, Channel, Ended, Message, Restarted
+from controllers.responsive.controller import Close, Controller, Demand, Grant, Move, Order, Unknown
+from controllers.responsive.messages import Begun, Channel, Done, Ended, Message, Restarted
 from controllers.responsive.monitor import Monitor, Request
 from controllers.responsive.settings import Settings
 
@@ -41,18 +42,44 @@ class MultipathNetwork(Protocol):
         ...
 
     def open_subflow(self, flow: FiveTuple, number: int, path: Sequence[str]) -> bool:
-        """Add subflow `number` to a connection, on this path, host to host. Number 0 exists already and is
-        moved to the path. Return False if the connection has ended."""
+        """Add subflow `number` to a connection, on this path, host to host; the connection began with number
+        0. Return False if the connection has ended."""
+        ...
+
+    def move_subflow(self, flow: FiveTuple, number: int, path: Sequence[str]) -> bool:
+        """Send what an open subflow sends from now on along this path. Return as `open_subflow`."""
+        ...
+
+    def close_subflow(self, flow: FiveTuple, number: int) -> bool:
+        """Close a subflow other than number 0; the others carry what it had not delivered. Its number can be
+        used again. Return as `open_subflow`."""
         ...
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A subflow that was opened, or moved to its path (number 0), at `t_ns`."""
+    """A subflow that was opened, or got its first path (number 0), at `t_ns`."""
 
     t_ns: int
     flow: FiveTuple
     number: int
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A subflow that was closed at `t_ns`."""
+
+    t_ns: int
+    flow: FiveTuple
+    number: int
+
+
+@dataclass(frozen=True)
+class News:
+    """At `t_ns` the controller learns that just these links have failed, as `Candidates` numbers them."""
+
+    t_ns: int
+    failed: frozenset[int]
 
 
 @dataclass
@@ -64,13 +91,22 @@ class Unanswered:
 
 
 class Loop:
-    """Everything that happens by messages. `look_ns` is how often senders look for new and ended flows."""
+    """Everything that happens by messages. `look_ns` is how often senders look for new and ended flows;
+    `news` is in the order of time."""
 
     def __init__(
-        self, settings: Settings, controller: Controller, seed: int, *, look_ns: int = LOOK_NS
+        self,
+        settings: Settings,
+        controller: Controller,
+        seed: int,
+        *,
+        look_ns: int = LOOK_NS,
+        news: Sequence[News] = (),
     ) -> None:
         self.channel = Channel(_ns(settings.message_s), settings.message_loss, seed)
         self.opened: list[Opened] = []
+        self.closed: list[Closed] = []
+        self.moved = 0
         self.requests = 0
         self.unheard = 0
         """Messages that reached the controller while it was down."""
@@ -79,6 +115,8 @@ class Loop:
         self._monitors: dict[str, Monitor] = {}
         self._seen: frozenset[FiveTuple] = frozenset()
         self._unanswered: dict[FiveTuple, Unanswered] = {}
+        self._ordered: dict[tuple[FiveTuple, int], Unanswered] = {}
+        self._news = deque(news)
         self._step_ns = max(1, _ns(settings.monitor_s))
         self._look_ns = look_ns
         self._next_tick_ns = self._step_ns
@@ -94,12 +132,16 @@ class Loop:
         arrives = self.channel.next_ns
         due = min(self._next_tick_ns, self._next_look_ns)
         due = min(due, self._up_ns) if self._restarts else due
+        due = min(due, self._news[0].t_ns) if self._news else due
         return due if arrives is None else min(due, arrives)
 
     def run(self, network: MultipathNetwork, now_ns: int) -> None:
         """Do what is due: deliver messages, look for flows, and let monitors check them."""
         if self._restarts and now_ns >= self._up_ns:
             self._restart(now_ns)
+        while self._news and self._news[0].t_ns <= now_ns:
+            moves = self._controller.set_failed(self._news.popleft().failed)
+            self._send(moves if self._is_up(now_ns) else (), now_ns)
         self._deliver(network, now_ns)
         if now_ns >= self._next_look_ns:
             self._look(network, now_ns)
@@ -109,13 +151,17 @@ class Loop:
             self._next_tick_ns = (now_ns // self._step_ns + 1) * self._step_ns
         self._deliver(network, now_ns)
 
-    def subflows(self) -> Counter[FiveTuple]:
-        """Return how many paths each flow got; none for flows that the controller never answered."""
-        return Counter(each.flow for each in self.opened)
+    def subflows(self, by_ns: float = math.inf) -> dict[FiveTuple, int]:
+        """Return how many subflows each flow had at this time; none for flows that the controller never
+        answered."""
+        count = Counter(each.flow for each in tuple(self.opened) if each.t_ns <= by_ns)
+        count.subtract(each.flow for each in tuple(self.closed) if each.t_ns <= by_ns)
+        return dict(count)
 
     def _restart(self, now_ns: int) -> None:
         """Let the controller begin anew: it asks all monitors for their flows."""
         self._restarts = False
+        self._ordered.clear()
         self._controller.restart()
         for src in self._monitors:
             self.channel.send(Restarted(src), now_ns)
@@ -139,7 +185,8 @@ class Loop:
             for request in monitor.tick(octets, now_ns / NS_PER_S):
                 self.requests += 1
                 self.channel.send(request, now_ns)
-        for each in [one for one in self._unanswered.values() if now_ns - one.sent_ns >= self._repeat_ns]:
+        waiting = [*self._unanswered.values(), *(self._ordered.values() if self._is_up(now_ns) else ())]
+        for each in [one for one in waiting if now_ns - one.sent_ns >= self._repeat_ns]:
             each.sent_ns = now_ns
             self.channel.send(each.message, now_ns)
 
@@ -150,24 +197,29 @@ class Loop:
     def _deliver(self, network: MultipathNetwork, now_ns: int) -> None:
         for message in self.channel.arrived(now_ns):
             match message:
-                case Begun() | Ended() | Request():
+                case Begun() | Ended() | Request() | Done():
                     self._hear(message, now_ns)
                 case Demand():
                     self._demand(message)
                 case Grant():
                     self._grant(message, network, now_ns)
+                case Move() | Close():
+                    self._carry_out(message, network, now_ns)
                 case Unknown(flow):
                     self._introduce(flow, now_ns)
                 case Restarted(src):
                     for flow in list(self._monitors[src].flows):
                         self._introduce(flow, now_ns)
 
-    def _hear(self, message: Begun | Ended | Request, now_ns: int) -> None:
+    def _is_up(self, now_ns: int) -> bool:
+        return not self._down_ns <= now_ns < self._up_ns
+
+    def _hear(self, message: Begun | Ended | Request | Done, now_ns: int) -> None:
         """Let the controller answer a monitor, if it runs."""
-        if self._down_ns <= now_ns < self._up_ns:
+        if not self._is_up(now_ns):
             self.unheard += 1
             return
-        orders: Sequence[Order]
+        orders: Sequence[Order] = ()
         match message:
             case Begun(flow, paths):
                 orders = self._controller.begin(flow, paths)
@@ -175,14 +227,30 @@ class Loop:
                 orders = self._controller.end(flow)
             case Request():
                 orders = self._controller.request(message)
+            case Done(order):
+                self._answered(order)
+        self._send(orders, now_ns)
+
+    def _send(self, orders: Sequence[Order], now_ns: int) -> None:
         for order in orders:
+            if isinstance(order, Move | Close):
+                self._ordered[order.flow, order.number] = Unanswered(order, now_ns)
+            elif isinstance(order, Demand) and order.mbps == 0.0:
+                self._ordered = {key: one for key, one in self._ordered.items() if key[0] != order.flow}
             self.channel.send(order, now_ns)
+
+    def _answered(self, order: Move | Close) -> None:
+        waiting = self._ordered.get((order.flow, order.number))
+        if waiting is not None and waiting.message == order:
+            del self._ordered[order.flow, order.number]
+        if isinstance(order, Close):
+            self._controller.closed(order.flow, order.number)
 
     def _introduce(self, flow: FiveTuple, now_ns: int) -> None:
         """Tell a controller that has started again of a running flow and its subflows."""
         watched = self._monitor(flow).flows.get(flow)
         if watched is not None:
-            self._ask(Begun(flow, tuple(watched.paths)), now_ns)
+            self._ask(Begun(flow, tuple(watched.paths.items())), now_ns)
 
     def _demand(self, demand: Demand) -> None:
         waiting = self._unanswered.get(demand.flow)
@@ -191,13 +259,30 @@ class Loop:
         self._monitor(demand.flow).set_demand(demand.flow, demand.mbps)
 
     def _grant(self, grant: Grant, network: MultipathNetwork, now_ns: int) -> None:
-        """Open the subflow, unless it is open or an earlier one is still missing."""
+        """Open the subflow, unless it is open."""
         watched = self._monitor(grant.flow).flows.get(grant.flow)
-        if watched is None or watched.subflows != grant.number:
+        if watched is None or grant.number in watched.paths:
             return
-        if network.open_subflow(grant.flow, grant.number, grant.path):
+        act = network.open_subflow if grant.number else network.move_subflow
+        if act(grant.flow, grant.number, grant.path):
             self.opened.append(Opened(now_ns, grant.flow, grant.number))
-            self._monitor(grant.flow).add_subflow(grant.flow, grant.path)
+            self._monitor(grant.flow).set_subflow(grant.flow, grant.number, grant.path)
+
+    def _carry_out(self, order: Move | Close, network: MultipathNetwork, now_ns: int) -> None:
+        """Move or close a subflow, unless that has been done, and answer."""
+        watched = self._monitor(order.flow).flows.get(order.flow)
+        if watched is not None and order.number in watched.paths:
+            self._change(order, network, now_ns)
+        self.channel.send(Done(order), now_ns)
+
+    def _change(self, order: Move | Close, network: MultipathNetwork, now_ns: int) -> None:
+        if isinstance(order, Move):
+            if network.move_subflow(order.flow, order.number, order.path):
+                self.moved += 1
+                self._monitor(order.flow).set_subflow(order.flow, order.number, order.path)
+        elif network.close_subflow(order.flow, order.number):
+            self.closed.append(Closed(now_ns, order.flow, order.number))
+            self._monitor(order.flow).set_subflow(order.flow, order.number, None)
 
     def _monitor(self, flow: FiveTuple) -> Monitor:
         if flow.src not in self._monitors:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from controllers.hashing import FiveTuple
-from controllers.responsive.controller import Demand, Grant, Unknown
+from controllers.responsive.controller import Close, Demand, Grant, Move, Unknown
 from controllers.responsive.monitor import Path, Request
 
 HEADER_BYTES = 66
 """Ethernet, IP, and TCP with timestamps."""
 FLOW_BYTES, RATE_BYTES, COUNT_BYTES, NODE_BYTES = 13, 4, 1, 2
-"""A 5-tuple, a rate, a number of subflows, and a node of a path."""
+"""A 5-tuple, a rate, a subflow's number or a bit for each subflow, and a node of a path."""
 RULE_BYTES = HEADER_BYTES + 80
 """A message that installs a rule for one flow: OpenFlow 1.3's FLOW_MOD with an exact match and one action."""
 
@@ -22,10 +22,10 @@ RULE_BYTES = HEADER_BYTES + 80
 @dataclass(frozen=True)
 class Begun:
     """A flow has begun; sent by its monitor, and again until its demand has come. `paths` are those of the
-    subflows that it has, if a controller that has started again asks for it."""
+    subflows that it has, with their numbers, if a controller that has started again asks for it."""
 
     flow: FiveTuple
-    paths: tuple[Path, ...] = ()
+    paths: tuple[tuple[int, Path], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,20 @@ class Ended:
 
 
 @dataclass(frozen=True)
+class Done:
+    """A monitor has carried out this order, or found that it had."""
+
+    order: Close | Move
+
+
+@dataclass(frozen=True)
 class Restarted:
     """The controller has started again and knows nothing; sent to the monitor of the sender `src`."""
 
     src: str
 
 
-Message = Begun | Ended | Restarted | Request | Demand | Grant | Unknown
+Message = Begun | Ended | Restarted | Request | Done | Demand | Grant | Move | Close | Unknown
 
 
 def size_bytes(message: Message) -> int:
@@ -50,22 +57,24 @@ def size_bytes(message: Message) -> int:
     size = HEADER_BYTES + FLOW_BYTES
     match message:
         case Restarted():
-            return HEADER_BYTES
+            size = HEADER_BYTES
         case Begun():
-            return size + sum(COUNT_BYTES + NODE_BYTES * len(path) for path in message.paths)
+            size += sum(COUNT_BYTES + NODE_BYTES * len(path) for _, path in message.paths)
         case Request():
-            return size + RATE_BYTES + COUNT_BYTES
+            size += RATE_BYTES + COUNT_BYTES
         case Demand():
-            return size + RATE_BYTES
-        case Grant():
-            return size + COUNT_BYTES + NODE_BYTES * len(message.path)
+            size += RATE_BYTES
+        case Grant() | Move():
+            size += COUNT_BYTES + NODE_BYTES * len(message.path)
+        case Close() | Done():
+            size += COUNT_BYTES
     return size
 
 
 @dataclass
 class Counts:
     """Messages that were sent, and those among them that were lost. `rules` are installed in switches, one
-    for each switch of a granted path; their bytes are included in `octets`."""
+    for each switch of a path that is granted or moved to; their bytes are included in `octets`."""
 
     messages: int = 0
     lost: int = 0
@@ -91,7 +100,7 @@ class Channel:
     def send(self, message: Message, now_ns: int) -> None:
         self.counts.messages += 1
         self.counts.octets += size_bytes(message)
-        if isinstance(message, Grant):
+        if isinstance(message, Grant | Move):
             switches = len(message.path) - 2
             self.counts.rules += switches
             self.counts.octets += switches * RULE_BYTES

@@ -14,28 +14,24 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Request:
-    """A flow whose rate is `gap_mbps` below its demand, and the subflows that it has."""
+    """A flow whose rate is `gap_mbps` below its demand, and the numbers of the subflows that it has."""
 
     flow: FiveTuple
     gap_mbps: float
-    subflows: int
+    subflows: tuple[int, ...]
 
 
 @dataclass
 class Watched:
     """A flow at its monitor. `smoothed_mbps` is the moving average of its rate, `steady` the number of
-    checks in a row in which the rate was close to it, `paths` those of its subflows."""
+    checks in a row in which the rate was close to it, `paths` those of its subflows, by their numbers."""
 
     octets: int
     read_s: float
     demand_mbps: float | None = None
     smoothed_mbps: float = 0.0
     steady: int = 0
-    paths: list[Path] = field(default_factory=list)
-
-    @property
-    def subflows(self) -> int:
-        return len(self.paths)
+    paths: dict[int, Path] = field(default_factory=dict)
 
 
 class Monitor:
@@ -60,11 +56,14 @@ class Monitor:
         if flow in self._flows:
             self._flows[flow].demand_mbps = mbps
 
-    def add_subflow(self, flow: FiveTuple, path: Path) -> None:
-        """Note one more subflow, which restarts the count of steady checks."""
-        if flow in self._flows:
-            self._flows[flow].paths.append(path)
-            self._flows[flow].steady = 0
+    def set_subflow(self, flow: FiveTuple, number: int, path: Path | None) -> None:
+        """Note a subflow's path; None: it was closed. This restarts the count of steady checks."""
+        if flow not in self._flows:
+            return
+        self._flows[flow].paths.pop(number, None)
+        if path is not None:
+            self._flows[flow].paths[number] = path
+        self._flows[flow].steady = 0
 
     def tick(self, octets: Mapping[FiveTuple, int], now_s: float) -> list[Request]:
         """Check every flow and return requests. `octets` has the bytes that each flow has sent."""
@@ -77,7 +76,7 @@ class Monitor:
                 continue
             assert watched.demand_mbps is not None
             gap_mbps = watched.demand_mbps - watched.smoothed_mbps
-            asked.append(Request(flow, gap_mbps, watched.subflows))
+            asked.append(Request(flow, gap_mbps, tuple(sorted(watched.paths))))
             watched.steady = 0
             if self._settings.one_per_tick:
                 break

@@ -53,6 +53,18 @@ class Routes:
             found = min(found, max(0.0, share - taken))
         return found
 
+    def total_mbps(self, flow: FiveTuple, rows: Sequence[Row], limit_mbps: float) -> float:
+        """Return the throughput that a flow can expect of subflows on these paths together, each of which it
+        has. It is what `expected_mbps` adds up to when they come one by one, in the best order or worse."""
+        found, taken = 0.0, dict[int, float]()
+        for row in rows:
+            shares = [self._share(flow, link) - taken.get(link, 0.0) for link in row]
+            more = max(0.0, min(shares, default=limit_mbps))
+            found += more
+            for link in row:
+                taken[link] = taken.get(link, 0.0) + more
+        return min(found, limit_mbps)
+
     def _share(self, flow: FiveTuple, link: int) -> float:
         """Return the flow's share of a link on which it has, or gets, a subflow."""
         present = self._on_link[link]

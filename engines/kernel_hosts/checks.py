@@ -12,7 +12,6 @@ from model.congestion import CONGESTION_CONTROLS
 from model.flows import PlannedFlow, check_ports
 from model.link_events import check_events
 from model.network_plan import by_rank, check_discipline, check_trace
-from model.responsive import opens_subflows
 from model.schedulers import check_scheduler, scheduled, scheduler_words
 from model.spec import HOST_QUEUES, RunSpec
 from topos.topology import Topology
@@ -48,11 +47,6 @@ def _check_network(spec: RunSpec, topology: Topology) -> None:
     check_events(spec, topology)
     check_trace(spec, topology)
     check_scheduler(spec, topology)
-    if opens_subflows(spec) and spec.dataplane != "fabric":
-        raise UsageError(
-            f"--scheduler {scheduler_words(spec.scheduler)}: its subflows take paths of the fabric; choose "
-            "--dataplane fabric"
-        )
     if scheduled(spec) and spec.scheduler.ideal:
         raise UsageError(
             f"--scheduler {scheduler_words(spec.scheduler)}: an ideal scheduler must know when flows begin, "

@@ -54,14 +54,25 @@ class SimulatedConnections:
         return self._running
 
     def open_subflow(self, flow: FiveTuple, number: int, path: Sequence[str]) -> bool:
+        return self.move_subflow(flow, number, path) and self._simulation.open_subflow(
+            self._subflow(flow, number)
+        )
+
+    def move_subflow(self, flow: FiveTuple, number: int, path: Sequence[str]) -> bool:
         if flow not in self.running():
             return False
         nodes = tuple(self._topology.index(name) for name in path)
         self._routes.check(flow, nodes)
-        subflow = int(self._first[self._number[flow]]) + number
+        subflow = self._subflow(flow, number)
         ports = ports_along(self._topology, nodes)
         self._simulation.set_path(subflow, ports, self._simulation.back_path(subflow))
-        return number == 0 or self._simulation.open_subflow(subflow)
+        return True
+
+    def close_subflow(self, flow: FiveTuple, number: int) -> bool:
+        return flow in self.running() and self._simulation.close_subflow(self._subflow(flow, number))
+
+    def _subflow(self, flow: FiveTuple, number: int) -> int:
+        return int(self._first[self._number[flow]]) + number
 
 
 def _first_pair(topology: Topology, flow: PlannedFlow) -> FiveTuple:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from engines.core_setup.stack import PS_PER_MS, PS_PER_S
 from engines.simulation.readings import Recording
 from model.flows import PlannedFlow
+from model.responsive import opens_subflows
 from model.result import SAMPLE_COLUMNS, Table
 from model.spec import RunSpec
 
@@ -111,7 +112,7 @@ def _sockets(spec: RunSpec, recording: Recording, flow: Ints, subflow: Ints) -> 
 
     acked = column("acked_pkts").astype(np.int64)
     payload = _payload_bytes(spec, flow)
-    return Table(
+    table = Table(
         {
             "t_s": np.repeat(_t_s(recording, [t_ps for t_ps, _ in looks]), len(flow)),
             "flow": np.tile(flow, len(looks)),
@@ -127,6 +128,10 @@ def _sockets(spec: RunSpec, recording: Recording, flow: Ints, subflow: Ints) -> 
             "rwnd_limited_ms": np.round(column("rwnd_limited_ps").astype(np.int64) / PS_PER_MS, 6),
         }
     )
+    if not opens_subflows(spec):
+        return table
+    is_open = column("established") == 1  # as the kernel lists a host's sockets
+    return Table({name: table[name][is_open] for name in SAMPLE_COLUMNS["sockets"]})
 
 
 def _payload_bytes(spec: RunSpec, flow: Ints) -> Ints:

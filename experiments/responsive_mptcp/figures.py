@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engines.registry import SIMULATOR
+from experiments.responsive_mptcp.real import REAL
 from experiments.responsive_mptcp.schemes import (
     ECMP2,
     ECMP4,
@@ -50,6 +51,10 @@ DEFAULTS = Defaults(
 )
 OUTAGES = dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,), seconds=0.6, seeds=SEEDS)
 SHUFFLES = dataclasses.replace(DEFAULTS, workloads=(SHUFFLE,), seconds=3.0, warmup_s=0.0)
+JOINING = dataclasses.replace(OUTAGES, workloads=("joined_permutation:350:kb=10000",))
+"""The second permutation begins 0.2 s after the opening of the window and lasts for about 0.2 s."""
+LINKS_MS = 1.0
+"""How long it takes until the controller knows that a link has failed: our choice."""
 ONE = responsive(2.0, 0.15)
 
 
@@ -81,12 +86,16 @@ BESIDE = (
     Variant(cc=BASELINE, subflows=(1,), scheduler=UNSCHEDULED, routing="scatter", simulated=STACK),
     Variant(cc="dctcp", subflows=(1,), scheduler=UNSCHEDULED, ecn_pkts=20, simulated=STACK),
 )
+KNOWS_LINKS = _varied(dataclasses.replace(ONE, links_ms=LINKS_MS))
 OUTAGE = (
     *(scheme.variant for scheme in (R2, R8, ECMP4, ECMP2)),
+    KNOWS_LINKS,
     Variant(cc=BASELINE, subflows=(1,), scheduler=UNSCHEDULED, simulated=STACK),
 )
 """Hedera is left out: our schedulers do not handle failing links."""
 ALONE = (R2.variant, R8.variant)
+JOINED = (R2.variant, _varied(dataclasses.replace(ONE, closes=True)), ECMP4.variant)
+SIZES = tuple(scheme.variant for scheme in (R2, R8, ECMP4, ECMP8))
 SAMPLE_MS = 10
 Points = Callable[[SweepOptions, RateOf], list[RunSpec]]
 
@@ -99,6 +108,10 @@ def _points(variants: tuple[Variant, ...]) -> Points:
 def _with_failing_core(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Return the permutation with a quarter of the core down, sampled so often that it can be seen."""
     return [_sampled(with_core_failure(point)) for point in _points(OUTAGE)(options, rate_of)]
+
+
+def _joined(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    return [_sampled(point) for point in _points(JOINED)(options, rate_of)]
 
 
 def _with_controller_down(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
@@ -181,14 +194,34 @@ FIGURES = (
     _figure(
         f"{NAME}-failure",
         "A quarter of the core fails and recovers",
-        "In the middle third of the window the links of a quarter of the core switches are down, and "
-        "neither routing nor a controller knows. Monitors see rates fall and ask for other paths. A "
-        "flow whose only path is cut has no rate at all, so its monitor finds no steady checks and does "
-        "not ask.",
+        "In the middle third of the window the links of a quarter of the core switches are down. Routing "
+        "does not know. Monitors see rates fall and ask for other paths. A flow whose only path is cut has "
+        "no rate at all, so its monitor finds no steady checks and does not ask. With links=1 the "
+        "controller knows after 1 ms and moves subflows.",
         OUTAGES,
         _with_failing_core,
         charts=("demand_over_time",),
     ),
+    _figure(
+        f"{NAME}-joined",
+        "Flows whose demand falls and rises",
+        "After 0.2 s a second flow begins at every host, so that demands fall by half; it ends 0.2 s later. "
+        "The chart shows the first flows. With the option close the controller closes subflows that they do "
+        "not need.",
+        JOINING,
+        _joined,
+        charts=("demand_over_time",),
+    ),
+    _figure(
+        f"{NAME}-sizes",
+        "FatTrees from 16 to 1024 hosts",
+        "The permutation at k = 4, 8 and 16: a larger tree has more paths to choose from, and hashed "
+        "subflows collide in more places.",
+        dataclasses.replace(DEFAULTS, ks=(4, 8, 16), workloads=(PERMUTATION,)),
+        SIZES,
+        charts=("trade_off",),
+    ),
+    REAL,
     _figure(
         f"{NAME}-controller",
         "A controller that is down and starts again",

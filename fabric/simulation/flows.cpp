@@ -30,8 +30,8 @@ void follow(Stack& stack, const FlowConfig& flow, std::uint32_t number) {
   awaited.then = number;
 }
 
-// The timeout before a round trip was measured. Unless it is given, connections that are open when their data comes
-// have the one after a handshake on the idle path (RFC 6298, section 2).
+}  // namespace
+
 Time first_rto(const Stack& stack, const Subflow& subflow) {
   if (stack.options.first_rto > 0) return stack.options.first_rto;
   if (stack.options.fixed_rto) return stack.options.min_rto;
@@ -45,6 +45,8 @@ Time first_rto(const Stack& stack, const Subflow& subflow) {
   }
   return std::max(stack.options.min_rto, std::min(3 * round_trip, stack.options.initial_rto));
 }
+
+namespace {
 
 void add_subflow(Stack& stack, const SubflowConfig& wanted, std::uint32_t connection) {
   Router& router = stack.network.router();

@@ -16,6 +16,10 @@ std::uint8_t checked_dscp(std::uint8_t dscp);
 // Throws std::invalid_argument for flows that cannot exist.
 void add_flows(Stack& stack, const std::vector<FlowConfig>& flows);
 
+// The timeout before a round trip was measured. Unless it is given, connections that are open when their data comes
+// have the one after a handshake on the idle path (RFC 6298, section 2).
+Time first_rto(const Stack& stack, const Subflow& subflow);
+
 // Starts the connections that wait for no other. One alarm stands for all of them.
 class FlowStarts {
  public:

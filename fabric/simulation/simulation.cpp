@@ -64,6 +64,13 @@ bool Simulation::open_subflow(std::uint32_t number) {
   return Lifecycle(stack_, stack_.subflows.at(number).connection).open_subflow(number, now_);
 }
 
+bool Simulation::close_subflow(std::uint32_t number) {
+  if (!stack_.options.on_demand) throw std::invalid_argument("subflows do not leave on demand here");
+  const std::uint32_t connection = stack_.subflows.at(number).connection;
+  if (stack_.connections[connection].control->by_agent) throw std::invalid_argument("subflows under an agent stay");
+  return Lifecycle(stack_, connection).close_subflow(number, now_);
+}
+
 void Simulation::run_until(Time limit) {
   if (stack_.clock.noise()) {
     run_with_stalls(limit);

@@ -32,6 +32,8 @@ class Simulation {
 
   // Where subflows join on demand: this one does now. Returns false if its connection has ended or it is there already.
   bool open_subflow(std::uint32_t subflow);
+  // This one, not a connection's first, leaves; it can join again. Returns false if it is not there.
+  bool close_subflow(std::uint32_t subflow);
 
   [[nodiscard]] Network& network() { return stack_.network; }
   [[nodiscard]] const Stack& stack() const { return stack_; }

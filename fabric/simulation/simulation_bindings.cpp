@@ -275,10 +275,10 @@ nb::dict subflow_readings(Simulation& self) {
   out["rttvar_ps"] = column_of(self, [&](std::uint32_t i) { return sender(i).rtt.variance; });
   out["retransmits"] = column_of(self, [&](std::uint32_t i) { return sender(i).retransmits; });
   out["timeouts"] = column_of(self, [&](std::uint32_t i) { return sender(i).timeouts; });
-  out["acked_pkts"] = column_of(self, [&](std::uint32_t i) { return sender(i).board.una(); });
+  out["acked_pkts"] = column_of(self, [&](std::uint32_t i) { return sender(i).board.una() - sender(i).abandoned; });
   out["acked_bytes"] = column_of(self, [&](std::uint32_t i) {
     const Subflow& subflow = stack.subflows[i];
-    return std::uint64_t{subflow.sender.board.una()} * stack.connections[subflow.connection].payload_bytes;
+    return std::uint64_t{subflow.sender.board.una() - subflow.sender.abandoned} * stack.connections[subflow.connection].payload_bytes;
   });
   out["unacked_pkts"] = column_of(self, [&](std::uint32_t i) { return sender(i).board.outstanding(); });
   out["notsent_bytes"] = column_of(self, [&](std::uint32_t i) { return self.socket(i).unsent_bytes(); });
@@ -347,6 +347,7 @@ void bind_simulation(nb::module_& module) {
            },
            "subflow"_a, "there"_a, "back"_a)
       .def("open_subflow", &Simulation::open_subflow, "subflow"_a)
+      .def("close_subflow", &Simulation::close_subflow, "subflow"_a)
       .def("set_path_ranks", &Simulation::set_path_ranks, "subflow"_a, "there"_a, "back"_a);
 }
 

@@ -18,7 +18,7 @@ from harness.plan.labels import workload_label
 from harness.plan.options import Given, resolve
 from model.result import FlowRow, RunResult, Status
 from model.schedulers import check_scheduler, parse_scheduler, scheduler_words
-from model.spec import LinkSpec, RunSpec, SchedulerSpec, TopologySpec, TransportSpec, WorkloadSpec
+from model.spec import LinkEvent, LinkSpec, RunSpec, SchedulerSpec, TopologySpec, TransportSpec, WorkloadSpec
 from topos import build
 
 POINT = RunSpec(
@@ -61,6 +61,47 @@ def test_controller_opens_what_the_subflows_count_says(tmp_path: Path) -> None:
     assert alone.metrics["subflow_requests"] == 0
 
 
+JOINED = WorkloadSpec("joined_permutation", {"after_ms": 300, "kb": 1500})
+"""At half of the link's rate the second flows take 0.24 s."""
+
+
+def test_falling_demands_close_subflows_and_rising_ones_open_them(tmp_path: Path) -> None:
+    """Without the option nothing is closed. With it the first flows carry as much as without within 10 %."""
+    spec = dataclasses.replace(POINT, workload=JOINED, seconds=0.6)
+    closing = dataclasses.replace(spec, scheduler=dataclasses.replace(spec.scheduler, closes=True))
+    kept, closed = run(spec, tmp_path), run(closing, tmp_path)
+    assert kept.metrics["subflows_closed"] == 0
+    gone, opened = (closed.metrics[f"subflows_{name}"] for name in ("closed", "opened"))
+    assert 0 < gone <= opened
+    long = [[flow for flow in result.flows if not flow.size_bytes] for result in (kept, closed)]
+    fewer, more = (sum(flow.goodput_mbps for flow in flows) for flows in (long[1], long[0]))
+    assert fewer == pytest.approx(more, rel=0.1)
+
+
+def test_a_controller_that_knows_cut_links_moves_subflows(tmp_path: Path) -> None:
+    """Both links of a core switch's pod are cut in the window. Flows whose paths are cut carry nothing to
+    speak of, unless the controller knows."""
+    cuts = tuple(LinkEvent(0.3, f"p{pod}a0", "c0") for pod in range(4))
+    spec = dataclasses.replace(POINT, events=cuts, seconds=0.6)
+    told = dataclasses.replace(spec, scheduler=dataclasses.replace(spec.scheduler, links_ms=1.0))
+    blind, knowing = run(spec, tmp_path), run(told, tmp_path)
+    assert blind.metrics["subflows_moved"] == 0 < knowing.metrics["subflows_moved"]
+    slowest = [min(flow.goodput_mbps for flow in result.flows) for result in (blind, knowing)]
+    assert slowest[1] > slowest[0]
+    mean = [sum(flow.goodput_mbps for flow in result.flows) for result in (blind, knowing)]
+    assert mean[1] > mean[0]
+
+
+def test_agents_keep_their_subflows() -> None:
+    spec = dataclasses.replace(
+        POINT,
+        transport=TransportSpec(4, "ccp:reno"),
+        scheduler=dataclasses.replace(POINT.scheduler, closes=True),
+    )
+    with pytest.raises(UsageError, match="omit close"):
+        check_scheduler(spec, build("fat_tree", {"k": 4}))
+
+
 def test_same_seed_gives_the_same_result(tmp_path: Path) -> None:
     lossy = dataclasses.replace(POINT, scheduler=dataclasses.replace(POINT.scheduler, message_loss=0.3))
     one, same = (run(lossy, tmp_path) for _ in range(2))
@@ -69,7 +110,12 @@ def test_same_seed_gives_the_same_result(tmp_path: Path) -> None:
 
 
 def test_options_are_read_as_they_are_written() -> None:
-    for text in ("responsive:2", "responsive:8:gap=0.35", "responsive:4:checks=5:loss=0.1:printed"):
+    for text in (
+        "responsive:2",
+        "responsive:8:gap=0.35",
+        "responsive:4:checks=5:loss=0.1:printed",
+        "responsive:4:links=1:close",
+    ):
         assert scheduler_words(parse_scheduler(text)) == text
     assert parse_scheduler("responsive").interval_ms == 2.0
 
@@ -81,6 +127,7 @@ def test_options_are_read_as_they_are_written() -> None:
         "responsive:2:gap=2",
         "responsive:2:checks=1.5",
         "responsive:2:foo=1",
+        "responsive:2:close=1",
         "responsive:2:gap",
     ],
 )

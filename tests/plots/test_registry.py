@@ -122,6 +122,10 @@ POINTS: dict[str, Callable[[], list[Point]]] = {
     "by_controller_option": lambda: [
         changed(point(4), scheduler=SchedulerSpec("responsive", interval_ms)) for interval_ms in (2.0, 4.0)
     ],
+    "subflows_beside": lambda: [
+        changed(sampled(4), engine=engine, scheduler=SchedulerSpec("responsive", 200.0))
+        for engine in ("mininet", "simulator")
+    ],
     "ladder": lambda: of_calls("sip:130", "sip:130:scscf=2", "sip:180:scscf=2"),
     "knee": lambda: of_calls("sip:90", "sip:130", "sip:90:scscf=2"),
     "controlled": lambda: of_calls("sip:130:policy=queue"),

@@ -3,22 +3,29 @@ connections are opened by netlink, each on the path that the fabric was set to b
 
 from __future__ import annotations
 
+import dataclasses
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
+import numpy.typing as npt
 
 from controllers.hashing import PROTO_TCP, FiveTuple
 from controllers.responsive.loop import NS_PER_S, ConnectionCount, Loop
 from controllers.scheduler import Network
 from engines.emulation.dataplanes.background import Background
 from engines.emulation.dataplanes.scheduled import SYN
-from engines.emulation.measure.socket_table import SocketTable
+from engines.emulation.measure.socket_table import SocketTable, SubflowReadings
 from engines.emulation.mptcp.path_manager import PathManager
 from model.flows import AddressPair, PlannedFlow, subflow_pairs
 from model.responsive import loop_metrics
 from topos.topology import Topology
+
+MIN_PORT, MAX_PORT, PORT_STEP = 1024, 32767, 17
+"""Local ports of a subflow that is opened again: its port from before is in TIME_WAIT for a minute. They stay
+below those that the kernel chooses (socket_table.EPHEMERAL)."""
 
 
 class KernelConnections:
@@ -41,12 +48,13 @@ class KernelConnections:
         self._network = network
         self._manager = manager
         self._ended: set[int] = set()
+        self._acked: dict[tuple[int, int], int] = {}
+        self._reopened: Counter[tuple[int, int]] = Counter()
         self._latest: list[ConnectionCount] = []
 
     def connections(self) -> Sequence[ConnectionCount]:
         seen = self._table.read()
-        payload = np.maximum(seen.bytes_acked - SYN, 0)
-        octets = np.bincount(seen.flow, weights=payload, minlength=len(self._sizes)).astype(np.int64)
+        octets = self._octets(seen)
         present = np.bincount(seen.flow, minlength=len(self._sizes)) > 0
         self._ended |= set(np.flatnonzero((self._sizes > 0) & (octets >= self._sizes)).tolist())
         runs = [i for i in np.flatnonzero(present & (octets > 0)).tolist() if i not in self._ended]
@@ -57,13 +65,39 @@ class KernelConnections:
         return frozenset(each.flow for each in self.connections())
 
     def open_subflow(self, flow: FiveTuple, number: int, path: Sequence[str]) -> bool:
+        if not self.move_subflow(flow, number, path) or self._manager is None:
+            return False
+        return self._manager.open_subflow((flow.src, flow.sport), number, self._pair(flow, number).sport)
+
+    def move_subflow(self, flow: FiveTuple, number: int, path: Sequence[str]) -> bool:
         if all(each.flow != flow for each in self._latest):
             return False
-        pair = self._pairs[self._number[flow]][number]
-        self._network.set_path(pair, path)
-        if number == 0:
-            return True
-        return self._manager is not None and self._manager.open_subflow((flow.src, flow.sport), number)
+        self._network.set_path(self._pair(flow, number), path)
+        return True
+
+    def close_subflow(self, flow: FiveTuple, number: int) -> bool:
+        if self._manager is None or not self._manager.close_subflow((flow.src, flow.sport), number):
+            return False
+        self._network.clear_path(self._pair(flow, number))
+        self._reopened[self._number[flow], number] += 1
+        return True
+
+    def _pair(self, flow: FiveTuple, number: int) -> FiveTuple:
+        """Return the 5-tuple of a subflow, which is another one each time that it is opened again."""
+        i = self._number[flow]
+        usual = self._pairs[i][number]
+        moved = (usual.sport - MIN_PORT + PORT_STEP * self._reopened[i, number]) % (MAX_PORT - MIN_PORT)
+        return dataclasses.replace(usual, sport=MIN_PORT + moved)
+
+    def _octets(self, seen: SubflowReadings) -> npt.NDArray[np.int64]:
+        """Return the bytes acknowledged so far of each flow, those of subflows that were closed included."""
+        payload = np.maximum(seen.bytes_acked - SYN, 0)
+        self._acked |= zip(
+            zip(seen.flow.tolist(), seen.lport.tolist(), strict=True), payload.tolist(), strict=True
+        )
+        flows = np.array([flow for flow, _ in self._acked], np.int64)
+        octets = np.bincount(flows, weights=list(self._acked.values()), minlength=len(self._sizes))
+        return octets.astype(np.int64)
 
 
 class Controlling(Background):
@@ -82,14 +116,13 @@ class Controlling(Background):
         self._begun_s = time.monotonic()
         super().start()
 
-    def subflows(self, before_s: float) -> Mapping[FiveTuple, int]:
-        """Return how many subflows each connection had been granted at a monotonic time; 0 for none."""
-        by_ns = (before_s - self._begun_s) * NS_PER_S
-        granted: dict[FiveTuple, int] = {}
-        for opened in tuple(self._loop.opened):
-            if opened.t_ns <= by_ns:
-                granted[opened.flow] = granted.get(opened.flow, 0) + 1
-        return granted
+    def subflows(self, from_s: float) -> Mapping[FiveTuple, int]:
+        """Return how many subflows each connection had at a monotonic time and did not lose by an order after
+        it."""
+        from_ns = (from_s - self._begun_s) * NS_PER_S
+        closed = Counter(each.flow for each in tuple(self._loop.closed) if each.t_ns > from_ns)
+        granted = self._loop.subflows(from_ns)
+        return {flow: max(1, count - closed[flow]) for flow, count in granted.items()}
 
     @property
     def metrics(self) -> Mapping[str, float]:

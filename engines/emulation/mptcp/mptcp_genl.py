@@ -37,6 +37,7 @@ CMD_ADD_ADDR = 1
 CMD_FLUSH_ADDRS = 4
 CMD_SET_LIMITS = 5
 CMD_SUBFLOW_CREATE = 10
+CMD_SUBFLOW_DESTROY = 11
 
 ATTR_ADDR = 1
 ATTR_RCV_ADD_ADDRS = 2
@@ -150,6 +151,18 @@ def subflow_create(token: int, path: AddressPair, local_id: int) -> bytes:
         VERSION,
         netlink.attr(ATTR_TOKEN, struct.pack("=I", token)),
         address_attr(ATTR_ADDR, path.laddr, path.lport, local_id),
+        address_attr(ATTR_ADDR_REMOTE, path.raddr, path.rport),
+    )
+
+
+def subflow_destroy(token: int, path: AddressPair) -> bytes:
+    """Return an MPTCP_PM_CMD_SUBFLOW_DESTROY message. The kernel returns ESRCH where the connection has no
+    subflow with these addresses and ports."""
+    return genetlink.frame(
+        CMD_SUBFLOW_DESTROY,
+        VERSION,
+        netlink.attr(ATTR_TOKEN, struct.pack("=I", token)),
+        address_attr(ATTR_ADDR, path.laddr, path.lport),
         address_attr(ATTR_ADDR_REMOTE, path.raddr, path.rport),
     )
 

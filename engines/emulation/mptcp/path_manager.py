@@ -45,7 +45,10 @@ def ndiffports(subflows: int, stride: int = 1000) -> PathPolicy:
 
 @dataclass(frozen=True)
 class _Attempt:
+    """A subflow to open. `number` is its position among `pairs`, from 1."""
+
     connection: Connection
+    number: int
     sock: netlink.NetlinkSocket
     path: AddressPair
     until_s: float
@@ -60,7 +63,7 @@ class PathManager(MptcpWatcher):
     must be fast. Create the manager before any MPTCP socket on the hosts, because a connection keeps the path
     manager that was active when it was created. A subflow that is refused, reset or lost later is retried
     from another port, until `retry_s` seconds after the connection was established. With `late`, subflows
-    join at the times given to `join_at`, or one by one by `open_subflow`.
+    join at the times given to `join_at`, or one by one by `open_subflow`; `close_subflow` closes one.
 
     Raises HostUnfitError on a kernel without userspace path management.
     """
@@ -82,7 +85,9 @@ class PathManager(MptcpWatcher):
         self._pairs = pairs or ndiffports(subflows)
         self._retry_s = retry_s
         self._late = late
-        self._held: dict[tuple[str, int], list[_Attempt]] = {}
+        self._held: dict[tuple[str, int], dict[int, _Attempt]] = {}
+        self._wanted: dict[tuple[str, int], dict[int, _Attempt]] = {}
+        self._closing: dict[tuple[int, int], Connection] = {}
         self._next_id: dict[int, int] = {}
         self._commands: dict[tuple[int, int], _Attempt] = {}
         self._pending: dict[tuple[int, int], _Attempt] = {}
@@ -95,24 +100,56 @@ class PathManager(MptcpWatcher):
         have ended by then are skipped."""
         with self._changed:
             for client, due in due_s.items():
-                for attempt in self._held.pop(client, []):
+                for attempt in self._held.pop(client, {}).values():
                     self._plan(due, replace(attempt, until_s=due + self._retry_s))
         os.eventfd_write(self._wake, 1)
 
-    def open_subflow(self, client: tuple[str, int], number: int) -> bool:
-        """Open subflow `number` of a `late` connection now, by client address and port, in their order.
+    def open_subflow(self, client: tuple[str, int], number: int, lport: int | None = None) -> bool:
+        """Open subflow `number` of a `late` connection now, by client address and port; from local port
+        `lport` if its usual one may still be in TIME_WAIT.
 
-        Returns False if the connection has ended or is not known, or if that subflow has been opened.
+        Returns False if the connection has ended or is not known, or if that subflow is open.
         """
         with self._changed:
-            held = self._held.get(client, [])
-            if not held or held[0].connection.ended or held[0].connection.requested != number:
+            held = self._held.get(client, {})
+            if number not in held or held[number].connection.ended:
                 return False
-            attempt = held.pop(0)
-            attempt.connection.requested += 1
-            self._plan(time.monotonic(), replace(attempt, until_s=time.monotonic() + self._retry_s))
+            attempt = held.pop(number)
+            path = attempt.path if lport is None else replace(attempt.path, lport=lport)
+            now = time.monotonic()
+            opening = replace(attempt, path=path, until_s=now + self._retry_s, tries=0)
+            opening.connection.requested += 1
+            self._wanted.setdefault(client, {})[number] = opening
+            self._plan(now, opening)
         os.eventfd_write(self._wake, 1)
         return True
+
+    def close_subflow(self, client: tuple[str, int], number: int) -> bool:
+        """Close a subflow that `open_subflow` has opened. It is not retried, and can be opened again.
+
+        The kernel gives what it had not delivered to the others, and ends it as TCP ends a connection.
+        Returns False if the connection has ended or if that subflow is not open.
+        """
+        with self._changed:
+            wanted = self._wanted.get(client, {})
+            if number not in wanted or wanted[number].connection.ended:
+                return False
+            attempt = wanted.pop(number)
+            attempt.connection.requested -= 1
+            self._held.setdefault(client, {})[number] = attempt
+            self._retries = [each for each in self._retries if not _is_same(each[2], attempt)]
+            heapq.heapify(self._retries)
+            for key, pending in list(self._pending.items()):
+                if _is_same(pending, attempt):
+                    del self._pending[key]
+                    self._destroy(pending)
+        return True
+
+    def _destroy(self, attempt: _Attempt) -> None:
+        connection = attempt.connection
+        command = mptcp_genl.subflow_destroy(connection.token, attempt.path)
+        seq = attempt.sock.send(self._family.kind, netlink.NLM_F_ACK, command)
+        self._closing[connection.host.pid, seq] = connection
 
     def _plan(self, due_s: float, attempt: _Attempt) -> None:
         self._retry_count += 1
@@ -120,11 +157,12 @@ class PathManager(MptcpWatcher):
 
     def _established(self, connection: Connection, sock: netlink.NetlinkSocket, event: Event) -> None:
         until_s = connection.established_s + self._retry_s
-        attempts = [_Attempt(connection, sock, path, until_s) for path in self._pairs(event)]
+        pairs = enumerate(self._pairs(event), 1)
+        attempts = [_Attempt(connection, number, sock, path, until_s) for number, path in pairs]
         self._next_id[connection.token] = 1
         if self._late:
             connection.requested = 1
-            self._held[event.path.laddr, event.path.lport] = attempts
+            self._held[event.path.laddr, event.path.lport] = {each.number: each for each in attempts}
             return
         connection.requested = 1 + len(attempts)
         for attempt in attempts:
@@ -144,11 +182,20 @@ class PathManager(MptcpWatcher):
         self._commands[connection.host.pid, seq] = attempt
 
     def _acknowledged(self, host: HostRef, seq: int, ack: netlink.Ack) -> None:
+        closing = self._closing.pop((host.pid, seq), None)
+        if closing is not None:
+            self._destroyed(closing, ack)
+            return
         attempt = self._commands.pop((host.pid, seq))
         if ack.code == 0:
             attempt.connection.created += 1
         else:
             self._failed(attempt, ack.code, ack.describe())
+
+    def _destroyed(self, connection: Connection, ack: netlink.Ack) -> None:
+        """Record a refusal, unless the subflow or its connection has ended by itself."""
+        if ack.code not in (0, errno.ESRCH) and "token" not in ack.describe():
+            connection.errors.append(f"closing a subflow: {ack.describe()}")
 
     def _subflow_closed(self, connection: Connection, event: Event) -> None:
         attempt = self._pending.get((connection.token, event.local_id))
@@ -159,6 +206,8 @@ class PathManager(MptcpWatcher):
         """Record the failure, and schedule a retry unless the connection or its time has ended."""
         connection = attempt.connection
         self._pending.pop((connection.token, attempt.local_id), None)
+        if attempt.number in self._held.get((connection.path.laddr, connection.path.lport), {}):
+            return  # it was closed
         connection.errors.append(f"subflow from port {attempt.path.lport}: {reason}")
         due = time.monotonic() + RETRY_FIRST_S * attempt.tries
         if connection.ended or due > attempt.until_s:
@@ -175,6 +224,11 @@ class PathManager(MptcpWatcher):
                 if not attempt.connection.ended:
                     self._create(attempt)
             return max(0.0, self._retries[0][0] - now) if self._retries else -1
+
+
+def _is_same(one: _Attempt, other: _Attempt) -> bool:
+    """Whether these are attempts to open the same subflow."""
+    return one.connection is other.connection and one.number == other.number
 
 
 def _other_port(port: int) -> int:

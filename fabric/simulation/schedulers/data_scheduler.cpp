@@ -68,7 +68,7 @@ SubflowView DataScheduler::view(std::uint32_t subflow) {
   const TransportOptions& options = stack_.options;
   SenderState& sender = stack_.subflows[subflow].sender;
   const PathState& path = stack_.paths[subflow];
-  SubflowView out{sender.established, path.rtt_s, 0, 0};
+  SubflowView out{.takes = sender.established, .srtt_s = path.rtt_s, .joined = sender.established};
   if (options.scheduler->burst_bytes == 0) return out;
   sender.max_held_pkts = std::max(sender.max_held_pkts, kWindowsHeld * std::max(path.window, options.initial_window));
   if (options.subflow_buffer_pkts != 0) {

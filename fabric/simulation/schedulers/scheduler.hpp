@@ -16,6 +16,7 @@ struct SubflowView {
   double srtt_s = 0;     // 0: not known yet
   double held_pkts = 0;  // given to it and not acknowledged
   double rate_pps = 0;   // its pacing rate; 0: not known yet
+  bool joined = true;    // whether it can send at all
 };
 
 struct Scheduler {

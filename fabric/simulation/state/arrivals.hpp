@@ -50,6 +50,13 @@ class Arrivals {
     if (!words_.empty()) prefetch_to_write(&words_[index(seq)]);
   }
 
+  // What arrives from now on begins with this one.
+  void restart(Seq next) {
+    next_ = next;
+    held_ = 0;
+    words_ = {};
+  }
+
   // Nothing more is expected.
   void release() {
     if (held_ == 0) words_ = {};

@@ -78,6 +78,7 @@ struct SenderState {
   double max_held_pkts = 0;  // its buffer never shrinks
   std::uint32_t retransmits = 0;
   std::uint32_t timeouts = 0;
+  std::uint32_t abandoned = 0;  // segments that were not acknowledged when it was closed
   std::uint32_t next_waiting = kNone;
   // Shares of marked packets (RFC 8257, section 3.3).
   double alpha = 1.0;

@@ -38,7 +38,8 @@ void Handshake::answer(PacketId id, Time now) {
 
 void Handshake::established(Time sent, Time now) {
   SenderState& sender = subflow_.sender;
-  if (sender.established || !connection_.open) return;
+  const bool connecting = sender.retransmission.at != kNever;  // not if it was closed meanwhile
+  if (sender.established || !connecting || !connection_.open) return;
   sender.established = true;
   sender.backoff = 0;
   sender.retransmission.at = kNever;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "simulation/ccp/datapath.hpp"
+#include "simulation/flows.hpp"
 #include "simulation/schedulers/data_scheduler.hpp"
 #include "simulation/transport/handshake.hpp"
 #include "simulation/transport/socket_info.hpp"
@@ -71,6 +72,7 @@ bool Lifecycle::open_subflow(std::uint32_t subflow, Time now) {
   SenderState& sender = stack_.subflows[subflow].sender;
   const bool connecting = sender.retransmission.at != kNever;
   if (!connection_.open || !connection_.alone || sender.established || connecting) return false;
+  begin_anew(subflow);
   if (stack_.options.handshake) {
     Handshake(stack_, subflow).connect(now);
     return true;
@@ -78,6 +80,49 @@ bool Lifecycle::open_subflow(std::uint32_t subflow, Time now) {
   sender.established = true;
   DataScheduler(stack_, connection_).distribute(now);
   SocketInfo(stack_, subflow).update(now);
+  return true;
+}
+
+// Its sequence numbers go on where they ended, so that what is still under way from before counts as old.
+void Lifecycle::begin_anew(std::uint32_t number) {
+  Subflow& subflow = stack_.subflows[number];
+  SenderState& sender = subflow.sender;
+  const TransportOptions& options = stack_.options;
+  const Seq next = sender.board.next();
+  sender.ssthresh = options.initial_ssthresh;
+  sender.rtt = {};
+  sender.rto = first_rto(stack_, subflow);
+  sender.recover = sender.retransmit_next = sender.alpha_end = sender.reduced_until = next;
+  sender.delivered_order = sender.transmissions;
+  sender.dup_acks = 0;
+  sender.dup_threshold = options.dup_threshold;
+  sender.inflation = 0;
+  sender.backoff = 0;
+  sender.recovery = Recovery::open;
+  sender.limited_by_window = sender.probing = false;
+  sender.reduction = {};
+  sender.before_loss = {};
+  sender.max_held_pkts = 0;
+  sender.alpha = 1.0;
+  sender.acked = sender.acked_marked = 0;
+  subflow.receiver.arrivals.restart(next);
+  subflow.receiver.delayed.at = kNever;
+  subflow.receiver.block_count = subflow.receiver.unanswered = 0;
+}
+
+bool Lifecycle::close_subflow(std::uint32_t number, Time now) {
+  SenderState& sender = stack_.subflows[number].sender;
+  const bool connecting = !sender.established && sender.retransmission.at != kNever;
+  const bool there = sender.established || connecting;
+  if (!connection_.open || number == connection_.first || !there) return false;
+  sender.established = false;
+  sender.retransmission.at = kNever;
+  stack_.paths[number] = {.window = stack_.options.initial_window};  // the others' windows no longer depend on it
+  if (!stack_.cubics.empty()) stack_.cubics[number] = {};
+  sender.abandoned += sender.board.outstanding();
+  DataScheduler(stack_, connection_).reinject(number, now);
+  sender.board.close();
+  SocketInfo(stack_, number).update(now);
   return true;
 }
 

@@ -20,11 +20,15 @@ class Lifecycle {
   void join(Time now);
   // One more subflow joins. Returns false where that is impossible: the connection has ended, or the subflow is there.
   bool open_subflow(std::uint32_t subflow, Time now);
+  // A subflow other than the first leaves, and the others carry what it had not delivered. It can be opened again.
+  // Returns false where that is impossible: the connection has ended, or the subflow is not there.
+  bool close_subflow(std::uint32_t subflow, Time now);
   // The sender knows that all data has arrived. Only what readings need is kept.
   void close(Time now);
 
  private:
   [[nodiscard]] std::uint64_t pair() const;
+  void begin_anew(std::uint32_t subflow);
   void take_over_idle();
 
   Stack& stack_;

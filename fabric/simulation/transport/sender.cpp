@@ -103,6 +103,10 @@ void Sender::acknowledged(const Segment& ack, Time now) {
   const bool moved = advance_connection(ack);
   if (connection_.una == connection_.segments) return Lifecycle(stack_, subflow_.connection).close(now);
   if (moved) join_if_enough_acknowledged(now);
+  if (!sender_.established) {  // it was closed while this was under way
+    if (moved && connection_.blocked) DataScheduler(stack_, connection_).distribute(now);
+    return;
+  }
   sample_rtt(stack_.clock.reading(now) - ack.sent);
   if (before(sender_.delivered_order, ack.order)) sender_.delivered_order = ack.order;
   sender_.probing = false;

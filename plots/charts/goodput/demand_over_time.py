@@ -71,16 +71,31 @@ def down(spec: RunSpec) -> tuple[tuple[float, float], str] | None:
 
 def over_time(sockets: Table, flows: int) -> tuple[Series, Series, Series]:
     """Return instants in the window, goodput per flow in Mb/s since the sample before, and subflows per flow
-    that have carried something.
+    that have carried something and are open.
 
-    `sockets` has a row for each subflow and instant (model.result.SAMPLE_COLUMNS).
+    `sockets` has a row for each open subflow and instant (model.result.SAMPLE_COLUMNS). `flows` is the number
+    of long flows, which come first; the others do not count.
     """
-    times, position = np.unique(sockets["t_s"].astype(np.float64), return_inverse=True)
-    acked = np.bincount(position, weights=sockets["bytes_acked"], minlength=len(times))
-    carrying = np.bincount(position, weights=sockets["bytes_acked"] > 0, minlength=len(times))
-    mbps = 8e-6 * np.diff(acked) / np.diff(times) / flows
+    long = sockets["flow"] < flows
+    times, position = np.unique(sockets["t_s"][long].astype(np.float64), return_inverse=True)
+    octets = sockets["bytes_acked"][long].astype(np.float64)
+    carrying = np.bincount(position, weights=octets > 0, minlength=len(times))
+    mbps = 8e-6 * _acked(sockets["flow"][long], sockets["subflow"][long], position, octets) / flows
+    mbps = mbps[1:] / np.diff(times)
     inside = times[1:] > np.diff(times) / 2
     return times[1:][inside], mbps[inside], (carrying[1:] / flows)[inside]
+
+
+def _acked(flow: Series, subflow: Series, position: npt.NDArray[np.int64], octets: Series) -> Series:
+    """Return the bytes acknowledged between each instant and the one before. A subflow that is opened again
+    counts from 0 or goes on, as its engine counts."""
+    order = np.lexsort((position, subflow, flow))
+    same = (np.diff(flow[order]) == 0) & (np.diff(subflow[order]) == 0)
+    steps = np.diff(octets[order], prepend=0.0)
+    steps[1:] = np.where(same, steps[1:], octets[order][1:])
+    steps = np.where(steps < 0, octets[order], steps)
+    acked: Series = np.bincount(position[order], weights=steps, minlength=int(position.max(initial=-1)) + 1)
+    return acked.astype(np.float64)
 
 
 def curves(panel: Panel) -> list[Curve]:
@@ -91,13 +106,18 @@ def curves(panel: Panel) -> list[Curve]:
     found = []
     for called, of in sorted(schemes.items()):
         good = [point for point in of if point.status is Status.OK] or of
-        tables = [(point.read_table("sockets"), len(point.flows)) for point in good]
+        tables = [(point.read_table("sockets"), _long_flows(point)) for point in good]
         seeds = [over_time(table, flows) for table, flows in tables if table and flows]
         if seeds:
             count = min(len(times) for times, _, _ in seeds)
             mbps, subflows = (np.mean([seed[i][:count] for seed in seeds], axis=0) for i in (1, 2))
             found.append(Curve(called, kind_of(good[0]), seeds[0][0][:count], mbps, subflows))
     return found
+
+
+def _long_flows(point: Point) -> int:
+    """Return how many flows have no size, or all if every flow has one."""
+    return sum(not flow.size_bytes for flow in point.flows) or len(point.flows)
 
 
 def _undisturbed(point: Point) -> Point:

@@ -36,7 +36,7 @@ class Rates:
 
     mbps_per_subflow: float
     most_mbps: float = 1000.0
-    paths: dict[FiveTuple, list[tuple[str, ...]]] = field(default_factory=dict)
+    paths: dict[FiveTuple, dict[int, tuple[str, ...]]] = field(default_factory=dict)
     octets: dict[FiveTuple, int] = field(default_factory=dict)
     refused: int = 0
     now_ns: int = 0
@@ -59,12 +59,21 @@ class Rates:
         return frozenset(self.octets)
 
     def open_subflow(self, flow: FiveTuple, number: int, path: Sequence[str]) -> bool:
+        assert number not in self.paths.get(flow, {})
+        return self.move_subflow(flow, number, path)
+
+    def move_subflow(self, flow: FiveTuple, number: int, path: Sequence[str]) -> bool:
         if flow not in self.octets:
             self.refused += 1
             return False
-        paths = self.paths.setdefault(flow, [])
-        assert len(paths) == number
-        paths.append(tuple(path))
+        self.paths.setdefault(flow, {})[number] = tuple(path)
+        return True
+
+    def close_subflow(self, flow: FiveTuple, number: int) -> bool:
+        if flow not in self.octets:
+            return False
+        assert number > 0
+        del self.paths[flow][number]
         return True
 
 

@@ -121,7 +121,7 @@ def test_a_controller_that_starts_again_learns_the_subflows_that_flows_have() ->
     drive(loop, network, 100)
     assert controller.connections[FLOW].places == before and len(before) == 2
     links = controller.connections[FLOW].choices.rows
-    assert all(controller.routes.aggregates(link) == 1 for place in before for link in links[place])
+    assert all(controller.routes.aggregates(link) == 1 for place in before.values() for link in links[place])
     assert len(loop.opened) == 2, "no subflow is opened twice"
 
 

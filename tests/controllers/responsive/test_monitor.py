@@ -21,7 +21,7 @@ def watch(settings: Settings = SETTINGS, *flows: FiveTuple) -> Monitor:
     monitor = Monitor(settings)
     for flow in flows or (FLOW,):
         monitor.begin(flow, 0, 0.0)
-        monitor.add_subflow(flow, ("a", "b", "c"))
+        monitor.set_subflow(flow, 0, ("a", "b", "c"))
         monitor.set_demand(flow, 1000.0)
     return monitor
 
@@ -39,7 +39,7 @@ def test_average_and_request_by_hand() -> None:
     0.8. The first is not below 5 % of 400; three checks in a row are steady at the fourth tick."""
     asked = ticks(watch(), [500.0] * 4)
     assert asked[:3] == [[], [], []]
-    assert asked[3] == [Request(FLOW, asked[3][0].gap_mbps, 1)]
+    assert asked[3] == [Request(FLOW, asked[3][0].gap_mbps, (0,))]
     assert asked[3][0].gap_mbps == pytest.approx(1000 - 499.2)
 
 

@@ -46,6 +46,71 @@ def test_kernel_has_the_subflows_that_the_controller_opened(engine: MininetEngin
     assert result.metrics["controller_messages"] > opened
 
 
+@pytest.mark.parametrize("mode", ["reactive", "hybrid"])
+def test_open_vswitch_carries_subflows_on_paths_by_rules(
+    engine: MininetEngine, tmp_path: Path, mode: str
+) -> None:
+    """The controller sets a subflow's path over the control socket, then the kernel opens the subflow."""
+    openflow = dataclasses.replace(CROWDED.openflow, mode=mode)
+    result = run_once(
+        engine, dataclasses.replace(CROWDED, dataplane="ovs", openflow=openflow, warmup_s=8.0), tmp_path
+    )
+    joined = [flow.subflows_joined for flow in result.flows]
+    assert min(joined) >= 1 and max(joined) in {2, 3}
+    assert 0 < sum(joined) - len(joined) <= result.metrics["subflows_opened"]
+    assert result.metrics["controller_rules"] >= 5 * result.metrics["subflows_opened"]
+
+
+def with_options(**changes: float | bool) -> RunSpec:
+    return dataclasses.replace(CROWDED, scheduler=dataclasses.replace(CROWDED.scheduler, **changes))
+
+
+def test_a_controller_that_is_down_throughout_leaves_flows_alone(
+    engine: MininetEngine, tmp_path: Path
+) -> None:
+    """Flows keep their first subflow and go on; what monitors send reaches nobody, and the point says so."""
+    result = run_once(engine, with_options(down_for_s=100.0), tmp_path)
+    assert {flow.subflows_joined for flow in result.flows} == {1}
+    assert min(flow.goodput_mbps for flow in result.flows) > 0.5
+    assert result.metrics["subflows_opened"] == 0
+    unheard, sent = (result.metrics[f"controller_messages{end}"] for end in ("_unheard", ""))
+    assert 0 < unheard <= sent <= unheard + len(result.flows), "all but what is under way at the end"
+
+
+def test_a_controller_that_starts_again_opens_no_subflow_twice(engine: MininetEngine, tmp_path: Path) -> None:
+    """It is down from 3 to 5 s, and knows nothing then. The kernel never has more than M subflows."""
+    result = run_once(engine, with_options(down_at_s=3.0, down_for_s=2.0), tmp_path)
+    joined = [flow.subflows_joined for flow in result.flows]
+    assert max(joined) <= 3 and sum(joined) > len(joined)
+    assert sum(joined) - len(joined) <= result.metrics["subflows_opened"] <= 2 * len(joined)
+    assert result.metrics["controller_messages_unheard"] > 0
+
+
+def test_a_slow_controller_opens_its_subflows_late(engine: MininetEngine, tmp_path: Path) -> None:
+    """Messages take 5 s: no path comes before 10 s, which is after the window."""
+    result = run_once(engine, with_options(message_ms=5000.0), tmp_path)
+    assert {flow.subflows_joined for flow in result.flows} == {1}
+    assert result.metrics["subflows_opened"] == 0
+
+
+def test_a_flow_whose_demand_falls_loses_a_subflow_in_the_kernel(
+    engine: MininetEngine, tmp_path: Path
+) -> None:
+    """A second flow begins at each host after 4 s. The kernel's count follows the controller's: some of the
+    subflows of first flows are closed, and all flows go on."""
+    spec = dataclasses.replace(
+        with_options(closes=True),
+        workload=WorkloadSpec("joined_permutation", {"after_ms": 4000, "kb": 20_000}),
+    )
+    result = run_once(engine, spec, tmp_path)
+    closed, opened = result.metrics["subflows_closed"], result.metrics["subflows_opened"]
+    assert 0 < closed <= opened
+    left = opened - closed
+    extra = sum(flow.subflows_joined - 1 for flow in result.flows if flow.subflows_joined)
+    assert left - 4 <= extra <= left + 4, "but for those under way at the end of the window"
+    assert min(flow.goodput_mbps for flow in result.flows) > 0
+
+
 def test_flows_whose_demand_counts_as_met_keep_one_subflow(engine: MininetEngine, tmp_path: Path) -> None:
     result = run_once(engine, CONTENT, tmp_path)
     assert {flow.subflows_joined for flow in result.flows} == {1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -103,6 +104,45 @@ def scenario_late() -> None:
             assert manager.reports()[0].created == 0
 
 
+def scenario_close() -> None:
+    """A subflow is opened, closed and opened again from another port, while both ends exchange data."""
+    (pair,) = pairs(1)
+    client = (pair.client_ip, CPORT)
+    with (
+        PathManager([pair.client, pair.server], 3, data_ports, late=True) as manager,
+        listening(pair) as listener,
+        conversation(pair, listener) as talk,
+    ):
+        assert manager.wait_all(1, 5)
+        assert not manager.close_subflow(client, 1), "it is not open"
+        for lport in (CPORT + 1000, CPORT + 1017, CPORT + 1034):
+            assert manager.open_subflow(client, 1, lport)
+            assert not manager.open_subflow(client, 1), "it is open already"
+            eventually(lambda: manager.reports()[0].established == 2, "it has joined")
+            assert lport in [each.path.lport for each in manager.reports()[0].subflows]
+            sending = threading.Thread(target=talk.client.sendall, args=(bytes(1 << 20),))
+            sending.start()
+            left = (1 << 20) - len(talk.server.recv(65536))
+            assert manager.close_subflow(client, 1)
+            while left:
+                left -= len(talk.server.recv(min(left, 65536)))
+            sending.join()
+            eventually(lambda: manager.reports()[0].established == 1, "it has left")
+        assert manager.open_subflow(client, 2)
+        assert manager.close_subflow(client, 2), "before it has joined, or just after"
+        time.sleep(0.5)
+        (report,) = manager.reports()
+        assert (report.established, report.requested, report.errors) == (1, 1, ())
+        assert sock_states(pair.client.pid).count("ESTAB") == 1
+
+
+def sock_states(pid: int) -> list[str]:
+    """The states of the host's TCP sockets to the listener."""
+    argv = ["nsenter", "-t", str(pid), "-n", "ss", "-Htan", f"dport = :{DPORT}"]
+    lines = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.splitlines()
+    return [line.split()[0] for line in lines]
+
+
 def scenario_filter() -> None:
     (pair,) = pairs(1)
     with (
@@ -196,6 +236,7 @@ def scenario_sixteen_pairs() -> None:
     [
         scenario_counts,
         scenario_late,
+        scenario_close,
         scenario_filter,
         scenario_retry,
         scenario_fallback,

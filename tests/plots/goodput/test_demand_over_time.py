@@ -50,6 +50,21 @@ def test_rates_and_subflows_are_per_flow() -> None:
     assert subflows[-1] == 1.5
 
 
+def test_a_subflow_that_is_closed_takes_nothing_back() -> None:
+    """Flow 0 has a second subflow at 1 Mb per interval that is missing at one instant, and then counts from 0
+    as a new one of the kernel, or goes on. Sized flows, which come last, do not count."""
+    for later in (250_000, 500_000):
+        rows = [(t / 10, 0, 0, 125_000 * t) for t in range(6)]
+        rows += [(0.1, 0, 1, 125_000), (0.2, 0, 1, 250_000), (0.4, 0, 1, later), (0.3, 1, 0, 9_000_000)]
+        t_s, flow, subflow, octets = zip(*sorted(rows), strict=True)
+        table = Table({"t_s": np.array(t_s), "flow": np.array(flow), "subflow": np.array(subflow),
+                       "bytes_acked": np.array(octets)})  # fmt: skip
+        _, mbps, subflows = over_time(table, 1)
+        assert subflows.tolist() == [2, 2, 1, 2, 1]
+        assert mbps[:3] == pytest.approx([20.0, 20.0, 10.0]) and mbps[4] == pytest.approx(10.0)
+        assert mbps[3] == pytest.approx(30.0 if later == 500_000 else 10.0)
+
+
 def test_what_is_down_and_when() -> None:
     of = sampled(RESPONSIVE, 100, 50)
     stopped = dataclasses.replace(RESPONSIVE, down_at_s=0.15, down_for_s=0.1)
