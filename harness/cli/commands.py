@@ -25,6 +25,7 @@ from harness.cli import advice as advising
 from harness.cli import table
 from harness.cli.completion import completion
 from harness.cli.config import Configurable, config_options
+from harness.cli.docs import docs
 from harness.cli.keeping import export, results
 from harness.cli.kernel import kernel
 from harness.cli.manual import manual
@@ -291,6 +292,10 @@ def plot(chosen: Experiment, subflows: tuple[int, ...] | None, results: Path, as
     table.print_closing(human, closing, files_in(results / chosen.folder, drawn))
     if as_json:
         write_json(sys.stdout, {"event": "charts", "charts": [str(path) for path in charts]})
+        return 1 if found.broken else 0
+    for path in charts:
+        if path.suffix == ".svg":
+            click.echo(str(path))
     return 1 if found.broken else 0
 
 
@@ -393,6 +398,7 @@ COMMANDS = (
     export,
     completion,
     manual,
+    docs,
 )
 
 
