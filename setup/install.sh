@@ -54,7 +54,7 @@ missing_packages() {
 
 query_packages() {
     # shellcheck disable=SC2016 -- dpkg-query expands these, not the shell
-    installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" "${bpf_packages[@]}" "${ovs_packages[@]}" 2>/dev/null || true)
+    installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" "${bpf_packages[@]}" "${ovs_packages[@]}" bridge-utils 2>/dev/null || true)
 }
 
 apt() {
@@ -303,6 +303,21 @@ not_at_boot() {
     done
 }
 
+install_bridges() {
+    # For stock Mininet's Linux bridges (`mn --switch lxbr`); no run of refabric needs them.
+    [ "$(id -u)" = 0 ] && [ -n "$(missing_packages bridge-utils)" ] || return 0
+    if [ "$quiet" = yes ] && is_current bridges failed; then return 0; fi
+    log=$(mktemp)
+    printf 'setup: installing bridge-utils\n' >&2
+    if get bridge-utils; then
+        rm -f -- "$venv/.refabric-bridges"
+    else
+        printf 'failed\n' >"$venv/.refabric-bridges"
+        printf 'setup: apt-get could not install bridge-utils: stock mn has no --switch lxbr\n' >&2
+    fi
+    rm -f -- "$log"
+}
+
 install_ims() {
     # shellcheck disable=SC2016 -- dpkg-query expands these, not the shell
     installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${ims_packages[@]}" 2>/dev/null || true)
@@ -386,7 +401,7 @@ main() {
     before=$(made_at)
     install_environment
     install_core
-    [ "$simulator$guests" != nono ] || { install_bpf; install_ovs; }
+    [ "$simulator$guests" != nono ] || { install_bpf; install_ovs; install_bridges; }
     [ "$pox" = no ] || install_pox
     [ "$before" = "$(made_at)" ] || give_back
     say "refabric is ready: .venv/bin/refabric"

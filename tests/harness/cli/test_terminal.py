@@ -16,8 +16,8 @@ from engines.fake import FakeEngine
 from experiments.command import main
 from harness.cli.commands import next_steps
 from harness.cli.progress import RichProgress
+from tests.harness.cli.terminal import COLUMNS, Shown, shown
 from tests.support.stored_points import EXPERIMENT
-from tests.support.terminal import COLUMNS, Shown, shown
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = ("run", EXPERIMENT, "--engine", "fake", "--k", "4", "--subflows", "1,2,8")
