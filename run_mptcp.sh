@@ -10,27 +10,32 @@ workloads=$(sed -n 's/^    "\([a-z_]*\)": Matrix(.*/\1/p' "$root/workloads/matri
 
 usage() {
     cat <<TEXT
-Usage: sudo ./run_mptcp.sh [k|all] [workload|all] [qmon] [options of refabric run]
+Usage: sudo ./run_mptcp.sh [k|all] [workload|all] [qmon] [options]
 
   k         FatTree size: even, from 4 up (default 4); all = 4, 6 and 8
-  workload  one_to_one (default), another one, or all = each of
-            $workloads
-            (with a parameter: stride:4)
-  all all   every figure of the CS244 2013 post: some 80 points, about an hour and a half
+  workload  one_to_one (default), or another one of those below, with or
+            without a parameter (stride:4), or all
+  all all   every figure of the CS244 2013 post: some 80 points, about 1.5 hours
             (refabric plan cs244 estimates the time on this machine)
   qmon      also sample the queue lengths of every port
+  options   those of refabric run: .venv/bin/refabric run --help
+
+Workloads:
+$(fold -s -w 76 <<<"$workloads" | sed 's/^/  /; s/ *$//')
 
 Examples:
-  sudo ./run_mptcp.sh 4                              TCP and MPTCP, 16 hosts: 10 minutes
-  sudo ./run_mptcp.sh 8 one_to_one --profile paper   128 hosts, 6 permutations: an hour
+  sudo ./run_mptcp.sh 8                     TCP and MPTCP, 128 hosts
+  sudo ./run_mptcp.sh 8 --profile paper     6 permutations of it: an hour
   sudo ./run_mptcp.sh 4 one_to_several
   sudo ./run_mptcp.sh all all qmon
-  ./run_mptcp.sh 4 --engine linux                    real hosts in virtual time: no root, any machine
-  ./run_mptcp.sh 8 --engine simulator                simulated hosts, 128 of them: half a minute, no root
+  ./run_mptcp.sh 4 --engine linux           real hosts in virtual time: no root,
+                                            any machine
 
-Results and charts go to ./results (or --results DIR). The same command continues an interrupted run.
-After installation, .venv/bin/refabric run --help lists the options.
+Results and charts go to ./results (or --results DIR). The same command
+continues an interrupted run.
+
 TEXT
+    cat "$root/harness/cli/next_steps.txt"
 }
 
 fail() { # exit code, message

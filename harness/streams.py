@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from rich.console import Console
+from rich.text import Text
 
 from harness.results.store import finite
 
@@ -22,13 +23,22 @@ def console_for(stream: IO[str]) -> Console:
 
 def fitted(text: str, indent: int = 0) -> str:
     """Return a line in lines of LINE_WIDTH columns; all but the first begin with `indent` spaces."""
-    return textwrap.fill(
-        text,
-        LINE_WIDTH,
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
+    return "\n".join(wrapped(text, LINE_WIDTH, indent))
+
+
+def wrapped(text: str, width: int, indent: int = 0) -> list[str]:
+    """Return lines of at most `width` columns; all but the first begin with `indent` spaces. Words, such as
+    paths, are not broken."""
+    return textwrap.wrap(
+        text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
     )
+
+
+def print_wrapped(console: Console, text: str, style: str = "", indent: int = 2) -> None:
+    """Print a sentence: on a terminal in lines that fit it, into a pipe on one line."""
+    lines = wrapped(text, console.width, indent) if console.is_terminal else [text]
+    for line in lines:
+        console.print(Text(line, style), soft_wrap=True)
 
 
 def write_json(stream: IO[str], fields: Mapping[str, Any]) -> None:

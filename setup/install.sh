@@ -12,6 +12,7 @@
 #                                                       --guests: what guests need (--engine linux): neither
 #                                                       BPF objects nor Open vSwitch
 #                                                       --pox: also POX, which has no package, in .pox
+#   setup/install.sh --docs                             only what refabric docs needs: MkDocs, in .venv-docs
 #
 # Exit codes: 0 ready, 2 wrong arguments, 3 this machine cannot be prepared (the last line says why).
 set -euo pipefail
@@ -35,6 +36,7 @@ simulator=no
 guests=no
 pox=no
 ims=no
+docs=no
 log=
 
 say() { [ "$quiet" = yes ] || printf '%s\n' "$*"; }
@@ -52,7 +54,7 @@ missing_packages() {
 
 query_packages() {
     # shellcheck disable=SC2016 -- dpkg-query expands these, not the shell
-    installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" "${bpf_packages[@]}" "${ovs_packages[@]}" 2>/dev/null || true)
+    installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" "${bpf_packages[@]}" "${ovs_packages[@]}" bridge-utils 2>/dev/null || true)
 }
 
 apt() {
@@ -119,7 +121,7 @@ fetch_python() {
     shift 2
     log=$(mktemp)
     printf 'setup: %s\n' "$what" >&2
-    if ! "$venv/bin/pip" install --disable-pip-version-check --retries 2 --ignore-installed --no-deps \
+    if ! "${into:-$venv}/bin/pip" install --disable-pip-version-check --retries 2 --ignore-installed --no-deps \
         --require-hashes "$@" --requirement "$lock" >"$log" 2>&1 </dev/null; then
         ! grep -qE "$unreachable" "$log" ||
             unfit "$what: the package index cannot be reached; connect this machine and run setup/install.sh again"
@@ -143,6 +145,18 @@ install_environment() {
     fetch_python "building the packages that have no wheel" "$root/setup/requirements-source.txt" \
         --no-binary :all: --no-build-isolation --use-pep517
     printf '%s\n' "$wanted" >"$venv/.refabric-environment"
+}
+
+install_docs() {
+    # The site's tools have an environment of their own: no experiment needs them, and none sees their versions.
+    local wanted into=$root/.venv-docs
+    wanted=$(fingerprint "$root/docs/site/requirements.txt")
+    [ "$(cat "$into/.refabric-docs" 2>/dev/null)" != "$wanted" ] || return 0
+    rm -rf -- "$into" 2>/dev/null || unfit "$into cannot be replaced (did root make it?): run sudo setup/install.sh --docs"
+    run_logged "making .venv-docs" "$python" -m venv "$into"
+    fetch_python "installing MkDocs" "$root/docs/site/requirements.txt" --only-binary :all:
+    printf '%s\n' "$wanted" >"$into/.refabric-docs"
+    give_back
 }
 
 modules_are_in_place() {
@@ -289,6 +303,21 @@ not_at_boot() {
     done
 }
 
+install_bridges() {
+    # For stock Mininet's Linux bridges (`mn --switch lxbr`); no run of refabric needs them.
+    [ "$(id -u)" = 0 ] && [ -n "$(missing_packages bridge-utils)" ] || return 0
+    if [ "$quiet" = yes ] && is_current bridges failed; then return 0; fi
+    log=$(mktemp)
+    printf 'setup: installing bridge-utils\n' >&2
+    if get bridge-utils; then
+        rm -f -- "$venv/.refabric-bridges"
+    else
+        printf 'failed\n' >"$venv/.refabric-bridges"
+        printf 'setup: apt-get could not install bridge-utils: stock mn has no --switch lxbr\n' >&2
+    fi
+    rm -f -- "$log"
+}
+
 install_ims() {
     # shellcheck disable=SC2016 -- dpkg-query expands these, not the shell
     installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${ims_packages[@]}" 2>/dev/null || true)
@@ -331,7 +360,7 @@ give_back() {
     local path owner
     owner=$(stat -c %u:%g "$root")
     [ "${owner%:*}" != 0 ] || return 0
-    for path in "$venv" "$root/build" "$root/.pox" "$bpf/objects"; do
+    for path in "$venv" "$venv-docs" "$root/build" "$root/.pox" "$bpf/objects"; do
         [ ! -e "$path" ] || chown -R --no-dereference "$owner" "$path"
     done
     find "${packages_of_ours[@]/#/$root/}" -name __pycache__ -prune \
@@ -349,7 +378,8 @@ main() {
             --guests) guests=yes ;;
             --pox) pox=yes ;;
             --ims) ims=yes ;;
-            *) printf 'usage: setup/install.sh [--quiet] [--simulator|--guests] [--pox] | --ims\n' >&2; exit 2 ;;
+            --docs) docs=yes ;;
+            *) printf 'usage: setup/install.sh [--quiet] [--simulator|--guests] [--pox] | --ims | --docs\n' >&2; exit 2 ;;
         esac
     done
     trap clean_up EXIT
@@ -362,12 +392,16 @@ main() {
         install_ims
         return
     fi
+    if [ "$docs" = yes ]; then
+        install_docs
+        return
+    fi
     install_packages
     local before
     before=$(made_at)
     install_environment
     install_core
-    [ "$simulator$guests" != nono ] || { install_bpf; install_ovs; }
+    [ "$simulator$guests" != nono ] || { install_bpf; install_ovs; install_bridges; }
     [ "$pox" = no ] || install_pox
     [ "$before" = "$(made_at)" ] || give_back
     say "refabric is ready: .venv/bin/refabric"

@@ -1,9 +1,10 @@
 """Writes requirements.txt anew: for each pinned version, the hashes of the wheels that pip chooses.
 
-    .venv/bin/python setup/lock.py [NAME==VERSION ...]
+    .venv/bin/python setup/lock.py [--site] [NAME==VERSION ...]
 
-Pins given as arguments replace those of the file or join them. Asked for are CPython 3.11 to 3.13 on x86-64
-and arm64, with glibc 2.36 (Debian 12) or older; pip itself says what it would install (`--dry-run --report`).
+With --site the file is that of the documentation's own environment (docs/site/requirements.txt). Pins given
+as arguments replace those of the file or join them. Asked for are CPython 3.11 to 3.13 on x86-64 and arm64,
+with glibc 2.36 (Debian 12) or older; pip itself says what it would install (`--dry-run --report`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-LOCK = Path(__file__).resolve().parents[1] / "requirements.txt"
+ROOT = Path(__file__).resolve().parents[1]
+LOCK = ROOT / "requirements.txt"
+SITE_LOCK = ROOT / "docs" / "site" / "requirements.txt"
 PYTHONS = ("3.11", "3.12", "3.13")
 MACHINES = ("x86_64", "aarch64")
 GLIBC_MINORS = range(5, 37)
@@ -67,7 +70,9 @@ def _normal(name: str) -> str:
 
 
 def main(argv: list[str]) -> int:
-    text = LOCK.read_text()
+    lock = SITE_LOCK if "--site" in argv else LOCK
+    argv = [word for word in argv if word != "--site"]
+    text = lock.read_text()
     wanted = {**pins(text), **pins("\n".join(argv))}
     found: dict[str, set[str]] = {_normal(name): set() for name in wanted}
     for python in PYTHONS:
@@ -76,7 +81,7 @@ def main(argv: list[str]) -> int:
                 found[name].add(digest)
             print(f"CPython {python}, {machine}: {len(wanted)} wheels", file=sys.stderr)
     header = text[: _PIN.search(text).start()] if _PIN.search(text) else ""  # type: ignore[union-attr]
-    LOCK.write_text(rendered(header, wanted, {name: found[_normal(name)] for name in wanted}))
+    lock.write_text(rendered(header, wanted, {name: found[_normal(name)] for name in wanted}))
     return 0
 
 

@@ -14,6 +14,7 @@ from ccp.loading import is_agents
 from common.errors import HostUnfitError, RefabricError, StalledFlowError, UsageError
 from engines.emulation import point
 from engines.emulation.congestion import support as bpf
+from engines.emulation.dataplanes.ovs.own_controller import reachable
 from engines.emulation.dataplanes.registry import DATAPLANES
 from engines.emulation.ims import point as ims
 from engines.emulation.ims.support import ensure as ensure_sip
@@ -149,12 +150,13 @@ class MininetEngine:
         outcome = Outcome(observer)
         self._take_machine()
         lent = None if raw == UNKEPT else raw
-        with _named_as_outside(raw):
+        with _named_as_outside(raw), reachable(spec) as folders:
             spawn_inside(
                 f"{target.__module__}:{target.__name__}",
                 {"spec": spec.to_json(), "raw": str(LENT if lent else UNKEPT)},
                 deadline_s=deadline_s,
                 on_report=outcome.take,
+                keep=folders,
                 lend=lent,
             )
         return outcome.result("emulation")

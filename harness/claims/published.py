@@ -44,6 +44,13 @@ class Relation(StrEnum):
     AT_LEAST = ">="
     ABOVE = ">"
 
+    @property
+    def words(self) -> str:
+        """The relation in a sentence."""
+        return {Relation.BELOW: "below", Relation.AT_LEAST: "at least", Relation.ABOVE: "above"}.get(
+            self, "about"
+        )
+
     def holds(self, measured: float, published: float, tolerance: float) -> bool:
         """Return whether `measured` agrees with `published` within `tolerance`."""
         if self is Relation.BELOW:
@@ -160,6 +167,10 @@ class Published:
     def short(self) -> str:
         """Return the bound for a table cell: `< 50`."""
         return f"{self.relation} {self.value:g}"
+
+    def spoken(self) -> str:
+        """Return the bound for a sentence: `below 50`."""
+        return f"{self.relation.words} {self.value:g}"
 
     def cited(self) -> str:
         """Return the bound with its source, for the line below a table: `< 50 (text, k=8)`."""

@@ -25,6 +25,7 @@ from harness.cli import advice as advising
 from harness.cli import table
 from harness.cli.completion import completion
 from harness.cli.config import Configurable, config_options
+from harness.cli.docs import docs
 from harness.cli.keeping import export, results
 from harness.cli.kernel import kernel
 from harness.cli.manual import manual
@@ -45,7 +46,15 @@ from harness.cli.progress import (
     point_fields,
 )
 from harness.cli.reading import compare, report
-from harness.cli.run import Request, emit_verdicts, metrics_of, published_of, run_experiment, show_claims
+from harness.cli.run import (
+    Request,
+    emit_verdicts,
+    files_in,
+    metrics_of,
+    published_of,
+    run_experiment,
+    show_claims,
+)
 from harness.execute import sweep
 from harness.execute.sweep import Job, pending_jobs, wall_s
 from harness.experiment import Experiment
@@ -278,11 +287,14 @@ def plot(chosen: Experiment, subflows: tuple[int, ...] | None, results: Path, as
     human = sys.stderr if as_json else sys.stdout
     show_claims(human, found, as_json)
     judged = [verdict for shown in found.figures if not shown.claims for verdict in shown.verdicts]
-    table.print_in_short(human, found.points, published_of(chosen), judged)
+    closing = table.Closing(found.points, published_of(chosen), judged)
+    table.print_details(human, closing)
+    table.print_closing(human, closing, files_in(results / chosen.folder, drawn))
     if as_json:
         write_json(sys.stdout, {"event": "charts", "charts": [str(path) for path in charts]})
-    else:
-        for path in charts:
+        return 1 if found.broken else 0
+    for path in charts:
+        if path.suffix == ".svg":
             click.echo(str(path))
     return 1 if found.broken else 0
 
@@ -386,7 +398,23 @@ COMMANDS = (
     export,
     completion,
     manual,
+    docs,
 )
+
+
+def next_steps(folder: Path = Path(__file__).parents[2]) -> str:
+    """Return what somebody may do next, as run_mptcp.sh --help says it; an installed wheel has no such
+    script."""
+    if (folder / "run_mptcp.sh").exists():
+        return Path(__file__).with_name("next_steps.txt").read_text()
+    return _WITHOUT_A_CLONE
+
+
+_WITHOUT_A_CLONE = """Next steps:
+  refabric run validation       the simulator beside theory: a minute, without root
+  refabric list                 experiments, networks, workloads
+  refabric new experiment mine.py        an experiment of your own
+"""
 
 
 def command_line(catalogue: Catalogue) -> click.Group:
@@ -395,6 +423,7 @@ def command_line(catalogue: Catalogue) -> click.Group:
         "refabric",
         commands=list(COMMANDS),
         help="Published datacenter-transport experiments, on real Linux stacks or simulated, by one command.",
+        epilog=f"\b\n{next_steps()}",
         context_settings={"help_option_names": ["-h", "--help"], "obj": catalogue},
     )
     return click.version_option(VERSION, prog_name="refabric")(group)

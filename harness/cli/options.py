@@ -17,6 +17,7 @@ from harness.catalogue import Catalogue
 from harness.cli import completion
 from harness.experiment import Experiment
 from harness.plan.fields import BY_NAME, OPTIONS, Option
+from harness.streams import fitted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -132,4 +133,5 @@ def _where(error: click.ClickException) -> str:
 
 
 def _say(text: str) -> None:
-    click.echo(f"refabric: {' '.join(text.split())}", err=True)
+    line = f"refabric: {' '.join(text.split())}"
+    click.echo(fitted(line, 2) if sys.stderr.isatty() else line, err=True)

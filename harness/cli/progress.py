@@ -14,15 +14,14 @@ from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 from harness.execute import attempts
 from harness.execute.sweep import Job, Place, Progress, wall_s
 from harness.plan import labels
 from harness.plan.baseline import is_reference
-from harness.plan.labels import label
-from harness.plan.rate import named
 from harness.results import columns, summary
-from harness.streams import write_json
+from harness.streams import wrapped, write_json
 from model.reasons import texts
 from model.result import Status
 from model.spec import RunSpec
@@ -69,29 +68,57 @@ def _told(judged: summary.Judged) -> str:
 
 
 def opening(jobs: Sequence[Job], pending: Sequence[Job]) -> str:
-    """Return the first line of a sweep."""
+    """Return the first line of a sweep: how many points, what they share, how long they take."""
     done = len(jobs) - len(pending)
     already = f", {done} already finished" if done else ""
     if not pending:
         return f"{len(jobs)} points, all finished already: nothing to run (--force repeats them)"
-    return f"{len(jobs)} points{already}; about {duration(wall_s(pending))} to go"
+    alike = labels.shared([job.spec for job in jobs]).words
+    head = f"{len(jobs)} points{already}{f': {alike}' if alike else ''}"
+    return f"{head}; about {duration(wall_s(pending))} to go"
+
+
+class Lines:
+    """The lines of a sweep that both kinds of progress print: one per point, without what all points share.
+
+    Runs are counted as they end: points that run side by side do not end in the order of their start.
+    """
+
+    def __init__(self) -> None:
+        self._alike = labels.Shared()
+        self._ended = 0
+
+    def begin(self, jobs: Sequence[Job]) -> None:
+        self._alike = labels.shared([job.spec for job in jobs])
+        self._ended = 0
+
+    def name(self, spec: RunSpec) -> str:
+        """Return the point's name beside the others of the sweep."""
+        return labels.beside(spec, self._alike)
+
+    def finished(self, judged: summary.Judged, place: Place) -> str:
+        """Return the line of a run that has ended."""
+        self._ended += 1
+        head = f"[{self._ended}/{place.total}] {self.name(judged.spec)}{_on(place)}"
+        return f"{head}: {verdict(judged, place)}"
 
 
 class PlainProgress:
-    """Print a line when a point starts, one when it ends, and the engine's notes."""
+    """Print a line when a point ends, and the engine's notes."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
+        self._lines = Lines()
 
     def _say(self, text: str) -> None:
         print(text, file=self._stream, flush=True)
 
     def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
+        self._lines.begin(jobs)
         self._say(opening(jobs, pending))
 
     def start(self, job: Job, place: Place) -> None:
-        left = duration(place.eta_s)
-        self._say(f"[{place.index}/{place.total}] {label(job.spec)}{_on(place)} ... ({left} left)")
+        """Do nothing: a log has one line per point."""
 
     def phase(self, name: str, seconds: float) -> None:
         """Do nothing: phases would only make a log longer."""
@@ -100,20 +127,22 @@ class PlainProgress:
         self._say(f"  note: {text}")
 
     def finish(self, judged: summary.Judged, place: Place) -> None:
-        took = duration(judged.point.runs[-1].elapsed_s)
-        self._say(
-            f"[{place.index}/{place.total}] {label(judged.spec)}: {verdict(judged, place)}, took {took}"
-        )
+        left = f"; {duration(place.eta_s)} left" if place.eta_s >= 1 else ""
+        self._say(f"{self._lines.finished(judged, place)}{left}")
 
     def end(self) -> None:
         """Do nothing: nothing is open."""
 
 
 class RichProgress:
-    """Print finished points, and below them one live line: bar, point, phase, time left."""
+    """Print finished points, and below them one live line: bar, point, phase, time left.
+
+    Before the first point the live line shows what is prepared, such as the trials of a calibration.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._lines = Lines()
         self._live: Live | None = None
         self._running: dict[str, tuple[Job, float]] = {}
         """Running jobs and their start times, by name."""
@@ -125,11 +154,20 @@ class RichProgress:
         self._done_s = self._total_s = 0.0
 
     def begin(self, jobs: Sequence[Job], pending: Sequence[Job]) -> None:
-        self._console.print(opening(jobs, pending), highlight=False)
+        self.end()
+        self._lines.begin(jobs)
+        self._print(opening(jobs, pending))
         self._total_s = sum(job.expected_s for job in pending)
         if pending:
-            self._live = Live(self, console=self._console, refresh_per_second=4, transient=True)
-            self._live.start()
+            self._show()
+
+    def _show(self) -> None:
+        self._live = Live(self, console=self._console, refresh_per_second=4, transient=True)
+        self._live.start()
+
+    def _print(self, text: str, style: str = "", indent: int = 2) -> None:
+        for line in wrapped(text, self._console.width, indent):
+            self._console.print(Text(line, style), soft_wrap=True)
 
     def start(self, job: Job, place: Place) -> None:
         self._place, self._phase, self._told = place, "", time.monotonic()
@@ -137,9 +175,11 @@ class RichProgress:
 
     def phase(self, name: str, seconds: float) -> None:
         self._phase, self._phase_s, self._phase_began = name, seconds, time.monotonic()
+        if self._live is None:
+            self._show()
 
     def note(self, text: str) -> None:
-        self._console.print(f"  note: {text}", highlight=False, markup=False)
+        self._print(f"  note: {text}", indent=8)
 
     def finish(self, judged: summary.Judged, place: Place) -> None:
         job, _ = self._running.pop(judged.point.name, (None, 0.0))
@@ -150,45 +190,50 @@ class RichProgress:
             time.monotonic(),
         )
         colour = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}[judged.status]
-        self._console.print(
-            f"[{place.index}/{place.total}] {label(judged.spec)}{_on(place)}: {verdict(judged, place)}",
-            style=colour,
-            highlight=False,
-            markup=False,
-        )
+        self._print(self._lines.finished(judged, place), colour)
 
     def end(self) -> None:
         if self._live is not None:
             self._live.stop()
             self._live = None
+        self._phase = ""
 
     def __rich__(self) -> Table:
         """Return the live line as of now; rich calls this four times per second."""
         now = time.monotonic()
+        if not self._place.total:
+            return self._preparing(now)
         done_s = sum(min(now - began, job.expected_s) for job, began in self._running.values())
         line = Table.grid(padding=(0, 1))
         bar = ProgressBar(max(self._total_s, 1e-9), self._done_s + done_s, width=10)
-        phase = f"{self._phase} {duration(now - self._phase_began)}" if self._phase else ""
-        if self._phase_s:
-            phase += f" of {duration(self._phase_s)}"
+        phase = self._doing(now)
         latest = next(reversed(self._running.values()), None)
-        what = _live_label(latest[0].spec) if latest else ""
+        what = self._lines.name(latest[0].spec) if latest else ""
         others = len(self._running) - 1
         phase = f"and {others} more" if others > 0 else phase
         left = duration(self._place.eta_s - (now - self._told))
+        for _ in range(5):
+            line.add_column(no_wrap=True, overflow="ellipsis")
         line.add_row(bar, f"[{self._place.index}/{self._place.total}]", what, phase, f"{left} left")
         return line
+
+    def _preparing(self, now: float) -> Table:
+        """Return the live line before the first point."""
+        line = Table.grid(padding=(0, 1))
+        bar = ProgressBar(max(self._phase_s, 1e-9), min(now - self._phase_began, self._phase_s), width=10)
+        line.add_row(bar, self._doing(now))
+        return line
+
+    def _doing(self, now: float) -> str:
+        """Return `measure 12 s of 20 s`."""
+        if not self._phase:
+            return ""
+        of = f" of {duration(self._phase_s)}" if self._phase_s else ""
+        return f"{self._phase} {duration(now - self._phase_began)}{of}"
 
 
 def _on(place: Place) -> str:
     return f" on {place.worker}" if place.worker else ""
-
-
-def _live_label(spec: RunSpec) -> str:
-    """Return a short label: bar, point, phase and time left share a line of 80 columns."""
-    if is_reference(spec):
-        return f"{named(spec.topology)} baseline"
-    return f"{named(spec.topology)} {labels.transport(spec)} seed {spec.seed}"
 
 
 class JsonProgress:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from common import grammar
 from common.errors import RefabricError
 from engines.engine import Engine
 from engines.registry import SIMULATOR
@@ -91,9 +92,12 @@ def carry_out(asked: Request, progress: Progress) -> Carried:
     experiment, force = asked.experiment, asked.force
     engine = session.engine_for(experiment, asked.given)
     with _machines(engine, asked, progress) as machines:
-        ready = session.prepare(
-            experiment, asked.given, machines, asked.results, force, progress, asked.retries
-        )
+        try:
+            ready = session.prepare(
+                experiment, asked.given, machines, asked.results, force, progress, asked.retries
+            )
+        finally:
+            progress.end()
         for line in advising.before(ready, force) if asked.dask is None else ():
             progress.note(line)
         outcome = sweep.run(
@@ -141,17 +145,24 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
         subflows = dict.fromkeys(count for part in parts for count in part.options.subflows)
         wanted.append(figures.Wanted(figure, shown.points, shown.folder, tuple(subflows)))
     show_claims(human, stored, asked.as_json)
-    table.print_in_short(human, outcome.points, published_of(asked.experiment), judged)
     charts = figures.draw(wanted)
     drawn = [path for paths in charts.values() for path in paths]
     page = report.write_report(asked.experiment, stored, charts, asked.results)
     beside = remembered.compared(remembered.read(), simulated)
-    for line in (*drawn, directory / store.SUMMARY, page, *ready.lacking, str(beside)):
-        print(line, end="\n" if line else "", file=human)
+    closing = table.Closing(outcome.points, published_of(asked.experiment), judged)
+    table.print_details(human, closing, [*ready.lacking, str(beside)])
+    table.print_closing(human, closing, files_in(directory, charts), page)
     summary = str(directory / store.SUMMARY)
     drawn_paths = [str(path) for path in drawn]
     changed = {"verdicts_known": beside.known, "verdicts_changed": beside.changed}
     return {"summary": summary, "charts": drawn_paths, "report": str(page), **changed}
+
+
+def files_in(directory: Path, charts: Mapping[str, Sequence[Path]]) -> str:
+    """Return a line on what lies in a results folder beside the report."""
+    count = len({path.with_suffix("") for paths in charts.values() for path in paths})
+    drawn = f"{grammar.counted(count, 'chart')}, " if count else ""
+    return f"{drawn}{store.SUMMARY} and every point are in {directory}"
 
 
 @contextlib.contextmanager

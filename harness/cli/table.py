@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 from rich import box
@@ -27,7 +30,7 @@ from harness.plan.rate import named, network
 from harness.report import in_short
 from harness.report.claims import Row
 from harness.results.summary import Judged
-from harness.streams import console_for
+from harness.streams import console_for, print_wrapped
 from model.congestion import in_force
 from model.reasons import texts
 from model.result import Status
@@ -59,22 +62,22 @@ def print_results(
         if not is_reference(judged.spec):
             groups.setdefault(labels.family(judged.spec), []).append(judged)
     for group in groups.values():
-        console.print(_title(group), soft_wrap=True)
+        print_wrapped(console, _title(group), "bold")
         console.print(_results(group, known, own), highlight=False)
         _print_notes(console, group, known)
     references = (_reference_line(judged) for judged in points if is_reference(judged.spec))
     for line in dict.fromkeys(references):
-        console.print(Text(line), highlight=False, soft_wrap=True)
+        print_wrapped(console, line)
 
 
 def print_verdicts(stream: IO[str], figure: Figure, verdicts: Sequence[Verdict]) -> None:
-    """Print published and measured values and whether they agree. print_in_short counts the statements
+    """Print published and measured values and whether they agree. print_details counts the statements
     about what was not run."""
     here = [verdict for verdict in verdicts if not verdict.elsewhere]
     if not here:
         return
     console = console_for(stream)
-    console.print(Text(f"{figure.name}: {figure.title}", style="bold"), soft_wrap=True)
+    print_wrapped(console, f"{figure.name}: {figure.title}", "bold")
     console.print(_verdicts(here), highlight=False)
 
 
@@ -95,21 +98,42 @@ def _verdicts(found: Sequence[Verdict]) -> Table:
     return table
 
 
-def print_in_short(
-    stream: IO[str],
-    points: Sequence[Judged],
-    known: Sequence[published.Published],
-    verdicts: Sequence[Verdict],
-) -> None:
-    """Print the results, their basis and what the machine did, in sentences."""
-    judged = in_short.score(list(dict.fromkeys(verdicts)), "refabric report") if verdicts else []
-    sentences = [*in_short.sentences(points, known), *judged]
+@dataclass(frozen=True)
+class Closing:
+    """What the last lines are about: points, the numbers published beside them, verdicts on statements."""
+
+    points: Sequence[Judged]
+    known: Sequence[published.Published]
+    verdicts: Sequence[Verdict]
+
+    @functools.cached_property
+    def scores(self) -> list[str]:
+        """How many published statements agree, and how many are about something else."""
+        found = list(dict.fromkeys(self.verdicts))
+        return in_short.score(found, "refabric report") if found else []
+
+
+def print_details(stream: IO[str], closing: Closing, more: Sequence[str] = ()) -> None:
+    """Print what the results are based on, what the machine did, and what was not measured."""
+    sentences = [*in_short.details(closing.points), *closing.scores, *filter(None, more)]
     if not sentences:
         return
     console = console_for(stream)
-    console.print(Text("In short", style="bold"))
+    console.print(Text("In detail", style="bold"))
     for sentence in sentences:
-        console.print(Text(f"  {sentence}"), soft_wrap=True)
+        print_wrapped(console, f"  {sentence}", indent=4)
+
+
+def print_closing(stream: IO[str], closing: Closing, files: str, report: Path | None = None) -> None:
+    """Print the last lines, for somebody who reads nothing else: what was found, what was published, and
+    which page to open."""
+    console = console_for(stream)
+    print_wrapped(console, files)
+    console.print()
+    for sentence in in_short.results(closing.points, closing.known) or closing.scores[:1]:
+        print_wrapped(console, sentence)
+    if report is not None:
+        print_wrapped(console, f"Open {report}")
 
 
 def print_claims(stream: IO[str], found: Sequence[Row], scored: str) -> None:
@@ -133,7 +157,7 @@ def print_claims(stream: IO[str], found: Sequence[Row], scored: str) -> None:
             about = Text.assemble(row.statement, (f" ({row.about})", "dim"))
             table.add_row(about, *map(Text, cells), verdict)
     console.print(table, highlight=False)
-    console.print(scored, highlight=False)
+    print_wrapped(console, scored)
 
 
 def _measured(verdict: Verdict) -> str:
@@ -146,15 +170,14 @@ def _measured(verdict: Verdict) -> str:
     return f"{measured.value:.3g}{spread}{left}"
 
 
-def _title(group: Sequence[Judged]) -> Text:
+def _title(group: Sequence[Judged]) -> str:
     spec = group[0].spec
     specs = [judged.spec for judged in group]
-    return Text(
+    return (
         f"{network(spec.topology)}, {workload_label(spec)}, "
         f"{spec.link.rate_mbps:g} Mb/s links, {queue_label(spec)} queues, "
         f"{labels.congestion(specs)}, {labels.routing(specs)}, {spec.seconds:g} s"
-        f"{labels.tuned(spec)} ({spec.engine})",
-        style="bold",
+        f"{labels.tuned(spec)} ({spec.engine})"
     )
 
 
@@ -214,18 +237,18 @@ def _print_notes(console: Console, group: Sequence[Judged], known: tuple[publish
         what = f"{name}, seed {judged.spec.seed}"
         if judged.reasons:
             text = f"{judged.state}: {what}: {texts(judged.reasons)}"
-            console.print(Text(text), style=COLOURS[judged.status], soft_wrap=True)
+            print_wrapped(console, text, COLOURS[judged.status])
         if counts := attempts.words(judged.point.attempts):
             text = f"{counts}: {what} ({attempts.brief(judged.point.attempts)})"
-            console.print(Text(text), soft_wrap=True)
+            print_wrapped(console, text)
     for line in in_short.cautions(group):
-        console.print(Text(line), style=COLOURS[Status.SUSPECT], soft_wrap=True)
+        print_wrapped(console, line, COLOURS[Status.SUSPECT])
     for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
         sized = completions(judged.point.flows)
         if sized.started:
-            console.print(Text(f"{name}, seed {judged.spec.seed}: {completion_text(sized)}"), soft_wrap=True)
+            print_wrapped(console, f"{name}, seed {judged.spec.seed}: {completion_text(sized)}")
         if constant := constant_rate.loss_text(judged.point.flows):
-            console.print(Text(f"{name}, seed {judged.spec.seed}: {constant}"), soft_wrap=True)
+            print_wrapped(console, f"{name}, seed {judged.spec.seed}: {constant}")
     rows = {
         judged.spec.transport.subflows: row for judged in group if (row := _published(judged.spec, known))
     }
@@ -235,7 +258,7 @@ def _print_notes(console: Console, group: Sequence[Judged], known: tuple[publish
             for subflows, row in rows.items()
             if row.citation == citation
         )
-        console.print(Text(f"published: {', '.join(numbers)}: {citation}"), soft_wrap=True)
+        print_wrapped(console, f"published: {', '.join(numbers)}: {citation}")
 
 
 def _reference_line(judged: Judged) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import operator
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,7 @@ from model.link_events import words as event_words
 from model.link_traces import FORMS as TRACE_FORMS
 from model.link_traces import words as trace_words
 from model.noise import parse_stalls, stalls_words
-from model.openflow import CONTROLLERS, DATAPATHS, MODES
+from model.openflow import CONTROLLERS, DATAPATHS, MODES, OWN, is_own
 from model.schedulers import NAMES as SCHEDULERS
 from model.schedulers import parse_scheduler, scheduler_title, scheduler_words
 from model.spec import CLOCKS, HOST_QUEUES, LinkSpec, OpenFlowSpec, RunSpec, stack_words
@@ -144,6 +145,13 @@ def _is_fabric(spec: RunSpec) -> bool:
     return spec.dataplane != OVS
 
 
+def _controller(option: str, text: Any) -> str:
+    """Parse the name of a controller, or one of the user's."""
+    if is_own(str(text)):
+        return str(text)
+    return parsers.one_of(option, str(text), [*CONTROLLERS, "remote:PORT", "cmd:'PROGRAM ...'"])
+
+
 SPEC_FIELDS: tuple[SpecField, ...] = (
     SpecField(
         "dataplane", "NAME",
@@ -154,10 +162,10 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
     ),
     SpecField(
         "controller", "NAME",
-        f"Program Open vSwitch with this controller: {_names(CONTROLLERS)}. "
+        f"Program Open vSwitch with this controller: {_names(CONTROLLERS)}, {OWN}. "
         f"[default: {_OPENFLOW.controller}]",
-        parsers.choice(lambda: CONTROLLERS),
-        path="openflow.controller", words=lambda name: f"--controller {name}", hosts=Hosts.REAL,
+        _controller,
+        path="openflow.controller", words=lambda name: f"--controller {shlex.quote(name)}", hosts=Hosts.REAL,
         engines_own=True,
     ),
     SpecField(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import topos
 from engines.registry import LINUX, SIMULATOR, STEADY_STATE
@@ -118,6 +119,56 @@ def label(spec: RunSpec) -> str:
         return f"{named(spec.topology)} baseline, one uncongested TCP flow{_engine(spec)}"
     what = f"{named(spec.topology)} {workload_label(spec)}, {transport(spec)}, seed {spec.seed}"
     return what + tuned(spec) + _engine(spec)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all points of a run have in common, in words; empty where they differ. It is said once, before the
+    first point."""
+
+    setting: str = ""
+    seed: str = ""
+    tuned: str = ""
+    engine: str = ""
+
+    @property
+    def words(self) -> str:
+        """`k=4 one_to_one, seed 1, simulated`."""
+        return f"{', '.join(filter(None, (self.setting, self.seed)))}{self.tuned}{self.engine}".lstrip(", ")
+
+
+def shared(specs: Sequence[RunSpec]) -> Shared:
+    """Return what these points have in common. A baseline has no workload and no seed of its own."""
+    measured = [spec for spec in specs if not is_reference(spec)] or list(specs)
+
+    def one(words: Iterable[str]) -> str:
+        found = set(words)
+        return found.pop() if len(found) == 1 else ""
+
+    return Shared(
+        one(_setting(spec) for spec in measured),
+        one(f"seed {spec.seed}" for spec in measured),
+        one(tuned(spec) for spec in measured),
+        one(_engine(spec) for spec in specs),
+    )
+
+
+def beside(spec: RunSpec, alike: Shared) -> str:
+    """Return the name of a point without what all points of its run share: `MPTCP 4 LIA`."""
+    engine = "" if alike.engine else _engine(spec)
+    if is_reference(spec):
+        on_its_own = not alike.setting.startswith(f"{named(spec.topology)} ")
+        return f"{f'{named(spec.topology)} ' if on_its_own else ''}baseline, one flow alone{engine}"
+    parts = (
+        "" if alike.setting else _setting(spec),
+        transport(spec),
+        "" if alike.seed else f"seed {spec.seed}",
+    )
+    return ", ".join(filter(None, parts)) + ("" if alike.tuned else tuned(spec)) + engine
+
+
+def _setting(spec: RunSpec) -> str:
+    return f"{named(spec.topology)} {workload_label(spec)}"
 
 
 def _engine(spec: RunSpec) -> str:

@@ -55,13 +55,29 @@ TOO_MUCH = "this run needs more than the machine has"
 
 def sentences(shown: Sequence[Judged], known: Sequence[Published]) -> list[str]:
     """Return the sentences on points and baselines. `known` are the published numbers beside them."""
-    measured = [judged for judged in shown if not is_reference(judged.spec)]
-    good = [judged for judged in measured if judged.status is Status.OK or judged.as_intended]
-    found = [*findings(good, known), basis(good)] if good else no_number(measured)
+    return [*results(shown, known), *details(shown)]
+
+
+def results(shown: Sequence[Judged], known: Sequence[Published]) -> list[str]:
+    """Return what was found and what was published, or why there is no number."""
+    measured, good = _measured(shown)
+    return findings(good, known) if good else no_number(measured)
+
+
+def details(shown: Sequence[Judged]) -> list[str]:
+    """Return the basis of the results, the state of points and baselines, and what the machine did."""
+    measured, good = _measured(shown)
     doubted = baselines(shown)
     states = _states(measured, bool(doubted))
-    everything = [*found, *doubted, *states, machine(measured), retried(shown), *cautions(measured)]
+    resting = [basis(good)] if good else []
+    everything = [*resting, *doubted, *states, machine(measured), retried(shown), *cautions(measured)]
     return [sentence for sentence in everything if sentence]
+
+
+def _measured(shown: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
+    """Return the points that are no baselines, and those among them that count."""
+    measured = [judged for judged in shown if not is_reference(judged.spec)]
+    return measured, [each for each in measured if each.status is Status.OK or each.as_intended]
 
 
 def findings(good: Sequence[Judged], known: Sequence[Published]) -> list[str]:
@@ -127,11 +143,11 @@ def _finding(group: Sequence[Judged], known: Sequence[Published], where: str) ->
 
 
 def _extremes(reached: dict[str, float], first: dict[str, Judged], mixed: bool) -> list[str]:
-    """The transports to name: most and fewest subflows, or the best and worst of several algorithms."""
+    """The transports to name: fewest and most subflows, or the worst and best of several algorithms."""
     order: Callable[[str], float] = reached.__getitem__
     if not mixed:
         order = lambda name: first[name].spec.transport.subflows  # noqa: E731
-    return list(dict.fromkeys((max(reached, key=order), min(reached, key=order))))
+    return list(dict.fromkeys((min(reached, key=order), max(reached, key=order))))
 
 
 def _transport(name: str) -> str:
@@ -141,11 +157,11 @@ def _transport(name: str) -> str:
 
 
 def _published(chosen: Sequence[Judged], known: Sequence[Published]) -> list[str]:
-    """`SIGCOMM'11 has about 95 % and < 50 % at k=8.`"""
+    """`Published (SIGCOMM'11, k=8): below 50 % and about 95 %.`"""
     rows = [row for judged in chosen if (row := _beside(judged, known)) and known_as([row]) == "published"]
     papers = list(dict.fromkeys((row.paper, named(row.network)) for row in rows))
     return [
-        f"{paper} has {joined([f'{row.short()} %' for row in rows if row.paper == paper])} at {size}."
+        f"Published ({paper}, {size}): {joined([f'{row.spoken()} %' for row in rows if row.paper == paper])}."
         for paper, size in papers
     ]
 

@@ -43,6 +43,7 @@ TRIES = 2
 BUDGET_S = 75.0
 """No rate gets a second trial once trials took this long; a calibration must end within two minutes."""
 NOISE_S, SURE_S = 1.0, 3.0
+HOW_LONG = "up to two minutes, once a day"
 FRESH_S = 24 * 3600.0
 OF_A_SHORT_TRIAL = {UNSTEADY, DRIFT}
 """Reasons that appear in any five-second trial, because flows have not settled."""
@@ -124,6 +125,8 @@ def calibrate(
     """
     engine = engine or MininetEngine()
     engine.check(_spec(topology, MIN_RATE_MBPS))  # Takes the lock: no other emulation disturbs `measure`.
+    observer.note(f"measuring the link rate that this machine sustains at {_name(topology)}: {HOW_LONG}")
+    observer.phase("measuring the machine's noise", NOISE_S)
     noise = measure(NOISE_S)
     observer.note(f"noise: {noise}")
     allowed = [rate for rate in RATES_MBPS if rate <= highest_mbps] or [MIN_RATE_MBPS]
@@ -169,6 +172,7 @@ def _tries(spec: RunSpec, until_s: float, observer: Observer, engine: Engine) ->
     """Try one rate, and try it again if noise may be why it failed."""
     trials: list[Trial] = []
     while True:
+        observer.phase(f"trying {spec.link.rate_mbps:g} Mb/s", engine.expected_s(spec))
         trial = _try(spec, engine)
         trials.append(trial)
         final = not trial.wrong or trial.hopeless or len(trials) == TRIES or time.monotonic() > until_s

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import topos
 from engines.emulation.dataplanes.dataplane import DataPlane
+from engines.emulation.dataplanes.ovs.own_controller import reachable
 from engines.emulation.dataplanes.registry import DATAPLANES, FABRIC, OVS
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import require_root, spawn_interactive
@@ -50,8 +51,8 @@ def main(
     if not factory:
         DATAPLANES[dataplane].check_machine(spec)
     request = {"spec": spec.to_json(), "factory": factory}
-    with emulation_lock(wait_s, _say_waiting):
-        return spawn_interactive("engines.emulation.hosts.shell:inside", request)
+    with reachable(spec) as folders, emulation_lock(wait_s, _say_waiting):
+        return spawn_interactive("engines.emulation.hosts.shell:inside", request, keep=folders)
 
 
 def inside(inside: Inside) -> int:

@@ -57,8 +57,8 @@ def runs(*statuses: Status) -> tuple[Attempt, ...]:
 
 def test_what_was_found_stands_beside_what_was_published() -> None:
     found = told([at(58.1, spec_of(1)), at(74.0, spec_of(2)), at(88.5, spec_of(8))])
-    assert "MPTCP with 8 subflows reaches 88.5 % of optimal, TCP 58.1 %." in found
-    assert "SIGCOMM'11 has about 95 % and < 50 % at k=8." in found
+    assert "TCP reaches 58.1 % of optimal, MPTCP with 8 subflows 88.5 %." in found
+    assert "Published (SIGCOMM'11, k=8): below 50 % and about 95 %." in found
     assert "one permutation" in found
     assert "All 3 points are ok." in found
     real = told([at(58.1, dataclasses.replace(spec_of(1), engine="mininet"))])
@@ -140,7 +140,7 @@ def test_statements_about_other_sizes_are_one_line_and_no_table() -> None:
     stream = StringIO()
     table.print_verdicts(stream, FIGURE, found)
     assert stream.getvalue() == ""
-    table.print_in_short(stream, points, FIGURE.published, found)
+    table.print_details(stream, table.Closing(points, FIGURE.published, found))
     line = "5 published statements are about other sizes, workloads or transports: not measured here"
     assert line in stream.getvalue()
     assert in_short.elsewhere(verdicts(FIGURE, judged([at(50.0, spec_of(k=8))])), "x") == []

@@ -145,7 +145,7 @@ def test_the_commands_repeat_exactly_these_points(results: Path, written: str) -
 def test_a_run_ends_with_its_report(tmp_path: Path) -> None:
     run = ("run", EXPERIMENT, "--engine", "fake", "--k", "4", "--subflows", "1", "--results", tmp_path)
     page = tmp_path / EXPERIMENT / "report.html"
-    assert str(page) in refabric(*run).stdout.splitlines()
+    assert f"Open {page}" in refabric(*run).stdout.splitlines()
     page.unlink()
     last = json.loads(refabric(*run, "--json").stdout.splitlines()[-1])
     assert last["report"] == str(page)

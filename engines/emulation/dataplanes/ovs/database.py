@@ -127,6 +127,13 @@ def interface_errors(path: Path) -> list[str]:
     return [f"{row['name']}: {row['error']}" for row in transact(path, [wrong])[0]["rows"]]
 
 
+def disconnected(path: Path) -> int:
+    """Return how many bridges have no connection to their controller."""
+    wrong = {"op": "select", "table": "Controller", "columns": ["target"],
+             "where": [["is_connected", "==", False]]}  # fmt: skip
+    return len(transact(path, [wrong])[0]["rows"])
+
+
 def _ask(path: Path, request: Row, deadline_s: float) -> Any:
     try:
         with socket.socket(socket.AF_UNIX) as connection:

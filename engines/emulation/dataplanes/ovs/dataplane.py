@@ -34,10 +34,12 @@ from engines.emulation.dataplanes.ovs.controller import Controller
 from engines.emulation.dataplanes.ovs.daemons import RUN, Daemons, command
 from engines.emulation.dataplanes.ovs.database import Bridge
 from engines.emulation.dataplanes.ovs.datapath import Datapath, choose
+from engines.emulation.dataplanes.ovs.own_controller import OwnController
 from engines.emulation.dataplanes.ovs.sockets import make_room
 from engines.emulation.dataplanes.ovs.wires import QueueCounts, Wires, bridge_ports
 from model.link_events import ports_of
 from model.network_plan import port_rates_bps
+from model.openflow import is_own
 from model.spec import LinkEvent, LinkSpec, RunSpec, sub_seed
 from topos.ports import dpid
 from topos.topology import Topology
@@ -299,7 +301,9 @@ def make(spec: RunSpec, topology: Topology, raw: Path) -> OvsDataPlane:
         "connect_s": READY_S + READY_S_A_SWITCH * len(topology.switches),
     }
     RUN.mkdir(mode=0o755, exist_ok=True)
-    controller = Controller(CONTROLLERS[spec.openflow.controller], config, RUN, raw / "controller.log")
+    chosen, log = spec.openflow.controller, raw / "controller.log"
+    own = is_own(chosen)
+    controller = OwnController(chosen, RUN, log) if own else Controller(CONTROLLERS[chosen], config, RUN, log)
     datapath, sample_ms = choose(spec.openflow.datapath), float(spec.sampling.queues_ms)
-    foretold = spec.openflow.mode != "proactive"
+    foretold = spec.openflow.mode != "proactive" and not own
     return OvsDataPlane(topology, spec.link, datapath, controller, sample_ms, foretold)

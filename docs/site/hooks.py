@@ -1,0 +1,23 @@
+"""MkDocs calls these while it builds the site (docs/site/mkdocs.yml)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+_LOADED = re.compile(r"https://unpkg\.com/[\w./@-]*")
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """Remove every address that the theme's scripts could load something from.
+
+    They would load libraries for diagrams, old browsers and search from file://. No page needs the first two;
+    without the third, search works where the site is served (`refabric docs --serve`).
+    """
+    site = Path(config["site_dir"])
+    for source_map in site.rglob("*.map"):
+        source_map.unlink()
+    for script in site.rglob("*.js"):
+        text = script.read_text(encoding="utf-8")
+        script.write_text(_LOADED.sub("about:blank", text), encoding="utf-8")

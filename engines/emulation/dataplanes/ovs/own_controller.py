@@ -1,0 +1,100 @@
+"""A controller of the user's: a command that runs inside, or a program outside that a relay leads to.
+
+It decides alone which packets go where. refabric waits until it listens and every switch has connected.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from common.errors import DeadlineError, RunError
+from engines.emulation.dataplanes.ovs import relay
+from engines.emulation.dataplanes.ovs.controller import LISTEN_S, Controller
+from engines.emulation.dataplanes.ovs.daemons import SOCKET
+from engines.emulation.dataplanes.ovs.database import disconnected
+from engines.emulation.dataplanes.registry import OVS
+from engines.emulation.sandbox.isolation import ROOT
+from model.openflow import COMMAND, remote_port
+from model.spec import RunSpec
+
+PORT = 6653
+"""Where switches look for their controller (IANA: openflow)."""
+POLL_S = 0.1
+
+
+class OwnController(Controller):
+    """Starts the user's command, or the relay to the user's program, in the run's namespaces."""
+
+    def __init__(self, chosen: str, folder: Path, log: Path) -> None:
+        self._chosen = chosen
+        self._remote = remote_port(chosen) is not None
+        super().__init__(self._program(), {}, folder, log)
+
+    def _program(self) -> list[str]:
+        if self._remote:
+            return [sys.executable, "-m", relay.__name__, str(PORT), os.environ[relay.SOCKET]]
+        return shlex.split(self._chosen.removeprefix(COMMAND))
+
+    def start(self) -> None:
+        """Start it and wait until it listens. Raises RunError with its last output, DeadlineError."""
+        try:
+            with self._log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    self._argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                    cwd=ROOT if self._remote else None, start_new_session=True,
+                    env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                )  # fmt: skip
+        except OSError as error:
+            raise RunError(
+                f"starting --controller {self._chosen}: {self._argv[0]}: {error.strerror}"
+            ) from error
+        until = time.monotonic() + LISTEN_S
+        while not _listens():
+            self.check()
+            if time.monotonic() > until:
+                raise DeadlineError(
+                    f"--controller {self._chosen}: nothing listens at port {PORT} after {LISTEN_S:g} s; give "
+                    f"the program that port. It printed: {self._words()}"
+                )
+            time.sleep(POLL_S)
+
+    def wait_ready(self, deadline_s: float) -> Mapping[str, Any]:
+        """Wait until every switch is connected. Raises RunError, DeadlineError."""
+        until = time.monotonic() + deadline_s
+        while left := disconnected(SOCKET):
+            self.check()
+            if time.monotonic() > until:
+                raise DeadlineError(
+                    f"--controller {self._chosen}: {left} switches are not connected after {deadline_s:g} s. "
+                    f"It printed: {self._words()}"
+                )
+            time.sleep(POLL_S)
+        return {"controller": self._chosen}
+
+
+def _listens() -> bool:
+    try:
+        socket.create_connection((relay.HOST, PORT), timeout=1.0).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def reachable(spec: RunSpec) -> Iterator[list[Path]]:
+    """Make a controller outside reachable from the namespaces; return folders that must stay visible there.
+
+    Raises HostUnfitError if it does not listen.
+    """
+    port = remote_port(spec.openflow.controller) if spec.dataplane == OVS else None
+    with contextlib.ExitStack() as stack:
+        yield stack.enter_context(relay.outside(port)) if port is not None else []

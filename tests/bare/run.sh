@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# The two commands in a bare Debian tree made by debootstrap, as somebody with a new machine types them.
+#
+#   tests/bare/run.sh bookworm|trixie [FOLDER]
+#
+# Needs root, debootstrap, and some 3 GB in FOLDER, which keeps the tree (default: a temporary folder, removed).
+# Package mirror, pip's settings and the kernel are this machine's. Mounts and processes end with the script.
+#
+# Shown: (1) without root and packages, one line says what is missing; (2) setup/install.sh, then simulated hosts
+# as an ordinary user, with the numbers of docs/start/ten-minutes.md; (3) real hosts, as far as this kernel and
+# this machine carry them; (4) a kernel without BTF: MPTCP runs uncoupled, and the run says so.
+set -euo pipefail
+
+suite=${1:?bookworm or trixie}
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+[ "$(id -u)" = 0 ] || { echo "bare: chroot needs root" >&2; exit 3; }
+command -v debootstrap >/dev/null || { echo "bare: run: sudo apt-get install debootstrap" >&2; exit 3; }
+if [ -z "${REFABRIC_BARE:-}" ]; then
+    REFABRIC_BARE=1 exec unshare --mount --pid --fork --kill-child --propagation private "${BASH_SOURCE[0]}" "$@"
+fi
+
+folder=${2:-$(mktemp -d)}
+tree=$folder/$suite
+[ -n "${2:-}" ] || trap 'umount -R "$tree" 2>/dev/null; rm -rf "$folder"' EXIT
+
+fail() { printf 'bare %s: FAILED: %s\n' "$suite" "$*" >&2; exit 1; }
+step() { printf 'bare %s: %s\n' "$suite" "$*"; }
+
+mirror() { # the first one that apt uses here
+    { grep -hoE '^(deb|URIs:).*' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } |
+        grep -oE 'https?://[^ ]+' | head -n 1
+}
+
+inside() { # user, command
+    local user=$1
+    shift
+    chroot "$tree" /usr/bin/env -i HOME=/home/student PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        LANG=C.UTF-8 "${settings[@]}" setpriv --reuid "$user" --regid "$user" --clear-groups \
+        sh -c "cd /opt/refabric && $*" 2>&1
+}
+
+expect() { # exit codes, words, user, command
+    local codes=$1 words=$2 said code=0
+    shift 2
+    said=$(inside "$@") || code=$?
+    printf '%s\n' "$said" | tail -n 25 | sed 's/^/    /'
+    case " $codes " in *" $code "*) ;; *) fail "exit code $code, not $codes: ${*:2}" ;; esac
+    grep -qF -- "$words" <<<"$said" || fail "'$words' was not said: ${*:2}"
+}
+
+# What this machine needs to reach its package mirrors; folders of wheels are not in the tree.
+settings=()
+while IFS= read -r line; do settings+=("$line"); done < <(env | grep -E '^(PIP_|https?_proxy|no_proxy|SSL_)' | grep -v FIND_LINKS || true)
+
+if [ ! -e "$tree/etc/debian_version" ]; then
+    step "making the tree"
+    mkdir -p "$tree"
+    debootstrap --variant=minbase "$suite" "$tree" "$(mirror)" >"$folder/debootstrap-$suite.log" 2>&1 ||
+        fail "debootstrap: see $folder/debootstrap-$suite.log"
+fi
+mount -t proc proc "$tree/proc"
+mount --rbind /sys "$tree/sys"
+mount --rbind /dev "$tree/dev"
+cp -L /etc/resolv.conf "$tree/etc/resolv.conf"
+for file in /etc/pip.conf /etc/ssl/certs/ca-certificates.crt /etc/apt/apt.conf.d/*; do
+    [ ! -e "$file" ] || install -D -m 644 "$file" "$tree$file"
+done
+rm -rf "$tree/opt/refabric" && mkdir -p "$tree/opt/refabric"
+git -C "$root" archive HEAD | tar -x -C "$tree/opt/refabric"
+chroot "$tree" useradd --create-home student 2>/dev/null || true
+chroot "$tree" chown -R student:student /opt/refabric
+
+step "1: without packages and root"
+if ! chroot "$tree" dpkg-query -W g++ >/dev/null 2>&1; then
+    expect 3 "run: sudo setup/install.sh" student ./run_mptcp.sh 4 --engine simulator
+fi
+step "2: install, then simulated hosts without root"
+expect 0 "refabric is ready" root setup/install.sh
+expect 0 "MPTCP with 8 subflows 94.2 %" student ./run_mptcp.sh 4 --engine simulator --results /tmp/simulated
+step "3: real hosts (0: ok, 1: suspect, 3: this machine is too busy)"
+expect "0 1 3" "k=4" root ./run_mptcp.sh 4 one_to_one --profile smoke --subflows 1,2 --results /tmp/real
+step "4: a kernel without BTF"
+mount -t tmpfs none "$tree/sys/kernel/btf" 2>/dev/null || fail "/sys/kernel/btf could not be hidden"
+expect "0 1 3" "uncoupled" root ./run_mptcp.sh 4 one_to_one --profile smoke --subflows 1,2 --rate 2 --results /tmp/uncoupled
+step "all passed"

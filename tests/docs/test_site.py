@@ -1,0 +1,113 @@
+"""The site is built from the pages and the code; its links lead somewhere, and it needs no other host."""
+
+from __future__ import annotations
+
+import re
+import threading
+import urllib.request
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from common.errors import RunError, UsageError
+from docs.tools import gallery, site
+from experiments.command import main
+from harness.cli import docs
+
+_LOADED = re.compile(r"""(?:src|href)=["']?(?:https?:)?//|url\(["']?(?:https?:)?//""")
+_LINK = re.compile(r"<a [^>]*href=\"?(https?:[^\s\">]+)")
+MD = ".md"
+GONE = f"gone{MD}"
+KNOWN_LINKS = {"https://distributed.dask.org"}
+"""Other sites that pages lead to by a link; nothing is loaded from them."""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site") / "site"
+    done = CliRunner().invoke(main, ["docs", "--output", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert f"Open {folder}/index.html" in done.output
+    return folder
+
+
+def test_every_page_is_there(built: Path) -> None:
+    for name in site.pages():
+        page = built / name.replace("README.md", "index.html").replace(".md", ".html")
+        assert page.exists(), name
+
+
+def test_nothing_is_loaded_from_another_host(built: Path) -> None:
+    for path in [*built.rglob("*.html"), *built.rglob("*.css")]:
+        text = path.read_text()
+        for link in _LINK.findall(text):
+            assert link in KNOWN_LINKS, (path.name, link)
+            text = text.replace(link, "")
+        found = [each for each in _LOADED.findall(text.replace('href="https://', 'href="https:'))]
+        assert found == [], path.name
+    for script in built.rglob("*.js"):
+        assert "unpkg.com" not in script.read_text(), script.name
+
+
+def test_a_dead_link_a_dead_anchor_and_a_page_without_a_place_are_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: Path
+) -> None:
+    assert built.exists(), "MkDocs is installed by now"
+    text = f"# Page\n\n[dead]({GONE}), [dead](../help/glossary{MD}#nothing)\n"
+    monkeypatch.setattr(site, "pages", lambda: {**_PAGES, f"learn/orphan{MD}": text})
+    monkeypatch.setattr(site, "STAGED", tmp_path / "pages")
+    monkeypatch.setattr(site, "stage", lambda folder=tmp_path / "pages": _STAGE(folder))
+    with pytest.raises(RunError) as error:
+        site.build(tmp_path / "site")
+    for words in (GONE, "#nothing", 'not included in the "nav"'):
+        assert words in str(error.value)
+
+
+_PAGES, _STAGE = site.pages(), site.stage
+
+
+def test_every_figure_is_in_the_gallery_and_every_picture_has_a_page() -> None:
+    own = {name: text for name, text in _PAGES.items() if name != "experiments/gallery.md"}
+    assert gallery.without_a_page(own) == []
+    shown = _PAGES["experiments/gallery.md"]
+    assert "../images/sigcomm11/throughput.png" in shown
+    assert "../images/learn/ecmp.svg" in shown
+
+
+def test_the_reference_is_made_from_the_code() -> None:
+    assert "## refabric run\n" in _PAGES["reference/command-line.md"]
+    assert "`--random-drop PKTS`" in _PAGES["reference/command-line.md"]
+    assert "| `goodput_mbps_mean` |" in _PAGES["reference/metrics.md"]
+    assert "| `130` | Interrupted. |" in _PAGES["reference/exit-codes.md"]
+    assert "## Results\n" in _PAGES["reference/python.md"]
+    assert (
+        "| `goodput_bytes` |" in _PAGES["reference/results.md"]
+        or "flows.csv" in _PAGES["reference/results.md"]
+    )
+
+
+def test_lists_and_links_are_staged_for_mkdocs() -> None:
+    text = "Prose:\n* one\n  * two\n```\nwords\n* kept\n```\n[code](../model/x), [page](noise.md#x)\n"
+    assert site.staged(text, "kernel.md") == (
+        "Prose:\n\n* one\n    * two\n```\nwords\n* kept\n```\ncode, [page](noise.md#x)\n"
+    )
+
+
+def test_it_is_served_on_this_machine_alone(built: Path) -> None:
+    with docs.server(built, 0) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        host, port = serving.server_address[:2]
+        assert host == "127.0.0.1"
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/index.html", timeout=20) as answer:
+            assert b"refabric" in answer.read()
+        with pytest.raises(UsageError, match="choose another one"):
+            docs.server(built, int(port))
+        serving.shutdown()
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("mine")
+    done = CliRunner().invoke(main, ["docs", "--output", str(tmp_path)])
+    assert done.exit_code == 2
+    assert (tmp_path / "notes.md").read_text() == "mine"
