@@ -132,6 +132,7 @@ class Point:
             events = carried_out(self._spec.events, self._dataplane)
             with events, self._controlled(hosts, watcher) as scheduler, stalling(self._spec) as stalls:
                 readings = self._measure(running, last_up_s, scheduler)
+            connections = watcher.reports() if watcher else ()
             with self._phase("collect", 2.0, "collect_s"):
                 delivered = traffic.stop()
                 programs.check()

@@ -27,6 +27,7 @@ from plots.shared.sheet import Caption, Sheet, Text
 CHART = "subflows_beside"
 REAL, SIMULATED = "#D55E00", "#0072B2"
 MOST_FLOWS = 4
+STARTS_TOGETHER = "native"
 _HEIGHTS_IN = 2.0, 0.7
 _SPREAD = 0.12
 """Marks of equal numbers of subflows lie beside each other."""
@@ -54,8 +55,16 @@ def draw(
 ) -> list[Path]:
     """Draw one chart per network and workload that both kinds of hosts ran; see `registry.Chart.draw`."""
     ours = (point for point in points if not point.failed and is_responsive(point.spec.scheduler))
-    of = panels(ours, ignoring=(*APART, "engine", "stack", "traffic"))
+    of = [_of_both(panel) for panel in panels(ours, ignoring=(*APART, "engine", "stack", "traffic"))]
     return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], out, _chart)
+
+
+def _of_both(panel: Panel) -> Panel:
+    """Return the panel with a spec that names both engines, and the traffic whose flows start together."""
+    engines = " and ".join(sorted({point.spec.engine for point in panel.points}))
+    return dataclasses.replace(
+        panel, spec=dataclasses.replace(panel.spec, engine=engines, traffic=STARTS_TOGETHER)
+    )
 
 
 def twins(panel: Panel) -> list[Twins]:
