@@ -98,7 +98,13 @@ Seq DataScheduler::take_for(std::uint32_t subflow) {
   return dsn;
 }
 
+// A subflow that is alone keeps its data: no other could carry it.
 void DataScheduler::reinject(std::uint32_t subflow, Time now) {
+  bool alone = true;
+  for (std::uint32_t i = connection_.first; i < connection_.first + connection_.count; ++i) {
+    alone = alone && (i == subflow || !stack_.subflows[i].sender.established);
+  }
+  if (alone) return;
   const auto give = [&](Seq dsn) {
     if (!before(dsn, connection_.una)) connection_.to_reinject.push_back({dsn, subflow});
   };

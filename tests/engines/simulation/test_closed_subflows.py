@@ -129,6 +129,27 @@ def test_a_subflow_that_has_not_joined_holds_nothing_up(scheduler: str) -> None:
     assert after[1] == pytest.approx(after[0], rel=0.03)
 
 
+@pytest.mark.parametrize("closes", [False, True])
+@pytest.mark.parametrize("scheduler", ["min_rtt", "burst"])
+def test_a_subflow_that_times_out_alone_keeps_its_data(scheduler: str, closes: bool) -> None:
+    """The receiver's first link is down for a second, while no other subflow has joined, or after the other
+    has left. What was bound to the first subflow is sent when the link is back."""
+    simulation = on_demand(1200, scheduler=scheduler, send_buffer_pkts=2000)
+    simulation.run_until(50 * MS)
+    if closes:
+        assert simulation.open_subflow(1)
+    simulation.run_until(150 * MS)
+    simulation.set_port_up(2 * 2 + 1, False, 150 * MS)
+    simulation.run_until(700 * MS)
+    if closes:
+        assert simulation.close_subflow(1)
+    simulation.run_until(1150 * MS)
+    simulation.set_port_up(2 * 2 + 1, True, 1150 * MS)
+    simulation.run_until(20 * S)
+    assert simulation.flows()["delivered_bytes"][0] == 1200 * PAYLOAD
+    assert simulation.descriptors_in_use() == 0
+
+
 def test_what_cannot_be_closed() -> None:
     """The first subflow, one that is not there, and one of a connection that has ended."""
     simulation = on_demand(100)
