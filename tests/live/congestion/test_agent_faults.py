@@ -25,7 +25,7 @@ COMMAND = f"flow.set(cwnd_bytes={WINDOW_PKTS} * flow.mss)"
 
 def commanding(command: str) -> OwnAlgorithm:
     assert COMMAND in FIXED
-    return OwnAlgorithm("silly.py", FIXED.replace(COMMAND, command))
+    return OwnAlgorithm("fails.py", FIXED.replace(COMMAND, command))
 
 
 @pytest.mark.parametrize("command", ["flow.set(cwnd_bytes=0)", "flow.set(cwnd_bytes=1)"])
