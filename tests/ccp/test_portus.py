@@ -23,9 +23,9 @@ from engines.simulation.engine import SimulatorEngine
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.ccp.test_fold_programs import stream
 from tests.support.ccp_model import Native
-from tests.support.portus_messages import CHANGE_PROGRAM, GROWN, HALVED, INSTALL
+from tests.support.portus.messages import CHANGE_PROGRAM, GROWN, HALVED, INSTALL
 
-FAKE = Path(__file__).resolve().parents[1] / "support" / "fake_portus.py"
+FAKE = Path(__file__).resolve().parents[1] / "support" / "portus" / "fake_agent.py"
 AGENTS_OWN = """
 (def (Report (volatile acked 0) (volatile lost 0)))
 (when true
@@ -37,7 +37,7 @@ AGENTS_OWN = """
 (when (> Micros Flow.rtt_sample_us)
   (:= Micros 0) (report))
 """
-"""The program in tests/support/portus_agent/src/main.rs."""
+"""The program in tests/support/portus/crate/src/main.rs."""
 
 
 def install() -> Install:

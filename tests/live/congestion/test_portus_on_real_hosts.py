@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.emulation,
     pytest.mark.skipif(os.geteuid() != 0 or not support().ok, reason="needs root and BPF"),
 ]
-SUPPORT = Path(__file__).resolve().parents[2] / "support"
+SUPPORT = Path(__file__).resolve().parents[2] / "support" / "portus"
 BUILD_S = 400
 
 
@@ -31,7 +31,7 @@ def controlled(tmp_path: Path, *command: str) -> RunResult:
 
 
 def test_the_window_is_the_recorded_agents(tmp_path: Path) -> None:
-    result = controlled(tmp_path, sys.executable, str(SUPPORT / "fake_portus.py"), "/tmp/ccp/portus")
+    result = controlled(tmp_path, sys.executable, str(SUPPORT / "fake_agent.py"), "/tmp/ccp/portus")
     sockets = result.samples["sockets"].columns
     assert set(sockets["cwnd_pkts"][sockets["t_s"] >= 0].tolist()) == {20}
     assert not agents_reasons(result)
@@ -39,19 +39,19 @@ def test_the_window_is_the_recorded_agents(tmp_path: Path) -> None:
 
 
 def test_an_agent_that_dies_leaves_reno(tmp_path: Path) -> None:
-    result = controlled(tmp_path, sys.executable, str(SUPPORT / "fake_portus.py"), "/tmp/ccp/portus", "dies")
+    result = controlled(tmp_path, sys.executable, str(SUPPORT / "fake_agent.py"), "/tmp/ccp/portus", "dies")
     assert "ended with code 3" in agents_reasons(result)[0]
     assert result.flows[0].goodput_mbps > 1
 
 
 @pytest.fixture(scope="module")
 def built() -> str:
-    """The agent of tests/support/portus_agent, compiled outside of /tmp, which runs hide."""
+    """The agent of tests/support/portus/crate, compiled outside of /tmp, which runs hide."""
     cargo = shutil.which("cargo") or str(Path.home() / ".cargo/bin/cargo")
     if not os.access(cargo, os.X_OK):
         pytest.skip("needs cargo")
-    source = SUPPORT.parents[1] / "build" / "portus_agent"
-    shutil.copytree(SUPPORT / "portus_agent", source, dirs_exist_ok=True)
+    source = SUPPORT.parents[2] / "build" / "portus_agent"
+    shutil.copytree(SUPPORT / "crate", source, dirs_exist_ok=True)
     command = [cargo, "build", "--quiet"]
     done = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=BUILD_S, check=False)
     if done.returncode:

@@ -128,7 +128,7 @@ static __always_inline void tell(struct sock *sk, struct state *state, u32 kind,
 
 static __always_inline void use(struct sock *sk, struct state *state, u64 mss) {
     u64 rate = state->flow.rate ? state->flow.rate : ~0ULL;
-    tcp_of(sk)->snd_cwnd = clipped(state->flow.window / mss, 1, MAX_WINDOW);
+    tcp_of(sk)->snd_cwnd = clipped(state->flow.window / mss, 1, CCP_MAX_PACKETS);
     if (sk->sk_pacing_rate != rate)
         sk->sk_pacing_rate = rate;
     if (state->flow.rate && !sk->sk_pacing_status)

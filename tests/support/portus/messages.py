@@ -1,4 +1,4 @@
-"""Messages of portus 0.8, recorded from tests/support/portus_agent on a unix socket."""
+"""Messages of portus 0.8, recorded from tests/support/portus/crate on a unix socket."""
 
 from __future__ import annotations
 

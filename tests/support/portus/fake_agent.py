@@ -1,4 +1,4 @@
-"""An agent for tests that answers as the recorded one does: python fake_portus.py SOCKET [how it fails]."""
+"""An agent for tests that answers as the recorded one does: python fake_agent.py SOCKET [how it fails]."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import struct
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))
+sys.path.append(str(Path(__file__).resolve().parents[3]))
 
-from tests.support.portus_messages import CHANGE_PROGRAM, GROWN, INSTALL
+from tests.support.portus.messages import CHANGE_PROGRAM, GROWN, INSTALL
 
 CREATE, MEASURE, READY = 0, 1, 5
 WINDOW = 20 * 1448

@@ -1,0 +1,27 @@
+"""A machine without BPF refuses agents in one line that names what runs instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.errors import HostUnfitError
+from engines.emulation import engine
+from engines.emulation.congestion.support import Support
+
+
+def test_what_is_missing_and_what_helps_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = Support(False, "this kernel has no BTF", "boot another kernel")
+    monkeypatch.setattr(engine.bpf, "too_old", lambda **_: None)
+    monkeypatch.setattr(engine.bpf, "support", lambda: missing)
+    with pytest.raises(HostUnfitError) as caught:
+        engine._check_congestion_control("ccp:reno")
+    said = str(caught.value)
+    assert "ccp:reno: this kernel has no BTF; boot another kernel" in said
+    assert "--engine simulator" in said
+    assert "\n" not in said
+
+
+def test_a_kernel_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine.bpf.platform, "release", lambda: "6.1.0-18-amd64")
+    with pytest.raises(HostUnfitError, match=r"6\.1.*--engine simulator"):
+        engine._check_congestion_control("./mine.py")
