@@ -27,7 +27,7 @@ _HELD_BY = {
     ".ci/run": "CI itself", "tests/sanitize.sh": "run by .ci/run",
     "tests/bare/run.sh": "run by hand, its report in docs/do/places.md",
 }  # fmt: skip
-MINE = {"mine.py", "net.json", "flows.csv", "sweep.toml"}
+MINE = {"mine.py", "net.json", "flows.csv", "sweep.toml", "mine.txt", "outdoors.trace"}
 """Files of the reader's own: a test has none."""
 
 
@@ -43,7 +43,7 @@ def commands(text: str) -> Iterator[list[str]]:
 
 def _words(line: str) -> list[str]:
     try:
-        words = shlex.split(line.partition(" | ")[0], comments=True)
+        words = shlex.split(re.split(r" \| | >| \[", line)[0], comments=True)
     except ValueError:
         return []  # prose, or the output of a program
     while words and (words[0] in _PREFIXES or re.fullmatch(r"[A-Z_]+=\S*", words[0])):
@@ -79,7 +79,11 @@ def pages() -> dict[str, str]:
 
 
 def wrong(name: str, words: list[str]) -> str:
-    if words[0] in _HELD_BY or MINE & {Path(word).name for word in words} or any(w.isupper() for w in words):
+    if (
+        words[0] in _HELD_BY
+        or MINE & {re.split(r"[/:@]", word)[-1] for word in words}
+        or any(w.isupper() for w in words)
+    ):
         return ""
     try:
         parsed(words)
