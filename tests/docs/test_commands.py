@@ -75,7 +75,9 @@ def _options(words: list[str]) -> list[str]:
 
 
 def pages() -> dict[str, str]:
-    return {"README.md": (ROOT / "README.md").read_text(), **site.pages()}
+    made = "reference/"  # from click itself
+    shown = {name: text for name, text in site.pages().items() if not name.startswith(made)}
+    return {"README.md": (ROOT / "README.md").read_text(), **shown}
 
 
 def wrong(name: str, words: list[str]) -> str:
