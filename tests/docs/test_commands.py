@@ -37,6 +37,8 @@ def commands(text: str) -> Iterator[list[str]]:
         block = re.sub(r"\\\n\s*", " ", fenced or indented)
         for line in block.splitlines():
             words = _words(line.strip().removeprefix("$ "))
+            if not fenced and words[:1] == ["refabric"]:
+                continue  # prose in a list is indented too
             if words and (_REFABRIC.match(words[0]) or words[0] == "./run_mptcp.sh" or words[0] in _HELD_BY):
                 yield words
 
