@@ -13,14 +13,14 @@ import pytest
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 _SHOWN = re.compile(r"<!-- output: (.+?) -->\n```text\n(.*?)```", re.DOTALL)
 BLOCKS = [
-    (page.relative_to(DOCS).as_posix(), command, text)
-    for page in sorted(DOCS.rglob("*.md"))
+    (page.relative_to(DOCS.parent).as_posix(), command, text)
+    for page in [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
     for command, text in _SHOWN.findall(page.read_text())
 ]
 
 
 def test_the_start_page_shows_output() -> None:
-    assert "start/ten-minutes.md" in {page for page, _, _ in BLOCKS}
+    assert "docs/start/ten-minutes.md" in {page for page, _, _ in BLOCKS}
 
 
 @pytest.mark.parametrize(("page", "command", "text"), BLOCKS)
