@@ -235,7 +235,9 @@ install_bpf() {
 
 # The machine's own policy-rc.d, if any, waits beside ours as policy-rc.d.refabric. Whatever ends this script, the next
 # one brings it back. Another clone's setup/install.sh may hold ours at the same time.
-policy_owner() { sed -n 's/^# refabric setup \([0-9]*\)$/\1/p; s/^if \[ -d \/proc\/\([0-9]*\) \].*/\1/p' "$policy" 2>/dev/null | head -n 1; }
+policy_owner() { # prints nothing where there is no policy-rc.d, as on most machines
+    [ ! -e "$policy" ] || sed -n 's/^# refabric setup \([0-9]*\)$/\1/p; s/^if \[ -d \/proc\/\([0-9]*\) \].*/\1/p' "$policy" | head -n 1
+}
 
 policy_away() {
     # Until policy_back or the end of this process, no package may start a daemon (invoke-rc.d(8)). Fails where that

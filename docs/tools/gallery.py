@@ -39,14 +39,14 @@ def _resolved(path: PurePosixPath) -> str:
 def page(pages: Mapping[str, str]) -> str:
     """Return the page, in the order of the pages that show the figures. Every picture has a place."""
     shown = {picture: by for picture, by in shown_in(pages).items() if picture.startswith("images/")}
-    parts, last = [HEAD], ""
+    parts, last = [HEAD], ""  # figures of one page flow side by side
     for picture, (name, caption) in sorted(shown.items(), key=lambda entry: (entry[1][0], entry[0])):
         if name != last:
             title = _TITLE.search(pages[name])
-            parts.append(f"## {title[1] if title else name}\n")
+            parts.append(f"\n## {title[1] if title else name}\n")
             last = name
-        parts.append(f"[![{caption}](../{picture}){{ width=360 }}](../{name})\n")
-    return "\n".join(parts)
+        parts.append(f"[![{caption}](../{picture}){{ width=330 }}](../{name})")
+    return "\n".join(parts) + "\n"
 
 
 def without_a_page(pages: Mapping[str, str]) -> list[str]:

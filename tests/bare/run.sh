@@ -32,9 +32,10 @@ mirror() { # the first one that apt uses here
 }
 
 inside() { # user, command
-    local user=$1
+    local user=$1 home=/root
     shift
-    chroot "$tree" /usr/bin/env -i HOME=/home/student PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    [ "$user" = root ] || home=/home/$user
+    chroot "$tree" /usr/bin/env -i HOME="$home" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         LANG=C.UTF-8 "${settings[@]}" setpriv --reuid "$user" --regid "$user" --clear-groups \
         sh -c "cd /opt/refabric && $*" 2>&1
 }
@@ -50,7 +51,8 @@ expect() { # exit codes, words, user, command
 
 # What this machine needs to reach its package mirrors; folders of wheels are not in the tree.
 settings=()
-while IFS= read -r line; do settings+=("$line"); done < <(env | grep -E '^(PIP_|https?_proxy|no_proxy|SSL_)' | grep -v FIND_LINKS || true)
+while IFS= read -r line; do settings+=("$line"); done < <(env | grep -E '^(PIP_|https?_proxy|no_proxy|SSL_)' | grep -vE 'FIND_LINKS|CERT' || true)
+settings+=(PIP_CERT=/etc/machine-certificates.pem)
 
 if [ ! -e "$tree/etc/debian_version" ]; then
     step "making the tree"
@@ -62,7 +64,8 @@ mount -t proc proc "$tree/proc"
 mount --rbind /sys "$tree/sys"
 mount --rbind /dev "$tree/dev"
 cp -L /etc/resolv.conf "$tree/etc/resolv.conf"
-for file in /etc/pip.conf /etc/ssl/certs/ca-certificates.crt /etc/apt/apt.conf.d/*; do
+install -m 644 /etc/ssl/certs/ca-certificates.crt "$tree/etc/machine-certificates.pem"
+for file in /etc/pip.conf /etc/apt/apt.conf.d/*; do
     [ ! -e "$file" ] || install -D -m 644 "$file" "$tree$file"
 done
 rm -rf "$tree/opt/refabric" && mkdir -p "$tree/opt/refabric"

@@ -16,6 +16,11 @@ THEIRS = "#!/bin/sh\nexit 104\n"
 DEAD_PID = 2**22 + 1  # above the kernel's limit: never a process
 
 
+def test_a_machine_without_a_policy_is_no_error(policy: Path) -> None:
+    done = in_script("set -euo pipefail; policy_back; echo went on", policy)
+    assert done.stdout.strip() == "went on", done.stderr
+
+
 @pytest.mark.parametrize("name", ["requirements.txt", "setup/requirements-source.txt"])
 def test_every_package_is_pinned_by_hash(name: str) -> None:
     text = (ROOT / name).read_text()
