@@ -46,6 +46,7 @@ from harness.cli.progress import (
 )
 from harness.cli.reading import compare, report
 from harness.cli.run import Request, emit_verdicts, metrics_of, published_of, run_experiment, show_claims
+from harness.cli.watch import watch
 from harness.execute import sweep
 from harness.execute.sweep import Job, pending_jobs, wall_s
 from harness.experiment import Experiment
@@ -378,6 +379,7 @@ COMMANDS = (
     plot,
     report,
     compare,
+    watch,
     calibrate,
     shell,
     kernel,
