@@ -23,7 +23,7 @@ from harness.plan import labels
 from harness.plan.baseline import is_reference
 from harness.results.store import StoredPoint, finite
 from harness.watch.scene import network_json, scene_of
-from harness.watch.stored import stored_json
+from harness.watch.stored import TABLES, stored_json
 from model.spec import RunSpec
 from workloads.matrices import has_flows
 
@@ -32,6 +32,9 @@ SCRIPTS = ("data.js", "network.js", "details.js", "panel.js", "player.js", "sour
 MAX_PAGE_BYTES = 4_500_000
 """Of a self-contained page. With script and style it stays below 5 MB."""
 MAX_POINT_BYTES = 2_000_000
+MAX_POINTS = 8
+MAX_ROWS = 4_000_000
+"""Of samples that are read for one page."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def self_contained(title: str, points: Iterable[StoredPoint]) -> Page:
     drawn: list[dict[str, Any]] = []
     shown: list[dict[str, Any]] = []
     room = MAX_PAGE_BYTES
-    for point in wanted:
+    for point in _not_too_many(wanted):
         scene = scene_of(point.spec)
         network = network_json(scene.drawing)
         key = json.dumps(network)
@@ -69,8 +72,21 @@ def self_contained(title: str, points: Iterable[StoredPoint]) -> Page:
             networks[key] = len(drawn)
             drawn.append(network)
         shown.append({**about, "network": networks[key], "name_shown": labels.label(point.spec)})
-    html = _render(title, {"live": False, "networks": drawn, "points": shown}, live=False)
-    return Page(html, len(shown), len(wanted) - len(shown))
+    left_out = len(wanted) - len(shown)
+    data = {"live": False, "networks": drawn, "points": shown, "left_out": left_out}
+    return Page(_render(title, data, live=False), len(shown), left_out)
+
+
+def _not_too_many(points: Sequence[StoredPoint]) -> list[StoredPoint]:
+    """Return the first points whose samples can be read in seconds."""
+    rows = 0
+    few: list[StoredPoint] = []
+    for point in points:
+        needed = sum(point.sample_rows.get(name, 0) for name in TABLES)
+        if len(few) < MAX_POINTS and rows + needed <= MAX_ROWS:
+            few.append(point)
+            rows += needed
+    return few
 
 
 def is_shown(spec: RunSpec) -> bool:

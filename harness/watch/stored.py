@@ -14,8 +14,8 @@ from model.reasons import texts
 from model.result import Table
 
 MAX_POINT_BYTES = 4_000_000
-_TABLES = ("links", "goodput")
-_MORE = ("ports", "queues", "sockets")
+_NEEDED = ("links", "goodput")
+TABLES = (*_NEEDED, "ports", "queues", "sockets")
 
 
 def stored_json(point: StoredPoint, scene: Scene, most_bytes: int = MAX_POINT_BYTES) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def stored_json(point: StoredPoint, scene: Scene, most_bytes: int = MAX_POINT_BY
     fixed = sum(map(len, map(str, about["paths"]))) + 100 * len(about["flows"]) + 20_000
     most = max(1, (most_bytes - fixed) // shown.step_bytes)
     tables, notes = _tables(point)
-    steps = stored(tables, shown, most) if all(name in tables for name in _TABLES) else []
+    steps = stored(tables, shown, most) if all(name in tables for name in _NEEDED) else []
     goodput = {flow.flow: flow.goodput_mbps for flow in point.flows}
     return {
         **about,
@@ -46,7 +46,7 @@ def stored_json(point: StoredPoint, scene: Scene, most_bytes: int = MAX_POINT_BY
 def _tables(point: StoredPoint) -> tuple[dict[str, Table], list[str]]:
     """Return the samples that can be read, and what is wrong with the others."""
     tables, notes = {}, []
-    for name in (*_TABLES, *_MORE):
+    for name in TABLES:
         if name in point.sample_rows:
             try:
                 tables[name] = point.sample(name)

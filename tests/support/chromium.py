@@ -119,16 +119,16 @@ class Chromium:
 
     def size(self, width: int, height: int, *, dark: bool = False, media: str = "") -> None:
         """Give the page a size in pixels, a colour scheme, and a medium (`print`)."""
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
-        )
+        page = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", **page)
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setEmulatedMedia", media=media, features=features)
 
     def open(self, url: str) -> None:
         """Load a page and wait for it."""
+        self.value("window.left = true")
         self.call("Page.navigate", url=url)
-        self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
+        self.wait("document.readyState === 'complete' && !window.left")
 
     def open_file(self, path: Path) -> None:
         self.open(path.resolve().as_uri())
@@ -169,7 +169,8 @@ class Chromium:
 
     def press(self, key: str, text: str = "") -> None:
         """Press and release a key by its name (`ArrowRight`, `Escape`, ` `)."""
-        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, **({"text": text} if text else {}))
+        written = {"text": text} if text else {}
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, **written)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key)
 
     def picture(self, whole: bool = False) -> bytes:

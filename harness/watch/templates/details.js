@@ -2,7 +2,7 @@
 
 const CHART = { wide: 300, high: 110, left: 34, bottom: 16, top: 6 };
 
-function chart(caption, series, t, unit) {
+function chart(caption, series, t) {
   const figure = element("figure");
   figure.append(element("figcaption", {}, caption));
   const { wide, high, left, bottom, top } = CHART;
@@ -28,7 +28,6 @@ function chart(caption, series, t, unit) {
     stroke: COLOURS[i % COLOURS.length], "stroke-dasharray": DASHES[i % DASHES.length],
   })));
   svg.append(shape("line", { class: "cursor", x1: x(Math.min(Math.max(t, low), low + span)), x2: x(Math.min(Math.max(t, low), low + span)), y1: top, y2: high - bottom }));
-  svg.append(shape("text", { x: left + 4, y: top + 9 }, unit));
   figure.append(svg);
   return figure;
 }
@@ -67,8 +66,8 @@ function details(point, flow, state, t) {
   const subflows = [...Array(point.first[flow + 1] - point.first[flow]).keys()].map((i) => point.first[flow] + i);
   const over = (name) => subflows.map((subflow) => point.series(name, subflow));
   return [
-    chart("Congestion windows", over("w"), t, "packets"),
-    chart("Rates", over("r"), t, "Mb/s"),
+    chart("Congestion windows, packets", over("w"), t),
+    chart("Rates, Mb/s", over("r"), t),
     subflowTable(point, flow, state),
   ];
 }

@@ -1,6 +1,6 @@
 // The drawing of a network: lines coloured by use and as wide as their queues, drops, failures, paths.
 
-const WIDE = 640, MARGIN = 15;
+const WIDE = 680, LEFT = 74, RIGHT = 12, TOP = 34, BELOW = 24;
 const LAYERS = ["hosts", "edge", "aggregation", "core"];
 const NEAR = 7;
 // From pale to dark on paper, from dim to bright on a dark screen: the order is visible without colours.
@@ -35,18 +35,34 @@ class NetworkView {
       this.groups[name] = shape("g", { class: name });
       this.svg.append(this.groups[name]);
     }
-    this.where = spots.map(([, , x, y]) => [MARGIN + x * (WIDE - 2 * MARGIN), 34 + y * (this.height - 52)]);
+    this.where = spots.map(([, , x, y]) => [this.x(x), this.y(y)]);
+    this.nameLayers();
     for (const [name, left, right] of pods) this.drawPod(name, left, right);
     this.halves = lines.flatMap((_, i) => [this.drawHalf(2 * i), this.drawHalf(2 * i + 1)]);
     this.spots = spots.map((_, i) => this.drawSpot(i));
   }
 
+  x(share) { return LEFT + share * (WIDE - LEFT - RIGHT); }
+
+  y(share) { return TOP + share * (this.height - TOP - BELOW); }
+
+  nameLayers() {
+    const heights = new Map();
+    for (const [, layer, , y] of this.point.network.spots) heights.set(layer, Math.max(y, heights.get(layer) ?? 0));
+    for (const [layer, y] of heights) {
+      this.groups.pods.append(shape("text", { class: "layer", x: 4, y: this.y(y) + 4 }, LAYERS[layer]));
+    }
+  }
+
   drawPod(name, left, right) {
-    const x = MARGIN + left * (WIDE - 2 * MARGIN), width = (right - left) * (WIDE - 2 * MARGIN);
+    const x = this.x(left), width = this.x(right) - x;
     const top = this.point.network.spots.filter((spot) => spot[1] === 2).map((spot) => spot[3])[0] ?? 0.3;
-    const y = 34 + top * (this.height - 52) - 16;
-    this.groups.pods.append(shape("rect", { class: "pod", x, y, width, height: this.height - 3 - y, rx: 4 }));
-    if (width > 34) this.groups.pods.append(shape("text", { class: "pod-name", x: x + 4, y: y + 10 }, name));
+    const y = this.y(top) - 12;
+    this.groups.pods.append(shape("rect", { class: "pod", x, y, width, height: this.height - 2 - y, rx: 4 }));
+    const shown = width > 6 * name.length ? name : name.replace(/^pods? /, "");
+    if (width > 6 * shown.length) {
+      this.groups.pods.append(shape("text", { class: "pod-name", x: x + width / 2, y: this.height - 6 }, shown));
+    }
   }
 
   middle(line) {
@@ -83,12 +99,13 @@ class NetworkView {
 
   // Draw the state at a time; `full` is the queue in packets that has the largest width.
   show(state, t) {
-    const thin = this.dense ? 1 : 1.8, more = this.dense ? 4 : 7;
+    const thin = this.dense ? 1 : 1.8, more = this.dense ? 3.5 : 7;
     const full = this.point.full_pkts || Math.max(1, ...state.q.filter(Number.isFinite));
     this.halves.forEach((line, half) => {
       const used = state.u[half], queued = state.q[half];
       line.setAttribute("stroke", ramp(Number.isFinite(used) ? used / 100 : 0));
-      line.setAttribute("stroke-width", thin + more * Math.min(1, Number.isFinite(queued) ? queued / full : 0));
+      const wide = this.dense && this.point.network.lines[half >> 1].some((spot) => this.point.network.spots[spot][1] === 0) ? more / 2 : more;
+      line.setAttribute("stroke-width", thin + wide * Math.min(1, Number.isFinite(queued) ? queued / full : 0));
     });
     const size = this.dense ? 3 : 5;
     this.groups.drops.replaceChildren(...state.drops.map(([half, pkts]) => {
@@ -136,7 +153,7 @@ class NetworkView {
       class: "path", d: "M" + corners.map((corner) => corner.join(" ")).join("L"), stroke: colour,
       "stroke-dasharray": DASHES[number % DASHES.length], "data-subflow": number,
     });
-    const label = shape("text", { class: "path-number", x: top[0] + aside * 3, y: top[1] - 8 - (number % 2) * 10 }, String(number + 1));
+    const label = shape("text", { class: "path-number", x: top[0] + aside * 2.2, y: top[1] - 7 - (number % 2) * 11 }, String(number + 1));
     return [line, label];
   }
 

@@ -82,7 +82,7 @@ class Player {
     this.following = this.source.live && following;
     byId("latest").hidden = !this.source.live || this.following;
     byId("time").value = this.index;
-    const last = this.times.length ? this.times[this.times.length - 1] : 0;
+    const last = Math.max(...this.panels.map((panel) => panel.point.ends));
     const warm = this.t <= 0 && this.times.length ? " (warm-up)" : "";
     byId("now").textContent = this.times.length ? `${time(this.t)} of ${time(last)}${warm}` : "no steps";
     byId("time").setAttribute("aria-valuetext", byId("now").textContent);
@@ -188,6 +188,7 @@ class Player {
 
   tell(text = "") {
     const one = this.panels.length ? this.panels[0].point : null;
-    byId("status").textContent = text || (one ? `${one.label}; ${rate(one.rate_mbps)} links, ${one.queue}` : "");
+    const more = this.source.left_out ? `; ${this.source.left_out} more points: refabric watch shows all` : "";
+    byId("status").textContent = text || (one ? `${one.label}; ${rate(one.rate_mbps)} links, ${one.queue}${more}` : "");
   }
 }

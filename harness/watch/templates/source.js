@@ -3,6 +3,7 @@
 class Embedded {
   constructor(data) {
     this.live = false;
+    this.left_out = data.left_out;
     this.points = new Map(data.points.map((raw) => [raw.id, new Point(raw, data.networks[raw.network])]));
   }
   choices() { return [...this.points.values()].map((point) => [point.id, point.name_shown]); }
@@ -52,8 +53,8 @@ async function poll(player, source) {
   try {
     const before = JSON.stringify(source.opens);
     await source.list();
-    const idle = player.panels.every((panel) => !panel.point.running);
-    const moved = JSON.stringify(source.opens) !== before && !player.chosen && idle;
+    const free = player.panels.every((panel) => !panel.point.running || source.opens.includes(panel.point.id));
+    const moved = JSON.stringify(source.opens) !== before && !player.chosen && free;
     if (source.opens.length && (moved || !player.panels.length)) await player.open(source.opens);
     player.offer();
     const changed = await Promise.all(player.panels.map((panel) => source.follow(panel.point)));
