@@ -20,7 +20,7 @@ from typing import Any, Self
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 DEADLINE_S = 60.0
-LACKING = "there is no Chromium: sudo apt-get install chromium (setup/install.sh --tests)"
+LACKING = "there is no Chromium: sudo apt-get install chromium"
 
 
 def program() -> str | None:

@@ -13,7 +13,7 @@ class Panel {
     this.about = element("p", { class: "about" });
     this.details = element("div", { class: "details" });
     head.append(this.select, this.numbers);
-    this.root.append(head, this.notes, this.frame, this.about, this.details);
+    this.root.append(head, this.notes, this.frame, this.about);
     this.select.addEventListener("change", () => player.pick(place, this.select.value));
     this.frame.addEventListener("pointermove", (event) => this.point_at(event));
     this.frame.addEventListener("pointerleave", () => this.leave());

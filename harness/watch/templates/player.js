@@ -40,7 +40,8 @@ class Player {
     while (this.panels.length < points.length) this.panels.push(new Panel(this, this.panels.length));
     this.panels.length = points.length;
     byId("panels").replaceChildren(...this.panels.map((panel) => panel.root));
-    byId("panels").classList.toggle("two", points.length > 1);
+    byId("details").replaceChildren(...this.panels.map((panel) => panel.details));
+    for (const id of ["panels", "details"]) byId(id).classList.toggle("two", points.length > 1);
     points.forEach((point, i) => this.panels[i].load(point));
     this.offer();
     for (const id of ["controls", "legend", "flows"]) byId(id).hidden = false;

@@ -16,7 +16,7 @@ SHOWN = Shown(np.arange(4), 4, np.full(4, 8_000_000), 2, np.array([0, 2, 3]))
 """Two lines of 8 Mb/s; flow 0 has two subflows, flow 1 has one."""
 
 
-def decoded(text: str) -> np.ndarray:  # type: ignore[type-arg]
+def decoded(text: str) -> np.ndarray:
     upper = np.frombuffer(base64.b64decode(text), "<u2").astype(np.uint32) << 16
     return upper.view(np.float32)
 
