@@ -123,7 +123,10 @@ class Player {
     const flows = { ArrowUp: Math.max(0, this.flow - 1), ArrowDown: Math.min(count - 1, this.flow + 1), Escape: -1 };
     if (event.key === " " && !event.target.closest("button")) this.play(!this.playing);
     else if (event.key in steps && !slider) { this.play(false); this.go(steps[event.key]); }
-    else if (event.key in flows && !(slider && event.key !== "Escape")) this.keep(flows[event.key], true);
+    else if (event.key in flows && !(slider && event.key !== "Escape")) {
+      this.aimed = -1;
+      this.keep(flows[event.key], true);
+    }
     else return;
     event.preventDefault();
   }
