@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.watched_points import simulated, spec_of
+from tests.support.watch.watched_points import simulated, spec_of
 
 REFABRIC = Path(sys.executable).with_name("refabric")
 

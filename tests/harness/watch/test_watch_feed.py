@@ -18,7 +18,7 @@ from harness.watch.scene import scene_of
 from model.instant import Instant
 from model.spec import WorkloadSpec
 from tests.support.recorded_progress import Recorder
-from tests.support.watched_points import EXPERIMENT, spec_of
+from tests.support.watch.watched_points import EXPERIMENT, spec_of
 
 SPEC = spec_of(2)
 PORTS = 96

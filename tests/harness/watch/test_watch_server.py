@@ -18,7 +18,7 @@ from harness.watch.feed import followed
 from harness.watch.points import Points, opening
 from harness.watch.server import TOKEN, WatchServer, until_interrupted
 from tests.harness.watch.test_watch_feed import instant
-from tests.support.watched_points import EXPERIMENT, simulated, spec_of
+from tests.support.watch.watched_points import EXPERIMENT, simulated, spec_of
 
 
 @pytest.fixture(scope="module")
