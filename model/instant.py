@@ -42,28 +42,38 @@ class Instant:
     windows: Windows | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON types, with the columns as bytes."""
-        plain = _plain(self, ("sent_bytes", "drops", "queued_pkts", "delivered_bytes"))
-        windows = None if self.windows is None else _plain(self.windows, [f.name for f in fields(Windows)])
-        return {"t_s": self.t_s, **plain, "windows": windows}
+        """Return plain JSON types, with the columns as bytes: 48 kB for 1024 subflows on 768 ports. That is
+        less than a pipe holds, so that the sender need not wait."""
+        windows = None if self.windows is None else _packed(self.windows)
+        return {"t_s": self.t_s, **_packed(self), "windows": windows}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Instant:
-        """Return what `to_json` wrote."""
+        """Return what `to_json` wrote, in short numbers."""
         windows = data["windows"]
-        rest = {name: _column(value) for name, value in data.items() if name not in ("t_s", "windows")}
-        decoded = Windows(**{name: _column(value) for name, value in windows.items()}) if windows else None
-        return cls(data["t_s"], **rest, windows=decoded)
+        decoded = Windows(**_unpacked(windows, Windows)) if windows else None
+        return cls(data["t_s"], **_unpacked(data, cls), windows=decoded)
 
 
-def _plain(of: object, names: Any) -> dict[str, list[str]]:
-    return {name: _packed(getattr(of, name)) for name in names}
+_SHORT = {
+    "flow": "<i4", "subflow": "<i2", "cwnd_pkts": "<f4", "srtt_ms": "<f4", "acked_bytes": "<i8",
+    "sent_bytes": "<i8", "drops": "<i4", "queued_pkts": "<i4", "delivered_bytes": "<i8",
+}  # fmt: skip
+"""The types of columns on the way."""
 
 
-def _packed(column: npt.NDArray[Any]) -> list[str]:
-    return [column.dtype.str, base64.b64encode(np.ascontiguousarray(column).tobytes()).decode()]
+def _packed(of: object) -> dict[str, str]:
+    columns = {f.name: getattr(of, f.name) for f in fields(of) if f.name in _SHORT}  # type: ignore[arg-type]
+    return {
+        name: base64.b64encode(values.astype(_SHORT[name]).tobytes()).decode()
+        for name, values in columns.items()
+    }
 
 
-def _column(packed: Any) -> npt.NDArray[Any]:
-    kind, data = packed
-    return np.frombuffer(base64.b64decode(data), dtype=np.dtype(kind))
+def _unpacked(data: Mapping[str, str], kind: type) -> dict[str, npt.NDArray[Any]]:
+    return {f.name: _column(f.name, data[f.name]) for f in fields(kind) if f.name in _SHORT}
+
+
+def _column(name: str, text: str) -> npt.NDArray[Any]:
+    short = np.frombuffer(base64.b64decode(text), _SHORT[name])
+    return short.astype(np.float64 if short.dtype.kind == "f" else np.int64)

@@ -277,6 +277,7 @@ class Point:
             follow = self._following(watch, time.monotonic() + self._spec.warmup_s)
             watch.observe_for(self._spec.warmup_s, follow)
             self._check_warm(watch)
+            follow()
         with self._phase("measure", self._spec.seconds, "measure_s"):
             before, kernel = running.table.read(), netstat.read(running.hosts)
             softnet, congestion = read_softnet(), running.congestion.counts()
@@ -290,6 +291,7 @@ class Point:
             dropped = (read_softnet() - softnet).dropped
             congestion = running.congestion.counts() - congestion
             after, counted = running.table.read(), netstat.read(running.hosts)
+            follow()
         seconds = watch.samples[-1].t_s - watch.samples[first].t_s
         silent = self._silent(watch.samples[first:], seconds)
         acked_bytes = after.acked_since(before, len(self._flows))

@@ -104,7 +104,8 @@ class Observing:
         return len(self.samples) - 1
 
     def observe_for(self, seconds: float, follow: Callable[[], None]) -> None:
-        """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now; call `follow` after each.
+        """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now. Call `follow` after
+        each but the last, after which the caller reads what must not be late.
 
         Raises RunError if a flow's source or the data plane has ended.
         """
@@ -115,7 +116,8 @@ class Observing:
             self.sample()
             self._dataplane.check()
             self._traffic.check()
-            follow()
+            if step < steps:
+                follow()
 
     def _watch_sockets_until(self, end: float) -> None:
         """Sleep until `end`, sampling the sockets whenever their interval has passed."""
