@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from model.instant import Instant
 from model.result import RunResult
 from model.spec import RunSpec
 
@@ -18,6 +20,19 @@ class Observer(Protocol):
 
     def note(self, text: str) -> None:
         """Report one line for the user."""
+
+
+@runtime_checkable
+class Follower(Protocol):
+    """An observer that also follows what happens inside a run."""
+
+    def instant(self, seen: Instant) -> None:
+        """Receive the counters of an instant, about once a second of the run's clock."""
+
+
+def follower(observer: Observer) -> Callable[[Instant], None] | None:
+    """Return what takes the instants of a run; None if nobody follows it, so that nothing needs reading."""
+    return observer.instant if isinstance(observer, Follower) else None
 
 
 class Silent:

@@ -218,12 +218,14 @@ def _samples(
     cpu = [(t, busy, busy * 0.4, busy * 0.3, busy * 0.3, 0.0) for t in seconds]
     goodput = [(t, flow.flow, flow.goodput_mbps) for t in seconds for flow in flows]
     links = [(t, port.port, port.utilisation_pct) for t in seconds for port in ports if port.utilisation_pct]
+    dropped = [(seconds[-1], port.port, 0, port.drops) for port in ports if port.drops]
     samples = {
         "goodput": Table.from_rows(("t_s", "flow", "mbps"), goodput),
         "cpu": Table.from_rows(
             ("t_s", "busy_pct", "user_pct", "system_pct", "softirq_pct", "steal_pct"), cpu
         ),
         "links": Table.from_rows(("t_s", "port", "utilisation_pct"), links),
+        "ports": Table.from_rows(SAMPLE_COLUMNS["ports"], dropped),
     }
     if spec.sampling.queues_ms:
         times = _times(spec, spec.sampling.queues_ms)

@@ -151,6 +151,7 @@ SAMPLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "goodput": ("t_s", "flow", "mbps"),
     "cpu": ("t_s", "busy_pct", "user_pct", "system_pct", "softirq_pct", "steal_pct"),
     "links": ("t_s", "port", "utilisation_pct"),
+    "ports": ("t_s", "port", "queued_pkts", "drops"),
     "queues": ("t_s", "port", "pkts"),
     "queue_times": ("t_s",),
     "sockets": (
@@ -181,6 +182,8 @@ class RunResult:
     `samples` always has `goodput` (t_s, flow, mbps), `cpu` (t_s, busy_pct, user_pct, system_pct,
     softirq_pct, steal_pct) and `links` (t_s, port, utilisation_pct; zeros omitted). Each sample covers the
     interval that ended at t_s, in seconds from the start of the measured window (warm-up is negative).
+    Engines with queues add `ports` (t_s, port, queued_pkts at t_s, packets that the port dropped in the
+    interval; rows with two zeros omitted).
     SamplingSpec adds on request:
 
     * `queues` (t_s, port, pkts; lengths of 0 omitted), and `queue_times` (t_s) with every sampled instant;

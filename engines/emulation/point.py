@@ -275,8 +275,10 @@ class Point:
         watch = running.observing
         with self._phase("warm-up", self._spec.warmup_s, "warmup_s"):
             watch.sample()
-            watch.observe_for(self._spec.warmup_s)
+            follow = self._following(watch, time.monotonic() + self._spec.warmup_s)
+            watch.observe_for(self._spec.warmup_s, follow)
             self._check_warm(watch)
+            follow()
         with self._phase("measure", self._spec.seconds, "measure_s"):
             before, kernel = running.table.read(), netstat.read(running.hosts)
             softnet, congestion = read_softnet(), running.congestion.counts()
@@ -284,12 +286,13 @@ class Point:
             self._dataplane.restart_maxima()
             opened, opened_s = self._dataplane.reading(), time.monotonic()
             first = watch.reopen()
-            watch.observe_for(self._spec.seconds)
+            watch.observe_for(self._spec.seconds, follow)
             closed, closed_s = self._dataplane.reading(), time.monotonic()
             others_pct = company.others_pct(users, company.read())
             dropped = (read_softnet() - softnet).dropped
             congestion = running.congestion.counts() - congestion
             after, counted = running.table.read(), netstat.read(running.hosts)
+            follow()
         seconds = watch.samples[-1].t_s - watch.samples[first].t_s
         silent = self._silent(watch.samples[first:], seconds)
         acked_bytes = after.acked_since(before, len(self._flows))
@@ -319,6 +322,14 @@ class Point:
             scheduler=scheduler.metrics if scheduler else {},
             granted=self._granted(scheduler, opened_s) if isinstance(scheduler, Controlling) else None,
         )
+
+    def _following(self, watch: Observing, opens_s: float) -> Callable[[], None]:
+        """Return what shows the last sample to followers of the run.
+
+        In virtual time nothing is shown: a guest does exactly what it would do if nobody looked."""
+        if self._spec.clock == VIRTUAL:
+            return lambda: None
+        return lambda: self._report({"instant": watch.instant(opens_s).to_json()})
 
     def _granted(self, control: Controlling, before_s: float) -> list[int]:
         """Return how many subflows each flow had been granted at a monotonic time, at least one."""

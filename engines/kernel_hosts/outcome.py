@@ -1,20 +1,22 @@
-"""Messages of the program that runs the hosts: its phases and notes on the way, and its result at the end."""
+"""Messages of the program that runs the hosts: phases, notes, instants on the way, and the result at last."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from common.errors import RunError
-from engines.engine import Observer
+from engines.engine import Observer, follower
 from engines.kernel_hosts import wire
+from model.instant import Instant
 from model.result import RunResult
 
 
 class Outcome:
-    """Gives phases and notes to the observer, and keeps the result."""
+    """Gives phases, notes and instants to the observer, and keeps the result."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
+        self._follow = follower(observer)
         self._result: RunResult | None = None
 
     def take(self, message: dict[str, Any]) -> None:
@@ -23,6 +25,9 @@ class Outcome:
             self._observer.phase(message["phase"], message["seconds"])
         elif "note" in message:
             self._observer.note(message["note"])
+        elif "instant" in message:
+            if self._follow:
+                self._follow(Instant.from_json(message["instant"]))
         else:
             self._result = wire.decode(message["result"])
 

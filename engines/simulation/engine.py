@@ -19,6 +19,7 @@ from engines.core_setup.stack import Stack, check_stack, stack_of
 from engines.engine import Observer, OnePointPerCpu
 from engines.ims.checks import is_ims
 from engines.provenance import free_memory_mb, origin
+from engines.simulation.following import following
 from engines.simulation.ims import point as ims
 from engines.simulation.memory import check_memory, estimated_mb
 from engines.simulation.readings import Recording, record
@@ -123,7 +124,8 @@ def _record(
     """Run the simulation. Raises RunError if the core cannot hold it."""
     subflows = sum(flow.subflows for flow in flows)
     try:
-        return record(simulation, spec, topology, subflows, observer, control.clock)
+        follow = following(simulation, spec, flows, observer)
+        return record(simulation, spec, topology, subflows, observer, control.clock, follow)
     except (ValueError, MemoryError) as error:
         raise RunError(f"simulating: {error or 'out of memory'}") from error
 

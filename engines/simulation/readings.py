@@ -73,8 +73,9 @@ class Recording:
     """All readings: the ends of the window, and samples with their times in ps.
 
     `middle` is the bytes that each flow has delivered in the middle of the window.
-    `goodput` (bytes that each flow has delivered) and `links` (bytes that each port has sent) are at the
-    times `times`. `queues` holds ports and packets of non-empty queues. `sockets` and `pings` (ps out, ps
+    `goodput` (bytes that each flow has delivered), `links` (bytes that each port has sent), `drops` and
+    `queued` (packets dropped so far and queued now, of each port) are at the times `times`.
+    `queues` holds ports and packets of non-empty queues. `sockets` and `pings` (ps out, ps
     there and back) cover every subflow.
     """
 
@@ -83,6 +84,8 @@ class Recording:
     times: list[int] = field(default_factory=list)
     goodput: list[npt.NDArray[np.uint64]] = field(default_factory=list)
     links: list[npt.NDArray[np.uint64]] = field(default_factory=list)
+    drops: list[npt.NDArray[np.uint64]] = field(default_factory=list)
+    queued: list[npt.NDArray[np.uint32]] = field(default_factory=list)
     queues: list[tuple[int, npt.NDArray[np.uint32], npt.NDArray[np.uint32]]] = field(default_factory=list)
     sockets: list[tuple[int, SubflowReadings]] = field(default_factory=list)
     pings: list[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]] = field(default_factory=list)
@@ -103,15 +106,16 @@ def record(
     subflows: int,
     observer: Observer,
     scheduled: Callable[[Clock], Clock],
+    follow: Callable[[int], None],
 ) -> Recording:
     """Run the whole point, from the start of traffic to the end of the window.
 
-    `scheduled` adds a scheduler's ticks to the clock.
+    `scheduled` adds a scheduler's ticks to the clock; `follow` shows the run at a time in ps.
     """
     clock = scheduled(Timeline(simulation, spec, topology))
     recording, run_until = Recording(), _sliced(simulation, clock)
     opens, ends = _ps(spec.warmup_s), _ps(spec.warmup_s + spec.seconds)
-    looks = _looks(simulation, spec, len(topology.links) * 2, subflows, recording, observer)
+    looks = _looks(simulation, spec, len(topology.links) * 2, subflows, recording, observer, follow)
     instants = {t_ps for times, _ in looks for t_ps in times}
     observer.phase("warm-up", 0.0)
     middle = (opens + ends) // 2
@@ -152,13 +156,18 @@ def _looks(
     subflows: int,
     recording: Recording,
     observer: Observer,
+    follow: Callable[[int], None],
 ) -> list[Look]:
     """Return what is sampled when; queues and pings are not sampled in the warm-up."""
 
     def traffic(t_ps: int) -> None:
         recording.times.append(t_ps)
         recording.goodput.append(simulation.flows()["delivered_bytes"])
-        recording.links.append(simulation.ports()["tx_bytes"])
+        ports = simulation.ports()
+        recording.links.append(ports["tx_bytes"])
+        recording.drops.append(ports["drops"])
+        recording.queued.append(ports["queued_pkts"])
+        follow(t_ps)
 
     def queues(t_ps: int) -> None:
         lengths = simulation.queues()

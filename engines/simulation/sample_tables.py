@@ -27,18 +27,19 @@ def sample_tables(
     The table `cpu` is empty, because the CPU does not influence a simulation.
     """
     sampling = spec.sampling
-    owners = _owners(flows)
+    of_subflows = owners(flows)
     tables = {
         "goodput": _goodput(flows, recording),
         "cpu": Table.from_rows(SAMPLE_COLUMNS["cpu"], ()),
         "links": _links(rates_bps, recording),
+        "ports": _ports(recording),
     }
     if sampling.queues_ms:
         tables |= _queues(recording)
     if sampling.sockets_ms:
-        tables["sockets"] = _sockets(spec, recording, *owners)
+        tables["sockets"] = _sockets(spec, recording, *of_subflows)
     if recording.pings:
-        tables["pings"] = _pings(recording, *owners)
+        tables["pings"] = _pings(recording, *of_subflows)
     return tables
 
 
@@ -49,7 +50,7 @@ def utilisation_pct(rates_bps: Ints, recording: Recording) -> Floats:
     return 100 * share
 
 
-def _owners(flows: Sequence[PlannedFlow]) -> tuple[Ints, Ints]:
+def owners(flows: Sequence[PlannedFlow]) -> tuple[Ints, Ints]:
     """Return for every subflow its flow and its number in that flow."""
     counts = [flow.subflows for flow in flows]
     number = [np.arange(count, dtype=np.int64) for count in counts]
@@ -90,6 +91,19 @@ def _links(rates_bps: Ints, recording: Recording) -> Table:
     return Table({"t_s": t_s[interval], "port": port, "utilisation_pct": np.round(used[interval, port], 2)})
 
 
+def _ports(recording: Recording) -> Table:
+    drops, queued = _steps(np.array(recording.drops)), np.array(recording.queued[1:]).astype(np.int64)
+    interval, port = np.nonzero((drops != 0) | (queued != 0))
+    return Table(
+        {
+            "t_s": _t_s(recording, recording.times[1:])[interval],
+            "port": port,
+            "queued_pkts": queued[interval, port],
+            "drops": drops[interval, port],
+        }
+    )
+
+
 def _queues(recording: Recording) -> dict[str, Table]:
     t_s = _t_s(recording, [t_ps for t_ps, _, _ in recording.queues])
     counts = [len(ports) for _, ports, _ in recording.queues]
@@ -111,7 +125,7 @@ def _sockets(spec: RunSpec, recording: Recording, flow: Ints, subflow: Ints) -> 
         return np.concatenate([look[name] for _, look in looks])  # type: ignore[literal-required]
 
     acked = column("acked_pkts").astype(np.int64)
-    payload = _payload_bytes(spec, flow)
+    payload = payload_bytes(spec, flow)
     table = Table(
         {
             "t_s": np.repeat(_t_s(recording, [t_ps for t_ps, _ in looks]), len(flow)),
@@ -134,7 +148,7 @@ def _sockets(spec: RunSpec, recording: Recording, flow: Ints, subflow: Ints) -> 
     return Table({name: table[name][is_open] for name in SAMPLE_COLUMNS["sockets"]})
 
 
-def _payload_bytes(spec: RunSpec, flow: Ints) -> Ints:
+def payload_bytes(spec: RunSpec, flow: Ints) -> Ints:
     """Return the payload of a full segment of each subflow."""
     stack = spec.stack
     mptcp = np.bincount(flow)[flow] > 1

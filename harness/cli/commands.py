@@ -55,6 +55,7 @@ from harness.cli.run import (
     run_experiment,
     show_claims,
 )
+from harness.cli.watch import watch
 from harness.execute import sweep
 from harness.execute.sweep import Job, pending_jobs, wall_s
 from harness.experiment import Experiment
@@ -390,6 +391,7 @@ COMMANDS = (
     plot,
     report,
     compare,
+    watch,
     calibrate,
     shell,
     kernel,

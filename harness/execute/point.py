@@ -18,6 +18,7 @@ from harness.execute import attempts
 from harness.execute.attempts import Attempt
 from harness.plan.baseline import off_by_arithmetic
 from harness.results.store import PointWriter, Store, StoredPoint
+from harness.watch.feed import followed
 from model.reasons import BASELINE, Reason, of_text
 from model.result import RunResult, Status
 from model.spec import RunSpec
@@ -67,7 +68,8 @@ def run_task(task: Task, engine: Engine, where: Store, observer: Observer) -> Do
     KeyboardInterrupt."""
     began, started_at = time.monotonic(), attempts.now()
     with where.writing(task.spec) as writer:
-        result = attempt(engine, task.spec, observer, writer.raw)
+        with followed(where, task.spec, observer) as following:
+            result = attempt(engine, task.spec, following, writer.raw)
         return _stored(task, result, writer, time.monotonic() - began, started_at)
 
 

@@ -27,6 +27,7 @@ from harness.report import points as parts
 from harness.report.provenance import collect
 from harness.report.svg import MAX_BYTES, inline
 from harness.results.load import Loaded, Shown
+from harness.watch import page as watching
 from plots.registry import Chart
 
 REPORT = "report.html"
@@ -88,8 +89,26 @@ def write_report(
     check_replaceable(path)
     with files.storing(f"creating {path.parent}"):
         files.make_folder(path.parent)
-    files.replace_file(path, page(experiment, loaded, charts, now()).encode())
+    watch = _write_watch_page(experiment, loaded, path)
+    files.replace_file(path, page(experiment, loaded, charts, now(), watch).encode())
     return path
+
+
+def watch_path(report: Path) -> Path:
+    """Return where the page lies that a report links: watch.html beside report.html."""
+    name = report.name.replace("report", "watch", 1) if report.name.startswith("report") else ""
+    return report.with_name(name or f"{report.stem}-watch.html")
+
+
+def _write_watch_page(experiment: Experiment, loaded: Loaded, report: Path) -> str:
+    """Write the page that shows points at work; return its name, or nothing if there is none to show."""
+    made = watching.self_contained(experiment.title, [judged.point for judged in loaded.points])
+    if not made.points:
+        return ""
+    path = watch_path(report)
+    check_replaceable(path)
+    files.replace_file(path, made.html.encode())
+    return path.name
 
 
 def check_replaceable(path: Path) -> None:
@@ -121,8 +140,11 @@ def now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def page(experiment: Experiment, loaded: Loaded, charts: Charts, written: str) -> str:
-    """Return the page as HTML. Raises StoreError for a chart that cannot be read."""
+def page(experiment: Experiment, loaded: Loaded, charts: Charts, written: str, watch: str = "") -> str:
+    """Return the page as HTML; `watch` names the page beside it that shows points at work.
+
+    Raises StoreError for a chart that cannot be read.
+    """
     shown_parts = _parts(loaded, charts)
     points = loaded.points
     known = [verdict.published for part in shown_parts for verdict in part.verdicts]
@@ -151,6 +173,7 @@ def page(experiment: Experiment, loaded: Loaded, charts: Charts, written: str) -
         measured=words.measured,
         tolerance=words.tolerance,
         written=written,
+        watch=watch,
     )
 
 

@@ -240,7 +240,7 @@ def scan(experiment_dir: Path) -> Scan:
     points: list[StoredPoint] = []
     broken: list[UnreadableError] = []
     with _collector_off():
-        for entry in _point_folders(experiment_dir):
+        for entry in point_folders(experiment_dir):
             try:
                 point = load_point(entry)
                 _check_name(point)
@@ -271,7 +271,7 @@ def index(experiment_dir: Path) -> tuple[Entry, ...]:
     Only `scan` checks the tables beside it. Raises UsageError as `scan` does.
     """
     entries = []
-    for folder in _point_folders(experiment_dir):
+    for folder in point_folders(experiment_dir):
         try:
             entries.append(_entry(folder))
         except StoreError:
@@ -280,7 +280,7 @@ def index(experiment_dir: Path) -> tuple[Entry, ...]:
 
 
 def _entry(folder: Path) -> Entry:
-    _check_folder(folder)
+    check_folder(folder)
     run = stored_run.read(folder)
     spec, status = run.spec, run.status
     baseline = is_reference(spec) and spec.engine not in VIRTUAL_TIME and status is not Status.FAILED
@@ -302,12 +302,18 @@ def _is_machines_fault(status: Status, reasons: Sequence[Reason]) -> bool:
     return status is Status.SUSPECT and blames_machine(reasons)
 
 
-def _point_folders(experiment_dir: Path) -> list[Path]:
+def is_point_name(name: str) -> bool:
+    """Return whether a folder of this name can hold a point."""
+    return not name.startswith(".") and _POINT.match(name) is not None
+
+
+def point_folders(experiment_dir: Path) -> list[Path]:
+    """Return the folders of points. Raises UsageError."""
     try:
         return [
             entry
             for entry in sorted(experiment_dir.iterdir())
-            if not entry.name.startswith(".") and _POINT.match(entry.name) and entry.is_dir()
+            if is_point_name(entry.name) and entry.is_dir()
         ]
     except FileNotFoundError:
         return []
@@ -353,7 +359,7 @@ def load(experiment_dir: Path) -> list[StoredPoint]:
 
 def load_point(path: Path) -> StoredPoint:
     """Read one point folder except its samples. Raises UnreadableError that names the file at fault."""
-    _check_folder(path)
+    check_folder(path)
     run = stored_run.read(path)
     lost = tuple(name for name in run.sample_rows if _is_lost(sample_path(path, name)))
     point = StoredPoint(
@@ -376,7 +382,7 @@ def load_point(path: Path) -> StoredPoint:
     return point
 
 
-def _check_folder(folder: Path) -> None:
+def check_folder(folder: Path) -> None:
     """Raise UnreadableError if root would follow a link to a point, which may lead to anybody's files."""
     if os.geteuid() == 0 and folder.is_symlink():
         raise UnreadableError(folder, "it is a symbolic link", "read it as an ordinary user")

@@ -85,7 +85,7 @@ def test_samples_are_the_promised_tables(tmp_path: Path) -> None:
     for name, promised in SAMPLE_COLUMNS.items():
         assert set(promised) <= set(result.samples[name].columns), name
     assert set(result.samples["cpu"]["t_s"].tolist()) == {-2.0, -1.0, 0.0, 1.0, 2.0}
-    assert set(run(spec_of(), tmp_path).samples) == {"goodput", "cpu", "links"}
+    assert set(run(spec_of(), tmp_path).samples) == {"goodput", "cpu", "links", "ports"}
 
 
 def test_misbehaviour_on_request(tmp_path: Path) -> None:

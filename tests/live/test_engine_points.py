@@ -19,7 +19,7 @@ from controllers.routing import path
 from engines.emulation.engine import MininetEngine
 from engines.engine import Silent
 from model.flows import STRIDE
-from model.result import RunResult, Status
+from model.result import SAMPLE_COLUMNS, RunResult, Status
 from model.spec import (
     LinkSpec,
     RunSpec,
@@ -165,7 +165,7 @@ def test_everything_is_sampled_and_agrees(engine: MininetEngine, tmp_path: Path)
     result = run(engine, wanted, tmp_path)
     check_physics(result, 16)
     tables = result.samples
-    assert set(tables) == {"goodput", "cpu", "links", "queues", "queue_times", "sockets", "pings"}
+    assert set(tables) == {*SAMPLE_COLUMNS}
     assert set(
         zip(tables["sockets"]["flow"].tolist(), tables["sockets"]["subflow"].tolist(), strict=True)
     ) == {(flow, subflow) for flow in range(16) for subflow in range(2)}

@@ -99,6 +99,8 @@ class Reading:
     hops: int
     astray: Mapping[str, int]
     cpu_s: Mapping[str, float]
+    queued_pkts: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+    """Packets in the queue of each port; empty if the data plane does not know."""
     scalars: Mapping[str, float] = field(default_factory=dict)
     lateness: Counts | None = None
     alone: str = ""

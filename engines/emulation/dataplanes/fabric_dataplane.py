@@ -214,6 +214,7 @@ class FabricDataPlane:
             losses=seen["losses"],
             marks=seen["marks"],
             max_queue_pkts=seen["max_queue_pkts"],
+            queued_pkts=seen["queued_pkts"],
             hops=seen["hops"],
             astray=astray,
             cpu_s={"fabric": seen["cpu_s"]},

@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from engines.emulation.dataplanes.dataplane import MeasuredDataPlane
 from engines.emulation.kernel.cpu import CpuSample, CpuSampler
 from engines.emulation.measure.socket_table import SocketTable, SubflowReadings
 from engines.emulation.traffic.driver import TrafficDriver
+from model.instant import Instant, Windows
 
 SAMPLE_S = 1.0
 NICE = -15
@@ -30,7 +31,8 @@ SUBFLOWS_A_SECOND = 8192
 class Sample:
     """Values at monotonic time `t_s`: payload bytes that each flow has delivered so far, CPU use since the
     last sample, bytes that each port has sent, read at the data plane's times `read_s`. `now_s` is the data
-    plane's time of the sample."""
+    plane's time of the sample. `drops` and `queued_pkts` are packets that each port has dropped so far and
+    that it holds now, empty if unknown."""
 
     t_s: float
     received: Sequence[int | None]
@@ -38,6 +40,8 @@ class Sample:
     read_s: npt.NDArray[np.float64]
     tx_bytes: npt.NDArray[np.uint64]
     now_s: float
+    drops: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
+    queued_pkts: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
 
     def seconds_since(self, earlier: Sample) -> float:
         """Return seconds of the data plane's time, in which flows can deliver data."""
@@ -66,7 +70,29 @@ class Observing:
         reading = self._dataplane.reading()
         received = self._traffic.received()
         cpu = self._cpu.sample()
-        return Sample(time.monotonic(), received, cpu, reading.read_s, reading.tx_bytes, reading.now_s)
+        return Sample(
+            time.monotonic(),
+            received,
+            cpu,
+            reading.read_s,
+            reading.tx_bytes,
+            reading.now_s,
+            reading.drops,
+            reading.queued_pkts,
+        )
+
+    def instant(self, opens_s: float) -> Instant:
+        """Return the last sample for followers of the run; the window opens at monotonic time `opens_s`."""
+        seen = self.samples[-1]
+        received = [-1 if count is None else count for count in seen.received]
+        return Instant(
+            round(seen.t_s - opens_s, 3),
+            seen.tx_bytes.astype(np.int64),
+            seen.drops.astype(np.int64),
+            seen.queued_pkts.astype(np.int64),
+            np.array(received, np.int64),
+            _windows(self.sockets[-1]) if self.sockets else None,
+        )
 
     def reopen(self) -> int:
         """Take the first sample of a window, replacing a very recent one; return its index."""
@@ -77,8 +103,9 @@ class Observing:
             self.sample()
         return len(self.samples) - 1
 
-    def observe_for(self, seconds: float) -> None:
-        """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now.
+    def observe_for(self, seconds: float, follow: Callable[[], None]) -> None:
+        """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now. Call `follow` after
+        each but the last, after which the caller reads what must not be late.
 
         Raises RunError if a flow's source or the data plane has ended.
         """
@@ -89,6 +116,8 @@ class Observing:
             self.sample()
             self._dataplane.check()
             self._traffic.check()
+            if step < steps:
+                follow()
 
     def _watch_sockets_until(self, end: float) -> None:
         """Sleep until `end`, sampling the sockets whenever their interval has passed."""
@@ -104,6 +133,11 @@ class Observing:
     def _sample_sockets(self) -> None:
         self.sockets.append(self._table.read())
         self._sockets_s = max(self._sockets_s, len(self.sockets[-1]) / SUBFLOWS_A_SECOND)
+
+
+def _windows(read: SubflowReadings) -> Windows:
+    srtt_ms = read.srtt_us / 1000
+    return Windows(read.flow, read.subflow, read.cwnd_pkts.astype(np.float64), srtt_ms, read.bytes_acked)
 
 
 def go_first() -> None:

@@ -25,6 +25,8 @@ def sample_tables(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> dict[
         "cpu": _cpu(readings),
         "links": _links(readings, rates_bps),
     }
+    if all(len(sample.drops) for sample in readings.samples):
+        tables["ports"] = _ports(readings)
     if readings.queues is not None:
         tables |= _queues(readings)
     if readings.sockets:
@@ -68,6 +70,21 @@ def _links(readings: Readings, rates_bps: npt.NDArray[np.int64]) -> Table:
     t_s = np.array([round(sample.t_s - readings.zero_s, 3) for sample in readings.samples[1:]])
     interval, port = np.nonzero(used)
     return Table({"t_s": t_s[interval], "port": port, "utilisation_pct": np.round(used[interval, port], 2)})
+
+
+def _ports(readings: Readings) -> Table:
+    drops = np.diff(np.array([sample.drops for sample in readings.samples]).astype(np.int64), axis=0)
+    queued = np.array([sample.queued_pkts for sample in readings.samples[1:]]).astype(np.int64)
+    t_s = np.array([round(sample.t_s - readings.zero_s, 3) for sample in readings.samples[1:]])
+    interval, port = np.nonzero((drops != 0) | (queued != 0))
+    return Table(
+        {
+            "t_s": t_s[interval],
+            "port": port,
+            "queued_pkts": queued[interval, port],
+            "drops": drops[interval, port],
+        }
+    )
 
 
 def _queues(readings: Readings) -> dict[str, Table]:

@@ -14,7 +14,7 @@ from common.errors import RunError, UsageError
 from engines.engine import Silent
 from engines.registry import make
 from engines.simulation import readings
-from model.result import RunResult, Status
+from model.result import SAMPLE_COLUMNS, RunResult, Status
 from model.spec import (
     LinkEvent,
     LinkSpec,
@@ -108,7 +108,7 @@ def test_queues_without_limit_grow_and_lose_nothing() -> None:
 def test_tables_are_those_every_engine_has() -> None:
     result = run(spec(sampling=EVERYTHING))
     flows, subflows = 16, 32
-    assert set(result.samples) == {"goodput", "cpu", "links", "queues", "queue_times", "sockets", "pings"}
+    assert set(result.samples) == {*SAMPLE_COLUMNS}
     assert len(result.samples["cpu"]) == 0
     assert set(np.unique(result.samples["goodput"]["t_s"])) == {0.0, 0.25}
     assert len(result.samples["goodput"]) == 2 * flows

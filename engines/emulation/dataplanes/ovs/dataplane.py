@@ -209,6 +209,7 @@ class OvsDataPlane:
             losses=nothing,
             marks=nothing,
             max_queue_pkts=self._longest(counts),
+            queued_pkts=counts.queued_pkts.astype(np.uint32),
             hops=int(counts.tx_packets.sum()),
             astray={SOCKETS: astray},
             cpu_s={who: _process_cpu_s(pid) for who, pid in self.pids().items()},

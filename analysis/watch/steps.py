@@ -1,0 +1,241 @@
+"""The state of a point step by step: what every line carries, and what flows and subflows do. Pure.
+
+A step is one interval that ended at its time. Steps of a running point come from two instants each, those of
+a stored point from its sample tables; `encode` makes both the same JSON. Numbers are the upper 16 bits of a
+float of 32 bits (three digits), in base64; not a number means that nothing is known.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from model.instant import Instant
+from model.result import Table
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+NOTHING = float("nan")
+MAX_DROPS = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """What is shown of a network: the half of a line of each port and its rate, and which flows.
+
+    Flows 0 to `flows` - 1 are shown. `first` holds the position of the first subflow of each of them, and of
+    one more: the number of subflows.
+    """
+
+    half_of: Ints
+    halves: int
+    rates_bps: Ints
+    flows: int
+    first: Ints
+
+    @property
+    def subflows(self) -> int:
+        return int(self.first[-1])
+
+    @property
+    def step_bytes(self) -> int:
+        """The most bytes that the JSON of a step takes, but for the drops, which are few."""
+        numbers = 2 * self.halves + self.flows + 3 * self.subflows
+        return 200 + numbers * 2 * 4 // 3
+
+    def positions(self, flow: npt.NDArray[Any], subflow: npt.NDArray[Any]) -> tuple[Ints, npt.NDArray[Any]]:
+        """Return the positions of these subflows, and which of them are shown at all."""
+        shown = (flow >= 0) & (flow < self.flows) & (subflow >= 0)
+        at = self.first[np.where(shown, flow, 0)] + subflow
+        shown &= at < self.first[np.where(shown, flow, 0) + 1]
+        return at[shown], shown
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """Of each half: use in percent, packets queued, packets dropped. Of each flow: goodput in Mb/s. Of each
+    subflow: window in packets, smoothed RTT in ms, rate of acknowledged payload in Mb/s."""
+
+    t_s: float
+    used_pct: Floats
+    queued_pkts: Floats
+    drops: Ints
+    goodput_mbps: Floats
+    cwnd_pkts: Floats
+    srtt_ms: Floats
+    rate_mbps: Floats
+
+
+def encode(step: Step) -> dict[str, Any]:
+    """Return a step as JSON; only halves that dropped are listed, as [half, packets]."""
+    dropped = np.flatnonzero(step.drops)
+    return {
+        "t": round(step.t_s, 6),
+        "u": short_floats(step.used_pct),
+        "q": short_floats(step.queued_pkts),
+        "d": [[int(half), int(min(step.drops[half], MAX_DROPS))] for half in dropped],
+        "f": short_floats(step.goodput_mbps),
+        "w": short_floats(step.cwnd_pkts),
+        "s": short_floats(step.srtt_ms),
+        "r": short_floats(step.rate_mbps),
+    }
+
+
+def short_floats(values: Floats) -> str:
+    """Return numbers as base64 of the upper halves of 32-bit floats, rounded."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    finite = np.isfinite(values)
+    upper = np.where(finite, (bits + np.uint32(0x8000)) >> np.uint32(16), 0x7FC0).astype("<u2")
+    return base64.b64encode(upper.tobytes()).decode()
+
+
+def between(before: Instant, after: Instant, shown: Shown) -> Step:
+    """Return the step from one instant of a running point to a later one."""
+    seconds = after.t_s - before.t_s
+    bps = ((after.sent_bytes - before.sent_bytes) * 8.0 / seconds).astype(np.float64)
+    flows = slice(0, shown.flows)
+    known = (before.delivered_bytes[flows] >= 0) & (after.delivered_bytes[flows] >= 0)
+    mbps = (after.delivered_bytes[flows] - before.delivered_bytes[flows]) * 8e-6 / seconds
+    dropped, queued = after.drops, after.queued_pkts.astype(np.float64)
+    none = np.zeros(len(shown.half_of), np.int64)
+    return Step(
+        after.t_s,
+        used(shown, bps),
+        longest(shown, queued) if len(queued) else np.full(shown.halves, NOTHING),
+        added(shown, dropped - before.drops if len(dropped) else none),
+        np.where(known, mbps, NOTHING),
+        *_windows(before, after, shown, seconds),
+    )
+
+
+def used(shown: Shown, bps: Floats) -> Floats:
+    """Return the use of each half in percent of the rates of its ports."""
+    carried = np.bincount(shown.half_of, weights=bps, minlength=shown.halves)
+    room = np.bincount(shown.half_of, weights=shown.rates_bps, minlength=shown.halves)
+    share: Floats = 100 * carried / np.maximum(room, 1)
+    return share
+
+
+def longest(shown: Shown, values: Floats) -> Floats:
+    """Return the largest value among the ports of each half."""
+    found = np.zeros(shown.halves)
+    np.maximum.at(found, shown.half_of, values)
+    return found
+
+
+def added(shown: Shown, values: Ints) -> Ints:
+    """Return the sum over the ports of each half."""
+    return np.bincount(shown.half_of, weights=values, minlength=shown.halves).astype(np.int64)
+
+
+def _windows(before: Instant, after: Instant, shown: Shown, seconds: float) -> tuple[Floats, Floats, Floats]:
+    cwnd, srtt, rate = (np.full(shown.subflows, NOTHING) for _ in range(3))
+    if after.windows is None:
+        return cwnd, srtt, rate
+    now = after.windows
+    at, seen = shown.positions(now.flow, now.subflow)
+    cwnd[at], srtt[at] = now.cwnd_pkts[seen], now.srtt_ms[seen]
+    acked = np.zeros(shown.subflows)
+    if before.windows is not None:
+        then, there = shown.positions(before.windows.flow, before.windows.subflow)
+        acked[then] = before.windows.acked_bytes[there]
+    rate[at] = np.maximum(0, now.acked_bytes[seen] - acked[at]) * 8e-6 / seconds
+    return cwnd, srtt, rate
+
+
+def stored(samples: Mapping[str, Table], shown: Shown, most: int) -> list[Step]:
+    """Return the steps of a stored point from its sample tables, at most `most`.
+
+    There is a step for each time of `links` and `goodput`; if these are too many, neighbours share one: means
+    of use and goodput, the longest queues, the sum of drops, the last windows.
+    """
+    times = np.unique(np.concatenate([samples[name]["t_s"] for name in ("links", "goodput")]))
+    if not len(times):
+        return []
+    per = -(-len(times) // most)
+    ends = times[np.minimum(np.arange(per - 1, len(times) + per - 1, per), len(times) - 1)]
+    sizes = np.diff(np.searchsorted(times, ends, side="right"), prepend=0)
+    table = _Binned(ends, shown)
+    used_pct = table.of_ports(samples["links"], "utilisation_pct", sizes)
+    queued, drops = table.queues(samples)
+    goodput = table.goodput(samples["goodput"], sizes)
+    cwnd, srtt, rate = table.windows(samples.get("sockets"))
+    return [
+        Step(float(t_s), used_pct[i], queued[i], drops[i], goodput[i], cwnd[i], srtt[i], rate[i])
+        for i, t_s in enumerate(ends)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Binned:
+    """Tables by the step that each row belongs to: the first that ends at its time or later."""
+
+    ends: Floats
+    shown: Shown
+
+    def _step(self, table: Table) -> tuple[Ints, npt.NDArray[np.bool_]]:
+        """Return the step of each row, and which rows belong to any."""
+        step = np.searchsorted(self.ends, table["t_s"] - 1e-9)
+        return step, step < len(self.ends)
+
+    def _ports(self, table: Table) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
+        step, seen = self._step(table)
+        port = table["port"].astype(np.int64)
+        seen &= (port >= 0) & (port < len(self.shown.half_of))
+        return step[seen], port[seen], seen
+
+    def of_ports(self, table: Table, name: str, sizes: Ints) -> Floats:
+        """Return the mean use of each half in each step; ports without a row were idle."""
+        step, port, seen = self._ports(table)
+        rates = self.shown.rates_bps.astype(np.float64)
+        carried = np.zeros((len(self.ends), self.shown.halves))
+        np.add.at(carried, (step, self.shown.half_of[port]), table[name][seen] * rates[port])
+        room = np.bincount(self.shown.half_of, weights=rates, minlength=self.shown.halves)
+        share: Floats = carried / np.maximum(room, 1) / np.maximum(sizes, 1)[:, None]
+        return share
+
+    def queues(self, samples: Mapping[str, Table]) -> tuple[Floats, Ints]:
+        """Return the longest queue of each half and its drops. `queues` has more samples than `ports`."""
+        queued = np.full((len(self.ends), self.shown.halves), NOTHING)
+        drops = np.zeros((len(self.ends), self.shown.halves), np.int64)
+        for name, column in (("ports", "queued_pkts"), ("queues", "pkts")):
+            if name not in samples:
+                continue
+            step, port, seen = self._ports(samples[name])
+            queued[np.isnan(queued)] = 0
+            np.maximum.at(queued, (step, self.shown.half_of[port]), samples[name][column][seen])
+            if name == "ports":
+                np.add.at(drops, (step, self.shown.half_of[port]), samples[name]["drops"][seen].astype(int))
+        return queued, drops
+
+    def goodput(self, table: Table, sizes: Ints) -> Floats:
+        """Return the mean goodput of each flow; a sized flow without a row delivered nothing."""
+        step, seen = self._step(table)
+        flow = table["flow"].astype(np.int64)
+        seen &= (flow >= 0) & (flow < self.shown.flows)
+        found = np.zeros((len(self.ends), self.shown.flows))
+        np.add.at(found, (step[seen], flow[seen]), table["mbps"][seen])
+        mean: Floats = found / np.maximum(sizes, 1)[:, None]
+        return mean
+
+    def windows(self, table: Table | None) -> Sequence[Floats]:
+        """Return windows, RTTs and rates of subflows: each step shows the last sample in it."""
+        cwnd, srtt, rate = (np.full((len(self.ends), self.shown.subflows), NOTHING) for _ in range(3))
+        if table is None:
+            return cwnd, srtt, rate
+        step, seen = self._step(table)
+        at, inside = self.shown.positions(table["flow"][seen].astype(int), table["subflow"][seen].astype(int))
+        rows = np.flatnonzero(seen)[inside]
+        step = step[rows]
+        acked, when = (np.full(cwnd.shape, NOTHING) for _ in range(2))
+        for name, into in (("cwnd_pkts", cwnd), ("srtt_ms", srtt), ("bytes_acked", acked), ("t_s", when)):
+            into[step, at] = table[name][rows]  # rows are in order of time: the last one stays
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mbps = np.diff(acked, axis=0) * 8e-6 / np.diff(when, axis=0)
+        rate[1:] = np.where(np.isfinite(mbps), np.maximum(mbps, 0), NOTHING)
+        return cwnd, srtt, rate

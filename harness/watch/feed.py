@@ -1,0 +1,224 @@
+"""What a running point writes for the page, and reading it.
+
+A feed is a file of JSON lines in a folder `.tmp-live-<point>-<random>` of the results folder: first the spec,
+then phases and steps. The folder belongs to the writer, who opens everything in it by its descriptor
+(common/files.py); others may read it. It is removed when the point ends, and by the next run if the writer
+was killed. A feed has at most MAX_BYTES: long points write every second, third, ... step only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from analysis.watch.steps import Shown, between, encode
+from common import files, stored_json
+from common.errors import RefabricError, StoreError, UsageError
+from common.renames import names
+from common.writers import is_abandoned
+from engines.engine import Observer
+from harness.results import known
+from harness.results.store import Store, point_name
+from harness.watch.scene import Scene, scene_of
+from model.instant import Instant
+from model.spec import RunSpec
+from workloads.matrices import has_flows
+
+LIVE = "live-"
+FEED = "feed.jsonl"
+FORMAT = "refabric-feed"
+VERSION = 1
+MAX_BYTES = 8_000_000
+MAX_LINE = 1 << 20
+MAX_FEEDS = 16
+_ARRAYS = {"u": "halves", "q": "halves", "f": "flows", "w": "subflows", "s": "subflows", "r": "subflows"}
+
+
+class Followed:
+    """An observer that passes phases and notes on, and writes phases and instants to a feed."""
+
+    def __init__(self, observer: Observer, handle: int, spec: RunSpec, shown: Shown) -> None:
+        self._observer, self._handle, self._shown = observer, handle, shown
+        self._last: Instant | None = None
+        seconds = spec.warmup_s + spec.seconds
+        self._apart_s = max(1, -(-seconds * shown.step_bytes // MAX_BYTES)) - 0.5
+        self._left = 2 * MAX_BYTES
+
+    def phase(self, name: str, seconds: float) -> None:
+        self.write({"phase": name})
+        self._observer.phase(name, seconds)
+
+    def note(self, text: str) -> None:
+        self._observer.note(text)
+
+    def instant(self, seen: Instant) -> None:
+        """Write the step that ends now, unless the last one was too recent."""
+        last = self._last
+        if last is None or seen.t_s < last.t_s:  # a point that stalled begins again
+            self.write({"again": True})
+        elif seen.t_s == last.t_s or self._apart_s > seen.t_s - last.t_s > 0.5:
+            return
+        else:
+            self.write(encode(between(last, seen, self._shown)))
+        self._last = seen
+
+    def write(self, value: dict[str, Any]) -> None:
+        """Write a line. A page is no reason to fail: without room it ends, and the user learns why."""
+        if self._handle < 0:
+            return
+        line = json.dumps(value, separators=(",", ":")).encode() + b"\n"
+        self._left -= len(line)
+        try:
+            if self._left < 0:
+                raise OSError(0, f"it would take more than {2 * MAX_BYTES >> 20} MiB")
+            os.write(self._handle, line)
+        except OSError as error:
+            self._handle = -1
+            self._observer.note(f"the page of this point ends here: {error.strerror}")
+
+
+@contextlib.contextmanager
+def followed(where: Store, spec: RunSpec, observer: Observer) -> Iterator[Observer]:
+    """Yield an observer that writes the feed of a point, and remove the feed in the end.
+
+    Points without flows have none. Raises StoreError.
+    """
+    if not has_flows(spec.workload.matrix):
+        yield observer
+        return
+    shown, name = scene_of(spec).shown, point_name(spec)
+    with files.storing(f"writing the feed of {name} in {where.directory}"):
+        aside = files.open_aside(where.directory, LIVE + name, where.tag)
+    try:
+        with files.storing(f"writing {aside.path / FEED}"):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_APPEND | os.O_CLOEXEC
+            handle = os.open(FEED, flags, 0o644, dir_fd=aside.folder)
+            os.fchmod(aside.folder, 0o755)
+        try:
+            feed = Followed(observer, handle, spec, shown)
+            feed.write({"format": FORMAT, "version": VERSION, "name": name, "spec": spec.to_json()})
+            yield feed
+        finally:
+            os.close(handle)
+    finally:
+        files.discard(aside)
+
+
+@dataclass
+class Feed:
+    """A feed as far as it was read. `steps` and `phase` follow the file; `damaged` counts lines left out."""
+
+    name: str
+    scene: Scene
+    handle: int
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    round: int = 0
+    """Grows when the point begins again."""
+    phase: str = ""
+    damaged: int = 0
+    _read: int = 0
+
+    def read_on(self) -> None:
+        """Read the lines that were written since the last call. Raises OSError."""
+        data = os.pread(self.handle, MAX_LINE, self._read)
+        whole = data.rfind(b"\n") + 1
+        if not whole and len(data) == MAX_LINE:
+            raise OSError(0, "it has a line that is too long")
+        for line in data[:whole].splitlines() if self._read + whole <= 4 * MAX_BYTES else ():
+            self._take(line)
+        self._read += whole
+        if len(data) == MAX_LINE:
+            self.read_on()
+
+    def close(self) -> None:
+        os.close(self.handle)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            value = stored_json.loads(line)
+            if not isinstance(value, dict):
+                raise ValueError("it is no object")
+            if "t" in value:
+                self.steps.append(checked(value, self.scene.shown))
+            elif "phase" in value:
+                self.phase = str(value["phase"])[:40]
+            elif "again" in value:
+                self.steps, self.round = [], self.round + 1
+        except ValueError:
+            self.damaged += 1
+
+
+def checked(value: dict[str, Any], shown: Shown) -> dict[str, Any]:
+    """Return a step with its known fields only. Raises ValueError for one that does not fit the network."""
+    t_s, drops = value["t"], value.get("d")
+    if not isinstance(t_s, int | float) or not isinstance(drops, list) or len(drops) > shown.halves:
+        raise ValueError("a step lacks its time or its drops")
+    for each in drops:
+        if not (isinstance(each, list) and len(each) == 2 and all(isinstance(n, int) for n in each)):
+            raise ValueError("drops are no pairs of integers")
+        if not 0 <= each[0] < shown.halves:
+            raise ValueError("drops of an unknown line")
+    for name, count in _ARRAYS.items():
+        text = value.get(name)
+        if not isinstance(text, str) or len(text) != -(-2 * getattr(shown, count) // 3) * 4:
+            raise ValueError(f"the column {name} does not fit the network")
+    return {"t": t_s, "d": drops, **{name: value[name] for name in _ARRAYS}}
+
+
+def names_of_feeds(folder: Path) -> list[str]:
+    """Return the folders of the points that run now, at most MAX_FEEDS. Raises UsageError."""
+    try:
+        with files.opened(folder) as handle:
+            found = sorted(name for name in names(handle) if name.startswith(files.TMP_PREFIX + LIVE))
+            return [name for name in found if not _is_dead(handle, name)][:MAX_FEEDS]
+    except OSError as error:
+        raise UsageError(f"reading {folder}: {error.strerror}; name another folder") from error
+
+
+def _is_dead(folder: int, name: str) -> bool:
+    try:
+        return is_abandoned(folder, name, files.OWNER)
+    except OSError:
+        return True
+
+
+def open_feed(folder: Path, name: str) -> Feed:
+    """Open a feed and read it from its beginning; no link on the way is followed. Raises StoreError for one
+    that cannot be used."""
+    handle = -1
+    try:
+        handle = _opened(folder, name)
+        first, newline, _ = os.pread(handle, MAX_LINE, 0).partition(b"\n")
+        head = stored_json.loads(first) if newline else None
+        if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
+            raise ValueError("it is no feed of this version")
+        spec = RunSpec.from_json(head["spec"])
+        known.check(spec)
+        feed = Feed(point_name(spec), scene_of(spec), handle)
+        feed.read_on()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RefabricError) as error:
+        if handle >= 0:
+            os.close(handle)
+        raise StoreError(f"reading {folder / name / FEED}: {error}; wait for the next point") from error
+    return feed
+
+
+def _opened(folder: Path, name: str) -> int:
+    """Open the file of a feed. Raises OSError."""
+    with files.opened(folder) as outer:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        inner = os.open(name, flags | os.O_DIRECTORY, dir_fd=outer)
+        try:
+            handle = os.open(FEED, flags, dir_fd=inner)
+        finally:
+            os.close(inner)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(0, "it is not a regular file")
+    return handle

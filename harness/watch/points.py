@@ -1,0 +1,207 @@
+"""The running and stored points of a folder, as `refabric watch` lists and serves them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common.errors import RefabricError, StoreError, UsageError
+from harness.plan import labels
+from harness.results import store_reading, stored_run
+from harness.watch import page
+from harness.watch.feed import Feed, names_of_feeds, open_feed
+from harness.watch.scene import network_json, point_json, scene_of
+from harness.watch.stored import stored_json
+from model.spec import RunSpec
+
+MAX_LISTED = 500
+MAX_FOLDERS = 64
+MAX_CACHED = 4
+MAX_STEPS = 200
+"""Steps in one answer about a running point."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A point of the list. `at` is its folder, `name` what is in it: a point, or the folder of a feed."""
+
+    at: Path
+    name: str
+    spec: RunSpec
+    state: str
+    running: bool
+
+    @property
+    def id(self) -> str:
+        return f"{self.at.name}/{self.name}"
+
+    def to_json(self) -> dict[str, Any]:
+        what = "running: " if self.running else ""
+        doubt = f" ({self.state})" if self.state not in ("ok", "running") else ""
+        return {
+            "id": self.id,
+            "name_shown": f"{what}{labels.label(self.spec)}{doubt}",
+            "running": self.running,
+        }
+
+
+class Points:
+    """The points of one folder: of an experiment, of several, or of one point. Threads may share it.
+
+    Only folders found by listing are read; an id selects one of them and is never a path.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Raises UsageError for a folder that is not there."""
+        if not folder.is_dir():
+            raise UsageError(
+                f"watching {folder}: there is no such folder; name the results of an experiment, e.g. "
+                "refabric watch results/cs244-one-to-one"
+            )
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._stored: dict[tuple[Path, str], tuple[int, Listed | None]] = {}
+        self._feeds: dict[str, Feed] = {}
+        self._listed: dict[str, Listed] = {}
+        self._served: dict[str, dict[str, Any]] = {}
+
+    def all(self) -> dict[str, Any]:
+        """Return all points, the running ones first, and those to open first."""
+        with self._lock:
+            found = [listed for folder in self._folders() for listed in self._in(folder)]
+            running = [each for each in found if each.running]
+            rest = [each for each in found if not each.running]
+            self._listed = {each.id: each for each in [*running, *rest][:MAX_LISTED]}
+            self._forget()
+            return {
+                "points": [each.to_json() for each in self._listed.values()],
+                "first": [each.id for each in opening(list(self._listed.values()))],
+            }
+
+    def point(self, of: str) -> dict[str, Any]:
+        """Return a point with its network and, if it is stored, its steps. Raises KeyError, StoreError."""
+        with self._lock:
+            listed = self._listed[of]
+            if listed.running:
+                return self._running(listed)
+            if of not in self._served:
+                loaded = store_reading.load_point(listed.at / listed.name)
+                scene = scene_of(loaded.spec)
+                about = {**stored_json(loaded, scene), "id": of}
+                self._served[of] = {"point": about, "network": network_json(scene.drawing)}
+                while len(self._served) > MAX_CACHED:
+                    del self._served[next(iter(self._served))]
+            return self._served[of]
+
+    def steps(self, of: str, turn: int, first: int) -> dict[str, Any]:
+        """Return the steps of a running point from number `first` on, or from the first if it began again
+        since turn `turn`. Raises KeyError."""
+        with self._lock:
+            feed = self._feeds.get(of)
+            if feed is None or of not in self._listed:
+                return {"steps": [], "round": turn, "phase": "ended", "running": False}
+            feed.read_on()
+            begin = first if turn == feed.round else 0
+            steps = feed.steps[begin : begin + MAX_STEPS]
+            return {"steps": steps, "round": feed.round, "phase": feed.phase, "running": True}
+
+    def close(self) -> None:
+        """Close all files."""
+        for feed in self._feeds.values():
+            feed.close()
+        self._feeds = {}
+
+    def _running(self, listed: Listed) -> dict[str, Any]:
+        feed = self._feed(listed.at, listed.name)
+        feed.read_on()
+        about = {
+            **point_json(feed.scene),
+            "id": listed.id,
+            "state": "running",
+            "reasons": "",
+            "round": feed.round,
+            "phase": feed.phase,
+            "running": True,
+            "steps": feed.steps[:MAX_STEPS],
+        }
+        return {"point": about, "network": network_json(feed.scene.drawing)}
+
+    def _feed(self, folder: Path, name: str) -> Feed:
+        of = f"{folder.name}/{name}"
+        if of not in self._feeds:
+            self._feeds[of] = open_feed(folder, name)
+        return self._feeds[of]
+
+    def _forget(self) -> None:
+        for of in [of for of in self._feeds if of not in self._listed]:
+            self._feeds.pop(of).close()
+
+    def _folders(self) -> list[Path]:
+        """Return the folder itself and those in it, no links."""
+        if store_reading.is_point_name(self._folder.name):
+            return [self._folder.parent]
+        try:
+            inner = sorted(p for p in self._folder.iterdir() if p.is_dir() and not p.is_symlink())
+        except OSError as error:
+            raise UsageError(f"reading {self._folder}: {error.strerror}") from error
+        others = [p for p in inner if p.name[0] != "." and not store_reading.is_point_name(p.name)]
+        return [self._folder, *others[:MAX_FOLDERS]]
+
+    def _in(self, folder: Path) -> Iterator[Listed]:
+        only = self._folder.name if store_reading.is_point_name(self._folder.name) else ""
+        for name in () if only else names_of_feeds(folder):
+            try:
+                yield Listed(folder, name, self._feed(folder, name).scene.spec, "running", True)
+            except StoreError:
+                continue  # its first line is not there yet, or it ended meanwhile
+        for path in store_reading.point_folders(folder):
+            found = self._read(path) if only in ("", path.name) else None
+            if found is not None:
+                yield found
+
+    def _read(self, path: Path) -> Listed | None:
+        """Return the stored point of a folder; None for one that cannot be read or drawn."""
+        try:
+            changed = (path / stored_run.RUN).stat(follow_symlinks=False).st_mtime_ns
+        except OSError:
+            return None
+        key = path.parent, path.name
+        if self._stored.get(key, (None, None))[0] != changed:
+            self._stored[key] = changed, _stored(path)
+        return self._stored[key][1]
+
+
+def _stored(path: Path) -> Listed | None:
+    try:
+        store_reading.check_folder(path)
+        run = stored_run.read(path)
+    except RefabricError:
+        return None
+    shown = page.is_shown(run.spec)
+    return Listed(path.parent, path.name, run.spec, str(run.status), False) if shown else None
+
+
+def opening(points: list[Listed]) -> list[Listed]:
+    """Return the points to open first: two that are worth seeing side by side, TCP first.
+
+    One that runs now is among them, if there is any.
+    """
+    if not points:
+        return []
+    anchor = points[0]
+    for each in points if not anchor.running else ():
+        others = [p for p in points if page.beside(p.spec) == page.beside(each.spec)]
+        if len({p.spec.transport.subflows for p in others}) > 1:
+            anchor = each
+            break
+    alike = [p for p in points if page.beside(p.spec) == page.beside(anchor.spec)]
+    if anchor.running:
+        different = [p for p in alike if p.spec.transport.subflows != anchor.spec.transport.subflows]
+        pair = [anchor, *sorted(different, key=lambda p: (not p.running, p.spec.transport.subflows))[:1]]
+    else:
+        ranked = sorted(alike, key=lambda p: p.spec.transport.subflows)
+        pair = [ranked[0], *ranked[-1:]] if len(ranked) > 1 else ranked
+    return sorted(pair, key=lambda p: p.spec.transport.subflows)
