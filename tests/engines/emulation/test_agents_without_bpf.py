@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import platform
+
 import pytest
 
 from common.errors import HostUnfitError
 from engines.emulation import engine
-from engines.emulation.congestion.support import Support
+from engines.emulation.congestion import support as bpf
 
 
 def test_what_is_missing_and_what_helps_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = Support(False, "this kernel has no BTF", "boot another kernel")
-    monkeypatch.setattr(engine.bpf, "too_old", lambda **_: None)
-    monkeypatch.setattr(engine.bpf, "support", lambda: missing)
+    missing = bpf.Support(False, "this kernel has no BTF", "boot another kernel")
+    monkeypatch.setattr(bpf, "too_old", lambda **_: None)
+    monkeypatch.setattr(bpf, "support", lambda: missing)
     with pytest.raises(HostUnfitError) as caught:
         engine._check_congestion_control("ccp:reno")
     said = str(caught.value)
@@ -22,6 +24,6 @@ def test_what_is_missing_and_what_helps_is_said(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_kernel_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.bpf.platform, "release", lambda: "6.1.0-18-amd64")
+    monkeypatch.setattr(platform, "release", lambda: "6.1.0-18-amd64")
     with pytest.raises(HostUnfitError, match=r"6\.1.*--engine simulator"):
         engine._check_congestion_control("./mine.py")
