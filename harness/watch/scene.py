@@ -20,7 +20,7 @@ from engines.emulation.dataplanes.registry import FABRIC
 from engines.registry import STEADY_STATE
 from harness.plan import labels
 from model.flows import PlannedFlow, planned_flows
-from model.link_events import event_text, ports_of
+from model.link_events import ports_of
 from model.network_plan import port_rates_bps
 from model.responsive import opens_subflows
 from model.schedulers import scheduled
@@ -125,11 +125,11 @@ def _halves(drawing: Drawing, ports: Sequence[int]) -> list[int]:
 
 
 def _events(scene: Scene) -> list[list[Any]]:
-    """Return [time, halves, share of the rate, words] of each link event, in order of time."""
+    """Return [time, halves, share of the rate, link] of each link event, in order of time."""
     found = []
     for event in sorted(scene.spec.events, key=lambda event: event.t_s):
         halves = sorted({int(scene.drawing.half_of[port]) for port in ports_of(event, scene.topology)})
-        found.append([round(event.t_s - scene.spec.warmup_s, 6), halves, event.share, event_text(event)])
+        found.append([round(event.t_s - scene.spec.warmup_s, 6), halves, event.share, f"{event.a}-{event.b}"])
     return found
 
 

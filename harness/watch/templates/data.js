@@ -60,14 +60,14 @@ class Point {
   series(name, subflow) {
     return this.steps.map((step) => [step.t, step.column(name)[subflow]]).filter(([, v]) => Number.isFinite(v));
   }
-  // The share of its rate that each half of a line has at a time; halves at full rate are absent.
+  // The links that are down or slowed at a time: their names, halves, and shares of their rate.
   failures(t) {
     const found = new Map();
-    for (const [at, halves, share] of this.events) {
+    for (const [at, halves, share, link] of this.events) {
       if (at > t) break;
-      for (const half of halves) if (share < 1) found.set(half, share); else found.delete(half);
+      if (share < 1) found.set(link, { link, halves, share }); else found.delete(link);
     }
-    return found;
+    return [...found.values()];
   }
   sender(half) { return this.network.lines[half >> 1][half & 1]; }
   receiver(half) { return this.network.lines[half >> 1][1 - (half & 1)]; }

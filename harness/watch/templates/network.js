@@ -119,7 +119,7 @@ class NetworkView {
   }
 
   showFailures(t) {
-    const lines = new Set([...this.point.failures(t).keys()].map((half) => half >> 1));
+    const lines = new Set(this.point.failures(t).flatMap(({ halves }) => halves.map((half) => half >> 1)));
     this.groups.cuts.replaceChildren(...[...lines].flatMap((line) => {
       const [a, b] = this.point.network.lines[line].map((spot) => this.where[spot]), [x, y] = this.middle(line);
       return [

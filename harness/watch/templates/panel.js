@@ -1,5 +1,9 @@
 // One point on the page: its name, its numbers, its network, and the chosen flow in detail.
 
+function failure({ link, share }) {
+  return share ? `${link} slowed to ${number(share * 100)} %` : `${link} down`;
+}
+
 class Panel {
   // `choices` are [id, name] of all points; `changed` and `aimed` tell the player.
   constructor(player, place) {
@@ -62,7 +66,7 @@ class Panel {
     const full = this.state.u.reduce((count, used) => count + (used >= 95), 0);
     const dropped = this.state.drops.reduce((sum, [, pkts]) => sum + pkts, 0);
     const when = at < 0 ? "mean of the window" : time(point.steps[at].t);
-    this.numbers.textContent = `${point.short}, ${when}: ${rate(mean)} per flow, ${full} of ${this.state.u.length} ports 95 % used, ${number(dropped, 6)} dropped`;
+    this.numbers.textContent = `${point.short}, ${when}: ${rate(mean)} per flow, ${full} of ${this.state.u.length} ${point.network.whole ? "ports" : "groups of ports"} 95 % used, ${number(dropped, 6)} dropped`;
     this.network.title.textContent = `${point.label}. ${this.numbers.textContent}. Busiest: ${this.busiest()}.`;
     this.network.choose(flow);
     this.describe(t);
@@ -78,16 +82,15 @@ class Panel {
   describe(t) {
     const { half, spot } = this.hovered, { point, state } = this;
     if (half !== undefined) {
-      const drops = (state.drops.find(([at]) => at === half) || [0, 0])[1], share = point.failures(t).get(half);
-      const failed = share === undefined ? "" : share ? `, slowed to ${number(share * 100)} % of its rate` : ", down";
+      const drops = (state.drops.find(([at]) => at === half) || [0, 0])[1];
+      const failed = point.failures(t).filter(({ halves }) => halves.includes(half)).map((one) => `, ${failure(one)}`).join("");
       const queue = Number.isFinite(state.q[half]) ? `, queue ${number(state.q[half])}${point.full_pkts ? ` of ${point.full_pkts}` : ""} packets` : "";
       this.about.textContent = `${point.name(half)}: ${number(state.u[half])} % used${queue}, ${drops} dropped${failed}`;
     } else if (spot !== undefined) {
       this.about.textContent = point.network.spots[spot][0];
     } else {
-      const down = [...point.failures(t).entries()].filter(([at]) => !(at & 1));
-      const words = down.map(([at, share]) => `${point.name(at)} ${share ? `slowed to ${number(share * 100)} %` : "down"}`);
-      this.about.textContent = words.length ? `Now ${words.join(", ")}.` : `Busiest: ${this.busiest()}.`;
+      const down = point.failures(t).map(failure);
+      this.about.textContent = down.length ? `Now ${down.join(", ")}.` : `Busiest: ${this.busiest()}.`;
     }
   }
 

@@ -201,7 +201,7 @@ def test_drops_and_failures_are_marked(page: Chromium, points: list[StoredPoint]
     assert count(page, ".cut") == 1 and count(page, ".cuts path") == 0
     page.press("End")
     assert count(page, ".cuts .cut") == 2
-    assert "p0a0 → c0 down" in page.value("document.querySelector('.about').textContent")
+    assert "p0a0-c0 down" in page.value("document.querySelector('.about').textContent")
     for i, subflows in enumerate((1, 8)):
         point = next(point for point in points if point.spec.transport.subflows == subflows)
         table = point.sample("ports")
