@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_open_vswitch_carries_subflows_on_paths_by_rules(
     assert result.metrics["controller_rules"] >= 5 * result.metrics["subflows_opened"]
 
 
-def with_options(**changes: float | bool) -> RunSpec:
+def with_options(**changes: Any) -> RunSpec:
     return dataclasses.replace(CROWDED, scheduler=dataclasses.replace(CROWDED.scheduler, **changes))
 
 
