@@ -12,6 +12,7 @@ from engines.simulation.readings import Simulated
 from engines.simulation.sample_tables import owners, payload_bytes
 from model.flows import PlannedFlow
 from model.instant import Instant, Windows
+from model.responsive import opens_subflows
 from model.spec import RunSpec
 
 
@@ -27,6 +28,7 @@ def following(
 
     def look(t_ps: int) -> None:
         ports, read = simulation.ports(), simulation.subflows()
+        listed = read["established"] == 1 if opens_subflows(spec) else slice(None)
         show(
             Instant(
                 round(t_ps / PS_PER_S - spec.warmup_s, 9),
@@ -35,11 +37,11 @@ def following(
                 ports["queued_pkts"].astype(np.int64),
                 simulation.flows()["delivered_bytes"].astype(np.int64),
                 Windows(
-                    flow,
-                    subflow,
-                    read["window_pkts"].astype(np.float64),
-                    read["srtt_ps"].astype(np.float64) / PS_PER_MS,
-                    read["acked_pkts"].astype(np.int64) * payload,
+                    flow[listed],
+                    subflow[listed],
+                    read["window_pkts"][listed].astype(np.float64),
+                    read["srtt_ps"][listed].astype(np.float64) / PS_PER_MS,
+                    (read["acked_pkts"].astype(np.int64) * payload)[listed],
                 ),
             )
         )

@@ -94,8 +94,8 @@ def _acked(flow: Series, subflow: Series, position: npt.NDArray[np.int64], octet
     steps = np.diff(octets[order], prepend=0.0)
     steps[1:] = np.where(same, steps[1:], octets[order][1:])
     steps = np.where(steps < 0, octets[order], steps)
-    instants = int(position.max(initial=-1)) + 1
-    return np.bincount(position[order], weights=steps, minlength=instants).astype(np.float64)
+    found = np.bincount(position[order], weights=steps, minlength=int(position.max(initial=-1)) + 1)
+    return found.astype(np.float64)
 
 
 def curves(panel: Panel) -> list[Curve]:

@@ -133,10 +133,9 @@ def _values(axes: Axes, of: Sequence[Twins]) -> None:
     sized = any(flow.size_bytes for flow in of[0].real.flows)
     for pair in of:
         rows = [row.flow for row in pair.real.flows]
-        simulated = [_value(pair.simulated, flow) for flow in rows]
-        real = [_value(pair.real, flow) for flow in rows]
-        face = "none" if pair.suspect else REAL
-        axes.scatter(simulated, real, s=14, lw=0.8, edgecolors=REAL, facecolors=face)
+        points = [(_value(pair.simulated, flow), _value(pair.real, flow)) for flow in rows]
+        x, y = zip(*points, strict=True)
+        axes.scatter(x, y, s=14, lw=0.8, edgecolors=REAL, facecolors="none" if pair.suspect else REAL)
     what = "completion, s" if sized else "goodput, Mb/s"
     axes.set_title(f"{what}, of each flow", fontsize=8, loc="left")
     _diagonal(axes)
@@ -149,8 +148,8 @@ def _counts(axes: Axes, of: Sequence[Twins]) -> None:
         for row in pair.real.flows
     ]
     place = np.random.default_rng(1).uniform(-_SPREAD, _SPREAD, (len(pairs), 2))
-    simulated, real = (np.array(pairs, np.float64) + place).T
-    axes.scatter(simulated, real, s=10, lw=0, alpha=0.7, color=REAL)
+    x, y = (np.array(pairs, np.float64) + place).T
+    axes.scatter(x, y, s=10, lw=0, alpha=0.7, color=REAL)
     axes.set_title("subflows of each flow", fontsize=8, loc="left")
     _diagonal(axes)
     most = max(max(pair) for pair in pairs)
