@@ -100,7 +100,8 @@ def wrong(name: str, words: list[str]) -> str:
 
 
 def test_a_wrong_command_is_found() -> None:
-    text = "```\nsudo .venv/bin/refabric run cs244-fig99\n./run_mptcp.sh 4 --nonsense 3  # why\n```\n"
+    lines = ("```", "sudo .venv/bin/refabric run cs244-fig99", "./run_mptcp.sh 4 --nonsense 3  # why", "```")
+    text = "\n".join(lines)
     found = list(commands(text))
     assert [words[0] for words in found] == [".venv/bin/refabric", "./run_mptcp.sh"]
     assert all(wrong("page", words) for words in found)
