@@ -157,7 +157,7 @@ def test_a_file_of_ones_own_and_json(results: Path, tmp_path: Path) -> None:
         "report", "cs244-fig1", "--results", results, "--output", tmp_path / "a" / "x.html", "--json"
     )
     assert json.loads(done.stdout) == {"event": "report", "report": str(tmp_path / "a" / "x.html")}
-    assert [path.name for path in (tmp_path / "a").iterdir()] == ["x.html"]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["x-watch.html", "x.html"]
 
 
 def test_what_cannot_be_reported_is_one_line(results: Path, tmp_path: Path) -> None:
