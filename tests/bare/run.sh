@@ -6,9 +6,10 @@
 # Needs root, debootstrap, and some 3 GB in FOLDER, which keeps the tree (default: a temporary folder, removed).
 # Package mirror, pip's settings and the kernel are this machine's. Mounts and processes end with the script.
 #
-# Shown: (1) without root and packages, one line says what is missing; (2) setup/install.sh, then simulated hosts
+# Steps: (1) without root and packages, one line says what is missing; (2) setup/install.sh, then simulated hosts
 # as an ordinary user, with the numbers of docs/start/ten-minutes.md; (3) real hosts, as far as this kernel and
 # this machine carry them; (4) a kernel without BTF: MPTCP runs uncoupled, and the run says so.
+# Only step 1 has passed so far, on both; the others have not been seen to end.
 set -euo pipefail
 
 suite=${1:?bookworm or trixie}
