@@ -194,7 +194,7 @@ FIGURES = (
     _figure(
         f"{NAME}-failure",
         "A quarter of the core fails and recovers",
-        "In the middle third of the window the links of a quarter of the core switches are down. Routing "
+        "In the middle third of the window the links of a quarter of the core switches are down, and routing "
         "does not know. Monitors see rates fall and ask for other paths. A flow whose only path is cut has "
         "no rate at all, so its monitor finds no steady checks and does not ask. With links=1 the "
         "controller knows after 1 ms and moves subflows.",

@@ -64,7 +64,18 @@ def test_every_matrix_runs(matrix: str) -> None:
     assert result.flows
     assert any(flow.bytes_received or math.isfinite(flow.completed_s) for flow in result.flows)
     assert any(flow.size_bytes for flow in result.flows) == (
-        matrix in {*SIZED, "transfers", "in_turn", "pairs", "map_reduce", "trace", "incast", "to_one"}
+        matrix
+        in {
+            *SIZED,
+            "transfers",
+            "in_turn",
+            "pairs",
+            "map_reduce",
+            "trace",
+            "incast",
+            "to_one",
+            "joined_permutation",
+        }
     )
 
 

@@ -154,7 +154,8 @@ def test_late_frames_alone_refuse_nothing_where_the_verdict_is_ok() -> None:
 def test_one_line_says_what_was_found() -> None:
     notes = Notes()
     calibrate.calibrate(TREE, notes, Trial(10.0, lambda: result(60.0, LATE)))
-    assert notes.lines[0] == f"noise: {QUIET}"
+    assert notes.lines[0].startswith("measuring the link rate that this machine sustains at k=4")
+    assert notes.lines[1] == f"noise: {QUIET}"
     assert notes.lines[-1] == (
         "link rate at k=4: 10 Mb/s: the highest this machine sustains now (50 % busy, 99 % of frames less "
         f"than 0.001 ms late; a full queue drains in 121 ms; 20 Mb/s is too high: {LATE.text})"
