@@ -215,7 +215,7 @@ FIGURES = (
     _figure(
         f"{NAME}-sizes",
         "FatTrees from 16 to 1024 hosts",
-        "The permutation at k = 4, 8 and 16: a larger tree has more paths to choose from, and hashed "
+        "The permutation at k = 4, 8 and 16. A larger tree has more paths to choose from, and hashed "
         "subflows collide in more places.",
         dataclasses.replace(DEFAULTS, ks=(4, 8, 16), workloads=(PERMUTATION,)),
         SIZES,

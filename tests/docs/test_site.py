@@ -19,7 +19,7 @@ _LOADED = re.compile(r"""(?:src|href)=["']?(?:https?:)?//|url\(["']?(?:https?:)?
 _LINK = re.compile(r"<a [^>]*href=\"?(https?:[^\s\">]+)")
 MD = ".md"
 GONE = f"gone{MD}"
-KNOWN_LINKS = {"https://distributed.dask.org"}
+KNOWN_LINKS = {"https://distributed.dask.org", "https://github.com/ccp-project/portus"}
 """Other sites that pages lead to by a link; nothing is loaded from them."""
 
 

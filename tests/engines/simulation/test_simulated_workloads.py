@@ -26,6 +26,7 @@ from workloads.matrices import MATRICES, has_flows
 
 ARRIVING = ("poisson", "closed_loop", "short_and_long", "short_and_long_alike")
 SIZED = ("transfers", "permuted_loop", *ARRIVING)
+ALSO_SIZED = ("in_turn", "pairs", "map_reduce", "trace", "incast", "to_one", "joined_permutation")
 SIZES: dict[str, dict[str, int | str]] = {
     "transfers": {"kb": 20_000},
     "incast": {"packets": 10_000},
