@@ -95,7 +95,7 @@ def test_one_reference_one_chart_and_every_line_named(results: Path) -> None:
     told = (results / "stdout.txt").read_text()
     assert "8 points" in told
     for name in NAMES:
-        line = rf"k=4 one_to_one, {re.escape(name)}, seed 1: \S+ % of optimal \(slowest flow \S+\), ok"
+        line = rf"\[\d/8\] {re.escape(name)}: \S+ % of optimal \(slowest flow \S+\), ok"
         assert re.search(line, told)
         assert f"\n {name} " in told, "a row of the one table"
     charts = {path.name for path in (results / sweep.NAME / "charts").iterdir()}

@@ -218,7 +218,7 @@ def ended(lab: Lab, results: Path, end: Callable[[subprocess.Popen[str]], None])
     late.start()
     assert sweeping.stdout is not None
     for line in sweeping.stdout:
-        if line.startswith("[2/"):
+        if line.startswith("[1/"):
             break
     until(lambda: lab.left() != [], DEADLINE_S, "a worker has begun a point")
     end(sweeping)

@@ -258,8 +258,7 @@ def test_an_interrupted_sweep_ends_at_once_and_leaves_nothing(
     tmp_path: Path, number: signal.Signals, simulating: bool
 ) -> None:
     """Points of 3000 simulated seconds each; all processes are in one group, as in a terminal. The signal
-    comes while workers simulate, or right after the second point was assigned, when a worker may still be
-    starting."""
+    comes while workers simulate, or right after the baseline, when a worker may still be starting."""
     # A shell starts background processes with SIGINT ignored, which their children inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
@@ -269,7 +268,7 @@ def test_an_interrupted_sweep_ends_at_once_and_leaves_nothing(
     )  # fmt: skip
     assert process.stdout is not None
     for line in process.stdout:
-        if line.startswith("[2/"):
+        if line.startswith("[1/"):
             break
     if simulating:
         until(lambda: cpu_s_of_children(process.pid) > 2.0, 60.0, "workers simulate")
