@@ -114,7 +114,11 @@ def check(results: Path) -> None:
         assert done.exit_code == 0, (done.output, done.exception)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(data=st.data())
 def test_a_run_json_with_another_value_anywhere(stored: Path, results: Path, data: st.DataObject) -> None:
     _, victim = fresh(stored, results)
@@ -124,7 +128,11 @@ def test_a_run_json_with_another_value_anywhere(stored: Path, results: Path, dat
     check(results)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(data=st.data())
 def test_a_cell_of_a_table_with_another_value(stored: Path, results: Path, data: st.DataObject) -> None:
     _, victim = fresh(stored, results)
