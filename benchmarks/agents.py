@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -140,8 +140,8 @@ def _with_agent(cost: Cost, account: Account) -> Cost:
     did = account.metrics
     if account.outcome.failed_flows or not account.outcome.alive:
         raise RunError(f"the agent failed: {account.outcome.traceback or 'it did not answer'}")
-    return Cost(
-        **{name: value for name, value in asdict(cost).items() if value},
+    return replace(
+        cost,
         acks=int(did["agent_acks"]),
         reports=int(did["agent_reports"]),
         ns_per_ack=did["datapath_ns_per_ack"],
