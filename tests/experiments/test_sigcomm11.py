@@ -123,7 +123,8 @@ def carried(topology: TopologySpec, highest_mbps: float) -> float:
 class TestBothEngines:
     @pytest.fixture(autouse=True)
     def machine(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # this machine's own rates are elsewhere
+        no_rates_of_this_machine = str(tmp_path / "cache")
+        monkeypatch.setenv("XDG_CACHE_HOME", no_rates_of_this_machine)
         for name in ("simulator", "flow-level", "max-min"):
             make = functools.partial(Logged, name, parallel=2, sleep_s=0.02)
             monkeypatch.setitem(registry.ENGINES, name, make)
