@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from analysis.completion import completions, percentile
 from ccp.loading import PREFIX
 from engines.registry import SIMULATOR
-from experiments.ccp.statements import CITATION
+from experiments.ccp.statements import CITATION, paired
 from harness.claims.measures import Measured, Subject, is_about, measured_over, ratio
 from harness.claims.metric import Metric
 from harness.claims.published import Published, Relation, Source
@@ -108,10 +108,7 @@ def _beside(
 ) -> Callable[[Sequence[Judged], Subject], Measured | None]:
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         chosen = [p for p in points if is_about(subject, p)]
-        plain = {p.spec.seed: p for p in chosen if p.spec.transport.cc == BASELINE}
-        agents = [p for p in chosen if p.spec.transport.cc == f"{PREFIX}{BASELINE}" and p.spec.seed in plain]
-        pairs = [(p, plain[p.spec.seed]) for p in agents]
-        return measured_over((read(*pair), pair) for pair in pairs)
+        return measured_over((read(*pair), pair) for pair in paired(chosen, BASELINE))
 
     return measure
 

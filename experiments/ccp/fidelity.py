@@ -7,12 +7,12 @@ with ECN; and a bottleneck that a flow in an agent shares with a flow of the ker
 from __future__ import annotations
 
 import functools
-import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ccp.loading import PREFIX
 from engines.registry import SIMULATOR
+from experiments.ccp.statements import goodput_mbps, paired
 from experiments.coupled.metrics import SHARE_OF_BOTTLENECK
 from harness.claims.measures import Measured, Subject, is_about, measured_over, ratio
 from harness.claims.metric import Metric
@@ -22,7 +22,6 @@ from harness.plan.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from harness.results.summary import Judged
 from model.linux_stack import LINUX
-from model.result import under_test
 from model.spec import RunSpec, TopologySpec
 
 ALGORITHMS = ("reno", "cubic")
@@ -79,11 +78,6 @@ def setting(spec: RunSpec) -> RunSpec:
     return spec.neutral("transport.cc", "transport.subflows")
 
 
-def goodput_mbps(point: Judged) -> float | None:
-    flows = under_test(point.point.flows)
-    return statistics.fmean(flow.goodput_mbps for flow in flows) if flows else None
-
-
 @functools.cache
 def over_kernel(cc: str, ecn_pkts: int) -> Metric:
     """Return the mean goodput in an agent over that in the kernel, seed by seed."""
@@ -96,10 +90,7 @@ def over_kernel(cc: str, ecn_pkts: int) -> Metric:
             and p.spec.transport.subflows == subject.subflows
             and p.spec.link.ecn_pkts == ecn_pkts
         ]
-        kernel = {p.spec.seed: p for p in chosen if p.spec.transport.cc == cc}
-        agents = [p for p in chosen if p.spec.transport.cc == PREFIX + cc and p.spec.seed in kernel]
-        pairs = [(p, kernel[p.spec.seed]) for p in agents]
-        return measured_over((ratio(goodput_mbps(a), goodput_mbps(b)), (a, b)) for a, b in pairs)
+        return measured_over((ratio(goodput_mbps(a), goodput_mbps(b)), (a, b)) for a, b in paired(chosen, cc))
 
     with_ecn = ", ECN" if ecn_pkts else ""
     return Metric(

@@ -13,7 +13,7 @@ from dataclasses import replace
 from analysis.completion import tail_ms
 from ccp.loading import PREFIX, is_agents
 from engines.registry import SIMULATOR
-from experiments.ccp.statements import CITATION
+from experiments.ccp.statements import CITATION, paired
 from harness.claims.measures import Measured, Subject, measured_over, ratio
 from harness.claims.metric import Metric
 from harness.claims.published import Published, Relation, Source
@@ -94,13 +94,10 @@ def over_every_ack(gbps: int, report_us: int) -> Metric:
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         chosen = [p for p in points if _is_of(p.spec, subject, 1000.0 * gbps)]
-        plain = {p.spec.seed: p for p in chosen if p.spec.transport.cc == BASELINE}
-        agents = [
-            p
-            for p in chosen
-            if p.spec.transport.cc == f"{PREFIX}reno" and p.spec.agent == AgentSpec(ANSWER_US, 0.0, report_us)
-        ]
-        pairs = [(p, plain[p.spec.seed]) for p in agents if p.spec.seed in plain]
+        asked = AgentSpec(ANSWER_US, 0.0, report_us)
+        pairs = paired(
+            [p for p in chosen if not is_agents(p.spec.transport.cc) or p.spec.agent == asked], BASELINE
+        )
         return measured_over((ratio(tail_of(a), tail_of(b)), (a, b)) for a, b in pairs)
 
     return Metric(

@@ -33,8 +33,18 @@ def goodput_mbps(point: Judged) -> float | None:
     return statistics.fmean(flow.goodput_mbps for flow in flows) if flows else None
 
 
-def _of(points: Sequence[Judged], link: str, cc: str) -> dict[int, Judged]:
-    return {p.spec.seed: p for p in points if link_kind(p.spec.link) == link and p.spec.transport.cc == cc}
+def paired(points: Sequence[Judged], cc: str) -> list[tuple[Judged, Judged]]:
+    """Return the points of a control in an agent, each with the kernel's of the same seed."""
+    agents, kernels = _by_seed(points, f"{PREFIX}{cc}"), _by_seed(points, cc)
+    return [(agents[seed], kernels[seed]) for seed in agents if seed in kernels]
+
+
+def _by_seed(points: Sequence[Judged], cc: str) -> dict[int, Judged]:
+    return {p.spec.seed: p for p in points if p.spec.transport.cc == cc}
+
+
+def _on(points: Sequence[Judged], link: str) -> list[Judged]:
+    return [p for p in points if link_kind(p.spec.link) == link]
 
 
 @functools.cache
@@ -42,8 +52,7 @@ def over_kernel(link: str, cc: str) -> Metric:
     """Return the goodput with the agent over that with the kernel's own, seed by seed."""
 
     def measure(points: Sequence[Judged], _subject: Subject) -> Measured | None:
-        ones, others = _of(points, link, f"{PREFIX}{cc}"), _of(points, link, cc)
-        pairs = [(ones[seed], others[seed]) for seed in ones if seed in others]
+        pairs = paired(_on(points, link), cc)
         return measured_over((ratio(goodput_mbps(a), goodput_mbps(b)), (a, b)) for a, b in pairs)
 
     return Metric(
@@ -57,7 +66,7 @@ def level(link: str, cc: str) -> Metric:
     """Return the goodput of a flow in Mb/s."""
 
     def measure(points: Sequence[Judged], _subject: Subject) -> Measured | None:
-        return measured_over((goodput_mbps(p), [p]) for p in _of(points, link, cc).values())
+        return measured_over((goodput_mbps(p), [p]) for p in _by_seed(_on(points, link), cc).values())
 
     return Metric(
         f"goodput_{link}_{cc.replace(':', '_')}", "Mb/s", f"goodput of {cc}, {link} link",
