@@ -31,15 +31,14 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.agents_chart import KERNEL, draw
+from benchmarks.other_programs import MAX_PCT, OtherPrograms
 from ccp.loading import PREFIX, load
 from common.errors import HostUnfitError, RefabricError, RunError
 from engines.emulation.agent.datapath import Account, AgentDatapath
 from engines.emulation.congestion.support import support
-from engines.emulation.kernel.cpu import CpuSampler
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
 from engines.emulation.sandbox.lock import emulation_lock
-from engines.emulation.verdict import company
 from engines.provenance import machine
 from model.congestion import kernel_name
 from model.spec import AgentSpec, LinkSpec, RunSpec, TransportSpec
@@ -47,7 +46,6 @@ from model.spec import AgentSpec, LinkSpec, RunSpec, TransportSpec
 REPORTS_US: Mapping[str, int] = {"ack": 1, "10ms": 10_000, "rtt": 0}
 """Reporting intervals by name. Every acknowledgement comes more than 1 us after the last."""
 ADDRESSES = {"left": "10.9.0.1", "right": "10.9.0.2"}
-MAX_OTHERS_PCT = 5.0
 SETTLE_S, SLACK_S = 1.0, 30.0
 MIN_SECONDS = 3
 KERNELS_OWN = ("reno", "cubic")
@@ -72,7 +70,7 @@ class Cost:
 
     @property
     def suspect(self) -> bool:
-        return self.others_pct > MAX_OTHERS_PCT
+        return self.others_pct > MAX_PCT
 
 
 def inside(inside: Inside) -> int:
@@ -163,9 +161,9 @@ def _traffic(variant: str, flows: int, cc: str, rate_mbps: float, seconds: float
         )
         try:
             time.sleep(2 * SETTLE_S)
-            cpu, before = CpuSampler(), company.read()
+            others = OtherPrograms()
             time.sleep(max(0.1, seconds - 2 * SETTLE_S))
-            use, others_pct = cpu.sample(), company.others_pct(before, company.read())
+            use, others_pct = others.share()
             said, _ = sending.communicate(timeout=seconds + SLACK_S)
         finally:
             if sending.poll() is None:
@@ -176,7 +174,7 @@ def _traffic(variant: str, flows: int, cc: str, rate_mbps: float, seconds: float
         raise RunError(f"iperf3 with {cc}: {result['error']}")
     gbps = result["end"]["sum_received"]["bits_per_second"] / 1e9
     busy_pct = sum(each.busy_pct for each in use.cpus.values())
-    return Cost(variant, flows, gbps, busy_pct, others_pct + use.machine.steal_pct)
+    return Cost(variant, flows, gbps, busy_pct, others_pct)
 
 
 @contextmanager

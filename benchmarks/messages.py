@@ -37,20 +37,18 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.messages_chart import draw
+from benchmarks.other_programs import MAX_PCT, OtherPrograms
 from common.errors import HostUnfitError, RefabricError, RunError
 from engines.emulation.agent.maps import update
 from engines.emulation.agent.process import POLL_MS
 from engines.emulation.congestion.libbpf import LibbpfError, Loadable, library
-from engines.emulation.kernel.cpu import CpuSampler
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside
 from engines.emulation.sandbox.lock import emulation_lock
-from engines.emulation.verdict import company
 from engines.provenance import machine
 
 SOURCE = Path(__file__).resolve().parent / "bpf" / "ping.bpf.c"
 WOKEN, POLLED, NETLINK, UNIX = TRANSPORTS = ("woken", "polled", "netlink", "unix")
-MAX_OTHERS_PCT = 5.0
 DEADLINE_S = 10.0
 _PING = struct.Struct("<2Q")
 _ANSWER = struct.Struct("<Q")
@@ -247,12 +245,12 @@ def inside(inside: Inside) -> int:
 
 def measured(transport: str, messages: int, every_us: float) -> Trips:
     """Measure one transport. Raises RefabricError."""
-    cpu, before = CpuSampler(), company.read()
+    others = OtherPrograms()
     if transport in {WOKEN, POLLED}:
         took_ns = by_ring(messages, every_us, transport == WOKEN)
     else:
         took_ns = by_socket(messages, every_us, transport)
-    others_pct = company.others_pct(before, company.read()) + cpu.sample().machine.steal_pct
+    _, others_pct = others.share()
     if not took_ns:
         raise RunError(f"{transport}: no message was answered")
     return summary(transport, took_ns, messages, others_pct)
@@ -262,7 +260,7 @@ def summary(transport: str, took_ns: Sequence[int], messages: int, others_pct: f
     """Return percentiles of the round trips."""
     ordered = sorted(took_ns)
     at = [ordered[min(len(ordered) - 1, int(len(ordered) * share))] / 1000 for share in (0.5, 0.95, 0.99)]
-    status = "suspect" if others_pct > MAX_OTHERS_PCT else "ok"
+    status = "suspect" if others_pct > MAX_PCT else "ok"
     return Trips(transport, at[0], at[1], at[2], messages, messages - len(ordered), status)
 
 

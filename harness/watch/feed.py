@@ -14,6 +14,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,20 @@ _ARRAYS = {"u": "halves", "q": "halves", "f": "flows", "w": "subflows", "s": "su
 class Followed:
     """An observer that passes phases and notes on, and writes phases and instants to a feed."""
 
-    def __init__(self, observer: Observer, handle: int, spec: RunSpec, shown: Shown) -> None:
-        self._observer, self._handle, self._shown = observer, handle, shown
+    def __init__(self, observer: Observer, handle: int, spec: RunSpec) -> None:
+        self._observer, self._handle, self._spec = observer, handle, spec
         self._last: Instant | None = None
-        seconds = spec.warmup_s + spec.seconds
-        self._apart_s = max(1, -(-seconds * shown.step_bytes // MAX_BYTES)) - 0.5
         self._left = 2 * MAX_BYTES
+
+    @cached_property
+    def _shown(self) -> Shown:
+        """What of the network is written. Drawing a large one takes time: many engines send no instant."""
+        return scene_of(self._spec).shown
+
+    @cached_property
+    def _apart_s(self) -> float:
+        seconds = self._spec.warmup_s + self._spec.seconds
+        return max(1, -(-seconds * self._shown.step_bytes // MAX_BYTES)) - 0.5
 
     def phase(self, name: str, seconds: float) -> None:
         self.write({"phase": name})
@@ -92,7 +101,7 @@ def followed(where: Store, spec: RunSpec, observer: Observer) -> Iterator[Observ
     if not has_flows(spec.workload.matrix):
         yield observer
         return
-    shown, name = scene_of(spec).shown, point_name(spec)
+    name = point_name(spec)
     with files.storing(f"writing the feed of {name} in {where.directory}"):
         aside = files.open_aside(where.directory, LIVE + name, where.tag)
     try:
@@ -101,7 +110,7 @@ def followed(where: Store, spec: RunSpec, observer: Observer) -> Iterator[Observ
             handle = os.open(FEED, flags, 0o644, dir_fd=aside.folder)
             os.fchmod(aside.folder, 0o755)
         try:
-            feed = Followed(observer, handle, spec, shown)
+            feed = Followed(observer, handle, spec)
             feed.write({"format": FORMAT, "version": VERSION, "name": name, "spec": spec.to_json()})
             yield feed
         finally:

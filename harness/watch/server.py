@@ -1,4 +1,4 @@
-"""The server of `refabric watch`: the page and its points, on 127.0.0.1, to whoever has the token.
+"""The server of `refabric watch`: the page and its points, on 127.0.0.1, for those who have the token.
 
 A web page of somebody else's that the user has open can send requests here. Without the token it gets
 nothing; by another name for this address (DNS rebinding) it gets nothing either, because the Host header must

@@ -27,7 +27,8 @@ function chart(caption, series, t) {
     d: "M" + line.map(([at, value]) => `${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("L"),
     stroke: COLOURS[i % COLOURS.length], "stroke-dasharray": DASHES[i % DASHES.length],
   })));
-  svg.append(shape("line", { class: "cursor", x1: x(Math.min(Math.max(t, low), low + span)), x2: x(Math.min(Math.max(t, low), low + span)), y1: top, y2: high - bottom }));
+  const now = x(Math.min(Math.max(t, low), low + span));
+  svg.append(shape("line", { class: "cursor", x1: now, x2: now, y1: top, y2: high - bottom }));
   figure.append(svg);
   return figure;
 }

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,28 +57,31 @@ class OwnController(Controller):
             raise RunError(
                 f"starting --controller {self._chosen}: {self._argv[0]}: {error.strerror}"
             ) from error
-        until = time.monotonic() + LISTEN_S
-        while not _listens():
-            self.check()
-            if time.monotonic() > until:
-                raise DeadlineError(
-                    f"--controller {self._chosen}: nothing listens at port {PORT} after {LISTEN_S:g} s; give "
-                    f"the program that port. It printed: {self._words()}"
-                )
-            time.sleep(POLL_S)
+
+        def missing() -> str:
+            return "" if _listens() else f"nothing listens at port {PORT}; give the program that port"
+
+        self._wait(missing, LISTEN_S)
 
     def wait_ready(self, deadline_s: float) -> Mapping[str, Any]:
         """Wait until every switch is connected. Raises RunError, DeadlineError."""
+
+        def missing() -> str:
+            left = disconnected(SOCKET)
+            return f"{left} switches are not connected" if left else ""
+
+        self._wait(missing, deadline_s)
+        return {"controller": self._chosen}
+
+    def _wait(self, missing: Callable[[], str], deadline_s: float) -> None:
+        """Wait until nothing is missing. Raises RunError if the program ends, DeadlineError."""
         until = time.monotonic() + deadline_s
-        while left := disconnected(SOCKET):
+        while words := missing():
             self.check()
             if time.monotonic() > until:
-                raise DeadlineError(
-                    f"--controller {self._chosen}: {left} switches are not connected after {deadline_s:g} s. "
-                    f"It printed: {self._words()}"
-                )
+                said = f"after {deadline_s:g} s {words}. It printed: {self._words()}"
+                raise DeadlineError(f"--controller {self._chosen}: {said}")
             time.sleep(POLL_S)
-        return {"controller": self._chosen}
 
 
 def _listens() -> bool:
