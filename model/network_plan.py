@@ -125,15 +125,8 @@ def network_plan(
     nic_ports = [uplink(nic.link) for nic in ends]
     queue_pkts[nic_ports] = link.nic_queue_pkts
     queue_bytes[nic_ports] = 0
-    discipline = np.full(ports, disciplines().index(link.discipline), np.uint8)
-    if not by_rank(link.discipline):
-        discipline[nic_ports] = 0
     traced = _traced(topology) if link.trace else np.zeros(0, np.intp)
-    discipline[traced[discipline[traced] == 0]] = disciplines().index(IN_ORDER)
-    delay_us = np.full(ports, link.delay_us)
-    delay_us += np.repeat([each.delay_us for each in topology.links], 2)
-    host_links = [port for nic in topology.nics for port in (uplink(nic.link), downlink(nic.link))]
-    delay_us[host_links] += link.host_delay_us
+    delay_us = _delays_us(topology, link)
     loss = np.full(ports, link.loss)
     loss[nic_ports] = loss[[downlink(nic.link) for nic in ends]] = 0.0
     position = {node: i for i, node in enumerate(tables.attach)}
@@ -145,7 +138,7 @@ def network_plan(
         queue_bytes=queue_bytes,
         loss=loss,
         admission=_admission(link, ports, nic_ports),
-        discipline=discipline,
+        discipline=_disciplines_of(link, ports, nic_ports, traced),
         far_node=np.array([end for each in topology.links for end in (each.b, each.a)], np.uint32),
         nic_ip=np.array([int(ipaddress.IPv4Address(nic.ip)) for nic in topology.nics], np.uint32),
         nic_attach_node=np.array([topology.attachment(nic) for nic in topology.nics], np.uint32),
@@ -162,6 +155,26 @@ def network_plan(
         max_packets=_max_packets(queue_pkts, port_rates_bps(topology, link), delay_us),
         **_opportunities(link, ports, traced),
     )
+
+
+def _disciplines_of(
+    link: LinkSpec, ports: int, nic_ports: Sequence[int], traced: npt.NDArray[np.intp]
+) -> npt.NDArray[np.uint8]:
+    """Return each port's discipline: FIFOs at hosts unless queues sort by rank, and on links with a trace
+    one that keeps the order."""
+    discipline = np.full(ports, disciplines().index(link.discipline), np.uint8)
+    if not by_rank(link.discipline):
+        discipline[nic_ports] = 0
+    discipline[traced[discipline[traced] == 0]] = disciplines().index(IN_ORDER)
+    return discipline
+
+
+def _delays_us(topology: Topology, link: LinkSpec) -> npt.NDArray[np.float64]:
+    delay_us = np.full(2 * len(topology.links), link.delay_us)
+    delay_us += np.repeat([each.delay_us for each in topology.links], 2)
+    host_links = [port for nic in topology.nics for port in (uplink(nic.link), downlink(nic.link))]
+    delay_us[host_links] += link.host_delay_us
+    return delay_us
 
 
 def _opportunities(link: LinkSpec, ports: int, traced: npt.NDArray[np.intp]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import laws
@@ -39,6 +40,19 @@ def found(point: Point) -> laws.Waits | None:
     return laws.waits(pings, queues, times, laws.way_out(point.ports))
 
 
+def _theory(axes: Axes, below: Axes, waits: laws.Waits, empty_ms: float, packet_ms: float) -> None:
+    """Draw the delay that the packets before a ping explain, and below how far each ping is from it."""
+    most = float(waits.queued.max())
+    off = (waits.out_ms - empty_ms) / packet_ms - waits.queued
+    below.plot(waits.queued, off, ".", color=style.TCP_COLOUR, ms=3, alpha=0.4, zorder=3)
+    below.fill_between([0.0, most], -1, 0, color=style.GRID, zorder=1)
+    below.axhline(0, color="black", ls=style.PUBLISHED_DASH, lw=1.2, zorder=4)
+    queued = np.array([0.0, most])
+    expected = empty_ms + packet_ms * queued
+    axes.plot(queued, expected, color="black", ls=style.PUBLISHED_DASH, lw=1.2, zorder=4)
+    axes.fill_between(queued, expected - packet_ms, expected, color=style.GRID, zorder=1)
+
+
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     point = next(iter(panel.best(1)), None)
     waits = found(point) if point else None
@@ -51,17 +65,7 @@ def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
     most = float(waits.queued.max())
     empty = next((level.value for level in style.levels_of(panel, levels, EMPTY)), None)
     if empty is not None:
-        off = (waits.out_ms - empty) / packet_ms - waits.queued
-        below.plot(waits.queued, off, ".", color=style.TCP_COLOUR, ms=3, alpha=0.4, zorder=3)
-        below.fill_between([0.0, most], -1, 0, color=style.GRID, zorder=1)
-        below.axhline(0, color="black", ls=style.PUBLISHED_DASH, lw=1.2, zorder=4)
-        queued = np.array([0.0, most])
-        axes.plot(
-            queued, empty + packet_ms * queued, color="black", ls=style.PUBLISHED_DASH, lw=1.2, zorder=4
-        )
-        axes.fill_between(
-            queued, empty + packet_ms * (queued - 1), empty + packet_ms * queued, color=style.GRID, zorder=1
-        )
+        _theory(axes, below, waits, empty, packet_ms)
     axes.set_xlim(0, most * 1.03)
     axes.set_ylim(0, float(waits.out_ms.max()) * 1.08)
     below.set_xlim(axes.get_xlim())
