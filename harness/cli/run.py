@@ -32,7 +32,7 @@ from harness.plan import session
 from harness.plan.options import Given
 from harness.plan.session import Session
 from harness.report import claims as claim_tables
-from harness.report import figures, report
+from harness.report import figures, kept
 from harness.results import store
 from harness.results.load import Loaded, loaded
 from harness.streams import write_json
@@ -145,9 +145,8 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
         subflows = dict.fromkeys(count for part in parts for count in part.options.subflows)
         wanted.append(figures.Wanted(figure, shown.points, shown.folder, tuple(subflows)))
     show_claims(human, stored, asked.as_json)
-    charts = figures.draw(wanted)
+    charts, page = kept.draw_and_report(asked.experiment, stored, wanted, asked.results)
     drawn = [path for paths in charts.values() for path in paths]
-    page = report.write_report(asked.experiment, stored, charts, asked.results)
     beside = remembered.compared(remembered.read(), simulated)
     closing = table.Closing(outcome.points, published_of(asked.experiment), judged)
     table.print_details(human, closing, [*ready.lacking, str(beside)])

@@ -56,7 +56,7 @@ def _ours(folder: Path, foreign: set[str]) -> list[str]:
 
 def _is_wanted(name: str, samples: bool) -> bool:
     parts = name.split("/")
-    return "raw" not in parts and name != ".lock" and (samples or "samples" not in parts)
+    return "raw" not in parts and not name.startswith(".") and (samples or "samples" not in parts)
 
 
 def _archive(folder: Path, names: Iterable[str], note: str) -> bytes:
