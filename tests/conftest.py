@@ -1,8 +1,12 @@
-"""Settings of every test: Hypothesis has no limits of time, since machines are shared and noisy."""
+"""Settings of every test: Hypothesis has no limits of time, since machines are shared and noisy; SIGINT has
+an effect, which a shell takes from the background processes that it starts, and they from their children."""
 
 from __future__ import annotations
+
+import signal
 
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("noisy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("noisy")
+signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -324,11 +324,8 @@ class Point:
         )
 
     def _following(self, watch: Observing, opens_s: float) -> Callable[[], None]:
-        """Return what shows the last sample to followers of the run.
-
-        In virtual time nothing is shown: a guest does exactly what it would do if nobody looked."""
-        if self._spec.clock == VIRTUAL:
-            return lambda: None
+        """Return what shows the last sample to followers of the run, whether there are any or not: a guest
+        does the same in both cases."""
         return lambda: self._report({"instant": watch.instant(opens_s).to_json()})
 
     def _granted(self, control: Controlling, before_s: float) -> list[int]:

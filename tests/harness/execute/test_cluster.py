@@ -194,8 +194,6 @@ def test_a_point_that_three_workers_were_lost_to_fails_and_the_others_do_not(tmp
 
 def test_a_sweep_that_ends_early_leaves_nothing_on_the_workers(tmp_path: Path) -> None:
     """End it by Ctrl-C, by SIGKILL, or by killing the scheduler, during points of 3000 simulated seconds."""
-    # A shell starts background processes with SIGINT ignored, which their children inherit.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     with cluster(tmp_path, ("--nthreads", "2")) as lab:
         code, said = ended(lab, tmp_path / "a", lambda sweeping: sweeping.send_signal(signal.SIGINT))
         assert code == 130, said

@@ -259,8 +259,6 @@ def test_an_interrupted_sweep_ends_at_once_and_leaves_nothing(
 ) -> None:
     """Points of 3000 simulated seconds each; all processes are in one group, as in a terminal. The signal
     comes while workers simulate, or right after the baseline, when a worker may still be starting."""
-    # A shell starts background processes with SIGINT ignored, which their children inherit.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         [sys.executable, "-m", "experiments.command", "run", "cs244-one-to-one", *SIMULATE, "--seconds",
          "3000", "--results", str(tmp_path)],

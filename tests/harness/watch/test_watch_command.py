@@ -9,6 +9,8 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,10 +20,14 @@ from tests.support.watch.watched_points import simulated, spec_of
 REFABRIC = Path(sys.executable).with_name("refabric")
 
 
-def started(*argv: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [REFABRIC, "watch", *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+@contextmanager
+def started(*argv: str | Path) -> Iterator[subprocess.Popen[str]]:
+    command = [REFABRIC, "watch", *argv]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
