@@ -25,6 +25,7 @@ WORDS = {
     "loss": "message_loss",
     "down_at": "down_at_s",
     "down_for": "down_for_s",
+    "monitors": "down_monitors",
     "links": "links_ms",
 }
 """Options after the interval, as typed, and their fields of SchedulerSpec."""
@@ -51,7 +52,13 @@ def parse_options(interval_ms: float, text: str) -> SchedulerSpec:
         else:
             known = ", ".join([*(f"{each}=VALUE" for each in WORDS), *FLAGS])
             raise UsageError(f"--scheduler {NAME}: unknown option '{part}'; choose from: {known}")
-    return SchedulerSpec(NAME, interval_ms, **values)  # type: ignore[arg-type]
+    chosen = SchedulerSpec(NAME, interval_ms, **values)  # type: ignore[arg-type]
+    if chosen.down_monitors and not chosen.down_for_s:
+        raise UsageError(
+            f"--scheduler {NAME}: monitors={typed(chosen.down_monitors)} says which monitors go down; add "
+            "down_for=S, the time for which they do"
+        )
+    return chosen
 
 
 def _number(word: str, value: str) -> float | int:
@@ -98,6 +105,7 @@ def settings_of(spec: RunSpec) -> Settings:
         one_per_tick=chosen.one_per_tick,
         down_at_s=chosen.down_at_s,
         down_for_s=chosen.down_for_s,
+        down_monitors=chosen.down_monitors,
         closes=chosen.closes,
         links_s=chosen.links_ms / 1000,
     )

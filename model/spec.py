@@ -307,6 +307,7 @@ class SchedulerSpec:
     one_per_tick: bool = field(default=False, metadata=_LATER)
     down_at_s: float = field(default=0.0, metadata=_LATER | within(0, MAX_TIME_S, "s"))
     down_for_s: float = field(default=0.0, metadata=_LATER | within(0, MAX_TIME_S, "s"))
+    down_monitors: float = field(default=0.0, metadata=_LATER | within(0, 1))
     closes: bool = field(default=False, metadata=_LATER)
     links_ms: float = field(default=0.0, metadata=_LATER | within(0, 10_000, "ms"))
 

@@ -12,9 +12,9 @@ from controllers.hashing import FiveTuple
 from controllers.responsive.controller import Close, Controller, Demand, Grant, Move, Order, Unknown
 from controllers.responsive.messages import Begun, Channel, Done, Ended, Message, Restarted
 from controllers.responsive.monitor import Monitor, Request
+from controllers.responsive.outage import NS_PER_S, Outage, ns
 from controllers.responsive.settings import Settings
 
-NS_PER_S = 1_000_000_000
 LOOK_NS = 100_000
 """Interval at which a sender notices flows that have begun or ended."""
 ROUND_TRIPS = 3
@@ -103,13 +103,13 @@ class Loop:
         look_ns: int = LOOK_NS,
         news: Sequence[News] = (),
     ) -> None:
-        self.channel = Channel(_ns(settings.message_s), settings.message_loss, seed)
+        self.channel = Channel(ns(settings.message_s), settings.message_loss, seed)
         self.opened: list[Opened] = []
         self.closed: list[Closed] = []
         self.moved = 0
         self.requests = 0
         self.unheard = 0
-        """Messages that reached the controller while it was down."""
+        """Messages that reached the controller or a monitor while it was down."""
         self._settings = settings
         self._controller = controller
         self._monitors: dict[str, Monitor] = {}
@@ -117,31 +117,31 @@ class Loop:
         self._unanswered: dict[FiveTuple, Unanswered] = {}
         self._ordered: dict[tuple[FiveTuple, int], Unanswered] = {}
         self._news = deque(news)
-        self._step_ns = max(1, _ns(settings.monitor_s))
+        self._step_ns = max(1, ns(settings.monitor_s))
         self._look_ns = look_ns
         self._next_tick_ns = self._step_ns
         self._next_look_ns = 0
-        self._down_ns = _ns(settings.down_at_s)
-        self._up_ns = self._down_ns + _ns(settings.down_for_s)
+        self._outage = Outage(settings, seed)
         self._restarts = settings.down_for_s > 0
-        self._repeat_ns = max(self._step_ns, ROUND_TRIPS * 2 * _ns(settings.message_s))
+        self._repeat_ns = max(self._step_ns, ROUND_TRIPS * 2 * ns(settings.message_s))
 
     @property
     def next_ns(self) -> int:
         """Return when `run` must be called next."""
         arrives = self.channel.next_ns
         due = min(self._next_tick_ns, self._next_look_ns)
-        due = min(due, self._up_ns) if self._restarts else due
+        due = min(due, self._outage.until_ns) if self._restarts else due
         due = min(due, self._news[0].t_ns) if self._news else due
         return due if arrives is None else min(due, arrives)
 
     def run(self, network: MultipathNetwork, now_ns: int) -> None:
         """Do what is due: deliver messages, look for flows, and let monitors check them."""
-        if self._restarts and now_ns >= self._up_ns:
-            self._restart(now_ns)
+        if self._restarts and now_ns >= self._outage.until_ns:
+            self._restarts = False
+            self._restart_monitors(network, now_ns) if self._outage.of_monitors else self._restart(now_ns)
         while self._news and self._news[0].t_ns <= now_ns:
             moves = self._controller.set_failed(self._news.popleft().failed)
-            self._send(moves if self._is_up(now_ns) else (), now_ns)
+            self._send(moves if self._outage.controller_is_up(now_ns) else (), now_ns)
         self._deliver(network, now_ns)
         if now_ns >= self._next_look_ns:
             self._look(network, now_ns)
@@ -160,14 +160,33 @@ class Loop:
 
     def _restart(self, now_ns: int) -> None:
         """Let the controller begin anew: it asks all monitors for their flows."""
-        self._restarts = False
         self._ordered.clear()
         self._controller.restart()
         for src in self._monitors:
             self.channel.send(Restarted(src), now_ns)
 
-    def _look(self, network: MultipathNetwork, now_ns: int) -> None:
+    def _restart_monitors(self, network: MultipathNetwork, now_ns: int) -> None:
+        """Let monitors that were down go on: they know their flows from a file, and ask for the demands.
+
+        Flows that have begun or ended meanwhile they find like any others.
+        """
         running = network.running()
+        octets = {each.flow: each.octets for each in network.connections()}
+        for src, monitor in self._monitors.items():
+            if self._outage.hits(src):
+                monitor.restart(octets, now_ns / NS_PER_S)
+                for flow in [flow for flow in monitor.flows if flow in running]:
+                    self._introduce(flow, now_ns)
+
+    def _noticed(self, running: frozenset[FiveTuple], now_ns: int) -> frozenset[FiveTuple]:
+        """Return the running flows as the monitors know them: one that is down learns of no change."""
+        if not (self._outage.of_monitors and self._outage.now(now_ns)):
+            return running
+        learned = (flow for flow in running if not self._outage.hits(flow.src))
+        return frozenset([*learned, *(flow for flow in self._seen if self._outage.hits(flow.src))])
+
+    def _look(self, network: MultipathNetwork, now_ns: int) -> None:
+        running = self._noticed(network.running(), now_ns)
         if running == self._seen:
             return
         octets = {each.flow: each.octets for each in network.connections()}
@@ -181,11 +200,17 @@ class Loop:
 
     def _tick(self, network: MultipathNetwork, now_ns: int) -> None:
         octets = {each.flow: each.octets for each in network.connections()}
-        for monitor in self._monitors.values():
+        for src, monitor in self._monitors.items():
+            if not self._outage.monitor_is_up(src, now_ns):
+                continue
             for request in monitor.tick(octets, now_ns / NS_PER_S):
                 self.requests += 1
                 self.channel.send(request, now_ns)
-        waiting = [*self._unanswered.values(), *(self._ordered.values() if self._is_up(now_ns) else ())]
+        waiting = [
+            each for flow, each in self._unanswered.items() if self._outage.monitor_is_up(flow.src, now_ns)
+        ]
+        if self._outage.controller_is_up(now_ns):
+            waiting += self._ordered.values()
         for each in [one for one in waiting if now_ns - one.sent_ns >= self._repeat_ns]:
             each.sent_ns = now_ns
             self.channel.send(each.message, now_ns)
@@ -196,6 +221,9 @@ class Loop:
 
     def _deliver(self, network: MultipathNetwork, now_ns: int) -> None:
         for message in self.channel.arrived(now_ns):
+            if not self._is_heard(message, now_ns):
+                self.unheard += 1
+                continue
             match message:
                 case Begun() | Ended() | Request() | Done():
                     self._hear(message, now_ns)
@@ -211,14 +239,18 @@ class Loop:
                     for flow in list(self._monitors[src].flows):
                         self._introduce(flow, now_ns)
 
-    def _is_up(self, now_ns: int) -> bool:
-        return not self._down_ns <= now_ns < self._up_ns
+    def _is_heard(self, message: Message, now_ns: int) -> bool:
+        """Return whether the one that a message is for is up."""
+        match message:
+            case Begun() | Ended() | Request() | Done():
+                return self._outage.controller_is_up(now_ns)
+            case Restarted(src):
+                return self._outage.monitor_is_up(src, now_ns)
+            case Demand() | Grant() | Move() | Close() | Unknown():
+                return self._outage.monitor_is_up(message.flow.src, now_ns)
 
     def _hear(self, message: Begun | Ended | Request | Done, now_ns: int) -> None:
-        """Let the controller answer a monitor, if it runs."""
-        if not self._is_up(now_ns):
-            self.unheard += 1
-            return
+        """Let the controller answer a monitor."""
         orders: Sequence[Order] = ()
         match message:
             case Begun(flow, paths):
@@ -292,7 +324,3 @@ class Loop:
 
 def _order(flow: FiveTuple) -> tuple[str, str, int, int]:
     return flow.src, flow.dst, flow.sport, flow.dport
-
-
-def _ns(seconds: float) -> int:
-    return round(seconds * NS_PER_S)

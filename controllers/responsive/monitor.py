@@ -51,6 +51,12 @@ class Monitor:
     def end(self, flow: FiveTuple) -> None:
         self._flows.pop(flow, None)
 
+    def restart(self, octets: Mapping[FiveTuple, int], now_s: float) -> None:
+        """Begin to measure anew. Flows and the paths of their subflows are known still, demands are not."""
+        for flow, watched in self._flows.items():
+            fresh = Watched(octets.get(flow, watched.octets), now_s, paths=watched.paths)
+            self._flows[flow] = fresh
+
     def set_demand(self, flow: FiveTuple, mbps: float) -> None:
         """Note the demand that the controller has sent; no effect after the flow's end."""
         if flow in self._flows:

@@ -14,7 +14,9 @@ class Settings:
     delta_DDT and `max_subflows` M of the slides. With `one_per_tick` a monitor serves at most one flow per
     tick, as the loop is printed. Each message takes `message_s` and is lost with probability
     `message_loss`. From `down_at_s` on the controller does not run for `down_for_s` (0: it always runs); then
-    it starts again and has forgotten everything.
+    it starts again and has forgotten everything. With `down_monitors` above 0 it is monitors that do not run
+    then, each with that probability. They keep their flows' paths in a file, and know them when they start
+    again.
 
     Two things the slides do not have. With `closes`, the controller closes subflows of a flow whose demand
     has fallen. With `links_s` above 0 it learns of a link that fails or recovers after that time, avoids it,
@@ -31,5 +33,6 @@ class Settings:
     one_per_tick: bool = False
     down_at_s: float = 0.0
     down_for_s: float = 0.0
+    down_monitors: float = 0.0
     closes: bool = False
     links_s: float = 0.0

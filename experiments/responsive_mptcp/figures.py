@@ -97,6 +97,8 @@ ALONE = (R2.variant, R8.variant)
 JOINED = (R2.variant, _varied(dataclasses.replace(ONE, closes=True)), ECMP4.variant)
 SIZES = tuple(scheme.variant for scheme in (R2, R8, ECMP4, ECMP8))
 SAMPLE_MS = 10
+MONITORS = (0.5, 1.0)
+"""Shares of the monitors that are down."""
 Points = Callable[[SweepOptions, RateOf], list[RunSpec]]
 
 
@@ -124,6 +126,18 @@ def _with_late_controller(options: SweepOptions, rate_of: RateOf) -> list[RunSpe
     """Return points whose controller is down from the flows' start to a third of the window."""
     points = _points(ALONE)(options, rate_of)
     return [_sampled(_without_controller(point, 0.0, middle_third_s(point)[0])) for point in points]
+
+
+def _with_late_monitors(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    """Return points without an outage, and points in which some or all monitors are down from the flows'
+    start to a third of the window."""
+    points = [_sampled(point) for point in _points((R2.variant,))(options, rate_of)]
+    down = (_without_controller(point, 0.0, middle_third_s(point)[0]) for point in points)
+    return [*points, *(_without_monitors(point, share) for point in down for share in MONITORS)]
+
+
+def _without_monitors(point: RunSpec, share: float) -> RunSpec:
+    return dataclasses.replace(point, scheduler=dataclasses.replace(point.scheduler, down_monitors=share))
 
 
 def _without_controller(point: RunSpec, from_s: float, to_s: float) -> RunSpec:
@@ -238,6 +252,16 @@ FIGURES = (
         "hashed path. When the controller starts, flows that share links get paths and subflows.",
         OUTAGES,
         _with_late_controller,
+        charts=("demand_over_time",),
+    ),
+    _figure(
+        f"{NAME}-late-monitors",
+        "Monitors that start after the flows",
+        "Half of the monitors, or all, are down until a third of the window has passed. Their flows have one "
+        "subflow on its hashed path, and the controller does not know of them: it takes the paths that they "
+        "use for free. The others get paths and subflows from the start.",
+        OUTAGES,
+        _with_late_monitors,
         charts=("demand_over_time",),
     ),
 )

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from controllers.hashing import PROTO_TCP, FiveTuple
-from controllers.responsive.loop import NS_PER_S, ConnectionCount, Loop
+from controllers.responsive.loop import ConnectionCount, Loop
+from controllers.responsive.outage import NS_PER_S
 from controllers.scheduler import Network
 from engines.emulation.dataplanes.background import Background
 from engines.emulation.dataplanes.scheduled import SYN

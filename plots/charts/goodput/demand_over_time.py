@@ -64,7 +64,8 @@ def down(spec: RunSpec) -> tuple[tuple[float, float], str] | None:
     chosen = spec.scheduler
     if chosen.down_for_s:
         from_s = chosen.down_at_s - spec.warmup_s
-        return (from_s, from_s + chosen.down_for_s), "controller is down"
+        what = "monitors are down" if chosen.down_monitors else "controller is down"
+        return (from_s, from_s + chosen.down_for_s), what
     links_s = outage(spec)
     return (links_s, "links are down") if links_s else None
 
@@ -121,7 +122,8 @@ def _long_flows(point: Point) -> int:
 
 
 def _undisturbed(point: Point) -> Point:
-    """Return the point without the outage of its controller, which is the same for all schemes."""
+    """Return the point without the time of its controller's or monitors' outage, which is the same for all
+    schemes; the share of the monitors stays."""
     always = dataclasses.replace(point.spec.scheduler, down_at_s=0.0, down_for_s=0.0)
     return dataclasses.replace(point, spec=dataclasses.replace(point.spec, scheduler=always))
 
@@ -145,10 +147,11 @@ def finding(of: Sequence[Curve], down_s: tuple[float, float] | None) -> str:
 
 
 def _rise(of: Sequence[Curve], down_s: tuple[float, float]) -> str:
-    """Return the title where something is down from the start: goodput then and at the end."""
-    best = max(of, key=lambda curve: float(curve.mbps[-1]))
-    at_first = float(best.mbps[best.t_s < down_s[1]].mean())
-    return f"From {at_first:.0f} to {best.mbps[-1]:.0f} Mb/s per flow after it has started"
+    """Return the title where something is down from the start: goodput then and at the end, of the scheme
+    that gains most."""
+    at_first = {curve.name: float(curve.mbps[curve.t_s < down_s[1]].mean()) for curve in of}
+    most = max(of, key=lambda curve: float(curve.mbps[-1]) - at_first[curve.name])
+    return f"From {at_first[most.name]:.0f} to {most.mbps[-1]:.0f} Mb/s per flow after the outage"
 
 
 def _chart(panel: Panel) -> Figure | None:

@@ -9,6 +9,7 @@ import pytest
 from controllers.responsive.controller import Grant
 from controllers.responsive.loop import Loop
 from controllers.responsive.messages import HEADER_BYTES, RULE_BYTES, Begun, Channel, size_bytes
+from controllers.responsive.outage import Outage
 from controllers.responsive.settings import Settings
 from tests.controllers.responsive.made_up import (
     NS_PER_MS,
@@ -144,3 +145,73 @@ def test_an_end_during_the_outage_is_known_after_it() -> None:
     network.end(FLOW)
     drive(loop, network, 100)
     assert not controller.connections
+
+
+def monitors_down(at_ms: float, for_ms: float, message_loss: float = 0.0) -> Settings:
+    return dataclasses.replace(outage(at_ms, for_ms, message_loss), down_monitors=1.0)
+
+
+def test_flows_keep_their_subflows_while_their_monitor_is_down() -> None:
+    """It is down when it would ask for the second subflow, at 8 ms; it measures anew from 55 ms on."""
+    loop, network = made(monitors_down(5, 50))
+    drive(loop, network, 54)
+    assert loop.subflows() == {FLOW: 1} and loop.requests == 0
+    drive(loop, network, 62)
+    assert loop.requests == 1
+    drive(loop, network, 200)
+    assert loop.subflows() == {FLOW: 2} and not network.refused
+
+
+def test_a_grant_to_a_monitor_that_is_down_is_lost_and_repeated_later() -> None:
+    """The request leaves at 8 ms, and the answer comes at 8.2 ms, when the monitor has gone down."""
+    settings = monitors_down(8.15, 20)
+    controller = controller_of(TREE, settings)
+    loop, network = Loop(settings, controller, 1), Rates(500.0)
+    network.begin(FLOW)
+    drive(loop, network, 28)
+    assert len(controller.connections[FLOW].places) == 2, "the controller counts on it"
+    assert loop.subflows() == {FLOW: 1} and loop.unheard == 1
+    drive(loop, network, 100)
+    assert loop.subflows() == {FLOW: 2}
+    assert len(controller.connections[FLOW].places) == 2
+
+
+def test_what_begins_and_ends_meanwhile_is_learned_later() -> None:
+    settings = monitors_down(30, 30)
+    controller = controller_of(TREE, settings)
+    loop, network = Loop(settings, controller, 1), Rates(500.0)
+    network.begin(FLOW)
+    drive(loop, network, 40)
+    other = flow_between(TREE, "p2e0h0", "p3e0h0")
+    network.begin(other)
+    network.end(FLOW)
+    drive(loop, network, 59)
+    assert controller.connections.keys() == {FLOW}, "as before: nobody has told the controller"
+    assert other not in loop.subflows()
+    drive(loop, network, 200)
+    assert controller.connections.keys() == {other}
+    assert loop.subflows()[other] == 2
+
+
+def test_some_monitors_go_down_and_the_others_work() -> None:
+    settings = dataclasses.replace(monitors_down(0, 1000), down_monitors=0.5)
+    ends = [(f"p{pod}e0h0", f"p{(pod + 1) % 4}e1h0") for pod in range(4)]
+    flows = [flow_between(TREE, *pair) for pair in ends]
+    hit = {flow: Outage(settings, 1).hits(flow.src) for flow in flows}
+    assert set(hit.values()) == {False, True}
+    loop, network = Loop(settings, controller_of(TREE, settings), 1), Rates(500.0)
+    for flow in flows:
+        network.begin(flow)
+    drive(loop, network, 200)
+    assert loop.subflows().keys() == {flow for flow in flows if not hit[flow]}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_monitors_start_again_although_half_of_all_messages_are_lost(seed: int) -> None:
+    settings = monitors_down(5, 20, message_loss=0.5)
+    controller = controller_of(TREE, settings)
+    loop, network = Loop(settings, controller, seed), Rates(500.0)
+    network.begin(FLOW)
+    drive(loop, network, 1000)
+    assert len(controller.connections[FLOW].places) == len(network.paths[FLOW]) == 2
+    assert not network.refused

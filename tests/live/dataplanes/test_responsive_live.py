@@ -87,6 +87,14 @@ def test_a_controller_that_starts_again_opens_no_subflow_twice(engine: MininetEn
     assert result.metrics["controller_messages_unheard"] > 0
 
 
+def test_monitors_that_are_down_leave_their_flows_alone(engine: MininetEngine, tmp_path: Path) -> None:
+    """Monitors of all senders are down throughout: the kernel has one subflow per flow, and nobody sends."""
+    result = run_once(engine, with_options(down_for_s=100.0, down_monitors=1.0), tmp_path)
+    assert {flow.subflows_joined for flow in result.flows} == {1}
+    assert min(flow.goodput_mbps for flow in result.flows) > 0.5
+    assert result.metrics["subflows_opened"] == 0 and result.metrics["controller_messages"] == 0
+
+
 def test_a_slow_controller_opens_its_subflows_late(engine: MininetEngine, tmp_path: Path) -> None:
     """Messages take 5 s: no path comes before 10 s, which is after the window."""
     result = run_once(engine, with_options(message_ms=5000.0), tmp_path)

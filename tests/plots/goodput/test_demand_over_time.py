@@ -74,6 +74,8 @@ def test_what_is_down_and_when() -> None:
     assert list(links[0]) == pytest.approx([0.1, 0.2])
     assert list(controller[0]) == pytest.approx([0.05, 0.15])
     assert down(point(1).spec) is None
+    monitors = down(dataclasses.replace(of.spec, scheduler=dataclasses.replace(stopped, down_monitors=0.5)))
+    assert monitors is not None and monitors == (controller[0], "monitors are down")
 
 
 def test_the_title_has_the_best_of_each_kind() -> None:
