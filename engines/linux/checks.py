@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable
-from pathlib import Path
 
-from ccp.loading import is_agents
 from common.errors import HostUnfitError, UsageError
-from engines.kernel_hosts.kernel_stack import MINTCP
 from model.congestion import kernel_name
-from model.network_plan import by_rank
 from model.noise import noisy
 from model.spec import ELASTIC, RunSpec
 
 ARCHITECTURE = "x86_64"
-SYSCTLS = Path("/proc/sys")
 
 
 def check_spec(spec: RunSpec) -> None:
@@ -24,12 +19,6 @@ def check_spec(spec: RunSpec) -> None:
         raise UsageError(
             f"--dataplane {spec.dataplane}: guests have the data plane {RunSpec.dataplane} alone; choose "
             "--engine mininet"
-        )
-    if by_rank(spec.link.discipline) or spec.transport.cc == MINTCP:
-        what = f"--discipline {spec.link.discipline}, --cc {spec.transport.cc}"
-        raise UsageError(
-            f"{what}: ranks and minTCP of real hosts are BPF programs, which the guests' kernel does not "
-            "load; choose --engine mininet"
         )
     if noisy(spec):
         raise UsageError("--stalls: in virtual time no CPU stalls; choose --engine mininet")
@@ -55,13 +44,4 @@ def check_congestion_controls(ccs: Iterable[str], available: Iterable[str]) -> N
             raise HostUnfitError(
                 f"congestion control {cc} is not in the guests' kernel (it has: {', '.join(have)}); run: "
                 "refabric kernel build"
-            )
-
-
-def check_agents(ccs: Iterable[str]) -> None:
-    """Raise UsageError for a congestion control in an agent: the guests' kernel has no datapath for it."""
-    for cc in sorted(ccs):
-        if is_agents(cc):
-            raise UsageError(
-                f"--cc {cc}: guests have no datapath for agents; choose --engine simulator or mininet"
             )
