@@ -150,7 +150,7 @@ def _prepare(chosen: package.Source, place: _Place, steps: Steps, log: Callable[
 
 
 def _make() -> tuple[str, ...]:
-    """Return the beginning of make's command. With ccache, a build after a small change takes minutes less."""
+    """Return the beginning of make's command. With ccache, a build after a small change takes less time."""
     return (*MAKE, "CC=ccache gcc") if shutil.which("ccache", path=SYSTEM_PATH) else MAKE
 
 
