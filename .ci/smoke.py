@@ -32,7 +32,7 @@ IPERF3 = (
     "iperf3",
 )
 SIMULATED = ("4", "one_to_one", "--profile", "smoke", "--engine", "simulator")
-GUESTS = ("4", "one_to_one", "--engine", "linux", "--warmup", "5", "--seconds", "5")
+GUESTS = ("4", "one_to_one", "--engine", "linux", "--warmup", "8", "--seconds", "8")
 EXPECTED_POINTS = 4  # the reference, TCP, MPTCP with 2 and with 8 subflows
 EXPECTED_IPERF3 = 3
 EXPECTED_GUESTS = 4  # as EXPECTED_POINTS
