@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable
+from pathlib import Path
 
 from common.errors import HostUnfitError, UsageError
+from engines.kernel_hosts.kernel_stack import MINTCP
 from model.congestion import kernel_name
+from model.network_plan import by_rank
 from model.noise import noisy
 from model.spec import ELASTIC, RunSpec
 
 ARCHITECTURE = "x86_64"
+OBJECTS = Path(__file__).parents[1] / "emulation/congestion/objects"
 
 
 def check_spec(spec: RunSpec) -> None:
@@ -24,6 +28,17 @@ def check_spec(spec: RunSpec) -> None:
         raise UsageError("--stalls: in virtual time no CPU stalls; choose --engine mininet")
     if spec.clock != ELASTIC:
         raise UsageError(f"--clock {spec.clock}: in virtual time there is one clock; leave it out")
+
+
+def check_objects(spec: RunSpec, objects: Path = OBJECTS) -> None:
+    """Raise HostUnfitError if the programs at guests' interfaces, for ranks and minTCP, are not compiled."""
+    needed = [("stamp", by_rank(spec.link.discipline)), ("hide_sacks", spec.transport.cc == MINTCP)]
+    missing = [name for name, is_needed in needed if is_needed and not (objects / f"{name}.o").is_file()]
+    if missing:
+        raise HostUnfitError(
+            f"--discipline {spec.link.discipline}, --cc {spec.transport.cc}: the BPF program {missing[0]} is "
+            "not compiled; run: setup/install.sh (it needs clang, libbpf-dev), or choose --engine simulator"
+        )
 
 
 def check_machine(machine: str | None = None) -> None:

@@ -55,6 +55,7 @@ class LinuxEngine(OnePointPerCpu):
         flows = planned_flows(spec, topology)
         check_spec(spec, topology, flows)
         checks.check_machine()
+        checks.check_objects(spec)
         memory.check_memory(memory.expected_mb(spec, topology, flows), free_memory_mb())
         available = kernel_or_advice().congestion_controls
         checks.check_congestion_controls(sorted({flow.cc for flow in flows}), available)
