@@ -39,8 +39,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from benchmarks.messages_chart import draw
 from benchmarks.other_programs import MAX_PCT, OtherPrograms
 from common.errors import HostUnfitError, RefabricError, RunError
-from engines.emulation.agent.maps import update
-from engines.emulation.agent.process import POLL_MS
+from engines.emulation.agent.maps import POLL_MS, update
 from engines.emulation.congestion.libbpf import LibbpfError, Loadable, library
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import spawn_inside

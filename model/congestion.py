@@ -30,7 +30,7 @@ class CongestionControl:
     every chart. `bpf`: this project loads it into the kernel for the duration of a run. `agent`: a program
     in Python sets the window (docs/ccp.md). `coupled`: the subflows of a connection share state. `ecn`: it
     reacts to marks (RFC 3168), which both ends must negotiate. `emulated` and `simulated`: which hosts can
-    run it. `guests`: whether the kernel of the engine `linux` is built with it, if it is ours.
+    run it.
     """
 
     title: str
@@ -43,7 +43,6 @@ class CongestionControl:
     ecn: bool = False
     emulated: bool = True
     simulated: bool = True
-    guests: bool = True
 
 
 CONGESTION_CONTROLS: dict[str, CongestionControl] = {
@@ -63,7 +62,7 @@ CONGESTION_CONTROLS: dict[str, CongestionControl] = {
     ),
     "mintcp": CongestionControl(
         "minTCP (pFabric, SIGCOMM 2013): reno that reacts to timeouts alone", "minTCP", "#5D3A9B", "p",
-        bpf=True, guests=False,
+        bpf=True,
     ),
     "linerate": CongestionControl(
         "LineRate (pFabric, SIGCOMM 2013): always one bandwidth-delay product in the network", "LineRate",
@@ -135,8 +134,8 @@ def described(cc: str, subflows: Iterable[int]) -> str:
 
 
 def in_guests() -> tuple[str, ...]:
-    """Return our algorithms that the kernel of the engine `linux` is built with."""
-    return tuple(name for name, cc in CONGESTION_CONTROLS.items() if cc.bpf and cc.guests)
+    """Return our algorithms that the kernel of the engine `linux` is built with, and the agents' datapath."""
+    return (*(name for name, cc in CONGESTION_CONTROLS.items() if cc.bpf), DATAPATH)
 
 
 def _known(cc: str) -> CongestionControl:

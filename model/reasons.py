@@ -53,7 +53,8 @@ LATE, STRETCHED, LOST, SATURATED, MACHINE = "late", "stretched", "lost", "satura
 SUBFLOWS, FALLBACK, STALLED, CONTROL = "subflows", "fallback", "stalled", "congestion control"
 REPAIRS = "repairs"
 AGENT = "agent"
-UNSTEADY, DRIFT, BASELINE, OTHER = "unsteady", "drift", "baseline", "other"
+UNSTEADY, DRIFT, SETTLING = "unsteady", "drift", "settling"
+BASELINE, OTHER = "baseline", "other"
 
 KINDS: Mapping[str, Kind] = {
     LATE: Kind(
@@ -135,6 +136,11 @@ KINDS: Mapping[str, Kind] = {
         "Goodput in the first half of the window differs from the second half by more than the tolerance, "
         "so the flows were not in steady state.",
         _LONGER,
+    ),
+    SETTLING: Kind(
+        "The window began before subflows had settled",
+        "The warm-up held too few round trips. Subflows' windows still grew, so goodput is too low.",
+        "Use a longer `--warmup`.",
     ),
     BASELINE: Kind(
         "The baseline is suspect",

@@ -22,12 +22,12 @@ BITS = 8
 
 
 def check_agent(spec: RunSpec) -> None:
-    """Raise UsageError for an algorithm that simulated hosts cannot use."""
+    """Raise UsageError for an algorithm that hosts in virtual time cannot use."""
     cc = spec.transport.cc
     if is_agents(cc) and load(cc, spec.transport.algorithm_text).algorithm.real_hosts_only:
         raise UsageError(
-            f"--cc {cc}: its agent answers in real time, which simulated hosts do not have: choose --engine "
-            "mininet"
+            f"--cc {cc}: its agent answers in real time, which the engine {spec.engine} does not have: "
+            "choose --engine mininet"
         )
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import topos
 from common.errors import RefabricError
 from controllers.hashing import PROTO_TCP, FiveTuple
-from engines.emulation.agent.datapath import AgentDatapath, needed, with_agent
+from engines.emulation.agent.datapath import Agents, needed, started, with_agent
 from engines.emulation.congestion.built_in import BuiltIn
 from engines.emulation.congestion.registration import Counts, registered
 from engines.emulation.dataplanes.link_events import carried_out
@@ -104,7 +104,7 @@ class Point:
         self._dataplane = DATAPLANES[spec.dataplane].make(spec, self._topology, raw)
         self._cpus = self._dataplane.cpus
         self._timings: dict[str, float] = {}
-        self._agent: AgentDatapath | None = None
+        self._agent: Agents | None = None
 
     def run(self) -> RunResult:
         """Run all stages in order. Raises RefabricError if the point gives no number."""
@@ -149,12 +149,12 @@ class Point:
         """Register refabric's congestion controls, unless the kernel was built with them."""
         ours = _ours(self._flows)
         if needed(self._spec):
-            self._agent = AgentDatapath(self._spec)
+            self._agent = started(self._spec)
             stack.callback(self._agent.close)
             return self._agent
-        if self._spec.clock == VIRTUAL:
-            return BuiltIn(ours)
         settings = {MINTCP: self._spec.stack.max_window} if MINTCP in ours else {}
+        if self._spec.clock == VIRTUAL:
+            return BuiltIn(ours, settings)
         return stack.enter_context(registered(ours, settings))
 
     def _sysctls(self) -> dict[str, str]:

@@ -6,7 +6,6 @@ import platform
 from collections.abc import Iterable
 from pathlib import Path
 
-from ccp.loading import is_agents
 from common.errors import HostUnfitError, UsageError
 from engines.kernel_hosts.kernel_stack import MINTCP
 from model.congestion import kernel_name
@@ -15,7 +14,7 @@ from model.noise import noisy
 from model.spec import ELASTIC, RunSpec
 
 ARCHITECTURE = "x86_64"
-SYSCTLS = Path("/proc/sys")
+OBJECTS = Path(__file__).parents[1] / "emulation/congestion/objects"
 
 
 def check_spec(spec: RunSpec) -> None:
@@ -25,16 +24,21 @@ def check_spec(spec: RunSpec) -> None:
             f"--dataplane {spec.dataplane}: guests have the data plane {RunSpec.dataplane} alone; choose "
             "--engine mininet"
         )
-    if by_rank(spec.link.discipline) or spec.transport.cc == MINTCP:
-        what = f"--discipline {spec.link.discipline}, --cc {spec.transport.cc}"
-        raise UsageError(
-            f"{what}: ranks and minTCP of real hosts are BPF programs, which the guests' kernel does not "
-            "load; choose --engine mininet"
-        )
     if noisy(spec):
         raise UsageError("--stalls: in virtual time no CPU stalls; choose --engine mininet")
     if spec.clock != ELASTIC:
         raise UsageError(f"--clock {spec.clock}: in virtual time there is one clock; leave it out")
+
+
+def check_objects(spec: RunSpec, objects: Path = OBJECTS) -> None:
+    """Raise HostUnfitError if the programs at guests' interfaces, for ranks and minTCP, are not compiled."""
+    needed = [("stamp", by_rank(spec.link.discipline)), ("hide_sacks", spec.transport.cc == MINTCP)]
+    missing = [name for name, is_needed in needed if is_needed and not (objects / f"{name}.o").is_file()]
+    if missing:
+        raise HostUnfitError(
+            f"--discipline {spec.link.discipline}, --cc {spec.transport.cc}: the BPF program {missing[0]} is "
+            "not compiled; run: setup/install.sh (it needs clang, libbpf-dev), or choose --engine simulator"
+        )
 
 
 def check_machine(machine: str | None = None) -> None:
@@ -55,13 +59,4 @@ def check_congestion_controls(ccs: Iterable[str], available: Iterable[str]) -> N
             raise HostUnfitError(
                 f"congestion control {cc} is not in the guests' kernel (it has: {', '.join(have)}); run: "
                 "refabric kernel build"
-            )
-
-
-def check_agents(ccs: Iterable[str]) -> None:
-    """Raise UsageError for a congestion control in an agent: the guests' kernel has no datapath for it."""
-    for cc in sorted(ccs):
-        if is_agents(cc):
-            raise UsageError(
-                f"--cc {cc}: guests have no datapath for agents; choose --engine simulator or mininet"
             )

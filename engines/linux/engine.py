@@ -14,6 +14,7 @@ from typing import Any
 
 import topos
 from common.errors import NoKernelError
+from engines.core_setup.agent import check_agent
 from engines.engine import Observer, OnePointPerCpu
 from engines.kernel_hosts.checks import check_spec
 from engines.kernel_hosts.deadlines import slack_s
@@ -49,13 +50,14 @@ class LinuxEngine(OnePointPerCpu):
         check_limits(spec)
         check_marks(spec)
         checks.check_spec(spec)
+        check_agent(spec)
         topology = topos.build(spec.topology.kind, spec.topology.params)
         flows = planned_flows(spec, topology)
         check_spec(spec, topology, flows)
         checks.check_machine()
+        checks.check_objects(spec)
         memory.check_memory(memory.expected_mb(spec, topology, flows), free_memory_mb())
         available = kernel_or_advice().congestion_controls
-        checks.check_agents({flow.cc for flow in flows})
         checks.check_congestion_controls(sorted({flow.cc for flow in flows}), available)
 
     def memory_mb(self, spec: RunSpec) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ccp.loading import PREFIX
-from engines.registry import SIMULATOR
+from engines.registry import LINUX, SIMULATOR
 from experiments.ccp.statements import goodput_mbps, paired
 from experiments.coupled.metrics import SHARE_OF_BOTTLENECK
 from harness.claims.measures import Measured, Subject, is_about, measured_over, ratio
@@ -21,7 +21,7 @@ from harness.experiment import Figure, RateOf
 from harness.plan.options import ENGINE, Defaults, SweepOptions
 from harness.plan.sweeps import Variant, fat_trees, points_on
 from harness.results.summary import Judged
-from model.linux_stack import LINUX
+from model.linux_stack import LINUX as LINUX_STACK
 from model.spec import RunSpec, TopologySpec
 
 ALGORITHMS = ("reno", "cubic")
@@ -41,14 +41,15 @@ BOTTLENECK = replace(
 )  # fmt: skip
 PAPER = "same algorithm"
 CITATION = "No publication: what must follow where the same algorithm runs in an agent (docs/ccp.md)"
+_HOSTS = {SIMULATOR: "simulated", ENGINE: "real hosts", LINUX: "real hosts in virtual time"}
 CLOSE = 0.05, "the mean over a permutation's flows moves by a few percent between repetitions"
 
 
 def beside_kernel(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Return each algorithm in an agent and in the kernel: as TCP, as MPTCP's subflows, and with ECN."""
     ccs = options.ccs or tuple(name for cc in ALGORITHMS for name in (cc, PREFIX + cc))
-    plain = [Variant(cc=cc, simulated=LINUX) for cc in ccs]
-    marked = [Variant(cc=cc, subflows=(1,), ecn_pkts=MARK_PKTS, simulated=LINUX) for cc in ccs]
+    plain = [Variant(cc=cc, simulated=LINUX_STACK) for cc in ccs]
+    marked = [Variant(cc=cc, subflows=(1,), ecn_pkts=MARK_PKTS, simulated=LINUX_STACK) for cc in ccs]
     return points_on(fat_trees, plain + marked)(options, rate_of)
 
 
@@ -60,7 +61,7 @@ def dumbbells(_options: SweepOptions) -> list[TopologySpec]:
 def beside_reno(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
     """Return a point of each control on a bottleneck that it shares with Reno in the kernel."""
     ccs = options.ccs or ("reno", f"{PREFIX}reno")
-    variants = [Variant(cc=cc, simulated=LINUX) for cc in ccs]
+    variants = [Variant(cc=cc, simulated=LINUX_STACK) for cc in ccs]
     return [_desynchronised(spec) for spec in points_on(dumbbells, variants)(options, rate_of)]
 
 
@@ -104,7 +105,7 @@ def _same(cc: str, subflows: int, ecn_pkts: int, engine: str) -> Published:
     words = f"{cc} in an agent as {how}{' with ECN' if ecn_pkts else ''}: the kernel's goodput"
     return Published(
         over_kernel(cc, ecn_pkts), "fat_tree", 4, "one_to_one", subflows, Relation.ABOUT, 1.0,
-        Source.EXPECTED, f"{words} ({'simulated' if engine == SIMULATOR else 'real hosts'})", PAPER,
+        Source.EXPECTED, f"{words} ({_HOSTS[engine]})", PAPER,
         CITATION, *CLOSE, engine=engine,
     )  # fmt: skip
 
@@ -121,7 +122,7 @@ def _fair(engine: str) -> Published:
 
 SAME = tuple(
     _same(cc, subflows, ecn, engine)
-    for engine in (SIMULATOR, ENGINE)
+    for engine in _HOSTS
     for cc in ALGORITHMS
     for subflows, ecn in ((1, 0), (SUBFLOWS, 0), (1, MARK_PKTS))
 )
@@ -150,7 +151,7 @@ FAIRNESS = Figure(
     topologies=dumbbells,
     points=beside_reno,
     charts=("share",),
-    published=tuple(_fair(engine) for engine in (SIMULATOR, ENGINE)),
+    published=tuple(_fair(engine) for engine in _HOSTS),
     sized=False,
     relative=False,
 )  # fmt: skip

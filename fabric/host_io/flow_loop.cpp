@@ -326,7 +326,7 @@ bool FlowLoop::send_once(Flow& flow, std::size_t bytes) {
   }
   add(flow.record->sent, static_cast<std::uint64_t>(got));
   if (flow.record->sent.load(kRelaxed) == flow.record->spec.size_bytes) {
-    shutdown(flow.client->get(), SHUT_WR);
+    if (!flow.record->spec.sockets.mptcp) shutdown(flow.client->get(), SHUT_WR);
     return false;
   }
   return static_cast<std::size_t>(got) == bytes;
@@ -358,6 +358,8 @@ void FlowLoop::count_received(Flow& flow, std::uint64_t bytes) {
   const std::int64_t now = monotonic_ns() - board_.release_ns;
   record.completed_ns.store(now - record.started_ns.load(kRelaxed), kRelaxed);
   record.state.store(FlowState::done, std::memory_order_release);
+  // An MPTCP sender whose side is shut can open no more subflows (ENOTCONN), so its receiver closes first.
+  if (record.spec.sockets.mptcp) flow.server.reset();
 }
 
 void FlowLoop::fail(Flow& flow, Attempt attempt, int error) {

@@ -22,6 +22,7 @@ from pathlib import Path
 from common import ownership
 from common.errors import BusyError, CommandError, RunError
 from common.files import make_folder, storing
+from common.programs import SYSTEM_PATH
 from engines.linux.kernel import source, store
 from engines.linux.kernel.store import CONFIG, PROGRAM, RECORD, Kernel
 from setup.kernel import machine, package
@@ -139,13 +140,18 @@ def _prepare(chosen: package.Source, place: _Place, steps: Steps, log: Callable[
     shutil.rmtree(scratch)
     steps.begin("change and configure it")
     source.change(place.tree)
-    run((*MAKE, f"KCONFIG_ALLCONFIG={source.FRAGMENT}", "allnoconfig"), place.tree, log)
+    run((*_make(), f"KCONFIG_ALLCONFIG={source.FRAGMENT}", "allnoconfig"), place.tree, log)
     missing = source.not_in_force((place.tree / ".config").read_text())
     if missing:
         raise RunError(
             f"configuring the kernel: {', '.join(missing)} did not take effect in {chosen.version}"
         )
     (place.work / PREPARED).touch()
+
+
+def _make() -> tuple[str, ...]:
+    """Return the beginning of make's command. With ccache, a build after a small change takes less time."""
+    return (*MAKE, "CC=ccache gcc") if shutil.which("ccache", path=SYSTEM_PATH) else MAKE
 
 
 def _compile(place: _Place, steps: Steps, log: Callable[[str], None]) -> None:
@@ -155,7 +161,7 @@ def _compile(place: _Place, steps: Steps, log: Callable[[str], None]) -> None:
         log(line)
         steps.compiled(line)
 
-    run((*MAKE, f"-j{machine.cpus()}", "linux"), place.tree, seen, SAME_BYTES)
+    run((*_make(), f"-j{machine.cpus()}", "linux"), place.tree, seen, SAME_BYTES)
 
 
 def _kept(chosen: package.Source, place: _Place, took_s: float) -> Kernel:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.steadiness import OVER_CARRIED_PCT, drift_reasons, unsteady
-from model.reasons import DRIFT
+from analysis.steadiness import OVER_CARRIED_PCT, drift_reasons, settling_reasons, unsteady
+from model.reasons import DRIFT, SETTLING
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,10 @@ def test_halves_that_differ_by_more_than_the_tolerance_are_told() -> None:
     assert reason.kind == DRIFT
     assert "80.0 % of the link rate in the first half, then 90.0 %" in reason.text
     assert drift_reasons((80.0, 83.9)) == () == drift_reasons(None)
+
+
+def test_a_warm_up_of_too_few_round_trips_is_told_with_one_that_is_long_enough() -> None:
+    (reason,) = settling_reasons(5.0, 0.13)
+    assert reason.kind == SETTLING
+    assert reason.text.endswith("use --warmup 7")
+    assert settling_reasons(7.0, 0.13) == () == settling_reasons(0.0, 0.0)

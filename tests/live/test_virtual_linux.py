@@ -22,6 +22,7 @@ from engines.linux.engine import LinuxEngine
 from engines.linux.kernel.store import current
 from engines.linux.launch import ROOT
 from fabric.plan import PAYLOAD_SHARE
+from model.reasons import SETTLING
 from model.result import RunResult, Status
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 
@@ -94,6 +95,16 @@ def test_a_point_has_all_its_subflows_and_equal_seeds_give_equal_results(tmp_pat
     assert not list((tmp_path / "a").iterdir())
     other = run(point(seed=2), tmp_path / "c")
     assert rows(other) != rows(first)
+
+
+def test_subflows_that_had_no_time_to_settle_make_a_point_suspect(tmp_path: Path) -> None:
+    """2 s are about 10 round trips. The halves of a window may agree all the same."""
+    early = run(point(warmup_s=2.0, seconds=2.0, transport=TransportSpec(8, "lia")), tmp_path / "early")
+    (reason,) = [reason for reason in early.reasons if reason.kind == SETTLING]
+    assert early.status is Status.SUSPECT
+    assert 5 < dict(reason.numbers)["round_trips"] < 50
+    alone = run(point(warmup_s=2.0, seconds=2.0, transport=TransportSpec(1, "reno")), tmp_path / "alone")
+    assert SETTLING not in {reason.kind for reason in alone.reasons}
 
 
 def test_one_flow_fills_its_link(tmp_path: Path) -> None:

@@ -19,11 +19,11 @@ from engines.emulation.verdict.idle_probe import PERIOD_US, PRIORITY
 from engines.engine import Engine, Silent
 from fabric import _core
 from model.machine.idle_noise import FLOOR_STEAL_PCT, FLOOR_US
-from model.reasons import DRIFT, REPAIRS, STALLED, UNSTEADY, Reason, texts
+from model.reasons import DRIFT, REPAIRS, SETTLING, STALLED, UNSTEADY, Reason, texts
 from model.result import RunResult
 from model.spec import RunSpec
 
-OF_SHORT_WINDOWS = {UNSTEADY, DRIFT}
+OF_SHORT_WINDOWS = {UNSTEADY, DRIFT, SETTLING}
 """Tests measure for seconds: flows have not settled by then, and no test rests on that."""
 LATE_WAKE_UPS = 99.9
 """Percentile of lateness that a short run notices: in a second on two CPUs it is two wake-ups."""

@@ -6,21 +6,26 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ccp.loading import is_agents, load
 from engines.core_setup.agent import raised
-from engines.emulation.agent.maps import Beat, update
-from engines.emulation.agent.process import AgentProcess, Descriptors, Outcome
+from engines.emulation.agent.built_in import BuiltInActivity, Delays, FileChannel, activity
+from engines.emulation.agent.maps import Beat, Descriptors, MapChannel, update
+from engines.emulation.agent.process import AgentProcess, Outcome
+from engines.emulation.congestion.built_in import BuiltIn
 from engines.emulation.congestion.libbpf import Object, timed
 from engines.emulation.congestion.registration import Counts, registered_object
 from model.congestion import DATAPATH
 from model.reasons import AGENT, Reason
 from model.result import RunResult
-from model.spec import RunSpec
+from model.spec import VIRTUAL, RunSpec, sub_seed
 
 MAX_FALLBACK_SHARE = 0.01
 """Of the acknowledgements of a run, that no agent answered for: it changes the mean by no more than that."""
+MAX_LATE_NS = 20_000
+"""How far beyond its time a command in virtual time may be. Each reading of the clock takes 256 ns, and each
+event of a batch is read one after another."""
 
 
 ON_ACK = "every_ack"
@@ -47,10 +52,26 @@ class Account:
     timed_acks: int = 0
     timed_ns: int = 0
     """Time in the datapath's program for acknowledgements, by the kernel's statistics."""
+    built_in: BuiltInActivity | None = None
+    """What a datapath in virtual time did, since CPU time and delays say nothing there."""
 
     @property
     def metrics(self) -> Mapping[str, float]:
+        if self.built_in:
+            return {**self._done, "agent_most_late_us": self.built_in.most_late_ns / 1000}
         median_us, p95_us, p99_us = self.outcome.delays_us
+        return {
+            **self._done,
+            "agent_cpu_s": self.outcome.cpu_s,
+            "agent_cpu_pct": 100 * self.outcome.cpu_s / self.outcome.ran_s if self.outcome.ran_s else 0.0,
+            "datapath_ns_per_ack": self.timed_ns / self.timed_acks if self.timed_acks else 0.0,
+            "agent_delay_median_us": median_us,
+            "agent_delay_p95_us": p95_us,
+            "agent_delay_p99_us": p99_us,
+        }
+
+    @property
+    def _done(self) -> dict[str, float]:
         return {
             "agent_acks": self.activity.folded,
             "agent_reports": self.activity.reports,
@@ -59,12 +80,6 @@ class Account:
             "agent_errors": self.activity.errors,
             "agent_fallback_acks": self.activity.fallbacks,
             "agent_failed_flows": self.outcome.failed_flows,
-            "agent_cpu_s": self.outcome.cpu_s,
-            "agent_cpu_pct": 100 * self.outcome.cpu_s / self.outcome.ran_s if self.outcome.ran_s else 0.0,
-            "datapath_ns_per_ack": self.timed_ns / self.timed_acks if self.timed_acks else 0.0,
-            "agent_delay_median_us": median_us,
-            "agent_delay_p95_us": p95_us,
-            "agent_delay_p99_us": p99_us,
         }
 
     @property
@@ -84,7 +99,54 @@ class Account:
         if share > MAX_FALLBACK_SHARE:
             text = f"agent: without an agent for {100 * share:.1f} % of all ACKs, which Reno answered"
             found.append(Reason(AGENT, text, numbers=(("fallback_acks", float(self.activity.fallbacks)),)))
+        if self.built_in and self.built_in.most_late_ns > MAX_LATE_NS:
+            late_us = self.built_in.most_late_ns / 1000
+            text = f"agent: a command took effect {late_us:.0f} us after its time"
+            found.append(Reason(AGENT, text, numbers=(("most_late_us", late_us),)))
         return tuple(found)
+
+
+class Agents(Protocol):
+    """The datapath of a run with its agent, whichever kernel it is in."""
+
+    def counts(self) -> Counts: ...
+
+    def stop(self) -> Account: ...
+
+    def close(self) -> None: ...
+
+
+def started(spec: RunSpec) -> Agents:
+    """Start the agent of a point. Raises HostUnfitError, UsageError and RunError as AgentDatapath does."""
+    return BuiltInDatapath(spec) if spec.clock == VIRTUAL else AgentDatapath(spec)
+
+
+class BuiltInDatapath:
+    """The datapath of the guests' kernel, and its agent, whose delay is virtual and exact."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        """Raise HostUnfitError if this kernel has none, RunError if the agent does not start."""
+        cc, of = spec.transport.cc, spec.agent
+        self._congestion = BuiltIn([DATAPATH])
+        delays = Delays(of.delay_us, of.jitter_us, sub_seed(spec.seed, "agent"))
+        self._agent = AgentProcess(cc, spec.transport.algorithm_text, FileChannel(delays, of.report_us))
+        self._outcome: Outcome | None = None
+
+    def counts(self) -> Counts:
+        """Return ACKs and reductions since boot."""
+        return self._congestion.counts()
+
+    def stop(self) -> Account:
+        """End the agent and return what was done."""
+        done = activity()
+        self.close()
+        assert self._outcome is not None
+        return Account(Activity(*done[: len(Activity._fields)]), self._outcome, built_in=done)
+
+    def close(self) -> None:
+        """End the agent."""
+        if self._outcome is None:
+            self._outcome = self._agent.stop()
 
 
 class AgentDatapath:
@@ -102,7 +164,7 @@ class AgentDatapath:
             update(fd(b"program"), 0, program.packed())
             Beat(fd(b"control"), spec.agent.report_us)()
             maps = Descriptors(*map(fd, (b"events", b"commands", b"control", b"program")))
-            self.agent = AgentProcess(cc, text, maps, spec.agent.report_us)
+            self.agent = AgentProcess(cc, text, MapChannel(maps, spec.agent.report_us))
         except BaseException:
             self._unload()
             raise

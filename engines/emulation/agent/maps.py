@@ -8,13 +8,17 @@ import struct
 import time
 from collections.abc import Callable
 from ctypes import c_int, c_size_t, c_uint32, c_void_p
+from dataclasses import dataclass
 
 from ccp.agent import Closed, Created, Event, Measured
 from ccp.algorithm import Command
+from ccp.language.instructions import Program
+from engines.emulation.agent.channel import CREATED, FIELDS, MEASURED, Answer, percentiles_us
 from engines.emulation.congestion.libbpf import library
 
-FIELDS = 16
-CREATED, MEASURED = 0, 1
+POLL_MS = 1
+"""Reports wait for so long at most, unless they are urgent: waking a process costs the ACK 30 to 40 us."""
+KEPT_DELAYS = 100_000
 NS_PER_US = 1000
 BITS = 8
 _EVENT = struct.Struct(f"<4I4s4s2Q{FIELDS}Q")
@@ -29,6 +33,16 @@ def update(fd: int, key: int, value: bytes) -> None:
     library().number(
         "writing a map of the datapath", "bpf_map_update_elem", fd, ctypes.byref(element), value, 0
     )
+
+
+@dataclass(frozen=True)
+class Descriptors:
+    """File descriptors of the datapath's maps."""
+
+    events: int
+    commands: int
+    control: int
+    program: int
 
 
 class Beat:
@@ -111,3 +125,47 @@ class Commands:
         """Drop what is kept of a closed flow."""
         self._set.pop(flow, None)
         self._numbers.pop(flow, None)
+
+
+class MapChannel:
+    """A Channel (channel.py) to a datapath in BPF."""
+
+    def __init__(self, maps: Descriptors, report_us: int) -> None:
+        self._maps = maps
+        self._beat = Beat(maps.control, report_us)
+        self._delays_ns: list[int] = []
+
+    def open(self, program: Program, answer: Answer) -> None:
+        """See Channel. Raises LibbpfError."""
+        update(self._maps.program, 0, program.packed())
+        self._answer = answer
+        self._commands = Commands(self._maps.commands, program.controls)
+        self._events = Events(self._maps.events, self._on_event)
+
+    def wait(self) -> None:
+        """See Channel."""
+        self._events.wait(POLL_MS)
+
+    def beat(self) -> None:
+        """See Channel."""
+        self._beat()
+
+    def give(self, command: Command) -> None:
+        """See Channel."""
+        self._commands.give(command)
+
+    def delays_us(self) -> tuple[float, float, float]:
+        """See Channel."""
+        return percentiles_us(self._delays_ns)
+
+    def close(self) -> None:
+        """See Channel."""
+        self._events.close()
+
+    def _on_event(self, event: Event, at_ns: int) -> None:
+        for command in self._answer(event):
+            self._commands.give(command)
+        if isinstance(event, Closed):
+            self._commands.forget(event.flow)
+        elif len(self._delays_ns) < KEPT_DELAYS:
+            self._delays_ns.append(time.monotonic_ns() - at_ns)

@@ -10,29 +10,16 @@ import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
-from ccp.agent import Agent, Closed, Event
+from ccp.agent import Agent
 from ccp.loading import load
 from common.errors import RefabricError, RunError
-from engines.emulation.agent.maps import Beat, Commands, Events, update
+from engines.emulation.agent.channel import Channel
 
-POLL_MS = 1
-"""Reports wait for so long at most, unless they are urgent: waking a process costs the ACK 30 to 40 us."""
-POLLS_PER_BEAT = 25
+BEAT_S = 0.025
 """The datapath takes an agent without a beat for 200 ms for dead."""
 READY_S, STOP_S = 20.0, 5.0
 READY = "ready"
-KEPT_DELAYS = 100_000
 _PR_SET_PDEATHSIG = 1
-
-
-@dataclass(frozen=True)
-class Descriptors:
-    """File descriptors of the datapath's maps."""
-
-    events: int
-    commands: int
-    control: int
-    program: int
 
 
 @dataclass(frozen=True)
@@ -54,12 +41,12 @@ class Outcome:
 class AgentProcess:
     """A running agent for the algorithm `cc`, whose text is `text` if it is a user's file."""
 
-    def __init__(self, cc: str, text: str, maps: Descriptors, report_us: int) -> None:
+    def __init__(self, cc: str, text: str, channel: Channel) -> None:
         """Start it and wait until it works. Raises RunError if it does not within READY_S."""
         context = multiprocessing.get_context("fork")
         self._pipe, theirs = context.Pipe()
         parent = os.getpid()
-        arguments = (cc, text, maps, report_us, theirs, parent)
+        arguments = (cc, text, channel, theirs, parent)
         self._process = context.Process(target=_run, args=arguments, name="agent", daemon=True)
         self._process.start()
         theirs.close()
@@ -99,7 +86,7 @@ class AgentProcess:
         self._pipe.close()
 
 
-def _run(cc: str, text: str, maps: Descriptors, report_us: int, pipe: Connection, parent: int) -> None:
+def _run(cc: str, text: str, channel: Channel, pipe: Connection, parent: int) -> None:
     """The child: handle events until `stop` comes or the parent is gone."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -111,33 +98,25 @@ def _run(cc: str, text: str, maps: Descriptors, report_us: int, pipe: Connection
     except RefabricError as error:
         pipe.send(str(error))
         return
-    update(maps.program, 0, program.packed())
     agent = Agent(loaded.algorithm, program)
-    commands = Commands(maps.commands, program.controls)
-    beat, delays_ns = Beat(maps.control, report_us), list[int]()
-
-    def on_event(event: Event, at_ns: int) -> None:
-        for command in agent.handle(event):
-            commands.give(command)
-        if isinstance(event, Closed):
-            commands.forget(event.flow)
-        elif len(delays_ns) < KEPT_DELAYS:
-            delays_ns.append(time.monotonic_ns() - at_ns)
-
-    events = Events(maps.events, on_event)
-    beat()
+    channel.open(program, agent.handle)
+    channel.beat()
     pipe.send(READY)
     began_cpu_s, began_s = time.process_time(), time.monotonic()
     while not pipe.poll():
-        for _ in range(POLLS_PER_BEAT):
-            events.wait(POLL_MS)
-            for command in agent.poll():
-                commands.give(command)
-        beat()
+        _serve(channel, agent)
+        channel.beat()
     loaded.algorithm.stop()
-    delays_ns.sort()
-    at = [delays_ns[int(len(delays_ns) * share)] / 1000 if delays_ns else 0.0 for share in (0.5, 0.95, 0.99)]
     cpu_s, ran_s = time.process_time() - began_cpu_s, time.monotonic() - began_s
-    delays_us = (at[0], at[1], at[2])
-    pipe.send(Outcome(True, agent.reports, agent.failed_flows, agent.traceback, cpu_s, ran_s, delays_us))
-    events.close()
+    failed, delays_us = agent.failed_flows, channel.delays_us()
+    pipe.send(Outcome(True, agent.reports, failed, agent.traceback, cpu_s, ran_s, delays_us))
+    channel.close()
+
+
+def _serve(channel: Channel, agent: Agent) -> None:
+    """Answer events until it is time for a beat."""
+    until_s = time.monotonic() + BEAT_S
+    while time.monotonic() < until_s:
+        channel.wait()
+        for command in agent.poll():
+            channel.give(command)

@@ -5,22 +5,26 @@ Nothing is registered; `COUNTERS` has one line for each of them: `rf_lia ACKS LO
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from common.errors import HostUnfitError
-from engines.emulation.congestion.registration import Counts
+from engines.emulation.congestion.registration import NO_SETTINGS, Counts
 from engines.emulation.kernel.netns import sysctl_path
 from model.congestion import kernel_name
 
-COUNTERS = Path("/proc/refabric/congestion")
+FOLDER = Path("/proc/refabric")
+COUNTERS = FOLDER / "congestion"
 
 
 class BuiltIn:
     """The counters of built-in congestion controls, which skip no window reduction and repair none."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        """Raise HostUnfitError if this kernel lacks one of `names` (model/congestion.py)."""
+    def __init__(self, names: Iterable[str], settings: Mapping[str, int] = NO_SETTINGS) -> None:
+        """Raise HostUnfitError if this kernel lacks one of `names` (model/congestion.py).
+
+        `settings` are the values that some of them take, by name: files next to `COUNTERS`.
+        """
         self._kernel_names = {kernel_name(name) for name in names}
         available = sysctl_path("net.ipv4.tcp_available_congestion_control").read_text().split()
         if missing := sorted(self._kernel_names.difference(available)):
@@ -28,6 +32,8 @@ class BuiltIn:
                 f"congestion control {missing[0]} is not built into this kernel (it has: "
                 f"{', '.join(available)}); run: refabric kernel build"
             )
+        for name, value in settings.items():
+            (FOLDER / name).write_text(f"{value}\n")
 
     def counts(self) -> Counts:
         """Return the counters since boot, summed over these algorithms."""

@@ -22,6 +22,8 @@ from engines.emulation.traffic.driver import TrafficDriver
 from model.instant import Instant, Windows
 
 SAMPLE_S = 1.0
+MIN_STEPS = 2
+"""So that a window has two halves."""
 NICE = -15
 SUBFLOWS_A_SECOND = 8192
 """Limit on subflow rows per second; above it the interval grows."""
@@ -110,7 +112,7 @@ class Observing:
         Raises RunError if a flow's source or the data plane has ended.
         """
         start = time.monotonic()
-        steps = max(1, round(seconds / SAMPLE_S))
+        steps = max(MIN_STEPS, round(seconds / SAMPLE_S))
         for step in range(1, steps + 1):
             self._watch_sockets_until(start + seconds * step / steps)
             self.sample()

@@ -28,6 +28,7 @@ from fabric._core import LATENESS_EDGES_NS
 from model.flows import PlannedFlow
 from model.machine.effects import queue_delay_us
 from model.network_plan import port_names, port_rates_bps
+from model.responsive import opens_subflows
 from model.result import FlowRow, PortRow, RunResult
 from model.spec import ELASTIC, VIRTUAL, RunSpec
 from topos.topology import Topology
@@ -36,7 +37,9 @@ LATENESS = {"late_p50_us": 50.0, "late_p99_us": 99.0, "late_p999_us": 99.9}
 UNREAD_BYTES = 8 << 20
 CLOSING_S = 3.0
 MIN_HALVED = 9
-"""Minimum number of samples (one per second) for comparing the halves of a window."""
+"""Minimum number of samples (one per second) for comparing the halves of a window in real time. In virtual
+time nothing but the network makes them differ."""
+MIN_VIRTUAL_HALVED = 3
 
 
 def summarise(
@@ -153,6 +156,8 @@ def _evidence(
         unheld_pct=clock["clock_unheld_pct"],
         over_carried_pct=100.0 if spec.events else _over_carried(readings, rows).get(OVER_CARRIED_PCT, 100.0),
         halves_pct=_halves_pct(spec, flows, readings),
+        warmup_s=spec.warmup_s,
+        round_trip_s=_settling_round_trip_s(spec, flows, readings),
         thread_pct=_thread_pct(readings),
         flows=rows,
         fallbacks=len(fallen_back),
@@ -192,12 +197,24 @@ def _halves_pct(
     Returns None if links fail, if flows have a size, or if the window is too short.
     """
     window = readings.window
-    if spec.events or any(flow.size_bytes for flow in flows) or len(window) < MIN_HALVED:
+    least = MIN_VIRTUAL_HALVED if spec.clock == VIRTUAL else MIN_HALVED
+    if spec.events or any(flow.size_bytes for flow in flows) or len(window) < least:
         return None
     middle = len(window) // 2
     parts = ((window[0], window[middle]), (window[middle], window[-1]))
     first, second = (100 * _mean_mbps(before, after) / spec.link.rate_mbps for before, after in parts)
     return first, second
+
+
+def _settling_round_trip_s(spec: RunSpec, flows: Sequence[PlannedFlow], readings: Readings) -> float:
+    """Return the mean smoothed round trip at the start of the window of the subflows that should be steady
+    by then: those of flows without a size. 0 in real time, where the rate decides how long a point runs
+    (harness/plan/windows.py), and where a controller or a link event changes the flows in the window."""
+    settle = np.array([flow.subflows > 1 and not flow.size_bytes for flow in flows])
+    if spec.clock != VIRTUAL or spec.events or opens_subflows(spec) or not settle.any():
+        return 0.0
+    srtt_us = readings.before.srtt_us[settle[readings.before.flow]]
+    return float(srtt_us.mean()) / 1e6 if len(srtt_us) else 0.0
 
 
 def _mean_mbps(before: Sample, after: Sample) -> float:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.steadiness import OVER_CARRIED_PCT, drift_reasons, unsteady_reasons
+from analysis.steadiness import OVER_CARRIED_PCT, drift_reasons, settling_reasons, unsteady_reasons
 from engines.emulation.verdict.blame import FULL_PCT, Load, fault, saturated, words
 from model.congestion import CONGESTION_CONTROLS
 from model.machine.effects import doubted_by_lateness, doubted_by_stretch
@@ -76,6 +76,9 @@ class Evidence:
     """Data that MPTCP delivered, in percent of what its subflows carried."""
     halves_pct: tuple[float, float] | None = None
     """Mean goodput in each half of the window, in percent of the link rate; None if it should change."""
+    warmup_s: float = 0.0
+    round_trip_s: float = 0.0
+    """Mean round trip of the subflows that must have settled when the window began; 0 if there are none."""
     thread_pct: float = 0.0
     """Load of the thread that forwards all frames, if the data plane does not measure lateness; else 0."""
     stalled: int = 0
@@ -183,9 +186,11 @@ def _stalls(evidence: Evidence) -> list[Reason]:
 
 
 def _window(evidence: Evidence) -> list[Reason]:
-    """Return reasons if data delivered in the window was not carried in it, or if goodput drifted."""
+    """Return reasons if data delivered in the window was not carried in it, if goodput drifted, or if it was
+    bound to."""
     carried = unsteady_reasons({OVER_CARRIED_PCT: evidence.over_carried_pct})
-    return [*carried, *drift_reasons(evidence.halves_pct)]
+    settling = settling_reasons(evidence.warmup_s, evidence.round_trip_s)
+    return [*carried, *drift_reasons(evidence.halves_pct), *settling]
 
 
 def _thread(evidence: Evidence) -> list[Reason]:

@@ -16,8 +16,17 @@ VERSION = "6.12.117-1~deb12u1"
 HERE = Path(__file__).parent
 FRAGMENT = HERE / "fragment.config"
 CONGESTION = HERE / "congestion"
-ARITHMETIC = HERE.parents[1] / "emulation/congestion/bpf/arithmetic.h"
-"""The algorithms' formulas. The BPF programs and the tests are compiled from the same file."""
+_ROOT = HERE.parents[2]
+SHARED = tuple(
+    _ROOT / name
+    for name in (
+        "engines/emulation/congestion/bpf/arithmetic.h",
+        "engines/emulation/congestion/bpf/ccp_flow.h",
+        "fabric/ccp/datapath.h",
+    )
+)
+"""The algorithms' formulas and the agent's datapath. BPF programs, simulator and tests are compiled from the
+same files."""
 FOLDER = "net/refabric"
 """Where our files go in the kernel's source."""
 OF_LINUX = ("reno", "cubic", "bbr", "dctcp")
@@ -25,7 +34,7 @@ OF_LINUX = ("reno", "cubic", "bbr", "dctcp")
 
 def own_files() -> tuple[Path, ...]:
     """Return the files that are copied into FOLDER."""
-    return (*sorted(path for path in CONGESTION.iterdir() if path.is_file()), ARITHMETIC)
+    return (*sorted(path for path in CONGESTION.iterdir() if path.is_file()), *SHARED)
 
 
 @functools.cache

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ccp.loading import OwnAlgorithm
 from common.errors import HostUnfitError, UsageError
 from engines.linux import cpus, engine
-from engines.linux.checks import check_congestion_controls, check_machine, check_spec
+from engines.linux.checks import check_congestion_controls, check_machine, check_objects, check_spec
 from engines.linux.engine import LinuxEngine
 from engines.linux.kernel.store import Kernel
 from model.congestion import COUPLED_DEFAULT
@@ -33,6 +34,29 @@ def test_what_has_no_meaning_in_a_guest_is_refused_in_one_line(
         check_spec(dataclasses.replace(SPEC, **changes))  # type: ignore[arg-type]
     assert "\n" not in str(found.value)
     check_spec(SPEC)
+
+
+def test_ranks_without_their_program_are_refused_with_what_helps(tmp_path: Path) -> None:
+    ranked = dataclasses.replace(
+        SPEC, link=LinkSpec(10, discipline="pfabric"), transport=TransportSpec(1, "mintcp")
+    )
+    with pytest.raises(
+        HostUnfitError, match=r"program stamp is not compiled; run: setup/install\.sh"
+    ) as found:
+        check_objects(ranked, tmp_path)
+    assert "\n" not in str(found.value)
+    check_objects(SPEC, tmp_path)
+    for name in ("stamp", "hide_sacks"):
+        (tmp_path / f"{name}.o").touch()
+    check_objects(ranked, tmp_path)
+
+
+def test_agents_that_answer_in_real_time_are_refused() -> None:
+    own = "class Mine(PortusAlgorithm):\n    command = ('/bin/true',)\n"
+    text = f"from ccp.portus import PortusAlgorithm\n\n\n{own}"
+    spec = dataclasses.replace(SPEC, transport=TransportSpec(1, OwnAlgorithm("mine.py", text)))
+    with pytest.raises(UsageError, match="answers in real time, which the engine linux does not have"):
+        LinuxEngine().check(spec)
 
 
 def test_another_architecture_is_refused_by_name() -> None:

@@ -241,6 +241,7 @@ def evidence(**changes: Any) -> Evidence:
         ({"stretch_pct": 90.0}, "The fabric's clock was paused too long"),
         ({"over_carried_pct": 90.0}, "Delivered data differs from carried data"),
         ({"halves_pct": (50.0, 60.0)}, "The two halves of the window differ"),
+        ({"warmup_s": 2.0, "round_trip_s": 0.14}, "The window began before subflows had settled"),
         ({"flows": [dataclasses.replace(flow_row(0, 1.0, 8), subflows_joined=3)]}, "Subflows were missing"),
         ({"fallbacks": 1}, "MPTCP fell back to TCP"),
         ({"cc_asked": ["cubic"]}, "Another congestion control was in force"),

@@ -194,4 +194,13 @@ static inline u32 dctcp_after_marks(u32 window, u32 alpha) {
     return clipped(window - (u32)((u64)window * alpha >> 21), 2, MAX_WINDOW);
 }
 
+// minTCP's largest window in packets, from its setting: 0 is no limit.
+static inline u32 mintcp_limit(u64 setting) {
+    return setting ? clipped(setting, 1, MAX_WINDOW) : MAX_WINDOW;
+}
+
+static inline u32 mintcp_after_loss(u32 window) {
+    return clipped(window / 2, 2, MAX_WINDOW);
+}
+
 #endif

@@ -4,8 +4,9 @@
 #include "counted.h"
 #include "ccp/datapath.h"
 
-enum { HEARTBEAT_LIMIT_NS = 200000000, MAX_FLOWS = 65536, LOSS_STATE = 4 };
-enum { CREATED, MEASURED, CLOSED };
+#include "ccp_flow.h"
+
+enum { MAX_FLOWS = 65536 };
 enum { NO_WAKEUP = 1, WAKEUP = 2 };
 
 struct {
@@ -41,12 +42,6 @@ struct {
     __type(value, struct command);
 } commands SEC(".maps");
 
-struct event {
-    u32 kind, flow, mss, pad;
-    u32 source, destination;
-    u64 at_ns, window;
-    u64 fields[CCP_FIELDS];
-};
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 1 << 22);
@@ -54,8 +49,7 @@ struct {
 
 struct state {
     struct ccp_flow flow;
-    u64 bytes_acked;  // at the last acknowledgement, as the two that follow
-    u32 delivered_ce, sacked;
+    struct ccp_last last;
     u32 number;
     u32 window_number, rate_number, controls_number, fallen_back;
 };
@@ -66,14 +60,11 @@ struct {
     __type(value, struct state);
 } states SEC(".maps");
 
-struct activity {
-    u64 folded, reports, unreported, commands, errors, fallbacks;
-};
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
     __type(key, __u32);
-    __type(value, struct activity);
+    __type(value, struct ccp_activity);
 } activities SEC(".maps");
 
 u32 flows_so_far = 0;
@@ -100,14 +91,14 @@ static __attribute__((noinline)) int ccp_execute(struct ccp_flow *flow, const st
     return run.outcome != CCP_ERROR;
 }
 
-static __always_inline struct activity *activity(void) {
+static __always_inline struct ccp_activity *activity(void) {
     __u32 key = 0;
     return bpf_map_lookup_elem(&activities, &key);
 }
 
 static __always_inline void tell(struct sock *sk, struct state *state, u32 kind, u32 mss, u64 wakeup) {
-    struct event *event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
-    struct activity *count = activity();
+    struct ccp_event *event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
+    struct ccp_activity *count = activity();
     if (!event) {
         if (count)
             count->unreported++;
@@ -127,8 +118,8 @@ static __always_inline void tell(struct sock *sk, struct state *state, u32 kind,
 }
 
 static __always_inline void use(struct sock *sk, struct state *state, u64 mss) {
-    u64 rate = state->flow.rate ? state->flow.rate : ~0ULL;
-    tcp_of(sk)->snd_cwnd = clipped(state->flow.window / mss, 1, CCP_MAX_PACKETS);
+    u64 rate = ccp_pacing_rate(&state->flow);
+    tcp_of(sk)->snd_cwnd = ccp_packets(&state->flow, mss);
     if (sk->sk_pacing_rate != rate)
         sk->sk_pacing_rate = rate;
     if (state->flow.rate && !sk->sk_pacing_status)
@@ -159,7 +150,7 @@ static __always_inline bool obey(struct state *state, u64 mss) {
         state->flow.rate = command->rate;
         changed = 1;
     }
-    struct activity *count = activity();
+    struct ccp_activity *count = activity();
     if (changed && count)
         count->commands++;
     return changed;
@@ -170,21 +161,12 @@ static __always_inline void fold(struct sock *sk, struct state *state, u64 mss, 
     __u32 key = 0;
     struct ccp_program *running = bpf_map_lookup_elem(&program, &key);
     struct control *agent = bpf_map_lookup_elem(&control, &key);
-    struct activity *count = activity();
+    struct ccp_activity *count = activity();
     if (!running || !agent || !count)
         return;
-    u64 now_ns = bpf_ktime_get_ns(), beat_ns = agent->heartbeat_ns;
-    u64 *of = &state->flow.registers[CCP_PRIMITIVE];
-    of[CCP_NOW] = now_ns / 1000;
-    of[CCP_REPORT_US] = agent->report_us ? agent->report_us : of[CCP_RTT_SAMPLE];
-    bool silent = state->fallen_back || (now_ns > beat_ns && now_ns - beat_ns > HEARTBEAT_LIMIT_NS);
-    u64 errors = state->flow.errors;
-    count->folded++;
-    count->fallbacks += silent;
-    int report = ccp_acknowledged(&state->flow, running, mss, now_ns / 1000, tp->srtt_us >> 3, silent);
-    count->errors += state->flow.errors - errors;
-    if (report) {
-        count->reports++;
+    u64 now_ns = bpf_ktime_get_ns();
+    bool silent = state->fallen_back || ccp_is_late(now_ns, agent->heartbeat_ns);
+    if (ccp_fold(&state->flow, running, tp, mss, now_ns, agent->report_us, silent, count)) {
         tell(sk, state, MEASURED, mss, urgent);
         ccp_reported(&state->flow, running);
     }
@@ -202,14 +184,10 @@ static __always_inline struct state *begun(struct sock *sk, u64 mss) {
     if (!state || !running)
         return 0;
     state->number = __sync_fetch_and_add(&flows_so_far, 1) + 1;
-    state->delivered_ce = tp->delivered_ce;
+    state->last.delivered_ce = tp->delivered_ce;
     ccp_begin(&state->flow, running, tp->snd_cwnd * mss, bpf_ktime_get_ns() / 1000);
     tell(sk, state, CREATED, mss, WAKEUP);
     return state;
-}
-
-static __always_inline u64 per_second(u64 bytes, u64 interval_us) {
-    return interval_us ? bytes * 1000000 / interval_us : 0;
 }
 
 SEC("struct_ops/init")
@@ -235,29 +213,9 @@ void BPF_PROG(every_ack, struct sock *sk, __u32 ack, int flag, const struct rate
     struct state *state = begun(sk, mss);
     if (!state)
         return;
-    u64 *of = &state->flow.registers[CCP_PRIMITIVE];
-    u64 delivered = rs->delivered > 0 ? rs->delivered : 0;
-    u32 sacked = tp->sacked_out, newly_sacked = sacked > state->sacked ? sacked - state->sacked : 0;
-    u32 in_flight = tp->packets_out - (sacked + tp->lost_out) + tp->retrans_out, acked = rs->acked_sacked;
-    of[CCP_BYTES_ACKED] = tp->bytes_acked - state->bytes_acked;
-    of[CCP_BYTES_MISORDERED] = newly_sacked * mss;
-    of[CCP_ECN_PACKETS] = tp->delivered_ce - state->delivered_ce;
-    of[CCP_ECN_BYTES] = of[CCP_ECN_PACKETS] * mss;
-    of[CCP_LOST_PACKETS] = rs->losses > 0 ? rs->losses : 0;
-    of[CCP_PACKETS_ACKED] = acked > newly_sacked ? acked - newly_sacked : 0;
-    of[CCP_PACKETS_MISORDERED] = newly_sacked;
-    of[CCP_BYTES_IN_FLIGHT] = in_flight * mss;
-    of[CCP_BYTES_PENDING] = tp->write_seq - tp->snd_una;
-    of[CCP_PACKETS_IN_FLIGHT] = in_flight;
-    of[CCP_RATE_INCOMING] = per_second(delivered * mss, rs->rcv_interval_us);
-    of[CCP_RATE_OUTGOING] = per_second(delivered * mss, rs->snd_interval_us);
-    of[CCP_RTT_SAMPLE] = rs->rtt_us > 0 ? rs->rtt_us : CCP_NO_RTT;
-    of[CCP_WAS_TIMEOUT] = 0;
-    state->bytes_acked = tp->bytes_acked;
-    state->delivered_ce = tp->delivered_ce;
-    state->sacked = sacked;
+    ccp_measure(&state->flow, &state->last, tp, rs, mss);
     obey(state, mss);
-    fold(sk, state, mss, of[CCP_LOST_PACKETS] ? WAKEUP : NO_WAKEUP);
+    fold(sk, state, mss, state->flow.registers[CCP_PRIMITIVE + CCP_LOST_PACKETS] ? WAKEUP : NO_WAKEUP);
 }
 
 SEC("struct_ops/set_state")
@@ -268,12 +226,7 @@ void BPF_PROG(state_changes, struct sock *sk, __u8 to) {
     struct state *state = bpf_sk_storage_get(&states, sk, 0, 0);
     if (!state)
         return;
-    u64 *of = &state->flow.registers[CCP_PRIMITIVE];
-    for (int i = 0; i < CCP_FIELDS; i++)
-        of[i] = 0;
-    of[CCP_RTT_SAMPLE] = CCP_NO_RTT;
-    of[CCP_WAS_TIMEOUT] = 1;
-    ccp_timed_out(&state->flow, mss);
+    ccp_measure_timeout(&state->flow, mss);
     fold(sk, state, mss, WAKEUP);
 }
 

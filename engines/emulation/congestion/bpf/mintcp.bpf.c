@@ -21,7 +21,7 @@ static __always_inline struct memory *memory_of(struct tcp_sock *tp) {
 static __always_inline u32 max_window(void) {
     __u32 key = 0;
     u64 *found = bpf_map_lookup_elem(&settings, &key);
-    return found && *found ? *found : MAX_WINDOW;
+    return mintcp_limit(found ? *found : 0);
 }
 
 SEC("struct_ops/init")
@@ -42,7 +42,7 @@ SEC("struct_ops/ssthresh")
 __u32 BPF_PROG(cut, struct sock *sk) {
     struct tcp_sock *tp = tcp_of(sk);
     count_loss();
-    return clipped(tp->snd_cwnd / 2, 2, MAX_WINDOW);
+    return mintcp_after_loss(tp->snd_cwnd);
 }
 
 SEC("struct_ops/set_state")

@@ -29,12 +29,21 @@ static int show(struct seq_file *file, void *unused)
 	return 0;
 }
 
+static struct proc_dir_entry *folder;
+
+int refabric_file(const char *name, umode_t mode, const struct proc_ops *ops)
+{
+	struct proc_dir_entry *made = ops ? proc_create(name, mode, folder, ops) : proc_mkdir(name, folder);
+
+	return made ? 0 : -ENOMEM;
+}
+
+/* Before the algorithms, some of which have files of their own. */
 static int __init refabric_proc(void)
 {
-	struct proc_dir_entry *folder = proc_mkdir("refabric", NULL);
-
+	folder = proc_mkdir("refabric", NULL);
 	if (!folder || !proc_create_single("congestion", 0444, folder, show))
 		return -ENOMEM;
 	return 0;
 }
-late_initcall(refabric_proc);
+device_initcall(refabric_proc);

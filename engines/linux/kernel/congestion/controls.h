@@ -22,6 +22,11 @@ struct refabric_control {
 /* Make the algorithm selectable, and show its counters in /proc/refabric/congestion. */
 int refabric_register(struct refabric_control *control);
 
+struct proc_ops;
+
+/* Make a file of this name in /proc/refabric; without `ops`, a folder. */
+int refabric_file(const char *name, umode_t mode, const struct proc_ops *ops);
+
 static inline struct refabric_control *refabric_control_of(struct sock *sk)
 {
 	return container_of(inet_csk(sk)->icsk_ca_ops, struct refabric_control, ops);

@@ -70,6 +70,7 @@ def test_a_short_flow_may_be_done_before_subflows_join() -> None:
             "paused for 90 % of the time, at most 30 ms at once",
         ),
         ({"over_carried_pct": 112.0}, "12 % more was delivered than subflows carried"),
+        ({"warmup_s": 5.0, "round_trip_s": 0.14}, "held 36 round trips of 140 ms; subflows need 50"),
         ({"halves_pct": (70.0, 80.0)}, "70.0 % of the link rate in the first half, then 80.0 %"),
         (
             {"flows": [flow(), flow(joined=5)], "cc_asked": ["reno"] * 2},

@@ -1,0 +1,45 @@
+"""What an agent's process needs of a datapath in the kernel, whichever kernel that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from ccp.agent import Event
+from ccp.algorithm import Command
+from ccp.language.instructions import Program
+
+FIELDS = 16
+"""Of a report; and as many controls."""
+CREATED, MEASURED = 0, 1
+"""Kinds of events (engines/emulation/congestion/bpf/ccp_flow.h)."""
+Answer = Callable[[Event], Iterable[Command]]
+
+
+class Channel(Protocol):
+    """The way from the datapath to its agent and back. Used in the agent's process alone."""
+
+    def open(self, program: Program, answer: Answer) -> None:
+        """Give the datapath its program; from now on, events wait for `wait`."""
+
+    def wait(self) -> None:
+        """Pass the events that there are to `answer`, and its commands to the datapath. Returns after a few
+        ms at the latest, if there is none. Raises what `answer` raises."""
+
+    def beat(self) -> None:
+        """Let the datapath know that the agent lives."""
+
+    def give(self, command: Command) -> None:
+        """Pass a command on that answers no event."""
+
+    def delays_us(self) -> tuple[float, float, float]:
+        """Return the times from events to their commands: median, 95th and 99th percentile."""
+
+    def close(self) -> None: ...
+
+
+def percentiles_us(delays_ns: Iterable[int]) -> tuple[float, float, float]:
+    """Return median, 95th and 99th percentile, in us; zeros for no delays."""
+    ordered = sorted(delays_ns)
+    at = [ordered[int(len(ordered) * share)] / 1000 if ordered else 0.0 for share in (0.5, 0.95, 0.99)]
+    return at[0], at[1], at[2]
