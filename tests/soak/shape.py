@@ -97,3 +97,11 @@ def broken(directory: Path) -> list[str]:
     if not all(whole):
         faults.append(f"reading {directory / store.SUMMARY}: rows without numbers")
     return faults
+
+
+def unfinished(directory: Path) -> list[str]:
+    """What a command that has completed must not leave: files of dead runs, points that failed."""
+    files = [path.name for pattern in (f"{TMP_PREFIX}*", ".old-*") for path in directory.rglob(pattern)]
+    return sorted(files) + [
+        f"{point.name}, which failed" for point in store.scan(directory).points if not point.finished
+    ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.soak.kill_matrix import Cell, cells, findings
+from tests.soak.cells import Cell, cells
+from tests.soak.kill_matrix import findings
 
 
 def test_every_kind_of_process_and_every_phase_is_in_the_matrix() -> None:

@@ -32,7 +32,7 @@ _CONTROLS_KIND = "congestion controls"
 ANOTHER_RUN_S = 150.0
 """A live test, which may have its own congestion controls registered, is over by then."""
 _PROGRAMS = re.compile(
-    r"kamailio|sipp|redis-server|"
+    r"kamailio|sipp|redis-server|hub\.py|fake_agent|slow_receive|"
     r"refabric|engines\.|tests\.emulation|mininet:|iperf|sleep infinity|unshare|setpriv|mnexec|"
     r"ovs-vswitchd|ovsdb-server|controllers\."
 )

@@ -41,7 +41,7 @@ class OwnController(Controller):
 
     def _program(self) -> list[str]:
         if self._remote:
-            return [sys.executable, "-m", relay.__name__, str(PORT), os.environ[relay.SOCKET]]
+            return [sys.executable, "-m", relay.__name__, str(PORT), os.environ[relay.CHANNEL]]
         return shlex.split(self._chosen.removeprefix(COMMAND))
 
     def start(self) -> None:
@@ -52,6 +52,7 @@ class OwnController(Controller):
                     self._argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                     cwd=ROOT if self._remote else None, start_new_session=True,
                     env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                    pass_fds=(int(os.environ[relay.CHANNEL]),) if self._remote else (),
                 )  # fmt: skip
         except OSError as error:
             raise RunError(
@@ -93,8 +94,8 @@ def _listens() -> bool:
 
 
 @contextlib.contextmanager
-def reachable(spec: RunSpec) -> Iterator[list[Path]]:
-    """Make a controller outside reachable from the namespaces; return folders that must stay visible there.
+def reachable(spec: RunSpec) -> Iterator[list[int]]:
+    """Make a controller outside reachable from the namespaces; return descriptors that must be open there.
 
     Raises HostUnfitError if it does not listen.
     """
