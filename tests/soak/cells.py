@@ -79,6 +79,11 @@ CHAIN = ("parent", "unshare", "init", "inner")
 LIVELY = ("start", "network", "traffic", "collecting")
 UP = LIVELY[1:]
 BESIDE = (CONTROLLER, WATCH)
+MISSED = (
+    "traffic", "controller", "ovs-vswitchd", "ovsdb-server", "SIP server", "SIP worker", "users", "HSS",
+    "agent", "portus agent", "own controller", "relay", CONTROLLER,
+)  # fmt: skip
+"""Programs whose end a point has to mention. Without its agent a flow goes on under Reno."""
 WHEN = {
     "start": ("start", 0.5),
     "network": ("network", 0.5),

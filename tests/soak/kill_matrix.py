@@ -37,8 +37,8 @@ from common.errors import RefabricError
 from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import ROOT, spawn_inside
 from tests.soak.beside import Beside
-from tests.soak.cells import BESIDE, CHAIN, RUNS, WATCH, WHEN, WORDS, Cell, cells
-from tests.soak.shape import broken, unfinished
+from tests.soak.cells import BESIDE, CHAIN, MISSED, RUNS, WATCH, WHEN, WORDS, Cell, cells
+from tests.soak.shape import broken, unfinished, unnoticed
 from tests.support.dask_cluster import Lab
 from tests.support.leftovers import snapshot, wait_until_gone
 from tests.support.scenarios.kills import children, command
@@ -181,9 +181,11 @@ class Matrix:
             met = not event or attempt.until(event, RUN_S)
             pid = self._role(cell, attempt) if met else None
             time.sleep(self._rng.uniform(0.0, spread_s))
-            faults = beside.faults("")
+            faults, stored = beside.faults(""), self._names(cell.run)
             hit = pid is not None and _signal(pid, cell.signal)
             faults += self._end(cell, attempt, hit) + beside.faults(cell.role if hit else "")
+        if hit and cell.role in MISSED and (cell.signal, cell.phase) == ("SIGKILL", "traffic"):
+            faults += unnoticed(self._stored(cell.run), stored)
         if cell.role == "cluster worker" and hit:
             self.renew_workers()
             before = {**before, "processes": snapshot()["processes"]}
@@ -239,8 +241,11 @@ class Matrix:
     def _stored(self, run: str) -> Path:
         return self._home / run / "results" / RUNS[run].stored
 
+    def _names(self, run: str) -> list[str]:
+        return [path.parent.name for path in self._stored(run).glob("*/run.json")]
+
     def _is_complete(self, run: str) -> bool:
-        return len(list(self._stored(run).glob("*/run.json"))) == RUNS[run].points
+        return len(self._names(run)) == RUNS[run].points
 
     def _broken(self, run: str) -> list[str]:
         directory = self._stored(run)

@@ -37,6 +37,8 @@ class OwnController(Controller):
     def __init__(self, chosen: str, folder: Path, log: Path) -> None:
         self._chosen = chosen
         self._remote = remote_port(chosen) is not None
+        self._lost: int | None = None
+        """Connections that a controller outside had closed when all switches were connected."""
         super().__init__(self._program(), {}, folder, log)
 
     def _program(self) -> list[str]:
@@ -72,7 +74,17 @@ class OwnController(Controller):
             return f"{left} switches are not connected" if left else ""
 
         self._wait(missing, deadline_s)
+        self._lost = self._closed()
         return {"controller": self._chosen}
+
+    def check(self) -> None:
+        """Raise RunError if it has ended, or has closed a connection since all switches were connected."""
+        super().check()
+        if self._lost is not None and self._closed() > self._lost:
+            raise RunError(f"--controller {self._chosen}: it ended, or closed its connection to a switch")
+
+    def _closed(self) -> int:
+        return self._log.read_text(errors="replace").count(relay.LOST) if self._remote else 0
 
     def _wait(self, missing: Callable[[], str], deadline_s: float) -> None:
         """Wait until nothing is missing. Raises RunError if the program ends, DeadlineError."""

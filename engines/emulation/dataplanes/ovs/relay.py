@@ -4,7 +4,8 @@
 
 Inside, this module is a program (relay.py PORT CHANNEL). It accepts the switches' connections and hands each
 one (SCM_RIGHTS, unix(7)) through a pair of sockets to the process that starts the run, which joins it to one
-to the controller. A pair has no name in any folder, so nothing is left when a process is killed.
+to the controller. A pair has no name in any folder, so nothing is left when a process is killed. Where the
+controller closes a connection, or accepts none, the program inside prints LOST.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import socket
 import sys
 import threading
@@ -22,6 +24,7 @@ from common.errors import HostUnfitError
 HOST = "127.0.0.1"
 CHANNEL = "REFABRIC_CONTROLLER_CHANNEL"
 """The environment variable with the descriptor of the pair's inner end."""
+LOST = "the controller closed a connection"
 START_S = 10.0
 _CHUNK = 1 << 16
 
@@ -70,7 +73,7 @@ def _serve(loop: asyncio.AbstractEventLoop, channel: socket.socket, port: int) -
         except BlockingIOError:
             return
         for fd in descriptors:
-            task = loop.create_task(_join(socket.socket(fileno=fd), port))
+            task = loop.create_task(_join(socket.socket(fileno=fd), port, channel))
             joined.add(task)
             task.add_done_callback(joined.discard)
 
@@ -83,7 +86,7 @@ def _serve(loop: asyncio.AbstractEventLoop, channel: socket.socket, port: int) -
     loop.close()
 
 
-async def _join(switch: socket.socket, port: int) -> None:
+async def _join(switch: socket.socket, port: int, channel: socket.socket) -> None:
     """Copy between a switch's connection and one to the controller until either ends."""
     switch.setblocking(False)
     reader, writer = await asyncio.open_connection(sock=switch)
@@ -91,15 +94,23 @@ async def _join(switch: socket.socket, port: int) -> None:
         try:
             other_reader, other_writer = await asyncio.open_connection(HOST, port)
         except OSError:
+            _lost(channel)
             return  # the switch sees its connection close, and tries again
         async with _closing(other_writer):
-            ends = {asyncio.ensure_future(_copy(reader, other_writer)),
-                    asyncio.ensure_future(_copy(other_reader, writer))}  # fmt: skip
+            away = asyncio.ensure_future(_copy(reader, other_writer))
+            back = asyncio.ensure_future(_copy(other_reader, writer))
             try:
-                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({away, back}, return_when=asyncio.FIRST_COMPLETED)
+                if not away.done():
+                    _lost(channel)
             finally:
-                for end in ends:
-                    end.cancel()
+                away.cancel()
+                back.cancel()
+
+
+def _lost(channel: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # nobody is inside any more
+        channel.send(b"-")
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -121,9 +132,15 @@ def inside(port: int, channel: int) -> None:
     """Accept the switches at `port` and hand their connections out, until the process ends."""
     with socket.socket(fileno=channel) as out, socket.create_server((HOST, port)) as server:
         while True:
-            connection, _ = server.accept()
-            with connection:
-                socket.send_fds(out, [b"+"], [connection.fileno()])
+            ready, _, _ = select.select([server, out], [], [])
+            if out in ready:
+                if not out.recv(1):
+                    return
+                print(LOST, flush=True)
+            if server in ready:
+                connection, _ = server.accept()
+                with connection:
+                    socket.send_fds(out, [b"+"], [connection.fileno()])
 
 
 if __name__ == "__main__":
