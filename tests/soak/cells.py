@@ -90,8 +90,10 @@ WHEN = {
     "traffic": ("measure", 1.0),
     "collecting": ("collect", 0.3),
     "publishing": ("point", 0.4),
+    "drawing": ("point", 2.0),
 }
-"""The progress event that begins a phase, and how long after it a signal may come, in seconds."""
+"""The progress event that begins a phase, and how long after it a signal may come, in seconds. Charts are drawn
+after the last point."""
 
 
 @dataclass(frozen=True)
@@ -125,9 +127,9 @@ def cells() -> list[Cell]:
         *_each("simulated", ("worker", "parent"), ("start",)),
         *_each("cluster", ("cluster worker", "parent"), ("start",)),
         *((run, "parent", "publishing") for run in ("fabric", "simulated", "cluster")),
-        *_each("ims", CHAIN, LIVELY),
-        *_each("ims", ("SIP server", "SIP worker", "HSS"), UP),
-        *_each("ims", ("users",), ("traffic", "collecting")),
+        *_each("ims", CHAIN, ("start", "network", "traffic")),  # it collects while it measures
+        *_each("ims", ("SIP server", "SIP worker", "HSS"), ("network", "traffic")),
+        *_each("ims", ("users",), ("traffic",)),
         *_each("agent", ("inner",), UP),
         *_each("agent", ("agent",), UP),
         *_each("mine", ("agent",), UP),
@@ -135,8 +137,9 @@ def cells() -> list[Cell]:
         *_each("cmd", ("own controller", "ovs-vswitchd"), UP),
         *_each("remote", (CONTROLLER, "parent"), LIVELY),
         *_each("remote", ("relay",), UP),
-        *_each("watched", (WATCH,), (*LIVELY, "publishing")),
-        *_each("watched", ("parent",), ("traffic",)),
+        *_each("simulated", ("worker", "parent"), ("drawing",)),
+        *_each("watched", (WATCH,), (*LIVELY, "publishing", "drawing")),
+        *_each("watched", ("parent",), ("traffic", "drawing")),
         *((run, "parent", "publishing") for run in ("ims", "agent", "cmd", "remote", "watched")),
     ]  # fmt: skip
     return [Cell(*pair, name) for pair in pairs for name in ("SIGKILL", "SIGSTOP")]

@@ -74,11 +74,11 @@ class Attempt:
     seen: list[str] = field(default_factory=list)
     _text: bytes = b""
 
-    def until(self, event: str, deadline_s: float) -> bool:
-        """Wait for a progress event; False if the command ended before."""
+    def until(self, event: str, deadline_s: float, times: int = 1) -> bool:
+        """Wait until a progress event has come so often; False if the command ended before."""
         assert self.process.stdout is not None
         end = time.monotonic() + deadline_s
-        while event not in self.seen:
+        while self.seen.count(event) < times:
             ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, end - time.monotonic()))
             chunk = os.read(self.process.stdout.fileno(), 65536) if ready else b""
             if not chunk:
@@ -175,16 +175,18 @@ class Matrix:
         self.killed.append(cell)
         before = snapshot()
         beside = self._beside[cell.run]
+        stored = self._names(cell.run)
         with beside.running(RUNS[cell.run].beside):
             attempt = self.start(cell.run)
             event, spread_s = WHEN.get(cell.phase, ("", 2.0))
-            met = not event or attempt.until(event, RUN_S)
+            times = RUNS[cell.run].points - len(stored) if cell.phase == "drawing" else 1
+            met = not event or attempt.until(event, RUN_S, times)
             pid = self._role(cell, attempt) if met else None
             time.sleep(self._rng.uniform(0.0, spread_s))
-            faults, stored = beside.faults(""), self._names(cell.run)
+            faults = beside.faults("")
             hit = pid is not None and _signal(pid, cell.signal)
             faults += self._end(cell, attempt, hit) + beside.faults(cell.role if hit else "")
-        if hit and cell.role in MISSED and (cell.signal, cell.phase) == ("SIGKILL", "traffic"):
+        if hit and cell.role in MISSED and cell.signal == "SIGKILL" and cell.phase in ("network", "traffic"):
             faults += unnoticed(self._stored(cell.run), stored)
         if cell.role == "cluster worker" and hit:
             self.renew_workers()
