@@ -92,8 +92,8 @@ WHEN = {
     "publishing": ("point", 0.4),
     "drawing": ("point", 2.0),
 }
-"""The progress event that begins a phase, and how long after it a signal may come, in seconds. Charts are drawn
-after the last point."""
+"""The progress event that begins a phase, and how long after it a signal may come, in seconds. Charts are
+drawn after the last point."""
 
 
 @dataclass(frozen=True)

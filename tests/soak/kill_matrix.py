@@ -38,7 +38,7 @@ from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import ROOT, spawn_inside
 from tests.soak.beside import Beside
 from tests.soak.cells import BESIDE, CHAIN, MISSED, RUNS, WATCH, WHEN, WORDS, Cell, cells
-from tests.soak.shape import broken, unfinished, unnoticed
+from tests.soak.shape import broken, finished, unfinished, unnoticed
 from tests.support.dask_cluster import Lab
 from tests.support.leftovers import snapshot, wait_until_gone
 from tests.support.scenarios.kills import children, command
@@ -175,11 +175,11 @@ class Matrix:
         self.killed.append(cell)
         before = snapshot()
         beside = self._beside[cell.run]
-        stored = self._names(cell.run)
+        stored = finished(self._stored(cell.run))
         with beside.running(RUNS[cell.run].beside):
             attempt = self.start(cell.run)
             event, spread_s = WHEN.get(cell.phase, ("", 2.0))
-            times = RUNS[cell.run].points - len(stored) if cell.phase == "drawing" else 1
+            times = max(1, RUNS[cell.run].points - len(stored)) if cell.phase == "drawing" else 1
             met = not event or attempt.until(event, RUN_S, times)
             pid = self._role(cell, attempt) if met else None
             time.sleep(self._rng.uniform(0.0, spread_s))
@@ -243,11 +243,8 @@ class Matrix:
     def _stored(self, run: str) -> Path:
         return self._home / run / "results" / RUNS[run].stored
 
-    def _names(self, run: str) -> list[str]:
-        return [path.parent.name for path in self._stored(run).glob("*/run.json")]
-
     def _is_complete(self, run: str) -> bool:
-        return len(self._names(run)) == RUNS[run].points
+        return len(list(self._stored(run).glob("*/run.json"))) == RUNS[run].points
 
     def _broken(self, run: str) -> list[str]:
         directory = self._stored(run)

@@ -101,6 +101,13 @@ def broken(directory: Path) -> list[str]:
     return faults
 
 
+def finished(directory: Path) -> list[str]:
+    """Names of points that the same command does not run again."""
+    return (
+        [point.name for point in store.scan(directory).points if point.finished] if directory.is_dir() else []
+    )
+
+
 def unnoticed(directory: Path, before: Sequence[str]) -> list[str]:
     """What is wrong where a program was killed: the first point not in `before` must have failed, or be
     suspect because its agent has ended, in words for people."""
