@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+from common import ownership
 from common.errors import UsageError
 
 
@@ -32,10 +33,8 @@ def text_of(what: str, path: Path, limit: int) -> str:
 
 
 def _check_owner(what: str, about: os.stat_result) -> None:
-    caller = os.environ.get("SUDO_UID", "0")
-    trusted = {0, int(caller) if caller.isdecimal() else 0}
     writable = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    if os.geteuid() == 0 and (about.st_uid not in trusted or writable):
+    if os.geteuid() == 0 and (about.st_uid not in ownership.trusted() or writable):
         who = "other users may write it" if writable else f"it belongs to user {about.st_uid}"
         raise UsageError(
             f"{what}: root would run it, and {who}; copy it, or chmod go-w, and look into it first"
