@@ -15,6 +15,7 @@ from ccp.algorithm import Algorithm
 from ccp.language.compiler import compiled
 from ccp.language.instructions import Program
 from ccp.portus.algorithm import PortusAlgorithm
+from common import user_code
 from common.errors import UsageError
 
 PREFIX = "ccp:"
@@ -90,16 +91,8 @@ def _of_portus(cc: str, kind: type[PortusAlgorithm]) -> Loaded:
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a user's file. Raises UsageError if it cannot be read."""
-    try:
-        data = path.read_bytes()
-        if len(data) > MAX_FILE_BYTES:
-            raise UsageError(f"{path}: {len(data)} bytes; an algorithm has at most {MAX_FILE_BYTES}")
-        return data.decode()
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; give the path of a Python file") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: is not UTF-8 ({error.reason})") from None
+    """Return the text of a user's file. Raises UsageError, also where root would run another user's."""
+    return user_code.text_of(f"algorithm {path}", path, MAX_FILE_BYTES)
 
 
 def _shipped(cc: str) -> types.ModuleType:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from common import ownership
+from common import folders, ownership
 from common.errors import DiskFullError, StoreError
 from common.renames import names, put_in_place, recover
 from common.writers import is_abandoned, owner_text, remove_tree
@@ -104,8 +104,8 @@ def fsync_tree(folder: int) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Create the folder and its missing parents; each belongs to its heir (ownership.py). Raises OSError."""
-    ownership.make_folder(path)
+    """Create the folder and its missing parents; each belongs to its heir (folders.py). Raises OSError."""
+    folders.make_folder(path)
 
 
 def inside(handle: int) -> Path:
@@ -150,8 +150,8 @@ def update_file(
 
 @contextlib.contextmanager
 def opened(folder: Path) -> Iterator[int]:
-    """Open a folder for the block. Raises OSError."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Open a folder for the block; root follows no link of somebody else's (folders.py). Raises OSError."""
+    handle = folders.open_folder(folder)
     try:
         yield handle
     finally:

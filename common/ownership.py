@@ -12,8 +12,6 @@ import os
 import pwd
 from pathlib import Path
 
-from common.renames import names
-
 Heir = tuple[int, int]
 """A uid and its gid."""
 _MAX_ID = 2**32 - 2
@@ -26,6 +24,13 @@ def sudo_user() -> Heir | None:
         return None
     uid, gid = map(int, ids)
     return (uid, gid) if uid and max(uid, gid) <= _MAX_ID else None
+
+
+def trusted() -> set[int]:
+    """Return the users whose links and programs root uses: itself, and the user who called sudo."""
+    caller = os.environ.get("SUDO_UID", "")
+    known = os.geteuid() == 0 and caller.isascii() and caller.isdecimal() and len(caller) <= 10
+    return {0, int(caller)} if known else {0}
 
 
 def home() -> Path:
@@ -72,27 +77,3 @@ def give_tree(folder: int, to: Heir | None) -> None:
                 if os.stat(name, dir_fd=handle, follow_symlinks=False).st_uid == 0:
                     os.chown(name, *to, dir_fd=handle, follow_symlinks=False)
         os.fchown(folder, *to)
-
-
-def make_folder(path: Path) -> None:
-    """Create the folder and its missing parents, each given to its heir. Raises OSError."""
-    missing = [each for each in (path, *path.parents) if not each.exists()]
-    for folder in reversed(missing):
-        to = heir(folder.parent)
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir()
-            _give_new(folder, to)
-    if not path.is_dir():
-        path.mkdir()  # raises the error that says what is there
-
-
-def _give_new(folder: Path, to: Heir | None) -> None:
-    if to is None:
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        found = os.fstat(handle)
-        if found.st_uid == 0 and not names(handle):
-            give(handle, to)
-    finally:
-        os.close(handle)

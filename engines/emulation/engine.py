@@ -150,14 +150,14 @@ class MininetEngine:
         outcome = Outcome(observer)
         self._take_machine()
         lent = None if raw == UNKEPT else raw
-        with _named_as_outside(raw), reachable(spec) as folders:
+        with _named_as_outside(raw), reachable(spec) as given:
             spawn_inside(
                 f"{target.__module__}:{target.__name__}",
                 {"spec": spec.to_json(), "raw": str(LENT if lent else UNKEPT)},
                 deadline_s=deadline_s,
                 on_report=outcome.take,
-                keep=folders,
                 lend=lent,
+                give=given,
             )
         return outcome.result("emulation")
 

@@ -12,25 +12,22 @@ from pathlib import Path
 import numpy as np
 
 from common.errors import UsageError
+from harness.plan.user_files import text_of
 from model.link_traces import MAX_PERIOD_MS, checked, link_trace, packed
 
-_MARK = "@"
+FILE_MARK = "@"
 
 
 def parsed(option: str, text: str) -> str:
     """Return the text of a spec for `lte:SEED`, `@FILE`, or a stored trace. Raises UsageError."""
-    if text.startswith(_MARK):
-        return packed(checked(_counts(text.removeprefix(_MARK)), f"{option} {text}"))
+    if text.startswith(FILE_MARK):
+        return packed(checked(_counts(text.removeprefix(FILE_MARK)), f"{option} {text}"))
     link_trace(text)
     return text
 
 
 def _counts(path: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    try:
-        lines = Path(path).read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
-        raise UsageError(f"trace file {path}: cannot be read: {reason}") from error
+    lines = text_of(f"trace file {path}", Path(path)).splitlines()
     times: list[int] = []
     for number, line in enumerate(lines, start=1):
         if text := line.partition("#")[0].strip():

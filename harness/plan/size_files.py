@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from common.errors import UsageError
+from harness.plan.user_files import text_of
 from workloads.sizes import INLINE, MAX_POINTS, written
 
 _MARK = "sizes=@"
@@ -30,11 +31,7 @@ def _expanded(part: str) -> str:
 
 
 def _points(path: str) -> list[tuple[int, float]]:
-    try:
-        lines = Path(path).read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
-        raise UsageError(f"sizes file {path}: cannot be read: {reason}") from error
+    lines = text_of(f"sizes file {path}", Path(path)).splitlines()
     points: list[tuple[int, float]] = []
     for number, line in enumerate(lines, start=1):
         if text := line.partition("#")[0].strip():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common import ownership
+from common import folders, ownership
 
 
 @pytest.fixture
@@ -54,5 +54,5 @@ def test_owners_are_given_up_where_the_file_system_has_none(tmp_path: Path, root
 
     root.setattr(os, "fchown", refused)
     root.setattr(os, "chown", refused)
-    ownership.make_folder(tmp_path / "a" / "b")
+    folders.make_folder(tmp_path / "a" / "b")
     assert (tmp_path / "a" / "b").is_dir()

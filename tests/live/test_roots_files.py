@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from common import files
+from common.errors import StoreError
 from harness.results import columns
 from harness.results.store import Store, load
 from tests.support.stored_points import EXPERIMENT, put, result_of, spec_of
@@ -65,6 +66,29 @@ def test_in_a_folder_of_roots_who_called_sudo_gets_it(
     monkeypatch.setenv("SUDO_GID", str(OTHER))
     files.make_folder(tmp_path / "new" / "results")
     assert owners(tmp_path / "new") == {OTHER}
+
+
+@pytest.mark.parametrize("inner", ["charts", "charts/deeper", "charts/a/b"])
+def test_root_follows_no_link_of_somebody_else_to_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inner: str
+) -> None:
+    etc, results = tmp_path / "etc", tmp_path / "results"
+    etc.mkdir()
+    results.mkdir()
+    (results / "charts").symlink_to(etc)
+    os.chown(results / "charts", OWNER, OWNER, follow_symlinks=False)
+    words = f"belongs to user {OWNER}, and root does not follow it"
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    with pytest.raises(OSError, match=words):
+        files.make_folder(results / inner)
+    with pytest.raises(StoreError, match=words):
+        files.replace_file(results / "charts" / "throughput.svg", b"<svg>")
+    assert list(etc.iterdir()) == []
+    monkeypatch.setenv("SUDO_UID", str(OWNER))
+    monkeypatch.setenv("SUDO_GID", str(OWNER))
+    files.make_folder(results / inner)
+    files.replace_file(results / inner / "throughput.svg", b"<svg>")
+    assert len(list(etc.rglob("throughput.svg"))) == 1
 
 
 @pytest.fixture

@@ -1,12 +1,13 @@
 """Every kind of process killed or stopped in every phase of a run: what stays behind, and does it finish?
 
-    python tests/soak/kill_matrix.py [--kills 20] [--seed 1] [--skip 0] [--only WORD] [--json]
+    python tests/soak/kill_matrix.py [--kills 20] [--seed 1] [--skip 0] [--only PATTERN] [--json]
 
-The cells of the matrix (which run, which process, which phase, which signal) are shuffled by the seed and
-gone through in turn, without the first SKIP of them. SIGKILL: the run must end by itself. SIGSTOP: after
-PATIENCE_S the user gives up and kills the command. Then nothing may be left, the store must be readable, and
-the same command must complete. All of it happens in namespaces of its own. Exit code 1 when anything was
-wrong. Needs root.
+The cells of the matrix (cells.py: which run, which process, which phase, which signal) are shuffled by the
+seed and gone through in turn, without the first SKIP of them. SIGKILL: the run must end by itself. SIGSTOP:
+after `--patience` the user gives up and kills the command. Then nothing may be left, the store must be
+readable, and the same command must complete and leave no unfinished or failed point. A run whose `refabric
+watch` is killed or stopped must not notice. All of it happens in namespaces of its own. Exit code 1 when
+anything was wrong. Needs root.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import select
 import shutil
 import signal
@@ -33,73 +35,34 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from common.errors import RefabricError
 from engines.emulation.sandbox.inside import Inside
-from engines.emulation.sandbox.isolation import spawn_inside
-from tests.soak.shape import broken
+from engines.emulation.sandbox.isolation import ROOT, spawn_inside
+from tests.soak.beside import Beside
+from tests.soak.cells import BESIDE, CHAIN, MISSED, RUNS, WATCH, WHEN, WORDS, Cell, cells
+from tests.soak.shape import broken, finished, unfinished, unnoticed
 from tests.support.dask_cluster import Lab
 from tests.support.leftovers import snapshot, wait_until_gone
 from tests.support.scenarios.kills import children, command
 
-EXPERIMENT = "cs244-one-to-one"
 PATIENCE_S = 2.0
 RUN_S = 240.0
 """Most a command may take, whatever is killed in it."""
 GONE_S = 15.0
 ROLE_S = 20.0
-_EMULATED = ("--engine", "mininet", "--k", "4", "--subflows", "1", "--retry-suspect", "0", "--qmon")
-_SIMULATED = ("--engine", "simulator", "--k", "4", "--subflows", "1,2,8", "--rate", "20")
-RUNS: dict[str, tuple[str, ...]] = {
-    "fabric": (*_EMULATED, "--rate", "2", "--traffic", "iperf3"),
-    "native": (*_EMULATED, "--rate", "2", "--traffic", "native"),
-    "ovs": (*_EMULATED, "--rate", "2", "--dataplane", "ovs", "--traffic", "iperf3"),
-    "calibrating": (*_EMULATED, "--rate", "auto"),
-    "simulated": _SIMULATED,
-    "cluster": _SIMULATED,
+ALGORITHMS = {
+    "mine.py": """from ccp.algorithms.reno import Reno
+
+
+class Mine(Reno):
+    pass
+""",
+    "portus.py": """from ccp.portus import PortusAlgorithm
+
+
+class Mine(PortusAlgorithm):
+    command = {argv}
+""",
 }
-WORDS = {
-    "host": "sleep infinity",
-    "traffic": "iperf3",
-    "controller": "controllers.openflow",
-    "ovs-vswitchd": "ovs-vswitchd",
-    "ovsdb-server": "ovsdb-server",
-    "cluster worker": "dask worker",
-}
-"""Words in the command line of a process of a kind. A host is what holds its namespaces: its shell starts
-only when somebody types. The core's threads are the inner process's."""
-_CHAIN = ("parent", "unshare", "init", "inner")
-_WHEN = {
-    "start": ("start", 0.5),
-    "network": ("network", 0.5),
-    "traffic": ("measure", 1.0),
-    "collecting": ("collect", 0.3),
-    "publishing": ("point", 0.4),
-}
-"""The progress event that begins a phase, and how long after it a signal may come, in seconds."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    run: str
-    role: str
-    phase: str
-    signal: str
-
-    def __str__(self) -> str:
-        return f"{self.run}: {self.signal} to {self.role} at {self.phase}"
-
-
-def cells() -> list[Cell]:
-    """All that can be killed: a process must exist in the phase."""
-    lively = ("start", "network", "traffic", "collecting")
-    pairs = [("fabric", role, phase) for role in ("parent", "unshare", "init", "inner") for phase in lively]
-    pairs += [("fabric", role, phase) for role in ("host", "traffic") for phase in ("traffic", "collecting")]
-    pairs += [("native", role, "traffic") for role in ("parent", "inner", "host")]
-    pairs += [("ovs", role, "traffic") for role in ("parent", "controller", "ovs-vswitchd", "ovsdb-server")]
-    pairs += [("ovs", role, "collecting") for role in ("inner", "ovs-vswitchd")]
-    pairs += [("calibrating", role, "calibration") for role in _CHAIN]
-    pairs += [(run, "parent", "publishing") for run in ("fabric", "simulated", "cluster")]
-    pairs += [("simulated", "worker", "start"), ("simulated", "parent", "start")]
-    pairs += [("cluster", "cluster worker", "start"), ("cluster", "parent", "start")]
-    return [Cell(*pair, name) for pair in pairs for name in ("SIGKILL", "SIGSTOP")]
+"""Files of the user's; `argv` starts an agent of portus."""
 
 
 @dataclass
@@ -111,11 +74,11 @@ class Attempt:
     seen: list[str] = field(default_factory=list)
     _text: bytes = b""
 
-    def until(self, event: str, deadline_s: float) -> bool:
-        """Wait for a progress event; False if the command ended before."""
+    def until(self, event: str, deadline_s: float, times: int = 1) -> bool:
+        """Wait until a progress event has come so often; False if the command ended before."""
         assert self.process.stdout is not None
         end = time.monotonic() + deadline_s
-        while event not in self.seen:
+        while self.seen.count(event) < times:
             ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, end - time.monotonic()))
             chunk = os.read(self.process.stdout.fileno(), 65536) if ready else b""
             if not chunk:
@@ -136,14 +99,22 @@ class Attempt:
         return None
 
     def _find(self, name: str) -> int | None:
-        if name in _CHAIN:
+        if name in CHAIN:
             pids = [self.process.pid]
-            for _ in range(_CHAIN.index(name)):
+            for _ in range(CHAIN.index(name)):
                 pids = [child for pid in pids[:1] for child in children(pid)]
             return pids[0] if pids else None
         if name == "worker":
             return next(iter(children(self.process.pid)), None)
-        return next((pid for pid in _pids() if WORDS[name] in command(pid)), None)
+        if name == "agent":
+            inner = self._find("inner")
+            return (
+                next((pid for pid in children(inner) if command(pid) == command(inner)), None)
+                if inner
+                else None
+            )
+        found = [pid for pid in _pids() if WORDS[name] in command(pid)]
+        return found[-1 if name == "SIP worker" else 0] if found else None
 
     def finish(self, deadline_s: float) -> int | None:
         """Its exit code; None if it had to be killed."""
@@ -156,6 +127,13 @@ class Attempt:
             return None
         return self.process.returncode
 
+    def give_up(self, patience_s: float) -> None:
+        """Wait as long as a user would, then kill the command."""
+        try:
+            self.process.communicate(timeout=patience_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
     def words(self) -> str:
         return " / ".join(self.log.read_text(errors="replace").splitlines()[-4:])
 
@@ -167,20 +145,21 @@ class Matrix:
         self._request, self._home, self._lab = request, home, lab
         self._rng = random.Random(request["seed"] + request["skip"])
         self.killed: list[Cell] = []
+        self._beside = {run: Beside(home / run / "results") for run in RUNS}
         for run in RUNS:
             (home / run / "home").mkdir(parents=True)
+        agent = (sys.executable, str(ROOT / "tests/support/portus/fake_agent.py"), "/tmp/ccp/portus")
+        for name, text in ALGORITHMS.items():
+            (home / name).write_text(text.format(argv=agent))
 
     def start(self, run: str) -> Attempt:
-        folder = self._home / run
-        times = ("--warmup", "0.5", "--seconds", str(self._request["seconds"]))
-        argv = [
-            str(Path(sys.executable).with_name("refabric")),
-            "run",
-            EXPERIMENT,
-            "--json",
-            *RUNS[run],
-            *times,
-        ]
+        folder, chosen = self._home / run, RUNS[run]
+        values = {
+            "home": self._home, "root": ROOT, "python": sys.executable, "port": self._beside[run].port
+        }  # fmt: skip
+        argv = [str(Path(sys.executable).with_name("refabric")), "run", chosen.experiment, "--json"]
+        argv += [option.format(**values) for option in chosen.options]
+        argv += chosen.times
         argv += ["--results", str(folder / "results")]
         if run == "cluster":
             argv += ["--dask", self._lab.address]
@@ -195,13 +174,20 @@ class Matrix:
             shutil.rmtree(self._home / cell.run / "results")
         self.killed.append(cell)
         before = snapshot()
-        attempt = self.start(cell.run)
-        event, spread_s = _WHEN.get(cell.phase, ("", 2.0))
-        met = not event or attempt.until(event, RUN_S)
-        pid = attempt.role(cell.role) if met else None
-        time.sleep(self._rng.uniform(0.0, spread_s))
-        hit = pid is not None and _signal(pid, cell.signal)
-        faults = self._end(cell, attempt, hit)
+        beside = self._beside[cell.run]
+        stored = finished(self._stored(cell.run))
+        with beside.running(RUNS[cell.run].beside):
+            attempt = self.start(cell.run)
+            event, spread_s = WHEN.get(cell.phase, ("", 2.0))
+            times = max(1, RUNS[cell.run].points - len(stored)) if cell.phase == "drawing" else 1
+            met = not event or attempt.until(event, RUN_S, times)
+            pid = self._role(cell, attempt) if met else None
+            time.sleep(self._rng.uniform(0.0, spread_s))
+            faults = beside.faults("")
+            hit = pid is not None and _signal(pid, cell.signal)
+            faults += self._end(cell, attempt, hit) + beside.faults(cell.role if hit else "")
+        if hit and cell.role in MISSED and cell.signal == "SIGKILL" and cell.phase in ("network", "traffic"):
+            faults += unnoticed(self._stored(cell.run), stored)
         if cell.role == "cluster worker" and hit:
             self.renew_workers()
             before = {**before, "processes": snapshot()["processes"]}
@@ -209,22 +195,30 @@ class Matrix:
         faults += [f"left behind: {line}" for line in left] + self._broken(cell.run)
         return {"cell": str(cell), "hit": hit, "faults": [f"{cell}: {fault}" for fault in faults]}
 
+    def _role(self, cell: Cell, attempt: Attempt) -> int | None:
+        if cell.role in BESIDE:
+            return self._beside[cell.run].processes[cell.role].pid
+        return attempt.role(cell.role)
+
     def _end(self, cell: Cell, attempt: Attempt, hit: bool) -> list[str]:
-        if cell.signal == "SIGSTOP" and hit:
-            time.sleep(PATIENCE_S)
-            attempt.process.kill()
+        undisturbed = cell.role == WATCH
+        if cell.signal == "SIGSTOP" and hit and not undisturbed:
+            attempt.give_up(self._request["patience"])
         code = attempt.finish(RUN_S)
         if code is None:
             return [f"did not end within {RUN_S:g} s: {attempt.words()}"]
         if "Traceback" in attempt.log.read_text(errors="replace"):
             return [f"ended with a traceback: {attempt.words()}"]
+        if undisturbed and code not in (0, 1):
+            return [f"ended with {code} because of a program that only looks on: {attempt.words()}"]
         return []
 
     def complete(self, run: str) -> list[str]:
         """The same command again, undisturbed."""
-        attempt = self.start(run)
-        code = attempt.finish(RUN_S)
-        faults = self._broken(run)
+        with self._beside[run].running(RUNS[run].beside):
+            attempt = self.start(run)
+            code = attempt.finish(RUN_S)
+            faults = self._broken(run) + self._beside[run].faults("")
         if code == 3 and "does not sustain" in attempt.words():
             return (
                 faults  # calibration says so where other programs keep the CPUs busy: an answer, not a fault
@@ -233,6 +227,7 @@ class Matrix:
             faults.append(f"does not complete: exit code {code}: {attempt.words()}")
         if not self._is_complete(run):
             faults.append(f"is not complete in the end: {attempt.words()}")
+        faults += [f"has left {name}" for name in unfinished(self._stored(run))]
         return [f"{run}: {fault}" for fault in faults]
 
     def renew_workers(self) -> None:
@@ -245,12 +240,14 @@ class Matrix:
         self._lab.start_worker("--nthreads", "1")
         self._lab.wait_for_workers()
 
+    def _stored(self, run: str) -> Path:
+        return self._home / run / "results" / RUNS[run].stored
+
     def _is_complete(self, run: str) -> bool:
-        points = list((self._home / run / "results" / EXPERIMENT).glob("*/run.json"))
-        return len(points) == RUNS[run][RUNS[run].index("--subflows") + 1].count(",") + 2
+        return len(list(self._stored(run).glob("*/run.json"))) == RUNS[run].points
 
     def _broken(self, run: str) -> list[str]:
-        directory = self._home / run / "results" / EXPERIMENT
+        directory = self._stored(run)
         return broken(directory) if directory.exists() else []
 
 
@@ -267,9 +264,12 @@ def _pids() -> list[int]:
 
 
 @contextlib.contextmanager
-def _lab(home: Path) -> Iterator[Lab]:
+def _lab(home: Path, needed: bool) -> Iterator[Lab]:
     lab = Lab(home)
     try:
+        if not needed:
+            yield lab
+            return
         lab.start_scheduler()
         lab.start_worker("--nthreads", "1")
         lab.wait_for_workers()
@@ -281,11 +281,11 @@ def _lab(home: Path) -> Iterator[Lab]:
 def inside(inside: Inside) -> int:
     """In the sandbox: kills until there have been enough, then every command to its end."""
     request = inside.request
-    wanted = [cell for cell in cells() if request["only"] in str(cell)]
+    wanted = [cell for cell in cells() if re.search(request["only"], str(cell))]
     random.Random(request["seed"]).shuffle(wanted)
     home = Path(tempfile.mkdtemp(prefix="matrix-"))
     (home / "dask").mkdir()
-    with _lab(home / "dask") as lab:
+    with _lab(home / "dask", any(cell.run == "cluster" for cell in wanted)) as lab:
         matrix = Matrix(request, home, lab)
         hits = tried = 0
         while hits < request["kills"] and tried < 2 * request["kills"] + 4:
@@ -318,7 +318,9 @@ def findings(seen: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def go_through(kills: int, seed: int, seconds: float = 1.0, only: str = "", skip: int = 0) -> dict[str, Any]:
+def go_through(
+    kills: int, seed: int, only: str = "", skip: int = 0, patience: float = PATIENCE_S
+) -> dict[str, Any]:
     """Kill and look, in namespaces of its own. Raises RefabricError."""
     seen: list[dict[str, Any]] = []
 
@@ -326,7 +328,9 @@ def go_through(kills: int, seed: int, seconds: float = 1.0, only: str = "", skip
         click.echo(report.pop("line"), err=True)
         seen.append(report)
 
-    request = {"kills": kills, "seed": seed, "seconds": seconds, "only": only, "skip": skip}
+    request = {
+        "kills": kills, "seed": seed, "only": only, "skip": skip, "patience": patience
+    }  # fmt: skip
     spawn_inside("tests.soak.kill_matrix:inside", request, deadline_s=600 + 120 * kills, on_report=hear)
     return findings(seen)
 
@@ -334,14 +338,19 @@ def go_through(kills: int, seed: int, seconds: float = 1.0, only: str = "", skip
 @click.command()
 @click.option("--kills", default=20, show_default=True, type=click.IntRange(1))
 @click.option("--seed", default=1, show_default=True)
-@click.option("--seconds", default=1.0, show_default=True, help="Measured seconds of a point.")
 @click.option("--skip", default=0, show_default=True, help="Cells to leave out at the beginning.")
-@click.option("--only", default="", metavar="WORD", help="Cells whose name has WORD in it.")
+@click.option("--only", default="", metavar="PATTERN", help="Cells whose name has it.")
+@click.option(
+    "--patience",
+    default=PATIENCE_S,
+    show_default=True,
+    help="Seconds until a command is killed after SIGSTOP.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def main(kills: int, seed: int, seconds: float, skip: int, only: str, as_json: bool) -> None:
+def main(kills: int, seed: int, skip: int, only: str, patience: float, as_json: bool) -> None:
     """Go through the matrix and print what was found."""
     try:
-        found = go_through(kills, seed, seconds, only, skip)
+        found = go_through(kills, seed, only, skip, patience)
     except RefabricError as error:
         click.echo(f"kill_matrix: {error}", err=True)
         sys.exit(error.exit_code)

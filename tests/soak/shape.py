@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from common.errors import StoreError
 from common.files import TMP_PREFIX
 from harness.results import store
 from harness.results.store import StoredPoint
+from model.reasons import AGENT, texts
 from model.result import Status
 
 
@@ -65,7 +66,8 @@ def _summary(path: Path) -> dict[str, Any]:
 
 def _has_numbers(row: Mapping[str, str]) -> bool:
     """A point that failed, because one of its programs was killed for example, has none."""
-    return bool(row.get("goodput_mbps_mean")) or row.get("status") == Status.FAILED
+    numbers = ("goodput_mbps_mean", "calls_offered_per_s")
+    return any(row.get(name) for name in numbers) or row.get("status") == Status.FAILED
 
 
 def differences(expected: Any, found: Any, where: str = "") -> list[str]:
@@ -97,3 +99,33 @@ def broken(directory: Path) -> list[str]:
     if not all(whole):
         faults.append(f"reading {directory / store.SUMMARY}: rows without numbers")
     return faults
+
+
+def finished(directory: Path) -> list[str]:
+    """Names of points that the same command does not run again."""
+    return (
+        [point.name for point in store.scan(directory).points if point.finished] if directory.is_dir() else []
+    )
+
+
+def unnoticed(directory: Path, before: Sequence[str]) -> list[str]:
+    """What is wrong where a program was killed: the first point not in `before` must have failed, or be
+    suspect because its agent has ended, in words for people."""
+    points = [point for point in store.scan(directory).points if point.name not in before]
+    faults = [
+        f"{point.name} failed with a traceback" for point in points if "Traceback" in texts(point.reasons)
+    ]
+    for point in sorted(points, key=lambda point: (point.path / store.RUN).stat().st_mtime)[:1]:
+        if point.finished and not any(reason.kind == AGENT for reason in point.reasons):
+            faults.append(
+                f"{point.name} does not say that a program ended: {texts(point.reasons) or point.status}"
+            )
+    return faults
+
+
+def unfinished(directory: Path) -> list[str]:
+    """What a command that has completed must not leave: files of dead runs, points that failed."""
+    files = [path.name for pattern in (f"{TMP_PREFIX}*", ".old-*") for path in directory.rglob(pattern)]
+    return sorted(files) + [
+        f"{point.name}, which failed" for point in store.scan(directory).points if not point.finished
+    ]

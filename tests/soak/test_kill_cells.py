@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from tests.soak.kill_matrix import Cell, cells, findings
+import dataclasses
+from pathlib import Path
+
+from harness.results.store import Store
+from model.reasons import AGENT, Reason
+from model.result import Status
+from tests.soak.cells import BESIDE, CHAIN, RUNS, WORDS, Cell, cells
+from tests.soak.kill_matrix import findings
+from tests.soak.shape import unfinished, unnoticed
+from tests.support.stored_points import EXPERIMENT, put, result_of, spec_of
 
 
 def test_every_kind_of_process_and_every_phase_is_in_the_matrix() -> None:
     made = cells()
     assert len(set(made)) == len(made)
-    kinds = {"parent", "inner", "host", "traffic", "controller", "ovs-vswitchd", "worker", "cluster worker"}
-    assert kinds <= {cell.role for cell in made}
+    assert {*CHAIN, *WORDS, *BESIDE, "worker", "agent"} == {cell.role for cell in made}
+    assert set(RUNS) == {cell.run for cell in made}
     assert {"start", "calibration", "traffic", "collecting", "publishing"} <= {cell.phase for cell in made}
     for cell in made:
         other = "SIGSTOP" if cell.signal == "SIGKILL" else "SIGKILL"
@@ -26,3 +35,21 @@ def test_a_fault_is_found_again_in_the_findings() -> None:
         "completed": 0,
         "faults": ["left behind: veth", "fabric: is not complete"],
     }
+
+
+def test_a_point_that_keeps_quiet_about_a_killed_program_is_a_fault(tmp_path: Path) -> None:
+    store = Store.open(tmp_path, EXPERIMENT)
+    first = put(store, spec_of(1), result_of([1.0]))
+    assert unnoticed(store.directory, [first.name]) == []
+    (fault,) = unnoticed(store.directory, [])
+    assert "does not say that a program ended: ok" in fault
+    ended = dataclasses.replace(
+        result_of([1.0]), status=Status.SUSPECT, reasons=(Reason(AGENT, "agent: it ended"),)
+    )
+    second = put(store, spec_of(2), ended)
+    assert unnoticed(store.directory, [first.name]) == []
+    put(store, spec_of(2), result_of([], Status.FAILED, "Traceback: a bug"))
+    assert "traceback" in unnoticed(store.directory, [first.name])[0]
+    assert unfinished(store.directory) == [f"{second.name}, which failed"]
+    (store.directory / ".old-x").mkdir()
+    assert unfinished(store.directory)[0] == ".old-x"

@@ -9,6 +9,7 @@ Only things that are new count: what was there before and has gone is none of ou
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
@@ -21,25 +22,28 @@ from pathlib import Path
 Snapshot = Mapping[str, tuple[str, ...]]
 
 _FOLDERS = ("/tmp", "/run", "/run/lock", "/dev/shm", "/var/tmp", "/sys/fs/bpf")
-_SYSCTLS = (
-    "fs/file-max",
-    "kernel/pty/max",
-    "net/core/rmem_max",
+_SYSCTLS = ("fs", "kernel", "vm", "net/core", "net/ipv4", "net/mptcp")
+_OWN_LIFE = re.compile(
+    r"kernel/(random|ns_last_pid|pty/nr|perf_event_max_sample_rate|perf_cpu_time_max|hung_task_detect)|"
+    r"fs/(dentry-state|file-nr|inode-|aio-nr|quota)|vm/stat_refresh|net/ipv4/(conf|neigh|route/flush)/?|"
+    r"net/ipv4/tcp_(available|allowed)_congestion_control"
 )
+"""Sysctls that change by themselves, those of interfaces, and the congestion controls."""
 _CONTROLS = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 """Those of BPF links are among them, wherever they were made."""
-_CONTROLS_KIND = "congestion controls"
+_CONTROLS_KIND, _LINKS_KIND = "congestion controls", "BPF links"
 ANOTHER_RUN_S = 150.0
 """A live test, which may have its own congestion controls registered, is over by then."""
 _PROGRAMS = re.compile(
-    r"kamailio|sipp|redis-server|"
+    r"kamailio|sipp|redis-server|hub\.py|fake_agent|slow_receive|"
     r"refabric|engines\.|tests\.emulation|mininet:|iperf|sleep infinity|unshare|setpriv|mnexec|"
     r"ovs-vswitchd|ovsdb-server|controllers\."
 )
 
 
 def snapshot() -> dict[str, tuple[str, ...]]:
-    """Interfaces, namespaces, mounts, processes, files in temporary folders, abstract sockets, sysctls.
+    """Interfaces, namespaces, mounts, processes, files in temporary folders, abstract sockets, sysctls,
+    congestion controls, BPF links.
 
     Processes are those a run could start, by name; other programs come and go.
     """
@@ -53,8 +57,9 @@ def snapshot() -> dict[str, tuple[str, ...]]:
             str(p) for folder in _FOLDERS if Path(folder).is_dir() for p in Path(folder).iterdir()
         ),
         "sockets": sorted(re.findall(r"@refabric\S*", Path("/proc/net/unix").read_text())),
-        "sysctls": [f"{name}={_sysctl(name)}" for name in _SYSCTLS],
+        "sysctls": _sysctls(),
         _CONTROLS_KIND: Path(_CONTROLS).read_text().split(),
+        _LINKS_KIND: _bpf_links(),
     }
     return {kind: tuple(values) for kind, values in found.items()}
 
@@ -71,12 +76,13 @@ def compare(before: Snapshot, after: Snapshot) -> list[str]:
 def wait_until_gone(before: Snapshot, seconds: float = 30.0) -> list[str]:
     """What is left of a run once the kernel has had `seconds` to take its namespaces apart.
 
-    The kernel has one list of congestion controls for all namespaces, so one that is new may be another
-    run's. It is waited for longer: that run takes it away, while nobody takes away what was left behind.
+    The kernel has one list of congestion controls, and one of BPF links, for all namespaces, so one that is
+    new may be another run's. It is waited for longer: that run takes it away, while nobody takes away what
+    was left behind.
     """
     began = time.monotonic()
     while left := compare(before, snapshot()):
-        only_controls = all(line.startswith(f"{_CONTROLS_KIND}:") for line in left)
+        only_controls = all(line.startswith((f"{_CONTROLS_KIND}:", f"{_LINKS_KIND}:")) for line in left)
         if time.monotonic() - began > (max(seconds, ANOTHER_RUN_S) if only_controls else seconds):
             break
         time.sleep(0.05)
@@ -116,9 +122,29 @@ def _pids() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
 
-def _sysctl(name: str) -> str:
-    path = Path("/proc/sys") / name
-    return path.read_text().strip() if path.exists() else ""
+def _sysctls() -> list[str]:
+    found = []
+    for folder, _, names in (each for top in _SYSCTLS for each in os.walk(f"/proc/sys/{top}")):
+        for name in names:
+            path = Path(folder, name)
+            if not _OWN_LIFE.match(str(path.relative_to("/proc/sys"))):
+                try:
+                    found.append(f"{path.relative_to('/proc/sys')}={' '.join(path.read_text().split())}")
+                except (OSError, UnicodeDecodeError):
+                    continue  # it is written only, or has just gone
+    return sorted(found)
+
+
+def _bpf_links() -> list[str]:
+    """The numbers of all BPF links, which the kernel counts up; none where libbpf or the right is missing."""
+    try:
+        libbpf = ctypes.CDLL("libbpf.so.1")
+    except OSError:
+        return []
+    found, number = [], ctypes.c_uint32(0)
+    while libbpf.bpf_link_get_next_id(number, ctypes.byref(number)) == 0:
+        found.append(str(number.value))
+    return found
 
 
 def main(argv: list[str]) -> int:

@@ -51,8 +51,8 @@ def main(
     if not factory:
         DATAPLANES[dataplane].check_machine(spec)
     request = {"spec": spec.to_json(), "factory": factory}
-    with reachable(spec) as folders, emulation_lock(wait_s, _say_waiting):
-        return spawn_interactive("engines.emulation.hosts.shell:inside", request, keep=folders)
+    with reachable(spec) as given, emulation_lock(wait_s, _say_waiting):
+        return spawn_interactive("engines.emulation.hosts.shell:inside", request, give=given)
 
 
 def inside(inside: Inside) -> int:

@@ -5,12 +5,14 @@ The fabric runs by the strict clock: servers and users keep real time, so links 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import topos
-from common.errors import UsageError
+from common.errors import RunError, UsageError
 from engines.emulation.dataplanes.fabric_dataplane import FabricDataPlane, default_tuning
 from engines.emulation.dataplanes.registry import FABRIC
 from engines.emulation.hosts.hosts import HostOptions
@@ -69,6 +71,16 @@ def expected_s(spec: RunSpec) -> float:
     return STARTING_S + spec.warmup_s + spec.seconds
 
 
+@contextlib.contextmanager
+def _in_words() -> Iterator[None]:
+    """Turn the error of a program that has ended, or does not answer, into a RunError."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"a program of the IMS did not answer: {error}") from error
+
+
+@_in_words()
 def run_point(inside: Inside) -> int:
     """Run the RunSpec of the request and report its result."""
     spec = RunSpec.from_json(inside.request["spec"])

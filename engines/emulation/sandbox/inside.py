@@ -64,6 +64,8 @@ def boot(life_fd: int, request_fd: int, report_fd: int, target: str) -> NoReturn
         os.set_inheritable(fd, False)
     with os.fdopen(request_fd) as file:
         envelope = json.load(file)
+    for fd in envelope.get("given", ()):
+        os.set_inheritable(fd, False)
     inside = Inside(envelope["request"], report_fd)
     try:
         _make_private(envelope["keep"], envelope["lent"])

@@ -57,33 +57,34 @@ def spawn_inside(
     *,
     deadline_s: float,
     on_report: Callable[[Any], None] | None = None,
-    keep: Sequence[Path] = (),
     lend: Path | None = None,
+    give: Sequence[int] = (),
     grace_s: float = 5.0,
 ) -> int:
     """Run `target` ("package.module:function") in private namespaces; return the function's int.
 
     The function is called with an `inside.Inside`. `request` is any JSON value. Its reports arrive at
     `on_report` in the calling thread. Its stdin is /dev/null; the last lines of its stdout and stderr appear
-    in error messages. Folders in `keep` below /tmp, /run or /dev/shm stay visible inside, and the
-    folder `lend` is inside.LENT.
+    in error messages. The folder `lend` is inside.LENT. Descriptors in `give` are open inside under the same
+    numbers; programs that start there do not inherit them. Of /tmp, /run and /dev/shm only the current folder
+    and those that Python imports from are visible.
 
     KeyboardInterrupt ends the run (SIGTERM, `grace_s` seconds, then SIGKILL; a second one at once) and is
     re-raised. Raises the function's RefabricError; HostUnfitError if the namespaces cannot be created;
     DeadlineError after `deadline_s`; RunError if it ended in another way. Call it from a thread that lives
     until it returns.
     """
-    with _started(target, request, keep, interactive=False, lend=lend) as run:
+    with _started(target, request, interactive=False, lend=lend, give=give) as run:
         run.converse(time.monotonic() + deadline_s, deadline_s, on_report or _ignore, grace_s)
         return run.outcome()
 
 
-def spawn_interactive(target: str, request: object, *, keep: Sequence[Path] = ()) -> int:
+def spawn_interactive(target: str, request: object, *, give: Sequence[int] = ()) -> int:
     """Run `target` as `spawn_inside` does, on the caller's terminal and without a deadline.
 
     The program inside handles Ctrl-C; this process ignores it until then.
     """
-    with _ctrl_c_ignored(), _started(target, request, keep, interactive=True) as run:
+    with _ctrl_c_ignored(), _started(target, request, interactive=True, give=give) as run:
         run.converse(float("inf"), 0.0, _ignore, 0.0)
         return run.outcome()
 
@@ -232,12 +233,16 @@ class _Run:
 
 @contextmanager
 def _started(
-    target: str, request: object, keep: Sequence[Path], interactive: bool, lend: Path | None = None
+    target: str,
+    request: object,
+    interactive: bool,
+    lend: Path | None = None,
+    give: Sequence[int] = (),
 ) -> Iterator[_Run]:
     require_root(f"{Path(sys.argv[0]).name} {' '.join(sys.argv[1:])}".strip())
     _check_tools()
-    kept = [str(path) for path in (*_needed_folders(), *keep)]
-    envelope = {"request": request, "keep": kept, "lent": _lent(lend)}
+    kept = [str(path) for path in _needed_folders()]
+    envelope = {"request": request, "keep": kept, "lent": _lent(lend), "given": list(give)}
     request_fd = os.memfd_create("refabric-request", os.MFD_CLOEXEC)
     theirs = [request_fd]
     ours: list[int] = []
@@ -255,7 +260,7 @@ def _started(
             ours.append(output_read)
         process = subprocess.Popen(
             _argv(life_read, request_fd, report_write, target),
-            pass_fds=(life_read, request_fd, report_write),
+            pass_fds=(life_read, request_fd, report_write, *give),
             stdin=None if interactive else subprocess.DEVNULL,
             stdout=None if interactive else output_write,
             stderr=None if interactive else output_write,

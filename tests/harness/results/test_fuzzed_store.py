@@ -188,6 +188,18 @@ def test_a_name_that_this_checkout_does_not_know(results: Path, path: str) -> No
     check(results)
 
 
+def test_a_file_that_a_stored_point_names_is_not_opened(results: Path, tmp_path: Path) -> None:
+    """Root's `status` would wait for a pipe for ever, and quote the first line of any file."""
+    secret = tmp_path / "secret"
+    secret.write_text("root:secret\n")
+    victim = results / EXPERIMENT / point_name(spec_of(1))
+    run = json.loads((victim / "run.json").read_text())
+    run["spec"]["link"]["trace"] = f"@{secret}"
+    put_edited(victim, run)
+    (error,) = scan(results / EXPERIMENT).broken
+    assert "--link-trace: a stored point names a file" in str(error) and "root:" not in str(error)
+
+
 def test_a_bomb_is_not_unpacked(stored: Path, results: Path) -> None:
     _, victim = fresh(stored, results)
     (victim / "samples" / "goodput.csv.gz").write_bytes(

@@ -11,6 +11,7 @@ import pytest
 
 from common.errors import HostUnfitError
 from engines.emulation.dataplanes.ovs.daemons import check_installed
+from tests.soak.kill_matrix import go_through
 
 pytestmark = pytest.mark.emulation
 
@@ -56,6 +57,13 @@ def test_a_command_runs_inside_and_decides() -> None:
 def test_a_program_outside_is_reached(hub: int) -> None:
     done = shell(f"remote:{hub}")
     assert "2 received" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("role", ["outside controller", "parent", "relay"])
+def test_whatever_is_killed_of_it_nothing_is_left(role: str) -> None:
+    found = go_through(kills=1, seed=1, only=f"remote: SIGKILL to {role} at traffic")
+    assert found["faults"] == []
+    assert found["kills"] == found["completed"] == 1
 
 
 def test_a_run_is_carried_by_it(hub: int, tmp_path: Path) -> None:

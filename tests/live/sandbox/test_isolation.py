@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,20 @@ def test_a_report_of_30_mb_arrives_whole() -> None:
     assert len(report) == 30 << 20
 
 
-def test_folders_in_tmp_stay_visible_when_asked(tmp_path: Path) -> None:
-    reports: list[Any] = []
-    case = "tests.support.scenarios.isolation:write_to"
-    spawn_inside(case, str(tmp_path), deadline_s=30, on_report=reports.append, keep=[tmp_path])
+def test_the_current_folder_stays_visible_in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    spawn_inside("tests.support.scenarios.isolation:write_to", str(tmp_path), deadline_s=30)
     assert (tmp_path / "result").read_text() == "kept"
+
+
+def test_a_given_descriptor_is_open_inside_and_not_in_its_programs() -> None:
+    reports: list[Any] = []
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        case, fd = "tests.support.scenarios.isolation:write_to_given", theirs.fileno()
+        spawn_inside(case, fd, deadline_s=30, on_report=reports.append, give=[fd])
+        assert ours.recv(10) == b"given"
+    assert reports == ["not inherited"]
 
 
 def test_errors_come_back_as_themselves() -> None:

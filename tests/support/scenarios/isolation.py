@@ -46,6 +46,15 @@ def write_to(inside: Inside) -> int:
     return 0
 
 
+def write_to_given(inside: Inside) -> int:
+    """Write to the descriptor named by the request; report whether a program that starts here has it."""
+    fd: int = inside.request
+    os.write(fd, b"given")
+    found = os.spawnlp(os.P_WAIT, "test", "test", "-e", f"/proc/self/fd/{fd}")
+    inside.report("inherited" if found == 0 else "not inherited")
+    return 0
+
+
 def refuse(inside: Inside) -> int:
     raise UsageError(f"no such thing: {inside.request}")
 

@@ -37,11 +37,13 @@ class OwnController(Controller):
     def __init__(self, chosen: str, folder: Path, log: Path) -> None:
         self._chosen = chosen
         self._remote = remote_port(chosen) is not None
+        self._lost: int | None = None
+        """Connections that a controller outside had closed when all switches were connected."""
         super().__init__(self._program(), {}, folder, log)
 
     def _program(self) -> list[str]:
         if self._remote:
-            return [sys.executable, "-m", relay.__name__, str(PORT), os.environ[relay.SOCKET]]
+            return [sys.executable, "-m", relay.__name__, str(PORT), os.environ[relay.CHANNEL]]
         return shlex.split(self._chosen.removeprefix(COMMAND))
 
     def start(self) -> None:
@@ -52,6 +54,7 @@ class OwnController(Controller):
                     self._argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                     cwd=ROOT if self._remote else None, start_new_session=True,
                     env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                    pass_fds=(int(os.environ[relay.CHANNEL]),) if self._remote else (),
                 )  # fmt: skip
         except OSError as error:
             raise RunError(
@@ -71,7 +74,17 @@ class OwnController(Controller):
             return f"{left} switches are not connected" if left else ""
 
         self._wait(missing, deadline_s)
+        self._lost = self._closed()
         return {"controller": self._chosen}
+
+    def check(self) -> None:
+        """Raise RunError if it has ended, or has closed a connection since all switches were connected."""
+        super().check()
+        if self._lost is not None and self._closed() > self._lost:
+            raise RunError(f"--controller {self._chosen}: it ended, or closed its connection to a switch")
+
+    def _closed(self) -> int:
+        return self._log.read_text(errors="replace").count(relay.LOST) if self._remote else 0
 
     def _wait(self, missing: Callable[[], str], deadline_s: float) -> None:
         """Wait until nothing is missing. Raises RunError if the program ends, DeadlineError."""
@@ -93,8 +106,8 @@ def _listens() -> bool:
 
 
 @contextlib.contextmanager
-def reachable(spec: RunSpec) -> Iterator[list[Path]]:
-    """Make a controller outside reachable from the namespaces; return folders that must stay visible there.
+def reachable(spec: RunSpec) -> Iterator[list[int]]:
+    """Make a controller outside reachable from the namespaces; return descriptors that must be open there.
 
     Raises HostUnfitError if it does not listen.
     """

@@ -1,9 +1,11 @@
 """Relay between a controller outside and Open vSwitch in the private namespaces (`--controller remote:PORT`).
 
-    switches -- tcp 127.0.0.1:6653 (inside) -- Unix socket -- tcp 127.0.0.1:PORT (outside) -- the controller
+    switches -- tcp 127.0.0.1:6653 (inside) ... tcp 127.0.0.1:PORT (outside) -- the controller
 
-A Unix socket with a path is the same in every network namespace. `outside` serves it in the process that
-starts the run; inside, this module is a program: relay.py PORT SOCKET.
+Inside, this module is a program (relay.py PORT CHANNEL). It accepts the switches' connections and hands each
+one (SCM_RIGHTS, unix(7)) through a pair of sockets to the process that starts the run, which joins it to one
+to the controller. A pair has no name in any folder, so nothing is left when a process is killed. Where the
+controller closes a connection, or accepts none, the program inside prints LOST.
 """
 
 from __future__ import annotations
@@ -11,44 +13,41 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import socket
 import sys
-import tempfile
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
 
 from common.errors import HostUnfitError
 
 HOST = "127.0.0.1"
-SOCKET = "REFABRIC_CONTROLLER_SOCKET"
-"""The environment variable with the path of the socket."""
+CHANNEL = "REFABRIC_CONTROLLER_CHANNEL"
+"""The environment variable with the descriptor of the pair's inner end."""
+LOST = "the controller closed a connection"
 START_S = 10.0
 _CHUNK = 1 << 16
-Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @contextlib.contextmanager
-def outside(port: int) -> Iterator[list[Path]]:
-    """Serve a Unix socket that leads to the controller at `port`; return the folder that must stay visible.
+def outside(port: int) -> Iterator[list[int]]:
+    """Join what comes through a pair of sockets to the controller at `port`; return the pair's inner end.
 
     Raises HostUnfitError if nothing listens there.
     """
     check_listening(port)
-    with tempfile.TemporaryDirectory(prefix="refabric-controller-") as folder:
-        path = Path(folder) / "openflow"
-        ready = threading.Event()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    before = os.environ.get(CHANNEL)
+    with ours, theirs:
+        ours.setblocking(False)
         loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=_serve, args=(loop, path, port, ready), daemon=True)
+        thread = threading.Thread(target=_serve, args=(loop, ours, port), daemon=True)
         thread.start()
-        if not ready.wait(START_S):
-            raise HostUnfitError(f"--controller remote:{port}: the relay did not start within {START_S:g} s")
-        before = os.environ.get(SOCKET)
-        os.environ[SOCKET] = str(path)
+        os.environ[CHANNEL] = str(theirs.fileno())
         try:
-            yield [Path(folder)]
+            yield [theirs.fileno()]
         finally:
-            os.environ.pop(SOCKET, None) if before is None else os.environ.update({SOCKET: before})
+            os.environ.pop(CHANNEL, None) if before is None else os.environ.update({CHANNEL: before})
             loop.call_soon_threadsafe(loop.stop)
             thread.join(START_S)
 
@@ -64,41 +63,54 @@ def check_listening(port: int) -> None:
         ) from error
 
 
-def _serve(loop: asyncio.AbstractEventLoop, path: Path, port: int, ready: threading.Event) -> None:
+def _serve(loop: asyncio.AbstractEventLoop, channel: socket.socket, port: int) -> None:
     asyncio.set_event_loop(loop)
+    joined: set[asyncio.Task[None]] = set()
 
-    async def connect() -> Stream:
-        return await asyncio.open_connection(HOST, port)
+    def take() -> None:
+        try:
+            _, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
+        except BlockingIOError:
+            return
+        for fd in descriptors:
+            task = loop.create_task(_join(socket.socket(fileno=fd), port, channel))
+            joined.add(task)
+            task.add_done_callback(joined.discard)
 
-    server = loop.run_until_complete(asyncio.start_unix_server(joined_to(connect), path))
-    ready.set()
+    loop.add_reader(channel, take)
     loop.run_forever()
-    server.close()
-    for task in asyncio.all_tasks(loop):
+    loop.remove_reader(channel)
+    for task in joined:
         task.cancel()
-    loop.run_until_complete(asyncio.sleep(0))
+    loop.run_until_complete(asyncio.gather(*joined, return_exceptions=True))
     loop.close()
 
 
-def joined_to(
-    connect: Callable[[], Awaitable[Stream]],
-) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
-    """Return a function that joins each new connection to one that `connect` makes."""
-
-    async def join(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with _closing(writer):
+async def _join(switch: socket.socket, port: int, channel: socket.socket) -> None:
+    """Copy between a switch's connection and one to the controller until either ends."""
+    switch.setblocking(False)
+    reader, writer = await asyncio.open_connection(sock=switch)
+    async with _closing(writer):
+        try:
+            other_reader, other_writer = await asyncio.open_connection(HOST, port)
+        except OSError:
+            _lost(channel)
+            return  # the switch sees its connection close, and tries again
+        async with _closing(other_writer):
+            away = asyncio.ensure_future(_copy(reader, other_writer))
+            back = asyncio.ensure_future(_copy(other_reader, writer))
             try:
-                other_reader, other_writer = await connect()
-            except OSError:
-                return  # the switch sees its connection close, and tries again
-            async with _closing(other_writer):
-                ends = {asyncio.ensure_future(_copy(reader, other_writer)),
-                        asyncio.ensure_future(_copy(other_reader, writer))}  # fmt: skip
-                _, open_ends = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-                for end in open_ends:
-                    end.cancel()
+                await asyncio.wait({away, back}, return_when=asyncio.FIRST_COMPLETED)
+                if not away.done():
+                    _lost(channel)
+            finally:
+                away.cancel()
+                back.cancel()
 
-    return join
+
+def _lost(channel: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # nobody is inside any more
+        channel.send(b"-")
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -116,16 +128,20 @@ async def _closing(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
         writer.close()
 
 
-async def inside(port: int, path: str) -> None:
-    """Serve the switches at `port` until the process ends."""
-
-    async def connect() -> Stream:
-        return await asyncio.open_unix_connection(path)
-
-    server = await asyncio.start_server(joined_to(connect), HOST, port)
-    async with server:
-        await server.serve_forever()
+def inside(port: int, channel: int) -> None:
+    """Accept the switches at `port` and hand their connections out, until the process ends."""
+    with socket.socket(fileno=channel) as out, socket.create_server((HOST, port)) as server:
+        while True:
+            ready, _, _ = select.select([server, out], [], [])
+            if out in ready:
+                if not out.recv(1):
+                    return
+                print(LOST, flush=True)
+            if server in ready:
+                connection, _ = server.accept()
+                with connection:
+                    socket.send_fds(out, [b"+"], [connection.fileno()])
 
 
 if __name__ == "__main__":
-    asyncio.run(inside(int(sys.argv[1]), sys.argv[2]))
+    inside(int(sys.argv[1]), int(sys.argv[2]))

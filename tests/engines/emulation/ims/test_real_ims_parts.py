@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 
 import topos
-from common.errors import HostUnfitError, UsageError
+from common.errors import HostUnfitError, RunError, UsageError
 from engines.emulation.hosts.processes import Process
 from engines.emulation.ims import point, support
 from engines.emulation.ims.system import Service
 from engines.emulation.ims.users import Generator
 from engines.emulation.kernel.netns import HostRef
+from engines.emulation.sandbox.inside import Inside
 from fabric.plan import PS_PER_US
 from model.network_plan import downlink, plan_for, uplink
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from workloads import matrices, sip
+from workloads.sip import SipSettings
 
 REAL = "sip:65:scale=50:arrivals=constant"
 STATISTICS = """StartTime;TotalCallCreated;SuccessfulCall(C);FailedCall(C);Retransmissions(C);
@@ -37,6 +39,16 @@ def spec_of(workload: str = REAL, **link: float) -> RunSpec:
         warmup_s=0.0,
         seconds=10.0,
     )
+
+
+def test_a_program_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> SipSettings:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(point, "checked", refused)
+    inside = Inside({"spec": spec_of().to_json()}, -1)
+    with pytest.raises(RunError, match=r"a program of the IMS did not answer: .*Connection refused"):
+        point.run_point(inside)
 
 
 def generator(folder: Path) -> Generator:
