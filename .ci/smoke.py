@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
+import math
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from engines.linux.kernel.store import current
 from model.reasons import DRIFT, KINDS, REPAIRS, SETTLING, UNSTEADY
@@ -57,6 +60,16 @@ EXPECTED_BOTH = 6  # the reference, TCP and MPTCP with 8 subflows, emulated and 
 LEAST_CORRELATION = 0.5
 """Minimum correlation of TCP flows between the engines, over the same paths: 0.97 and more on a loaded
 machine."""
+SIP_S = 8
+SIP = ("run", "ims-ladder", "--engine", "mininet", "--seeds", "1", "--seconds", str(SIP_S))
+SIP_STEPS = {
+    "sip:130:scale=50:arrivals=constant": (130, {"p1", "s1"}, "scscf"),
+    "sip:180:scscf=2:scale=50:arrivals=constant": (180, {"p1", "s1", "s2"}, "pcscf"),
+}
+"""Calls per second at the published scale, instances, and the function that overloads first."""
+SIP_SHARE = 0.5
+SIP_OFF = 0.03
+"""SIPp calls at constant intervals; its counts are up to 0.2 s old when they are read."""
 TIMEOUT_S = 1800
 UNFIT = 3
 FIXED_RATE_MBPS = 10
@@ -78,6 +91,7 @@ def main(results: Path) -> int:
     wrong_words += engines_differ(results / "both")
     wrong_words += in_virtual_time(results / "virtual")
     wrong_words += with_guests(results / "guests", students)
+    wrong_words += with_sip_servers(results / "sip")
     if wrong_words:
         return 1
     return check_charts(results / "students") + read_again(results)
@@ -182,6 +196,44 @@ def with_guests(results: Path, students: str) -> int:
         "\n".join(f"smoke: in virtual time: {problem}" for problem in problems), end="\n" if problems else ""
     )
     return int(bool(problems))
+
+
+def with_sip_servers(results: Path) -> int:
+    """Run two steps between real SIP programs, where their packages can be had; return 1 if noise does not
+    explain what is wrong."""
+    command = (str(REFABRIC), *SIP, "--workload", ",".join(SIP_STEPS))
+    if run(results, command) == UNFIT:
+        print("smoke: SIP servers cannot be had or run here (above): they were not tried")
+        return 0
+    points = {path: json.loads(path.read_text()) for path in sorted(results.glob("ims/*/run.json"))}
+    problems = [] if len(points) == len(SIP_STEPS) else [f"{len(points)} points, expected {len(SIP_STEPS)}"]
+    for path, point in points.items():
+        problems += sip_problems(path.parent, point)
+    for problem in problems:
+        print(f"smoke: SIP servers: {problem}")
+    return int(bool(problems))
+
+
+def sip_problems(folder: Path, point: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with the counts, the instances and the first overload of a point. The machine may
+    have been too busy for the latter; then it is a warning."""
+    calls = point["spec"]["workload"]["params"]["calls"]
+    instances, first = {step[0]: step[1:] for step in SIP_STEPS.values()}[calls]
+    if point["status"] == "failed" or not NO_FAULT_OF_OURS.issuperset(r["kind"] for r in point["reasons"]):
+        return [f"{calls} calls/s: {point['status']}: {point['reasons']}"]
+    with gzip.open(folder / "samples/components.csv.gz", "rt") as file:
+        seen = {row["name"] for row in csv.DictReader(file) if float(row["busy_pct"]) > 0}
+    found = [] if seen == instances else [f"messages went through {sorted(seen)}, not {sorted(instances)}"]
+    offered, asked = point["metrics"]["calls_offered_per_s"], SIP_SHARE * calls
+    if abs(offered / asked - 1) > SIP_OFF:
+        found.append(f"{offered:.1f} calls/s, not {asked}")
+    onsets = {name: point["metrics"].get(f"{name}_onset_s", math.inf) for name in ("pcscf", "scscf")}
+    if not onsets[first] < min(s for name, s in onsets.items() if name != first):
+        words = f"{calls} calls/s: not {first} overloads first: {onsets}"
+        if point["status"] == "ok":
+            return [*found, words]
+        print(f"smoke: WARNING: {words}, but this machine was too busy for a verdict")
+    return found
 
 
 def works(folder: Path) -> bool:

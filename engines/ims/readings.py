@@ -13,8 +13,8 @@ ROLES = (PCSCF, SCSCF)
 class Instance:
     """One instance. `waiting` messages fill the share `fill` of its receive buffer.
 
-    `dropped` and the seconds are since the start: `cpu_s` is CPU time, `busy_s` the time of its `workers` in
-    which they had a message, the wait for a look-up included.
+    `dropped` and the seconds are since the start: `cpu_s` is the CPU time of its processor, `busy_s` the time
+    of its `workers` in which they had a message, the wait for a look-up included.
     """
 
     role: str
@@ -31,7 +31,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Calls:
-    """Counts since the start of traffic."""
+    """Counts since the start of traffic, `age_s` seconds before they were read."""
 
     offered: int = 0
     completed: int = 0
@@ -40,6 +40,7 @@ class Calls:
     registered: int = 0
     registrations_failed: int = 0
     retransmitted: int = 0
+    age_s: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,8 @@ def computed_knees(settings: SipSettings) -> dict[str, float]:
 
 
 def _rates(start: Reading, end: Reading) -> dict[str, float]:
-    seconds = end.t_s - start.t_s
     a, b = start.calls, end.calls
+    seconds = (end.t_s - b.age_s) - (start.t_s - a.age_s)
     offered, completed = b.offered - a.offered, b.completed - a.completed
     return {
         "calls_offered_per_s": offered / seconds,
@@ -85,7 +85,8 @@ def _early(readings: Sequence[Reading]) -> dict[str, float]:
     if len(readings) <= EARLY_S or not readings[EARLY_S].calls.offered:
         return {}
     setups = [setup for reading in readings for setup in reading.setups]
-    took_ms = [took for when_s, took in setups if when_s - took / 1000 < EARLY_S]
+    counted_s = readings[EARLY_S].t_s - readings[EARLY_S].calls.age_s
+    took_ms = [took for when_s, took in setups if when_s - took / 1000 < counted_s]
     share = {"early_setup_pct": 100 * len(took_ms) / readings[EARLY_S].calls.offered}
     return {**share, "early_setup_ms_p50": statistics.median(took_ms)} if took_ms else share
 

@@ -21,12 +21,15 @@ from workloads.sip import MATRIX, POLICIES
 
 NAME = "ims"
 SEEDS = 6
-REPETITIONS = 3
 STEP_S = 30.0
+LADDER_BRIEF_S = 8.0
 BRIEF_S = 15.0
 CONTROLLED_S = 150.0
+REAL_CONTROLLED_S = 60.0
+REAL_LATE_S = 75.0
 OPTIONS = (
-    "workload", "engine", "seconds", "warmup", "seed", "seeds", "profile", "rate", "delay", "queue",
+    "topology", "workload", "engine", "seconds", "warmup", "seed", "seeds", "profile", "rate", "delay",
+    "queue",
 )  # fmt: skip
 DEFAULTS = Defaults(
     ks=(),
@@ -39,25 +42,37 @@ DEFAULTS = Defaults(
     warmup_s=0.0,
     brief_s=BRIEF_S,
     seeds=SEEDS,
+    brief_seeds=1,
     engines=(SIMULATOR,),
 )
 REAL = dataclasses.replace(
     DEFAULTS,
     workloads=tuple(step.workload(REAL_SCALE) for step in LADDER),
-    seeds=REPETITIONS,
+    seeds=None,
+    brief_s=LADDER_BRIEF_S,
     engines=(ENGINE,),
 )
+"""Real programs, one repetition unless --seeds or the profile says otherwise."""
 KNEE_LOADS = (*range(40, 181, 20), *range(220, 421, 40))
 RISE_AND_FALL = "load=130+180+320+180+130"
-PULSE = "load=120+180+120+60+120"
+PULSE = "load=125+180+125+60+125"
 CONTROLLED = (
     *(f"{MATRIX}:320:{RISE_AND_FALL}:policy={policy}" for policy in POLICIES),
     f"{MATRIX}:320:{RISE_AND_FALL}:policy=queue:react_s=10",
     f"{MATRIX}:320:pcscf=3:scscf=3:{RISE_AND_FALL}",
 )
+AS_REAL = f"scale={REAL_SCALE}:arrivals=constant"
 LATE = tuple(
-    f"{MATRIX}:180:scscf=2:{PULSE}{more}" for more in ("", ":policy=queue", ":policy=queue:react_s=20")
+    f"{MATRIX}:180:scscf=2:{PULSE}:{AS_REAL}{more}"
+    for more in ("", ":policy=queue", ":policy=queue:react_s=20")
 )
+"""At half the rates in both engines: at the published ones queues are half as long beside SIP's timers, and
+the overload ends by itself after about a minute."""
+REAL_CONTROLLED = tuple(
+    f"{MATRIX}:320:load=130+320+60+60:{AS_REAL}{more}"
+    for more in ("", *(f":policy={policy}" for policy in POLICIES if policy != "static"))
+)
+REAL_LATE = LATE[:2]
 LARGE = (
     f"{MATRIX}:1000:registrations=300:pcscf=7:scscf=7",
     f"{MATRIX}:3000:registrations=1000:pcscf=21:scscf=20",
@@ -65,13 +80,14 @@ LARGE = (
 )
 
 
-def star(_options: SweepOptions) -> list[TopologySpec]:
-    """Return one switch with users, HSS and up to six instances of each function."""
-    return [TopologySpec(TOPOLOGY, {"n": HOSTS})]
+def star(options: SweepOptions) -> list[TopologySpec]:
+    """Return one switch with users, HSS and up to six instances of each function, or the networks requested
+    instead."""
+    return list(options.topologies) or [TopologySpec(TOPOLOGY, {"n": HOSTS})]
 
 
-def large_star(_options: SweepOptions) -> list[TopologySpec]:
-    return [TopologySpec(TOPOLOGY, {"n": 142})]
+def large_star(options: SweepOptions) -> list[TopologySpec]:
+    return list(options.topologies) or [TopologySpec(TOPOLOGY, {"n": 142})]
 
 
 PLAIN = (Variant(cc=BASELINE, subflows=(1,)),)
@@ -82,12 +98,19 @@ def _knee_workloads() -> Sequence[str]:
     return [f"{MATRIX}:{calls}{more}".replace(":pcscf=1", "") for more in instances for calls in KNEE_LOADS]
 
 
-def _simulated(name: str, title: str, about: str, charts: tuple[str, ...], **changes: object) -> Figure:
+def _figure(
+    name: str,
+    title: str,
+    about: str,
+    charts: tuple[str, ...],
+    emulated: Defaults | None = None,
+    **changes: object,
+) -> Figure:
     topologies = large_star if name.endswith("large") else star
     return Figure(
         name=name, title=title, about=about, defaults=dataclasses.replace(DEFAULTS, **changes),  # type: ignore[arg-type]
         topologies=topologies, points=points_on(topologies, PLAIN), charts=charts, sized=False,
-        relative=False, options=OPTIONS, separate_variants=True,
+        relative=False, options=OPTIONS, separate_variants=True, emulated=emulated,
     )  # fmt: skip
 
 
@@ -100,7 +123,7 @@ FIGURES = (
             "S-CSCF is full, because its workers wait for user data. With two of them the P-CSCF is next, at "
             "180, and with two P-CSCFs again at 320. Each step begins with an idle network."
         ),
-        defaults=DEFAULTS,
+        defaults=dataclasses.replace(DEFAULTS, brief_s=LADDER_BRIEF_S),
         topologies=star,
         points=points_on(star, PLAIN),
         charts=("ladder",),
@@ -111,7 +134,7 @@ FIGURES = (
         options=OPTIONS,
         separate_variants=True,
     ),
-    _simulated(
+    _figure(
         f"{NAME}-knee",
         "Calls completed and setup time by load",
         "The load of each point is constant. Calls are completed as offered up to the knee that service "
@@ -120,27 +143,32 @@ FIGURES = (
         workloads=tuple(_knee_workloads()),
         seeds=1,
     ),
-    _simulated(
+    _figure(
         f"{NAME}-control",
         "A controller that scales what is overloaded",
         "The load follows the published steps up and down again. Each policy sees the same signals once a "
         "second. CPU use does not show that an S-CSCF is overloaded, since its workers wait.",
         ("policies", "controlled"),
+        emulated=dataclasses.replace(
+            REAL, workloads=REAL_CONTROLLED, seconds=REAL_CONTROLLED_S, brief_s=REAL_CONTROLLED_S
+        ),
         workloads=CONTROLLED,
         seconds=CONTROLLED_S,
         brief_s=CONTROLLED_S / 2,
     ),
-    _simulated(
+    _figure(
         f"{NAME}-late",
         "An overload that outlasts its cause",
-        "120 calls per second are carried before a pulse of 180 and not after it: retransmissions keep the "
-        "P-CSCF full. It ends when the load falls to 60, or when an instance is added.",
+        "125 calls per second are carried before a pulse of 180 and not after it: retransmissions keep the "
+        "P-CSCF full. It ends when the load falls to 60, or when an instance is added. Rates are half of "
+        "these.",
         ("policies", "controlled"),
+        emulated=dataclasses.replace(REAL, workloads=REAL_LATE, seconds=REAL_LATE_S, brief_s=REAL_LATE_S),
         workloads=LATE,
         seconds=CONTROLLED_S,
         brief_s=CONTROLLED_S,
     ),
-    _simulated(
+    _figure(
         f"{NAME}-large",
         "Up to 10 000 calls a second",
         "As many instances as the knees ask for, with a tenth to spare. No instance overloads.",
@@ -151,11 +179,13 @@ FIGURES = (
         brief_s=5.0,
     ),
 )
+LADDER_FIGURE, *OTHERS = FIGURES[:4]
 EXPERIMENT = Experiment(
     name=NAME,
     title="An IMS under overload, and scaling of its functions (HKU, 2015)",
     folder=NAME,
-    figures=FIGURES[:4],
+    # Real controllers take minutes more; their own experiments run them.
+    figures=(LADDER_FIGURE, *(dataclasses.replace(figure, emulated=None) for figure in OTHERS)),
     shared_options=("engine", "seed", "seeds", "profile", "rate", "delay", "queue"),
 )
 SINGLE = tuple(Experiment(figure.name, figure.title, NAME, (figure,), OPTIONS) for figure in FIGURES)

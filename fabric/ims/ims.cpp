@@ -265,6 +265,7 @@ void Ims::at_callee(Dialog& dialog, const Message& message) {
       dialog.answered[kAnswer] |= bit(kCallee);
       return;
     case Kind::bye:
+      dialog.answered[kAnswer] |= bit(kCallee);  // it overtook a lost ACK
       return send(message, Kind::ok_bye, -1);
     default:
       return;

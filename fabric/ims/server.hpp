@@ -1,4 +1,7 @@
 // A SIP server behind a UDP socket: a FIFO of finite length and a number of workers.
+//
+// Like Linux (net/ipv4/udp.c), a reader takes all waiting messages as a batch. Room that messages leave counts as used
+// until it is a quarter of the buffer or the batch is done, so a full buffer holds a quarter less at times.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +35,7 @@ class Server {
       ++busy_;
       return true;
     }
-    if (waiting_.size() >= buffer_) {
+    if (waiting_.size() + unreleased_ >= buffer_) {
       ++counters_.dropped;
       return false;
     }
@@ -51,8 +54,11 @@ class Server {
       return false;
     }
     settle(now);
+    if (batch_ == 0) batch_ = waiting_.size();
     next = waiting_.front();
     waiting_.pop_front();
+    ++unreleased_;
+    if (--batch_ == 0 || 4 * unreleased_ >= buffer_) unreleased_ = 0;
     return true;
   }
 
@@ -80,6 +86,8 @@ class Server {
   std::uint32_t workers_;
   std::uint32_t busy_ = 0;
   std::size_t buffer_;
+  std::size_t batch_ = 0;       // messages of the batch that wait
+  std::size_t unreleased_ = 0;  // messages that have left and still count
   std::deque<Message> waiting_;
   ServerCounters counters_;
   Time settled_ = 0;

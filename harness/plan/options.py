@@ -148,6 +148,8 @@ class Defaults:
     pins: Mapping[str, Any] = field(default_factory=dict)
     brief_s: float | None = None
     """Seconds in a brief profile, if what the figure shows takes as long on links of any rate."""
+    brief_seeds: int | None = None
+    """Seeds in a brief profile, if fewer than `seeds`."""
 
     @property
     def pinned(self) -> dict[str, Any]:
@@ -237,7 +239,7 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
         coupled_cc=coupled_cc,
         engines=engines,
         rate_mbps=rate_mbps,
-        seeds=_seeds(given.seed, _first(profile.seeds, given.seeds, defaults.seeds)),
+        seeds=_seeds(given.seed, _first(profile.seeds, given.seeds, _pinned_seeds(defaults, profile))),
         base=_base(given, defaults, profile, rate_mbps, engines),
         auto=defaults.auto,
         brief=profile.brief,
@@ -342,6 +344,10 @@ def _durations_s(
         _first(usual_warmup_s, given.warmup, pinned_warmup_s),
         _first(usual_seconds, given.seconds, pinned_s),
     )
+
+
+def _pinned_seeds(defaults: Defaults, profile: Profile) -> int | None:
+    return defaults.brief_seeds if profile.brief and defaults.brief_seeds else defaults.seeds
 
 
 def _only_traces(given: Given) -> bool:

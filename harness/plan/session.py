@@ -221,7 +221,8 @@ def _check_networks(experiment: Experiment, given: Given) -> None:
         return
     if given.k is not None:
         raise UsageError("--k and --topology: both choose the networks; give one of them")
-    if not any(figure.topologies is fat_trees for figure in experiment.figures):
+    takes = (f.topologies is fat_trees or "topology" in (f.options or ()) for f in experiment.figures)
+    if not any(takes):
         raise UsageError(
             f"--topology: {experiment.figures[0].name} has networks of its own; leave it out, or run "
             "cs244-one-to-one, which takes any"

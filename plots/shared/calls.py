@@ -94,12 +94,18 @@ def caption(group: Group, *notes: str) -> Caption:
             f"look-up {found.lookup_us / found.share / 1000:g} ms, {found.workers} workers",
             f"{first.spec.seconds:g} s, {found.arrivals} arrivals",
         ],
-        [*style.doubts(group.points), *notes, _seeds(group.seeds)],
+        [*style.doubts(group.points), *notes, _seeds(group)],
     )
 
 
-def _seeds(count: int) -> str:
-    return "One seed." if count == 1 else f"Means over {count} seeds."
+def _seeds(group: Group) -> str:
+    """Return how many seeds the means are over, by engine if they differ."""
+    counts: dict[str, set[int]] = {}
+    for point in group.points:
+        counts.setdefault("real" if is_real(point) else "simulated", set()).add(point.seed)
+    if len({len(seeds) for seeds in counts.values()}) > 1:
+        return f"Seeds: {', '.join(f'{len(seeds)} {engine}' for engine, seeds in counts.items())}."
+    return "One seed." if group.seeds == 1 else f"Means over {group.seeds} seeds."
 
 
 def log_ms(axes: Axes) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from experiments.ims.figures import FIGURES, KNEE_LOADS
+from experiments.ims.figures import EXPERIMENT, FIGURES, KNEE_LOADS
 from experiments.ims.ladder import FIRST, LADDER, REAL_SCALE
 from experiments.ims.statements import PUBLISHED, STEP_BEFORE
 from harness.plan.labels import workload_label
 from harness.plan.options import Given, resolve
 from plots.registry import CHARTS
+from workloads.sip import POLICIES
 
 
 def test_every_figure_has_points_of_its_own_network() -> None:
@@ -32,8 +31,22 @@ def test_every_statement_is_about_a_step_that_runs() -> None:
     assert FIRST.workload() == "sip:130"
 
 
-def test_a_smoke_run_keeps_its_seconds(tmp_path: Path) -> None:
-    del tmp_path
+def test_a_smoke_run_keeps_its_seconds_and_has_one_seed() -> None:
     for figure in FIGURES:
         options = resolve(Given(profile="smoke"), figure.defaults)
         assert options.base.seconds == figure.defaults.brief_s
+        assert options.seeds == (1,)
+
+
+def test_real_programs_run_every_policy_and_a_late_controller() -> None:
+    real = {figure.name: figure.emulated for figure in FIGURES if figure.emulated}
+    assert set(real) == {"ims-ladder", "ims-control", "ims-late"}
+    texts = [text.partition("policy=")[2] or "static" for text in real["ims-control"].workloads]
+    assert sorted(texts) == sorted(POLICIES)
+    assert [figure.name for figure in EXPERIMENT.figures if figure.emulated] == ["ims-ladder"]
+
+
+def test_any_network_with_hosts_carries_an_ims() -> None:
+    given = Given.of(topology=("ft,4",))
+    specs = FIGURES[0].points(resolve(given, FIGURES[0].defaults), lambda _: 100.0)
+    assert {spec.topology.kind for spec in specs} == {"fat_tree"}

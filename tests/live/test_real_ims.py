@@ -48,6 +48,8 @@ def test_a_light_load_completes(engine: MininetEngine, tmp_path: Path) -> None:
         assert 80 <= calls["offered"].sum() <= 97
         assert calls["completed"].sum() > 0 and calls["registered"].sum() > 0
         assert result.metrics["pcscf_drops_per_s"] == result.metrics["scscf_drops_per_s"] == 0
+        assert result.metrics["early_setup_pct"] <= 101
+        assert set(result.provenance["scheduling"]) == {"pcscf1", "scscf1"}
     assert result.metrics["calls_failed_per_s"] == 0
     assert result.metrics["measured_message_us"] == pytest.approx(2200, rel=0.1)
     assert result.metrics["measured_lookup_us"] == pytest.approx(90_000, rel=0.1)
@@ -71,3 +73,42 @@ def test_same_spec_without_a_controller_keeps_its_instances(engine: MininetEngin
     with exact():
         assert set(result.samples["components"]["name"].tolist()) == {"p1", "p2", "s1", "s2"}
         assert result.provenance["steps"] == []
+
+
+def test_users_give_up_after_their_patience_and_buffers_have_their_size(
+    engine: MininetEngine, tmp_path: Path
+) -> None:
+    """Too much load for the S-CSCF. SIPp's clock has steps of 4 ms."""
+    late = "sip:150:registrations=0:lookup_us=60000:patience_ms=1000:buffer=50"
+    spec = spec_of(f"{late}:scale=20:arrivals=constant", 8.0)
+    result = run_once(engine, dataclasses.replace(spec, seed=3), tmp_path)
+    with exact():
+        assert result.metrics["setup_ms_p99"] <= 1010
+        assert result.metrics["calls_failed_per_s"] > 0
+        waiting = result.samples["components"]["waiting"].astype(float)
+        assert 25 < waiting.max() <= 51
+    assert result.metrics["scscf_onset_s"] > 0
+
+
+def test_a_drained_instance_ends_when_its_calls_have(engine: MininetEngine, tmp_path: Path) -> None:
+    """Two of each are too many from the start, so one is drained after 20 s; no call may be lost by it."""
+    spec = spec_of("sip:30:registrations=10:scale=20:arrivals=constant:pcscf=2:scscf=2:policy=queue", 28.0)
+    result = run_once(engine, dataclasses.replace(spec, seed=4), tmp_path)
+    with exact():
+        assert {(role, step) for _, role, step in result.provenance["steps"]} == {
+            ("pcscf", "drain"),
+            ("scscf", "drain"),
+        }
+        late = result.samples["components"]
+        assert set(late["name"][late["t_s"] == late["t_s"].max()].tolist()) == {"p1", "s1"}
+        assert result.metrics["calls_failed_per_s"] == 0
+
+
+def test_a_fat_tree_carries_an_ims(engine: MininetEngine, tmp_path: Path) -> None:
+    spec = spec_of("sip:80:registrations=40:scale=20:arrivals=constant", 5.0)
+    tree = dataclasses.replace(spec, topology=TopologySpec("fat_tree", {"k": 4}), seed=5)
+    result = run_once(engine, tree, tmp_path)
+    with exact():
+        assert result.samples["calls"]["completed"].sum() > 0
+        assert result.metrics["calls_failed_per_s"] == 0
+    assert result.metrics["measured_lookup_us"] == pytest.approx(90_000, rel=0.1)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import topos
@@ -17,18 +16,18 @@ from engines.emulation.dataplanes.fabric_dataplane import FabricDataPlane, defau
 from engines.emulation.dataplanes.registry import FABRIC
 from engines.emulation.hosts.hosts import HostOptions
 from engines.emulation.hosts.network import FabricNet
-from engines.emulation.ims import support
+from engines.emulation.ims import support, verdict
 from engines.emulation.ims.system import Place, RealIms, Service
 from engines.emulation.kernel.cpu import CpuSampler
 from engines.emulation.sandbox.inside import Inside
 from engines.ims.checks import checked, most_instances
-from engines.ims.readings import PCSCF, SCSCF
+from engines.ims.readings import PCSCF, ROLES, SCSCF, Measurement
 from engines.ims.run import measured
 from engines.ims.summarise import summarise
 from engines.kernel_hosts import wire
 from fabric.plan import PS_PER_US, NetworkPlan
 from model.network_plan import downlink, plan_for, uplink
-from model.reasons import SATURATED, STRETCHED, Fault, Reason
+from model.result import RunResult
 from model.spec import STRICT, RunSpec
 from topos.topology import Topology
 from workloads import sip
@@ -36,13 +35,8 @@ from workloads.sip import CONSTANT, SipSettings
 
 FOLDER = Path("/tmp/ims")
 """In the run's private /tmp, so that it ends with the run."""
-BUFFER = 185
 STARTING_S = 5.0
 SLACK_S = 60.0
-OFF_PCT = 15.0
-"""A service time further off than this is the machine's."""
-BUSY_PCT = 95.0
-PAUSED_PCT = 2.0
 
 
 def check(spec: RunSpec) -> None:
@@ -53,13 +47,9 @@ def check(spec: RunSpec) -> None:
         raise UsageError(f"workload {sip.MATRIX}: choose --dataplane {FABRIC}, whose links have delays")
     if settings.arrivals != CONSTANT:
         raise UsageError(f"workload {sip.MATRIX}: SIPp calls at constant intervals: add arrivals={CONSTANT}")
-    if settings.buffer != BUFFER:
-        raise UsageError(
-            f"workload {sip.MATRIX}: a real socket holds about {BUFFER} messages: leave out buffer"
-        )
     if spec.events:
         raise UsageError(f"--event: not with workload {sip.MATRIX}")
-    if _extra_us(spec, settings) < 0:
+    if _extra_us(spec, settings, topology) < 0:
         raise UsageError(
             f"workload {sip.MATRIX}: links of {spec.link.delay_us:g} us delay already take longer than a "
             "look-up: choose a smaller --delay, or a larger lookup_us"
@@ -87,32 +77,63 @@ def run_point(inside: Inside) -> int:
     topology = topos.build(spec.topology.kind, spec.topology.params)
     settings = checked(spec, topology)
     inside.report({"phase": "network", "seconds": STARTING_S})
-    plan = _with_delay(plan_for(spec, topology), spec, topology, settings)
-    plane = FabricDataPlane(topology, plan, default_tuning(spec.link.rate_mbps, STRICT))
+    plane = FabricDataPlane(
+        topology, plan_of(spec, topology, settings), default_tuning(spec.link.rate_mbps, STRICT)
+    )
     with FabricNet(topology, plane, HostOptions()) as net:
-        ims = RealIms(settings, _place(topology, net))
+        ims = RealIms(settings, place_of(topology, net))
         try:
             ims.start()
             service = ims.measure()
             inside.report({"phase": "measure", "seconds": spec.warmup_s + spec.seconds})
-            cpu, before_s = CpuSampler(), plane.reading().paused_s
-            seconds = round(spec.warmup_s + spec.seconds)
-            found = measured(ims, settings, seconds, most_instances(topology))
-            busy_pct = cpu.sample().machine.busy_pct
-            paused_pct = 100 * (plane.reading().paused_s - before_s) / seconds
+            found, machine = _measure(ims, settings, spec, topology, plane)
         finally:
             ims.close()
-    result = summarise(settings, round(spec.warmup_s), found, _knees(settings, service))
-    result = dataclasses.replace(
-        result,
-        metrics={**result.metrics, **_measured(service), "cpu_busy_pct": busy_pct, "paused_pct": paused_pct},
-        provenance={"steps": found.steps, "slow_receive": True},
-    ).doubted(_doubts(settings, service, busy_pct, paused_pct))
-    inside.report({"result": wire.encode(result)})
+    inside.report({"result": wire.encode(_result(spec, settings, ims, service, found, machine))})
     return 0
 
 
-def _place(topology: Topology, net: FabricNet) -> Place:
+def _measure(
+    ims: RealIms, settings: SipSettings, spec: RunSpec, topology: Topology, plane: FabricDataPlane
+) -> tuple[Measurement, dict[str, float]]:
+    """Run the load; return what was measured of it and of the machine."""
+    cpu, paused_s = CpuSampler(), plane.reading().paused_s
+    used_s = {role: ims.cpu_s(role) for role in ROLES}
+    seconds = round(spec.warmup_s + spec.seconds)
+    found = measured(ims, settings, seconds, most_instances(topology))
+    shares = {role: 100 * (ims.cpu_s(role) - used_s[role]) / seconds for role in ROLES}
+    return found, {
+        "cpu_busy_pct": cpu.sample().machine.busy_pct,
+        "paused_pct": 100 * (plane.reading().paused_s - paused_s) / seconds,
+        **{f"{role}_machine_cpu_pct": share for role, share in shares.items()},
+    }
+
+
+def _result(
+    spec: RunSpec,
+    settings: SipSettings,
+    ims: RealIms,
+    service: Service,
+    found: Measurement,
+    machine: Mapping[str, float],
+) -> RunResult:
+    times_us = _measured(service)
+    own = {f"measured_{name}_us": us for name, us in times_us.items()}
+    own |= {f"{role}_served_pct": pct for role, pct in verdict.served_pct(found.readings).items()}
+    result = summarise(settings, round(spec.warmup_s), found, _knees(settings, service))
+    reasons = verdict.doubts(settings, times_us, found, machine["cpu_busy_pct"], machine["paused_pct"])
+    provenance = {
+        "steps": found.steps,
+        "slow_receive": True,
+        "scheduling": ims.scheduled,
+        "ready_ms": ims.ready_ms,
+    }
+    metrics = {**result.metrics, **own, **machine}
+    return dataclasses.replace(result, metrics=metrics, provenance=provenance).doubted(reasons)
+
+
+def place_of(topology: Topology, net: FabricNet) -> Place:
+    """Return the roles of the hosts of a running network."""
     hosts = {host.name: host for host in net.host_refs()}
     names = [topology.nodes[host].name for host in topology.hosts]
     users, hss, pcscfs, scscfs = sip.roles_of(names, 1)
@@ -125,16 +146,25 @@ def _place(topology: Topology, net: FabricNet) -> Place:
     )
 
 
-def _extra_us(spec: RunSpec, settings: SipSettings) -> float:
-    """Return the delay to add to the HSS's link, each way, so that a look-up takes its time."""
-    return settings.lookup_us / settings.share / 2 - 2 * (spec.link.delay_us + spec.link.host_delay_us)
+def _extra_us(spec: RunSpec, settings: SipSettings, topology: Topology) -> float:
+    """Return the delay to add to the HSS's link, each way, so that a look-up takes its time.
+
+    Paths from other S-CSCFs than the first may be some links longer or shorter.
+    """
+    names = [topology.nodes[host].name for host in topology.hosts]
+    _, hss, _, scscfs = sip.roles_of(names, 1)
+    path = topology.shortest_paths(topology.index(scscfs[0]), topology.index(hss))[0]
+    links_us = (len(path) - 1) * spec.link.delay_us + 2 * spec.link.host_delay_us
+    return settings.lookup_us / settings.share / 2 - links_us
 
 
-def _with_delay(plan: NetworkPlan, spec: RunSpec, topology: Topology, settings: SipSettings) -> NetworkPlan:
+def plan_of(spec: RunSpec, topology: Topology, settings: SipSettings) -> NetworkPlan:
+    """Return the plan of the network, with the look-up time as delay of the HSS's link."""
+    plan = plan_for(spec, topology)
     names = [topology.nodes[host].name for host in topology.hosts]
     link = topology.nics_of(topology.index(sip.roles_of(names, 1)[1]))[0].link
     delay_ps = plan.delay_ps.copy()
-    delay_ps[[uplink(link), downlink(link)]] += round(_extra_us(spec, settings) * PS_PER_US)
+    delay_ps[[uplink(link), downlink(link)]] += round(_extra_us(spec, settings, topology) * PS_PER_US)
     return dataclasses.replace(plan, delay_ps=delay_ps)
 
 
@@ -153,31 +183,9 @@ def _knees(settings: SipSettings, service: Service) -> dict[str, float]:
 
 
 def _measured(service: Service) -> dict[str, float]:
-    return {f"measured_{name}_us": 1e6 * seconds for name, seconds in _named(service)}
-
-
-def _named(service: Service) -> tuple[tuple[str, float], ...]:
-    return ("message", service.pcscf_s), ("scscf", service.scscf_s), ("lookup", service.lookup_s)
-
-
-def _doubts(
-    settings: SipSettings, service: Service, busy_pct: float, paused_pct: float = 0.0
-) -> list[Reason]:
-    """Return why the numbers may be the machine's: a service time that is off, no idle CPU time, or links
-    that stood still while the machine stalled."""
-    asked = {"message": settings.message_us, "lookup": settings.lookup_us}
-    found = []
-    for name, seconds in _named(service):
-        if name not in asked:
-            continue
-        off_pct = 100 * (1e6 * seconds * settings.share / asked[name] - 1)
-        if not math.isfinite(off_pct) or abs(off_pct) > OFF_PCT:
-            words = f"CPU: the service time of a {name} is {off_pct:+.0f} % off what was asked"
-            found.append(Reason(SATURATED, words, Fault.UNKNOWN, (("off_pct", off_pct),)))
-    if paused_pct > PAUSED_PCT:
-        words = f"CPU: the fabric's clock was paused for {paused_pct:.0f} % of the time"
-        found.append(Reason(STRETCHED, words, Fault.UNKNOWN, (("paused_pct", paused_pct),)))
-    if busy_pct > BUSY_PCT:
-        words = f"CPU: no idle time ({busy_pct:.0f} % busy)"
-        found.append(Reason(SATURATED, words, Fault.UNKNOWN, (("busy_pct", busy_pct),)))
-    return found
+    """Return the measured times in us."""
+    return {
+        "message": 1e6 * service.pcscf_s,
+        "scscf": 1e6 * service.scscf_s,
+        "lookup": 1e6 * service.lookup_s,
+    }

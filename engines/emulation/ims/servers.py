@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common.errors import DeadlineError, HostUnfitError, RunError
+from common.errors import DeadlineError, RunError
 from engines.emulation.hosts import processes
 from engines.emulation.hosts.processes import Command, Process
+from engines.emulation.ims.scheduling import prefer
 from engines.emulation.ims.support import FILES, KAMAILIO, REDIS
 from engines.emulation.kernel.netns import HostRef, call_in_netns
 
@@ -22,10 +22,9 @@ SIP_PORT, REDIS_PORT = 5060, 6379
 READY_S = 20.0
 ANSWER_S = 2.0
 POLL_S = 0.02
-PRIORITY = 1
-"""Of SCHED_RR (sched(7))."""
-TRUESIZE = 2304
-"""Bytes of a receive buffer that a SIP message on a veth takes (the kernel's skb->truesize)."""
+TRUESIZE = 1280
+"""Bytes of a receive buffer that a SIP message takes (the kernel's skb->truesize), as measured for frames of
+256 to 724 bytes that the fabric sends."""
 _PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 _numbers = itertools.count()
 
@@ -49,7 +48,8 @@ class Kamailio:
     folder: Path
     process: Process
     pids: tuple[int, ...] = ()
-    receiver: int = 0
+    workers: tuple[int, ...] = ()
+    """Those of its processes that receive messages."""
 
     def ask(self, method: str, *arguments: str) -> Any:
         """Return the result of a JSON-RPC call over the unix socket. Raises RunError without an answer."""
@@ -82,7 +82,7 @@ class Kamailio:
                 time.sleep(POLL_S)
         self.pids = tuple(int(each["PID"]) for each in found)
         prefer(self.pids)
-        self.receiver = next(int(each["PID"]) for each in found if "udp receiver" in each["DSC"])
+        self.workers = tuple(int(each["PID"]) for each in found if "udp receiver" in each["DSC"])
 
     def cpu_s(self) -> float:
         """Return the CPU time of all its processes."""
@@ -97,7 +97,7 @@ class Kamailio:
     def socket(self, size_bytes: int) -> Socket:
         """Read its receive buffer. Raises RunError if it has ended."""
         try:
-            lines = Path(f"/proc/{self.receiver}/net/udp").read_text().splitlines()[1:]
+            lines = Path(f"/proc/{self.workers[0]}/net/udp").read_text().splitlines()[1:]
         except OSError as error:
             raise RunError(f"{self.name} has ended: {self.process.describe()}") from error
         fields = [line.split() for line in lines]
@@ -122,22 +122,6 @@ def start_kamailio(
     command = Command(host, argv, folder / f"{name}.out", folder / f"{name}.err", {**_PATH, **env})
     (process,) = processes.start([command])
     return Kamailio(name, host, values["ADDRESS"], folder, process)
-
-
-def prefer(pids: Iterable[int]) -> None:
-    """Give processes real-time priority over other programs, below the fabric's core.
-
-    They sleep or wait most of the time. Raises HostUnfitError where the kernel refuses.
-    """
-    for pid in pids:
-        try:
-            os.sched_setscheduler(pid, os.SCHED_RR, os.sched_param(PRIORITY))
-        except ProcessLookupError:
-            continue  # it has ended; its parent will say so
-        except OSError as error:
-            raise HostUnfitError(
-                f"giving SIP servers real-time priority: {error.strerror}; run as root"
-            ) from error
 
 
 def start_redis(host: HostRef, folder: Path, data: str) -> Process:
@@ -184,18 +168,24 @@ def look_up_s(address: str) -> float:
 def service_s(address: str, own: str, messages: int) -> float:
     """Return the mean time between the answers to a burst of OPTIONS, without those that came while the burst
     was sent. Raises OSError, also for a loss."""
+    times_s = answered_s(address, own, messages)
+    first = messages // 2 - 1
+    return (times_s[-1] - times_s[first]) / (messages - 1 - first)
+
+
+def answered_s(address: str, own: str, messages: int) -> list[float]:
+    """Return when each answer to a burst of OPTIONS came (monotonic clock). Raises OSError."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         asking.bind((own, 0))
         asking.settimeout(ANSWER_S)
         port = asking.getsockname()[1]
         for number in range(messages):
             asking.sendto(_options(address, own, port, number), (address, SIP_PORT))
-        for _ in range(messages // 2):
+        times_s = []
+        for _ in range(messages):
             asking.recv(1 << 12)
-        began = time.perf_counter()
-        for _ in range(messages - messages // 2):
-            asking.recv(1 << 12)
-        return (time.perf_counter() - began) / (messages - messages // 2)
+            times_s.append(time.perf_counter())
+        return times_s
 
 
 def _options(address: str, own: str, port: int, number: int) -> bytes:

@@ -11,6 +11,9 @@ from common.errors import HostUnfitError
 
 KAMAILIO, SIPP, REDIS = "/usr/sbin/kamailio", "/usr/bin/sipp", "/usr/bin/redis-server"
 FILES = Path(__file__).parent / "files"
+MODULE = "*/kamailio/modules/ndb_redis.so"
+"""Of the package kamailio-redis-modules, below LIBRARIES."""
+LIBRARIES = Path("/usr/lib")
 INSTALLER = Path(__file__).parents[3] / "setup" / "install.sh"
 INSTALL = "sudo setup/install.sh --ims"
 INSTALL_S = 600
@@ -20,7 +23,8 @@ def missing() -> list[str]:
     """Return the names of missing programs."""
     programs = [Path(program) for program in (KAMAILIO, SIPP, REDIS)]
     absent = [program.name for program in programs if not os.access(program, os.X_OK)]
-    return [*absent, *([] if shutil.which("gcc") else ["gcc"])]
+    module = [] if any(LIBRARIES.glob(MODULE)) else ["kamailio's ndb_redis.so"]
+    return [*absent, *module, *([] if shutil.which("gcc") else ["gcc"])]
 
 
 def check() -> None:

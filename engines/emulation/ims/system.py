@@ -15,7 +15,9 @@ from pathlib import Path
 from common.errors import RunError
 from engines.emulation.hosts import processes
 from engines.emulation.hosts.processes import Process
+from engines.emulation.ims import scheduling
 from engines.emulation.ims.servers import (
+    POLL_S,
     TRUESIZE,
     Kamailio,
     Socket,
@@ -36,7 +38,12 @@ PROBES = 30
 BURST = 120
 """Messages of a burst that measures a service time; fewer than a receive buffer holds."""
 TOOLS_S = 30
+SIZED_S = 2.0
 MAX_WORDS = 200
+RESERVE = False
+"""See docs/decisions.md: which of the two keeps service times better."""
+TRANSACTION_S = 1.0
+"""How long Kamailio keeps a transaction that has ended (wt_timer)."""
 _SIZE = re.compile(r"rb(\d+)")
 
 
@@ -48,6 +55,8 @@ class Running:
     number: int
     size_bytes: int = 0
     active: bool = True
+    quiet_since_s: float | None = None
+    """When a draining instance was first seen without a transaction, and has had none since."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,12 @@ class RealIms:
 
     settings: SipSettings
     place: Place
+    reserve: bool = RESERVE
+    """Whether workers of P-CSCFs get a reservation of CPU time instead of real-time priority."""
+    scheduled: dict[str, str] = field(default_factory=dict)
+    """How the kernel schedules each instance (scheduling.py)."""
+    ready_ms: list[float] = field(default_factory=list)
+    """Time from the start of each instance until it answered."""
     running: dict[str, list[Running]] = field(default_factory=lambda: {role: [] for role in ROLES})
     started: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
     _hss: Process | None = None
@@ -140,7 +155,15 @@ class RealIms:
 
     def wait(self, until_s: float) -> None:
         time.sleep(max(0.0, self._t0_s + until_s - time.monotonic()))
+        self.check()
+
+    def check(self) -> None:
+        """Raise RunError if a program has ended."""
         self._users.check()
+        servers = [each.server.process for role in ROLES for each in self.running[role]]
+        for process in (*servers, *([self._hss] if self._hss else [])):
+            if process.poll() is not None:
+                raise RunError(f"serving calls: {process.describe()}")
 
     def fills(self) -> dict[str, float]:
         return {
@@ -165,7 +188,7 @@ class RealIms:
         """Start an instance, or take one back that drains, and balance new dialogs over all."""
         draining = [each for each in self.running[role] if not each.active]
         if draining:
-            draining[-1].active = True
+            draining[-1].active, draining[-1].quiet_since_s = True, None
         else:
             self._launch(role)
         self._balance(role)
@@ -173,6 +196,10 @@ class RealIms:
     def drain(self, role: str) -> None:
         [each for each in self.running[role] if each.active][-1].active = False
         self._balance(role)
+
+    def cpu_s(self, role: str) -> float:
+        """Return the CPU time of this machine that running instances of a function have used."""
+        return sum(each.server.cpu_s() for each in self.running[role])
 
     def close(self) -> None:
         every = [each.server.process for role in ROLES for each in self.running[role]]
@@ -187,18 +214,25 @@ class RealIms:
         number = self.started[role]
         taken = {each.server.host for each in self.running[role]}
         host = next(each for each in self.place.functions[role] if each not in taken)
-        slow_ns = round(1000 * self.settings.message_us / self.settings.share)
-        env = {"LD_PRELOAD": str(self._library), "SLOW_NS": str(slow_ns)} if role == PCSCF else {}
+        slow_ns = round(1000 * self.settings.message_us / self.settings.share) if role == PCSCF else 0
+        size_bytes = self.settings.buffer * TRUESIZE
+        env = {"LD_PRELOAD": str(self._library), "SLOW_NS": str(slow_ns), "BUFFER_BYTES": str(size_bytes)}
         values = {
             "FOLDER": str(self.place.folder),
             "ADDRESS": self.place.addresses[host.name],
             "HSS": self.place.addresses[self.place.hss.name],
             "CHILDREN": str(1 if role == PCSCF else self.settings.workers),
         }
+        began_s = time.monotonic()
         server = start_kamailio(f"{role}{number}", role, host, values, env)
         self.running[role].append(each := Running(server, number))
         server.wait()
-        each.size_bytes = call_in_netns(host.pid, _buffer_bytes)
+        self.ready_ms.append(1000 * (time.monotonic() - began_s))
+        reserved = role == PCSCF and self.reserve
+        self.scheduled[server.name] = (
+            scheduling.reserve(server.workers) if reserved else scheduling.ROUND_ROBIN_WORDS
+        )
+        each.size_bytes = _sized(host, size_bytes)
 
     def _balance(self, role: str) -> None:
         if role == SCSCF:
@@ -224,9 +258,16 @@ class RealIms:
         call_in_netns(self.place.hss.pid, lambda: redis_commands("127.0.0.1", lines))
 
     def _retire(self, role: str) -> None:
-        """End drained instances that have no transaction left."""
+        """End drained instances that keep no dialog: a call that is held has no transaction, so one must be
+        missing for longer than calls are held."""
+        held_s = self.settings.hold_ms / 1000 + TRANSACTION_S
+        now_s = time.monotonic()
         for each in [one for one in self.running[role] if not one.active]:
-            if int(each.server.ask("tm.stats")["current"]) == 0:
+            if int(each.server.ask("tm.stats")["current"]):
+                each.quiet_since_s = None
+            elif each.quiet_since_s is None:
+                each.quiet_since_s = now_s
+            elif now_s - each.quiet_since_s > held_s:
                 processes.end([each.server.process])
                 self.running[role].remove(each)
 
@@ -238,6 +279,7 @@ class RealIms:
         return of.used_bytes / of.size_bytes
 
     def _instance(self, role: str, each: Running) -> Instance:
+        """Return the reading of an instance. The processor of a P-CSCF is the emulated slow one."""
         found, service, server = self._socket(each), self.service, each.server
         served = sum(int(count) for count in server.ask("stats.fetch", *_RECEIVED).values())
         if role == PCSCF:
@@ -251,7 +293,7 @@ class RealIms:
             waiting=found.used_bytes / TRUESIZE,
             fill=self._fill(found),
             dropped=found.dropped,
-            cpu_s=server.cpu_s(),
+            cpu_s=busy_s if role == PCSCF else server.cpu_s(),
             busy_s=busy_s,
             workers=1 if role == PCSCF else self.settings.workers,
             dialogs=int(server.ask("tm.stats")["current"]),
@@ -259,23 +301,34 @@ class RealIms:
         )
 
     def _calls(self) -> Calls:
-        counts = {"uac": [0] * 4, "register": [0] * 4}
-        for each in self._users.generators.values():
-            counts[each.kind] = [a + b for a, b in zip(counts[each.kind], each.counts(), strict=True)]
-        calls, registrations = counts["uac"], counts["register"]
+        every = [(each.kind, each.counts()) for each in self._users.generators.values()]
+        calls, registrations = ([one for kind, one in every if kind == name] for name in ("uac", "register"))
         return Calls(
-            offered=calls[0],
-            completed=calls[1],
-            failed=calls[2],
-            registrations=registrations[0],
-            registered=registrations[1],
-            registrations_failed=registrations[2],
-            retransmitted=calls[3] + registrations[3],
+            offered=sum(one.begun for one in calls),
+            completed=sum(one.completed for one in calls),
+            failed=sum(one.failed for one in calls),
+            registrations=sum(one.begun for one in registrations),
+            registered=sum(one.completed for one in registrations),
+            registrations_failed=sum(one.failed for one in registrations),
+            retransmitted=sum(one.retransmitted for _, one in every),
+            age_s=statistics.fmean([one.age_s for one in calls]) if calls else 0.0,
         )
 
 
 _RECEIVED = ("core.rcv_requests", "core.rcv_replies")
 _LOOKUPS = "script.lookups"
+
+
+def _sized(host: HostRef, wanted_bytes: int) -> int:
+    """Wait until the receive buffer of the SIP socket on a host has its size. Raises RunError."""
+    end_s = time.monotonic() + SIZED_S
+    while (found := call_in_netns(host.pid, _buffer_bytes)) != wanted_bytes:
+        if time.monotonic() > end_s:
+            raise RunError(
+                f"sizing the buffer of {host.name}'s SIP socket: {found} bytes, not {wanted_bytes}"
+            )
+        time.sleep(POLL_S)
+    return found
 
 
 def _buffer_bytes() -> int:

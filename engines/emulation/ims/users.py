@@ -13,7 +13,8 @@ from pathlib import Path
 from common.errors import RunError
 from engines.emulation.hosts import processes
 from engines.emulation.hosts.processes import Command, Process
-from engines.emulation.ims.servers import SIP_PORT, prefer
+from engines.emulation.ims.scheduling import prefer
+from engines.emulation.ims.servers import SIP_PORT
 from engines.emulation.ims.support import FILES, SIPP
 from engines.emulation.kernel.netns import HostRef, call_in_netns
 
@@ -23,6 +24,21 @@ MOST_CALLS = "50000"
 """SIPp's own limit of open calls, which would throttle the load."""
 _ENV = {"PATH": "/usr/bin:/bin", "TERM": "dumb"}
 _COUNTS = ("TotalCallCreated", "SuccessfulCall(C)", "FailedCall(C)", "Retransmissions(C)")
+_WRITTEN = "CurrentTime"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Dialogs begun, completed and failed, and messages retransmitted, at the time of SIPp's last report.
+
+    `age_s` says how long ago that was.
+    """
+
+    begun: int = 0
+    completed: int = 0
+    failed: int = 0
+    retransmitted: int = 0
+    age_s: float = 0.0
 
 
 @dataclass
@@ -39,17 +55,18 @@ class Generator:
     offset: int = 0
     """Bytes of `times` that were read."""
 
-    def counts(self) -> tuple[int, int, int, int]:
-        """Return dialogs begun, completed and failed, and messages retransmitted, by its last report."""
+    def counts(self) -> Counts:
+        """Return the counts of its last report."""
         try:
             with self.statistics.open(newline="") as file:
                 rows = [row for row in csv.DictReader(file, delimiter=";") if row.get(_COUNTS[-1])]
         except FileNotFoundError:
-            return 0, 0, 0, 0
+            return Counts()
         if not rows:
-            return 0, 0, 0, 0
-        a, b, c, d = (int(rows[-1][name]) for name in _COUNTS)
-        return a, b, c, d
+            return Counts()
+        written_s = float(rows[-1][_WRITTEN].split("\t")[-1])  # date, time of day, seconds since 1970
+        begun, completed, failed, retransmitted = (int(rows[-1][name]) for name in _COUNTS)
+        return Counts(begun, completed, failed, retransmitted, max(0.0, time.time() - written_s))
 
     def new_times(self) -> list[tuple[float, float]]:
         """Return when calls were set up (monotonic clock, s) and how long it took (ms), since the last call.

@@ -10,22 +10,24 @@ import pytest
 import topos
 from common.errors import HostUnfitError, RunError, UsageError
 from engines.emulation.hosts.processes import Process
-from engines.emulation.ims import point, support
+from engines.emulation.ims import point, scheduling, support, verdict
 from engines.emulation.ims.system import Service
-from engines.emulation.ims.users import Generator
+from engines.emulation.ims.users import Counts, Generator
 from engines.emulation.kernel.netns import HostRef
 from engines.emulation.sandbox.inside import Inside
+from engines.ims.readings import Calls, Instance, Measurement, Reading
 from fabric.plan import PS_PER_US
-from model.network_plan import downlink, plan_for, uplink
+from model.network_plan import downlink, uplink
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from workloads import matrices, sip
 from workloads.sip import SipSettings
 
 REAL = "sip:65:scale=50:arrivals=constant"
-STATISTICS = """StartTime;TotalCallCreated;SuccessfulCall(C);FailedCall(C);Retransmissions(C);
-a;40;38;0;0;
-b;80;77;1;3;
-c;95;"""
+DATE = "2026-11-23\t17:09:35.395419\t1795453775.395419"
+STATISTICS = f"""CurrentTime;TotalCallCreated;SuccessfulCall(C);FailedCall(C);Retransmissions(C);
+{DATE};40;38;0;0;
+{DATE};80;77;1;3;
+{DATE};95;"""
 """SIPp's -trace_stat, shortened to the columns that are read, with a last line that is not whole yet."""
 
 
@@ -58,11 +60,15 @@ def generator(folder: Path) -> Generator:
 
 def test_counts_are_those_of_the_last_whole_line(tmp_path: Path) -> None:
     users = generator(tmp_path)
-    assert users.counts() == (0, 0, 0, 0)
+    assert users.counts() == Counts()
     users.statistics.write_text(STATISTICS.splitlines()[0] + "\n")
-    assert users.counts() == (0, 0, 0, 0)
+    assert users.counts() == Counts()
     users.statistics.write_text(STATISTICS)
-    assert users.counts() == (80, 77, 1, 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("time.time", lambda: 1795453775.5)
+        found = users.counts()
+    assert dataclasses.replace(found, age_s=0.0) == Counts(80, 77, 1, 3)
+    assert found.age_s == pytest.approx(0.105, abs=0.001)
 
 
 def test_setup_times_are_read_once_and_only_of_the_first_timer(tmp_path: Path) -> None:
@@ -79,7 +85,7 @@ def test_a_look_up_takes_the_links_there_and_back() -> None:
     spec = spec_of()
     topology = topos.build("star", {"n": 6})
     settings = sip.settings(spec.workload.params)
-    plan = point._with_delay(plan_for(spec, topology), spec, topology, settings)
+    plan = point.plan_of(spec, topology, settings)
     links = [topology.nics_of(topology.index(name))[0].link for name in ("s1h4", "s1h1")]
     there = plan.delay_ps[uplink(links[0])] + plan.delay_ps[downlink(links[1])]
     back = plan.delay_ps[uplink(links[1])] + plan.delay_ps[downlink(links[0])]
@@ -87,15 +93,53 @@ def test_a_look_up_takes_the_links_there_and_back() -> None:
     assert plan.delay_ps[uplink(links[0])] == 50 * PS_PER_US
 
 
-def test_doubts_name_the_service_time_that_is_off() -> None:
-    settings = sip.settings(spec_of().workload.params)
-    asked = Service(880e-6, 2e-4, 0.036)
-    assert point._doubts(settings, asked, 50.0) == []
-    (slow,) = point._doubts(settings, dataclasses.replace(asked, lookup_s=0.045), 50.0)
-    assert "lookup is +25 % off" in slow.text
-    (paused,) = point._doubts(settings, asked, 50.0, paused_pct=5.0)
-    assert "paused for 5 %" in paused.text
-    assert [r.text for r in point._doubts(settings, asked, 99.0)] == ["CPU: no idle time (99 % busy)"]
+ASKED_US = {"message": 880.0, "scscf": 200.0, "lookup": 36_000.0}
+
+
+def readings(served: float = 1.0, fill: float = 0.9, per_s: int = 65) -> list[Reading]:
+    """Return five seconds of a P-CSCF that serves this share of what its service time gives."""
+
+    def instance(t_s: int) -> Instance:
+        return Instance("pcscf", 1, 100, fill, 0, 0.1 * t_s, served * t_s, 1, 0, True)
+
+    return [Reading(float(t), Calls(offered=per_s * t), (instance(t),)) for t in range(6)]
+
+
+def doubts(
+    found: Measurement, busy_pct: float = 50.0, paused_pct: float = 0.0, **times_us: float
+) -> list[str]:
+    settings = sip.settings(spec_of("sip:130:scale=50:arrivals=constant").workload.params)
+    reasons = verdict.doubts(settings, {**ASKED_US, **times_us}, found, busy_pct, paused_pct)
+    return [reason.text for reason in reasons]
+
+
+def test_doubts_name_what_the_machine_did() -> None:
+    fine = Measurement(readings())
+    assert doubts(fine) == []
+    (slow,) = doubts(fine, lookup=45_000.0)
+    assert "lookup is +25 % off" in slow
+    (paused,) = doubts(fine, paused_pct=5.0)
+    assert "paused for 5 %" in paused
+    assert doubts(fine, busy_pct=99.0) == ["CPU: no idle time (99 % busy)"]
+
+
+def test_a_full_function_that_serves_less_than_its_time_gives_is_doubted() -> None:
+    (slow,) = doubts(Measurement(readings(served=0.93)))
+    assert slow == "CPU: a full P-CSCF served 93 % of what its service times give"
+    assert doubts(Measurement(readings(served=0.97))) == []
+    assert doubts(Measurement(readings(served=0.1, fill=0.1))) == []
+
+
+def test_users_that_call_less_than_asked_are_doubted() -> None:
+    assert doubts(Measurement(readings(per_s=60))) == ["CPU: users called -8 % off the rate that was asked"]
+    assert doubts(Measurement(readings(per_s=64))) == []
+
+
+def test_a_reservation_that_is_refused_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduling, "_set_deadline", lambda *_: "the kernel permits none (EPERM)")
+    assert scheduling.reserve([1]) == "SCHED_RR 1: no reservation: the kernel permits none (EPERM)"
+    monkeypatch.setattr(scheduling, "_set_deadline", lambda *_: "")
+    assert scheduling.reserve([1]) == "SCHED_DEADLINE 1250 us in 5000 us"
 
 
 def test_knees_of_measured_times_are_in_published_units() -> None:
@@ -109,7 +153,6 @@ def test_knees_of_measured_times_are_in_published_units() -> None:
     ("spec", "message"),
     [
         (spec_of("sip:65"), "constant intervals"),
-        (spec_of(f"{REAL}:buffer=50"), "about 185 messages"),
         (spec_of(f"{REAL}:lookup_us=90"), "longer than a look-up"),
         (dataclasses.replace(spec_of(), dataplane="ovs"), "--dataplane fabric"),
     ],
@@ -124,6 +167,11 @@ def test_missing_programs_are_named_with_the_command(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(HostUnfitError, match=r"needs kamailio.*setup/install.sh --ims"):
         support.check()
+
+
+def test_a_missing_module_of_kamailio_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(support, "LIBRARIES", tmp_path)
+    assert "kamailio's ndb_redis.so" in support.missing()
 
 
 def test_an_installation_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,0 +1,140 @@
+"""What keeps the service times of a real IMS beside other programs: SCHED_RR, or a reservation of CPU time?
+
+    python benchmarks/ims_scheduling.py [--busy 0,8] [--bursts 20] [--runs 3] [--json]
+
+Starts a P-CSCF and an S-CSCF (half the published rates: 880 us per message, look-ups of 36 ms) on emulated
+hosts, in both ways in turn, beside so many programs at normal priority that never sleep. Bursts of OPTIONS
+measure the P-CSCF's time per message, without the first half of each: `message_us` is the median over bursts,
+`off_pct` the largest deviation of one from what was asked, `late_p99_us` the 99th percentile of how much
+longer than that an answer took after the one before. `lookup_us` is the median look-up. Needs root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+import topos
+from common.errors import RefabricError
+from engines.emulation.sandbox.inside import Inside
+from engines.emulation.sandbox.isolation import spawn_inside
+from engines.emulation.sandbox.lock import emulation_lock
+from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
+from workloads import matrices
+
+WORKLOAD = "sip:130:scale=50:arrivals=constant"
+ASKED_US = 880.0
+DEADLINE_S = 120.0
+LOOKUPS = 30
+
+
+def spec() -> RunSpec:
+    name, params = matrices.parse(WORKLOAD)
+    link = LinkSpec(100.0, delay_us=50.0, queue_pkts=1000, nic_queue_pkts=1000)
+    return RunSpec(link, TopologySpec("star", {"n": 4}), TransportSpec(1), WorkloadSpec(name, params))
+
+
+def inside(inside: Inside) -> int:
+    """Measure one way, in private namespaces, and report the numbers."""
+    from engines.emulation.dataplanes.fabric_dataplane import FabricDataPlane, default_tuning  # noqa: PLC0415
+    from engines.emulation.hosts.hosts import HostOptions  # noqa: PLC0415
+    from engines.emulation.hosts.network import FabricNet  # noqa: PLC0415
+    from engines.emulation.ims.point import place_of, plan_of  # noqa: PLC0415
+    from engines.emulation.ims.system import RealIms  # noqa: PLC0415
+    from engines.ims.checks import checked  # noqa: PLC0415
+    from model.spec import STRICT  # noqa: PLC0415
+
+    wanted = spec()
+    topology = topos.build(wanted.topology.kind, wanted.topology.params)
+    settings = checked(wanted, topology)
+    plane = FabricDataPlane(topology, plan_of(wanted, topology, settings), default_tuning(100.0, STRICT))
+    with FabricNet(topology, plane, HostOptions()) as net:
+        ims = RealIms(settings, place_of(topology, net), reserve=inside.request["reserve"])
+        try:
+            ims.start()
+            with beside(inside.request["busy"]):
+                inside.report({**_numbers(ims, inside.request["bursts"]), "how": ims.scheduled["pcscf1"]})
+        finally:
+            ims.close()
+    return 0
+
+
+def _numbers(ims: Any, bursts: int) -> dict[str, float]:
+    from engines.emulation.ims.servers import answered_s, look_up_s  # noqa: PLC0415
+    from engines.emulation.ims.system import BURST  # noqa: PLC0415
+    from engines.emulation.kernel.netns import call_in_netns  # noqa: PLC0415
+
+    users, own = ims.place.users, ims.place.addresses[ims.place.users.name]
+    proxy, registrar = (ims.running[role][0].server for role in ("pcscf", "scscf"))
+    means_us, gaps_us = [], []
+    for _ in range(bursts):
+        times_s = call_in_netns(users.pid, partial(answered_s, proxy.address, own, BURST))[BURST // 2 :]
+        means_us.append(1e6 * (times_s[-1] - times_s[0]) / (len(times_s) - 1))
+        gaps_us += [1e6 * (b - a) for a, b in pairwise(times_s)]
+    hss = ims.place.addresses[ims.place.hss.name]
+    lookups = [call_in_netns(registrar.host.pid, partial(look_up_s, hss)) for _ in range(LOOKUPS)]
+    return {
+        "message_us": round(statistics.median(means_us), 1),
+        "off_pct": round(max(abs(100 * (each / ASKED_US - 1)) for each in means_us), 2),
+        "late_p99_us": round(sorted(gaps_us)[int(0.99 * len(gaps_us))] - ASKED_US, 1),
+        "lookup_us": round(1e6 * statistics.median(lookups), 1),
+    }
+
+
+@contextmanager
+def beside(count: int) -> Iterator[None]:
+    """Run so many programs that never sleep."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+def measure(busy: int, reserve: bool, bursts: int) -> dict[str, Any]:
+    """Return one row. Raises RefabricError."""
+    seen: dict[str, Any] = {"busy": busy}
+    request = {"busy": busy, "reserve": reserve, "bursts": bursts}
+    spawn_inside("benchmarks.ims_scheduling:inside", request, deadline_s=DEADLINE_S, on_report=seen.update)
+    return seen
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description="Service times of a real IMS by how it is scheduled.")
+    parser.add_argument("--busy", default="0,8", help="programs beside it, a list")
+    parser.add_argument("--bursts", type=int, default=20)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    asked = parser.parse_args(argv)
+    rows = []
+    with emulation_lock():
+        for busy in map(int, asked.busy.split(",")):
+            for _ in range(asked.runs):
+                for reserve in (False, True):
+                    rows.append(measure(busy, reserve, asked.bursts))
+                    if not asked.json:
+                        print(rows[-1], flush=True)
+    if asked.json:
+        print(json.dumps({"workload": WORKLOAD, "bursts": asked.bursts, "rows": rows}))
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except RefabricError as error:
+        print(f"ims_scheduling: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
