@@ -131,11 +131,12 @@ class RealIms:
     def measure(self) -> Service:
         """Measure service times while nothing else runs; remember and return them."""
         users, own = self.place.users, self.place.addresses[self.place.users.name]
+        burst = min(BURST, max(2, self.settings.buffer * 2 // 3))
         proxy, registrar = (self.running[role][0].server for role in ROLES)
-        message_s = call_in_netns(users.pid, partial(service_s, proxy.address, own, BURST))
+        message_s = call_in_netns(users.pid, partial(service_s, proxy.address, own, burst))
         before_s = registrar.cpu_s()
-        call_in_netns(users.pid, partial(service_s, registrar.address, own, BURST))
-        scscf_s = (registrar.cpu_s() - before_s) / BURST
+        call_in_netns(users.pid, partial(service_s, registrar.address, own, burst))
+        scscf_s = (registrar.cpu_s() - before_s) / burst
         hss = self.place.addresses[self.place.hss.name]
         lookups = [call_in_netns(registrar.host.pid, partial(look_up_s, hss)) for _ in range(PROBES)]
         self.service = Service(message_s, scscf_s, statistics.median(lookups))
