@@ -72,8 +72,9 @@ class Lab:
         return self.folder / "scratch"
 
     def left(self) -> list[Path]:
-        """Points' folders that workers still have."""
-        return list(self.scratch.rglob("refabric-*"))
+        """Points' folders that workers still have; some may vanish meanwhile."""
+        found = (Path(top, name) for top, folders, files in os.walk(self.scratch) for name in folders + files)
+        return [path for path in found if path.name.startswith("refabric-")]
 
     def wait_for_workers(self) -> None:
         """Returns once all that were started have registered."""

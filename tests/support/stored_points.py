@@ -64,5 +64,6 @@ def put_reference(
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Names of everything unfinished in an experiment's folder."""
-    return [entry.name for entry in folder.iterdir() if entry.name.startswith(".")]
+    """Names of everything unfinished in an experiment's folder: hidden, and no record of a report."""
+    hidden = (entry.name for entry in folder.iterdir() if entry.name.startswith("."))
+    return [name for name in hidden if not name.startswith(".report")]

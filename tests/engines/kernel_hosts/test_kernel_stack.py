@@ -14,7 +14,6 @@ from engines.kernel_hosts.kernel_stack import (
     route_metrics,
     sysctls,
 )
-from engines.linux.checks import check_spec
 from model.spec import LinkSpec, RunSpec, StackSpec, TransportSpec
 
 RANKED = RunSpec(LinkSpec(10.0, discipline="pfabric"), transport=TransportSpec(1, "mintcp"), traffic="native")
@@ -62,8 +61,3 @@ def test_segments_without_timestamps_carry_twelve_bytes_more() -> None:
     reno = dataclasses.replace(RANKED, transport=TransportSpec(1, "reno"))
     assert on_the_wire(reno) == StackSpec()
     assert not sysctls("reno")
-
-
-def test_guests_refuse_ranks_and_minTCP() -> None:
-    with pytest.raises(UsageError, match="BPF programs"):
-        check_spec(RANKED)
