@@ -215,8 +215,8 @@ def with_sip_servers(results: Path) -> int:
 
 
 def sip_problems(folder: Path, point: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the counts, the instances and the first overload of a point. The machine may
-    have been too busy for the latter; then it is a warning."""
+    """Return what is wrong with the instances, the offered calls and the first overload of a point. The
+    machine may have been too busy for the last two; then they are a warning."""
     calls = point["spec"]["workload"]["params"]["calls"]
     instances, first = {step[0]: step[1:] for step in SIP_STEPS.values()}[calls]
     if point["status"] == "failed" or not NO_FAULT_OF_OURS.issuperset(r["kind"] for r in point["reasons"]):
@@ -225,13 +225,15 @@ def sip_problems(folder: Path, point: Mapping[str, Any]) -> list[str]:
         seen = {row["name"] for row in csv.DictReader(file) if float(row["busy_pct"]) > 0}
     found = [] if seen == instances else [f"messages went through {sorted(seen)}, not {sorted(instances)}"]
     offered, asked = point["metrics"]["calls_offered_per_s"], SIP_SHARE * calls
+    judged = []
     if abs(offered / asked - 1) > SIP_OFF:
-        found.append(f"{offered:.1f} calls/s, not {asked}")
+        judged.append(f"{offered:.1f} calls/s, not {asked}")
     onsets = {name: point["metrics"].get(f"{name}_onset_s", math.inf) for name in ("pcscf", "scscf")}
     if not onsets[first] < min(s for name, s in onsets.items() if name != first):
-        words = f"{calls} calls/s: not {first} overloads first: {onsets}"
-        if point["status"] == "ok":
-            return [*found, words]
+        judged.append(f"{calls} calls/s: not {first} overloads first: {onsets}")
+    if point["status"] == "ok":
+        return [*found, *judged]
+    for words in judged:
         print(f"smoke: WARNING: {words}, but this machine was too busy for a verdict")
     return found
 

@@ -36,6 +36,12 @@ class Owner:
     def __str__(self) -> str:
         return f"pid {self.pid} ({self.command})" if self.pid else "a process that could not be identified"
 
+    @property
+    def remedy(self) -> str:
+        """What a user can do. A process of another PID namespace, such as a container's, has no pid here."""
+        how = f", or end it with `kill {self.pid}`" if self.pid else "; it may be in another container"
+        return f"wait for it to end{how}"
+
 
 @contextmanager
 def emulation_lock(
@@ -79,10 +85,7 @@ def _acquire(
             silent_since = time.monotonic()
             if time.monotonic() >= deadline:
                 waited = f" after waiting {wait_s:g} s" if wait_s else ""
-                raise BusyError(
-                    f"another emulation is running{waited}: {holder}; "
-                    f"wait for it to end, or end it with `kill {holder.pid}`"
-                )
+                raise BusyError(f"another emulation is running{waited}: {holder}; {holder.remedy}")
             if on_wait is not None and not reported:
                 on_wait(holder)
                 reported = True

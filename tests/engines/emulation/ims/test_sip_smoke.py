@@ -53,8 +53,7 @@ def test_what_is_wrong_is_said(smoke: ModuleType, tmp_path: Path, wrong: dict[st
     assert words in problem
 
 
-def test_a_busy_machine_excuses_the_order_but_no_count(smoke: ModuleType, tmp_path: Path) -> None:
-    late = point(tmp_path, status="suspect", scscf_onset_s=8.0)
+def test_a_busy_machine_excuses_order_and_load_but_no_path(smoke: ModuleType, tmp_path: Path) -> None:
+    late = point(tmp_path, status="suspect", scscf_onset_s=8.0, calls_offered_per_s=60.0)
     assert smoke.sip_problems(tmp_path, late) == []
-    short = point(tmp_path, status="suspect", calls_offered_per_s=60.0)
-    assert smoke.sip_problems(tmp_path, short)
+    assert smoke.sip_problems(tmp_path, point(tmp_path, "p1 s1 s2", status="suspect"))

@@ -10,7 +10,7 @@ import pytest
 
 from common.errors import BusyError
 from engines.emulation.sandbox import lock
-from engines.emulation.sandbox.lock import emulation_lock
+from engines.emulation.sandbox.lock import Owner, emulation_lock
 
 
 def test_a_name_on_which_nobody_listens_is_waited_for_no_longer_than_its_deadline(
@@ -26,3 +26,8 @@ def test_a_name_on_which_nobody_listens_is_waited_for_no_longer_than_its_deadlin
         assert time.monotonic() - began < 30.0, "it gives up long before its own deadline of 60 s"
     with emulation_lock(name=name):
         assert lock.owner(name) is not None
+
+
+def test_a_process_of_another_container_is_not_to_be_killed_by_pid_0() -> None:
+    assert "kill 7" in Owner(7, "refabric run").remedy
+    assert "kill" not in Owner(0, "").remedy
