@@ -35,7 +35,7 @@ IPERF3 = (
     "iperf3",
 )
 SIMULATED = ("4", "one_to_one", "--profile", "smoke", "--engine", "simulator")
-GUESTS = ("4", "one_to_one", "--engine", "linux", "--warmup", "8", "--seconds", "8")
+GUESTS = ("4", "one_to_one", "--engine", "linux", "--warmup", "20", "--seconds", "40")
 EXPECTED_POINTS = 4  # the reference, TCP, MPTCP with 2 and with 8 subflows
 EXPECTED_IPERF3 = 3
 EXPECTED_GUESTS = 4  # as EXPECTED_POINTS
