@@ -52,6 +52,7 @@ expect() { # exit codes, words, user, command
     printf '%s\n' "$said" | tail -n 25 | sed 's/^/    /'
     case " $codes " in *" $code "*) ;; *) fail "exit code $code, not $codes: ${*:2}" ;; esac
     grep -qF -- "$words" <<<"$said" || fail "'$words' was not said: ${*:2}"
+    ! grep -qF "private namespaces failed" <<<"$said" || fail "no private namespaces: ${*:2}"
 }
 
 # What this machine needs to reach its package mirrors; folders of wheels are not in the tree.
@@ -65,6 +66,7 @@ if [ ! -e "$tree/etc/debian_version" ]; then
     debootstrap --variant=minbase "$suite" "$tree" "$(mirror)" >"$folder/debootstrap-$suite.log" 2>&1 ||
         fail "debootstrap: see $folder/debootstrap-$suite.log"
 fi
+mount --bind "$tree" "$tree" # so that / inside is a mount, which private namespaces need
 mount -t proc proc "$tree/proc"
 mount --rbind /sys "$tree/sys"
 mount --rbind /dev "$tree/dev"
