@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from common import interrupts
 from common.errors import UsageError
 from harness.api.arguments import argv_of, parsed
 from harness.api.points import Point
@@ -41,7 +42,8 @@ def run(
     argv = [*argv_of(commands.run, values), "--", experiment]
     asked = commands.request_of(**parsed(commands.run, argv, catalogue))
     progress = PlainProgress(io.StringIO()) if quiet else for_stream(sys.stderr)
-    carried = carry_out(asked, progress)
+    with interrupts.never_lost():
+        carried = carry_out(asked, progress)
     outcome = carried.outcome
     if outcome.interrupted:
         raise KeyboardInterrupt(how_to_continue(outcome, carried.session.store.directory))

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from common import interrupts
 from common.errors import RefabricError
 from harness.catalogue import Catalogue
 from harness.cli import completion
@@ -111,7 +112,8 @@ class OneLineErrors(click.Group):
         """Run a command and exit the process."""
         extra["standalone_mode"] = False
         try:
-            code = super().main(args=args, prog_name=prog_name or "refabric", **extra)
+            with interrupts.never_lost():
+                code = super().main(args=args, prog_name=prog_name or "refabric", **extra)
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             sys.exit(error.exit_code)
