@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,15 @@ def test_a_source_is_changed_and_gets_our_files(tmp_path: Path) -> None:
     assert {"Makefile", "lia.c", "arithmetic.h"} <= {path.name for path in (tree / source.FOLDER).iterdir()}
     for path in source.SHARED:
         assert (tree / source.FOLDER / path.name).read_bytes() == path.read_bytes()
+
+
+def test_the_cached_kernel_of_ci_is_of_the_same_files() -> None:
+    root = Path(__file__).resolve().parents[3]
+    workflow = (root / ".github/workflows/ci.yml").read_text()
+    (key,) = re.findall(r"key: kernel-.*hashFiles\((.*?)\)", workflow)
+    patterns = re.findall(r"'([^']+)'", key)
+    hashed = {path for pattern in patterns for path in root.glob(pattern.replace("**", "**/*"))}
+    assert {*source.own_files(), source.FRAGMENT} <= hashed
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
