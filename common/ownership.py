@@ -19,18 +19,23 @@ _MAX_ID = 2**32 - 2
 
 def sudo_user() -> Heir | None:
     """Return uid and gid of the user who called sudo; None without sudo, without root, or without numbers."""
-    ids = [os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID")]
-    if os.geteuid() != 0 or not all(text.isascii() and text.isdecimal() and len(text) <= 10 for text in ids):
+    uid, gid = _of_sudo("SUDO_UID"), _of_sudo("SUDO_GID")
+    if uid is None or gid is None:
         return None
-    uid, gid = map(int, ids)
     return (uid, gid) if uid and max(uid, gid) <= _MAX_ID else None
 
 
 def trusted() -> set[int]:
     """Return the users whose links and programs root uses: itself, and the user who called sudo."""
-    caller = os.environ.get("SUDO_UID", "")
-    known = os.geteuid() == 0 and caller.isascii() and caller.isdecimal() and len(caller) <= 10
-    return {0, int(caller)} if known else {0}
+    caller = _of_sudo("SUDO_UID")
+    return {0} if caller is None else {0, caller}
+
+
+def _of_sudo(name: str) -> int | None:
+    """Return the number that sudo put into the environment; None without sudo, root, or a number."""
+    text = os.environ.get(name, "")
+    is_number = text.isascii() and text.isdecimal() and len(text) <= 10
+    return int(text) if os.geteuid() == 0 and is_number else None
 
 
 def home() -> Path:
