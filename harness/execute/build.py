@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import platform
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -54,12 +55,18 @@ def _words(name: str, here: str, there: str) -> str:
     return f"{name.capitalize()} {here} here, {there} there"
 
 
+def digest_of(packages: Iterable[str], suffixes: Container[str]) -> str:
+    """Return a digest of the names and contents of these packages' files with these suffixes."""
+    digest = hashlib.sha256()
+    for folder in packages:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in suffixes:
+                digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
 def build() -> Build:
     """Return the build of this machine from the files as they are now, uncommitted edits included."""
-    digest = hashlib.sha256()
-    for folder in DECIDING:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
     python = ".".join(platform.python_version_tuple()[:2])
     dask = importlib.metadata.version("distributed")
-    return Build(digest.hexdigest(), _core.SOURCES, python, np.__version__, dask, revision())
+    return Build(digest_of(DECIDING, {".py"}), _core.SOURCES, python, np.__version__, dask, revision())

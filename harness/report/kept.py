@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from common import files, records, stored_json
-from engines.provenance import ROOT
-from harness.execute.build import DECIDING, NOT_DECIDING
+from harness.execute.build import DECIDING, NOT_DECIDING, digest_of
 from harness.experiment import Experiment
 from harness.report import figures, report
 from harness.report.figures import Wanted
@@ -39,15 +38,21 @@ def draw_and_report(
     UsageError.
     """
     path = report.default_path(experiment, results)
-    own = any(figure.own_charts or figure.metrics for figure in experiment.figures)
+    if any(figure.own_charts or figure.metrics for figure in experiment.figures):
+        return _made(experiment, loaded, wanted, results), path
     with files.storing(f"reading the points in {path.parent}"):
         made_from = inputs(loaded, wanted)
-    charts = None if own else charts_of(path, made_from)
+    charts = charts_of(path, made_from)
     if charts is None:
-        charts = figures.draw(wanted)
-        report.write_report(experiment, loaded, charts, results)
+        charts = _made(experiment, loaded, wanted, results)
         note(path, made_from, charts, [each for each in (path, report.watch_path(path)) if each.exists()])
     return charts, path
+
+
+def _made(experiment: Experiment, loaded: Loaded, wanted: Sequence[Wanted], results: Path) -> Charts:
+    charts = figures.draw(wanted)
+    report.write_report(experiment, loaded, charts, results)
+    return charts
 
 
 def record_path(page: Path) -> Path:
@@ -56,8 +61,8 @@ def record_path(page: Path) -> Path:
 
 
 def inputs(loaded: Loaded, wanted: Sequence[Wanted]) -> str:
-    """Return a digest of refabric's own files, of the stored points and of what is asked. Raises OSError."""
-    digest = hashlib.sha256(_code())
+    """Return a digest of refabric's own files, of the stored points and of the options. Raises OSError."""
+    digest = hashlib.sha256(_code().encode())
     for each in wanted:
         names = [judged.point.name for judged in each.points]
         asked = [each.figure.name, each.figure.charts, str(each.out), list(each.expected), names]
@@ -70,13 +75,9 @@ def inputs(loaded: Loaded, wanted: Sequence[Wanted]) -> str:
     return digest.hexdigest()
 
 
-def _code() -> bytes:
-    digest = hashlib.sha256(importlib.metadata.version("matplotlib").encode())
-    for folder in (*DECIDING, *NOT_DECIDING):
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in _SOURCES:
-                digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
-    return digest.digest()
+def _code() -> str:
+    version = importlib.metadata.version("matplotlib")
+    return f"{version} {digest_of((*DECIDING, *NOT_DECIDING), _SOURCES)}"
 
 
 def _seen(path: Path) -> list[int]:
@@ -85,7 +86,7 @@ def _seen(path: Path) -> list[int]:
     return [about.st_size, about.st_mtime_ns] if stat.S_ISREG(about.st_mode) else []
 
 
-def charts_of(page: Path, made_from: str) -> dict[str, list[Path]] | None:
+def charts_of(page: Path, made_from: str) -> Charts | None:
     """Return the files of each figure's charts if they and the report are as they were written from these
     inputs; None if they must be made again."""
     try:

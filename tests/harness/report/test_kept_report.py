@@ -102,6 +102,6 @@ def test_other_options_and_other_code_are_other_inputs(folder: Path, monkeypatch
     again("--subflows", "1,2,3")
     after = made(folder)
     assert after[str(folder / "report.html")] > before[str(folder / "report.html")]
-    monkeypatch.setattr(kept, "_code", lambda: b"another")
+    monkeypatch.setattr(kept, "_code", lambda: "another")
     again("--subflows", "1,2,3")
     assert made(folder)[str(folder / "report.html")] > after[str(folder / "report.html")]
