@@ -7,7 +7,6 @@ the simulator does.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import random
 import select
@@ -16,22 +15,18 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ccp.agent import Closed, Created, Event, Measured
 from ccp.algorithm import Command
 from ccp.language.instructions import Program
 from common.errors import HostUnfitError
-from engines.emulation.agent.channel import CREATED, FIELDS, MEASURED, Answer
+from engines.emulation.agent.channel import BITS, EVENT, FIELDS, NS_PER_US, Answer, beat_of, decoded
+from engines.emulation.congestion.built_in import FOLDER as PROC
 
-FOLDER = Path("/proc/refabric/ccp")
+FOLDER = PROC / "ccp"
 WAIT_MS = 25
 """Well below the 200 ms after which the datapath takes an agent without a beat for dead."""
-NS_PER_US = 1000
-BITS = 8
 SETS_WINDOW, SETS_RATE, FALLS_BACK = 1, 2, 4
 MOST_EVENTS = 256
-_EVENT = struct.Struct(f"<4I4s4s2Q{FIELDS}Q")
 _COMMAND = struct.Struct(f"<Q2I3Q{FIELDS}Q")
-_CONTROL = struct.Struct("<2Q")
 
 
 class BuiltInActivity(NamedTuple):
@@ -92,10 +87,11 @@ class FileChannel:
         """See Channel."""
         if not self._poller.poll(WAIT_MS):
             return
-        data = os.read(self._fd, MOST_EVENTS * _EVENT.size)
+        data = os.read(self._fd, MOST_EVENTS * EVENT.size)
+        events = (data[start : start + EVENT.size] for start in range(0, len(data), EVENT.size))
         packed = [
             self._packed(command, due_ns)
-            for event, at_ns in map(decoded, _EVENT.iter_unpack(data))
+            for event, at_ns in map(decoded, events)
             for due_ns in [self._delays.due_ns(at_ns)]
             for command in self._answer(event)
         ]
@@ -104,7 +100,7 @@ class FileChannel:
 
     def beat(self) -> None:
         """See Channel."""
-        _write(FOLDER / "control", _CONTROL.pack(time.monotonic_ns(), self._report_us))
+        _write(FOLDER / "control", beat_of(self._report_us))
 
     def give(self, command: Command) -> None:
         """See Channel; the command takes effect as if it answered an event of this instant."""
@@ -131,19 +127,6 @@ class FileChannel:
         values += [0] * (FIELDS - len(values))
         window, rate = command.cwnd_bytes or 0, (command.rate_bps or 0) // BITS
         return _COMMAND.pack(due_ns, command.flow, parts, window, rate, bits, *values)
-
-
-def decoded(fields: tuple[object, ...]) -> tuple[Event, int]:
-    """Return an event of the datapath from its fields, and its time in ns."""
-    kind, flow, mss, _, source, destination, at_ns, window, *report = fields
-    assert isinstance(flow, int) and isinstance(mss, int) and isinstance(at_ns, int)
-    assert isinstance(window, int) and isinstance(source, bytes) and isinstance(destination, bytes)
-    at_us = at_ns // NS_PER_US
-    if kind == CREATED:
-        ends = (str(ipaddress.IPv4Address(end)) for end in (source, destination))
-        return Created(flow, at_us, mss, window, *ends), at_ns
-    values = [value for value in report if isinstance(value, int)]
-    return (Measured(flow, at_us, values) if kind == MEASURED else Closed(flow)), at_ns
 
 
 def _write(path: Path, data: bytes) -> None:

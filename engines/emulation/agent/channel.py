@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import ipaddress
+import struct
+import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from ccp.agent import Event
+from ccp.agent import Closed, Created, Event, Measured
 from ccp.algorithm import Command
 from ccp.language.instructions import Program
 
 FIELDS = 16
 """Of a report; and as many controls."""
-CREATED, MEASURED = 0, 1
-"""Kinds of events (engines/emulation/congestion/bpf/ccp_flow.h)."""
+NS_PER_US = 1000
+BITS = 8
+EVENT = struct.Struct(f"<4I4s4s2Q{FIELDS}Q")
+"""struct ccp_event (engines/emulation/congestion/bpf/ccp_flow.h)."""
+_CREATED, _MEASURED = 0, 1
+_BEAT = struct.Struct("<2Q")
 Answer = Callable[[Event], Iterable[Command]]
 
 
@@ -36,6 +43,21 @@ class Channel(Protocol):
         """Return the times from events to their commands: median, 95th and 99th percentile."""
 
     def close(self) -> None: ...
+
+
+def decoded(data: bytes) -> tuple[Event, int]:
+    """Return an event of the datapath, whose bytes are an EVENT, and its time in ns."""
+    kind, flow, mss, _, source, destination, at_ns, window, *fields = EVENT.unpack(data)
+    at_us = at_ns // NS_PER_US
+    if kind == _CREATED:
+        ends = (str(ipaddress.IPv4Address(end)) for end in (source, destination))
+        return Created(flow, at_us, mss, window, *ends), at_ns
+    return (Measured(flow, at_us, fields) if kind == _MEASURED else Closed(flow)), at_ns
+
+
+def beat_of(report_us: int) -> bytes:
+    """Return a sign of life of this instant, with the time between reports (0: one round trip)."""
+    return _BEAT.pack(time.monotonic_ns(), report_us)
 
 
 def percentiles_us(delays_ns: Iterable[int]) -> tuple[float, float, float]:

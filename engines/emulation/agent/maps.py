@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import ctypes
-import ipaddress
 import struct
 import time
 from collections.abc import Callable
 from ctypes import c_int, c_size_t, c_uint32, c_void_p
 from dataclasses import dataclass
 
-from ccp.agent import Closed, Created, Event, Measured
+from ccp.agent import Closed, Event
 from ccp.algorithm import Command
 from ccp.language.instructions import Program
-from engines.emulation.agent.channel import CREATED, FIELDS, MEASURED, Answer, percentiles_us
+from engines.emulation.agent.channel import BITS, EVENT, FIELDS, Answer, beat_of, decoded, percentiles_us
 from engines.emulation.congestion.libbpf import library
 
 POLL_MS = 1
 """Reports wait for so long at most, unless they are urgent: waking a process costs the ACK 30 to 40 us."""
 KEPT_DELAYS = 100_000
-NS_PER_US = 1000
-BITS = 8
-_EVENT = struct.Struct(f"<4I4s4s2Q{FIELDS}Q")
 _COMMAND = struct.Struct(f"<2Q4I{FIELDS}Q")
-_CONTROL = struct.Struct("<2Q")
 _SAMPLE = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
 
 
@@ -53,7 +48,7 @@ class Beat:
         self._report_us = report_us
 
     def __call__(self) -> None:
-        update(self._fd, 0, _CONTROL.pack(time.monotonic_ns(), self._report_us))
+        update(self._fd, 0, beat_of(self._report_us))
 
 
 class Events:
@@ -79,22 +74,12 @@ class Events:
 
     def _hear(self, _context: int, data: int, size: int) -> int:
         try:
-            event, at_ns = decoded(ctypes.string_at(data, min(size, _EVENT.size)))
+            event, at_ns = decoded(ctypes.string_at(data, min(size, EVENT.size)))
             self._on_event(event, at_ns)
         except BaseException as error:  # ctypes would print and forget it
             self._error = error
             return -1
         return 0
-
-
-def decoded(data: bytes) -> tuple[Event, int]:
-    """Return an event of the ring buffer and its time in ns."""
-    kind, flow, mss, _, source, destination, at_ns, window, *fields = _EVENT.unpack(data)
-    at_us = at_ns // NS_PER_US
-    if kind == CREATED:
-        ends = (str(ipaddress.IPv4Address(end)) for end in (source, destination))
-        return Created(flow, at_us, mss, window, *ends), at_ns
-    return (Measured(flow, at_us, fields) if kind == MEASURED else Closed(flow)), at_ns
 
 
 class Commands:
