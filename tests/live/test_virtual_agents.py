@@ -10,11 +10,20 @@ import pytest
 
 from ccp.loading import OwnAlgorithm
 from engines.linux.kernel.store import current
-from model.reasons import AGENT
-from model.result import RunResult, Status
 from model.spec import AgentSpec, RunSpec, TransportSpec
-from tests.live.congestion.test_agents_on_real_hosts import FIXED, WINDOW_PKTS, point
 from tests.live.test_virtual_linux import rows, run
+from tests.support.agent_faults import (
+    FIXED,
+    WINDOW_PKTS,
+    acting,
+    agents_reasons,
+    check_raised,
+    check_reno_went_on,
+    check_window_is_the_agents,
+    killed,
+    point,
+    raising,
+)
 
 pytestmark = [
     pytest.mark.emulation,
@@ -29,21 +38,13 @@ DOUBLING = """\
 """
 
 
-def virtual(cc: str | OwnAlgorithm, subflows: int = 1, **changes: object) -> RunSpec:
+def virtual(cc: str, subflows: int = 1, **changes: object) -> RunSpec:
     return dataclasses.replace(point(cc, subflows), engine="linux", **changes)  # type: ignore[arg-type]
-
-
-def agents_reasons(result: RunResult) -> list[str]:
-    return [reason.text for reason in result.reasons if reason.kind == AGENT]
 
 
 def test_the_window_in_a_guest_is_the_agents(tmp_path: Path) -> None:
     result = run(virtual(OwnAlgorithm("fixed.py", FIXED)), tmp_path)
-    sockets = result.samples["sockets"].columns
-    assert set(sockets["cwnd_pkts"][sockets["t_s"] >= 0].tolist()) == {WINDOW_PKTS}
-    assert result.flows[0].cc == "fixed.py"
-    assert not agents_reasons(result)
-    assert result.metrics["agent_fallback_acks"] == 0
+    check_window_is_the_agents(result)
     assert result.metrics["agent_unreported"] == 0
 
 
@@ -64,10 +65,10 @@ def test_subflows_under_an_agent_give_the_same_bytes_for_the_same_seed(tmp_path:
 
 def test_a_command_takes_effect_after_the_delay_that_the_run_asks_for(tmp_path: Path) -> None:
     """The kernel carries it out at its time, which no reading of a clock and no other event delays."""
-    text = FIXED.replace("        pass\n", DOUBLING.replace("WINDOW", str(WINDOW_PKTS)))
+    algorithm = acting("doubles.py", DOUBLING.replace("WINDOW", str(WINDOW_PKTS)))
     late_us = {}
     for delay_us in (0.0, DELAY_US):
-        spec = virtual(OwnAlgorithm("doubles.py", text), agent=AgentSpec(delay_us=delay_us))
+        spec = virtual(algorithm, agent=AgentSpec(delay_us=delay_us))
         result = run(spec, tmp_path / f"{delay_us:g}")
         assert not agents_reasons(result)
         late_us[delay_us] = result.metrics["agent_most_late_us"]
@@ -78,23 +79,9 @@ def test_a_command_takes_effect_after_the_delay_that_the_run_asks_for(tmp_path: 
 
 
 def test_an_algorithm_that_raises_in_a_guest_makes_the_point_suspect(tmp_path: Path) -> None:
-    text = FIXED.replace("        pass\n", "        raise KeyError('gone')\n")
-    result = run(virtual(OwnAlgorithm("raises.py", text)), tmp_path)
-    assert result.status is Status.SUSPECT
-    assert "KeyError: 'gone'" in agents_reasons(result)[0]
-    assert "raises.py" in result.provenance["agent_traceback"]
-    assert result.flows[0].goodput_mbps > 5
+    check_raised(run(virtual(raising()), tmp_path))
 
 
 @pytest.mark.parametrize("sent", ["SIGKILL", "SIGSTOP"])
 def test_without_an_agent_reno_goes_on_in_a_guest(sent: str, tmp_path: Path) -> None:
-    then = f"os.kill(os.getpid(), signal.{sent})"
-    act = f"        if report.t_us > flow.created_us + 10**6:\n            {then}\n"
-    text = "import os\nimport signal\n" + FIXED.replace("        pass\n", act)
-    result = run(virtual(OwnAlgorithm("fails.py", text)), tmp_path)
-    sockets = result.samples["sockets"].columns
-    assert result.status is Status.SUSPECT
-    assert any("its process had ended" in text for text in agents_reasons(result))
-    assert any("which Reno answered" in text for text in agents_reasons(result))
-    assert sockets["cwnd_pkts"][-1] > WINDOW_PKTS
-    assert result.metrics["agent_fallback_acks"] > 100
+    check_reno_went_on(run(virtual(killed(sent)), tmp_path))

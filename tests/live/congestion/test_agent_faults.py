@@ -14,7 +14,8 @@ from engines.emulation.agent.datapath import AgentDatapath
 from engines.emulation.congestion.support import support
 from model.result import Status
 from model.spec import LinkSpec, TopologySpec, WorkloadSpec
-from tests.live.congestion.test_agents_on_real_hosts import FIXED, WINDOW_PKTS, agents_reasons, point, run
+from tests.live.congestion.test_agents_on_real_hosts import run
+from tests.support.agent_faults import FIXED, WINDOW_PKTS, agents_reasons, point
 
 pytestmark = [
     pytest.mark.emulation,

@@ -13,7 +13,8 @@ import pytest
 from ccp.loading import OwnAlgorithm
 from engines.emulation.congestion.support import support
 from model.result import RunResult
-from tests.live.congestion.test_agents_on_real_hosts import agents_reasons, point, run
+from tests.live.congestion.test_agents_on_real_hosts import run
+from tests.support.agent_faults import agents_reasons, point
 
 pytestmark = [
     pytest.mark.emulation,

@@ -1,0 +1,91 @@
+"""Algorithms of agents that fail or do one thing, points that they run in, and what must come of them in
+either kernel."""
+
+from __future__ import annotations
+
+from ccp.loading import OwnAlgorithm
+from model.reasons import AGENT
+from model.result import RunResult, Status
+from model.spec import LinkSpec, RunSpec, SamplingSpec, TopologySpec, TransportSpec, WorkloadSpec
+
+WINDOW_PKTS, RTT_MS = 20, 20.0
+FIXED = f'''
+from ccp import Algorithm, Flow, Report
+
+
+class Fixed(Algorithm):
+    program = """
+acked: volatile = 0
+
+acked += Ack.bytes_acked
+if Micros > Flow.report_us:
+    Micros = 0
+    report()
+"""
+
+    def on_create(self, flow: Flow) -> None:
+        flow.set(cwnd_bytes={WINDOW_PKTS} * flow.mss)
+
+    def on_report(self, flow: Flow, report: Report) -> None:
+        pass
+'''
+
+
+def point(cc: str, subflows: int = 1) -> RunSpec:
+    return RunSpec(
+        LinkSpec(20.0, delay_us=1000 * RTT_MS / 4),
+        topology=TopologySpec("star", {"n": 2}),
+        transport=TransportSpec(subflows, cc),
+        workload=WorkloadSpec("reference"),
+        traffic="native",
+        warmup_s=2.0,
+        seconds=4.0,
+        sampling=SamplingSpec(sockets_ms=100),
+    )
+
+
+def agents_reasons(result: RunResult) -> list[str]:
+    return [reason.text for reason in result.reasons if reason.kind == AGENT]
+
+
+def acting(name: str, statements: str) -> OwnAlgorithm:
+    """Return FIXED in a file of this name, with these statements for each report."""
+    return OwnAlgorithm(name, FIXED.replace("        pass\n", statements))
+
+
+def raising() -> OwnAlgorithm:
+    return acting("raises.py", "        raise KeyError('gone')\n")
+
+
+def killed(sent: str) -> OwnAlgorithm:
+    """Return an algorithm whose process gets this signal a second after a flow has begun."""
+    then = f"os.kill(os.getpid(), signal.{sent})"
+    act = f"        if report.t_us > flow.created_us + 10**6:\n            {then}\n"
+    return OwnAlgorithm("fails.py", "import os\nimport signal\n" + acting("fails.py", act).text)
+
+
+def check_window_is_the_agents(result: RunResult) -> None:
+    """Of `OwnAlgorithm("fixed.py", FIXED)`."""
+    sockets = result.samples["sockets"].columns
+    assert set(sockets["cwnd_pkts"][sockets["t_s"] >= 0].tolist()) == {WINDOW_PKTS}
+    assert result.flows[0].cc == "fixed.py"
+    assert not agents_reasons(result)
+    assert result.metrics["agent_fallback_acks"] == 0
+
+
+def check_raised(result: RunResult) -> None:
+    """Of `raising()`: the point is suspect, has the traceback, and its flow goes on."""
+    assert result.status is Status.SUSPECT
+    assert "KeyError: 'gone'" in agents_reasons(result)[0]
+    assert "raises.py" in result.provenance["agent_traceback"]
+    assert result.flows[0].goodput_mbps > 5
+
+
+def check_reno_went_on(result: RunResult) -> None:
+    """Of `killed()`: the point is suspect, and the window grows again."""
+    sockets = result.samples["sockets"].columns
+    assert result.status is Status.SUSPECT
+    assert any("its process had ended" in text for text in agents_reasons(result))
+    assert any("which Reno answered" in text for text in agents_reasons(result))
+    assert sockets["cwnd_pkts"][-1] > WINDOW_PKTS
+    assert result.metrics["agent_fallback_acks"] > 100
