@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,8 @@ MINE, PORTUS, HUB = "{home}/mine.py", "{home}/portus.py", "{root}/tests/live/dat
 class Run:
     """A command: `refabric run EXPERIMENT OPTIONS`, and how many points it stores.
 
-    `stored` is the folder of its results, `beside` the programs that the user has started before it.
+    `stored` is the folder of its results, `beside` the programs that the user has started before it. Without
+    `repeats` its points may have other names the next time: their rate is measured.
     """
 
     experiment: str
@@ -23,6 +25,7 @@ class Run:
     stored: str
     beside: tuple[str, ...] = ()
     times: tuple[str, ...] = ("--warmup", "0.5", "--seconds", "1")
+    repeats: bool = True
 
 
 def _cs244(options: str, points: int = 2, beside: tuple[str, ...] = (), more: tuple[str, ...] = ()) -> Run:
@@ -42,7 +45,7 @@ RUNS: dict[str, Run] = {
     "fabric": _cs244(f"{_EMULATED} --rate 2 --traffic iperf3"),
     "native": _cs244(f"{_EMULATED} --rate 2 --traffic native"),
     "ovs": _cs244(f"{_EMULATED} --rate 2 --dataplane ovs --traffic iperf3"),
-    "calibrating": _cs244(f"{_EMULATED} --rate auto"),
+    "calibrating": dataclasses.replace(_cs244(f"{_EMULATED} --rate auto"), repeats=False),
     "simulated": _cs244(_SIMULATED, 4),
     "cluster": _cs244(_SIMULATED, 4),
     "ims": Run(

@@ -5,9 +5,10 @@
 The cells of the matrix (cells.py: which run, which process, which phase, which signal) are shuffled by the
 seed and gone through in turn, without the first SKIP of them. SIGKILL: the run must end by itself. SIGSTOP:
 after `--patience` the user gives up and kills the command. Then nothing may be left, the store must be
-readable, and the same command must complete and leave no unfinished or failed point. A run whose `refabric
-watch` is killed or stopped must not notice. All of it happens in namespaces of its own. Exit code 1 when
-anything was wrong. Needs root.
+readable, and the same command must complete, leave no unfinished or failed point, and have the results of an
+undisturbed run: the same files, points, flows, metrics and columns, and simulated tables byte by byte. A run
+whose `refabric watch` is killed or stopped must not notice. All of it happens in namespaces of its own. Exit
+code 1 when anything was wrong. Needs root.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from engines.emulation.sandbox.inside import Inside
 from engines.emulation.sandbox.isolation import ROOT, spawn_inside
 from tests.soak.beside import Beside
 from tests.soak.cells import BESIDE, CHAIN, MISSED, RUNS, WATCH, WHEN, WORDS, Cell, cells
-from tests.soak.shape import broken, finished, unfinished, unnoticed
+from tests.soak.shape import broken, differences, finished, shape, unfinished, unnoticed
 from tests.support.dask_cluster import Lab
 from tests.support.leftovers import snapshot, wait_until_gone
 from tests.support.scenarios.kills import children, command
@@ -146,14 +147,16 @@ class Matrix:
         self._rng = random.Random(request["seed"] + request["skip"])
         self.killed: list[Cell] = []
         self._beside = {run: Beside(home / run / "results") for run in RUNS}
-        for run in RUNS:
-            (home / run / "home").mkdir(parents=True)
+        self._undisturbed: dict[str, dict[str, Any]] = {}
+        """The shapes of results that no signal has disturbed, by run."""
         agent = (sys.executable, str(ROOT / "tests/support/portus/fake_agent.py"), "/tmp/ccp/portus")
         for name, text in ALGORITHMS.items():
             (home / name).write_text(text.format(argv=agent))
 
-    def start(self, run: str) -> Attempt:
-        folder, chosen = self._home / run, RUNS[run]
+    def start(self, run: str, into: str = "") -> Attempt:
+        """Start the command with results and home in a folder `into`, which is the run's by default."""
+        folder, chosen = self._home / (into or run), RUNS[run]
+        (folder / "home").mkdir(parents=True, exist_ok=True)
         values = {
             "home": self._home, "root": ROOT, "python": sys.executable, "port": self._beside[run].port
         }  # fmt: skip
@@ -171,7 +174,7 @@ class Matrix:
     def kill(self, cell: Cell) -> dict[str, Any]:
         """One kill. `hit` is False where the process was gone before."""
         if self._is_complete(cell.run):
-            shutil.rmtree(self._home / cell.run / "results")
+            shutil.rmtree(self._home / cell.run)
         self.killed.append(cell)
         before = snapshot()
         beside = self._beside[cell.run]
@@ -228,7 +231,20 @@ class Matrix:
         if not self._is_complete(run):
             faults.append(f"is not complete in the end: {attempt.words()}")
         faults += [f"has left {name}" for name in unfinished(self._stored(run))]
+        if not faults and RUNS[run].repeats:
+            found = differences(self._expected(run), shape(self._stored(run)))
+            faults += [f"unlike an undisturbed run: {line}" for line in found]
         return [f"{run}: {fault}" for fault in faults]
+
+    def _expected(self, run: str) -> dict[str, Any]:
+        if run not in self._undisturbed:
+            folder = f"{run}-undisturbed"
+            with self._beside[run].running(RUNS[run].beside):
+                attempt = self.start(run, folder)
+                code = attempt.finish(RUN_S)
+            assert code in (0, 1), f"an undisturbed run ended with {code}: {attempt.words()}"
+            self._undisturbed[run] = shape(self._stored(run, folder))
+        return self._undisturbed[run]
 
     def renew_workers(self) -> None:
         """One Dask worker at work; a stopped or killed one is replaced."""
@@ -240,8 +256,8 @@ class Matrix:
         self._lab.start_worker("--nthreads", "1")
         self._lab.wait_for_workers()
 
-    def _stored(self, run: str) -> Path:
-        return self._home / run / "results" / RUNS[run].stored
+    def _stored(self, run: str, into: str = "") -> Path:
+        return self._home / (into or run) / "results" / RUNS[run].stored
 
     def _is_complete(self, run: str) -> bool:
         return len(list(self._stored(run).glob("*/run.json"))) == RUNS[run].points

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from harness.results import columns
 from harness.results.store import Store
 from model.reasons import AGENT, Reason
 from model.result import Status
 from tests.soak.cells import BESIDE, CHAIN, RUNS, WORDS, Cell, cells
 from tests.soak.kill_matrix import findings
-from tests.soak.shape import unfinished, unnoticed
+from tests.soak.shape import differences, shape, unfinished, unnoticed
 from tests.support.stored_points import EXPERIMENT, put, result_of, spec_of
 
 
@@ -53,3 +54,18 @@ def test_a_point_that_keeps_quiet_about_a_killed_program_is_a_fault(tmp_path: Pa
     assert unfinished(store.directory) == [f"{second.name}, which failed"]
     (store.directory / ".old-x").mkdir()
     assert unfinished(store.directory)[0] == ".old-x"
+
+
+def test_a_simulated_number_of_its_own_is_unlike_an_undisturbed_run(tmp_path: Path) -> None:
+    spec = dataclasses.replace(spec_of(1), engine="simulator")
+    shapes = []
+    for name, goodput_mbps in (("undisturbed", 1.0), ("same", 1.0), ("other", 1.1)):
+        store = Store.open(tmp_path / name, EXPERIMENT)
+        put(store, spec, result_of([goodput_mbps]))
+        columns.write(store, store.read().points)
+        (store.directory / "charts").mkdir()
+        shapes.append(shape(store.directory))
+    undisturbed, same, other = shapes
+    assert differences(undisturbed, same) == []
+    (found,) = differences(undisturbed, other)
+    assert "tables/flows.csv" in found
