@@ -5,18 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import topos
 from ccp.loading import is_agents
 from common.errors import HostUnfitError, RefabricError, StalledFlowError, UsageError
-from engines.emulation import point
 from engines.emulation.congestion import support as bpf
 from engines.emulation.dataplanes.ovs.own_controller import reachable
 from engines.emulation.dataplanes.registry import DATAPLANES
-from engines.emulation.ims import point as ims
+from engines.emulation.ims import checks as ims
 from engines.emulation.ims.support import ensure as ensure_sip
 from engines.emulation.kernel.netns import sysctl_path
 from engines.emulation.measure.tool_versions import tools
@@ -44,6 +43,8 @@ from model.responsive import opens_subflows
 from model.result import RunResult
 from model.spec import RunSpec
 
+RUN_POINT, RUN_IMS = "engines.emulation.point:run_point", "engines.emulation.ims.point:run_point"
+"""By name, so that a command that only plans or draws does not import Mininet and the core."""
 UNKEPT = Path("/tmp")
 """Value of `raw` if tool output is not needed: the run's private /tmp, which ends with it (inside.py)."""
 ATTEMPTS = 3
@@ -142,17 +143,17 @@ class MininetEngine:
 
     def _attempt(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         deadline_s = spec.warmup_s + spec.seconds + slack_s(spec)
-        return self._spawned(spec, observer, raw, point.run_point, deadline_s)
+        return self._spawned(spec, observer, raw, RUN_POINT, deadline_s)
 
     def _spawned(
-        self, spec: RunSpec, observer: Observer, raw: Path, target: Callable[..., int], deadline_s: float
+        self, spec: RunSpec, observer: Observer, raw: Path, target: str, deadline_s: float
     ) -> RunResult:
         outcome = Outcome(observer)
         self._take_machine()
         lent = None if raw == UNKEPT else raw
         with _named_as_outside(raw), reachable(spec) as given:
             spawn_inside(
-                f"{target.__module__}:{target.__name__}",
+                target,
                 {"spec": spec.to_json(), "raw": str(LENT if lent else UNKEPT)},
                 deadline_s=deadline_s,
                 on_report=outcome.take,
@@ -165,7 +166,7 @@ class MininetEngine:
         """Run real SIP servers; install them first if nobody has."""
         if ensure_sip():
             observer.note("installed Kamailio, SIPp and redis (setup/install.sh --ims)")
-        result = self._spawned(spec, observer, raw, ims.run_point, ims.expected_s(spec) + ims.SLACK_S)
+        result = self._spawned(spec, observer, raw, RUN_IMS, ims.expected_s(spec) + ims.SLACK_S)
         return dataclasses.replace(result, provenance={**origin(), "tools": _tools(), **result.provenance})
 
     def _take_machine(self) -> None:

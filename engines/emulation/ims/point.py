@@ -1,4 +1,4 @@
-"""A point about SIP calls between real programs: its checks outside, its run inside private namespaces.
+"""A point about SIP calls between real programs, inside private namespaces.
 
 The fabric runs by the strict clock: servers and users keep real time, so links must not stand still.
 """
@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import topos
-from common.errors import RunError, UsageError
+from common.errors import RunError
 from engines.emulation.dataplanes.fabric_dataplane import FabricDataPlane, default_tuning
-from engines.emulation.dataplanes.registry import FABRIC
 from engines.emulation.hosts.hosts import HostOptions
 from engines.emulation.hosts.network import FabricNet
-from engines.emulation.ims import support, verdict
+from engines.emulation.ims import verdict
+from engines.emulation.ims.checks import STARTING_S, extra_us
 from engines.emulation.ims.system import Place, RealIms, Service
 from engines.emulation.kernel.cpu import CpuSampler
 from engines.emulation.sandbox.inside import Inside
@@ -31,34 +31,10 @@ from model.result import RunResult
 from model.spec import STRICT, RunSpec
 from topos.topology import Topology
 from workloads import sip
-from workloads.sip import CONSTANT, SipSettings
+from workloads.sip import SipSettings
 
 FOLDER = Path("/tmp/ims")
 """In the run's private /tmp, so that it ends with the run."""
-STARTING_S = 5.0
-SLACK_S = 60.0
-
-
-def check(spec: RunSpec) -> None:
-    """Raise UsageError for what the real IMS does not have, HostUnfitError for missing programs."""
-    topology = topos.build(spec.topology.kind, spec.topology.params)
-    settings = checked(spec, topology)
-    if spec.dataplane != FABRIC:
-        raise UsageError(f"workload {sip.MATRIX}: choose --dataplane {FABRIC}, whose links have delays")
-    if settings.arrivals != CONSTANT:
-        raise UsageError(f"workload {sip.MATRIX}: SIPp calls at constant intervals: add arrivals={CONSTANT}")
-    if spec.events:
-        raise UsageError(f"--event: not with workload {sip.MATRIX}")
-    if _extra_us(spec, settings, topology) < 0:
-        raise UsageError(
-            f"workload {sip.MATRIX}: links of {spec.link.delay_us:g} us delay already take longer than a "
-            "look-up: choose a smaller --delay, or a larger lookup_us"
-        )
-    support.check()
-
-
-def expected_s(spec: RunSpec) -> float:
-    return STARTING_S + spec.warmup_s + spec.seconds
 
 
 @contextlib.contextmanager
@@ -146,25 +122,13 @@ def place_of(topology: Topology, net: FabricNet) -> Place:
     )
 
 
-def _extra_us(spec: RunSpec, settings: SipSettings, topology: Topology) -> float:
-    """Return the delay to add to the HSS's link, each way, so that a look-up takes its time.
-
-    Paths from other S-CSCFs than the first may be some links longer or shorter.
-    """
-    names = [topology.nodes[host].name for host in topology.hosts]
-    _, hss, _, scscfs = sip.roles_of(names, 1)
-    path = topology.shortest_paths(topology.index(scscfs[0]), topology.index(hss))[0]
-    links_us = (len(path) - 1) * spec.link.delay_us + 2 * spec.link.host_delay_us
-    return settings.lookup_us / settings.share / 2 - links_us
-
-
 def plan_of(spec: RunSpec, topology: Topology, settings: SipSettings) -> NetworkPlan:
     """Return the plan of the network, with the look-up time as delay of the HSS's link."""
     plan = plan_for(spec, topology)
     names = [topology.nodes[host].name for host in topology.hosts]
     link = topology.nics_of(topology.index(sip.roles_of(names, 1)[1]))[0].link
     delay_ps = plan.delay_ps.copy()
-    delay_ps[[uplink(link), downlink(link)]] += round(_extra_us(spec, settings, topology) * PS_PER_US)
+    delay_ps[[uplink(link), downlink(link)]] += round(extra_us(spec, settings, topology) * PS_PER_US)
     return dataclasses.replace(plan, delay_ps=delay_ps)
 
 

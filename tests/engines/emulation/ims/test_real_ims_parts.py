@@ -10,7 +10,7 @@ import pytest
 import topos
 from common.errors import HostUnfitError, RunError, UsageError
 from engines.emulation.hosts.processes import Process
-from engines.emulation.ims import point, scheduling, support, verdict
+from engines.emulation.ims import checks, point, scheduling, support, verdict
 from engines.emulation.ims.system import Service
 from engines.emulation.ims.users import Counts, Generator
 from engines.emulation.kernel.netns import HostRef
@@ -159,7 +159,7 @@ def test_knees_of_measured_times_are_in_published_units() -> None:
 )
 def test_what_real_programs_cannot_do_is_refused(spec: RunSpec, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        point.check(spec)
+        checks.check(spec)
 
 
 def test_missing_programs_are_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,50 @@
+"""Checks of a point about SIP calls between real programs, before anything is started."""
+
+from __future__ import annotations
+
+import topos
+from common.errors import UsageError
+from engines.emulation.dataplanes.registry import FABRIC
+from engines.emulation.ims import support
+from engines.ims.checks import checked
+from model.spec import RunSpec
+from topos.topology import Topology
+from workloads import sip
+from workloads.sip import CONSTANT, SipSettings
+
+STARTING_S = 5.0
+SLACK_S = 60.0
+
+
+def check(spec: RunSpec) -> None:
+    """Raise UsageError for what the real IMS does not have, HostUnfitError for missing programs."""
+    topology = topos.build(spec.topology.kind, spec.topology.params)
+    settings = checked(spec, topology)
+    if spec.dataplane != FABRIC:
+        raise UsageError(f"workload {sip.MATRIX}: choose --dataplane {FABRIC}, whose links have delays")
+    if settings.arrivals != CONSTANT:
+        raise UsageError(f"workload {sip.MATRIX}: SIPp calls at constant intervals: add arrivals={CONSTANT}")
+    if spec.events:
+        raise UsageError(f"--event: not with workload {sip.MATRIX}")
+    if extra_us(spec, settings, topology) < 0:
+        raise UsageError(
+            f"workload {sip.MATRIX}: links of {spec.link.delay_us:g} us delay already take longer than a "
+            "look-up: choose a smaller --delay, or a larger lookup_us"
+        )
+    support.check()
+
+
+def expected_s(spec: RunSpec) -> float:
+    return STARTING_S + spec.warmup_s + spec.seconds
+
+
+def extra_us(spec: RunSpec, settings: SipSettings, topology: Topology) -> float:
+    """Return the delay to add to the HSS's link, each way, so that a look-up takes its time.
+
+    Paths from other S-CSCFs than the first may be some links longer or shorter.
+    """
+    names = [topology.nodes[host].name for host in topology.hosts]
+    _, hss, _, scscfs = sip.roles_of(names, 1)
+    path = topology.shortest_paths(topology.index(scscfs[0]), topology.index(hss))[0]
+    links_us = (len(path) - 1) * spec.link.delay_us + 2 * spec.link.host_delay_us
+    return settings.lookup_us / settings.share / 2 - links_us
