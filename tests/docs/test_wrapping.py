@@ -1,9 +1,14 @@
-"""Prose of the pages wraps at 100 characters; tables, code, images and generated blocks may be longer."""
+"""Prose of the pages wraps at 100 characters; tables, code, images and generated blocks may be longer.
+
+Commands are code: as prose they would be joined to paragraphs."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 100
@@ -19,12 +24,24 @@ def too_long(page: str) -> list[str]:
     return [line for line in lines if " " in line.strip().removeprefix("* ")]
 
 
+def unfenced(page: str) -> list[str]:
+    """Return the lines of prose in `page` that hold a command."""
+    prose = re.sub(r"`[^`]*`", "", _FENCED.sub("", _GENERATED.sub("", page)))
+    return [line for line in prose.splitlines() if ".venv/bin/" in line and not line.startswith(_EXEMPT)]
+
+
 def test_a_long_line_is_found_and_a_table_is_not() -> None:
     long = "word " * 30
     assert too_long(f"short\n{long}\n| {long} |\n    {long}\n```\n{long}\n```\n") == [long]
 
 
-def test_pages_wrap() -> None:
+def test_a_command_amid_prose_is_found() -> None:
+    command = ".venv/bin/refabric run ims"
+    assert unfenced(f"{command} # all\n\n    {command}\n\nas with `{command}\n--k 4`") == [f"{command} # all"]
+
+
+@pytest.mark.parametrize("wrong", [too_long, unfenced])
+def test_pages_have_none(wrong: Callable[[str], list[str]]) -> None:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    found = {page.name: too_long(page.read_text()) for page in pages}
+    found = {page.name: wrong(page.read_text()) for page in pages}
     assert {name: lines for name, lines in found.items() if lines} == {}
