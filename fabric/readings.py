@@ -161,15 +161,16 @@ class AgentReadings(TypedDict):
 
 
 class ImsServer(TypedDict):
-    """One SIP server of a simulated IMS. `waiting` and `longest` are messages in its receive buffer,
-    `queued_ps` the time integral of `waiting`, `busy_ps` the sum over its workers. `dialogs` have it on their
-    path and have not ended; new ones come only while it is `active`."""
+    """One SIP server of a simulated IMS. `waiting` and `longest` are messages in its receive buffer, `fill`
+    is the share of it that they take, `queued_ps` the time integral of `waiting`, `busy_ps` the sum over its
+    workers. `dialogs` have it on their path and have not ended; new ones come only while it is `active`."""
 
     role: str
     active: bool
     idle: bool
     dialogs: int
     waiting: int
+    fill: float
     longest: int
     arrived: int
     dropped: int

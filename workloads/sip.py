@@ -103,10 +103,10 @@ def sip(  # noqa: PLR0913 -- each is a parameter of the workload
 
     All rates are multiplied by `scale` percent and all service times divided by it, so that the loads at
     which functions overload stay the same. `message_us` is a P-CSCF's time per message, `scscf_us` an
-    S-CSCF's CPU time, `lookup_us` what one of its `workers` waits for user data. `buffer` messages wait in a
-    socket. Calls last `hold_ms`; users wait `patience_ms` for an answer. `load` is how calls vary over the
-    run: constant, ramp, day, or steps such as 130+180+320. The controller `policy` scales a function that was
-    overloaded for `react_s` seconds in a row. `seed` is not used. Raises UsageError.
+    S-CSCF's CPU time, `lookup_us` what one of its `workers` waits for user data. `buffer` short messages have
+    room in a socket. Calls last `hold_ms`; users wait `patience_ms` for an answer. `load` is how calls vary
+    over the run: constant, ramp, day, or steps such as 130+180+320. The controller `policy` scales a function
+    that was overloaded for `react_s` seconds in a row. `seed` is not used. Raises UsageError.
     """
     del seed
     values = dict(locals())

@@ -11,7 +11,8 @@ ROLES = (PCSCF, SCSCF)
 
 @dataclass(frozen=True)
 class Instance:
-    """One instance. `waiting` messages fill the share `fill` of its receive buffer.
+    """One instance. Waiting messages take the share `fill` of its receive buffer, the room of `waiting` short
+    ones (1280 bytes each).
 
     `dropped` and the seconds are since the start: `cpu_s` is the CPU time of its processor, `busy_s` the time
     of its `workers` in which they had a message, the wait for a look-up included.

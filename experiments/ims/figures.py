@@ -22,7 +22,7 @@ from workloads.sip import MATRIX, POLICIES
 NAME = "ims"
 SEEDS = 6
 STEP_S = 30.0
-LADDER_BRIEF_S = 8.0
+LADDER_BRIEF_S = 6.0
 BRIEF_S = 15.0
 CONTROLLED_S = 150.0
 REAL_CONTROLLED_S = 60.0
@@ -154,7 +154,7 @@ FIGURES = (
         ),
         workloads=CONTROLLED,
         seconds=CONTROLLED_S,
-        brief_s=CONTROLLED_S / 2,
+        brief_s=CONTROLLED_S / 3,
     ),
     _figure(
         f"{NAME}-late",
@@ -166,7 +166,7 @@ FIGURES = (
         emulated=dataclasses.replace(REAL, workloads=REAL_LATE, seconds=REAL_LATE_S, brief_s=REAL_LATE_S),
         workloads=LATE,
         seconds=CONTROLLED_S,
-        brief_s=CONTROLLED_S,
+        brief_s=CONTROLLED_S / 2,
     ),
     _figure(
         f"{NAME}-large",

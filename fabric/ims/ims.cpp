@@ -256,7 +256,7 @@ void Ims::at_callee(Dialog& dialog, const Message& message) {
     case Kind::invite: {
       const bool first = (dialog.seen[number(Kind::invite)] & bit(kCallee)) == 0;
       dialog.seen[number(Kind::invite)] |= bit(kCallee);
-      if (!first) return send(message, Kind::ok_invite, -1);
+      if (!first) return;  // as SIPp does, and RFC 6026; the 200 has a timer of its own
       send(message, Kind::ringing, -1);
       send(message, Kind::ok_invite, -1);
       return push(now_ + kT1, What::timer, {message.dialog, message.generation, Kind::ok_invite, kCallee});

@@ -25,6 +25,7 @@ nb::list servers_of(ims::Ims& self) {
     row["idle"] = server.idle();
     row["dialogs"] = server.dialogs;
     row["waiting"] = server.waiting();
+    row["fill"] = server.fill();
     row["longest"] = counted.longest;
     row["arrived"] = counted.arrived;
     row["dropped"] = counted.dropped;

@@ -26,7 +26,9 @@ struct ServerCounters {
 
 class Server {
  public:
-  Server(Role role, std::uint32_t workers, std::size_t buffer) : role_(role), workers_(workers), buffer_(buffer) {}
+  // `buffer`: how many messages of kRoom bytes have room.
+  Server(Role role, std::uint32_t workers, std::size_t buffer)
+      : role_(role), workers_(workers), buffer_bytes_(buffer * kRoom) {}
 
   // Whether a worker is free to take the message now. If not, the message waits or is dropped.
   bool arrive(const Message& message, Time now) {
@@ -35,12 +37,13 @@ class Server {
       ++busy_;
       return true;
     }
-    if (waiting_.size() + unreleased_ >= buffer_) {
+    if (waiting_bytes_ + unreleased_bytes_ >= buffer_bytes_) {
       ++counters_.dropped;
       return false;
     }
     settle(now);
     waiting_.push_back(message);
+    waiting_bytes_ += room_of(message);
     counters_.longest = std::max(counters_.longest, waiting_.size());
     return false;
   }
@@ -57,8 +60,9 @@ class Server {
     if (batch_ == 0) batch_ = waiting_.size();
     next = waiting_.front();
     waiting_.pop_front();
-    ++unreleased_;
-    if (--batch_ == 0 || 4 * unreleased_ >= buffer_) unreleased_ = 0;
+    waiting_bytes_ -= room_of(next);
+    unreleased_bytes_ += room_of(next);
+    if (--batch_ == 0 || 4 * unreleased_bytes_ >= buffer_bytes_) unreleased_bytes_ = 0;
     return true;
   }
 
@@ -71,6 +75,8 @@ class Server {
 
   [[nodiscard]] Role role() const { return role_; }
   [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
+  // The share of the buffer that waiting messages take, as /proc/net/udp shows it.
+  [[nodiscard]] double fill() const { return static_cast<double>(waiting_bytes_) / static_cast<double>(buffer_bytes_); }
   [[nodiscard]] bool idle() const { return busy_ == 0; }
 
   bool active = true;          // takes new dialogs
@@ -85,9 +91,10 @@ class Server {
   Role role_;
   std::uint32_t workers_;
   std::uint32_t busy_ = 0;
-  std::size_t buffer_;
-  std::size_t batch_ = 0;       // messages of the batch that wait
-  std::size_t unreleased_ = 0;  // messages that have left and still count
+  std::size_t buffer_bytes_;
+  std::size_t batch_ = 0;  // messages of the batch that wait
+  std::size_t waiting_bytes_ = 0;
+  std::size_t unreleased_bytes_ = 0;  // of messages that have left and still count
   std::deque<Message> waiting_;
   ServerCounters counters_;
   Time settled_ = 0;

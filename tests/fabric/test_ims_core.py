@@ -151,14 +151,37 @@ def test_numbers_that_no_network_has_are_refused() -> None:
         core().set_rates(-1, 0)
 
 
-def test_a_full_buffer_holds_a_quarter_less_at_times() -> None:
-    """Linux releases the room of read messages by quarters, so the mean fill is an eighth below the most."""
+def full(calls: float, registrations: float) -> tuple[float, int]:
+    """Return the mean and the largest number of messages that wait for an overloaded P-CSCF."""
     made = core(scscf=10)
-    made.set_rates(3000, 0)
+    made.set_rates(calls, registrations)
     made.advance(5 * S)
     before = made.servers()[0]
     made.advance(15 * S)
     now = made.servers()[0]
-    mean = (now["queued_ps"] - before["queued_ps"]) / (10 * S)
-    assert now["longest"] == USUAL["buffer"]
+    return (now["queued_ps"] - before["queued_ps"]) / (10 * S), now["longest"]
+
+
+def test_a_full_buffer_holds_a_quarter_less_at_times() -> None:
+    """Linux releases the room of read messages by quarters, so the mean fill is an eighth below the most."""
+    mean, most = full(0, 6000)
+    assert most == USUAL["buffer"]
     assert mean == pytest.approx(0.875 * USUAL["buffer"], abs=3)
+
+
+def test_long_messages_take_more_room() -> None:
+    """An INVITE to a callee's P-CSCF, and the 200 to it, take 2304 bytes instead of 1280."""
+    mean, most = full(900, 0)
+    assert most < USUAL["buffer"]
+    assert 0.875 * 1280 / 2304 < mean / USUAL["buffer"] < 0.875
+
+
+def test_a_repeated_invite_is_not_answered_again() -> None:
+    """The callee's 200 has a timer of its own (RFC 6026).
+
+    P-CSCFs that take 0.6 s per message answer later than T1, so INVITEs are repeated. The callee gets three;
+    with a 200 to each the S-CSCF would get two messages more.
+    """
+    made = run(core(pcscf=2, pcscf_ps=6 * S // 10, patience_ps=30 * S), 1, 0, 1)
+    assert made.counts()["completed"] == made.counts()["offered"] == 1
+    assert made.servers()[-1]["arrived"] == 19

@@ -52,10 +52,7 @@ class Twin:
 
     def fills(self) -> dict[str, float]:
         servers = self._core.servers()
-        return {
-            role: max(each["waiting"] for each in servers if each["role"] == role) / self._settings.buffer
-            for role in ROLES
-        }
+        return {role: max(each["fill"] for each in servers if each["role"] == role) for role in ROLES}
 
     def read(self) -> Reading:
         when_ps, took_ps = self._core.take_setups()
@@ -88,8 +85,8 @@ class Twin:
         return Instance(
             role=server["role"],
             number=number,
-            waiting=float(server["waiting"]),
-            fill=server["waiting"] / settings.buffer,
+            waiting=server["fill"] * settings.buffer,
+            fill=server["fill"],
             dropped=server["dropped"],
             cpu_s=server["served"] * message_us / settings.share / 1e6,
             busy_s=server["busy_ps"] / PS_PER_S,
