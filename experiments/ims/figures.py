@@ -67,7 +67,7 @@ LATE = tuple(
     for more in ("", ":policy=queue", ":policy=queue:react_s=20")
 )
 """At half the rates in both engines: at the published ones queues are half as long beside SIP's timers, and
-the overload ends by itself after about a minute."""
+the overload ends sooner."""
 REAL_CONTROLLED = tuple(
     f"{MATRIX}:320:load=130+320+60+60:{AS_REAL}{more}"
     for more in ("", *(f":policy={policy}" for policy in POLICIES if policy != "static"))

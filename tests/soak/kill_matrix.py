@@ -232,7 +232,7 @@ class Matrix:
             faults.append(f"is not complete in the end: {attempt.words()}")
         faults += [f"has left {name}" for name in unfinished(self._stored(run))]
         if not faults and RUNS[run].repeats:
-            found = differences(self._expected(run), shape(self._stored(run)))
+            found = differences(self._expected(run), shape(self._stored(run), rows=False))
             faults += [f"unlike an undisturbed run: {line}" for line in found]
         return [f"{run}: {fault}" for fault in faults]
 
@@ -243,7 +243,7 @@ class Matrix:
                 attempt = self.start(run, folder)
                 code = attempt.finish(RUN_S)
             assert code in (0, 1), f"an undisturbed run ended with {code}: {attempt.words()}"
-            self._undisturbed[run] = shape(self._stored(run, folder))
+            self._undisturbed[run] = shape(self._stored(run, folder), rows=False)
         return self._undisturbed[run]
 
     def renew_workers(self) -> None:

@@ -17,22 +17,23 @@ from model.reasons import AGENT, texts
 from model.result import Status
 
 
-def shape(directory: Path) -> dict[str, Any]:
+def shape(directory: Path, rows: bool = True) -> dict[str, Any]:
     """Nested dictionaries of names, columns and row counts: equal for two runs of the same sweep.
 
-    Samples leave zeros out and depend on the moment: only whether they have rows counts.
+    Samples leave zeros out and depend on the moment: only whether they have rows counts, and not without
+    `rows`, as in a second nothing may happen.
     """
     found = store.scan(directory)
     return {
         "broken": [str(error) for error in found.broken],
         "unfinished": sorted(entry.name for entry in directory.glob(f"{TMP_PREFIX}*")),
-        "points": {point.name: _point(point) for point in found.points},
+        "points": {point.name: _point(point, rows) for point in found.points},
         "charts": sorted(path.name for path in (directory / "charts").iterdir()),
         "summary": _summary(directory / store.SUMMARY),
     }
 
 
-def _point(point: StoredPoint) -> dict[str, Any]:
+def _point(point: StoredPoint, rows: bool) -> dict[str, Any]:
     run = json.loads((point.path / store.RUN).read_text())
     return {
         "finished": point.finished,
@@ -42,7 +43,7 @@ def _point(point: StoredPoint) -> dict[str, Any]:
         "provenance": sorted(run.get("provenance", ())),
         "flows": [(flow.flow, flow.src, flow.dst, flow.sport, flow.dport) for flow in point.flows],
         "ports": [(port.port, port.node, port.peer) for port in point.ports],
-        "samples": {name: _sample(point, name) for name in point.sample_rows},
+        "samples": {name: _sample(point, name, rows) for name in point.sample_rows},
         "files": sorted(str(path.relative_to(point.path)) for path in point.path.rglob("*")),
         "tables": _tables(point) if run["spec"]["engine"] == "simulator" else {},
     }
@@ -53,9 +54,9 @@ def _tables(point: StoredPoint) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in point.path.glob("*.csv*")}
 
 
-def _sample(point: StoredPoint, name: str) -> tuple[list[str], bool]:
+def _sample(point: StoredPoint, name: str, rows: bool) -> tuple[list[str], bool]:
     table = point.sample(name)
-    return list(table.columns), len(table) > 0
+    return list(table.columns), rows and len(table) > 0
 
 
 def _summary(path: Path) -> dict[str, Any]:
