@@ -90,13 +90,13 @@ MISSED = (
 WHEN = {
     "start": ("start", 0.5),
     "network": ("network", 0.5),
-    "traffic": ("measure", 1.0),
+    "traffic": ("measure", 0.7),
     "collecting": ("collect", 0.3),
     "publishing": ("point", 0.4),
     "drawing": ("point", 2.0),
 }
 """The progress event that begins a phase, and how long after it a signal may come, in seconds. Charts are
-drawn after the last point."""
+drawn after the last point. Points measure for a second, and may not notice what happens at its end."""
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,11 @@ def unnoticed(directory: Path, before: Sequence[str]) -> list[str]:
     return faults
 
 
+def lost_its_agent(directory: Path) -> bool:
+    """Whether a point says that its agent ended. It is finished, but not like that of an undisturbed run."""
+    return any(reason.kind == AGENT for point in store.scan(directory).points for reason in point.reasons)
+
+
 def unfinished(directory: Path) -> list[str]:
     """What a command that has completed must not leave: files of dead runs, points that failed."""
     files = [path.name for pattern in (f"{TMP_PREFIX}*", ".old-*") for path in directory.rglob(pattern)]

@@ -11,7 +11,7 @@ from model.reasons import AGENT, Reason
 from model.result import Status
 from tests.soak.cells import BESIDE, CHAIN, RUNS, WORDS, Cell, cells
 from tests.soak.kill_matrix import findings
-from tests.soak.shape import differences, shape, unfinished, unnoticed
+from tests.soak.shape import differences, lost_its_agent, shape, unfinished, unnoticed
 from tests.support.stored_points import EXPERIMENT, put, result_of, spec_of
 
 
@@ -47,7 +47,9 @@ def test_a_point_that_keeps_quiet_about_a_killed_program_is_a_fault(tmp_path: Pa
     ended = dataclasses.replace(
         result_of([1.0]), status=Status.SUSPECT, reasons=(Reason(AGENT, "agent: it ended"),)
     )
+    assert not lost_its_agent(store.directory)
     second = put(store, spec_of(2), ended)
+    assert lost_its_agent(store.directory)
     assert unnoticed(store.directory, [first.name]) == []
     put(store, spec_of(2), result_of([], Status.FAILED, "Traceback: a bug"))
     assert "traceback" in unnoticed(store.directory, [first.name])[0]

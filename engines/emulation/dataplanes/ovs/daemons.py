@@ -89,7 +89,17 @@ class _Process:
 
     def ended(self) -> str:
         words = self.log.read_text(errors="replace") if self.log.exists() else ""
-        return f"{self.name} exited with {self.process.poll()}: {last_words(words)}"
+        code = self.process.poll()
+        return f"{self.name} {'was killed' if code is None else f'exited with {code}'}: {last_words(words)}"
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether the first thread has ended. The process can be waited for only when all have, seconds later
+    on a busy machine."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return False
 
 
 class Daemons:
@@ -144,7 +154,7 @@ class Daemons:
     def check(self) -> None:
         """Raise RunError with its last output if a daemon has ended."""
         for each in self._running:
-            if each.process.poll() is not None:
+            if each.process.poll() is not None or _is_zombie(each.process.pid):
                 raise RunError(each.ended())
 
     def _spawn(self, name: str, *arguments: str) -> None:
