@@ -44,7 +44,7 @@ MAX_NAMED = 3
 MAX_WORKLOAD_CHARS = 100
 """Of a point's folder; its hash tells apart what is cut off."""
 """Files damaged in one way that are named one by one."""
-_POINT = re.compile(r".+-[0-9a-f]{12}\Z")
+_POINT = re.compile(r".+-[0-9a-f]{12}\Z", re.DOTALL)
 
 
 def point_name(spec: RunSpec) -> str:

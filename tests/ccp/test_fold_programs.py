@@ -14,7 +14,7 @@ from ccp.language.tree import ProgramError
 from ccp.loading import PREFIX, SHIPPED, OwnAlgorithm, load
 from common.printable import printable_json
 from model.spec import LinkSpec, RunSpec, TransportSpec
-from tests.support.ccp_model import Model, Native, primitives
+from tests.support.agents.ccp_model import Model, Native, primitives
 
 LARGEST = 2**64 - 1
 SUMS_LISP = """

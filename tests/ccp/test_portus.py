@@ -22,7 +22,7 @@ from common.errors import RunError, UsageError
 from engines.simulation.engine import SimulatorEngine
 from model.spec import LinkSpec, RunSpec, TopologySpec, TransportSpec, WorkloadSpec
 from tests.ccp.test_fold_programs import stream
-from tests.support.ccp_model import Native
+from tests.support.agents.ccp_model import Native
 from tests.support.portus.messages import CHANGE_PROGRAM, GROWN, HALVED, INSTALL
 
 FAKE = Path(__file__).resolve().parents[1] / "support" / "portus" / "fake_agent.py"

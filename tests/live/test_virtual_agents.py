@@ -12,7 +12,7 @@ from ccp.loading import OwnAlgorithm
 from engines.linux.kernel.store import current
 from model.spec import AgentSpec, RunSpec, TransportSpec
 from tests.live.test_virtual_linux import rows, run
-from tests.support.agent_faults import (
+from tests.support.agents.faults import (
     FIXED,
     WINDOW_PKTS,
     acting,

@@ -114,6 +114,14 @@ def check(results: Path) -> None:
         assert done.exit_code == 0, (done.output, done.exception)
 
 
+def test_a_line_feed_in_a_name_hides_no_point(stored: Path, results: Path) -> None:
+    _, victim = fresh(stored, results)
+    run = json.loads((victim / "run.json").read_text())
+    put_edited(victim, changed(run, ("spec", "topology", "kind"), "\n"))
+    check(results)
+    assert len(scan(results / EXPERIMENT).broken) == 1
+
+
 @settings(
     max_examples=60,
     deadline=None,

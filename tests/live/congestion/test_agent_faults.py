@@ -15,7 +15,7 @@ from engines.emulation.congestion.support import support
 from model.result import Status
 from model.spec import LinkSpec, TopologySpec, WorkloadSpec
 from tests.live.congestion.test_agents_on_real_hosts import run
-from tests.support.agent_faults import FIXED, WINDOW_PKTS, agents_reasons, point
+from tests.support.agents.faults import FIXED, WINDOW_PKTS, agents_reasons, point
 
 pytestmark = [
     pytest.mark.emulation,

@@ -13,7 +13,7 @@ from engines.emulation.engine import MininetEngine
 from engines.engine import Silent
 from model.result import RunResult
 from model.spec import RunSpec
-from tests.support.agent_faults import (
+from tests.support.agents.faults import (
     FIXED,
     agents_reasons,
     check_raised,

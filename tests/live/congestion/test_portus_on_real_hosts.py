@@ -14,7 +14,7 @@ from ccp.loading import OwnAlgorithm
 from engines.emulation.congestion.support import support
 from model.result import RunResult
 from tests.live.congestion.test_agents_on_real_hosts import run
-from tests.support.agent_faults import agents_reasons, point
+from tests.support.agents.faults import agents_reasons, point
 
 pytestmark = [
     pytest.mark.emulation,

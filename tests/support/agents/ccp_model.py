@@ -29,7 +29,7 @@ from ccp.language.instructions import (
     Program,
 )
 
-HEADER = Path(__file__).resolve().parents[2] / "fabric/ccp/datapath.h"
+HEADER = Path(__file__).resolve().parents[3] / "fabric/ccp/datapath.h"
 MOST = 2**64
 _WRAPPER = """
 #include "datapath.h"
