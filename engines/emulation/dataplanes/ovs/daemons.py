@@ -90,7 +90,7 @@ class _Process:
     def ended(self) -> str:
         words = self.log.read_text(errors="replace") if self.log.exists() else ""
         code = self.process.poll()
-        return f"{self.name} {'was killed' if code is None else f'exited with {code}'}: {last_words(words)}"
+        return f"{self.name} {'ended' if code is None else f'exited with {code}'}: {last_words(words)}"
 
 
 def _is_zombie(pid: int) -> bool:
