@@ -49,9 +49,6 @@ RUN_S = 240.0
 """Most a command may take, whatever is killed in it."""
 GONE_S = 15.0
 ROLE_S = 20.0
-LIVE = ("network", "traffic")
-"""Phases in which a point misses a program that ends. On a busy machine its window may be over when the
-signal comes."""
 ALGORITHMS = {
     "mine.py": """from ccp.algorithms.reno import Reno
 
@@ -191,9 +188,8 @@ class Matrix:
             time.sleep(self._rng.uniform(0.0, spread_s))
             faults = beside.faults("")
             hit = pid is not None and _signal(pid, cell.signal)
-            over = cell.phase in LIVE and attempt.until("collect", 0.0)
             faults += self._end(cell, attempt, hit) + beside.faults(cell.role if hit else "")
-        if hit and cell.role in MISSED and cell.signal == "SIGKILL" and cell.phase in LIVE and not over:
+        if hit and cell.role in MISSED and cell.signal == "SIGKILL" and cell.phase in ("network", "traffic"):
             faults += unnoticed(self._stored(cell.run), stored)
         if cell.role == "cluster worker" and hit:
             self.renew_workers()

@@ -85,13 +85,13 @@ def test_a_controller_saves_calls_and_cpu_use_cannot_see_the_s_cscf() -> None:
 
 
 def test_an_overload_outlasts_its_cause_until_the_load_falls() -> None:
-    load = "sip:180:scscf=2:scale=50:arrivals=constant:load=125+180+125+60+125"
+    load = "sip:180:scscf=2:load=140+180+140+60+140"
     calls = run(spec_of(load, 150.0)).samples["calls"]
     completed = [float(calls["completed"][start : start + 20].mean()) for start in (5, 35, 65, 98, 125)]
     before, pulse, after, low, again = completed
-    assert before > 60 and pulse < 60
-    assert after < 0.8 * before
-    assert low > 27 and again > 60
+    assert before > 110 and pulse < 110
+    assert after < 0.75 * before
+    assert low > 55 and again > 110
 
 
 def test_tables_have_a_row_per_second() -> None:
