@@ -41,9 +41,9 @@ RAW = "raw"
 REMOVE = f"remove that file and {tables.AGAIN}"
 """Nobody looks into samples before a run: one that is there counts as whole."""
 MAX_NAMED = 3
+"""Files damaged in one way that are named one by one."""
 MAX_WORKLOAD_CHARS = 100
 """Of a point's folder; its hash tells apart what is cut off."""
-"""Files damaged in one way that are named one by one."""
 _POINT = re.compile(r".+-[0-9a-f]{12}\Z", re.DOTALL)
 
 

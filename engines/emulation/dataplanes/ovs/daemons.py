@@ -24,6 +24,7 @@ from engines.emulation.dataplanes.ovs.database import (
     listens,
     transact,
 )
+from engines.emulation.kernel.process import is_zombie
 
 RUN = Path("/run/openvswitch")
 SOCKET = RUN / "db.sock"
@@ -93,15 +94,6 @@ class _Process:
         return f"{self.name} {'ended' if code is None else f'exited with {code}'}: {last_words(words)}"
 
 
-def _is_zombie(pid: int) -> bool:
-    """Whether the first thread has ended. The process can be waited for only when all have, seconds later
-    on a busy machine."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except OSError:
-        return False
-
-
 class Daemons:
     """Both daemons with the bridges `bridges`: `start`, then `stop`; `check` detects a death."""
 
@@ -154,7 +146,7 @@ class Daemons:
     def check(self) -> None:
         """Raise RunError with its last output if a daemon has ended."""
         for each in self._running:
-            if each.process.poll() is not None or _is_zombie(each.process.pid):
+            if each.process.poll() is not None or is_zombie(each.process.pid):
                 raise RunError(each.ended())
 
     def _spawn(self, name: str, *arguments: str) -> None:

@@ -37,6 +37,7 @@ from engines.emulation.dataplanes.ovs.datapath import Datapath, choose
 from engines.emulation.dataplanes.ovs.own_controller import OwnController
 from engines.emulation.dataplanes.ovs.sockets import make_room
 from engines.emulation.dataplanes.ovs.wires import QueueCounts, Wires, bridge_ports
+from engines.emulation.kernel import process
 from model.link_events import ports_of
 from model.network_plan import port_rates_bps
 from model.openflow import is_own
@@ -212,7 +213,7 @@ class OvsDataPlane:
             queued_pkts=counts.queued_pkts.astype(np.uint32),
             hops=int(counts.tx_packets.sum()),
             astray={SOCKETS: astray},
-            cpu_s={who: _process_cpu_s(pid) for who, pid in self.pids().items()},
+            cpu_s={who: process.cpu_s(pid) for who, pid in self.pids().items()},
             alone="ovs" if self._datapath is Datapath.USER else "",
             scalars={"now_s": now_s, "socket_drops": astray, "hops": int(counts.tx_packets.sum())},
         )
@@ -281,12 +282,6 @@ class OvsDataPlane:
 
     def _note(self, what: str, started_s: float) -> None:
         self._start_s[what] = round(time.monotonic() - started_s, 3)
-
-
-def _process_cpu_s(pid: int) -> float:
-    """Return the CPU time of a process's threads, user and system, in seconds (proc(5))."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def make(spec: RunSpec, topology: Topology, raw: Path) -> OvsDataPlane:
