@@ -6,19 +6,25 @@
     results[1].flows["goodput_mbps"].mean()
     results.plot("rank")
 
-docs/guide/python.md describes it. Importing it needs no root and starts nothing.
+docs/guide/python.md describes it. Importing it needs no root and starts nothing. Names are imported when they
+are first used (PEP 562), because the command `refabric` imports this package, too, and needs few of them.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from refabric import _private
 
 _private.make_importable()
 
-from common.errors import HostUnfitError, RefabricError, RunError, StoreError, UsageError
 from common.version import VERSION as __version__
-from harness.api.columns import Columns
-from harness.api.points import Point, Samples
-from harness.api.results import Chart, Charts, Results
-from refabric.api import experiments, load, run
+
+if TYPE_CHECKING:
+    from common.errors import HostUnfitError, RefabricError, RunError, StoreError, UsageError
+    from harness.api.columns import Columns
+    from harness.api.points import Point, Samples
+    from harness.api.results import Chart, Charts, Results
+    from refabric.api import experiments, load, run
 
 __all__ = [
     "Chart",
@@ -37,3 +43,22 @@ __all__ = [
     "load",
     "run",
 ]
+_PLACES = {
+    "common.errors": ("HostUnfitError", "RefabricError", "RunError", "StoreError", "UsageError"),
+    "harness.api.columns": ("Columns",),
+    "harness.api.points": ("Point", "Samples"),
+    "harness.api.results": ("Chart", "Charts", "Results"),
+    "refabric.api": ("experiments", "load", "run"),
+}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(_MODULES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
-import http.server
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from common.errors import HostUnfitError, RunError, UsageError
 from harness.cli.options import interruptible
+
+if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILDER = ROOT / "docs" / "tools" / "site.py"
@@ -58,17 +61,17 @@ def _do(what: str, argv: list[str | Path], deadline_s: float, wrong: type[RunErr
         raise wrong(f"{what} failed; the lines above say why")
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        """Print nothing: a line per picture would hide the address."""
-
-
-def server(folder: Path, port: int) -> http.server.ThreadingHTTPServer:
+def server(folder: Path, port: int) -> ThreadingHTTPServer:
     """Return a server of the folder on the loopback interface alone. Raises UsageError for a port in use."""
+    # Imported here, because every command imports this module, and http.server takes long.
+    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer  # noqa: PLC0415
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            """Print nothing: a line per picture would hide the address."""
+
     try:
-        return http.server.ThreadingHTTPServer(
-            (ADDRESS, port), functools.partial(_Quiet, directory=str(folder))
-        )
+        return ThreadingHTTPServer((ADDRESS, port), functools.partial(Quiet, directory=str(folder)))
     except OSError as error:
         raise UsageError(f"--port {port}: {error.strerror}; choose another one, e.g. --port 0") from error
 

@@ -10,8 +10,6 @@ import click
 
 from harness.cli.options import interruptible, json_option
 from harness.streams import write_json
-from harness.watch.points import Points
-from harness.watch.server import WatchServer, until_interrupted
 
 
 @click.command()
@@ -30,6 +28,9 @@ def watch(folder: Path, port: int, as_json: bool) -> None:
     FOLDER holds results (default: results), one experiment's, or one point. The page is served on 127.0.0.1,
     to those who have the token in its address, until Ctrl-C.
     """
+    from harness.watch.points import Points  # noqa: PLC0415
+    from harness.watch.server import WatchServer, until_interrupted  # noqa: PLC0415
+
     with interruptible(), contextlib.suppress(KeyboardInterrupt):
         server = WatchServer(Points(folder.absolute()), f"Watching {folder.absolute().name}", port)
         if as_json:

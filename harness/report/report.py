@@ -11,8 +11,8 @@ import errno
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import jinja2
 from markupsafe import Markup
 
 from common import files
@@ -29,6 +29,9 @@ from harness.report.svg import MAX_BYTES, inline
 from harness.results.load import Loaded, Shown
 from harness.watch import page as watching
 from plots.registry import Chart
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 REPORT = "report.html"
 MARK = b'<meta name="generator" content="refabric">'
@@ -177,7 +180,9 @@ def page(experiment: Experiment, loaded: Loaded, charts: Charts, written: str, w
     )
 
 
-def _template() -> jinja2.Template:
+def _template() -> Template:
+    import jinja2  # noqa: PLC0415
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,

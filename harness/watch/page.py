@@ -14,9 +14,8 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jinja2
 from markupsafe import Markup
 
 from harness.plan import labels
@@ -26,6 +25,9 @@ from harness.watch.scene import network_json, scene_of
 from harness.watch.stored import TABLES, stored_json
 from model.spec import RunSpec
 from workloads.matrices import has_flows
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("data.js", "network.js", "details.js", "panel.js", "player.js", "source.js")
@@ -141,7 +143,9 @@ def _render(title: str, data: dict[str, Any], *, live: bool) -> str:
 
 
 @functools.cache
-def _template() -> jinja2.Template:
+def _template() -> Template:
+    import jinja2  # noqa: PLC0415
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined
     )
