@@ -20,6 +20,11 @@ def printable(text: str, kept: frozenset[str] = _KEPT) -> str:
     return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)
 
 
+def one_line(text: str) -> str:
+    """Return `text` with line feeds and tabs escaped, too."""
+    return printable(text, frozenset())
+
+
 def printable_json(value: Any, data: bytes) -> Any:
     """Return a JSON value, parsed from `data`, with every text on one printable line."""
     return _cleaned(value) if _SUSPICIOUS.search(data) else value
@@ -27,7 +32,7 @@ def printable_json(value: Any, data: bytes) -> Any:
 
 def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
-        return value if value.isprintable() else printable(" ".join(value.split()), frozenset())
+        return value if value.isprintable() else one_line(" ".join(value.split()))
     if isinstance(value, dict):
         return {_cleaned(name): _cleaned(each) for name, each in value.items()}
     return [_cleaned(each) for each in value] if isinstance(value, list) else value

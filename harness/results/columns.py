@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import topos
 from common import files
-from common.printable import printable
+from common.printable import one_line
 from harness.claims.metric import ShownIn, shown_in
 from harness.claims.metrics import TABLES
 from harness.results.store import SUMMARY, Store, StoredPoint
@@ -101,5 +101,5 @@ def _text(value: Cell | None) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
-    text = printable(str(value), frozenset())
+    text = one_line(str(value))
     return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text

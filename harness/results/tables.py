@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from common import files
 from common.errors import StoreError
-from common.printable import printable
+from common.printable import one_line
 from model.result import NO_VALUE, Table
 
 Row = TypeVar("Row")
@@ -35,7 +35,7 @@ class UnreadableError(StoreError):
     """The file `path` cannot be used because of `what`; `advice` says what to do."""
 
     def __init__(self, path: Path, what: str, advice: str = AGAIN) -> None:
-        super().__init__(f"reading {printable(str(path), frozenset())}: {what}; {advice}")
+        super().__init__(f"reading {one_line(str(path))}: {what}; {advice}")
         self.path, self.what, self.advice = path, what, advice
 
     @classmethod
