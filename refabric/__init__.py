@@ -53,11 +53,13 @@ _PLACES = {
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(importlib.import_module(_MODULES[name]), name)
-    return found
+if not TYPE_CHECKING:  # checkers of types see the imports above alone, and so report unknown names
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(importlib.import_module(_MODULES[name]), name)
+        return found
 
 
 def __dir__() -> list[str]:
