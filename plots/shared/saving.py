@@ -18,6 +18,7 @@ from model.spec import RunSpec
 from plots.data import Panel, Point, panels
 from plots.shared import sheet, style
 from plots.shared.naming import PartOf, file_stems, place
+from plots.shared.pdf_fonts import without_layout_tables
 
 Drawn = TypeVar("Drawn")
 FORMATS = ("svg", "pdf", "png")
@@ -75,7 +76,8 @@ def save(figure: Figure, directory: Path, stem: str) -> list[Path]:
 
 def _bytes(figure: Figure, kind: str, stem: str) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=sheet.DPI, metadata=_METADATA.get(kind))
+    with without_layout_tables():
+        figure.savefig(buffer, format=kind, dpi=sheet.DPI, metadata=_METADATA.get(kind))
     return _tidy(buffer.getvalue().decode(), stem).encode() if kind == "svg" else buffer.getvalue()
 
 
