@@ -45,7 +45,7 @@ def finding(points: Sequence[Point]) -> str:
     missed = missed_bytes(worst)
     rates = f"at {len(points)} link rates" if len(points) > 1 else f"at {worst.rate_mbps:g} Mb/s"
     if abs(missed) < laws.SEGMENT_BYTES:
-        return f"A flow alone misses {missed:.0f} bytes of the capacity of its link, {rates}"
+        return f"A flow alone receives what its link can carry, within {abs(missed):.0f} bytes, {rates}"
     share = 100 - 100 * missed / laws.fill_bytes(worst.rate_mbps, worst.spec.seconds)
     return f"A flow alone reaches at least {share:.2f} % of the capacity of its link, {rates}"
 
@@ -100,9 +100,10 @@ def _mark(axes: Axes, point: Point) -> None:
     received = sum(flow.bytes_received for flow in point.flows)
     face = "white" if point.suspect else style.TCP_COLOUR
     axes.plot([point.rate_mbps], [goodput], "s", color=style.TCP_COLOUR, markerfacecolor=face, ms=6, zorder=4)
-    told = f"{received:,} bytes\n{missed_bytes(point):+,.0f} missing".replace(",", "\N{THIN SPACE}")
+    missed = round(missed_bytes(point))
+    told = f"{received:,} bytes\n{abs(missed):,} {'more than computed' if missed < 0 else 'missing'}"
     axes.annotate(
-        told.replace("+0", "0"),
+        told.replace(",", "\N{THIN SPACE}"),
         (point.rate_mbps, goodput),
         (6, -4),
         textcoords="offset points",
