@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 
 AGAIN_S = 0.02
+INTERRUPTING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals whose handlers may raise KeyboardInterrupt, the usual one first."""
 
 
 @contextlib.contextmanager
@@ -33,6 +35,8 @@ def never_lost() -> Iterator[None]:
 
 
 def _interrupt() -> None:
+    """Send the main thread a signal that Python handles. `nohup ... &` ignores SIGINT, so it may be another one."""
     main = threading.main_thread().ident
-    if main is not None:
-        signal.pthread_kill(main, signal.SIGINT)
+    handled = next((number for number in INTERRUPTING if callable(signal.getsignal(number))), None)
+    if main is not None and handled is not None:
+        signal.pthread_kill(main, handled)

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from types import FrameType
 from typing import NoReturn
 
 import pytest
@@ -39,6 +40,22 @@ def test_it_ends_the_block(interrupted: Callable[[], None]) -> None:
         went_on = True
         time.sleep(DEADLINE_S)
     assert went_on
+
+
+def test_a_sigterm_ends_it_where_sigint_is_ignored() -> None:
+    def stop(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        with pytest.raises(KeyboardInterrupt), interrupts.never_lost():
+            ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGTERM))()
+            time.sleep(DEADLINE_S)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def test_other_dropped_errors_are_reported_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
