@@ -28,14 +28,17 @@ class Outcome(StrEnum):
 
 
 OUTCOMES = {
-    Outcome.AGREES: "agree",
-    Outcome.RECALLED: "agree with digits that are only recalled",
-    Outcome.SPLIT: "are split",
-    Outcome.DIFFERS: "differ",
-    Outcome.INCOMPARABLE: "are not comparable",
-    Outcome.OPEN: "are open",
+    Outcome.AGREES: ("agrees", "agree"),
+    Outcome.RECALLED: (
+        "agrees with digits that are only recalled",
+        "agree with digits that are only recalled",
+    ),
+    Outcome.SPLIT: ("is split", "are split"),
+    Outcome.DIFFERS: ("differs", "differ"),
+    Outcome.INCOMPARABLE: ("is not comparable", "are not comparable"),
+    Outcome.OPEN: ("is open", "are open"),
 }
-"""As verbs of a score, in its order."""
+"""As verbs of a score, of one sentence and of several, in its order."""
 
 
 @dataclass(frozen=True)

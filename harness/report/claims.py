@@ -65,7 +65,9 @@ def score(found: Sequence[Claim]) -> str:
         return ""
     told = sentences(found)
     count = Counter(sentence.outcome for sentence in told)
-    parts = [f"{count[outcome]} {OUTCOMES[outcome]}" for outcome in Outcome if count[outcome]]
+    parts = [
+        f"{count[outcome]} {OUTCOMES[outcome][count[outcome] > 1]}" for outcome in Outcome if count[outcome]
+    ]
     return f"Of {counted(len(told), 'sentence')} ({counted(len(found), 'claim')}), {joined(parts)}."
 
 

@@ -168,7 +168,7 @@ class TestShown:
         other = LEVEL.of("another sentence")
         found = [claim_on(LEVEL, *six), claim_on(GAIN, simulated(HIGH)), claim_on(other, simulated(LOW))]
         assert [told.words for told in sentences(found)] == ["levels off", "another sentence"]
-        assert shown.score(found) == "Of 2 sentences (3 claims), 1 differ and 1 are open."
+        assert shown.score(found) == "Of 2 sentences (3 claims), 1 differs and 1 is open."
 
     def test_a_sentence_needs_seeds_and_one_voice(self) -> None:
         six = [simulated(HIGH, seed=seed) for seed in range(1, 7)]
