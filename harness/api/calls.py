@@ -16,9 +16,9 @@ from harness.api.arguments import argv_of, parsed
 from harness.api.points import Point
 from harness.api.results import Results
 from harness.catalogue import Catalogue
-from harness.cli import commands
 from harness.cli.progress import PlainProgress, for_stream
-from harness.cli.run import carry_out, how_to_continue
+from harness.cli.run import carry_out, how_to_continue, request_of
+from harness.cli.run import run as run_command
 from harness.compare.compare import experiments_in
 from harness.experiment import Experiment
 from harness.plan import session
@@ -39,8 +39,8 @@ def run(
     Raises RefabricError as the command does, and KeyboardInterrupt if it is interrupted.
     """
     values = {**options, "results": os.fspath(results)}
-    argv = [*argv_of(commands.run, values), "--", experiment]
-    asked = commands.request_of(**parsed(commands.run, argv, catalogue))
+    argv = [*argv_of(run_command, values), "--", experiment]
+    asked = request_of(**parsed(run_command, argv, catalogue))
     progress = PlainProgress(io.StringIO()) if quiet else for_stream(sys.stderr)
     with interrupts.never_lost():
         carried = carry_out(asked, progress)

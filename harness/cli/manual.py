@@ -45,10 +45,17 @@ def pages(
     path = context.command_path
     yield f"{path.replace(' ', '-')}.{SECTION}", page(command, context)
     if isinstance(command, click.Group):
-        for inner in command.list_commands(context):
-            found = command.get_command(context, inner)
-            if found is not None and not found.hidden:
+        for inner, found in _inner(command, context):
+            if not found.hidden:
                 yield from pages(found, inner, context)
+
+
+def _inner(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """Yield the name of every command of a group, and the command."""
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        if found is not None:
+            yield name, found
 
 
 def page(command: click.Command, context: click.Context) -> str:
@@ -63,9 +70,7 @@ def page(command: click.Command, context: click.Context) -> str:
     records = [r for p in command.get_params(context) if (r := p.get_help_record(context)) is not None]
     lines += [".SH OPTIONS", *_tagged(records)] if records else []
     if isinstance(command, click.Group):
-        commands = [
-            (name, command.commands[name].get_short_help_str(200)) for name in command.list_commands(context)
-        ]
+        commands = [(name, inner.get_short_help_str(200)) for name, inner in _inner(command, context)]
         lines += [".SH COMMANDS", *_tagged(commands)]
     lines += [".SH EXIT STATUS", *_tagged(EXIT_CODES)]
     return "\n".join(lines) + "\n"

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import click
+
 from common import grammar
 from common.errors import RefabricError
 from engines.engine import Engine
@@ -21,7 +23,9 @@ from harness.claims.published import Published
 from harness.claims.verdicts import Verdict
 from harness.cli import advice as advising
 from harness.cli import table
+from harness.cli.config import Configurable, config_options
 from harness.cli.kernel import first_build
+from harness.cli.options import experiment_argument, interruptible, json_option, results_option, sweep_options
 from harness.cli.progress import JsonProgress, for_stream
 from harness.execute import sweep
 from harness.execute.attempts import NO_RETRIES, Retries
@@ -29,7 +33,8 @@ from harness.execute.machines import Machines, ThisMachine
 from harness.execute.sweep import Outcome, Progress
 from harness.experiment import Experiment, Figure
 from harness.plan import session
-from harness.plan.options import Given
+from harness.plan.options import Given, retries_of
+from harness.plan.profiles import PROFILES
 from harness.plan.session import Session
 from harness.report import claims as claim_tables
 from harness.report import figures, kept
@@ -37,6 +42,8 @@ from harness.results import store
 from harness.results.load import Loaded, loaded
 from harness.streams import write_json
 from model.result import Status
+
+MAX_RETRIES = 100
 
 
 @dataclass(frozen=True)
@@ -217,3 +224,59 @@ def how_to_continue(outcome: Outcome, directory: Path) -> str:
         f"interrupted: {finished} of {outcome.planned} points are finished and kept in {directory}; "
         "run the same command again to continue with the rest"
     )
+
+
+@click.command(cls=Configurable)
+@experiment_argument
+@config_options
+@sweep_options
+@results_option
+@click.option("--force", is_flag=True, help="Run finished points again.")
+@click.option(
+    "--retry-suspect",
+    "retries",
+    type=click.IntRange(0, MAX_RETRIES),
+    metavar="N",
+    help="Run points that are suspect because of the machine alone up to N more times. [default: "
+    + ", ".join(f"{p.retries} in profile {p.name}" for p in PROFILES.values())
+    + "] Baselines run up to three times in all, unless N is 0.",
+)
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Run the points on the workers of the Dask scheduler at ADDRESS (tcp://HOST:PORT).",
+)
+@click.option(
+    "--insecure", is_flag=True, help="Let root connect to a scheduler on another machine without TLS."
+)
+@json_option
+def run(**given: Any) -> int:
+    """Run the points of an experiment that are not finished yet, then show and draw the results."""
+    asked = request_of(**given)
+    with interruptible():
+        return run_experiment(asked)
+
+
+def request_of(
+    *,
+    chosen: Experiment,
+    results: Path,
+    force: bool,
+    retries: int | None,
+    dask: str | None,
+    insecure: bool,
+    as_json: bool,
+    **options: Any,
+) -> Request:
+    """Return what `refabric run` was asked for, by its parsed parameters. Raises UsageError."""
+    asked = Given.parsed(**options)
+    return Request(chosen, asked, results, as_json, force, retries_of(asked, retries), dask, insecure)
+
+
+def _check_plan(given: dict[str, Any]) -> None:
+    """Raise UsageError for an experiment that cannot be planned."""
+    asked = request_of(**given)
+    session.make_plan(asked.experiment, asked.given, session.engine_for(asked.experiment, asked.given))
+
+
+run.check = _check_plan

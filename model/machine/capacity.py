@@ -42,6 +42,8 @@ so more than four CPUs help little."""
 _SAMPLED_FLOWS, _SAMPLED_LINKS = (24, 256), 200_000
 """Minimum and maximum number of flows whose paths are computed; and total number of links visited."""
 _MAX_FLOWS_BUILT = 400_000
+_ANY_SEED = 1
+"""One draw stands for all seeds where only who sends to whom is drawn: the load is nearly the same."""
 
 
 @dataclass(frozen=True)
@@ -120,12 +122,14 @@ def _between(before: Measured, after: Measured, hops_per_s: float) -> float:
 def demand(spec: RunSpec) -> Demand:
     """Return the load of `spec`. Raises UsageError for an unknown topology or workload."""
     workload = spec.workload
+    known = matrices.MATRICES.get(workload.matrix)
+    timed = known is not None and known.generated
     crowd = _crowd(
         spec.topology.kind,
         tuple(sorted(spec.topology.params.items())),
         workload.matrix,
         tuple(sorted(workload.params.items())),
-        spec.seed,
+        spec.seed if timed else _ANY_SEED,
         Traffic(spec.warmup_s + spec.seconds, spec.link.rate_mbps),
     )
     scattered = per_packet(spec.routing)

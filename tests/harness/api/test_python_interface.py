@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import refabric
 from harness.api.arguments import argv_of
 from harness.api.columns import NO_PANDAS, Columns
-from harness.cli.commands import run as run_command
+from harness.cli.run import run as run_command
 from refabric.command import main
 
 STUDY = "cs244-one-to-one"

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from common.version import VERSION
+from harness.cli.commands import COMMANDS
 from harness.cli.manual import pages
 from harness.results import contents
 from harness.streams import LINE_WIDTH
@@ -65,7 +66,7 @@ def test_every_command_has_a_manual_page_with_its_options(tmp_path: Path) -> Non
     assert ".B \\-\\-random\\-drop PKTS" in text
     assert ".SH EXIT STATUS" in text
     found = dict(pages(main, "refabric"))
-    assert {f"refabric-{name}.1" for name in main.commands} < set(found)
+    assert {f"refabric-{name}.1" for name in COMMANDS} < set(found)
     assert "refabric-results-remove.1" in found
 
 

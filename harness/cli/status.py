@@ -1,0 +1,66 @@
+"""`refabric status`: which points are stored, and how they ended."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.cli.config import Configurable, config_options
+from harness.cli.options import (
+    experiment_argument,
+    json_option,
+    results_option,
+    sweep_options,
+)
+from harness.cli.progress import (
+    point_fields,
+)
+from harness.experiment import Experiment
+from harness.plan import session
+from harness.plan.options import Given
+from harness.results import store, summary
+from harness.results.load import loaded
+from harness.streams import write_json
+from model.reasons import texts
+
+
+@click.command(cls=Configurable)
+@experiment_argument
+@config_options
+@sweep_options
+@results_option
+@json_option
+def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> None:
+    """Show which points are ok, suspect, failed or missing."""
+    asked = Given.parsed(**options)
+    stored = store.scan(results / chosen.folder)
+    made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored.entries)
+    found = loaded(chosen, results, made, stored)
+    judged = {j.point.name: j for j in found.points}
+    planned = [job.name for job in made.jobs if job.rate.rate_mbps is not None]
+    for error in found.broken:
+        click.echo(f"refabric: {error}", err=True)
+    for name in dict.fromkeys((*planned, *judged)):
+        _print_state(name, judged.get(name), name in planned, chosen.folder, as_json)
+    if not made.certain:
+        click.echo(
+            "points at a link rate that is to be measured first have no names yet: give --rate", err=True
+        )
+    if not as_json:
+        done = sum(name in judged and judged[name].point.finished for name in planned)
+        click.echo(f"{done} of {len(made.jobs)} planned points finished; {len(judged)} stored in all")
+
+
+def _print_state(
+    name: str, judged: summary.Judged | None, planned: bool, experiment: str, as_json: bool
+) -> None:
+    if as_json:
+        fields = point_fields(experiment, judged) if judged else {"point": name, "status": "missing"}
+        write_json(sys.stdout, {"event": "status", "planned": planned, **fields})
+        return
+    reasons = f"  ({texts(judged.reasons)})" if judged and judged.reasons else ""
+    told = judged.state if judged else "missing"
+    click.echo(f"{told:8} {name}{'' if planned else '  (not of this plan)'}{reasons}")
