@@ -12,7 +12,6 @@ stays.
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -23,19 +22,16 @@ import click
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from common.errors import RefabricError, UsageError
+from docs.tools import pages
 from experiments.sigcomm11 import whole
 from harness.claims.claims import once
-from harness.plan import session
-from harness.plan.options import ENGINE, Given
 from harness.report.claims import Row, rows, score
-from harness.results.load import Loaded, load
 
 WIDTH = 100
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "experiments" / "sigcomm11.md"
-HEAD = "| claim | published | simulated | emulated | verdict |\n|---|---|---|---|---|"
+HEAD = ("claim", "published", "simulated", "emulated", "verdict")
 _BLOCK = re.compile(r"<!-- (claims|differs): (.+?) -->\n.*?<!-- end -->", re.DOTALL)
 _SCORE = re.compile(r"<!-- score -->.*")
-_IMAGE = re.compile(r"\(((?:\.\./)?images/[\w./-]+\.png)\)<!-- (\S+\.png) -->")
 
 
 def written(page: str, found: Sequence[Row], scored: str, sections: Sequence[str] = ()) -> str:
@@ -67,9 +63,7 @@ def _table(found: Sequence[Row]) -> str:
          row.emulated.short(), f"**{row.verdict}**" if row.colour == "red" else row.verdict)
         for row in found
     )  # fmt: skip
-    return "\n".join(
-        [HEAD, *(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)]
-    )
+    return pages.table(HEAD, list(lines))
 
 
 def _differences(found: Sequence[Row]) -> str:
@@ -82,48 +76,20 @@ def wrapped(item: str) -> str:
     return textwrap.fill(item, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-def charts(page: str) -> dict[str, str]:
-    """Return the images of the page, and the pattern of the chart for each."""
-    return dict(_IMAGE.findall(page))
-
-
-def simulated_chart(folder: Path, pattern: str) -> Path | None:
-    """Return the simulated chart that matches `pattern`, or None; names of emulated ones have the engine."""
-    found = [path for path in folder.glob(pattern) if ENGINE not in path.stem.split("-")]
-    return min(found, key=lambda path: (len(path.name), path.name), default=None)
-
-
-def _loaded(results: Path) -> Loaded:
-    paper, asked = whole.EXPERIMENT, Given()
-    found = load(paper, results, session.make_plan(paper, asked, session.engine_for(paper, asked)))
-    if not found.points:
-        raise UsageError(f"--results {results}: nothing there: run `refabric run {paper.name}` first")
-    return found
-
-
 @click.command()
 @click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True)
 @click.option("--page", "path", type=click.Path(path_type=Path), default=PAGE, show_default=True)
 @click.option("--section", "sections", multiple=True, help="Replace this section alone. Repeatable.")
 def main(results: Path, path: Path, sections: tuple[str, ...]) -> None:
     try:
-        found = _loaded(results)
+        found = pages.stored(whole.EXPERIMENT, results)
         claims = once(claim for shown in found.figures for claim in shown.claims)
-        page = written(path.read_text(), rows(claims), score(claims), sections)
-        missing = []
-        for image, chart in ({} if sections else charts(page)).items():
-            source = simulated_chart(results / whole.NAME / "charts", chart)
-            if source:
-                shutil.copyfile(source, path.parent / image)
-            else:
-                missing.append(chart)
-        path.write_text(page)
+        path.write_text(written(path.read_text(), rows(claims), score(claims), sections))
+        if not sections:
+            pages.copy_charts(path, results / whole.NAME / "charts")
     except (RefabricError, OSError) as error:
         click.echo(f"paper_page: {error}", err=True)
         sys.exit(2)
-    click.echo(f"{path}: {0 if sections else len(charts(page)) - len(missing)} charts")
-    for name in missing:
-        click.echo(f"not there, so left as it was: {name}", err=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from common.errors import UsageError
-from docs.tools.paper_page import PAGE, charts, simulated_chart, written
+from docs.tools.pages import charts, simulated_chart
+from docs.tools.paper_page import PAGE, written
 from experiments.sigcomm11.whole import SECTIONS
 from harness.claims.claims import Colour
 from harness.report.claims import Cell, Row

@@ -1,0 +1,81 @@
+"""Replace marked parts of a page: blocks of text, and images by charts of a results folder."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from common.errors import UsageError
+from harness.experiment import Experiment
+from harness.plan import session
+from harness.plan.options import ENGINE, Given
+from harness.results.load import Loaded, load
+
+_IMAGE = re.compile(r"\(((?:\.\./)?images/[\w./-]+\.png)\)<!-- (\S+\.png) -->")
+
+
+Maker = Callable[[str], str | None]
+
+
+def filled(page: str, makers: Mapping[str, Maker]) -> str:
+    """Return `page` with the text between `<!-- KIND: ABOUT -->` and `<!-- end -->` made by `makers[KIND]`.
+
+    A maker takes ABOUT. Blocks of other kinds stay, and those whose maker returns None.
+    """
+
+    def block(match: re.Match[str]) -> str:
+        kind, about = match.groups()
+        text = makers[kind](about)
+        return match[0] if text is None else f"<!-- {kind}: {about} -->\n{text}\n<!-- end -->"
+
+    kinds = "|".join(map(re.escape, makers))
+    return re.sub(rf"<!-- ({kinds}): (.+?) -->\n.*?<!-- end -->", block, page, flags=re.DOTALL)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown; a `|` in a cell becomes a `/`."""
+    lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in (head, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
+
+
+def charts(page: str) -> dict[str, str]:
+    """Return the images of the page, and the pattern of the chart for each."""
+    return dict(_IMAGE.findall(page))
+
+
+def simulated_chart(folder: Path, pattern: str) -> Path | None:
+    """Return the simulated chart that matches `pattern`, or None; names of emulated ones have the engine."""
+    found = [path for path in folder.glob(pattern) if ENGINE not in path.stem.split("-")]
+    return min(found, key=lambda path: (len(path.name), path.name), default=None)
+
+
+def copy_charts(path: Path, folder: Path, prefix: str = "") -> None:
+    """Replace the images of the page at `path` by the charts in `folder`, and print how many there were.
+
+    Charts of figures whose names do not begin with `prefix` stay.
+    """
+    wanted = {image: name for image, name in charts(path.read_text()).items() if name.startswith(prefix)}
+    missing = []
+    for image, pattern in wanted.items():
+        source = simulated_chart(folder, pattern)
+        if source:
+            shutil.copyfile(source, path.parent / image)
+        else:
+            missing.append(pattern)
+    click.echo(f"{path}: {len(wanted) - len(missing)} charts")
+    for name in missing:
+        click.echo(f"not there, so left as it was: {name}", err=True)
+
+
+def stored(experiment: Experiment, results: Path) -> Loaded:
+    """Return the stored figures of an experiment. Raises UsageError without any point."""
+    asked = Given()
+    made = session.make_plan(experiment, asked, session.engine_for(experiment, asked))
+    found = load(experiment, results, made)
+    if not found.points:
+        raise UsageError(f"--results {results}: nothing there: run `refabric run {experiment.name}` first")
+    return found

@@ -1,0 +1,173 @@
+"""Write measured numbers into docs/pfabric.md: tables of completion times, verdicts and charts.
+
+    python docs/tools/pfabric_page.py [--results results] [--page PAGE]
+
+Marked blocks are replaced; all other text stays:
+
+    <!-- completion: FIGURE SIZES LOADS -->   completion times by load, range of sizes and arm
+    <!-- arms: FIGURE SIZES LOAD -->          every arm of a figure at one load
+    <!-- verdicts: FIGURE -->                 the paper's statements
+    <!-- basis: FIGURE -->                    points, seeds, states
+
+Numbers are means over seeds with 95 % intervals (Student). An image whose link is followed by `<!--
+FIGURE/PATTERN.png -->` is replaced by the chart of that name.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import click
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from analysis.normalised import ALL, LARGE, MIDDLE, SMALL, Normalised, Range, normalised
+from analysis.stats import mean_interval
+from common.errors import RefabricError, UsageError
+from common.grammar import counted
+from docs.tools import pages
+from experiments.cs244_2017 import figures as cs244_2017
+from experiments.pfabric import figures as pfabric
+from experiments.pfabric.points import WEB_SEARCH
+from harness.report import words
+from harness.results.load import Shown
+from harness.results.summary import Judged
+from model.arms import ARMS, arm_of
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "pfabric.md"
+EXPERIMENTS = (pfabric.EXPERIMENT, cs244_2017.EXPERIMENT)
+MIN_SEEDS = 3
+"""For an interval."""
+ROWS: Sequence[tuple[str, Range, Callable[[Normalised], float | None]]] = (
+    ("all flows, mean", ALL, lambda found: found.mean),
+    ("up to 100 kB, mean", SMALL, lambda found: found.mean),
+    ("up to 100 kB, p99", SMALL, lambda found: found.p99),
+    ("to 10 MB, mean", MIDDLE, lambda found: found.mean),
+    ("above 10 MB, mean", LARGE, lambda found: found.mean),
+)
+
+
+def text(values: Sequence[float | None]) -> str:
+    """Return mean and interval of the values of several seeds, or `-` if a seed has no value."""
+    known = [value for value in values if value is not None]
+    if len(known) < max(1, len(values)):
+        return "-"
+    if len(known) < MIN_SEEDS:
+        return f"{statistics.fmean(known):.3g}"
+    found = mean_interval(known)
+    decimals = 3 if found.half < 1e-3 else max(0, -math.floor(math.log10(found.half)))
+    return f"{found.value:.{decimals}f} \N{PLUS-MINUS SIGN} {found.half:.{decimals}f}"
+
+
+def completion(shown: Shown, sizes: str, loads: str) -> str:
+    """Return the table of a figure's arms at several loads."""
+    rows: list[Sequence[str]] = []
+    names: list[str] = []
+    for load in loads.split(","):
+        arms = _arms(shown, sizes, int(load))
+        names = list(arms)
+        for label, of, value in ROWS:
+            cells = [text([value(_times(p, of)) for p in points]) for points in arms.values()]
+            if any(cell != "-" for cell in cells):
+                rows.append((f"{load} %" if of is ALL else "", label, *cells))
+        rows.append(("", "not ended, %", *(_unfinished(points) for points in arms.values())))
+        rows.append(("", "packets dropped, %", *(_dropped(points) for points in arms.values())))
+    return pages.table(("load", "", *(ARMS[name].label for name in names)), rows)
+
+
+def by_arm(shown: Shown, sizes: str, load: str) -> str:
+    """Return the table of one load with an arm per row."""
+    arms = _arms(shown, sizes, int(load))
+    rows = [
+        (ARMS[name].label, *(text([value(_times(p, of)) for p in points]) for _, of, value in ROWS))
+        for name, points in arms.items()
+    ]
+    return pages.table(("", *(label for label, *_ in ROWS)), rows)
+
+
+def verdicts(shown: Shown) -> str:
+    """Return the table of a figure's statements."""
+    rows = [
+        (found.published.words, words.published(found), words.measured(found), found.word)
+        for found in shown.verdicts
+    ]
+    return pages.table(("statement", "published", "measured", "verdict"), rows)
+
+
+def basis(shown: Shown) -> str:
+    """Return how many points a figure has, of how many seeds, and how they ended."""
+    seeds = {p.spec.seed for p in shown.points}
+    states = Counter(p.state for p in shown.points)
+    ended = ", ".join(f"{count} {state}" for state, count in states.items())
+    return f"{counted(len(shown.points), 'point')} of {counted(len(seeds), 'seed')}: {ended}."
+
+
+def _arms(shown: Shown, sizes: str, load: int) -> dict[str, list[Judged]]:
+    """Return the points of one workload by arm, in the order of ARMS. Raises UsageError without any."""
+    chosen = [
+        p for p in shown.points
+        if p.spec.workload.params.get("load") == load
+        and p.spec.workload.params.get("sizes", WEB_SEARCH) == sizes
+    ]  # fmt: skip
+    if not chosen:
+        raise UsageError(f"{shown.figure.name}: no point has {sizes} at {load} %")
+    found = {name: [p for p in chosen if arm_of(p.spec) == name] for name in ARMS}
+    return {name: points for name, points in found.items() if points}
+
+
+def _times(point: Judged, of: Range) -> Normalised:
+    return normalised(point.point.flows, point.spec.seconds, of)
+
+
+def _unfinished(points: Sequence[Judged]) -> str:
+    shares = [_times(p, ALL) for p in points]
+    return f"{100 * sum(s.unfinished for s in shares) / max(1, sum(len(s.values) for s in shares)):.1f}"
+
+
+def _dropped(points: Sequence[Judged]) -> str:
+    """Return the packets dropped in percent of those that hosts sent, acknowledgements included."""
+    counts = [(p.metric("drops"), p.metric("injected")) for p in points]
+    return text([None if not sent else 100 * (drops or 0) / sent for drops, sent in counts])
+
+
+@click.command()
+@click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True)
+@click.option("--page", "path", type=click.Path(path_type=Path), default=PAGE, show_default=True)
+def main(results: Path, path: Path) -> None:
+    """Write the page from the results of pfabric and cs244-2017, as far as there are some."""
+    try:
+        for experiment in EXPERIMENTS:
+            if (results / experiment.folder).is_dir():
+                found = {shown.figure.name: shown for shown in pages.stored(experiment, results).figures}
+                path.write_text(pages.filled(path.read_text(), _makers(found)))
+                pages.copy_charts(path, results / experiment.folder / "charts", experiment.name)
+    except (RefabricError, OSError) as error:
+        click.echo(f"pfabric_page: {error}", err=True)
+        sys.exit(2)
+
+
+def _makers(figures: Mapping[str, Shown]) -> dict[str, pages.Maker]:
+    """Return the maker of each kind of block; blocks of figures that are not in `figures` stay."""
+
+    def of(make: Callable[..., str]) -> pages.Maker:
+        def made(about: str) -> str | None:
+            name, *more = about.split()
+            return make(figures[name], *more) if name in figures else None
+
+        return made
+
+    return {
+        "completion": of(completion),
+        "arms": of(by_arm),
+        "verdicts": of(verdicts),
+        "basis": of(basis),
+    }
+
+
+if __name__ == "__main__":
+    main()
