@@ -7,7 +7,7 @@ Links of 10 Gb/s and a round trip of 14.6 us hold 12 packets of 1500 bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from model.congestion import BASELINE
@@ -72,6 +72,8 @@ class Arm:
     routing: str = SCATTER
     nic_queue_pkts: int = 1
     engine: str = ""
+    paced_rto: bool = False
+    """Whether the minimum RTO follows the round trip of the network: an arm has it for 14.6 ms."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -117,11 +119,11 @@ ARMS: dict[str, Arm] = {
     ),
     "linux-mintcp": Arm(
         "minTCP + pFabric, Linux", "#0072B2", "o", "mintcp", _KERNEL_MINTCP, nic_queue_pkts=_KERNEL_QUEUE,
-        engine=REAL,
+        engine=REAL, paced_rto=True,
     ),
     "linux-bands": Arm(
         "minTCP + 16 bands, Linux", "#009E73", "P", "mintcp", _KERNEL_MINTCP, BANDS, BANDS_BYTES,
-        nic_queue_pkts=_KERNEL_QUEUE, engine=REAL,
+        nic_queue_pkts=_KERNEL_QUEUE, engine=REAL, paced_rto=True,
     ),
     "twin-tcp": Arm(
         "TCP, simulated", "#E69F00", "D", BASELINE, _SIMULATED_TCP, FIFO, TCP_QUEUE_BYTES, 0, USUAL_ROUTING,
@@ -129,11 +131,11 @@ ARMS: dict[str, Arm] = {
     ),
     "twin-mintcp": Arm(
         "minTCP + pFabric, simulated", "#56B4E9", "v", "mintcp", _SIMULATED_MINTCP,
-        nic_queue_pkts=_KERNEL_QUEUE,
+        nic_queue_pkts=_KERNEL_QUEUE, paced_rto=True,
     ),
     "twin-bands": Arm(
         "minTCP + 16 bands, simulated", "#44AA99", "d", "mintcp", _SIMULATED_MINTCP, BANDS, BANDS_BYTES,
-        nic_queue_pkts=_KERNEL_QUEUE,
+        nic_queue_pkts=_KERNEL_QUEUE, paced_rto=True,
     ),
     "star-tcp": Arm(
         "TCP, drop-tail", "#D55E00", "s", BASELINE, _STAR_TCP, FIFO, TCP_QUEUE_BYTES, 0, USUAL_ROUTING, 100
@@ -160,6 +162,8 @@ def arm_of(spec: RunSpec) -> str:
 
 
 def _is(spec: RunSpec, arm: Arm) -> bool:
-    link = spec.link
-    here = (spec.transport.cc, link.discipline, link.queue_bytes, link.ecn_pkts, spec.routing, spec.stack)
+    link, stack = spec.link, spec.stack
+    if arm.paced_rto:
+        stack = replace(stack, min_rto_ms=arm.settings["stack"].min_rto_ms)
+    here = (spec.transport.cc, link.discipline, link.queue_bytes, link.ecn_pkts, spec.routing, stack)
     return all(arm.settings[path] == value for path, value in zip(_PATHS, here, strict=True))

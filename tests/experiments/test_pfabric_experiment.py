@@ -9,14 +9,14 @@ import pytest
 
 from common.errors import UsageError
 from engines.engine import Engine
-from engines.registry import make
+from engines.registry import SIMULATOR, make
 from experiments.pfabric.metrics import MINTCP_OVER_IDEAL, TCP_GAP_GROWTH
 from experiments.pfabric.points import LEAF_SPINE, workload
 from experiments.pfabric.statements import BY_SIZE, OVERALL
 from experiments.registry import CATALOGUE
 from harness.plan.options import Given, resolve
 from harness.results.summary import Judged
-from model.arms import ARMS, COMPARED, PARTS, arm_of
+from model.arms import ARMS, COMPARED, PARTS, TWINS, arm_of
 from model.result import FlowRow
 from model.spec import RunSpec
 from tests.support.chart_points import flow_row
@@ -126,3 +126,14 @@ def test_every_arm_is_found_by_its_settings() -> None:
     names = ("pfabric-overall", "pfabric-parts", "cs244-2017-post", "cs244-2017-hosts")
     specs = [spec for name in names for spec in points(name, workload="pairs:80")]
     assert {arm_of(s) for s in specs} == set(ARMS)
+
+
+def test_timeouts_follow_the_round_trip_of_faster_links_but_not_those_of_tcp() -> None:
+    slow, fast = (points(f"cs244-2017-{name}", workload="pairs:40") for name in ("hosts", "100mbps"))
+    simulated = [spec for spec in slow if spec.engine == SIMULATOR]
+    assert [arm_of(spec) for spec in fast] == [arm_of(spec) for spec in simulated] == list(TWINS)
+    shares = [
+        one.stack.min_rto_ms / other.stack.min_rto_ms for one, other in zip(fast, simulated, strict=True)
+    ]
+    assert shares == pytest.approx([1.0, 0.1, 0.1])
+    assert fast[0].link.host_delay_us == pytest.approx(simulated[0].link.host_delay_us / 10)
