@@ -4,7 +4,7 @@
 
 Marked blocks are replaced; all other text stays:
 
-    <!-- completion: FIGURE SIZES LOADS -->   completion times by load, range of sizes and arm
+    <!-- completion: FIGURE SIZES LOADS [TOPOLOGY] -->   completion times by load, range of sizes and arm
     <!-- arms: FIGURE SIZES LOAD -->          every arm of a figure at one load
     <!-- verdicts: FIGURE -->                 the paper's statements
     <!-- basis: FIGURE -->                    points, seeds, states
@@ -41,8 +41,9 @@ from model.arms import ARMS, arm_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pfabric.md"
 EXPERIMENTS = (pfabric.EXPERIMENT, cs244_2017.EXPERIMENT)
-MIN_SEEDS = 3
-"""For an interval."""
+NONE = "-"
+MIN_SEEDS, MAX_DECIMALS = 3, 3
+"""Seeds for an interval."""
 ROWS: Sequence[tuple[str, Range, Callable[[Normalised], float | None]]] = (
     ("all flows, mean", ALL, lambda found: found.mean),
     ("up to 100 kB, mean", SMALL, lambda found: found.mean),
@@ -56,27 +57,29 @@ def text(values: Sequence[float | None]) -> str:
     """Return mean and interval of the values of several seeds, or `-` if a seed has no value."""
     known = [value for value in values if value is not None]
     if len(known) < max(1, len(values)):
-        return "-"
+        return NONE
     if len(known) < MIN_SEEDS:
         return f"{statistics.fmean(known):.3g}"
     found = mean_interval(known)
-    decimals = 3 if found.half < 1e-3 else max(0, -math.floor(math.log10(found.half)))
+    decimals = MAX_DECIMALS if found.half < 1e-3 else max(0, -math.floor(math.log10(found.half / 2)))
     return f"{found.value:.{decimals}f} \N{PLUS-MINUS SIGN} {found.half:.{decimals}f}"
 
 
-def completion(shown: Shown, sizes: str, loads: str) -> str:
-    """Return the table of a figure's arms at several loads."""
+def completion(shown: Shown, sizes: str, loads: str, kind: str = "") -> str:
+    """Return the table of a figure's arms at several loads, on topologies of one kind if it is given."""
     rows: list[Sequence[str]] = []
     names: list[str] = []
     for load in loads.split(","):
-        arms = _arms(shown, sizes, int(load))
+        arms = _arms(shown, sizes, int(load), kind)
         names = list(arms)
-        for label, of, value in ROWS:
-            cells = [text([value(_times(p, of)) for p in points]) for points in arms.values()]
-            if any(cell != "-" for cell in cells):
-                rows.append((f"{load} %" if of is ALL else "", label, *cells))
-        rows.append(("", "not ended, %", *(_unfinished(points) for points in arms.values())))
-        rows.append(("", "packets dropped, %", *(_dropped(points) for points in arms.values())))
+        here = [
+            (label, [text([value(_times(p, of)) for p in points]) for points in arms.values()])
+            for label, of, value in ROWS
+        ]
+        here.append(("not ended, %", [_unfinished(points) for points in arms.values()]))
+        here.append(("packets dropped, %", [_dropped(points) for points in arms.values()]))
+        shown_here = [(label, cells) for label, cells in here if set(cells) != {NONE}]
+        rows += [("" if n else f"{load} %", label, *cells) for n, (label, cells) in enumerate(shown_here)]
     return pages.table(("load", "", *(ARMS[name].label for name in names)), rows)
 
 
@@ -107,12 +110,13 @@ def basis(shown: Shown) -> str:
     return f"{counted(len(shown.points), 'point')} of {counted(len(seeds), 'seed')}: {ended}."
 
 
-def _arms(shown: Shown, sizes: str, load: int) -> dict[str, list[Judged]]:
+def _arms(shown: Shown, sizes: str, load: int, kind: str = "") -> dict[str, list[Judged]]:
     """Return the points of one workload by arm, in the order of ARMS. Raises UsageError without any."""
     chosen = [
         p for p in shown.points
         if p.spec.workload.params.get("load") == load
         and p.spec.workload.params.get("sizes", WEB_SEARCH) == sizes
+        and p.spec.topology.kind.startswith(kind)
     ]  # fmt: skip
     if not chosen:
         raise UsageError(f"{shown.figure.name}: no point has {sizes} at {load} %")

@@ -15,12 +15,9 @@ from experiments.pfabric.points import LEAF_SPINE, workload
 from experiments.pfabric.statements import BY_SIZE, OVERALL
 from experiments.registry import CATALOGUE
 from harness.plan.options import Given, resolve
-from harness.results.summary import Judged
 from model.arms import ARMS, COMPARED, PARTS, TWINS, arm_of
-from model.result import FlowRow
 from model.spec import RunSpec
-from tests.support.chart_points import flow_row
-from tests.support.judged_points import judged, stored
+from tests.support.judged_points import with_times_alone
 
 FIGURES = {figure.name: figure for figure in CATALOGUE.find("pfabric").figures}
 
@@ -98,20 +95,11 @@ def test_open_vswitch_names_the_data_plane_that_has_the_discipline() -> None:
         check(spec, build(spec.topology.kind, spec.topology.params))
 
 
-def _judged(spec: RunSpec, times_alone: float) -> Judged:
-    """A point all of whose flows take this many times their time alone."""
-    row: FlowRow = dataclasses.replace(
-        flow_row(), size_bytes=10_000, start_s=0.0, completed_s=times_alone * 1e-5, ideal_s=1e-5
-    )
-    points_of = judged([dataclasses.replace(stored(spec, [1.0]), flows=(row,) * 200)])
-    return next(point for point in points_of if point.spec == spec)
-
-
 def test_metrics_compare_arms_of_one_load_and_their_growth_two() -> None:
     slow = {("mintcp", 20): 1.1, ("mintcp", 80): 1.2, ("ideal", 80): 1.0, ("tcp", 20): 2.2, ("tcp", 80): 9.6}
     specs = points("pfabric-overall", workload="pairs:20,pairs:80")
     found = [
-        _judged(spec, slow[key])
+        with_times_alone(spec, slow[key])
         for spec in specs
         if (key := (arm_of(spec), int(spec.workload.params["load"]))) in slow
     ]

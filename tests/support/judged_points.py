@@ -50,3 +50,12 @@ def judged(points: Sequence[StoredPoint]) -> list[Judged]:
     provenance = points[0].provenance
     extra = [stored(spec, [REFERENCE_MBPS], provenance=provenance) for spec in references.values()]
     return summary.judge([*points, *extra])
+
+
+def with_times_alone(spec: RunSpec, times_alone: float) -> Judged:
+    """A point with 200 flows of 10 kB, all of which take this many times their time alone."""
+    row = dataclasses.replace(
+        flow_row(0, 1.0), size_bytes=10_000, start_s=0.0, completed_s=times_alone * 1e-5, ideal_s=1e-5
+    )
+    points_of = judged([dataclasses.replace(stored(spec, [1.0]), flows=(row,) * 200)])
+    return next(point for point in points_of if point.spec == spec)
