@@ -67,7 +67,12 @@ def _table(found: Sequence[Row]) -> str:
 
 
 def _differences(found: Sequence[Row]) -> str:
-    items = [f"* {row.statement}: {' '.join(row.reasons)}" for row in found if row.reasons]
+    """Return the reasons as a list; claims that differ for the same reasons share an item."""
+    claims: dict[tuple[str, ...], list[str]] = {}
+    for row in found:
+        if row.reasons:
+            claims.setdefault(row.reasons, []).append(row.statement)
+    items = [f"* {'; '.join(about)}: {' '.join(reasons)}" for reasons, about in claims.items()]
     return "\n".join(wrapped(item) for item in items) or "Nothing that was measured differs."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -29,6 +30,12 @@ def test_tables_and_reasons_are_made_anew_and_text_is_kept() -> None:
     assert page.startswith("before\n")
     assert page.endswith("\nafter")
     assert written(page, [ROW], "") == page
+
+
+def test_claims_with_the_same_reasons_share_an_item() -> None:
+    other = dataclasses.replace(ROW, statement="and at k=32")
+    page = written(TEXT, [ROW, other], "")
+    assert "* levels off; and at k=32: Paths collide." in page
 
 
 def test_the_score_stands_behind_its_mark() -> None:
