@@ -1,6 +1,6 @@
 """Write measured numbers into docs/pfabric.md: tables of completion times, verdicts and charts.
 
-    python docs/tools/pfabric_page.py [--results results] [--page PAGE]
+    python docs/tools/pfabric_page.py [--results results] [--page PAGE] [--experiment NAME]
 
 Marked blocks are replaced; all other text stays:
 
@@ -142,11 +142,19 @@ def _dropped(points: Sequence[Judged]) -> str:
 @click.command()
 @click.option("--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True)
 @click.option("--page", "path", type=click.Path(path_type=Path), default=PAGE, show_default=True)
-def main(results: Path, path: Path) -> None:
-    """Write the page from the results of pfabric and cs244-2017, as far as there are some."""
+@click.option(
+    "--experiment",
+    "names",
+    type=click.Choice([e.name for e in EXPERIMENTS]),
+    multiple=True,
+    default=[e.name for e in EXPERIMENTS],
+    help="Use the results of this experiment. [default: all]",
+)
+def main(results: Path, path: Path, names: Sequence[str]) -> None:
+    """Write the page from stored results. Blocks of experiments that have none stay."""
     try:
         for experiment in EXPERIMENTS:
-            if (results / experiment.folder).is_dir():
+            if experiment.name in names and (results / experiment.folder).is_dir():
                 found = {shown.figure.name: shown for shown in pages.stored(experiment, results).figures}
                 path.write_text(pages.filled(path.read_text(), _makers(found)))
                 pages.copy_charts(path, results / experiment.folder / "charts", experiment.name)
