@@ -155,9 +155,9 @@ def test_several_congestion_controls_in_any_sweep(tmp_path: Path) -> None:
     assert done.exit_code == 0
     for name in ("TCP (beside reno)", "MPTCP 8 uncoupled (reno)", "TCP (beside lia)", "MPTCP 8 LIA"):
         assert f"\n {name} " in done.stdout
-    charts = {path.name for path in (tmp_path / "cs244-one-to-one" / "charts").glob("*.png")}
+    charts = {path.name for path in (tmp_path / "cs244-one-to-one" / "charts").glob("*.svg")}
     assert charts == {
-        f"{chart}-fat_tree-k4-one_to_one-{cc}.png"
+        f"{chart}-fat_tree-k4-one_to_one-{cc}.svg"
         for chart in ("throughput", "rank")
         for cc in ("reno", "lia")
     }

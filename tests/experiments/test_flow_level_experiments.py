@@ -63,7 +63,7 @@ def test_a_tree_of_128_hosts_is_used_to_ninety_percent_with_at_most_eight_subflo
     means = {(row["engine"], row["subflows"]): float(row["goodput_pct_mean"]) for row in rows}
     assert means["flow-level", "8"] >= ENOUGH_PCT > 50 > means["flow-level", "1"]
     assert {row["retransmits"] for row in rows} == {row["drops"] for row in rows} == {""}
-    assert list((tmp_path / "flow-level" / "charts").glob("flow_level-*.png"))
+    assert list((tmp_path / "flow-level" / "charts").glob("flow_level-*.svg"))
 
 
 def test_larger_trees_are_run_with_fewer_subflows_for_less_time_unless_there_is_time() -> None:

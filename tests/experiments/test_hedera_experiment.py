@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 from experiments.command import main
@@ -15,7 +14,6 @@ from experiments.sigcomm11.hedera.metrics import OVER_FIRST_FIT
 from harness.plan.labels import names, routing, workload_label
 from harness.plan.options import Given, resolve
 from model.schedulers import scheduler_words
-from plots.shared import saving
 
 (FIGURE,) = EXPERIMENT.figures
 
@@ -40,9 +38,8 @@ def test_real_hosts_run_what_they_can() -> None:
     assert {spec.engine for spec in specs} == {"mininet"} and {spec.topology.k for spec in specs} == {4}
 
 
-def test_a_small_tree_gives_every_statement_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_tree_gives_every_statement_a_number(tmp_path: Path) -> None:
     """On the paper's size there are verdicts; here it is only that the metric finds its points."""
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
     short = ("--k", "4", "--warmup", "0.1", "--seconds", "0.4", "--results", str(tmp_path))
     done = CliRunner().invoke(main, ["run", "hedera", *short, "--json"])
     assert done.exit_code == 0, done.output

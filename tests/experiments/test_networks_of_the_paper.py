@@ -17,7 +17,6 @@ from harness.claims.verdicts import AGREES
 from harness.experiment import Figure
 from harness.plan.labels import workload_label
 from harness.plan.options import Given, resolve
-from plots.shared import saving
 
 BCUBE = next(f for f in topologies.EXPERIMENT.figures if f.name == "topologies-bcube")
 FIGURES = (*oversubscribed.FIGURES, *dual_homed_load.FIGURES, BCUBE)
@@ -67,20 +66,14 @@ def test_every_statement_is_about_a_point_that_is_run(figure: Figure) -> None:
         ("dual-homed-load-matrices", ["by_matrix-k4.svg"]),
     ],
 )
-def test_a_small_one_runs_and_is_drawn(
-    name: str, charts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+def test_a_small_one_runs_and_is_drawn(name: str, charts: list[str], tmp_path: Path) -> None:
     short = ("--k", "4", "--warmup", "1", "--seconds", "1", "--results", str(tmp_path))
     done = CliRunner().invoke(main, ["run", name, *short])
     assert done.exit_code == 0, done.output
     assert sorted(path.name for path in tmp_path.rglob("charts/*/*.svg")) == charts
 
 
-def test_sparse_traffic_fills_several_nics_and_neighbours_fill_them_anyway(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+def test_sparse_traffic_fills_several_nics_and_neighbours_fill_them_anyway(tmp_path: Path) -> None:
     short = (
         "--subflows",
         "1,3",

@@ -15,7 +15,6 @@ from experiments.sigcomm11.topologies import EXPERIMENT, SWITCHED, all_networks
 from harness.claims.verdicts import AGREES
 from harness.plan.options import Given, resolve
 from model.spec import TopologySpec
-from plots.shared import saving
 
 FIGURE = EXPERIMENT.figures[0]
 
@@ -49,8 +48,7 @@ def test_statements_are_about_networks_that_are_run() -> None:
             assert any(row.is_on(network) for network in figure.topologies(given)), row.words
 
 
-def test_neighbours_gain_nothing_from_several_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+def test_neighbours_gain_nothing_from_several_paths(tmp_path: Path) -> None:
     short = ("--subflows", "1,8", "--warmup", "1", "--seconds", "1")
     done = CliRunner().invoke(main, ["run", "topologies-local", *short, "--results", str(tmp_path), "--json"])
     events = [json.loads(line) for line in done.stdout.splitlines()]

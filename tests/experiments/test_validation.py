@@ -24,7 +24,6 @@ from harness.plan.session import make_plan
 from harness.results import summary
 from harness.results.store import Store, load
 from model.spec import RunSpec
-from plots.shared import saving
 from tests.support.stored_points import put
 
 
@@ -37,11 +36,6 @@ def words_on(figure: str, results: Path, *options: str) -> dict[str, str]:
     done = refabric("run", f"validation-{figure}", "--results", str(results), "--json", *options)
     events = [json.loads(line) for line in done.stdout.splitlines()]
     return {event["quantity"]: event["verdict"] for event in events if event["event"] == "verdict"}
-
-
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,12 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from model.result import Status, Table
 from plots.charts.queues import bottleneck
 from plots.data import Point
-from plots.shared import saving
 from tests.support.chart_points import changed, flow_row, point, port_row
 from tests.support.svg_text import words_of
-
-
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
 def on_star(cc: str, ecn_pkts: int, pkts: int, seed: int = 1, status: Status = Status.OK) -> Point:

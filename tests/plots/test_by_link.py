@@ -13,7 +13,6 @@ from model.spec import LinkSpec
 from plots.charts.agents.by_link import finding, marks, queueing_ms
 from plots.data import Point
 from plots.registry import CHARTS
-from plots.shared import saving
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
 
@@ -40,8 +39,7 @@ def test_the_title_has_the_largest_differences() -> None:
     assert finding(kinds) == "In an agent, goodput differs by -5 to +10 % from that without"
 
 
-def test_each_kind_has_a_small_chart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+def test_each_kind_has_a_small_chart(tmp_path: Path) -> None:
     points = [made(90), made(88, cc="ccp:reno"), made(5, trace="lte:1", queue_pkts=50)]
     (path,) = CHARTS["by_link"].draw(points, tmp_path)
     words = words_of(path)

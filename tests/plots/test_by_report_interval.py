@@ -5,13 +5,10 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import pytest
-
 from model.spec import AgentSpec, WorkloadSpec
 from plots.charts.agents.by_report_interval import curves, finding
 from plots.data import Point
 from plots.registry import CHARTS
-from plots.shared import saving
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
 
@@ -40,8 +37,7 @@ def test_an_unfinished_flow_makes_no_ratio() -> None:
     assert curves([made("reno", 2.0), made("ccp:reno", float("inf"), 10)]) == []
 
 
-def test_sizes_are_curves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+def test_sizes_are_curves(tmp_path: Path) -> None:
     (path,) = CHARTS["by_report_interval"].draw(both(), tmp_path)
     assert "100 packets" in words_of(path)
     assert "last completion" in words_of(path)

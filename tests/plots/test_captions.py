@@ -14,11 +14,6 @@ from tests.support.svg_text import words_of
 NOTES = ("Dots: one seed each.", "Line: their mean.")
 
 
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
-
-
 def drawn(caption: Caption, out: Path) -> tuple[str, int]:
     """The words of a chart with this caption, and how many lines the caption has."""
     with style.look():

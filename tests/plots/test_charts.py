@@ -16,7 +16,7 @@ from model.reasons import of_text
 from model.result import Status
 from plots.charts.goodput import rank, throughput
 from plots.data import Point, panels
-from plots.shared import saving, style
+from plots.shared import style
 from tests.support.chart_points import MEANS, SIGCOMM11_LEVELS, changed, point, with_goodputs
 from tests.support.svg_text import words_of
 
@@ -48,14 +48,14 @@ UNMEASURED = {"rank": {"all failed", "no flow table"}}
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_any_points_give_charts(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))  # the drawing is the same for all, fonts in PDF are slow
+def test_any_points_give_charts(case: str, tmp_path: Path) -> None:
     for chart in (throughput, rank):
         paths = chart.draw(CASES[case], tmp_path, expected=ALL, levels=SIGCOMM11_LEVELS)
         assert len(paths) == (case not in UNMEASURED.get(chart.CHART, ()))
         assert all("FatTree k=" in words_of(path) for path in paths)
 
 
+@pytest.mark.every_format
 def test_every_chart_comes_whole_in_three_formats(tmp_path: Path) -> None:
     for chart in (throughput, rank):
         paths = chart.draw(CASES["every status"], tmp_path, expected=ALL)

@@ -11,14 +11,8 @@ from analysis.completion import completions
 from model.result import NO_VALUE, FlowRow, Status
 from plots.charts.times import fct
 from plots.data import Point
-from plots.shared import saving
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
-
-
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
 def sized(number: int, size: int, slowdown: float) -> FlowRow:

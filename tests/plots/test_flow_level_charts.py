@@ -8,14 +8,8 @@ import pytest
 
 from plots.charts.goodput import flow_level, subflows_needed
 from plots.data import Level, Point
-from plots.shared import saving
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, point, with_goodputs
 from tests.support.svg_text import words_of
-
-
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
 def by(engine: str, subflows: int, more: float = 0.0, hosts: int = 16, kind: str = "fat_tree") -> Point:

@@ -30,7 +30,6 @@ from model.spec import (
 )
 from plots.data import Point
 from plots.registry import CHARTS
-from plots.shared import saving
 from plots.shared.sheet import MAX_CAPTION_LINES
 from tests.support.chart_points import changed, flow_row, point, port_row, sampled
 from tests.support.svg_text import words_of
@@ -137,11 +136,6 @@ POINTS: dict[str, Callable[[], list[Point]]] = {
 
 def points_for(name: str) -> list[Point]:
     return POINTS[name]() if name in POINTS else [sampled(1), sampled(8)]
-
-
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
 @pytest.mark.parametrize("name", CHARTS)

@@ -12,7 +12,7 @@ from model.result import FlowRow, PortRow, Status
 from plots.charts.goodput import share, shift
 from plots.data import Level, Point, panels
 from plots.registry import CHARTS
-from plots.shared import replicas, saving
+from plots.shared import replicas
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
 
@@ -23,11 +23,6 @@ LEVELS = [
     Level(*ONE, SHARE_OF_BOTTLENECK, 4, "about", 50, 2, "RFC 6356", "theory", "lia"),
     Level(*TWO, SHARE_ON_CONGESTED, 2, "about", 21.5, 3, "RFC 6356", "theory", "lia"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
 def of_replicas(cc: str, status: Status = Status.OK, count: int = 6) -> Point:

@@ -14,14 +14,8 @@ from plots.charts.goodput.failure import over_time, ranks_pct, stalled_pct
 from plots.charts.hosts.loss_and_cost import cells_of, finding
 from plots.data import Point, panels
 from plots.registry import CHARTS
-from plots.shared import saving
 from tests.support.chart_points import changed, flow_row, point, port_row
 from tests.support.svg_text import words_of
-
-
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
 def costing(cc: str, subflows: int, resent: int, seed: int = 1, cpu: float | None = None) -> Point:

@@ -16,7 +16,6 @@ from plots.charts.hosts import cpu
 from plots.charts.queues import cwnd, queue_cdf, queue_lengths, queues, rtt
 from plots.data import Level, Point, panels
 from plots.registry import CHARTS
-from plots.shared import saving
 from tests.support.chart_points import changed, flow_row, point, port_row, sampled
 from tests.support.svg_text import words_of
 
@@ -29,11 +28,6 @@ EMPTY = {
     "sockets": ("t_s", "flow", "subflow", "cwnd_pkts"),
     "cpu": ("t_s", "user_pct", "system_pct", "softirq_pct", "steal_pct"),
 }
-
-
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
 def with_table(of: Point, name: str, table: Table | None) -> Point:

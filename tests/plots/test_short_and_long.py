@@ -5,23 +5,15 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import pytest
-
 from model.result import NO_VALUE
 from plots.charts.times import short_and_long
 from plots.data import Level, Panel, Point
-from plots.shared import saving
 from tests.support.chart_points import changed, flow_row, point, port_row
 from tests.support.svg_text import words_of
 
 LEVEL = Level(
     "fat_tree", "short_and_long", "fct_ms_mean", 1, "about", 79, 8, "SIGCOMM'11", "text", algorithm="tcp"
 )
-
-
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
 def under(cc: str, subflows: int, ms: float, **fields: object) -> Point:

@@ -5,24 +5,16 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import pytest
-
 from model.reasons import of_text
 from model.result import Status
 from model.spec import WorkloadSpec
 from plots.charts.goodput import by_load, by_matrix
 from plots.data import Point
 from plots.registry import CHARTS
-from plots.shared import saving
 from plots.shared.studies import Curve, per_host_pct, per_sender_pct, studies
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
 from workloads import matrices
-
-
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
 def loaded(topology: str, subflows: int, flows: int, mbps: float, seed: int = 1, matrix: str = "") -> Point:

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from model.result import Status
 from model.tuning import KERNELS_OWN, UNTOUCHED, WMEM
 from plots.charts.hosts import subflow_idle
 from plots.data import Point
-from plots.shared import saving
 from tests.support.chart_points import changed, point, sampled
 from tests.support.svg_text import words_of
 
 BEST = "tcp_wmem 4M"
-
-
-@pytest.fixture(autouse=True)
-def _svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
 TUNINGS: dict[str, dict[str, object]] = {

@@ -16,7 +16,6 @@ from harness.claims.verdicts import AGREES, DIFFERS
 from harness.cli.commands import command_line
 from harness.results.store import load
 from harness.results.summary import judge
-from plots.shared import saving
 from tests.support.made_up_paper.figure import EXPERIMENT
 from tests.support.made_up_paper.metrics import NFCT_LARGE, SMALL_BYTES
 
@@ -29,8 +28,7 @@ def refabric(*arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_its_statements_get_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+def test_its_statements_get_verdicts(tmp_path: Path) -> None:
     events = refabric("run", EXPERIMENT.name, "--results", str(tmp_path))
     verdicts = {event["quantity"]: event for event in events if event["event"] == "verdict"}
     assert {name: event["verdict"] for name, event in verdicts.items()} == {

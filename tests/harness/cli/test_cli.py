@@ -203,6 +203,7 @@ def test_status_knows_missing_points_and_other_points(results: Path) -> None:
     assert done.stdout.count("not of this plan") == 2
 
 
+@pytest.mark.every_format
 def test_plot_draws_what_is_stored_and_names_what_is_damaged(results: Path) -> None:
     nothing = refabric("plot", EXPERIMENT, "--results", str(results))
     assert nothing.exit_code == 2

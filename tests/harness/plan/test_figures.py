@@ -340,12 +340,7 @@ class TestShown:
             assert any(f"-{part}-" in name for name in names), part
         assert "hotspot:2:percent=25" in (results / "cs244" / "summary.csv").read_text()
 
-    def test_the_whole_post_runs_and_draws_a_folder_a_figure(
-        self, results: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        from plots.shared import saving  # noqa: PLC0415
-
-        monkeypatch.setattr(saving, "FORMATS", ("svg",))
+    def test_the_whole_post_runs_and_draws_a_folder_a_figure(self, results: Path) -> None:
         done = run(results, "cs244", "--subflows", "8", "--seconds", "2")
         assert done.exit_code == 0, done.output
         drawn = {path.parent.name for path in (results / "cs244" / "charts").glob("*/*.svg")}

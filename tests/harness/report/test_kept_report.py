@@ -51,11 +51,11 @@ def spoil_chart(folder: Path) -> None:
 
 
 def remove_chart(folder: Path) -> None:
-    next(folder.rglob("*.png")).unlink()
+    next(folder.rglob("*.svg")).unlink()
 
 
 def link_chart(folder: Path) -> None:
-    chart = next(folder.rglob("*.pdf"))
+    chart = next(folder.rglob("*.svg"))
     other = chart.with_name("other")
     chart.rename(other)
     chart.symlink_to(other)

@@ -12,7 +12,6 @@ from model.transports import COMPARED, SCATTER, TCP
 from plots.charts.goodput import by_congestion_control
 from plots.charts.goodput.by_congestion_control import comparisons, finding, retransmitted_pct
 from plots.data import Level, Point
-from plots.shared import saving
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, flow_row, point
 from tests.support.svg_text import words_of
 
@@ -50,8 +49,7 @@ CASES: dict[str, list[Point]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_any_points_give_a_chart(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+def test_any_points_give_a_chart(case: str, tmp_path: Path) -> None:
     (path,) = by_congestion_control.draw(CASES[case], tmp_path, levels=SIGCOMM11_LEVELS)
     words = words_of(path)
     assert "FatTree k=" in words

@@ -12,7 +12,6 @@ from model.spec import SchedulerSpec
 from plots.charts.goodput.by_controller_option import finding, messages, rows
 from plots.data import Point
 from plots.registry import CHARTS
-from plots.shared import saving
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
 
@@ -59,10 +58,7 @@ def test_messages_are_of_the_whole_run() -> None:
     assert messages(led(800)) == pytest.approx(2.0)
 
 
-def test_points_without_a_responsive_controller_are_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+def test_points_without_a_responsive_controller_are_left_out(tmp_path: Path) -> None:
     chart = CHARTS["by_controller_option"]
     assert chart.draw([point(8), led(800)], tmp_path) == []
     (path,) = chart.draw([point(8), *sweep()], tmp_path)

@@ -5,20 +5,12 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import pytest
-
 from analysis.stats import spread
 from plots.charts.goodput.by_network import finding
 from plots.data import Point, panels
 from plots.registry import CHARTS
-from plots.shared import saving
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
-
-
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
 
 
 def on(topology: str, subflows: int, pct: float, **shape: int) -> Point:

@@ -13,7 +13,6 @@ from model.spec import LinkEvent, SchedulerSpec
 from plots.charts.goodput.demand_over_time import curves, down, finding, over_time
 from plots.data import Point, panels
 from plots.registry import CHARTS
-from plots.shared import saving
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
 
@@ -90,8 +89,7 @@ def test_the_title_has_the_best_of_each_kind() -> None:
     assert "80 % subflows added on demand" in told and "60 % without a controller" in told
 
 
-def test_points_without_samples_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+def test_points_without_samples_are_left_out(tmp_path: Path) -> None:
     chart = CHARTS["demand_over_time"]
     assert chart.draw([point(4)], tmp_path) == []
     (path,) = chart.draw([sampled(RESPONSIVE, 100, 80)], tmp_path)

@@ -12,15 +12,8 @@ from model.spec import SchedulerSpec
 from plots.charts.goodput.scheduling import carried_pct, finding, rows
 from plots.data import Point
 from plots.registry import CHARTS
-from plots.shared import saving
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
-
-
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
-
 
 UNSCHEDULED = SchedulerSpec()
 

@@ -12,7 +12,6 @@ from model.result import FlowRow
 from plots.charts.goodput.sequential_transfers import finding
 from plots.data import Point
 from plots.registry import CHARTS
-from plots.shared import saving
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
 
@@ -54,8 +53,7 @@ def test_only_whole_turns_of_ours_count() -> None:
     assert pair_transfers(early) == [], "begun in the warm-up"
 
 
-def test_the_title_tells_what_is_gained_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+def test_the_title_tells_what_is_gained_where(tmp_path: Path) -> None:
     told = finding(pair_transfers(MIN_PAIRS * FLOWS))
     assert told == "MPTCP 4: between racks 4.00 times TCP, inside one 1.00 times TCP"
     assert finding(pair_transfers(FLOWS)) == "Sequential transfers, too few pairs for a mean"

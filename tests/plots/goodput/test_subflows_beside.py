@@ -13,7 +13,6 @@ from model.spec import SchedulerSpec
 from plots.charts.goodput.subflows_beside import Twins, finding, shown, subflows_over_time, twins
 from plots.data import Point, panels
 from plots.registry import CHARTS
-from plots.shared import saving
 from tests.support.chart_points import changed, flow_row, point
 from tests.support.svg_text import words_of
 
@@ -71,8 +70,7 @@ def test_flows_over_all_ranks_are_shown() -> None:
 
 
 @pytest.mark.parametrize("status", [Status.OK, Status.SUSPECT])
-def test_chart_says_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: Status) -> None:
-    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+def test_chart_says_what_it_shows(tmp_path: Path, status: Status) -> None:
     chart = CHARTS["subflows_beside"]
     assert chart.draw([ran("simulator", 3)], tmp_path) == []
     (path,) = chart.draw([ran("mininet", 2, status=status), ran("simulator", 3)], tmp_path)
