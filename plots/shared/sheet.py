@@ -6,6 +6,9 @@ placed at the end: axes keep their height, the sheet grows with its text. No pyp
 
 from __future__ import annotations
 
+import bisect
+import functools
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +27,9 @@ from plots.shared import style
 WIDTH_IN = 4.8
 DPI = 200
 MAX_CAPTION_LINES = 2
-_CAPTION_SIZE = 8
+_FONT, _CAPTION_SIZE = "DejaVu Sans", 8
+_CUT_BY = 10
+"""Characters by which a first note is cut that does not fit."""
 _MARGIN, _GAP = 0.1, 0.08
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _UNIT = re.compile(r"(?<=\d) (?=%|Mb/s|ms\b|us\b|s\b|hosts|packets|subflows)|(?<=MPTCP) (?=\d)")
@@ -69,6 +74,19 @@ class Text:
     subtitle: str
     caption: Caption
     gaps: str = ""
+
+
+@functools.cache
+def _measuring() -> RendererAgg:
+    return RendererAgg(1, 1, DPI)  # type: ignore[no-untyped-call]
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _width(words: str, size: float, weight: str) -> float:
+    """Return the width of words in pixels. Captions of many charts are alike, and measuring is slow."""
+    font = FontProperties(family=_FONT, size=size, weight=weight)
+    width, _, _ = _measuring().get_text_width_height_descent(words, font, False)  # type: ignore[no-untyped-call]
+    return float(width)
 
 
 @dataclass(frozen=True)
@@ -139,15 +157,16 @@ class Sheet:
         for text in caption.shorter():
             if self._fits(text):
                 return text
-        cut = (f"{text[:end]} ..." for end in range(len(text), 0, -10))
-        return next(filter(self._fits, cut), "")
+        cut = [f"{text[:end]} ..." for end in range(_CUT_BY, len(text) + 1, _CUT_BY)]
+        return cut[bisect.bisect(cut, False, key=lambda words: not self._fits(words)) - 1]
 
     def _fits(self, words: str) -> bool:
-        font = FontProperties(family="DejaVu Sans", size=_CAPTION_SIZE)
-        return len(list(self._lines(_UNIT.sub(_NO_BREAK, words), font))) <= MAX_CAPTION_LINES
+        font = FontProperties(family=_FONT, size=_CAPTION_SIZE)
+        lines = self._lines(_UNIT.sub(_NO_BREAK, words), font)
+        return len(list(itertools.islice(lines, MAX_CAPTION_LINES + 1))) <= MAX_CAPTION_LINES
 
     def _words(self, paragraphs: Sequence[str], size: float, colour: str, weight: str = "normal") -> Words:
-        font = FontProperties(family="DejaVu Sans", size=size, weight=weight)
+        font = FontProperties(family=_FONT, size=size, weight=weight)
         lines = [line for words in paragraphs for line in self._lines(_UNIT.sub(_NO_BREAK, words), font)]
         return self._figure.text(
             0, 0, "\n".join(lines), va="top", color=colour, fontproperties=font, linespacing=1.15
@@ -172,8 +191,7 @@ class Sheet:
         yield line
 
     def _width(self, words: str, font: FontProperties) -> float:
-        width, _, _ = self._renderer.get_text_width_height_descent(words, font, False)  # type: ignore[no-untyped-call]
-        return float(width)
+        return _width(words, font.get_size_in_points(), str(font.get_weight()))
 
     def _legend(self, handles: Sequence[Artist]) -> Legend:
         """Make a legend with as many columns as fit the sheet."""
