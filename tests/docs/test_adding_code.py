@@ -38,6 +38,7 @@ def means(folder: Path) -> dict[str, float]:
     return {row["cc"]: float(row["goodput_mbps_mean"]) for row in rows}
 
 
+@pytest.mark.builds
 def test_the_congestion_control_runs_and_is_named(with_control: Path) -> None:
     shown = refabric(with_control, "run", STUDY, *POINT, "--cc", "reno,gentle", "--results", "out")
     assert "gentle" in shown

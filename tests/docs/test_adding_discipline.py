@@ -40,6 +40,7 @@ def longest_queue(folder: Path) -> int:
     return max(int(row["max_queue_pkts"]) for row in rows)
 
 
+@pytest.mark.builds
 def test_the_discipline_drops_early_and_is_named(tree: Path) -> None:
     for folder, more in (("plain", ()), ("early", ("--early-drop", "5"))):
         refabric(tree, "run", STUDY, *POINT, *more, "--results", folder)

@@ -16,6 +16,8 @@ import pytest
 from common.version import VERSION
 from refabric import _private
 
+pytestmark = pytest.mark.builds
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD_S = 1800.0
 QUICK = ("--engine", "simulator", "--k", "4", "--subflows", "1", "--seconds", "1", "--warmup", "0.2")

@@ -38,6 +38,8 @@ pytest.importorskip("distributed", reason="this .venv is older than requirements
 
 from harness.execute.cluster.cluster import connected
 
+pytestmark = pytest.mark.builds
+
 POST = "cs244-one-to-one"
 SIMULATE = ("--engine", "simulator", "--k", "4", "--rate", "20", "--warmup", "0.2")
 OFFER = ("--nthreads", "1", "--resources", "emulation=1")

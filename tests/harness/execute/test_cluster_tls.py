@@ -68,6 +68,7 @@ def run_sweep(results: Path, address: str, env: Mapping[str, str]) -> subprocess
     )
 
 
+@pytest.mark.builds
 def test_a_sweep_runs_on_a_cluster_with_certificates(
     lab: Lab, certified: Mapping[str, str], tmp_path: Path
 ) -> None:
