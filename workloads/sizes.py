@@ -6,6 +6,7 @@ A distribution is one entry of DISTRIBUTIONS. `fixed-<bytes>` and `uniform-<byte
 from __future__ import annotations
 
 import bisect
+import functools
 import random
 import re
 from collections.abc import Sequence
@@ -43,11 +44,14 @@ class Sizes:
 
     def at(self, share: float) -> int:
         """Return the size in bytes that `share` (0 to 1) of the flows do not exceed."""
-        shares = [p for _, p in self.points]
-        right = min(max(bisect.bisect_left(shares, share), 1), len(shares) - 1)
+        right = min(max(bisect.bisect_left(self._shares, share), 1), len(self._shares) - 1)
         (x0, p0), (x1, p1) = self.points[right - 1], self.points[right]
         part = (share - p0) / (p1 - p0) if p1 > p0 else 1.0
         return max(1, round(x0 + (x1 - x0) * part))
+
+    @functools.cached_property
+    def _shares(self) -> tuple[float, ...]:
+        return tuple(share for _, share in self.points)
 
     def draw(self, rng: random.Random) -> int:
         return self.at(rng.random())

@@ -25,6 +25,7 @@ from fabric._core import srpt_ends
 from model.congestion import COUPLED_DEFAULT
 from model.flows import PlannedFlow, drawn_flows, planned_flows
 from model.link_events import check_events
+from model.machine.capacity import demand
 from model.network_plan import port_rates_bps
 from model.result import NO_VALUE, SAMPLE_COLUMNS, FlowRow, RunResult, Status, Table
 from model.spec import RunSpec
@@ -59,7 +60,7 @@ class IdealEngine(OnePointPerCpu):
 
     def memory_mb(self, spec: RunSpec) -> float:
         """Return an estimate from the number of flows."""
-        return PROGRAM_MB + FLOW_MB * _flow_count(spec)
+        return PROGRAM_MB + FLOW_MB * demand(spec).flows
 
     def coupled_cc(self) -> tuple[str, str]:
         """Return the default: no congestion control runs here."""
@@ -67,7 +68,7 @@ class IdealEngine(OnePointPerCpu):
 
     def expected_s(self, spec: RunSpec) -> float:
         """Return an estimate from the number of flows."""
-        return STARTING_S + FLOW_S * _flow_count(spec)
+        return STARTING_S + FLOW_S * demand(spec).flows
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         """See `Engine.run`."""
@@ -100,10 +101,6 @@ def _check_network(topology: Topology) -> None:
                 f"topology {topology.kind}: the ideal scheduler needs a fabric that is not oversubscribed, "
                 f"and {topology.nodes[switch].name} is; choose more uplinks, or --engine simulator"
             )
-
-
-def _flow_count(spec: RunSpec) -> int:
-    return len(drawn_flows(spec, topos.build(spec.topology.kind, spec.topology.params)))
 
 
 def _completed_s(
