@@ -89,7 +89,10 @@ class Lab:
         process = subprocess.Popen(
             [sys.executable, "-m", "dask", what, *options],
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT,
-            env={**os.environ, **_QUIET, **self.env, "PYTHONPATH": str(ROOT)},
+            env={
+                **os.environ, **_QUIET, **self.env, "PYTHONPATH": str(ROOT),
+                "DASK_TEMPORARY_DIRECTORY": str(self.scratch),
+            },
         )  # fmt: skip
         log.close()
         self.processes.append(process)

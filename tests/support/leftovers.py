@@ -22,6 +22,8 @@ from pathlib import Path
 Snapshot = Mapping[str, tuple[str, ...]]
 
 _FOLDERS = ("/tmp", "/run", "/run/lock", "/dev/shm", "/var/tmp", "/sys/fs/bpf")
+_KEPT_BY_TOOLS = re.compile(r"/tmp/pytest-of-[^/]+|/run/mount")
+"""pytest keeps its folder, and any mount(8) that a test starts makes libmount's. No run makes either."""
 _SYSCTLS = ("fs", "kernel", "vm", "net/core", "net/ipv4", "net/mptcp")
 _OWN_LIFE = re.compile(
     r"kernel/(random|ns_last_pid|pty/nr|perf_event_max_sample_rate|perf_cpu_time_max|hung_task_detect)|"
@@ -53,9 +55,7 @@ def snapshot() -> dict[str, tuple[str, ...]]:
         "namespaces": _namespaces(),
         "mounts": sorted(Path("/proc/self/mounts").read_text().splitlines()),
         "processes": _processes(),
-        "files": sorted(
-            str(p) for folder in _FOLDERS if Path(folder).is_dir() for p in Path(folder).iterdir()
-        ),
+        "files": _files(),
         "sockets": sorted(re.findall(r"@refabric\S*", Path("/proc/net/unix").read_text())),
         "sysctls": _sysctls(),
         _CONTROLS_KIND: Path(_CONTROLS).read_text().split(),
@@ -104,6 +104,13 @@ def _namespaces() -> list[str]:
             except OSError:
                 continue  # it has just ended, or is a kernel thread
     return sorted(found)
+
+
+def _files() -> list[str]:
+    folders = (Path(folder) for folder in _FOLDERS if Path(folder).is_dir())
+    return sorted(
+        str(path) for folder in folders for path in folder.iterdir() if not _KEPT_BY_TOOLS.fullmatch(str(path))
+    )
 
 
 def _processes() -> list[str]:
