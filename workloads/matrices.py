@@ -386,10 +386,12 @@ def build(
     known = _known(matrix)
     _check_names(matrix, params)
     hosts = [topology.nodes[host].name for host in topology.hosts]
-    if known.generated and traffic is None:
+    if not known.generated:
+        flows = known.draw(hosts, seed, **params)
+    elif traffic is None:
         raise ValueError(f"building workload {matrix}: it is generated and needs the run's traffic")
-    more = (traffic,) if known.generated else ()
-    flows = known.draw(hosts, seed, *more, **params)
+    else:
+        flows = generated.drawn(known.draw, tuple(hosts), seed, traffic, tuple(sorted(params.items())))
     if any(topology.islands):  # else all nodes are on the island of node 0
         _check_joined(matrix, topology, flows)
     return flows

@@ -40,6 +40,7 @@ from harness.execute.executor import (
 )
 from harness.execute.point import Task, fail, run_task
 from harness.results.store import Store
+from model.spec import RunSpec
 
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
@@ -81,6 +82,21 @@ class _Worker:
     started: float = 0.0
 
 
+class MemoryNeeds:
+    """The engine's estimates of the memory of points, made once for all seeds of a point."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._known: dict[str, float] = {}
+
+    def mb(self, spec: RunSpec) -> float:
+        """Return the estimate for this point in MB."""
+        point = spec.key(ignoring=("seed",))
+        if point not in self._known:
+            self._known[point] = self._engine.memory_mb(spec)
+        return self._known[point]
+
+
 class Processes:
     """At most `at_once` worker processes, started when there is work for them and ended on leaving.
 
@@ -88,9 +104,17 @@ class Processes:
     point that needs more runs alone.
     """
 
-    def __init__(self, at_once: int, engine: Engine, where: Store, memory_mb: float = math.inf) -> None:
+    def __init__(
+        self,
+        at_once: int,
+        engine: Engine,
+        where: Store,
+        memory_mb: float = math.inf,
+        needs: MemoryNeeds | None = None,
+    ) -> None:
         self._at_once, self._memory_mb = at_once, memory_mb
         self._engine, self._store = engine, where
+        self._needs = MemoryNeeds(engine) if needs is None else needs
         self._workers: list[_Worker] = []
 
     def __enter__(self) -> Self:
@@ -111,7 +135,7 @@ class Processes:
         waiting = deque(tasks)
         pause_s = None if wanted is None else POLL_S
         while wanted is None or wanted():
-            while waiting and self._fits(needs_mb := self._engine.memory_mb(waiting[0].spec)):
+            while waiting and self._fits(needs_mb := self._needs.mb(waiting[0].spec)):
                 yield self._assign(waiting.popleft(), needs_mb)
             busy = {worker.pipe: worker for worker in self._busy}
             if not busy:
@@ -241,10 +265,10 @@ class LocalExecutor:
         count = min(engine.parallel, len(tasks))
         if count <= 1:
             return SequentialExecutor(engine, self._store, self._observer)
-        free_mb = free_memory_mb()
-        if text := too_large_together([engine.memory_mb(task.spec) for task in tasks], count, free_mb):
+        free_mb, needs = free_memory_mb(), MemoryNeeds(engine)
+        if text := too_large_together([needs.mb(task.spec) for task in tasks], count, free_mb):
             self._observer.note(text)
-        return Processes(count, engine, self._store, free_mb)
+        return Processes(count, engine, self._store, free_mb, needs)
 
 
 def too_large_together(needs_mb: Sequence[float], at_once: int, free_mb: float) -> str:

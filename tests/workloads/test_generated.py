@@ -73,6 +73,15 @@ def test_poisson_offers_the_load_that_was_asked_for(load: int, sizes: str) -> No
     assert [flow.start_s for flow in flows] == sorted(flow.start_s for flow in flows)
 
 
+def test_equal_flows_are_drawn_once() -> None:
+    star = build_topology("star", {"n": 6})
+    first = build("poisson", star, {"load": 30}, 4, TRAFFIC)
+    assert build("poisson", star, {"load": 30}, 4, TRAFFIC) is first
+    assert build("poisson", star, {"load": 30}, 5, TRAFFIC) != first
+    assert build("poisson", star, {"load": 40}, 4, TRAFFIC) != first
+    assert build("poisson", star, {"load": 30}, 4, Traffic(10.0, 100.0)) != first
+
+
 def test_poisson_pairs_are_uniform_and_never_one_host() -> None:
     flows = poisson(HOSTS, 4, TRAFFIC, load=50, sizes="fixed-20000")
     assert all(flow.src != flow.dst for flow in flows)

@@ -76,10 +76,16 @@ def specs(engine: str = "fake") -> list[RunSpec]:
     ]
 
 
-def run(results: Path, engine: FakeEngine, listener: Listener, force: bool = False) -> Outcome:
+def run(
+    results: Path,
+    engine: FakeEngine,
+    listener: Listener,
+    force: bool = False,
+    asked: Sequence[RunSpec] | None = None,
+) -> Outcome:
     where = Store.open(results, "test")
     return sweep.run(
-        sweep.plan(specs(), engine),
+        sweep.plan(asked or specs(), engine),
         ThisMachine(engine).executor,
         where,
         where.read(),
@@ -174,6 +180,26 @@ def test_small_points_run_beside_a_large_one(tmp_path: Path, monkeypatch: pytest
     assert [what for what, _ in listener.events[:3]] == ["start"] * 3
     assert listener.events[3][0] == "ok"  # before the fourth, which is the large one, there must be room
     assert "at most 2 of the largest" in listener.notes[0]
+
+
+class Counting(FakeEngine):
+    """Counts how often it estimates memory: each time draws all flows of the point."""
+
+    def __init__(self) -> None:
+        super().__init__(sleep_s=0.05, parallel=2)
+        self.asked: list[RunSpec] = []
+
+    def memory_mb(self, spec: RunSpec) -> float:
+        self.asked.append(spec)
+        return super().memory_mb(spec)
+
+
+def test_memory_is_estimated_once_for_all_seeds_of_a_point(tmp_path: Path) -> None:
+    engine = Counting()
+    seeds = [dataclasses.replace(spec, seed=seed) for seed in (1, 2, 3) for spec in specs()]
+    assert run(tmp_path, engine, Listener(), asked=seeds).exit_code == 0
+    kinds = [spec.transport.subflows for spec in engine.asked if not is_reference(spec)]
+    assert sorted(kinds) == sorted(SUBFLOWS)
 
 
 def test_one_dead_worker_costs_its_own_point(tmp_path: Path) -> None:
