@@ -52,7 +52,7 @@ class Agent:
         self._touched: dict[int, Flow] = {}  # flows that the current callback has set
         self.reports = 0
         self.traceback = ""
-        """Of the first error of the algorithm; empty if there was none."""
+        """The first error of the algorithm; empty if there was none."""
 
     @property
     def failed_flows(self) -> int:

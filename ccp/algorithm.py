@@ -70,7 +70,7 @@ class Report:
 
 @dataclass
 class Command:
-    """What the agent tells the datapath about one flow; None leaves a value as it is."""
+    """What the agent sends to the datapath for one flow; None leaves a value as it is."""
 
     flow: int
     cwnd_bytes: int | None = None

@@ -1,4 +1,4 @@
-"""To whom files belong that root makes in a folder of an ordinary user.
+"""The owner of files that root makes in a folder of an ordinary user.
 
 A folder of a user decides: what root makes in it becomes the user's. In a folder of root's, the user who
 called sudo gets it. Ownership changes only by descriptor, and only of what root has just made: a name in a

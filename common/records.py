@@ -1,4 +1,4 @@
-"""Dataclass records from plain JSON: every field is known and every value has its field's type. Pure."""
+"""Dataclass records from and to plain JSON: known fields, and values of the fields' types. Pure."""
 
 from __future__ import annotations
 
@@ -30,6 +30,38 @@ def record(kind: type[Record], data: object, where: str = "") -> Record:
         if name not in values:
             raise ValueError(f"{_place(where, name)} is missing")
     return kind(**{name: _value(known[name], value, _place(where, name)) for name, value in values.items()})
+
+
+def plain(value: Any) -> Any:
+    """Return what `dataclasses.asdict` does, without its deep copies: plans hash thousands of specs."""
+    kind: Any = type(value)
+    if names := _names(kind):
+        return {name: plain(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {name: plain(inner) for name, inner in value.items()}
+    return tuple(map(plain, value)) if isinstance(value, tuple | list) else value
+
+
+def default_of(record: Any, name: str) -> Any:
+    """Return the default of a field of a record or its class; 0 for a field without one.
+
+    Raises ValueError for a field that it lacks.
+    """
+    fields = dataclasses.fields(record) if dataclasses.is_dataclass(record) else ()
+    found = next((field for field in fields if field.name == name), None)
+    if found is None:
+        kind = record if isinstance(record, type) else type(record)
+        raise ValueError(f"{kind.__name__} has no field {name}")
+    if found.default_factory is not dataclasses.MISSING:
+        return found.default_factory()
+    return 0 if found.default is dataclasses.MISSING else found.default
+
+
+def as_floats(record: object) -> None:
+    """Convert integers in fields of type float: 5 and 5.0 are the same rate and must have the same hash."""
+    kind: Any = type(record)
+    for name in _float_fields(kind):
+        object.__setattr__(record, name, float(getattr(record, name)))
 
 
 def mapping(data: object, where: str) -> Mapping[str, Any]:
@@ -126,3 +158,14 @@ def _required(kind: Any) -> tuple[str, ...]:
         for field in dataclasses.fields(kind)
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     )
+
+
+@functools.cache
+def _names(kind: Any) -> tuple[str, ...]:
+    """Return the fields of a class; none for one that is no dataclass."""
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+
+
+@functools.cache
+def _float_fields(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind) if field.type in ("float", float))

@@ -1,4 +1,4 @@
-#include "bindings.hpp"
+#include "network_bindings.hpp"
 
 #include <string>
 

@@ -114,25 +114,18 @@ def network_plan(
     Their NICs then have no ports of their own (NO_PORT). Hosts' own queues are FIFOs, except where
     queues sort by rank.
     """
-    if policy == "spanning-tree":  # For the core this is a hash over groups of one member.
-        tables, policy = leftmost(tables), "hashed"
-    if policy == DIGITS:
-        tables, policy = rightmost(tables), "hashed"
+    tables, policy = _in_core(tables, policy)
     ports = 2 * len(topology.links)
-    queue_pkts = np.full(ports, 0 if link.queue_bytes else link.queue_pkts, np.uint32)
-    queue_bytes = np.full(ports, link.queue_bytes, np.uint64)
     ends = () if topology.hosts_forward else topology.nics
     nic_ports = [uplink(nic.link) for nic in ends]
-    queue_pkts[nic_ports] = link.nic_queue_pkts
-    queue_bytes[nic_ports] = 0
+    queue_pkts, queue_bytes = _queue_limits(link, ports, nic_ports)
     traced = _traced(topology) if link.trace else np.zeros(0, np.intp)
-    delay_us = _delays_us(topology, link)
+    rate_bps, delay_us = port_rates_bps(topology, link), _delays_us(topology, link)
     loss = np.full(ports, link.loss)
     loss[nic_ports] = loss[[downlink(nic.link) for nic in ends]] = 0.0
-    position = {node: i for i, node in enumerate(tables.attach)}
     fib, offsets, member_port, member_paths = _port_groups(topology, tables)
     return NetworkPlan(
-        rate_bps=port_rates_bps(topology, link),
+        rate_bps=rate_bps,
         delay_ps=np.round(delay_us * PS_PER_US).astype(np.int64),
         queue_pkts=queue_pkts,
         queue_bytes=queue_bytes,
@@ -140,11 +133,7 @@ def network_plan(
         admission=_admission(link, ports, nic_ports),
         discipline=_disciplines_of(link, ports, nic_ports, traced),
         far_node=np.array([end for each in topology.links for end in (each.b, each.a)], np.uint32),
-        nic_ip=np.array([int(ipaddress.IPv4Address(nic.ip)) for nic in topology.nics], np.uint32),
-        nic_attach_node=np.array([topology.attachment(nic) for nic in topology.nics], np.uint32),
-        nic_attach=np.array([position[topology.attachment(nic)] for nic in topology.nics], np.uint32),
-        nic_uplink=_nic_ports(topology, uplink),
-        nic_downlink=_nic_ports(topology, downlink),
+        **_nic_columns(topology, tables),
         attachments=len(tables.attach),
         fib=fib,
         group_offsets=offsets,
@@ -152,9 +141,42 @@ def network_plan(
         member_paths=member_paths,
         policy=policy,
         seed=seed,
-        max_packets=_max_packets(queue_pkts, port_rates_bps(topology, link), delay_us),
+        max_packets=_max_packets(queue_pkts, rate_bps, delay_us),
         **_opportunities(link, ports, traced),
     )
+
+
+def _in_core(tables: EcmpTables, policy: str) -> tuple[EcmpTables, str]:
+    """Return the groups and the core's policy: fixed choices are hashes over groups of one member."""
+    if policy == "spanning-tree":
+        return leftmost(tables), "hashed"
+    if policy == DIGITS:
+        return rightmost(tables), "hashed"
+    return tables, policy
+
+
+def _queue_limits(
+    link: LinkSpec, ports: int, nic_ports: Sequence[int]
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
+    """Return each port's limits in packets and in bytes; 0 means no limit."""
+    queue_pkts = np.full(ports, 0 if link.queue_bytes else link.queue_pkts, np.uint32)
+    queue_bytes = np.full(ports, link.queue_bytes, np.uint64)
+    queue_pkts[nic_ports] = link.nic_queue_pkts
+    queue_bytes[nic_ports] = 0
+    return queue_pkts, queue_bytes
+
+
+def _nic_columns(topology: Topology, tables: EcmpTables) -> dict[str, Any]:
+    """Return the address, the attachment and the ports of each NIC."""
+    position = {node: i for i, node in enumerate(tables.attach)}
+    attached = [topology.attachment(nic) for nic in topology.nics]
+    return {
+        "nic_ip": np.array([int(ipaddress.IPv4Address(nic.ip)) for nic in topology.nics], np.uint32),
+        "nic_attach_node": np.array(attached, np.uint32),
+        "nic_attach": np.array([position[node] for node in attached], np.uint32),
+        "nic_uplink": _nic_ports(topology, uplink),
+        "nic_downlink": _nic_ports(topology, downlink),
+    }
 
 
 def _disciplines_of(

@@ -10,7 +10,7 @@ RANGE = "range"
 MAX_TIME_S = 1e6
 """11 days; the core counts picoseconds in 64 bits, which last nine times as long."""
 MAX_SEGMENTS = 10**9
-"""Of windows, buffers and thresholds: the core counts them in 32 bits."""
+"""Largest window, buffer and threshold: the core counts them in 32 bits."""
 MAX_QUEUE_PKTS = 1_000_000
 MIN_QUEUE_BYTES, MAX_QUEUE_BYTES = 1514, 1 << 40
 MAX_FRAME_BYTES = 9000

@@ -18,7 +18,7 @@ from typing import Any
 
 from ccp.loading import SUFFIX, OwnAlgorithm
 from common.errors import UsageError
-from common.records import record
+from common.records import as_floats, default_of, plain, record
 from model.ranges import (
     MAX_FRAME_BYTES,
     MAX_QUEUE_BYTES,
@@ -110,7 +110,7 @@ class LinkSpec:
     trace: str = field(default="", metadata=_LATER)
 
     def __post_init__(self) -> None:
-        _as_floats(self)
+        as_floats(self)
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class TransportSpec:
     algorithm: str = field(default="", metadata=_LATER)
 
     def __post_init__(self) -> None:
-        _as_floats(self)
+        as_floats(self)
         if isinstance(self.cc, OwnAlgorithm):
             object.__setattr__(self, "algorithm", json.dumps(self.cc.text))
             object.__setattr__(self, "cc", str(self.cc))
@@ -175,7 +175,7 @@ class AgentSpec:
     report_us: int = field(default=0, metadata=within(0, 10_000_000, "us"))
 
     def __post_init__(self) -> None:
-        _as_floats(self)
+        as_floats(self)
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class LinkEvent:
     share: float = 0.0
 
     def __post_init__(self) -> None:
-        _as_floats(self)
+        as_floats(self)
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ class StackSpec:
     rank: str = field(default=REMAINING, metadata=_LATER)
 
     def __post_init__(self) -> None:
-        _as_floats(self)
+        as_floats(self)
 
 
 def stack_words(stack: StackSpec) -> str:
@@ -312,7 +312,7 @@ class SchedulerSpec:
     links_ms: float = field(default=0.0, metadata=_LATER | within(0, 10_000, "ms"))
 
     def __post_init__(self) -> None:
-        _as_floats(self)
+        as_floats(self)
 
     @property
     def ideal(self) -> bool:
@@ -334,7 +334,7 @@ class NoiseSpec:
     most_ms: float = field(default=0.0, metadata=_TIME_MS)
 
     def __post_init__(self) -> None:
-        _as_floats(self)
+        as_floats(self)
 
 
 @dataclass(frozen=True)
@@ -396,7 +396,7 @@ class RunSpec:
     agent: AgentSpec = field(default_factory=AgentSpec, metadata=_LATER)
 
     def __post_init__(self) -> None:
-        _as_floats(self)
+        as_floats(self)
         given = (e if isinstance(e, LinkEvent) else LinkEvent(**e) for e in self.events)
         object.__setattr__(self, "events", tuple(given))
 
@@ -418,8 +418,8 @@ class RunSpec:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types; `canonical` sorts the keys."""
-        plain: dict[str, Any] = _plain(self)
-        return plain
+        fields: dict[str, Any] = plain(self)
+        return fields
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
@@ -455,22 +455,6 @@ class RunSpec:
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:12]
 
 
-def _plain(value: Any) -> Any:
-    """Return what `dataclasses.asdict` does, without its deep copies: plans hash thousands of specs."""
-    kind: Any = type(value)
-    if names := _field_names(kind):
-        return {name: _plain(getattr(value, name)) for name in names}
-    if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
-    return tuple(map(_plain, value)) if isinstance(value, tuple | list) else value
-
-
-@functools.cache
-def _field_names(kind: Any) -> tuple[str, ...]:
-    """Return the fields of a class; none for one that is no dataclass."""
-    return tuple(f.name for f in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
-
-
 def _unused(part: Any) -> list[str]:
     """Return the later fields of a part of a spec that have their defaults."""
     kind: Any = type(part)
@@ -481,42 +465,16 @@ def _unused(part: Any) -> list[str]:
 def _later(kind: Any) -> dict[str, Any]:
     """Return the defaults of the later fields of a class; empty for a class that is not part of a spec."""
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
-    return {
-        f.name: f.default if f.default_factory is dataclasses.MISSING else f.default_factory()
-        for f in fields
-        if f.metadata.get("later")
-    }
-
-
-@functools.cache
-def _float_fields(kind: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in dataclasses.fields(kind) if f.type in ("float", float))
+    return {f.name: default_of(kind, f.name) for f in fields if f.metadata.get("later")}
 
 
 def _neutral(spec: RunSpec, path: str) -> RunSpec:
     name, _, inner = path.partition(".")
-    changed: dict[str, Any] = {name: _default(spec, name)}
+    changed: dict[str, Any] = {name: default_of(spec, name)}
     if inner:
         part = getattr(spec, name)
-        changed = {name: dataclasses.replace(part, **{inner: _default(part, inner)})}
+        changed = {name: dataclasses.replace(part, **{inner: default_of(part, inner)})}
     return dataclasses.replace(spec, **changed)
-
-
-def _default(of: Any, name: str) -> Any:
-    known = {one.name: one for one in dataclasses.fields(of)} if dataclasses.is_dataclass(of) else {}
-    if name not in known:
-        raise ValueError(f"{type(of).__name__} has no field {name}")
-    found = known[name]
-    if found.default_factory is not dataclasses.MISSING:
-        return found.default_factory()
-    return 0 if found.default is dataclasses.MISSING else found.default
-
-
-def _as_floats(spec: object) -> None:
-    """Convert integers in fields of type float: 5 and 5.0 are the same rate and must have the same hash."""
-    kind: Any = type(spec)
-    for name in _float_fields(kind):
-        object.__setattr__(spec, name, float(getattr(spec, name)))
 
 
 def sub_seed(seed: int, name: str) -> int:

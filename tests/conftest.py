@@ -1,20 +1,38 @@
 """Settings of every test: Hypothesis has no limits of time, since machines are shared and noisy; SIGINT has
-an effect, which a shell takes from the background processes that it starts, and they from their children."""
+an effect, which a shell takes from the background processes that it starts, and they from their children.
+
+Charts are written as SVG alone, fixtures of modules included: the other formats hold the same drawing.
+"""
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support import chart_files
 
 settings.register_profile("noisy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("noisy")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(autouse=True)
-def svg_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write charts as SVG alone, unless the test has the marker `every_format`: the drawing is the same."""
-    if request.node.get_closest_marker("every_format") is None:
-        monkeypatch.setattr("plots.shared.saving.FORMATS", ("svg",))
+@pytest.fixture(scope="session", autouse=True)
+def svg_alone() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        chart_files.write_formats(patch, "svg")
+        yield
+
+
+@pytest.fixture
+def every_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write charts in every format."""
+    chart_files.write_formats(monkeypatch, "svg", "pdf", "png")
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw no charts: for tests of points, words and exit codes."""
+    chart_files.draw_nothing(monkeypatch)

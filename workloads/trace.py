@@ -18,7 +18,7 @@ NAME = "trace"
 MAX_FLOWS = 50_000
 MAX_BYTES = 10**15
 FIRST_LINE = 2
-"""Of flows in a file: its first line has the names of the columns."""
+"""The line of the first flow in a file; line 1 has the names of the columns."""
 
 
 def trace(

@@ -1,4 +1,4 @@
-"""From declarations and events to instructions. Pure."""
+"""Compile declarations and events to instructions. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a RunSpec to the core's Simulation: the simulator and the flow-level engines share it.
+"""Make the core's Simulation from a RunSpec, for the simulator and the flow-level engines.
 
 checks.py   the settings of a spec that simulated hosts accept
 stack.py    options of the end hosts, and flows, as the core reads them

@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import topos
 from common.errors import RefabricError
 from controllers.hashing import PROTO_TCP, FiveTuple
 from engines.emulation.agent.datapath import Agents, needed, started, with_agent
 from engines.emulation.congestion.built_in import BuiltIn
-from engines.emulation.congestion.registration import Counts, registered
+from engines.emulation.congestion.registration import registered
 from engines.emulation.dataplanes.link_events import carried_out
 from engines.emulation.dataplanes.registry import DATAPLANES
 from engines.emulation.dataplanes.responsive import Controlling, KernelConnections, controlling
@@ -23,8 +22,6 @@ from engines.emulation.dataplanes.scheduled import Ticking, bytes_sent, ticking
 from engines.emulation.hosts import host_sysctls, steering
 from engines.emulation.hosts.hosts import HostOptions
 from engines.emulation.hosts.network import FabricNet
-from engines.emulation.kernel import netstat
-from engines.emulation.kernel.cpu import read_softnet
 from engines.emulation.kernel.netns import HostRef, sysctl_path
 from engines.emulation.measure import observing
 from engines.emulation.measure.observing import Observing, Sample
@@ -32,6 +29,7 @@ from engines.emulation.measure.path_pings import PathPinger, PingReadings, decid
 from engines.emulation.measure.readings import Readings
 from engines.emulation.measure.socket_table import SocketTable
 from engines.emulation.measure.summarise import summarise
+from engines.emulation.measure.totals import Counted, Counting
 from engines.emulation.mptcp import mptcp_genl
 from engines.emulation.mptcp.mptcp_watch import ConnectionReport, MptcpWatcher
 from engines.emulation.mptcp.path_manager import PathManager
@@ -44,7 +42,6 @@ from engines.emulation.traffic.iperf3 import prefer_congestion_control
 from engines.emulation.traffic.iperf3_traffic import Iperf3Traffic
 from engines.emulation.traffic.native import NativeDriver, worth_reading
 from engines.emulation.traffic.stalls import silent_flows, stall_error, stalled_and_waiting
-from engines.emulation.verdict import company
 from engines.emulation.verdict.blame import saturated
 from engines.emulation.verdict.purposeful_stalls import stalling
 from engines.kernel_hosts import wire
@@ -72,23 +69,15 @@ def run_point(inside: Inside) -> int:
     return 0
 
 
-class Counting(Protocol):
-    """Congestion controls that count what they do."""
-
-    def counts(self) -> Counts: ...
-
-
 @dataclass(frozen=True)
 class Running:
     """The flows of a running point, and the means to observe them."""
 
-    hosts: Sequence[HostRef]
     traffic: TrafficDriver
     watcher: MptcpWatcher | None
-    table: SocketTable
     pinger: PathPinger | None
     observing: Observing
-    congestion: Counting
+    counted: Counted
 
 
 class Point:
@@ -233,7 +222,8 @@ class Point:
             probes = probes_for(self._spec, self._topology, self._flows, table.read())
             pinger = stack.enter_context(PathPinger(probes, hosts, sampling.pings_ms, cpu=self._cpus.helper))
             pinger.start()
-        return Running(refs, traffic, watcher, table, pinger, watch, congestion)
+        counted = Counted(self._dataplane, refs, table, congestion)
+        return Running(traffic, watcher, pinger, watch, counted)
 
     @contextmanager
     def _controlled(
@@ -273,42 +263,19 @@ class Point:
     ) -> Readings:
         """Warm up, then measure between two readings of all cumulative counters."""
         watch = running.observing
-        with self._phase("warm-up", self._spec.warmup_s, "warmup_s"):
-            watch.sample()
-            follow = self._following(watch, time.monotonic() + self._spec.warmup_s)
-            watch.observe_for(self._spec.warmup_s, follow)
-            self._check_warm(watch)
-            follow()
+        follow = self._warm_up(watch)
         with self._phase("measure", self._spec.seconds, "measure_s"):
-            before, kernel = running.table.read(), netstat.read(running.hosts)
-            softnet, congestion = read_softnet(), running.congestion.counts()
-            users = company.read()
-            self._dataplane.restart_maxima()
-            opened, opened_s = self._dataplane.reading(), time.monotonic()
-            first = watch.reopen()
-            watch.observe_for(self._spec.seconds, follow)
-            closed, closed_s = self._dataplane.reading(), time.monotonic()
-            others_pct = company.others_pct(users, company.read())
-            dropped = (read_softnet() - softnet).dropped
-            congestion = running.congestion.counts() - congestion
-            after, counted = running.table.read(), netstat.read(running.hosts)
+            totals = running.counted.while_running(lambda: watch.observe_window(self._spec.seconds, follow))
             follow()
-        seconds = watch.samples[-1].t_s - watch.samples[first].t_s
-        silent = self._silent(watch.samples[first:], seconds)
-        acked_bytes = after.acked_since(before, len(self._flows))
+        window = watch.samples[watch.opened_at :]
+        silent = self._silent(window, window[-1].t_s - window[0].t_s)
+        acked_bytes = totals.after.acked_since(totals.before, len(self._flows))
         stalled, waiting = stalled_and_waiting(silent, acked_bytes.tolist())
         return Readings(
             samples=watch.samples,
-            opened_at=first,
+            opened_at=watch.opened_at,
             sockets=watch.sockets,
-            opened=opened,
-            closed=closed,
-            core_seconds=closed_s - opened_s,
-            before=before,
-            after=after,
-            softnet_dropped=dropped,
-            kernel=netstat.difference(kernel, counted),
-            congestion=congestion,
+            totals=totals,
             queues=self._dataplane.queue_samples() if self._spec.sampling.queues_ms else None,
             pings=_pings(running.pinger),
             up_s=up_s,
@@ -318,10 +285,19 @@ class Point:
             acked_bytes=acked_bytes,
             stalled=stalled,
             waiting=waiting,
-            others_pct=others_pct,
             scheduler=scheduler.metrics if scheduler else {},
-            granted=self._granted(scheduler, opened_s) if isinstance(scheduler, Controlling) else None,
+            granted=self._granted(scheduler, totals.opened_s) if isinstance(scheduler, Controlling) else None,
         )
+
+    def _warm_up(self, watch: Observing) -> Callable[[], None]:
+        """Warm up; return what shows the last sample to followers of the run."""
+        with self._phase("warm-up", self._spec.warmup_s, "warmup_s"):
+            watch.sample()
+            follow = self._following(watch, time.monotonic() + self._spec.warmup_s)
+            watch.observe_for(self._spec.warmup_s, follow)
+            self._check_warm(watch)
+            follow()
+        return follow
 
     def _following(self, watch: Observing, opens_s: float) -> Callable[[], None]:
         """Return what shows the last sample to followers of the run, whether there are any or not: a guest

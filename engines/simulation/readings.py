@@ -115,7 +115,8 @@ def record(
     clock = scheduled(Timeline(simulation, spec, topology))
     recording, run_until = Recording(), _sliced(simulation, clock)
     opens, ends = _ps(spec.warmup_s), _ps(spec.warmup_s + spec.seconds)
-    looks = _looks(simulation, spec, len(topology.links) * 2, subflows, recording, observer, follow)
+    samples = _Samples(simulation, recording, follow)
+    looks = _looks(samples, spec, len(topology.links) * 2, subflows, observer)
     instants = {t_ps for times, _ in looks for t_ps in times}
     observer.phase("warm-up", 0.0)
     middle = (opens + ends) // 2
@@ -149,48 +150,48 @@ Look = tuple[Collection[int], Callable[[int], None]]
 """Times of a sample, and the function that takes it."""
 
 
-def _looks(
-    simulation: Simulated,
-    spec: RunSpec,
-    ports: int,
-    subflows: int,
-    recording: Recording,
-    observer: Observer,
-    follow: Callable[[int], None],
-) -> list[Look]:
-    """Return what is sampled when; queues and pings are not sampled in the warm-up."""
+@dataclass(frozen=True)
+class _Samples:
+    """What is sampled of a simulation: each method appends one sample to the recording."""
 
-    def traffic(t_ps: int) -> None:
-        recording.times.append(t_ps)
-        recording.goodput.append(simulation.flows()["delivered_bytes"])
-        ports = simulation.ports()
-        recording.links.append(ports["tx_bytes"])
-        recording.drops.append(ports["drops"])
-        recording.queued.append(ports["queued_pkts"])
-        follow(t_ps)
+    simulation: Simulated
+    recording: Recording
+    follow: Callable[[int], None]
 
-    def queues(t_ps: int) -> None:
-        lengths = simulation.queues()
+    def traffic(self, t_ps: int) -> None:
+        ports = self.simulation.ports()
+        self.recording.times.append(t_ps)
+        self.recording.goodput.append(self.simulation.flows()["delivered_bytes"])
+        self.recording.links.append(ports["tx_bytes"])
+        self.recording.drops.append(ports["drops"])
+        self.recording.queued.append(ports["queued_pkts"])
+        self.follow(t_ps)
+
+    def queues(self, t_ps: int) -> None:
+        lengths = self.simulation.queues()
         busy = np.flatnonzero(lengths).astype(np.uint32)
-        recording.queues.append((t_ps, busy, lengths[busy]))
+        self.recording.queues.append((t_ps, busy, lengths[busy]))
 
-    def sockets(t_ps: int) -> None:
-        recording.sockets.append((t_ps, simulation.subflows()))
+    def sockets(self, t_ps: int) -> None:
+        self.recording.sockets.append((t_ps, self.simulation.subflows()))
 
-    def pings(t_ps: int) -> None:
-        recording.pings.append((t_ps, *simulation.path_delays(PING_BYTES, t_ps)))
+    def pings(self, t_ps: int) -> None:
+        self.recording.pings.append((t_ps, *self.simulation.path_delays(PING_BYTES, t_ps)))
 
+
+def _looks(samples: _Samples, spec: RunSpec, ports: int, subflows: int, observer: Observer) -> list[Look]:
+    """Return what is sampled when; queues and pings are not sampled in the warm-up."""
     whole, window = (-spec.warmup_s, spec.seconds), (0.0, spec.seconds)
     every = functools.partial(_every, spec, observer)
     sampling = spec.sampling
     ping_ms = 0 if per_packet(spec.routing) else sampling.pings_ms
-    rows = max(ports, len(simulation.flows()["delivered_bytes"]))
+    rows = max(ports, len(samples.simulation.flows()["delivered_bytes"]))
     second = every("goodput and links", min(SAMPLE_S, spec.seconds) * 1000, rows, *whole)
     return [
-        ({0, *second, _ps(spec.warmup_s + spec.seconds)}, traffic),
-        (every("queues", sampling.queues_ms, ports, *window), queues),
-        (every("sockets", sampling.sockets_ms, subflows, *whole), sockets),
-        (every("pings", ping_ms, subflows, *window), pings),
+        ({0, *second, _ps(spec.warmup_s + spec.seconds)}, samples.traffic),
+        (every("queues", sampling.queues_ms, ports, *window), samples.queues),
+        (every("sockets", sampling.sockets_ms, subflows, *whole), samples.sockets),
+        (every("pings", ping_ms, subflows, *window), samples.pings),
     ]
 
 

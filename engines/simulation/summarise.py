@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -137,41 +138,43 @@ def _flow_rows(
 ) -> list[FlowRow]:
     opened, closed = recording.opened, recording.closed
     received = (closed.flows["delivered_bytes"] - opened.flows["delivered_bytes"]).tolist()
-    retransmitted = (closed.subflows["retransmits"] - opened.subflows["retransmits"]).tolist()
     started = closed.flows["started_ps"].tolist()
     completed = closed.flows["completed_ps"].tolist()
     srtts = _spreads(samples.get("sockets"), "srtt_ms", len(flows))
     pings = _spreads(samples.get("pings"), "rtt_ms", len(flows))
     sent, lost = _datagrams(recording, len(flows))
-    grows = spec.transport.joins_late or opens_subflows(spec)
-    joined = closed.subflows["established"].tolist() if grows else None
-    rows, first = [], 0
-    for number, flow in enumerate(flows):
-        start_ps, done_ps = started[number], completed[number]
-        last = first + flow.subflows
-        rows.append(
-            FlowRow(
-                **flow.columns(),
-                subflows_joined=flow.subflows if joined is None else sum(joined[first:last]),
-                cc=flow.cc,
-                goodput_mbps=received[number] * 8 / spec.seconds / 1e6,
-                bytes_received=received[number],
-                retransmits=sum(retransmitted[first:last]),
-                up_s=0.0,
-                srtt_ms_mean=srtts[number][0],
-                srtt_ms_std=srtts[number][1],
-                ping_ms_mean=pings[number][0],
-                ping_ms_std=pings[number][1],
-                pings_sent=len(recording.pings) * flow.subflows,
-                completed_s=NO_VALUE if done_ps == NEVER_PS else (done_ps - start_ps) / PS_PER_S,
-                start_s=NO_VALUE if start_ps == NEVER_PS else start_ps / PS_PER_S - spec.warmup_s,
-                ideal_s=ideal_s[number],
-                sent_pkts=sent[number],
-                lost_pkts=lost[number],
-            )
+    retransmits = _per_flow(flows, closed.subflows["retransmits"] - opened.subflows["retransmits"])
+    joined = [flow.subflows for flow in flows]
+    if spec.transport.joins_late or opens_subflows(spec):
+        joined = _per_flow(flows, closed.subflows["established"])
+    return [
+        FlowRow(
+            **flow.columns(),
+            subflows_joined=joined[i],
+            cc=flow.cc,
+            goodput_mbps=received[i] * 8 / spec.seconds / 1e6,
+            bytes_received=received[i],
+            retransmits=retransmits[i],
+            up_s=0.0,
+            srtt_ms_mean=srtts[i][0],
+            srtt_ms_std=srtts[i][1],
+            ping_ms_mean=pings[i][0],
+            ping_ms_std=pings[i][1],
+            pings_sent=len(recording.pings) * flow.subflows,
+            completed_s=NO_VALUE if completed[i] == NEVER_PS else (completed[i] - started[i]) / PS_PER_S,
+            start_s=NO_VALUE if started[i] == NEVER_PS else started[i] / PS_PER_S - spec.warmup_s,
+            ideal_s=ideal_s[i],
+            sent_pkts=sent[i],
+            lost_pkts=lost[i],
         )
-        first = last
-    return rows
+        for i, flow in enumerate(flows)
+    ]
+
+
+def _per_flow(flows: Sequence[PlannedFlow], of_subflows: npt.NDArray[np.generic]) -> list[int]:
+    """Return the sum over the subflows of each flow."""
+    each, ends = of_subflows.tolist(), itertools.accumulate(flow.subflows for flow in flows)
+    return [sum(each[end - flow.subflows : end]) for flow, end in zip(flows, ends, strict=True)]
 
 
 def _datagrams(recording: Recording, flows: int) -> tuple[list[int], list[int]]:

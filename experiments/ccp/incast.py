@@ -30,7 +30,7 @@ RATES_MBPS = (10_000.0, 40_000.0)
 SIZES_PKTS = (10, 100, 1000)
 REPORTS_US = (10, 50, 100, 200, 300, 500)
 DELAY_US = 5.0
-"""Of each of the two links, one way: the round trip of 20 us takes four."""
+"""Delay of each of the two links, one way: the round trip of 20 us takes four."""
 ANSWER_US = 20.0
 QUEUE_PKTS = 1000
 """The paper does not give the switch's buffer. The first windows are 500 packets; with less room than that

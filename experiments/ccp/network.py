@@ -9,7 +9,7 @@ from harness.plan.sweeps import Points, Variant, points_on
 from model.spec import RunSpec, SamplingSpec, TopologySpec
 
 DELAY_US = 20_000 / 6
-"""Of each of the three links, one way."""
+"""Delay of each of the three links, one way."""
 LINK = Defaults(
     ks=(), workloads=("against_tcp",), subflows=(1,), rate_mbps=96.0, queue_pkts=160, delay_us=DELAY_US,
     warmup_s=10.0, seconds=30.0, sampling=SamplingSpec(sockets_ms=100),

@@ -16,7 +16,7 @@ from model.spec import RunSpec
 
 PING_BYTES = 98
 ROUNDING = 1e-3
-"""Of a packet: samples are rounded to nanoseconds."""
+"""Part of a packet: samples are rounded to nanoseconds."""
 
 
 def _any_rate(spec: RunSpec) -> RunSpec:

@@ -314,7 +314,7 @@ void FlowLoop::send_some(Index index) {
   take_turn_later(index, Kind::client);
 }
 
-// False when the flow has nothing more to do for now: a full kernel tells when it has room again.
+// False when the flow has nothing more to do for now: the kernel signals when it has room again.
 bool FlowLoop::send_once(Flow& flow, std::size_t bytes) {
   ssize_t got = -1;
   do {

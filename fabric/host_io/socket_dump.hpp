@@ -36,7 +36,7 @@ struct SocketRecord {
   std::uint32_t srtt_us;
   std::uint32_t rttvar_us;
   std::uint32_t min_rtt_us;
-  std::uint32_t retransmits;  // segments sent again since the connection began
+  std::uint32_t retransmits;  // segments retransmitted since the connection began
   std::uint32_t unacked_pkts;
   std::uint32_t delivered_pkts;
   std::uint32_t notsent_bytes;

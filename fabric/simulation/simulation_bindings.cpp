@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "bindings.hpp"
+#include "network_bindings.hpp"
 #include "simulation/congestion/registry.hpp"
 #include "simulation/schedulers/registry.hpp"
 #include "simulation/simulation.hpp"

@@ -34,7 +34,7 @@ class Measured:
     n: int
     suspect: bool
     unfinished_pct: float | None = None
-    """Of a metric over completed flows: how many that started did not complete."""
+    """Share of started flows that did not complete, where the metric is over completed flows."""
 
     @property
     def half(self) -> float | None:

@@ -25,9 +25,12 @@ from model.spec import CLOCKS, HOST_QUEUES
 COMMAND, VARIABLE = "refabric", "_REFABRIC_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 HOW = """\
-bash: refabric completion bash >~/.local/share/bash-completion/completions/refabric
-zsh:  refabric completion zsh >~/.zfunc/_refabric    (a folder of your fpath)
-fish: refabric completion fish >~/.config/fish/completions/refabric.fish"""
+bash:
+  refabric completion bash >~/.local/share/bash-completion/completions/refabric
+zsh, in a folder of your fpath:
+  refabric completion zsh >~/.zfunc/_refabric
+fish:
+  refabric completion fish >~/.config/fish/completions/refabric.fish"""
 VALUES: Mapping[str, Callable[[], Collection[str]]] = {
     "cc": lambda: CONGESTION_CONTROLS,
     "clock": lambda: CLOCKS,
@@ -68,7 +71,7 @@ def experiments(context: click.Context, parameter: click.Parameter, incomplete: 
     return [CompletionItem(e.name, help=e.title) for e in context.obj if e.name.startswith(incomplete)]
 
 
-@click.command(epilog=HOW.replace("\n", "\n\n"))
+@click.command(epilog=f"\b\n{HOW}")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

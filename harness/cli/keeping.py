@@ -10,7 +10,7 @@ import click
 from common.errors import UsageError
 from common.grammar import points as counted_points
 from common.version import VERSION
-from harness.cli.options import json_option, results_option
+from harness.cli.options import json_option, stored_option
 from harness.results import contents
 from harness.results import export as exporting
 from harness.streams import write_json
@@ -28,7 +28,7 @@ def size(of: float) -> str:
 
 
 @click.group(invoke_without_command=True)
-@results_option
+@stored_option
 @json_option
 @click.pass_context
 def results(context: click.Context, results: Path, as_json: bool) -> None:
@@ -81,7 +81,7 @@ def remove(folder: Path, names: tuple[str, ...], yes: bool, own: Path | None) ->
 
 @click.command()
 @click.argument("experiment", metavar="EXPERIMENT")
-@results_option
+@stored_option
 @click.option(
     "--output",
     type=click.Path(path_type=Path),

@@ -26,7 +26,7 @@ EXIT_CODES = (
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("man1"))
 @click.pass_context
 def manual(context: click.Context, folder: Path) -> None:
-    """Write the manual pages of all commands to FOLDER (default man1): man -l man1/refabric.1."""
+    """Write the manual pages of all commands to FOLDER (default man1); man -l man1/refabric.1 shows one."""
     root = context.find_root()
     try:
         files.make_folder(folder)

@@ -17,7 +17,7 @@ TEMPLATE_NAME = "NAME"
 
 @click.group()
 def new() -> None:
-    """Write a file of your own to begin with."""
+    """Write the template of an experiment of your own."""
 
 
 @new.command()

@@ -24,14 +24,20 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 INTERRUPTED = 130
 
-results_option = click.option(
-    "--results",
-    type=click.Path(path_type=Path),
-    default=Path("results"),
-    show_default=True,
-    metavar="DIR",
-    help="Keep results in this folder.",
-)
+
+def _results(words: str) -> Callable[[Command], Command]:
+    return click.option(
+        "--results",
+        type=click.Path(path_type=Path),
+        default=Path("results"),
+        show_default=True,
+        metavar="DIR",
+        help=words,
+    )
+
+
+results_option = _results("Keep results in this folder.")
+stored_option = _results("Read the results in this folder.")
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object per line on stdout, and nothing else."
 )

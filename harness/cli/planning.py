@@ -37,7 +37,7 @@ from harness.streams import fitted, write_json
 @results_option
 @json_option
 def plan(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> None:
-    """Show the points of a run, their order, expected time and link rate, and start nothing."""
+    """Show the points of a run, their order, expected time and link rate, without starting any."""
     asked = Given.parsed(**options)
     stored = store.index(results / chosen.folder)
     made = session.make_plan(chosen, asked, session.engine_for(chosen, asked), stored)

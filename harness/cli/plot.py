@@ -13,7 +13,7 @@ from harness.cli import table
 from harness.cli.options import (
     experiment_argument,
     json_option,
-    results_option,
+    stored_option,
     typed,
 )
 from harness.cli.run import (
@@ -35,7 +35,7 @@ from harness.streams import write_json
 @click.command()
 @experiment_argument
 @typed(replace(SUBFLOWS, help="Show these subflow counts on the axes, measured or not."))
-@results_option
+@stored_option
 @json_option
 def plot(chosen: Experiment, subflows: tuple[int, ...] | None, results: Path, as_json: bool) -> int:
     """Show and draw every stored point. Damaged points are listed and left out (exit code 1)."""

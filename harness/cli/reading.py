@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from common.errors import UsageError
-from harness.cli.options import json_option, optional_experiment, results_option
+from harness.cli.options import json_option, optional_experiment, stored_option
 from harness.cli.run import show_claims
 from harness.compare import compare as comparing
 from harness.compare import show
@@ -25,7 +25,7 @@ _folder = click.Path(path_type=Path)
 
 @click.command()
 @optional_experiment
-@results_option
+@stored_option
 @click.option(
     "--compare",
     "sides",

@@ -12,7 +12,7 @@ from harness.cli.config import Configurable, config_options
 from harness.cli.options import (
     experiment_argument,
     json_option,
-    results_option,
+    stored_option,
     sweep_options,
 )
 from harness.cli.progress import (
@@ -31,7 +31,7 @@ from model.reasons import texts
 @experiment_argument
 @config_options
 @sweep_options
-@results_option
+@stored_option
 @json_option
 def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> None:
     """Show which points are ok, suspect, failed or missing."""

@@ -57,11 +57,9 @@ def experiment(  # noqa: PLR0913  each is one thing that a file may say
     its curves, `defaults` further fields of `Defaults`, such as `{"engines": ("simulator",)}`. Options of the
     command line go before all of these. Raises UsageError.
     """
-    if not _NAME.fullmatch(name):
-        raise UsageError(f"experiment '{name[:40]}': a name has letters, digits, '_', '.' and '-'")
     own_charts = tuple(chart for chart in charts if isinstance(chart, OwnChart))
     names = tuple(chart if isinstance(chart, str) else chart.name for chart in charts)
-    _check_charts(name, names, own_charts)
+    _check_names(name, names, own_charts)
     topologies = fat_trees if network is None else _own_network(name, network)
     points = points_on(topologies, variants)
     figure = Figure(
@@ -91,7 +89,9 @@ def chart(name: str, title: str, reading: str, function: Callable[[Sequence[Poin
     return OwnChart(f"own.{name}", title, reading, guarded(f"chart {name}", function))
 
 
-def _check_charts(name: str, names: Sequence[str], own: Sequence[OwnChart]) -> None:
+def _check_names(name: str, names: Sequence[str], own: Sequence[OwnChart]) -> None:
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"experiment '{name[:40]}': a name has letters, digits, '_', '.' and '-'")
     ours = {each.name for each in own}
     for each in names:
         if each not in CHARTS and each not in ours:

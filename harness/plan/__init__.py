@@ -1,1 +1,1 @@
-"""From options to the points of a sweep, their link rates and their measured windows."""
+"""Plan a sweep from its options: points, link rates, measured windows."""

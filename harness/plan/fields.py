@@ -289,8 +289,8 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         path="scheduler", text=scheduler_words, words=scheduler_title,
     ),
     SpecField(
-        "stalls", "WHERE:EVERY:LEAST-MOST",
-        "Stall the CPUs of the fabric, the hosts or all every EVERY ms on average, for LEAST to MOST ms.",
+        "stalls", "WHERE:EVERY:MIN-MAX",
+        "Stall the CPUs of fabric, hosts or all every EVERY ms on average, for MIN to MAX ms each.",
         lambda _flag, text: parse_stalls(text),
         path="noise", text=stalls_words, words=lambda noise: f"stalls {stalls_words(noise)}",
     ),

@@ -1,4 +1,4 @@
-"""From options to a sweep that may start: link rates, plan, checks, results folder, in this order.
+"""Prepare a sweep from its options: link rates, plan, checks, results folder, in this order.
 
 All errors are found before anything is started or written, by the cheapest check first.
 """

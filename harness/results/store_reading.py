@@ -43,7 +43,7 @@ REMOVE = f"remove that file and {tables.AGAIN}"
 MAX_NAMED = 3
 """Files damaged in one way that are named one by one."""
 MAX_WORKLOAD_CHARS = 100
-"""Of a point's folder; its hash tells apart what is cut off."""
+"""Longest workload in the name of a point's folder; the hash distinguishes longer ones."""
 _POINT = re.compile(r".+-[0-9a-f]{12}\Z", re.DOTALL)
 
 

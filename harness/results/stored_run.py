@@ -24,7 +24,7 @@ PROVENANCE = "origin.json"
 """What differs from machine to machine, where everything else is the same bytes on all."""
 SAMPLES = "samples"
 MAX_BYTES = 1 << 26
-"""Of a JSON file of the store."""
+"""Largest JSON file of the store."""
 _SAMPLE = re.compile(r"[a-z0-9_]{1,64}")
 _LISTS = ("stalled_attempts", "path_manager_errors")
 

@@ -57,7 +57,7 @@ class UnreadableError(StoreError):
 
 
 MAX_BYTES = 1 << 30
-"""Of a table, and of what it is unpacked to."""
+"""Largest table, compressed and unpacked."""
 MAX_LINE = 4096
 """Bytes of one row. Tables of text are few, and take the longest line's memory for each row."""
 MAX_WORDS = 200

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("data.js", "network.js", "details.js", "panel.js", "player.js", "source.js")
 MAX_PAGE_BYTES = 4_500_000
-"""Of a self-contained page. With script and style it stays below 5 MB."""
+"""Largest data of a self-contained page. With script and style it stays below 5 MB."""
 MAX_POINT_BYTES = 2_000_000
 MAX_POINTS = 8
 MAX_ROWS = 4_000_000
-"""Of samples that are read for one page."""
+"""Most rows of samples that are read for one page."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ APART = (
 _SIZES = {"websearch": "web search", "datamining": "data mining"}
 USUAL_SIZES = "websearch"
 BOUND_PCT = 5.0
-"""Of the flows: if more have not ended, a mean or percentile is shown as a lower bound."""
+"""Share of the flows: if more have not ended, a mean or percentile is shown as a lower bound."""
 ValueOf = Callable[[Point], float | None]
 
 

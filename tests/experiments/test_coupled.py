@@ -55,6 +55,7 @@ def test_fairness_draws_shares_beside_theory(tmp_path: Path) -> None:
     assert again.exit_code == 0, again.output
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_page_tells_commands_that_exist(tmp_path: Path) -> None:
     done = refabric(tmp_path, "run", "coupled-fairness-queue", *SHORT, "--cc", "lia", "--subflows", "2")
     assert done.exit_code == 0, done.output

@@ -67,6 +67,7 @@ def test_every_point_runs_in_both_engines_and_is_compared(results: Path) -> None
     assert "[1/" not in again.output
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_the_machine_the_simulated_half_runs_and_says_what_lacks(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +101,7 @@ def test_without_any_engine_nothing_starts(results: Path, monkeypatch: pytest.Mo
     assert not results.exists()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_the_machine_no_rate_is_measured(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.ENGINES, "mininet", lambda: Unfit("mininet"))
     monkeypatch.setattr("engines.emulation.calibration.calibrate.cached", lambda *_: None)
@@ -108,6 +110,7 @@ def test_without_the_machine_no_rate_is_measured(results: Path, monkeypatch: pyt
     assert {spec.link.rate_mbps for spec in stored(results)} == {10.0}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_json_has_the_points_of_both(results: Path) -> None:
     lines = refabric("run", results, "--json").stdout.splitlines()
     events = [json.loads(line) for line in lines]
@@ -117,6 +120,7 @@ def test_json_has_the_points_of_both(results: Path) -> None:
     assert events[-1]["event"] == "done"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_halves_can_be_asked_for_one_by_one(results: Path) -> None:
     assert refabric("run", results, "--engine", "simulator").exit_code == 0
     assert {spec.engine for spec in stored(results)} == {"simulator"}
@@ -133,6 +137,7 @@ def test_bad_input_is_one_line(results: Path, bad: tuple[str, str]) -> None:
     assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_suspect_emulation_is_no_verdict(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     late = FakeEngine("mininet", suspect=lambda spec: spec.transport.subflows == 1)
     monkeypatch.setitem(registry.ENGINES, "mininet", lambda: late)

@@ -28,6 +28,7 @@ from harness.plan.variants import NO_COUNTERPART
 from harness.results.store import load
 from model.result import RunResult
 from model.spec import RunSpec, TopologySpec
+from tests.support import chart_files
 
 PAPER = whole.EXPERIMENT
 SMOKE = ("--profile", "smoke")
@@ -177,6 +178,7 @@ class TestBothEngines:
         assert (simulated.stack.sack, emulated.stack.sack) == (False, True)
         assert (simulated.traffic, emulated.traffic) == ("iperf3", "native")
 
+    @pytest.mark.usefixtures("undrawn")
     def test_simulations_share_the_machine_before_emulations_have_it_one_by_one(self, results: Path) -> None:
         name = "sigcomm11-congestion-controls"
         run = ("run", name, "--results", str(results), "--seconds", "1", "--warmup", "0", "--seeds", "2")
@@ -207,9 +209,7 @@ class TestRunning:
         self.use(monkeypatch)
         monkeypatch.setattr("engines.emulation.calibration.calibrate.cached", carried)
         monkeypatch.setattr("engines.emulation.calibration.calibrate.outdated", lambda *_: "")
-        monkeypatch.setattr(
-            "harness.report.figures.draw", lambda wanted: {each.figure.name: [] for each in wanted}
-        )
+        chart_files.draw_nothing(monkeypatch)
 
     @staticmethod
     def use(monkeypatch: pytest.MonkeyPatch, **emulated: Any) -> None:

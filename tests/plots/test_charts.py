@@ -55,7 +55,7 @@ def test_any_points_give_charts(case: str, tmp_path: Path) -> None:
         assert all("FatTree k=" in words_of(path) for path in paths)
 
 
-@pytest.mark.every_format
+@pytest.mark.usefixtures("every_format")
 def test_every_chart_comes_whole_in_three_formats(tmp_path: Path) -> None:
     for chart in (throughput, rank):
         paths = chart.draw(CASES["every status"], tmp_path, expected=ALL)

@@ -21,6 +21,11 @@ ROOMS = (
     "common", "fabric", "topos", "controllers", "workloads", "model", "analysis", "engines", "plots",
     "harness", "experiments", "refabric", "setup",
 )  # fmt: skip
+LIBRARIES = (
+    "nanobind/nanobind.h", "nanobind/ndarray.h", "nanobind/stl/pair.h", "nanobind/stl/string.h",
+    "nanobind/stl/tuple.h", "nanobind/stl/vector.h", "algorithm", "array", "cmath", "deque", "functional",
+    "memory", "optional", "span", "string", "variant", "vector",
+)  # fmt: skip
 SITECUSTOMIZE = """
 import sys
 sys.meta_path = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
@@ -81,10 +86,22 @@ def rebuild_core(tree: Path, header: str) -> None:
             here = (word.replace(f"{ROOT}/fabric", f"{tree}/fabric") for word in _to(argv, objects[name]))
             to_run.append(["-O0" if word == "-O3" else word for word in here])
     assert len(objects) == len(wanted)
+    parsed = _parsed_once(tree, build, to_run[0])
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as workers:
-        list(workers.map(partial(_build, build), to_run))
+        list(workers.map(partial(_build, build), [[*argv, "-include", parsed] for argv in to_run]))
     argv = [objects.get(word, word) for word in linking[linking.index("&&") + 1 :]]
     _build(build, _to(argv[: argv.index("&&")], str(tree / "fabric" / CORE)))
+
+
+def _parsed_once(tree: Path, build: Path, compiling: list[str]) -> str:
+    """Return a header of the libraries that most sources include, which the compiler has parsed already."""
+    header = tree / "libraries.hpp"
+    header.write_text("".join(f"#include <{name}>\n" for name in LIBRARIES))
+    source = compiling.index("-c")
+    argv = [word for word in compiling if not word.startswith("-DFABRIC_SOURCES")]
+    argv[source : source + 2] = ["-x", "c++-header", str(header)]
+    _build(build, _to(argv, f"{header}.gch"))
+    return str(header)
 
 
 def _sources_including(core: Path, header: str) -> set[Path]:

@@ -13,7 +13,7 @@ from ccp.algorithm import Command
 from ccp.language.instructions import Program
 
 FIELDS = 16
-"""Of a report; and as many controls."""
+"""Values in a report; as many controls."""
 NS_PER_US = 1000
 BITS = 8
 EVENT = struct.Struct(f"<4I4s4s2Q{FIELDS}Q")

@@ -22,7 +22,7 @@ from model.result import RunResult
 from model.spec import VIRTUAL, RunSpec, sub_seed
 
 MAX_FALLBACK_SHARE = 0.01
-"""Of the acknowledgements of a run, that no agent answered for: it changes the mean by no more than that."""
+"""Share of a run's acknowledgements without an answer: the mean changes by no more than that."""
 MAX_LATE_NS = 20_000
 """How far beyond its time a command in virtual time may be. Each reading of the clock takes 256 ns, and each
 event of a batch is read one after another."""

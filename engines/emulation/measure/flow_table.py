@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,44 +26,48 @@ def flow_rows(
 
     Raises RunError that names a flow that lost its connection.
     """
-    first, last = readings.window[0], readings.window[-1]
-    seconds = last.seconds_since(first)
-    count = len(flows)
-    finished = ~np.isnan(np.array(readings.completed_s, float))
-    joined = _joined(readings, finished)
-    retransmitted = readings.after.retransmits_since(readings.before, count)
-    cc = _congestion_controls(readings.after, flows)
+    seconds = readings.window[-1].seconds_since(readings.window[0])
+    count, totals = len(flows), readings.totals
+    joined = _joined(readings, ~np.isnan(np.array(readings.completed_s, float)))
+    received = [_received(flow, i, joined, readings) for i, flow in enumerate(flows)]
+    retransmitted = totals.after.retransmits_since(totals.before, count)
+    cc = _congestion_controls(totals.after, flows)
     srtt_mean, srtt_std = spread(*_srtts(readings), count)
     ping_mean, ping_std, sent, lost = _pings(readings, count)
-    rows = []
-    for i, flow in enumerate(flows):
-        start, end = first.received[i], last.received[i]
-        if start is None or end is None or (not joined[i] and not finished[i]):
-            raise RunError(
-                f"measuring flow {flow.flow} ({flow.src} to {flow.dst}): it lost its connection; "
-                "run the point again"
-            )
-        rows.append(
-            FlowRow(
-                **flow.columns(),
-                subflows_joined=int(joined[i]),
-                cc=cc[i],
-                goodput_mbps=(end - start) * 8 / seconds / 1e6,
-                bytes_received=end - start,
-                retransmits=int(retransmitted[i]),
-                up_s=readings.up_s[i],
-                srtt_ms_mean=float(srtt_mean[i]),
-                srtt_ms_std=float(srtt_std[i]),
-                ping_ms_mean=float(ping_mean[i]),
-                ping_ms_std=float(ping_std[i]),
-                pings_sent=int(sent[i]),
-                pings_lost=int(lost[i]),
-                completed_s=readings.completed_s[i],
-                start_s=readings.started_s[i] - warmup_s,
-                ideal_s=alone_s[i],
-            )
+    return [
+        FlowRow(
+            **flow.columns(),
+            subflows_joined=int(joined[i]),
+            cc=cc[i],
+            goodput_mbps=received[i] * 8 / seconds / 1e6,
+            bytes_received=received[i],
+            retransmits=int(retransmitted[i]),
+            up_s=readings.up_s[i],
+            srtt_ms_mean=float(srtt_mean[i]),
+            srtt_ms_std=float(srtt_std[i]),
+            ping_ms_mean=float(ping_mean[i]),
+            ping_ms_std=float(ping_std[i]),
+            pings_sent=int(sent[i]),
+            pings_lost=int(lost[i]),
+            completed_s=readings.completed_s[i],
+            start_s=readings.started_s[i] - warmup_s,
+            ideal_s=alone_s[i],
         )
-    return rows
+        for i, flow in enumerate(flows)
+    ]
+
+
+def _received(flow: PlannedFlow, i: int, joined: npt.NDArray[np.int64], readings: Readings) -> int:
+    """Return the bytes that the flow, number `i`, received in the window. Raises RunError if it lost its
+    connection."""
+    start, end = readings.window[0].received[i], readings.window[-1].received[i]
+    finished = not math.isnan(readings.completed_s[i])
+    if start is None or end is None or (not joined[i] and not finished):
+        raise RunError(
+            f"measuring flow {flow.flow} ({flow.src} to {flow.dst}): it lost its connection; "
+            "run the point again"
+        )
+    return end - start
 
 
 def _joined(readings: Readings, finished: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
@@ -71,11 +76,11 @@ def _joined(readings: Readings, finished: npt.NDArray[np.bool_]) -> npt.NDArray[
 
     The subflows of a completed flow are gone. It had as many as were seen at any time, and at least one.
     """
-    count = len(finished)
-    within = np.minimum(readings.before.counts(count), readings.after.counts(count))
-    if readings.granted is not None:
-        within = readings.after.counts(count)
-    looks = [look.counts(count) for look in (*readings.sockets, readings.before, readings.after)]
+    count, before, after = len(finished), readings.totals.before, readings.totals.after
+    within = after.counts(count)
+    if readings.granted is None:
+        within = np.minimum(before.counts(count), within)
+    looks = [look.counts(count) for look in (*readings.sockets, before, after)]
     ever = np.max([np.array(readings.opened_subflows), finished, *looks], axis=0)
     return np.where(finished, ever, within)
 

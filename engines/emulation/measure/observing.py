@@ -58,6 +58,7 @@ class Observing:
     ) -> None:
         self.samples: list[Sample] = []
         self.sockets: list[SubflowReadings] = []
+        self.opened_at = 0  # the first sample of the window
         self._traffic = traffic
         self._dataplane = dataplane
         self._table = table
@@ -96,14 +97,15 @@ class Observing:
             _windows(self.sockets[-1]) if self.sockets else None,
         )
 
-    def reopen(self) -> int:
-        """Take the first sample of a window, replacing a very recent one; return its index."""
+    def observe_window(self, seconds: float, follow: Callable[[], None]) -> None:
+        """Take the first sample of the window, replacing a very recent one, and observe `seconds` of it."""
         last = self.samples[-1]
         if time.monotonic() - last.t_s < SAMPLE_S / 2:
             self.samples[-1] = dataclasses.replace(self._look(), cpu=last.cpu)
         else:
             self.sample()
-        return len(self.samples) - 1
+        self.opened_at = len(self.samples) - 1
+        self.observe_for(seconds, follow)
 
     def observe_for(self, seconds: float, follow: Callable[[], None]) -> None:
         """Sample about every `SAMPLE_S`, the last time exactly `seconds` from now. Call `follow` after

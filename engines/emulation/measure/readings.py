@@ -5,34 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engines.emulation.congestion.registration import Counts
-from engines.emulation.dataplanes.dataplane import QueueSamples, Reading
+from engines.emulation.dataplanes.dataplane import QueueSamples
 from engines.emulation.measure.observing import Sample
 from engines.emulation.measure.path_pings import PingReadings
 from engines.emulation.measure.socket_table import Ints, SubflowReadings
+from engines.emulation.measure.totals import Totals
 
 
 @dataclass(frozen=True)
 class Readings:
-    """Raw readings of a run. `samples[opened_at]` opens the measured window; the last sample closes it.
-
-    `opened` and `closed` are the data plane's counters, `core_seconds` apart. `before` and `after` are the
-    senders' sockets.
-    """
+    """Raw readings of a run. `samples[opened_at]` opens the measured window; the last sample closes it."""
 
     samples: Sequence[Sample]
     opened_at: int
     sockets: Sequence[SubflowReadings]
-    opened: Reading
-    closed: Reading
-    core_seconds: float
-    before: SubflowReadings
-    after: SubflowReadings
-    softnet_dropped: int
-    kernel: Mapping[str, int]
-    """TCP and MPTCP counters of all hosts over the window (netstat.py)."""
-    congestion: Counts
-    """Counters of refabric's congestion controls in the window."""
+    totals: Totals
     queues: QueueSamples | None
     pings: PingReadings | None
     up_s: Sequence[float]
@@ -48,11 +35,8 @@ class Readings:
     """Flows that delivered nothing in the window although frames were due, and whose subflows stood still."""
     waiting: Sequence[int]
     """Flows that delivered nothing in the window although their subflows carried data."""
-    others_pct: float = 0.0
-    """Share of all CPU time that processes outside the run used in user mode."""
     scheduler: Mapping[str, float] = field(default_factory=dict)
     """Metrics of a central scheduler (scheduled.py); empty without one."""
-
     granted: Sequence[int] | None = None
     """Subflows that a controller had granted each flow at the start of the window; None without one."""
 

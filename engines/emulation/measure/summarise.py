@@ -19,6 +19,7 @@ from engines.emulation.measure.flow_table import flow_rows
 from engines.emulation.measure.observing import Sample
 from engines.emulation.measure.readings import Readings
 from engines.emulation.measure.sample_tables import sample_tables, utilisation_pct
+from engines.emulation.measure.totals import Totals
 from engines.emulation.traffic.driver import Delivered
 from engines.emulation.traffic.stalls import stall_error
 from engines.emulation.verdict.blame import Load
@@ -71,14 +72,14 @@ def summarise(
         ports=tuple(port_rows(spec, topology, readings)),
         samples=sample_tables(readings, port_rates_bps(topology, spec.link)),
         metrics=_metrics(spec, readings, rows, evidence, timings),
-        provenance={**provenance, "counters": _counters(readings), "kernel_counters": dict(readings.kernel)},
+        provenance={**provenance, **_counters(readings.totals)},
     )
 
 
 def port_rows(spec: RunSpec, topology: Topology, readings: Readings) -> list[PortRow]:
     """Return what each port carried between the data plane's two readings."""
     rates_bps = port_rates_bps(topology, spec.link)
-    opened, closed = readings.opened, readings.closed
+    opened, closed = readings.totals.opened, readings.totals.closed
     capacity_bytes = rates_bps / 8 * (closed.read_s - opened.read_s)
     packets = closed.tx_packets - opened.tx_packets
     bytes_ = closed.tx_bytes - opened.tx_bytes
@@ -126,17 +127,17 @@ def _check_delivery(
 
 
 def _lost(readings: Readings) -> dict[str, int]:
-    opened, closed = readings.opened, readings.closed
+    opened, closed = readings.totals.opened, readings.totals.closed
     return {
         **{place: count - opened.astray[place] for place, count in closed.astray.items()},
-        "the kernel's receive backlog": readings.softnet_dropped,
+        "the kernel's receive backlog": readings.totals.softnet_dropped,
     }
 
 
 def _evidence(
     spec: RunSpec, flows: Sequence[PlannedFlow], readings: Readings, rows: Sequence[FlowRow]
 ) -> Evidence:
-    looks = (readings.before, readings.after)
+    looks = (readings.totals.before, readings.totals.after)
     present = np.maximum(*(look.counts(len(rows)) for look in looks))
     mptcp = np.maximum(*(look.mptcp_counts(len(rows)) for look in looks))
     fallen_back = [
@@ -146,7 +147,7 @@ def _evidence(
     ]
     clock = _clock(readings)
     return Evidence(
-        late_p99_us=lateness_us(readings.opened, readings.closed, 99),
+        late_p99_us=lateness_us(readings.totals.opened, readings.totals.closed, 99),
         queue_us=queue_delay_us(spec.link),
         lost=_lost(readings),
         load=_load(readings, clock, spec.dataplane == FABRIC, spec.clock == VIRTUAL),
@@ -166,8 +167,8 @@ def _evidence(
         waiting=len(readings.waiting),
         joins_late=spec.transport.joins_late,
         granted=readings.granted,
-        cc_losses=readings.congestion.losses,
-        cc_repairs=readings.congestion.repairs,
+        cc_losses=readings.totals.congestion.losses,
+        cc_repairs=readings.totals.congestion.repairs,
         looks=int(readings.scheduler.get("scheduler_looks", 0)),
         late_looks=int(readings.scheduler.get("scheduler_late", 0)),
     )
@@ -184,7 +185,7 @@ def _load(readings: Readings, clock: Mapping[str, float], by_cpu: bool, virtual:
         busy_pct=[sample.cpu.machine.busy_pct for sample in seconds],
         cpus_pct={cpu: [sample.cpu.cpus[cpu].busy_pct for sample in seconds] for cpu in cpus},
         steal_pct=clock["steal_pct"],
-        others_pct=readings.others_pct,
+        others_pct=readings.totals.others_pct,
         jitter_p99_us=clock.get("idle_jitter_p99_us", 0.0),
     )
 
@@ -213,7 +214,7 @@ def _settling_round_trip_s(spec: RunSpec, flows: Sequence[PlannedFlow], readings
     settle = np.array([flow.subflows > 1 and not flow.size_bytes for flow in flows])
     if spec.clock != VIRTUAL or spec.events or opens_subflows(spec) or not settle.any():
         return 0.0
-    srtt_us = readings.before.srtt_us[settle[readings.before.flow]]
+    srtt_us = readings.totals.before.srtt_us[settle[readings.totals.before.flow]]
     return float(srtt_us.mean()) / 1e6 if len(srtt_us) else 0.0
 
 
@@ -225,10 +226,11 @@ def _mean_mbps(before: Sample, after: Sample) -> float:
 
 def _thread_pct(readings: Readings) -> float:
     """Return the share of the window in which the only forwarding thread was busy; 0 without one."""
-    who = readings.closed.alone
+    who = readings.totals.closed.alone
     if not who:
         return 0.0
-    return 100 * (readings.closed.cpu_s[who] - readings.opened.cpu_s[who]) / readings.core_seconds
+    totals = readings.totals
+    return 100 * (totals.closed.cpu_s[who] - totals.opened.cpu_s[who]) / totals.core_seconds
 
 
 def _metrics(
@@ -238,22 +240,22 @@ def _metrics(
     evidence: Evidence,
     timings: Mapping[str, float],
 ) -> dict[str, float]:
-    opened, closed = readings.opened, readings.closed
+    opened, closed = readings.totals.opened, readings.totals.closed
     return {
         **({} if spec.clock == VIRTUAL else _machine(readings, rows, evidence)),
         **_lateness(opened, closed),
         "packet_hops": closed.hops - opened.hops,
-        "packet_hops_per_s": (closed.hops - opened.hops) / readings.core_seconds,
+        "packet_hops_per_s": (closed.hops - opened.hops) / readings.totals.core_seconds,
         "drops": int((closed.drops - opened.drops).sum()),
         "lost": int((closed.losses - opened.losses).sum()),
         "marked": int((closed.marks - opened.marks).sum()),
         "retransmits": sum(row.retransmits for row in rows),
         "astray": sum(_lost(readings).values()),
-        "cc_acks": readings.congestion.acks,
-        "cc_losses": readings.congestion.losses,
-        "cc_repairs": readings.congestion.repairs,
+        "cc_acks": readings.totals.congestion.acks,
+        "cc_losses": readings.totals.congestion.losses,
+        "cc_repairs": readings.totals.congestion.repairs,
         "startup_s": max(row.up_s for row in rows),
-        "subflow_idle_pct": float(np.mean(readings.after.idle_pct_since(readings.before))),
+        "subflow_idle_pct": float(np.mean(readings.totals.after.idle_pct_since(readings.totals.before))),
         **_over_carried(readings, rows),
         **readings.scheduler,
         **timings,
@@ -262,8 +264,8 @@ def _metrics(
 
 def _machine(readings: Readings, rows: Sequence[FlowRow], evidence: Evidence) -> dict[str, float]:
     """Return the use of CPUs and the pauses of the clock, of which there is nothing in virtual time."""
-    opened, closed = readings.opened, readings.closed
-    share = 100 / readings.core_seconds
+    opened, closed = readings.totals.opened, readings.totals.closed
+    share = 100 / readings.totals.core_seconds
     return {
         "cpu_busy_pct": float(np.mean(evidence.load.busy_pct)),
         "cpu_busy_max_pct": max(evidence.load.busy_pct),
@@ -277,7 +279,7 @@ def _machine(readings: Readings, rows: Sequence[FlowRow], evidence: Evidence) ->
 
 def _over_carried(readings: Readings, rows: Sequence[FlowRow]) -> dict[str, float]:
     """Return OVER_CARRIED_PCT over MPTCP flows without a size that kept all subflows; {} without any."""
-    kept = readings.after.counts(len(rows)) >= readings.before.counts(len(rows))
+    kept = readings.totals.after.counts(len(rows)) >= readings.totals.before.counts(len(rows))
     judged = [row for row in rows if row.transport == "mptcp" and not row.size_bytes and kept[row.flow]]
     carried_bytes = sum(int(readings.acked_bytes[row.flow]) for row in judged)
     delivered_bytes = sum(row.bytes_received for row in judged)
@@ -288,20 +290,20 @@ def _cpu_s_per_gb(readings: Readings, rows: Sequence[FlowRow], evidence: Evidenc
     """Return the whole machine's CPU time per GB: hosts' kernels, traffic programs and data plane."""
     delivered_gb = sum(row.bytes_received for row in rows) / 1e9
     cpus = len(readings.window[-1].cpu.cpus)
-    busy_s = float(np.mean(evidence.load.busy_pct)) / 100 * cpus * readings.core_seconds
+    busy_s = float(np.mean(evidence.load.busy_pct)) / 100 * cpus * readings.totals.core_seconds
     return {CPU_S_PER_GB: busy_s / delivered_gb} if delivered_gb else {}
 
 
 def _clock(readings: Readings) -> dict[str, float]:
     """Return how long the data plane's clock was paused in the window, and how late CPUs woke up."""
-    opened, closed = readings.opened, readings.closed
+    opened, closed = readings.totals.opened, readings.totals.closed
     paused_s = closed.paused_s - opened.paused_s
     late_us = [percentile_us(counts - opened.wakeups[cpu], 99) for cpu, counts in closed.wakeups.items()]
     return {
         "clock_stretch_ms": 1000 * paused_s,
-        "clock_stretch_pct": 100 * paused_s / readings.core_seconds,
+        "clock_stretch_pct": 100 * paused_s / readings.totals.core_seconds,
         "clock_stretch_longest_ms": 1000 * closed.longest_pause_s,
-        "clock_unheld_pct": 100 * (closed.unheld_s - opened.unheld_s) / readings.core_seconds,
+        "clock_unheld_pct": 100 * (closed.unheld_s - opened.unheld_s) / readings.totals.core_seconds,
         "steal_pct": float(np.mean([sample.cpu.machine.steal_pct for sample in readings.window[1:]])),
         **({"idle_jitter_p99_us": max(late_us)} if late_us else {}),
     }
@@ -333,6 +335,7 @@ def percentile_us(counts: npt.NDArray[np.uint64], percentile: float) -> float:
     return float(LATENESS_EDGES_NS[min(bin_ + 1, len(LATENESS_EDGES_NS) - 1)]) / 1000
 
 
-def _counters(readings: Readings) -> dict[str, dict[str, float]]:
-    """Return the data plane's scalar counters before and after the window."""
-    return {"before": dict(readings.opened.scalars), "after": dict(readings.closed.scalars)}
+def _counters(totals: Totals) -> dict[str, Any]:
+    """Return the data plane's scalar counters before and after the window, and the kernels' increments."""
+    ends = {"before": dict(totals.opened.scalars), "after": dict(totals.closed.scalars)}
+    return {"counters": ends, "kernel_counters": dict(totals.kernel)}

@@ -24,7 +24,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -243,43 +243,49 @@ def _started(
     _check_tools()
     kept = [str(path) for path in _needed_folders()]
     envelope = {"request": request, "keep": kept, "lent": _lent(lend), "given": list(give)}
-    request_fd = os.memfd_create("refabric-request", os.MFD_CLOEXEC)
-    theirs = [request_fd]
-    ours: list[int] = []
-    try:
-        os.write(request_fd, json.dumps(envelope).encode())
-        os.lseek(request_fd, 0, os.SEEK_SET)
-        life_read, life_write = os.pipe()
-        report_read, report_write = os.pipe()
-        theirs += [life_read, report_write]
-        ours += [life_write, report_read]
-        output_read = output_write = -1
-        if not interactive:
-            output_read, output_write = os.pipe()
-            theirs.append(output_write)
-            ours.append(output_read)
-        process = subprocess.Popen(
-            _argv(life_read, request_fd, report_write, target),
-            pass_fds=(life_read, request_fd, report_write, *give),
-            stdin=None if interactive else subprocess.DEVNULL,
-            stdout=None if interactive else output_write,
-            stderr=None if interactive else output_write,
-            start_new_session=not interactive,
-            env=_environment(),
-        )
-    except BaseException:
-        for fd in ours:
-            os.close(fd)
-        raise
-    finally:
-        for fd in theirs:
-            os.close(fd)
+    with ExitStack() as ours:
+        with ExitStack() as theirs:
+            request_fd = _in_memory(json.dumps(envelope).encode())
+            theirs.callback(os.close, request_fd)
+            life_read, life_write = _pipe(theirs, ours)
+            report_read, report_write = _pipe(ours, theirs)
+            output_read, output_write = (-1, -1) if interactive else _pipe(ours, theirs)
+            process = subprocess.Popen(
+                _argv(life_read, request_fd, report_write, target),
+                pass_fds=(life_read, request_fd, report_write, *give),
+                stdin=None if interactive else subprocess.DEVNULL,
+                stdout=None if interactive else output_write,
+                stderr=None if interactive else output_write,
+                start_new_session=not interactive,
+                env=_environment(),
+            )
+        ours.pop_all()
     output = None if interactive else LineReader(output_read)
     run = _Run(process, life_write, LineReader(report_read), output)
     try:
         yield run
     finally:
         run.close()
+
+
+def _in_memory(content: bytes) -> int:
+    """Return a descriptor that reads the content from its start."""
+    fd = os.memfd_create("refabric-request", os.MFD_CLOEXEC)
+    try:
+        os.write(fd, content)
+        os.lseek(fd, 0, os.SEEK_SET)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
+    """Return both ends of a new pipe; each stack closes its own."""
+    ends = os.pipe()
+    reader.callback(os.close, ends[0])
+    writer.callback(os.close, ends[1])
+    return ends
 
 
 def _check_tools() -> None:

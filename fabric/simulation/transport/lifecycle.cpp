@@ -119,7 +119,7 @@ bool Lifecycle::close_subflow(std::uint32_t number, Time now) {
   sender.retransmission.at = kNever;
   stack_.paths[number] = {.window = stack_.options.initial_window};  // the others' windows no longer depend on it
   if (!stack_.cubics.empty()) stack_.cubics[number] = {};
-  for (Reinjection& waiting : connection_.to_reinject) waiting.from = number;  // whoever is left may carry it
+  for (Reinjection& waiting : connection_.to_reinject) waiting.from = number;  // any other subflow may carry it
   sender.abandoned += sender.board.outstanding();
   DataScheduler(stack_, connection_).reinject(number, now);
   sender.board.close();

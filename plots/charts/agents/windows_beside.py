@@ -27,7 +27,7 @@ def draw(
     out: Path,
     *,
     expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - a statement tells the published mean
+    levels: Sequence[Level] = (),  # noqa: ARG001 - a statement holds the published mean
 ) -> list[Path]:
     """Draw one chart for points that differ at most in congestion control; see `registry.Chart.draw`."""
     return draw_joined(CHART, points, out, expected, _chart)

@@ -27,7 +27,7 @@ def draw(
     out: Path,
     *,
     expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is signs, which verdicts tell
+    levels: Sequence[Level] = (),  # noqa: ARG001 - only signs are published; verdicts state them
 ) -> list[Path]:
     """Draw one chart per size and matrix that ran at several loads and differs in nothing else; see
     `registry.Chart.draw`."""

@@ -26,7 +26,7 @@ def draw(
     out: Path,
     *,
     expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is signs, which verdicts tell
+    levels: Sequence[Level] = (),  # noqa: ARG001 - only signs are published; verdicts state them
 ) -> list[Path]:
     """Draw one chart per size with all its matrices; see `registry.Chart.draw`."""
     del expected

@@ -32,7 +32,7 @@ def draw(
     out: Path,
     *,
     expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is signs, which verdicts tell
+    levels: Sequence[Level] = (),  # noqa: ARG001 - only signs are published; verdicts state them
 ) -> list[Path]:
     """Draw one chart per setting, its networks side by side; see `registry.Chart.draw`."""
     measured = (p for p in panels(points, expected) if any(_points(p, n) for n in p.subflows))

@@ -32,7 +32,7 @@ def draw(
     out: Path,
     *,
     expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - what is recalled are directions, which verdicts tell
+    levels: Sequence[Level] = (),  # noqa: ARG001 - only directions are recalled; verdicts state them
 ) -> list[Path]:
     """Draw one chart per setting whose links fail; see `registry.Chart.draw`."""
     return saving.draw_panels(CHART, points, out, expected, _chart)

@@ -49,7 +49,7 @@ def draw(
     out: Path,
     *,
     expected: Sequence[int] = (),  # noqa: ARG001 - one number of subflows is shown
-    levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is signs, which verdicts tell
+    levels: Sequence[Level] = (),  # noqa: ARG001 - only signs are published; verdicts state them
 ) -> list[Path]:
     """Draw one chart per network, with one row per workload; see `registry.Chart.draw`. Without a
     scheduler there is no chart."""

@@ -51,7 +51,7 @@ def draw(
     out: Path,
     *,
     expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - what is recalled are directions, which verdicts tell
+    levels: Sequence[Level] = (),  # noqa: ARG001 - only directions are recalled; verdicts state them
 ) -> list[Path]:
     """Draw one chart per setting, its congestion controls together; see `registry.Chart.draw`."""
     of = panels(points, expected, ("transport.cc",))

@@ -24,6 +24,7 @@ from engines.fake import FakeEngine
 from experiments.command import main
 from harness.results.store import load
 from model.spec import RunSpec, TopologySpec
+from tests.support import chart_files
 from tests.support.stored_points import EXPERIMENT, leftovers
 from tests.support.waiting import until
 
@@ -34,6 +35,8 @@ from engines import registry
 from engines.fake import FakeEngine
 from experiments.command import main
 from harness.results.store import load
+from harness.report import figures
+figures.draw = lambda wanted: {each.figure.name: [] for each in wanted}
 sleep_s = float(sys.argv.pop(1))
 registry.ENGINES["fake"] = lambda: FakeEngine(sleep_s=sleep_s)
 main()
@@ -58,6 +61,13 @@ def run(results: Path, *more: str) -> Result:
     return refabric(*RUN, "--results", str(results), *more)
 
 
+def undrawn(*arguments: str) -> Result:
+    """The command without its charts."""
+    with pytest.MonkeyPatch.context() as patch:
+        chart_files.draw_nothing(patch)
+        return refabric(*arguments)
+
+
 def objects(result: Result) -> list[dict[str, Any]]:
     return [json.loads(line, parse_constant=pytest.fail) for line in result.stdout.splitlines()]
 
@@ -78,6 +88,7 @@ def test_a_run_shows_a_table_published_numbers_charts_and_the_summary(results: P
     assert all(chart.stat().st_size > 0 for chart in charts)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_running_again_runs_nothing(results: Path) -> None:
     run(results)
     done = run(results)
@@ -101,6 +112,7 @@ def test_json_is_pure_and_whole(results: Path) -> None:
     assert "4 points" in done.stderr, "people read stderr"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_failed_and_suspect_points_end_with_one(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, lambda: FakeEngine(fail=lambda s: s.transport.subflows == 8))
     done = run(results)
@@ -168,6 +180,7 @@ def test_an_unfit_host_is_told_before_anything_is_written(
     assert [(e["event"], e["exit_code"]) for e in events] == [("error", 3)]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_finished_sweep_asks_nothing_of_the_host(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(results)
 
@@ -179,6 +192,7 @@ def test_a_finished_sweep_asks_nothing_of_the_host(results: Path, monkeypatch: p
     assert run(results).exit_code == 0
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_plan_shows_points_order_time_and_rate_and_starts_nothing(results: Path) -> None:
     plan = ("plan", EXPERIMENT, *RUN[2:], "--results", str(results))
     done = refabric(*plan)
@@ -194,6 +208,7 @@ def test_plan_shows_points_order_time_and_rate_and_starts_nothing(results: Path)
     assert (total["points"], total["to_run"]) == (4, 0)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_status_knows_missing_points_and_other_points(results: Path) -> None:
     run(results, "--subflows", "1")
     run(results, "--rate", "20", "--subflows", "1")
@@ -203,12 +218,15 @@ def test_status_knows_missing_points_and_other_points(results: Path) -> None:
     assert done.stdout.count("not of this plan") == 2
 
 
-@pytest.mark.every_format
-def test_plot_draws_what_is_stored_and_names_what_is_damaged(results: Path) -> None:
+def test_plot_draws_what_is_stored_and_names_what_is_damaged(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nothing = refabric("plot", EXPERIMENT, "--results", str(results))
     assert nothing.exit_code == 2
-    run(results)
-    done = refabric("plot", EXPERIMENT, "--results", str(results), "--json")
+    undrawn(*RUN, "--results", str(results))
+    with monkeypatch.context() as patch:
+        chart_files.write_formats(patch, "svg", "pdf", "png")
+        done = refabric("plot", EXPERIMENT, "--results", str(results), "--json")
     assert done.exit_code == 0
     charts = [Path(path) for path in objects(done)[-1]["charts"]]
     assert {path.suffix for path in charts} == {".svg", ".pdf", ".png"}
@@ -219,6 +237,7 @@ def test_plot_draws_what_is_stored_and_names_what_is_damaged(results: Path) -> N
     assert str(victim) in done.stderr
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_older_results_are_one_line_and_cost_nothing(results: Path) -> None:
     run(results, "--seeds", "3")
     for path in (results / EXPERIMENT).glob("fake-*/run.json"):
@@ -236,7 +255,7 @@ def test_older_results_are_one_line_and_cost_nothing(results: Path) -> None:
 
 
 def test_a_missing_sample_is_named_and_its_point_repeated(results: Path) -> None:
-    run(results)
+    undrawn(*RUN, "--results", str(results))
     victim = next((results / EXPERIMENT).glob("*mptcp2*/samples/cpu.csv.gz"))
     victim.unlink()
     done = refabric("plot", EXPERIMENT, "--results", str(results))
@@ -250,7 +269,7 @@ def test_a_missing_sample_is_named_and_its_point_repeated(results: Path) -> None
 
 def test_a_damaged_sample_costs_its_chart_is_named_once_and_says_how_to_mend_it(results: Path) -> None:
     options = ("cs244-fig12", *RUN[2:], "--seconds", "3", "--results", str(results))
-    assert refabric("run", *options).exit_code == 0
+    assert undrawn("run", *options).exit_code == 0
     victim = next((results / "cs244").glob("*mptcp8*/samples/queues.csv.gz"))
     victim.write_bytes(victim.read_bytes()[:-20])
     plot = refabric("plot", "cs244-fig12", "--results", str(results))
@@ -262,7 +281,7 @@ def test_a_damaged_sample_costs_its_chart_is_named_once_and_says_how_to_mend_it(
     plot = refabric("plot", "cs244-fig12", "--results", str(results))
     (line,) = plot.stderr.splitlines()
     assert f"{victim}: No such file; run the experiment again" in line
-    assert "[1/1]" in refabric("run", *options).stdout
+    assert "[1/1]" in undrawn("run", *options).stdout
     assert refabric("plot", "cs244-fig12", "--results", str(results)).stderr == ""
 
 
@@ -276,6 +295,7 @@ def test_list_names_everything_and_version_is_one_line() -> None:
     assert refabric("--version").stdout.startswith("refabric")
 
 
+@pytest.mark.usefixtures("undrawn")
 class TestAutomaticRate:
     """With the real engine's calibration, faked: measured once, before the first point, and told."""
 
@@ -350,6 +370,7 @@ class TestAutomaticRate:
         assert (done.exit_code, calibration) == (0, [])
 
 
+@pytest.mark.usefixtures("undrawn")
 class TestSignals:
     """Real processes, real signals."""
 

@@ -15,6 +15,7 @@ from harness.cli.manual import pages
 from harness.results import contents
 from harness.streams import LINE_WIDTH
 from refabric.command import main
+from tests.support import chart_files
 
 STUDY = "cs244-one-to-one"
 RUN = ("run", STUDY, "--engine", "fake", "--k", "4", "--subflows", "1,2")
@@ -37,6 +38,7 @@ def completed(words: str) -> list[str]:
 def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a results folder with one experiment, in the current folder."""
     monkeypatch.chdir(tmp_path)
+    chart_files.sketch(monkeypatch)
     assert run(*RUN).exit_code == 0
     return tmp_path / "results" / STUDY
 

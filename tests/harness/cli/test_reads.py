@@ -53,6 +53,7 @@ def test_a_run_reads_stored_and_new_points_once(tmp_path: Path, reads: Counter[P
     assert reads == {folder / name: 2 for folder in folders for name in POINT_FILES}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_status_reads_each_point_once(tmp_path: Path, reads: Counter[Path]) -> None:
     refabric(tmp_path, *RUN, "--subflows", "1,2")
     reads.clear()
@@ -61,6 +62,7 @@ def test_status_reads_each_point_once(tmp_path: Path, reads: Counter[Path]) -> N
     assert len(reads) == 3 * len(POINT_FILES)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_damaged_point_that_was_run_again_is_not_reported(tmp_path: Path) -> None:
     refabric(tmp_path, *RUN, "--subflows", "1,2")
     damaged = next((tmp_path / EXPERIMENT).glob("*mptcp2*/flows.csv"))

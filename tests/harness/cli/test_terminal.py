@@ -25,6 +25,8 @@ SLOW = """
 from engines import registry
 from engines.fake import FakeEngine
 from experiments.command import main
+from plots.shared import saving
+saving.FORMATS = ("svg",)
 registry.ENGINES["fake"] = lambda: FakeEngine(sleep_s=0.4, suspect=lambda spec: spec.transport.subflows == 2)
 main()
 """

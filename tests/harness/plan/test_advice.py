@@ -221,6 +221,7 @@ class TestCommands:
         assert (advice["lesson"], advice["severity"]) == ("rate", "warning")
         assert "choose --k" in advice["text"]
 
+    @pytest.mark.usefixtures("undrawn")
     def test_run_says_what_will_be_suspect_before_it_starts(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

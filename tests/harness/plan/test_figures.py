@@ -24,7 +24,6 @@ from harness.execute.machines import ThisMachine
 from harness.plan import session
 from harness.plan.options import Given, SweepOptions, resolve
 from harness.plan.session import Plan
-from harness.report import figures
 from harness.results import manifest
 from harness.results.load import load
 from model.reasons import of_text
@@ -59,12 +58,6 @@ def results(tmp_path: Path) -> Path:
 
 def use(monkeypatch: pytest.MonkeyPatch, engine: Callable[[], Engine]) -> None:
     monkeypatch.setitem(engines.ENGINES, "fake", engine)
-
-
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests of points and words: drawing takes most of a short run's time."""
-    monkeypatch.setattr(figures, "draw", lambda wanted: {each.figure.name: [] for each in wanted})
 
 
 def refabric(*arguments: str) -> Result:

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from harness.report import kept
 from refabric.command import main
+from tests.support import chart_files
 
 STUDY = "cs244-one-to-one"
 RUN = ("run", STUDY, "--engine", "fake", "--k", "4", "--subflows", "1,2", "--json")
@@ -21,6 +22,7 @@ RECORD = ".report.json"
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    chart_files.sketch(monkeypatch)
     again()
     return tmp_path / "results" / STUDY
 

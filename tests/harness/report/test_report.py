@@ -33,6 +33,7 @@ from harness.results.store import StoredPoint, load
 from model.reasons import of_text
 from model.result import Status
 from model.spec import LinkSpec
+from tests.support import chart_files
 from tests.support.judged_points import REFERENCE_MBPS, judged, stored
 from tests.support.stored_points import EXPERIMENT, flow_row, spec_of
 
@@ -77,10 +78,12 @@ def refabric(*arguments: object) -> Result:
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """cs244's first and fifth figure of thirteen, by the fake engine."""
     folder = tmp_path_factory.mktemp("results")
-    for figure, ks in (("cs244-fig1", "4"), ("cs244-fig3", "4")):
-        done = refabric("run", figure, "--engine", "fake", "--k", ks, "--subflows", "1,8", "--seconds", "5",
-                        "--seeds", "2", "--results", folder)  # fmt: skip
-        assert done.exit_code == 0, done.output
+    with pytest.MonkeyPatch.context() as patch:
+        chart_files.draw_nothing(patch)
+        for figure, ks in (("cs244-fig1", "4"), ("cs244-fig3", "4")):
+            done = refabric("run", figure, "--engine", "fake", "--k", ks, "--subflows", "1,8", "--seconds",
+                            "5", "--seeds", "2", "--results", folder)  # fmt: skip
+            assert done.exit_code == 0, done.output
     return folder
 
 
@@ -152,6 +155,7 @@ def test_a_run_ends_with_its_report(tmp_path: Path) -> None:
     assert page.read_text().endswith("</html>")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_file_of_ones_own_and_json(results: Path, tmp_path: Path) -> None:
     done = refabric(
         "report", "cs244-fig1", "--results", results, "--output", tmp_path / "a" / "x.html", "--json"
@@ -172,6 +176,7 @@ def test_what_cannot_be_reported_is_one_line(results: Path, tmp_path: Path) -> N
         assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_only_a_report_is_replaced(results: Path, tmp_path: Path) -> None:
     mine, link, page = tmp_path / "thesis.html", tmp_path / "link.html", tmp_path / "page.html"
     mine.write_text("<html>mine</html>")

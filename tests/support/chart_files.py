@@ -1,0 +1,34 @@
+"""Which chart files commands write in a test. Drawing takes most of a short run's time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from harness.report import figures
+from plots.data import Point
+from plots.registry import Chart
+
+
+def write_formats(patch: pytest.MonkeyPatch, *formats: str) -> None:
+    """Write charts in these formats."""
+    patch.setattr("plots.shared.saving.FORMATS", formats)
+
+
+def draw_nothing(patch: pytest.MonkeyPatch) -> None:
+    """Let commands find that there is no chart to draw."""
+    patch.setattr(figures, "draw", lambda wanted: {each.figure.name: [] for each in wanted})
+
+
+def sketch(patch: pytest.MonkeyPatch) -> None:
+    """Write an empty picture for each chart."""
+
+    def draw(chart: Chart, points: Iterable[Point], out: Path, **options: object) -> list[Path]:
+        del points, options
+        picture = out / f"{chart.name}.svg"
+        picture.write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+        return [picture]
+
+    patch.setattr(Chart, "draw", draw)
