@@ -25,6 +25,7 @@ from engines.emulation.kernel.cpu import CpuSampler
 from engines.emulation.kernel.netns import sysctl_path
 from engines.emulation.mptcp import mptcp_genl
 from engines.emulation.ranks.support import unsupported
+from engines.emulation.sandbox.lock import owner
 from engines.emulation.traffic.iperf3 import iperf3_program, mptcp_library
 from engines.emulation.verdict.idle_probe import measure
 from engines.engine import Engine, Silent
@@ -65,6 +66,11 @@ LOAD_MBPS, LOAD_SUBFLOWS = 20.0, 8
 INSTALL = "sudo setup/install.sh"
 
 
+BUSY = (
+    "not tested to the end: run it again when the other emulation has ended, which needs the CPUs for itself"
+)
+
+
 @dataclass(frozen=True)
 class Check:
     """Result of one check: its name, whether it passed, what was found, and the command that repairs it.
@@ -78,17 +84,22 @@ class Check:
     seen: str
     fix: str = ""
     needed: bool = True
+    tested: bool = True
+    """False if another emulation has the machine: nothing is known then."""
 
     @property
     def mark(self) -> str:
+        if not self.tested:
+            return "busy"
         return "ok  " if self.ok else "FAIL" if self.needed else "lack"
 
 
 def main(json: bool = False) -> int:
     """Print every check as it is made (`json`: one object per line); return 0 if fit, else 3."""
-    fit = True
+    fit = tested = True
     for check in checks():
         fit = fit and (check.ok or not check.needed)
+        tested = tested and check.tested
         if json:
             print(json_.dumps({"event": "check", **asdict(check)}), flush=True)
             continue
@@ -96,7 +107,7 @@ def main(json: bool = False) -> int:
         if not check.ok:
             print(f"      {'run: ' if check.needed else ''}{check.fix}", flush=True)
     if not json:
-        print(verdict(fit, os.uname().machine))
+        print(verdict(fit, os.uname().machine) if tested else BUSY)
     return 0 if fit else HostUnfitError.exit_code
 
 
@@ -130,6 +141,9 @@ def checks() -> Iterator[Check]:
         yield found
     if not good:
         return
+    if (other := owner()) is not None:
+        yield _not_tested("real traffic", f"another emulation is running: {other}")
+        return
     engine = MininetEngine()
     try:
         yield _noise(engine)
@@ -139,6 +153,10 @@ def checks() -> Iterator[Check]:
         yield _open_vswitch(engine)
     finally:
         engine.close()
+
+
+def _not_tested(name: str, why: str) -> Check:
+    return Check(name, False, why, "refabric doctor  # when it has ended", tested=False)
 
 
 def _root() -> Check:
@@ -371,6 +389,6 @@ def _judged(name: str, engine: Engine, spec: RunSpec, judge: Callable[[RunResult
         engine.check(spec)
         return judge(engine.run(spec, Silent(), UNKEPT))
     except BusyError as error:
-        return Check(name, False, str(error), "refabric doctor  # when the other run has ended")
+        return _not_tested(name, str(error))
     except RefabricError as error:
         return Check(name, False, str(error), f"{INSTALL}  # then repair what the message says")

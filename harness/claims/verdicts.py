@@ -116,10 +116,18 @@ def _verdict(row: Published, group: Sequence[Judged]) -> Verdict:
         if measured is None and (dubious := metric.measure(group, row)) is not None:
             return Verdict(row, dubious, SUSPECT, _reason(row, group), setting)
     if measured is None:
-        return Verdict(row, None, NOT_MEASURED, f"these points do not show {metric.about}", setting)
+        return Verdict(row, None, NOT_MEASURED, _unseen(row, group), setting)
     agrees = row.relation.verdict(measured, row.value, row.tolerance)
     why = _explained(row, measured.value, agrees is True)
     return Verdict(row, measured, WORDS[agrees], why, setting)
+
+
+def _unseen(row: Published, group: Sequence[Judged]) -> str:
+    """Why a setting's points have no value for the statement."""
+    if row.subflows and all(p.spec.transport.subflows != row.subflows for p in group):
+        transport = "TCP" if row.subflows == 1 else f"MPTCP with {row.subflows} subflows"
+        return f"no point of {transport} has a result"
+    return f"these points do not show {row.metric.about}"
 
 
 def _is_about(row: Published, spec: RunSpec) -> bool:

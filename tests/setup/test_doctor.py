@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engines.emulation.ims import support
+from engines.emulation.sandbox.lock import Owner
 from setup import doctor
 from setup.doctor import verdict
 
@@ -20,3 +21,19 @@ def test_missing_sip_servers_do_not_make_a_machine_unfit(monkeypatch: pytest.Mon
     check = doctor._sip_servers()
     assert not check.ok and not check.needed
     assert "kamailio" in check.seen and "install" in check.fix
+
+
+def test_a_machine_that_another_emulation_has_is_not_called_unfit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in (
+        "_root", "_kernel", "_congestion_control", "coupled", "_tools", "_sip_servers", "_disk", "virtual",
+        "carried",
+    ):  # fmt: skip
+        monkeypatch.setattr(doctor, name, lambda: doctor.Check("one", True, "fine"))
+    monkeypatch.setattr(doctor, "owner", lambda: Owner(7, "refabric run"))
+    assert doctor.main() == 3
+    told = capsys.readouterr().out
+    assert "busy  real traffic: another emulation is running: pid 7 (refabric run)" in told
+    assert told.rstrip().endswith(doctor.BUSY)
+    assert "not fit" not in told and "FAIL" not in told

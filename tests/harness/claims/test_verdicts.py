@@ -164,7 +164,7 @@ class TestVerdicts:
         found = verdict_on(statement, judged(store))
         assert (found.word, found.why) == (
             NOT_MEASURED,
-            "these points do not show the mean goodput of the flows",
+            "no point of TCP has a result",
         )
 
     def test_the_setting_with_most_points_speaks(self, store: Store) -> None:
