@@ -66,9 +66,7 @@ LOAD_MBPS, LOAD_SUBFLOWS = 20.0, 8
 INSTALL = "sudo setup/install.sh"
 
 
-BUSY = (
-    "not tested to the end: run it again when the other emulation has ended, which needs the CPUs for itself"
-)
+BUSY = "not tested to the end: run it again when the other emulation has ended"
 
 
 @dataclass(frozen=True)

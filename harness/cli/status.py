@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from common.grammar import are, points
 from harness.cli.config import Configurable, config_options
 from harness.cli.options import (
     experiment_argument,
@@ -52,6 +54,17 @@ def status(chosen: Experiment, results: Path, as_json: bool, **options: Any) -> 
     if not as_json:
         done = sum(name in judged and judged[name].point.finished for name in planned)
         click.echo(f"{done} of {len(made.jobs)} planned points finished; {len(judged)} stored in all")
+        _print_others([judged[name] for name in judged if name not in planned])
+
+
+def _print_others(others: Sequence[summary.Judged]) -> None:
+    """Say how to ask about stored points that these options do not plan."""
+    if others:
+        engines = ",".join(sorted({judged.spec.engine for judged in others}))
+        click.echo(
+            f"{points(len(others))} {are(len(others))} not of this plan: give the options of their run, such "
+            f"as --engine {engines}"
+        )
 
 
 def _print_state(

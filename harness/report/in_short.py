@@ -49,6 +49,8 @@ MANY_SETTINGS = 3
 """With more networks and workloads than this, only the verdicts show the results."""
 NOTABLE_PCT = 0.05
 """Smaller shares of time would be printed as 0.0 %."""
+MAX_PCT = 102.0
+"""A mean above the baseline: flows have more than one link, and the baseline is not what they could reach."""
 NO_NUMBER = "There is no number here to rely on."
 TOO_MUCH = "this run needs more than the machine has"
 
@@ -136,6 +138,8 @@ def _finding(group: Sequence[Judged], known: Sequence[Published], where: str) ->
         if judged.goodput_pct is not None:
             means.setdefault(name, []).append(judged.goodput_pct.mean)
     reached = {name: statistics.fmean(values) for name, values in means.items()}
+    if max(reached.values()) > MAX_PCT:
+        return []
     chosen = _extremes(reached, first, labels.mixed(specs))
     of = [f"{_transport(name)} {reached[name]:.1f} %" for name in chosen]
     head = of[0].replace(f"{reached[chosen[0]]:.1f} %", f"reaches {reached[chosen[0]]:.1f} % of optimal")

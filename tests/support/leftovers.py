@@ -108,9 +108,8 @@ def _namespaces() -> list[str]:
 
 def _files() -> list[str]:
     folders = (Path(folder) for folder in _FOLDERS if Path(folder).is_dir())
-    return sorted(
-        str(path) for folder in folders for path in folder.iterdir() if not _KEPT_BY_TOOLS.fullmatch(str(path))
-    )
+    found = (str(path) for folder in folders for path in folder.iterdir())
+    return sorted(path for path in found if not _KEPT_BY_TOOLS.fullmatch(path))
 
 
 def _processes() -> list[str]:

@@ -39,7 +39,7 @@ class Owner:
     @property
     def remedy(self) -> str:
         """What a user can do. A process of another PID namespace, such as a container's, has no pid here."""
-        how = f", or end it with `kill {self.pid}`" if self.pid else "; it may be in another container"
+        how = f", or `kill {self.pid}` if it is yours" if self.pid else "; it may be in another container"
         return f"wait for it to end{how}"
 
 
