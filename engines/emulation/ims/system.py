@@ -42,7 +42,7 @@ SIZED_S = 2.0
 MAX_WORDS = 200
 RESERVE = False
 """See docs/decisions.md: which of the two keeps service times better."""
-TRANSACTION_S = 1.0
+TRANSACTION_S = 5.0
 """How long Kamailio keeps a transaction that has ended (wt_timer)."""
 _SIZE = re.compile(r"rb(\d+)")
 

@@ -102,7 +102,7 @@ class Users:
 
     def start_callees(self) -> None:
         path = self._scenario("uas")
-        argv = (SIPP, "-sf", str(path), "-i", self.address, "-p", str(CALLEES_PORT))
+        argv = (SIPP, "-sf", str(path), "-i", self.address, "-p", str(CALLEES_PORT), "-default_behaviors", "none")
         self.callees = self._start("uas", (*argv, "-nostdin", "-l", MOST_CALLS))
 
     def set_rate(self, proxy: str, address: str, kind: str, per_s: float) -> None:
