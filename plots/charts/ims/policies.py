@@ -59,7 +59,7 @@ def _chart(group: Group) -> Figure | None:
     sheet.axes[0][0].set_xlabel("calls lost")
     sheet.axes[0][1].set_xlabel("instance-seconds")
     sheet.axes[0][1].set_yticklabels([])
-    subtitle = f"load {calls.ims_of(group.points[0]).load.replace('+', ', ')} calls/s"
+    subtitle = calls.load_words(group)
     first = order[-1]
     title = f"{first} loses fewest calls: {lost[first]:.1f} %"
     return sheet.finish(Text(title, subtitle, calls.caption(group)))
