@@ -10,6 +10,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from model.result import Table
 from plots.data import Level, Point
@@ -68,6 +69,7 @@ def _chart(group: Group) -> Figure | None:
         count.step(*active(parts, letter), where="pre", color=colour, lw=1.5)
         queue.plot(*of_role(parts, letter, "waiting"), color=colour, lw=1.2)
     count.set_ylabel("instances")
+    count.yaxis.set_major_locator(MaxNLocator(4, integer=True))
     count.set_ylim(0, float(max(active(parts, letter)[1].max() for letter in "ps")) + 0.6)
     queue.set_ylabel("messages waiting")
     _setup(setup, of)

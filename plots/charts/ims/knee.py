@@ -51,12 +51,15 @@ def knee_of(point: Point) -> float:
 
 
 def finding(group: Group) -> str:
-    """Return the title: what is left of a curve's best at its highest load."""
+    """Return the title: what is left of a curve's best at its highest load, where that is least."""
     left = []
-    for at in curves(group).values():
+    for (pcscf, scscf), at in curves(group).items():
         rates = [statistics.fmean(calls.values(points, "calls_completed_per_s")) for points in at.values()]
-        left.append(rates[-1] / max(rates) if max(rates) else 1.0)
-    return f"Beyond the knee, {100 * min(left):.0f} % of the best rate is left"
+        share = rates[-1] / max(rates) if max(rates) else 1.0
+        left.append(
+            (share, f"P{pcscf} S{scscf} completes {100 * share:.0f} % of its best at {[*at][-1]} calls/s")
+        )
+    return min(left)[1]
 
 
 def _chart(group: Group) -> Figure | None:

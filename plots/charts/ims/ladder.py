@@ -79,7 +79,9 @@ def _chart(group: Group) -> Figure | None:
     queue.set_xlabel("calls/s offered, instances")
     network = group.points[0].spec.topology.kind.replace("_", " ")
     subtitle = f"{network}, {len(of)} steps from idle{calls.scale_words(group)}"
-    return sheet.finish(Text(finding(group), subtitle, calls.caption(group)), _legend(engines))
+    return sheet.finish(
+        Text(finding(group), subtitle, calls.caption(group)), _legend(engines, group.seeds > 1)
+    )
 
 
 def _step(rate: Axes, setup: Axes, queue: Axes, x: float, points: list[Point]) -> None:
@@ -117,7 +119,7 @@ def _runs(rate: Axes, x: float, completed: Sequence[float]) -> None:
         rate.plot([x] * len(completed), completed, ".", color=style.INK, ms=3, zorder=6)
 
 
-def _legend(engines: Sequence[bool]) -> list[Artist]:
+def _legend(engines: Sequence[bool], several: bool) -> list[Artist]:
     handles: list[Artist] = [
         Patch(fill=False, ec=calls.OFFERED_COLOUR, label="offered"),
         Patch(color=calls.CALLS_COLOUR, label="completed"),
@@ -125,6 +127,8 @@ def _legend(engines: Sequence[bool]) -> list[Artist]:
         Patch(color=calls.S_COLOUR, label="S-CSCF"),
         Line2D([], [], color=style.FAINT, marker="_", label="median to 95th percentile"),
     ]
+    if several:
+        handles.append(Line2D([], [], color=style.INK, marker=".", ls="", ms=4, label="one run"))
     if len(engines) > 1:
         handles.append(Patch(color=calls.CALLS_COLOUR, alpha=0.55, label="right: real"))
     return handles
