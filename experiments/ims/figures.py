@@ -29,7 +29,7 @@ REAL_CONTROLLED_S = 60.0
 REAL_LATE_S = 75.0
 OPTIONS = (
     "topology", "workload", "engine", "seconds", "warmup", "seed", "seeds", "profile", "rate", "delay",
-    "queue",
+    "queue", "event",
 )  # fmt: skip
 DEFAULTS = Defaults(
     ks=(),

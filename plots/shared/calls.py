@@ -14,11 +14,12 @@ from model.spec import RunSpec
 from plots.data import Point
 from plots.shared import style
 from plots.shared.sheet import Caption
-from workloads.sip import CONSTANT, MATRIX, SipSettings, settings
+from workloads.sip import CONSTANT, MATRIX, POISSON, SipSettings, settings
 
 P_COLOUR, S_COLOUR = "#0072B2", "#D55E00"
 CALLS_COLOUR, OFFERED_COLOUR = "#009E73", "#777777"
 PUBLISHED_LOADS = (130, 180, 320)
+_ARRIVALS = {POISSON: "Poisson", CONSTANT: "constant"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def caption(group: Group, *notes: str) -> Caption:
             " and ".join(engines),
             f"{found.message_us / found.share:g} us per message at a P-CSCF",
             f"look-up {found.lookup_us / found.share / 1000:g} ms, {found.workers} workers",
-            f"{first.spec.seconds:g} s, {found.arrivals} arrivals",
+            f"{first.spec.seconds:g} s, {_ARRIVALS[found.arrivals]} arrivals",
         ],
         [*style.doubts(group.points), *notes, _seeds(group)],
     )
@@ -113,6 +114,12 @@ def log_ms(axes: Axes) -> None:
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def load_words(group: Group) -> str:
+    """Return the load over time, in published units."""
+    load = ims_of(group.points[0]).load.replace("+", ", ")
+    return f"load {load} calls/s" + ("" if group.share == 1 else f" x {group.share:g}")
 
 
 def scale_words(group: Group) -> str:

@@ -24,8 +24,6 @@ def check(spec: RunSpec) -> None:
         raise UsageError(f"workload {sip.MATRIX}: choose --dataplane {FABRIC}, whose links have delays")
     if settings.arrivals != CONSTANT:
         raise UsageError(f"workload {sip.MATRIX}: SIPp calls at constant intervals: add arrivals={CONSTANT}")
-    if spec.events:
-        raise UsageError(f"--event: not with workload {sip.MATRIX}")
     if extra_us(spec, settings, topology) < 0:
         raise UsageError(
             f"workload {sip.MATRIX}: links of {spec.link.delay_us:g} us delay already take longer than a "

@@ -13,6 +13,7 @@ from pathlib import Path
 import topos
 from common.errors import RunError
 from engines.emulation.dataplanes.fabric_dataplane import FabricDataPlane, default_tuning
+from engines.emulation.dataplanes.link_events import carried_out
 from engines.emulation.hosts.hosts import HostOptions
 from engines.emulation.hosts.network import FabricNet
 from engines.emulation.ims import verdict
@@ -74,12 +75,15 @@ def _measure(
 ) -> tuple[Measurement, dict[str, float]]:
     """Run the load; return what was measured of it and of the machine."""
     cpu, paused_s = CpuSampler(), plane.reading().paused_s
-    used_s = {role: ims.cpu_s(role) for role in ROLES}
+    used_s, waited_s = {role: ims.cpu_s(role) for role in ROLES}, ims.waited_s()
     seconds = round(spec.warmup_s + spec.seconds)
-    found = measured(ims, settings, seconds, most_instances(topology))
+    with carried_out(spec.events, plane):
+        found = measured(ims, settings, seconds, most_instances(topology))
+    waits_s = [now_s - waited_s.get(pid, 0.0) for pid, now_s in ims.waited_s().items()]
     shares = {role: 100 * (ims.cpu_s(role) - used_s[role]) / seconds for role in ROLES}
     return found, {
         "cpu_busy_pct": cpu.sample().machine.busy_pct,
+        "waited_pct": 100 * max(waits_s) / seconds,
         "paused_pct": 100 * (plane.reading().paused_s - paused_s) / seconds,
         **{f"{role}_machine_cpu_pct": share for role, share in shares.items()},
     }
@@ -97,7 +101,7 @@ def _result(
     own = {f"measured_{name}_us": us for name, us in times_us.items()}
     own |= {f"{role}_served_pct": pct for role, pct in verdict.served_pct(found.readings).items()}
     result = summarise(settings, round(spec.warmup_s), found, _knees(settings, service))
-    reasons = verdict.doubts(settings, times_us, found, machine["cpu_busy_pct"], machine["paused_pct"])
+    reasons = verdict.doubts(settings, times_us, found, machine, events=bool(spec.events))
     provenance = {
         "steps": found.steps,
         "slow_receive": True,

@@ -86,13 +86,7 @@ class Kamailio:
 
     def cpu_s(self) -> float:
         """Return the CPU time of all its processes."""
-        total_ns = 0
-        for pid in self.pids:
-            try:
-                total_ns += int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # it has ended; its time is lost
-        return total_ns / 1e9
+        return sum(scheduled_s(pid)[0] for pid in self.pids)
 
     def socket(self, size_bytes: int) -> Socket:
         """Read its receive buffer. Raises RunError if it has ended."""
@@ -105,6 +99,18 @@ class Kamailio:
         ours = [each for each in fields if each[1].endswith(port)]
         used = sum(int(each[4].split(":")[1], 16) for each in ours)
         return Socket(used, size_bytes, sum(int(each[12]) for each in ours))
+
+
+def scheduled_s(pid: int) -> tuple[float, float]:
+    """Return how long a process has run, and how long it was ready and waited for a CPU.
+
+    Both are 0 once it has ended.
+    """
+    try:
+        ran_ns, waited_ns, _ = Path(f"/proc/{pid}/schedstat").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0, 0.0
+    return int(ran_ns) / 1e9, int(waited_ns) / 1e9
 
 
 def start_kamailio(

@@ -23,6 +23,7 @@ from engines.emulation.ims.servers import (
     Socket,
     look_up_s,
     redis_commands,
+    scheduled_s,
     service_s,
     start_kamailio,
     start_redis,
@@ -42,7 +43,7 @@ SIZED_S = 2.0
 MAX_WORDS = 200
 RESERVE = False
 """See docs/decisions.md: which of the two keeps service times better."""
-TRANSACTION_S = 1.0
+TRANSACTION_S = 5.0
 """How long Kamailio keeps a transaction that has ended (wt_timer)."""
 _SIZE = re.compile(r"rb(\d+)")
 
@@ -201,6 +202,12 @@ class RealIms:
     def cpu_s(self, role: str) -> float:
         """Return the CPU time of this machine that running instances of a function have used."""
         return sum(each.server.cpu_s() for each in self.running[role])
+
+    def waited_s(self) -> dict[int, float]:
+        """Return how long each running program was ready and waited for a CPU, by process."""
+        pids = [pid for role in ROLES for each in self.running[role] for pid in each.server.pids]
+        own = [*self._users.all(), *([self._hss] if self._hss else [])]
+        return {pid: scheduled_s(pid)[1] for pid in (*pids, *(process.pid for process in own))}
 
     def close(self) -> None:
         every = [each.server.process for role in ROLES for each in self.running[role]]

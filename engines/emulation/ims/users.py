@@ -102,8 +102,11 @@ class Users:
 
     def start_callees(self) -> None:
         path = self._scenario("uas")
-        argv = (SIPP, "-sf", str(path), "-i", self.address, "-p", str(CALLEES_PORT))
-        self.callees = self._start("uas", (*argv, "-nostdin", "-l", MOST_CALLS))
+        argv = (
+            SIPP, "-sf", str(path), "-i", self.address, "-p", str(CALLEES_PORT), "-nostdin",
+            "-l", MOST_CALLS, "-default_behaviors", "none",
+        )  # fmt: skip
+        self.callees = self._start("uas", argv)
 
     def set_rate(self, proxy: str, address: str, kind: str, per_s: float) -> None:
         """Make the generator of this kind ("uac" or "register") at a P-CSCF offer so many per second."""

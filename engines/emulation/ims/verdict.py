@@ -21,6 +21,9 @@ SERVED_OFF_PCT = 5.0
 """Less service than this by a full function makes it slower than the knees say, which are as close as 4 %."""
 OFFERED_OFF_PCT = 5.0
 BUSY_PCT = 95.0
+WAITED_PCT = 2.0
+"""How long a program that is ready may wait for a CPU, in percent of the run: the closest knees are 4 %
+apart."""
 PAUSED_PCT = 2.0
 MIN_FULL_S = 3
 """Seconds with a full buffer from which the rate of service is judged."""
@@ -31,25 +34,21 @@ def doubts(
     settings: SipSettings,
     measured_us: Mapping[str, float],
     found: Measurement,
-    busy_pct: float,
-    paused_pct: float = 0.0,
+    machine: Mapping[str, float],
+    events: bool = False,
 ) -> list[Reason]:
     """Return the reasons. `measured_us` has the service times measured before the run, of a message and of a
-    look-up."""
+    look-up. `machine` has `cpu_busy_pct`, `paused_pct` of the fabric's clock, and `waited_pct`, the share of
+    the run in which the program that waited most was ready without a CPU. All have real-time priority, so
+    others may keep the machine busy. With `events`, a full server may wait for a cut link instead."""
     reasons = list(_service_times(settings, measured_us))
-    served = served_pct(found.readings)
+    served = {} if events else served_pct(found.readings)
     reasons += [_slow(role, pct) for role, pct in served.items() if pct < 100 - SERVED_OFF_PCT]
     off_pct = _offered_off_pct(settings, found.readings)
     if abs(off_pct) > OFFERED_OFF_PCT:
         words = f"CPU: users called {off_pct:+.0f} % off the rate that was asked"
         reasons.append(_of(SATURATED, words, off_pct=off_pct))
-    if paused_pct > PAUSED_PCT:
-        words = f"CPU: the fabric's clock was paused for {paused_pct:.0f} % of the time"
-        reasons.append(_of(STRETCHED, words, paused_pct=paused_pct))
-    if busy_pct > BUSY_PCT:
-        words = f"CPU: no idle time ({busy_pct:.0f} % busy)"
-        reasons.append(_of(SATURATED, words, busy_pct=busy_pct))
-    return reasons
+    return reasons + list(_contention(machine))
 
 
 def served_pct(readings: Sequence[Reading]) -> dict[str, float]:
@@ -82,6 +81,16 @@ def _service_times(settings: SipSettings, measured_us: Mapping[str, float]) -> I
         if not math.isfinite(off_pct) or abs(off_pct) > OFF_PCT:
             words = f"CPU: the service time of a {name} is {off_pct:+.0f} % off what was asked"
             yield _of(SATURATED, words, off_pct=off_pct)
+
+
+def _contention(machine: Mapping[str, float]) -> Iterator[Reason]:
+    paused_pct, waited_pct = machine["paused_pct"], machine["waited_pct"]
+    if paused_pct > PAUSED_PCT:
+        words = f"CPU: the fabric's clock was paused for {paused_pct:.0f} % of the time"
+        yield _of(STRETCHED, words, paused_pct=paused_pct)
+    if machine["cpu_busy_pct"] > BUSY_PCT and waited_pct > WAITED_PCT:
+        words = f"CPU: no idle time, and a program waited for {waited_pct:.1f} % of the time"
+        yield _of(SATURATED, words, waited_pct=waited_pct)
 
 
 def _slow(role: str, pct: float) -> Reason:

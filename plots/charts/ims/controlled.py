@@ -10,6 +10,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from model.result import Table
 from plots.data import Level, Point
@@ -68,29 +69,31 @@ def _chart(group: Group) -> Figure | None:
         count.step(*active(parts, letter), where="pre", color=colour, lw=1.5)
         queue.plot(*of_role(parts, letter, "waiting"), color=colour, lw=1.2)
     count.set_ylabel("instances")
+    count.yaxis.set_major_locator(MaxNLocator(4, integer=True))
     count.set_ylim(0, float(max(active(parts, letter)[1].max() for letter in "ps")) + 0.6)
     queue.set_ylabel("messages waiting")
     _setup(setup, of)
-    return sheet.finish(Text(_finding(group), _subtitle(point), calls.caption(group)), _legend())
+    notes = [f"Curves of seed {point.seed}."] if group.seeds > 1 else []
+    return sheet.finish(Text(_finding(group), _subtitle(group), calls.caption(group, *notes)), _legend())
 
 
 def _setup(axes: Axes, of: Table) -> None:
     axes.plot(of["t_s"], of["setup_ms"].astype(float), color=calls.CALLS_COLOUR, lw=1.2)
     calls.log_ms(axes)
     axes.set_ylabel("median setup, ms")
-    axes.set_xlabel("s")
+    axes.set_xlabel("time, s")
 
 
 def _finding(group: Group) -> str:
     ims = calls.ims_of(group.points[0])
     lost = calls.values(calls.good(group.points), "calls_lost_pct")
     late = f" after {ims.react_s} s" if ims.policy != "static" and ims.react_s > 1 else ""
-    return f"Policy {ims.policy}{late}: {np.mean(lost):.1f} % of calls lost"
+    return f"Policy {ims.policy}{late}: {np.mean(lost):.1f} % of calls are lost"
 
 
-def _subtitle(point: Point) -> str:
-    ims = calls.ims_of(point)
-    return f"load {ims.load.replace('+', ', ')} calls/s, from P{ims.pcscf} S{ims.scscf}; seed {point.seed}"
+def _subtitle(group: Group) -> str:
+    ims = calls.ims_of(group.points[0])
+    return f"from P{ims.pcscf} S{ims.scscf}, {calls.load_words(group)}"
 
 
 def _legend() -> list[Line2D]:

@@ -51,12 +51,15 @@ def knee_of(point: Point) -> float:
 
 
 def finding(group: Group) -> str:
-    """Return the title: what is left of a curve's best at its highest load."""
+    """Return the title: what is left of a curve's best at its highest load, where that is least."""
     left = []
-    for at in curves(group).values():
+    for (pcscf, scscf), at in curves(group).items():
         rates = [statistics.fmean(calls.values(points, "calls_completed_per_s")) for points in at.values()]
-        left.append(rates[-1] / max(rates) if max(rates) else 1.0)
-    return f"Beyond the knee, {100 * min(left):.0f} % of the best rate is left"
+        share = rates[-1] / max(rates) if max(rates) else 1.0
+        left.append(
+            (share, f"P{pcscf} S{scscf} completes {100 * share:.0f} % of its best at {[*at][-1]} calls/s")
+        )
+    return min(left)[1]
 
 
 def _chart(group: Group) -> Figure | None:
@@ -65,7 +68,7 @@ def _chart(group: Group) -> Figure | None:
     handles = []
     for (curve, at), colour in zip(curves(group).items(), _COLOURS * 3, strict=False):
         _curve(rate, setup, at, colour)
-        label = f"{curve[0]} P-CSCF, {curve[1]} S-CSCF"
+        label = f"P{curve[0]} S{curve[1]}"
         handles.append(Line2D([], [], color=colour, marker="o", ms=4, label=label))
     most = max(calls.ims_of(point).calls for point in group.points)
     rate.plot([0, most], [0, most * group.share], color=style.FAINT, ls=":", lw=1)
@@ -80,9 +83,10 @@ def _chart(group: Group) -> Figure | None:
         axes.set_xlim(0, most * 1.03)
     setup.set_xlabel("offered, calls/s, at the published scale")
     handles.append(Line2D([], [], color="black", ls=style.PUBLISHED_DASH, lw=0.9, label="published loads"))
+    handles.append(Line2D([], [], color=style.FAINT, ls=":", lw=1, label="all completed"))
     handles.append(Line2D([], [], color=style.INK, marker="v", ls="", ms=5, label="computed knee"))
     registrations = calls.ims_of(group.points[0]).registrations
-    subtitle = f"{registrations} registrations per second{calls.scale_words(group)}"
+    subtitle = f"P-CSCFs and S-CSCFs, {registrations} registrations per second{calls.scale_words(group)}"
     return sheet.finish(Text(finding(group), subtitle, calls.caption(group)), handles)
 
 

@@ -20,6 +20,7 @@ from plots.shared.sheet import Sheet, Text
 CHART = "ladder"
 _HEIGHTS_IN = (1.9, 1.6, 1.5)
 _BAR = 0.36
+LOST_PCT = 5
 
 
 def draw(
@@ -46,15 +47,15 @@ def steps(group: Group) -> list[tuple[str, list[Point]]]:
 
 
 def finding(group: Group) -> str:
-    """Return the title: at how many of the steps calls are lost."""
-    lost = [label for label, points in steps(group) if _completed_pct(points) < 95]
+    """Return the title: at how many of the steps calls are lost, beyond those that have not ended yet."""
+    lost = [label for label, points in steps(group) if _lost_pct(points) >= LOST_PCT]
     if not lost:
         return "All steps are carried"
-    return f"{len(lost)} of {len(steps(group))} steps lose calls"
+    return f"{len(lost)} of {len(steps(group))} steps lose {LOST_PCT} % of calls or more"
 
 
-def _completed_pct(points: Sequence[Point]) -> float:
-    return 100 - statistics.fmean(calls.values(calls.good(points), "calls_lost_pct"))
+def _lost_pct(points: Sequence[Point]) -> float:
+    return statistics.fmean(calls.values(calls.good(points), "calls_lost_pct"))
 
 
 def _chart(group: Group) -> Figure | None:
@@ -76,8 +77,11 @@ def _chart(group: Group) -> Figure | None:
     queue.set_ylabel("buffer, % full")
     queue.set_ylim(0, 105)
     queue.set_xlabel("calls/s offered, instances")
-    subtitle = f"star, {len(of)} steps from idle{calls.scale_words(group)}"
-    return sheet.finish(Text(finding(group), subtitle, calls.caption(group)), _legend(engines))
+    network = group.points[0].spec.topology.kind.replace("_", " ")
+    subtitle = f"{network}, {len(of)} steps from idle{calls.scale_words(group)}"
+    return sheet.finish(
+        Text(finding(group), subtitle, calls.caption(group)), _legend(engines, group.seeds > 1)
+    )
 
 
 def _step(rate: Axes, setup: Axes, queue: Axes, x: float, points: list[Point]) -> None:
@@ -96,6 +100,7 @@ def _step(rate: Axes, setup: Axes, queue: Axes, x: float, points: list[Point]) -
         x, mean["calls_completed_per_s"] or 0, _BAR, color=calls.CALLS_COLOUR, alpha=alpha, hatch=hatch,
         edgecolor="white",
     )  # fmt: skip
+    _runs(rate, x, calls.values(points, "calls_completed_per_s"))
     marker = "s" if calls.is_real(points[0]) else "o"
     if mean["setup_ms_p50"] is not None and mean["setup_ms_p95"] is not None:
         setup.plot([x, x], [mean["setup_ms_p50"], mean["setup_ms_p95"]], color=style.FAINT, lw=1.2)
@@ -108,14 +113,22 @@ def _step(rate: Axes, setup: Axes, queue: Axes, x: float, points: list[Point]) -
         queue.bar(x + side, mean[name] or 0, _BAR / 2, color=colour, alpha=alpha, hatch=hatch)
 
 
-def _legend(engines: Sequence[bool]) -> list[Artist]:
+def _runs(rate: Axes, x: float, completed: Sequence[float]) -> None:
+    """Show the spread of the seeds as dots: there are often too few for an interval."""
+    if len(completed) > 1:
+        rate.plot([x] * len(completed), completed, ".", color=style.INK, ms=3, zorder=6)
+
+
+def _legend(engines: Sequence[bool], several: bool) -> list[Artist]:
     handles: list[Artist] = [
         Patch(fill=False, ec=calls.OFFERED_COLOUR, label="offered"),
         Patch(color=calls.CALLS_COLOUR, label="completed"),
         Patch(color=calls.P_COLOUR, label="P-CSCF"),
         Patch(color=calls.S_COLOUR, label="S-CSCF"),
-        Line2D([], [], color=style.FAINT, marker="_", label="median to 95 %"),
+        Line2D([], [], color=style.FAINT, marker="_", label="median to 95th percentile"),
     ]
+    if several:
+        handles.append(Line2D([], [], color=style.INK, marker=".", ls="", ms=4, label="one run"))
     if len(engines) > 1:
         handles.append(Patch(color=calls.CALLS_COLOUR, alpha=0.55, label="right: real"))
     return handles

@@ -56,10 +56,9 @@ def _chart(group: Group) -> Figure | None:
             )  # fmt: skip
         axes.set_xlim(0, 1.35 * max(values.values()))
         axes.grid(visible=False)
-    sheet.axes[0][0].set_xlabel("calls lost")
+    sheet.axes[0][0].set_xlabel("calls lost, %")
     sheet.axes[0][1].set_xlabel("instance-seconds")
     sheet.axes[0][1].set_yticklabels([])
-    subtitle = f"load {calls.ims_of(group.points[0]).load.replace('+', ', ')} calls/s"
-    first = order[-1]
-    title = f"{first} loses fewest calls: {lost[first]:.1f} %"
+    subtitle = calls.load_words(group)
+    title = f"By policy, {lost[order[-1]]:.1f} to {lost[order[0]]:.1f} % of calls are lost"
     return sheet.finish(Text(title, subtitle, calls.caption(group)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,7 @@ def test_a_look_up_takes_the_links_there_and_back() -> None:
     assert plan.delay_ps[uplink(links[0])] == 50 * PS_PER_US
 
 
+IDLE = {"cpu_busy_pct": 50.0, "waited_pct": 0.5, "paused_pct": 0.0}
 ASKED_US = {"message": 880.0, "scscf": 200.0, "lookup": 36_000.0}
 
 
@@ -106,10 +108,13 @@ def readings(served: float = 1.0, fill: float = 0.9, per_s: int = 65) -> list[Re
 
 
 def doubts(
-    found: Measurement, busy_pct: float = 50.0, paused_pct: float = 0.0, **times_us: float
+    found: Measurement,
+    machine: Mapping[str, float] = IDLE,
+    events: bool = False,
+    **times_us: float,
 ) -> list[str]:
     settings = sip.settings(spec_of("sip:130:scale=50:arrivals=constant").workload.params)
-    reasons = verdict.doubts(settings, {**ASKED_US, **times_us}, found, busy_pct, paused_pct)
+    reasons = verdict.doubts(settings, {**ASKED_US, **times_us}, found, machine, events)
     return [reason.text for reason in reasons]
 
 
@@ -118,15 +123,19 @@ def test_doubts_name_what_the_machine_did() -> None:
     assert doubts(fine) == []
     (slow,) = doubts(fine, lookup=45_000.0)
     assert "lookup is +25 % off" in slow
-    (paused,) = doubts(fine, paused_pct=5.0)
+    (paused,) = doubts(fine, {**IDLE, "paused_pct": 5.0})
     assert "paused for 5 %" in paused
-    assert doubts(fine, busy_pct=99.0) == ["CPU: no idle time (99 % busy)"]
+    busy = {**IDLE, "cpu_busy_pct": 99.0}
+    assert doubts(fine, busy) == []
+    (waited,) = doubts(fine, {**busy, "waited_pct": 2.5})
+    assert waited == "CPU: no idle time, and a program waited for 2.5 % of the time"
 
 
 def test_a_full_function_that_serves_less_than_its_time_gives_is_doubted() -> None:
     (slow,) = doubts(Measurement(readings(served=0.93)))
     assert slow == "CPU: a full P-CSCF served 93 % of what its service times give"
     assert doubts(Measurement(readings(served=0.97))) == []
+    assert doubts(Measurement(readings(served=0.93)), events=True) == []
     assert doubts(Measurement(readings(served=0.1, fill=0.1))) == []
 
 
