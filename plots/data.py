@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Generic, TypeVar
 
 import topos
@@ -153,6 +154,17 @@ class Level:
     def cited(self, k: int) -> str:
         """`SIGCOMM'11`, and the paper's size where ours is another: `SIGCOMM'11 (k=8)`."""
         return self.paper if k == self.k else f"{self.paper} (k={self.k})"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a chart is drawn from: points, into the folder `out`. `expected` are subflow counts that belong on
+    the axes even if no point has them, `levels` the published numbers to draw."""
+
+    points: Iterable[Point]
+    out: Path
+    expected: Sequence[int] = ()
+    levels: Sequence[Level] = ()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""All charts by name. To add one, write a module with a `draw` function in plots/charts/ and add a line here.
+"""All charts by name. To add one, write a module with `draw(inputs)` in plots/charts/ and add a line here.
 
 Importing this module does not import matplotlib, which takes half a second; drawing a chart does.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plots.data import Level, Point
+from plots.data import Inputs, Level, Point
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,12 @@ class Chart:
         expected: Sequence[int] = (),
         levels: Sequence[Level] = (),
     ) -> list[Path]:
-        """Draw `points` into the folder `out` as SVG, PDF and PNG; return the files written.
+        """Draw `Inputs` as SVG, PDF and PNG; return the files written.
 
-        The list is empty where there is nothing to show. `expected` are subflow counts that belong on the
-        axes even if no point has them, `levels` the published numbers to draw. Raises StoreError when `out`
-        cannot be written.
+        The list is empty where there is nothing to show. Raises StoreError when `out` cannot be written.
         """
         module = importlib.import_module(f"plots.charts.{self.module}")
-        files: list[Path] = module.draw(points, out, expected=expected, levels=levels)
+        files: list[Path] = module.draw(Inputs(points, out, expected, levels))
         return files
 
 

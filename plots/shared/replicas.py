@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 
 from model import transports
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import MIN_SEEDS_FOR_INTERVAL, Level, Panel, Point, panels, together
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Inputs, Level, Panel, Point, panels, together
 from plots.shared import saving, style
 from plots.shared.sheet import Caption
 
@@ -66,22 +66,16 @@ class Series:
         return Spot(values, self.panel.dubious(subflows)) if values else None
 
 
-def draw_groups(
-    chart: str,
-    points: Iterable[Point],
-    out: Path,
-    expected: Sequence[int],
-    drawn: Callable[[Sequence[Series]], Figure | None],
-) -> list[Path]:
+def draw_groups(chart: str, inputs: Inputs, drawn: Callable[[Sequence[Series]], Figure | None]) -> list[Path]:
     """Draw one chart per setting, its congestion controls side by side; return the files written."""
     of = [
         (
             group[0].spec.neutral("transport.cc"),
             sorted(map(Series, group), key=lambda series: transports.rank(series.algorithm)),
         )
-        for group in together(panels(points, expected), "transport.cc")
+        for group in together(panels(inputs.points, inputs.expected), "transport.cc")
     ]
-    return saving.draw_each(chart, of, out, drawn)
+    return saving.draw_each(chart, of, inputs.out, drawn)
 
 
 def mark(axes: Axes, x: float, spot: Spot, algorithm: str) -> None:

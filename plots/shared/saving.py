@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from common import files
 from model.spec import RunSpec
-from plots.data import Panel, Point, panels
+from plots.data import Inputs, Panel, panels
 from plots.shared import sheet, style
 from plots.shared.naming import PartOf, file_stems, place
 from plots.shared.pdf_fonts import without_layout_tables
@@ -31,19 +31,14 @@ _GEOMETRY = re.compile(r'\b(?:d|x|y|transform|points|width|height)="[^"]*\.\d\d\
 _LONG_FRACTION = re.compile(r"(\.\d\d)\d+")
 
 
-def draw_panels(
-    chart: str,
-    points: Iterable[Point],
-    out: Path,
-    expected: Sequence[int],
-    drawn: Callable[[Panel], Figure | None],
-) -> list[Path]:
-    """Draw one chart per setting (k, topology, workload, ...) into folder `out`; return the files written.
+def draw_panels(chart: str, inputs: Inputs, drawn: Callable[[Panel], Figure | None]) -> list[Path]:
+    """Draw one chart per setting (k, topology, workload, ...); return the files written.
 
-    `drawn` makes a panel's figure, or None where the panel has nothing to show. Raises StoreError when `out`
-    cannot be written.
+    `drawn` makes a panel's figure, or None where the panel has nothing to show. Raises StoreError when the
+    folder cannot be written.
     """
-    return draw_each(chart, [(panel.spec, panel) for panel in panels(points, expected)], out, drawn)
+    of = [(panel.spec, panel) for panel in panels(inputs.points, inputs.expected)]
+    return draw_each(chart, of, inputs.out, drawn)
 
 
 def draw_each(

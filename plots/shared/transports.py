@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from matplotlib.colors import to_hex, to_rgb
@@ -10,20 +10,14 @@ from matplotlib.figure import Figure
 
 from model import transports
 from model.result import Status
-from plots.data import TRANSPORT, Panel, Point, panels
+from plots.data import TRANSPORT, Inputs, Panel, Point, panels
 from plots.shared import saving
 
 
-def draw_joined(
-    chart: str,
-    points: Iterable[Point],
-    out: Path,
-    expected: Sequence[int],
-    drawn: Callable[[Panel], Figure | None],
-) -> list[Path]:
+def draw_joined(chart: str, inputs: Inputs, drawn: Callable[[Panel], Figure | None]) -> list[Path]:
     """Draw one chart for all points that differ at most in transport and marking; return the files."""
-    of = panels(points, expected, (*TRANSPORT, "link.ecn_pkts"))
-    return saving.draw_each(chart, [(panel.spec, panel) for panel in of], out, drawn)
+    of = panels(inputs.points, inputs.expected, (*TRANSPORT, "link.ecn_pkts"))
+    return saving.draw_each(chart, [(panel.spec, panel) for panel in of], inputs.out, drawn)
 
 
 def by_transport(panel: Panel) -> list[list[Point]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from model.result import Status, Table
 from plots.charts.queues import bottleneck
-from plots.data import Point
+from plots.data import Inputs, Point
 from tests.support.chart_points import changed, flow_row, point, port_row
 from tests.support.svg_text import words_of
 
@@ -38,7 +38,7 @@ ALL = [on_star("reno", 0, 380), on_star("reno", 20, 4), on_star("dctcp", 20, 17)
 
 
 def test_transports_that_differ_in_marking_share_a_chart(tmp_path: Path) -> None:
-    (path,) = bottleneck.draw(ALL, tmp_path)
+    (path,) = bottleneck.draw(Inputs(ALL, tmp_path))
     told = words_of(path)
     assert "Median queue: 380 packets with TCP, drop-tail; 4 packets with TCP, ECN; 17 packets with" in told
     assert "TCP DCTCP, ECN: 4.0 Mb/s" in told
@@ -57,18 +57,20 @@ def test_only_the_measured_window_counts() -> None:
 def test_gaps_and_doubts_are_told(tmp_path: Path) -> None:
     points = [ALL[0], on_star("reno", 20, 4, status=Status.SUSPECT), on_star("dctcp", 20, 17)]
     points[2] = changed(points[2], read_table=lambda _: None)
-    told = words_of(bottleneck.draw(points, tmp_path)[0])
+    told = words_of(bottleneck.draw(Inputs(points, tmp_path))[0])
     assert "not sampled: TCP DCTCP, ECN" in told
     assert "TCP, ECN (suspect)" in told and "reason of suspect" in told
 
 
 def test_a_good_seed_goes_before_a_suspect_one(tmp_path: Path) -> None:
     told = words_of(
-        bottleneck.draw([on_star("reno", 0, 9, 1, Status.SUSPECT), on_star("reno", 0, 7, 2)], tmp_path)[0]
+        bottleneck.draw(
+            Inputs([on_star("reno", 0, 9, 1, Status.SUSPECT), on_star("reno", 0, 7, 2)], tmp_path)
+        )[0]
     )
     assert "Median queue: 7 packets with TCP, drop-tail" in told and "suspect" not in told
 
 
 def test_another_network_has_another_chart(tmp_path: Path) -> None:
     wider = changed(ALL[2], rate_mbps=100.0)
-    assert len(bottleneck.draw([*ALL, wider], tmp_path)) == 2
+    assert len(bottleneck.draw(Inputs([*ALL, wider], tmp_path))) == 2

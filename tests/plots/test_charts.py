@@ -15,7 +15,7 @@ from common.errors import StoreError
 from model.reasons import of_text
 from model.result import Status
 from plots.charts.goodput import rank, throughput
-from plots.data import Point, panels
+from plots.data import Inputs, Point, panels
 from plots.shared import style
 from tests.support.chart_points import MEANS, SIGCOMM11_LEVELS, changed, point, with_goodputs
 from tests.support.svg_text import words_of
@@ -50,7 +50,7 @@ UNMEASURED = {"rank": {"all failed", "no flow table"}}
 @pytest.mark.parametrize("case", CASES)
 def test_any_points_give_charts(case: str, tmp_path: Path) -> None:
     for chart in (throughput, rank):
-        paths = chart.draw(CASES[case], tmp_path, expected=ALL, levels=SIGCOMM11_LEVELS)
+        paths = chart.draw(Inputs(CASES[case], tmp_path, expected=ALL, levels=SIGCOMM11_LEVELS))
         assert len(paths) == (case not in UNMEASURED.get(chart.CHART, ()))
         assert all("FatTree k=" in words_of(path) for path in paths)
 
@@ -58,7 +58,7 @@ def test_any_points_give_charts(case: str, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("every_format")
 def test_every_chart_comes_whole_in_three_formats(tmp_path: Path) -> None:
     for chart in (throughput, rank):
-        paths = chart.draw(CASES["every status"], tmp_path, expected=ALL)
+        paths = chart.draw(Inputs(CASES["every status"], tmp_path, expected=ALL))
         assert [path.suffix for path in paths] == [".svg", ".pdf", ".png"]
         starts = [path.read_bytes()[:5] for path in paths]
         assert starts == [b"<?xml", b"%PDF-", b"\x89PNG\r"]
@@ -67,7 +67,9 @@ def test_every_chart_comes_whole_in_three_formats(tmp_path: Path) -> None:
 
 def test_charts_can_stand_in_one_page(tmp_path: Path) -> None:
     """No id in two charts, no word as a picture of letters."""
-    svgs = [chart.draw(CASES["every status"], tmp_path, expected=ALL)[0] for chart in (throughput, rank)]
+    svgs = [
+        chart.draw(Inputs(CASES["every status"], tmp_path, expected=ALL))[0] for chart in (throughput, rank)
+    ]
     ids = [element.get("id") for svg in svgs for element in ElementTree.parse(svg).iter()]
     named = [one for one in ids if one]
     assert len(named) == len(set(named)) > 0
@@ -77,22 +79,24 @@ def test_charts_can_stand_in_one_page(tmp_path: Path) -> None:
 
 
 def test_no_points_no_charts(tmp_path: Path) -> None:
-    assert throughput.draw([], tmp_path) == rank.draw([], tmp_path) == []
+    assert throughput.draw(Inputs([], tmp_path)) == rank.draw(Inputs([], tmp_path)) == []
 
 
 def test_a_chart_says_what_is_not_there_and_what_was_published(tmp_path: Path) -> None:
     points = [point(1), point(2, status=Status.FAILED), point(8, status=Status.SUSPECT)]
-    told = words_of(throughput.draw(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS)[0])
+    told = words_of(
+        throughput.draw(Inputs(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS))[0]
+    )
     for words in ("missing", "failed", "SIGCOMM'11 (k=8)", "< 50 %", "about 95 %", "reason of suspect"):
         assert words in told, words
-    told = words_of(rank.draw(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS)[0])
+    told = words_of(rank.draw(Inputs(points, tmp_path, expected=(1, 2, 3, 8), levels=SIGCOMM11_LEVELS))[0])
     for words in ("missing: MPTCP 3", "failed: MPTCP 2", "MPTCP 8 (suspect)"):
         assert words in told, words
 
 
 def test_published_levels_belong_to_their_topology_and_workload(tmp_path: Path) -> None:
     points = [changed(point(1), topology="dual_homed_fat_tree")]
-    assert "SIGCOMM" not in words_of(throughput.draw(points, tmp_path, levels=SIGCOMM11_LEVELS)[0])
+    assert "SIGCOMM" not in words_of(throughput.draw(Inputs(points, tmp_path, levels=SIGCOMM11_LEVELS))[0])
 
 
 def test_the_caption_has_every_parameter() -> None:
@@ -135,8 +139,8 @@ def test_rank_curves_rise_and_average_rank_by_rank() -> None:
 
 def test_drawing_leaves_matplotlib_as_it_was_and_repeats_itself(tmp_path: Path) -> None:
     before = dict(mpl.rcParams)
-    first = [path.read_bytes() for path in throughput.draw(CASES["one seed"], tmp_path)[:2]]
-    again = [path.read_bytes() for path in throughput.draw(CASES["one seed"], tmp_path)[:2]]
+    first = [path.read_bytes() for path in throughput.draw(Inputs(CASES["one seed"], tmp_path))[:2]]
+    again = [path.read_bytes() for path in throughput.draw(Inputs(CASES["one seed"], tmp_path))[:2]]
     assert first == again and dict(mpl.rcParams) == before
 
 
@@ -151,4 +155,4 @@ def test_an_unwritable_folder_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(StoreError, match=f"{blocked}.*--results"):
-        throughput.draw([point(1)], blocked)
+        throughput.draw(Inputs([point(1)], blocked))

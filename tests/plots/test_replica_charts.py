@@ -10,7 +10,7 @@ import pytest
 from analysis.shares import SHARE_OF_BOTTLENECK, SHARE_ON_CONGESTED
 from model.result import FlowRow, PortRow, Status
 from plots.charts.goodput import share, shift
-from plots.data import Level, Point, panels
+from plots.data import Inputs, Level, Point, panels
 from plots.registry import CHARTS
 from plots.shared import replicas
 from tests.support.chart_points import changed, flow_row, point
@@ -66,7 +66,7 @@ def test_shares_are_pooled_over_replicas_and_seeds() -> None:
 
 
 def test_few_repetitions_have_no_interval(tmp_path: Path) -> None:
-    (path,) = share.draw([of_replicas("lia", count=5)], tmp_path)
+    (path,) = share.draw(Inputs([of_replicas("lia", count=5)], tmp_path))
     assert "interval" not in words_of(path)
 
 
@@ -80,7 +80,7 @@ def test_traffic_on_the_worse_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("chart", "made"), [(share, of_replicas), (shift, of_two)])
 def test_suspect_points_are_marked_and_in_no_title(chart: object, made: object, tmp_path: Path) -> None:
     assert hasattr(chart, "draw") and callable(made)
-    (path,) = chart.draw([made("reno", Status.SUSPECT), made("lia")], tmp_path)
+    (path,) = chart.draw(Inputs([made("reno", Status.SUSPECT), made("lia")], tmp_path))
     words = words_of(path)
     assert "Suspect, in no mean: reason of suspect." in words
     assert "suspect" in words
@@ -88,6 +88,6 @@ def test_suspect_points_are_marked_and_in_no_title(chart: object, made: object, 
 
 
 def test_nothing_to_draw_draws_nothing(tmp_path: Path) -> None:
-    assert share.draw([of_replicas("lia", Status.FAILED)], tmp_path) == []
-    assert shift.draw([of_two("lia", Status.FAILED)], tmp_path) == []
-    assert share.draw([point(4)], tmp_path) == []
+    assert share.draw(Inputs([of_replicas("lia", Status.FAILED)], tmp_path)) == []
+    assert shift.draw(Inputs([of_two("lia", Status.FAILED)], tmp_path)) == []
+    assert share.draw(Inputs([point(4)], tmp_path)) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from model.result import NO_VALUE
 from plots.charts.times import short_and_long
-from plots.data import Level, Panel, Point
+from plots.data import Inputs, Level, Panel, Point
 from tests.support.chart_points import changed, flow_row, point, port_row
 from tests.support.svg_text import words_of
 
@@ -38,13 +38,15 @@ def test_transports_stand_in_their_order_with_what_was_published(tmp_path: Path)
         under("reno", 1, 60, routing="scatter"),
         under("reno", 1, 74),
     ]
-    (path,) = short_and_long.draw(points, tmp_path, levels=[LEVEL])
+    (path,) = short_and_long.draw(Inputs(points, tmp_path, levels=[LEVEL]))
     told = words_of(path).replace("\n", " ")
     assert "Short flows take 60 ms (PacketScatter) to 100 ms (LIA)" in told
     assert "Short flows completed: 10 of 11, 10 of 11, 10 of 11." in told
     assert "published" not in told
     at_k8 = [changed(point, k=8) for point in points]
-    assert "published, SIGCOMM'11" in words_of(short_and_long.draw(at_k8, tmp_path, levels=[LEVEL])[0])
+    assert "published, SIGCOMM'11" in words_of(
+        short_and_long.draw(Inputs(at_k8, tmp_path, levels=[LEVEL]))[0]
+    )
 
 
 def test_a_row_counts_links_between_switches_and_flows_of_all_good_seeds() -> None:
@@ -59,7 +61,7 @@ def test_late_joins_are_rows_of_their_own(tmp_path: Path) -> None:
         under("lia", 8, 50),
         under("lia", 8, 60, join_after_bytes=100_000),
     ]
-    (path,) = short_and_long.draw(points, tmp_path)
+    (path,) = short_and_long.draw(Inputs(points, tmp_path))
     told = words_of(path).replace("\n", " ")
     assert "Short flows take 50 ms (join at once) to 74 ms (join never)" in told
     assert "join after 100 kB" in told
@@ -67,4 +69,4 @@ def test_late_joins_are_rows_of_their_own(tmp_path: Path) -> None:
 
 
 def test_without_short_flows_there_is_no_chart(tmp_path: Path) -> None:
-    assert short_and_long.draw([point(1)], tmp_path) == []
+    assert short_and_long.draw(Inputs([point(1)], tmp_path)) == []

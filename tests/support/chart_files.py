@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from common import files
 from harness.report import figures
 from plots.data import Point
 from plots.registry import Chart
@@ -28,7 +29,7 @@ def sketch(patch: pytest.MonkeyPatch) -> None:
     def draw(chart: Chart, points: Iterable[Point], out: Path, **options: object) -> list[Path]:
         del points, options
         picture = out / f"{chart.name}.svg"
-        picture.write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+        files.replace_file(picture, b'<svg xmlns="http://www.w3.org/2000/svg"/>')
         return [picture]
 
     patch.setattr(Chart, "draw", draw)

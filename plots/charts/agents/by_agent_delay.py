@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter
 from ccp.loading import is_agents
 from model import transports
 from model.spec import AgentSpec
-from plots.data import TRANSPORT, Level, Panel, Point, panels
+from plots.data import TRANSPORT, Inputs, Panel, Point, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -24,17 +24,11 @@ AGENTS = "agent"
 """The field in which the points differ."""
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - nothing is published
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart for points that differ at most in congestion control and agent; see
     `registry.Chart.draw`."""
-    of = panels(points, expected, (*TRANSPORT, AGENTS))
-    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], out, _chart)
+    of = panels(inputs.points, inputs.expected, (*TRANSPORT, AGENTS))
+    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], inputs.out, _chart)
 
 
 def _goodput(point: Point) -> float:

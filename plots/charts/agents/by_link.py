@@ -16,7 +16,7 @@ from ccp.loading import is_agents
 from model import transports
 from model.link_traces import CELL, DROP, FIXED, link_kind
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import TRANSPORT, Level, Panel, Point, panels
+from plots.data import TRANSPORT, Inputs, Panel, Point, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -36,17 +36,11 @@ class Mark:
     delay_ms: tuple[float, ...]
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - these points have one subflow
-    levels: Sequence[Level] = (),  # noqa: ARG001 - published levels are in the table
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart for points that differ at most in congestion control and kind of link; see
     `registry.Chart.draw`."""
-    of = panels((point for point in points if not point.failed), ignoring=APART)
-    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], out, _chart)
+    of = panels((point for point in inputs.points if not point.failed), ignoring=APART)
+    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], inputs.out, _chart)
 
 
 def queueing_ms(point: Point) -> float | None:

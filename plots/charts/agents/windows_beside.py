@@ -3,7 +3,6 @@ SIGCOMM 2018)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from model import transports
-from plots.data import Level, Panel, Point
+from plots.data import Inputs, Panel, Point
 from plots.shared import style
 from plots.shared.sheet import Caption, Sheet, Text
 from plots.shared.transports import by_transport, draw_joined
@@ -22,15 +21,9 @@ _HEIGHT_IN = 1.5
 _MOST_CURVES, _MOST_SAMPLES = 4, 400
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - a statement holds the published mean
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart for points that differ at most in congestion control; see `registry.Chart.draw`."""
-    return draw_joined(CHART, points, out, expected, _chart)
+    return draw_joined(CHART, inputs, _chart)
 
 
 def mean_pkts(point: Point) -> float | None:

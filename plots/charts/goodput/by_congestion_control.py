@@ -27,7 +27,7 @@ from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.result import Status
 from model.transports import COMPARED, SCATTER, TCP
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import TRANSPORT, Cell, Level, Panel, Point, mean_ranks, panels
+from plots.data import TRANSPORT, Cell, Inputs, Level, Panel, Point, mean_ranks, panels
 from plots.shared import saving, style
 from plots.shared.naming import file_stems
 from plots.shared.sheet import Caption, Sheet, Text
@@ -69,19 +69,13 @@ class _Column:
     interval: bool
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - a count that was not measured has no chart to be missing in
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting and number of MPTCP subflows; see `registry.Chart.draw`; levels of the
     metric `mean` are drawn."""
     paths: list[Path] = []
-    for stem, comparison in comparisons(points).items():
+    for stem, comparison in comparisons(inputs.points).items():
         with style.look():
-            paths += saving.save(_chart(comparison, levels), out, stem)
+            paths += saving.save(_chart(comparison, inputs.levels), inputs.out, stem)
     return paths
 
 

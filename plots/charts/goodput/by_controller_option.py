@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from model.result import Status
 from model.spec import RunSpec
 from plots.charts.goodput.throughput import interval_pct
 from plots.charts.goodput.trade_off import APART, goodput_mbps, subflows
-from plots.data import Level, Panel, Point, panels
+from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -82,17 +82,11 @@ PANELS: tuple[tuple[str, ValueOf], ...] = (
 )
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - the most subflows are an option like others
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no number is published
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and workload; see `registry.Chart.draw`."""
-    ours = (point for point in points if not point.failed and is_responsive(point.spec.scheduler))
+    ours = (point for point in inputs.points if not point.failed and is_responsive(point.spec.scheduler))
     of = panels(ours, ignoring=APART)
-    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], out, _chart)
+    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], inputs.out, _chart)
 
 
 def setting(spec: RunSpec) -> Setting:

@@ -4,7 +4,7 @@ TCP on the first network (SIGCOMM 2011, on oversubscribed and dual-homed FatTree
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Point
+from plots.data import Inputs, Point
 from plots.shared import saving, style
 from plots.shared.sheet import Sheet, Text
 from plots.shared.studies import Curve, Study, per_host_pct, studies
@@ -22,21 +22,18 @@ CHART = "by_load"
 _HEIGHTS_IN = (2.1, 1.7)
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - only signs are published; verdicts state them
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per size and matrix that ran at several loads and differs in nothing else; see
     `registry.Chart.draw`."""
-    del expected
-    of = [study for study in studies(points, lambda point: point.spec.workload.matrix) if _is_by_load(study)]
+    of = [
+        study
+        for study in studies(inputs.points, lambda point: point.spec.workload.matrix)
+        if _is_by_load(study)
+    ]
     return saving.draw_each(
         CHART,
         [(study.named(), study) for study in of],
-        out,
+        inputs.out,
         _chart,
         lambda s: f"k{s.topology.k}-{s.workload.matrix}",
     )

@@ -4,7 +4,7 @@ the first network (SIGCOMM 2011: it depends on the matrix)."""
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Point
+from plots.data import Inputs
 from plots.shared import saving, style
 from plots.shared.sheet import Sheet, Text
 from plots.shared.studies import Curve, Study, per_sender_pct, studies
@@ -21,18 +21,11 @@ CHART = "by_matrix"
 _ROW_IN, _LEAST_IN = 0.3, 0.9
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - only signs are published; verdicts state them
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per size with all its matrices; see `registry.Chart.draw`."""
-    del expected
-    of = studies(points, lambda _: "matrices")
+    of = studies(inputs.points, lambda _: "matrices")
     return saving.draw_each(
-        CHART, [(study.named(), study) for study in of], out, _chart, lambda s: f"k{s.topology.k}"
+        CHART, [(study.named(), study) for study in of], inputs.out, _chart, lambda s: f"k{s.topology.k}"
     )
 
 

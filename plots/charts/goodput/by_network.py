@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -15,7 +15,7 @@ from controllers.routing import DIGITS
 from model.transports import USUAL_ROUTING
 from plots.charts.goodput.other_simulator import jain
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Panel, Point, panels, together
+from plots.data import Inputs, Panel, Point, panels, together
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -27,20 +27,14 @@ _MARKERS = {1: "s", 2: "v", 4: "o", 8: "^"}
 _OTHER = "D"
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - only signs are published; verdicts state them
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting, its networks side by side; see `registry.Chart.draw`."""
-    measured = (p for p in panels(points, expected) if any(_points(p, n) for n in p.subflows))
+    measured = (p for p in panels(inputs.points, inputs.expected) if any(_points(p, n) for n in p.subflows))
     of = [
         (group[0].spec.neutral("topology"), sorted(group, key=lambda panel: -(gain(panel) or 0.0)))
         for group in together(map(_usually_routed, measured), "topology")
     ]
-    return saving.draw_each(CHART, of, out, _chart, lambda spec: spec.workload.matrix)
+    return saving.draw_each(CHART, of, inputs.out, _chart, lambda spec: spec.workload.matrix)
 
 
 def _usually_routed(panel: Panel) -> Panel:

@@ -21,7 +21,7 @@ from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
 from model import transports
 from model.result import Status
 from model.spec import RunSpec
-from plots.data import Level, Panel, Point, mean_ranks, panels
+from plots.data import Inputs, Panel, Point, mean_ranks, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -63,17 +63,12 @@ class Column:
         return "\nTCP" if self.subflows == 1 else f"MPTCP {self.subflows}\n{transports.title(self.name)}"
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and setting that two engines ran; see `registry.Chart.draw`. Neither option
     is used."""
-    del expected, levels
-    return saving.draw_each(CHART, [(panel.spec, panel) for panel in _panels(points)], out, _chart)
+    return saving.draw_each(
+        CHART, [(panel.spec, panel) for panel in _panels(inputs.points)], inputs.out, _chart
+    )
 
 
 def _panels(points: Iterable[Point]) -> list[Panel]:

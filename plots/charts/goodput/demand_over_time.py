@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
@@ -19,7 +19,7 @@ from model.link_events import outage
 from model.result import Status, Table
 from model.spec import RunSpec
 from plots.charts.goodput.trade_off import APART, CENTRAL, HASHED, RESPONSIVE, kind_of, name
-from plots.data import Level, Panel, Point, panels
+from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -47,16 +47,10 @@ class Curve:
     subflows: Series
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - subflows are measured
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no number is published
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network, workload and outage; see `registry.Chart.draw`."""
-    of = panels((point for point in points if not point.failed), ignoring=APART)
-    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], out, _chart)
+    of = panels((point for point in inputs.points if not point.failed), ignoring=APART)
+    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], inputs.out, _chart)
 
 
 def down(spec: RunSpec) -> tuple[tuple[float, float], str] | None:

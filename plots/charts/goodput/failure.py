@@ -17,7 +17,7 @@ from analysis import robustness
 from model.link_events import outage
 from model.result import Table
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Panel, Point, mean_ranks
+from plots.data import Inputs, Panel, Point, mean_ranks
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -27,15 +27,9 @@ _SHADE = "#ececec"
 Outage = tuple[float, float]
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - only directions are recalled; verdicts state them
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting whose links fail; see `registry.Chart.draw`."""
-    return saving.draw_panels(CHART, points, out, expected, _chart)
+    return saving.draw_panels(CHART, inputs, _chart)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from engines.registry import FLOW_LEVEL, MAX_MIN, SIMULATOR
-from plots.data import Level, Panel, Point, mean_ranks, panels
+from plots.data import Inputs, Level, Panel, Point, mean_ranks, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -36,17 +36,10 @@ _LABELS_WIDE = 0.22
 """Room for the labels of published lines, as a share of the bars."""
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and setting that a model ran; see `registry.Chart.draw`; means are drawn."""
-    del expected
-    of = [(panel.spec, panel) for panel in _panels(points)]
-    return saving.draw_each(CHART, of, out, lambda panel: _chart(panel, levels))
+    of = [(panel.spec, panel) for panel in _panels(inputs.points)]
+    return saving.draw_each(CHART, of, inputs.out, lambda panel: _chart(panel, inputs.levels))
 
 
 def _panels(points: Iterable[Point]) -> list[Panel]:

@@ -7,14 +7,14 @@ chooses; the lower ones have each layer, including the hosts' own links.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plots.data import Level, Panel, Point, between_switches, link_layer, mean_ranks
+from plots.data import Inputs, Level, Panel, Point, between_switches, link_layer, mean_ranks
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -26,16 +26,10 @@ _LAYER_TITLES = {"host-edge": "host links", "edge-agg": "edge-aggr.", "agg-core"
 Curves = Mapping[int, Sequence[float]]
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting; see `registry.Chart.draw`; levels of the metrics `links_busy_pct` and
     `links_unused_pct` are drawn."""
-    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
+    return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
 def share_pct(utilisations: Sequence[float], *, above: float) -> float:

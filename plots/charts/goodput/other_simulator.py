@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Panel, Point
+from plots.data import Inputs, Level, Panel, Point
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -20,16 +20,10 @@ _HEIGHT_IN, _DIFFERENCE_IN = 1.3, 0.9
 OURS = "#0072B2"
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting; see `registry.Chart.draw`; levels of the metrics `link_pct_mean` and
     `jain`."""
-    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
+    return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
 def of_link_pct(point: Point) -> float:

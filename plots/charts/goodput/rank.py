@@ -6,14 +6,14 @@ A flat high curve is a fair and well used network; a curve that starts low shows
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plots.data import Cell, Level, Panel, Point, mean_ranks
+from plots.data import Cell, Inputs, Level, Panel, Point, mean_ranks
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -21,16 +21,10 @@ CHART = "rank"
 _HEIGHT_IN = 2.9
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting; see `registry.Chart.draw`; lower bounds of the metric `goodput_pct_min`
     are drawn."""
-    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
+    return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
 def rank_curve(points: Sequence[Point]) -> list[float]:

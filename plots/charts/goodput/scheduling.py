@@ -19,7 +19,7 @@ from model.congestion import UNKNOWN_LOOK
 from model.result import Status
 from model.schedulers import scheduled
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Panel, Point, panels
+from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -44,19 +44,13 @@ class Row:
     alone: Mapping[tuple[int, str], Values]
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - one number of subflows is shown
-    levels: Sequence[Level] = (),  # noqa: ARG001 - only signs are published; verdicts state them
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network, with one row per workload; see `registry.Chart.draw`. Without a
     scheduler there is no chart."""
     sheets: dict[str, list[Row]] = {}
-    for row in rows(points):
+    for row in rows(inputs.points):
         sheets.setdefault(row.panel.spec.key(ignoring=("workload",)), []).append(row)
-    return saving.draw_each(CHART, [(of[0].panel.spec, of) for of in sheets.values()], out, _chart)
+    return saving.draw_each(CHART, [(of[0].panel.spec, of) for of in sheets.values()], inputs.out, _chart)
 
 
 def carried_pct(point: Point) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from analysis.sequential import PairTransfers, between_racks, gain, in_one_rack, pair_transfers
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Panel, Point
+from plots.data import Inputs, Level, Panel, Point
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 from workloads.sequential import TRANSPORTS
@@ -25,16 +25,10 @@ _MARKERS = {1: "s", 2: "v", 4: "o"}
 _APART = 0.16
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `gain_between_racks`. Other
     workloads have no such chart."""
-    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
+    return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
 def finding(of: Sequence[PairTransfers]) -> str:

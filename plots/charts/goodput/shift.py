@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from analysis.shares import SHARE_ON_CONGESTED, congested_shares_pct
 from model import transports
-from plots.data import Level, Point
+from plots.data import Inputs, Level
 from plots.shared import replicas, style
 from plots.shared.replicas import Series, Spot
 from plots.shared.sheet import Sheet, Text
@@ -19,16 +19,10 @@ CHART = "shift"
 _HEIGHT_IN = 2.9
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric
     `share_on_congested_path_pct`."""
-    return replicas.draw_groups(CHART, points, out, expected, lambda series: _chart(series, levels))
+    return replicas.draw_groups(CHART, inputs, lambda series: _chart(series, inputs.levels))
 
 
 def finding(spots: Sequence[tuple[str, Spot]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
 from model.responsive import is_responsive
 from model.result import Status, Table
 from plots.charts.goodput.trade_off import APART
-from plots.data import Level, Panel, Point, panels
+from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -46,17 +46,11 @@ class Twins:
         return self.real.status is not Status.OK
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - subflows are measured
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no number is published
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and workload that both kinds of hosts ran; see `registry.Chart.draw`."""
-    ours = (point for point in points if not point.failed and is_responsive(point.spec.scheduler))
+    ours = (point for point in inputs.points if not point.failed and is_responsive(point.spec.scheduler))
     of = [_of_both(panel) for panel in panels(ours, ignoring=(*APART, "engine", "stack", "traffic"))]
-    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], out, _chart)
+    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], inputs.out, _chart)
 
 
 def _of_both(panel: Panel) -> Panel:

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from engines.registry import FLOW_LEVEL, SIMULATOR
 from model.congestion import UNKNOWN_LOOK
-from plots.data import Level, Panel, Point
+from plots.data import Inputs, Level, Panel, Point
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 from topos import TOPOLOGIES
@@ -30,21 +30,14 @@ _ENGINES = (FLOW_LEVEL, SIMULATOR)
 Means = Mapping[int, float]
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart of all networks; see `registry.Chart.draw`."""
-    del expected
-    usable = [p for p in points if not p.is_baseline and not p.failed and p.flows_pct]
+    usable = [p for p in inputs.points if not p.is_baseline and not p.failed and p.flows_pct]
     found = {engine: curves(p for p in usable if p.spec.engine == engine) for engine in _ENGINES}
     if not any(found.values()):
         return []
     with style.look():
-        return saving.save(_chart(usable, found, levels), out, CHART)
+        return saving.save(_chart(usable, found, inputs.levels), inputs.out, CHART)
 
 
 def needed(means: Means, by_plateau: bool) -> int | None:

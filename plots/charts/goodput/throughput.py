@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.artist import Artist
@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from plots.data import MIN_SEEDS_FOR_INTERVAL, Cell, Level, Panel, Point
+from plots.data import MIN_SEEDS_FOR_INTERVAL, Cell, Inputs, Level, Panel
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -31,16 +31,10 @@ _T975 = (2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2
 """Student's t, 97.5 % quantile, for 5 .. 17 degrees of freedom."""
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `goodput_pct_mean`
     are drawn."""
-    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
+    return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
 def interval_pct(means_pct: Sequence[float]) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from model.responsive import is_responsive, option_words
 from model.result import Status
 from model.schedulers import scheduled, scheduler_title
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Panel, Point, panels
+from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 from workloads import matrices
@@ -46,16 +46,10 @@ class Mark:
     suspect: bool
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - subflows are measured
-    levels: Sequence[Level] = (),  # noqa: ARG001 - published levels are in the table
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and workload; see `registry.Chart.draw`."""
-    of = panels((point for point in points if not point.failed), ignoring=APART)
-    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], out, _chart)
+    of = panels((point for point in inputs.points if not point.failed), ignoring=APART)
+    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], inputs.out, _chart)
 
 
 def job_s(point: Point) -> float | None:

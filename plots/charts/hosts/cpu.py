@@ -10,7 +10,7 @@ import math
 import statistics
 import string
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from plots.data import Level, Panel, Point, panels
+from plots.data import Inputs, Level, Panel, Point, panels
 from plots.shared import saving, style
 from plots.shared.naming import setting_names
 from plots.shared.sheet import Caption, Sheet, Text
@@ -56,22 +56,20 @@ class Use:
         return {name: float(part[window].mean()) for name, part in self.parts.items()}
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart of all points; see `registry.Chart.draw`; levels of the metric `cpu_busy_pct`.
 
     Points without this metric are left out.
     """
-    of = [panel for panel in panels(points, expected) if any(_busy(p) is not None for p in panel.points)]
+    of = [
+        panel
+        for panel in panels(inputs.points, inputs.expected)
+        if any(_busy(p) is not None for p in panel.points)
+    ]
     if not of:
         return []
     with style.look():
-        return saving.save(_chart(of, levels), out, CHART)
+        return saving.save(_chart(of, inputs.levels), inputs.out, CHART)
 
 
 def _busy(point: Point) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from model.result import Status
 from model.transports import TCP
 from plots.charts.goodput.other_simulator import jain
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Panel, Point, panels
+from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -46,16 +46,10 @@ _REAL = (
 Cells = Mapping[tuple[str, int], Sequence[Point]]
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - only directions are recalled; verdicts state them
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting, its congestion controls together; see `registry.Chart.draw`."""
-    of = panels(points, expected, ("transport.cc",))
-    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], out, _chart)
+    of = panels(inputs.points, inputs.expected, ("transport.cc",))
+    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], inputs.out, _chart)
 
 
 def cells_of(panel: Panel) -> Cells:

@@ -30,7 +30,7 @@ from engines.registry import SIMULATED_HOSTS
 from model.reasons import COMPLETION, GOODPUT, JAIN, RTT, SLOWEST
 from model.spec import ELASTIC, NOWHERE, OF_ALL, OF_FABRIC, OF_HOSTS, RunSpec
 from plots.charts.goodput.throughput import interval_pct
-from plots.data import Level, Panel, Point
+from plots.data import Inputs, Panel, Point
 from plots.shared import saving, style
 from plots.shared.naming import setting_order
 from plots.shared.sheet import Caption, Sheet, Text
@@ -70,20 +70,14 @@ class Series:
 Found = Mapping[Series, Sequence[Change]]
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - the axis is lateness, not subflows
-    levels: Sequence[Level] = (),  # noqa: ARG001 - nothing was published about this
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per engine, network and workload; see `registry.Chart.draw`."""
     groups: dict[tuple[object, ...], list[Point]] = {}
-    for point in points:
+    for point in inputs.points:
         if not point.is_baseline and not point.failed:
             groups.setdefault(setting_order(point.spec)[:5], []).append(point)
     of = [_panel(group) for _, group in sorted(groups.items()) if effects(group)]
-    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], out, _chart)
+    return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], inputs.out, _chart)
 
 
 def effects(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 
 from analysis.idleness import idleness
 from model.tuning import UNTOUCHED, words_of
-from plots.data import Level, Panel, Point, panels
+from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
 from plots.shared.naming import file_stems
 from plots.shared.sheet import Caption, Sheet, Text
@@ -57,15 +57,9 @@ class Row:
         return [point.metrics.get("subflow_idle_pct") for point in self.points]
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - a count that was not measured has no chart to be missing in
-    levels: Sequence[Level] = (),  # noqa: ARG001 - nothing was published about this
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting and number of subflows; see `registry.Chart.draw`."""
-    of = panels(filter(_is_measured, points), ignoring=TUNING)
+    of = panels(filter(_is_measured, inputs.points), ignoring=TUNING)
     paths: list[Path] = []
     for panel, stem in zip(of, file_stems(CHART, [panel.spec for panel in of]), strict=True):
         for count in sorted({point.subflows for point in panel.points}):
@@ -73,7 +67,7 @@ def draw(
             shown = tuple(point for row in rows.values() for point in row.points)
             with style.look():
                 figure = _chart(dataclasses.replace(panel, subflows=(count,), points=shown), rows)
-                paths += saving.save(figure, out, f"{stem}-{count}subflows")
+                paths += saving.save(figure, inputs.out, f"{stem}-{count}subflows")
     return paths
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from model.result import Table
-from plots.data import Level, Point
+from plots.data import Inputs, Point
 from plots.shared import calls, saving
 from plots.shared.calls import Group
 from plots.shared.sheet import Sheet, Text
@@ -23,17 +22,11 @@ _HEIGHTS_IN = (1.6, 0.9, 1.2, 1.3)
 Floats = npt.NDArray[np.float64]
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - calls have no subflows
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no published level
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting, of its first seed; see `registry.Chart.draw`."""
-    groups = calls.grouped(points, lambda point: point.spec.key(ignoring=("seed",)))
+    groups = calls.grouped(inputs.points, lambda point: point.spec.key(ignoring=("seed",)))
     return saving.draw_each(
-        CHART, [(group.points[0].spec, group) for group in groups], out, _chart, calls.named
+        CHART, [(group.points[0].spec, group) for group in groups], inputs.out, _chart, calls.named
     )
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plots.data import Level, Point
+from plots.data import Inputs, Point
 from plots.shared import calls, saving, style
 from plots.shared.calls import Group
 from plots.shared.sheet import Sheet, Text
@@ -22,17 +21,11 @@ Curve = tuple[int, int]
 """Instances of P-CSCF and of S-CSCF."""
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - calls have no subflows
-    levels: Sequence[Level] = (),  # noqa: ARG001 - the published loads are marked
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per scale and engine; see `registry.Chart.draw`."""
-    groups = calls.grouped(points, lambda point: (calls.of_scale(point), point.spec.engine))
+    groups = calls.grouped(inputs.points, lambda point: (calls.of_scale(point), point.spec.engine))
     return saving.draw_each(
-        CHART, [(group.points[0].spec, group) for group in groups], out, _chart, calls.named
+        CHART, [(group.points[0].spec, group) for group in groups], inputs.out, _chart, calls.named
     )
 
 

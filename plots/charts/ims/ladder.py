@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.artist import Artist
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from plots.data import Level, Point
+from plots.data import Inputs, Point
 from plots.shared import calls, saving, style
 from plots.shared.calls import Group
 from plots.shared.sheet import Sheet, Text
@@ -23,17 +23,11 @@ _BAR = 0.36
 LOST_PCT = 5
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - calls have no subflows
-    levels: Sequence[Level] = (),  # noqa: ARG001 - statements are about order, in the table
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per scale; see `registry.Chart.draw`."""
-    groups = calls.grouped(points, calls.of_scale)
+    groups = calls.grouped(inputs.points, calls.of_scale)
     return saving.draw_each(
-        CHART, [(group.points[0].spec, group) for group in groups], out, _chart, calls.named
+        CHART, [(group.points[0].spec, group) for group in groups], inputs.out, _chart, calls.named
     )
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from plots.data import Level, Point
+from plots.data import Inputs, Point
 from plots.shared import calls, saving, style
 from plots.shared.calls import Group
 from plots.shared.sheet import Sheet, Text
@@ -16,17 +15,11 @@ from plots.shared.sheet import Sheet, Text
 CHART = "policies"
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - calls have no subflows
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no published level
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per load over time; see `registry.Chart.draw`."""
-    groups = calls.grouped(points, lambda p: (calls.of_scale(p), calls.ims_of(p).load, p.spec.engine))
+    groups = calls.grouped(inputs.points, lambda p: (calls.of_scale(p), calls.ims_of(p).load, p.spec.engine))
     several = [(group.points[0].spec, group) for group in groups if len(policies(group)) > 1]
-    return saving.draw_each(CHART, several, out, _chart, calls.named)
+    return saving.draw_each(CHART, several, inputs.out, _chart, calls.named)
 
 
 def policies(group: Group) -> dict[str, list[Point]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from analysis.conservation import Balance, balances, unaccounted, undelivered_bytes
-from plots.data import Level, Panel, Point
+from plots.data import Inputs, Panel, Point
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -20,15 +20,9 @@ _NAMES = {"edge": "edge", "agg": "aggregation", "core": "core"}
 _ARRIVED, _SENT, _DROPPED = "#56B4E9", "#009E73", "#D55E00"
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - the only level there is is nought
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting with flows of given size; see `registry.Chart.draw`."""
-    return saving.draw_panels(CHART, points, out, expected, _chart)
+    return saving.draw_panels(CHART, inputs, _chart)
 
 
 def finding(point: Point) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from analysis import laws
-from plots.data import Level, Panel, Point, panels, together
+from plots.data import Inputs, Panel, Point, panels, together
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -20,17 +20,11 @@ _HEIGHT_IN, _RESIDUAL_IN = 2.6, 0.9
 _COMPARED = ("link.rate_mbps", "seconds")
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - what is expected follows from the rates
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting, link rates aside; see `registry.Chart.draw`."""
-    measured = (panel for panel in panels(points, expected) if panel.best(1))
+    measured = (panel for panel in panels(inputs.points, inputs.expected) if panel.best(1))
     of = [(group[0].spec.neutral(*_COMPARED), group) for group in together(measured, *_COMPARED)]
-    return saving.draw_each(CHART, of, out, _chart)
+    return saving.draw_each(CHART, of, inputs.out, _chart)
 
 
 def missed_bytes(point: Point) -> float:

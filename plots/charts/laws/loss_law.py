@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from analysis import laws
-from plots.data import Level, Panel, Point, common, panels, together
+from plots.data import Inputs, Panel, Point, common, panels, together
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -36,17 +36,11 @@ class Rate:
         return statistics.fmean(self.pkts)
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - the laws are drawn at every loss rate, not only where judged
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting, loss rates aside; see `registry.Chart.draw`."""
-    measured = (p for p in panels(points, expected) if any(map(rate_of, p.best(1))))
+    measured = (p for p in panels(inputs.points, inputs.expected) if any(map(rate_of, p.best(1))))
     of = [(group[0].spec.neutral("link.loss"), group) for group in together(measured, "link.loss")]
-    return saving.draw_each(CHART, of, out, _chart)
+    return saving.draw_each(CHART, of, inputs.out, _chart)
 
 
 def rate_of(point: Point) -> Rate | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from analysis import laws
 from model.result import Table
-from plots.data import Level, Panel, Point
+from plots.data import Inputs, Level, Panel, Point
 from plots.shared import replicas, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -23,16 +23,10 @@ TOP = "window_top_pkts"
 """The quantity whose level is the height of the teeth."""
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting; see `registry.Chart.draw`; the level of the metric `window_top_pkts` gives
     the textbook's sawtooth."""
-    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
+    return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
 def textbook(top_pkts: float, packet_s: float, until_s: float) -> tuple[list[float], list[float]]:

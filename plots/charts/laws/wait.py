@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import laws
-from plots.data import Level, Panel, Point
+from plots.data import Inputs, Level, Panel, Point
 from plots.shared import replicas, saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -20,16 +20,10 @@ EMPTY = "empty_way_ms"
 """The metric whose level is the delay of an empty network."""
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting; see `registry.Chart.draw`; the line of theory begins at the level of
     `empty_way_ms`."""
-    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
+    return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
 def found(point: Point) -> laws.Waits | None:

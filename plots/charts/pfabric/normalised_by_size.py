@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from analysis.normalised import LARGE, MIDDLE, SMALL
 from model.arms import ARMS, IDEAL
-from plots.data import Level, Point
+from plots.data import Inputs
 from plots.shared import arms
 from plots.shared.sheet import Sheet, Text
 
@@ -23,15 +22,9 @@ _PANELS = (
 )
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - these points have one subflow
-    levels: Sequence[Level] = (),  # noqa: ARG001 - what is published is directions
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and distribution of sizes; see `registry.Chart.draw`."""
-    return arms.draw_each(CHART, points, out, _chart)
+    return arms.draw_each(CHART, inputs.points, inputs.out, _chart)
 
 
 def finding(study: arms.Study) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter
 
 from analysis.normalised import ALL, SMALL, Range, normalised
 from model.arms import ARMS
-from plots.data import Level, Point
+from plots.data import Inputs
 from plots.shared import arms, style
 from plots.shared.sheet import Sheet, Text
 
@@ -21,15 +21,9 @@ _HEIGHT_IN = 1.8
 _PANELS = (ALL, SMALL)
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - these points have one subflow
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no distribution is published as numbers
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and distribution of sizes; see `registry.Chart.draw`."""
-    return arms.draw_each(CHART, points, out, _chart)
+    return arms.draw_each(CHART, inputs.points, inputs.out, _chart)
 
 
 def values(study: arms.Study, arm: str, of: Range) -> list[float]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from model.arms import ARMS, IDEAL
-from plots.data import Level, Point
+from plots.data import Inputs, Point
 from plots.shared import arms
 from plots.shared.sheet import Sheet, Text
 
@@ -16,16 +15,10 @@ CHART = "normalised_losses"
 _HEIGHT_IN = 1.8
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - these points have one subflow
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no number is published
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and distribution of sizes; see `registry.Chart.draw`."""
-    with_packets = [point for point in points if point.spec.engine != IDEAL]
-    return arms.draw_each(CHART, with_packets, out, _chart)
+    with_packets = [point for point in inputs.points if point.spec.engine != IDEAL]
+    return arms.draw_each(CHART, with_packets, inputs.out, _chart)
 
 
 def dropped_pct(point: Point) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -11,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from analysis.normalised import ALL, LARGE, SMALL
 from model.arms import ARMS
-from plots.data import Level, Point
+from plots.data import Inputs
 from plots.shared import arms
 from plots.shared.sheet import Sheet, Text
 
@@ -24,15 +23,9 @@ _PANELS = (
 )
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - these points have one subflow
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no number is published
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and distribution of sizes; see `registry.Chart.draw`."""
-    return arms.draw_each(CHART, points, out, _chart)
+    return arms.draw_each(CHART, inputs.points, inputs.out, _chart)
 
 
 def _chart(study: arms.Study) -> Figure:

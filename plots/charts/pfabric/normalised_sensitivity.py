@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -13,7 +13,7 @@ from matplotlib.ticker import NullFormatter, NullLocator
 
 from analysis.normalised import ALL, LARGE, SMALL
 from model.arms import PFABRIC_QUEUE_BYTES, PFABRIC_RTO_MS
-from plots.data import Level, Point
+from plots.data import Inputs, Point
 from plots.shared import arms
 from plots.shared.sheet import Sheet, Text
 
@@ -26,15 +26,9 @@ _CURVES = (
 )
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - these points have one subflow
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no number is published
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and distribution of sizes; see `registry.Chart.draw`."""
-    return arms.draw_each(CHART, points, out, _chart)
+    return arms.draw_each(CHART, inputs.points, inputs.out, _chart)
 
 
 def buffer_kb(point: Point) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from model.arms import ARMS
-from plots.data import Level, Point, of_switch
+from plots.data import Inputs, Point, of_switch
 from plots.shared import arms
 from plots.shared.sheet import Sheet, Text
 
@@ -20,17 +20,11 @@ _HEIGHT_IN = 2.2
 _MIN_PCT = 0.01
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - these points have one subflow
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no number is published
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and distribution of sizes whose queues were sampled; see
     `registry.Chart.draw`."""
-    sampled = [point for point in points if point.read_table("queue_times") is not None]
-    return arms.draw_each(CHART, sampled, out, _chart)
+    sampled = [point for point in inputs.points if point.read_table("queue_times") is not None]
+    return arms.draw_each(CHART, sampled, inputs.out, _chart)
 
 
 def beyond_pct(points: Sequence[Point]) -> npt.NDArray[np.float64]:

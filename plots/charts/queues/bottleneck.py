@@ -7,7 +7,7 @@ The bottleneck is the switch port that sent most. Each curve is the first good s
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 
 from model.result import PortRow
 from plots.charts.queues import queue_lengths
-from plots.data import Level, Panel, Point
+from plots.data import Inputs, Panel, Point
 from plots.shared import style
 from plots.shared.sheet import Caption, Sheet, Text
 from plots.shared.transports import by_transport, colour, draw_joined, label
@@ -48,16 +48,10 @@ class Queue:
         return sum(flow.goodput_mbps for flow in self.point.flows)
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart for points that differ at most in congestion control and marking; see
     `registry.Chart.draw`."""
-    return draw_joined(CHART, points, out, expected, _chart)
+    return draw_joined(CHART, inputs, _chart)
 
 
 def queue(point: Point) -> Queue | None:

@@ -5,7 +5,7 @@ One column per transport, each with its own scale: TCP beside the largest number
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from model.result import FlowRow, Table
-from plots.data import Level, Panel, Picked, Point
+from plots.data import Inputs, Panel, Picked, Point
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -35,15 +35,9 @@ class Windows:
     mean_pkts: float
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting; see `registry.Chart.draw`."""
-    return saving.draw_panels(CHART, points, out, expected, _chart)
+    return saving.draw_panels(CHART, inputs, _chart)
 
 
 def chosen_flows(flows: Sequence[FlowRow]) -> dict[str, FlowRow]:

@@ -5,7 +5,7 @@ A sample is one queue at one instant of the measured window.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from plots.charts.queues import queue_lengths
-from plots.data import Level, Panel, Picked, Point
+from plots.data import Inputs, Panel, Picked, Point
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -40,15 +40,9 @@ class Histogram:
     by_direction: dict[str, Counts]
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting; see `registry.Chart.draw`."""
-    return saving.draw_panels(CHART, points, out, expected, _chart)
+    return saving.draw_panels(CHART, inputs, _chart)
 
 
 def histogram(point: Point) -> Histogram | None:

@@ -6,7 +6,7 @@ of the queues do not exceed, and the longest; the queues that are longest on ave
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from operator import mul
 from pathlib import Path
@@ -22,7 +22,7 @@ from matplotlib.ticker import MaxNLocator
 from model.result import PortRow
 from plots.charts.queues import queue_lengths
 from plots.charts.queues.queue_lengths import Lengths
-from plots.data import Level, Panel, Picked, Point, of_switch
+from plots.data import Inputs, Level, Panel, Picked, Point, of_switch
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -43,15 +43,9 @@ _BANDS = (
 _WORST_LINES = (("#000000", 1.2), ("#0072B2", 1.1), ("#CC79A7", 1.1))
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `queue_pkts_max`."""
-    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
+    return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
 def finding(panel: Panel, points: Sequence[Point]) -> str:

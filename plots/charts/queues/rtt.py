@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,7 @@ from matplotlib.ticker import MaxNLocator
 
 from engines.registry import SIMULATED_HOSTS
 from model.result import FlowRow
-from plots.data import Level, Panel, Picked, Point
+from plots.data import Inputs, Level, Panel, Picked, Point
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -36,16 +36,10 @@ _LOG_FROM = 20
 Floats = npt.NDArray[np.float64]
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `one_way_s_max`, which
     round trips exceed, too."""
-    return saving.draw_panels(CHART, points, out, expected, lambda panel: _chart(panel, levels))
+    return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
 
 
 def finding(rows: Sequence[Point]) -> str:

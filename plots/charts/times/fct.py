@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +21,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from analysis.completion import Completions, completions, percentile, slowdown
 from model.result import FlowRow
-from plots.data import Level, Panel, Point
+from plots.data import Inputs, Panel, Point
 from plots.shared import style
 from plots.shared.sheet import Caption, Sheet, Text
 from plots.shared.transports import by_transport, colour, draw_joined, label
@@ -66,15 +66,9 @@ class Bin:
         return percentile([slowdown(flow) for flow in self.flows], 99)
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),
-    levels: Sequence[Level] = (),  # noqa: ARG001 - no published number can be drawn here
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart for points that differ at most in transport and marking; see `registry.Chart.draw`."""
-    return draw_joined(CHART, points, out, expected, _chart)
+    return draw_joined(CHART, inputs, _chart)
 
 
 def curve(group: Sequence[Point]) -> Curve | None:

@@ -7,7 +7,7 @@ After table 1 and figure 12 of SIGCOMM 2011 (Raiciu et al.). Flows of all seeds 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from model import transports
 from model.congestion import BASELINE
 from model.result import Status
 from model.tuning import AT_ONCE, joins
-from plots.data import TRANSPORT, Level, Panel, Point, panels
+from plots.data import TRANSPORT, Inputs, Level, Panel, Point, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
@@ -74,19 +74,16 @@ def used_pct(point: Point) -> float:
     return statistics.fmean(links) if links else 0.0
 
 
-def draw(
-    points: Iterable[Point],
-    out: Path,
-    *,
-    expected: Sequence[int] = (),  # noqa: ARG001 - rows are transports, and none is missed
-    levels: Sequence[Level] = (),
-) -> list[Path]:
+def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart for points that differ at most in transport; see `registry.Chart.draw`. Levels of the
     quantities `fct_ms_mean` and `links_used_pct` are drawn on the paper's own network, for times are of its
     size and rate."""
-    of = panels((point for point in points if not point.failed), ignoring=TRANSPORT)
+    of = panels((point for point in inputs.points if not point.failed), ignoring=TRANSPORT)
     return saving.draw_each(
-        CHART, [(panel.spec, panel) for panel in of], out, lambda panel: _chart(panel, rows(panel), levels)
+        CHART,
+        [(panel.spec, panel) for panel in of],
+        inputs.out,
+        lambda panel: _chart(panel, rows(panel), inputs.levels),
     )
 
 
