@@ -91,9 +91,11 @@ def name(point: Point) -> str:
     if is_responsive(chosen):
         return f"{chosen.interval_ms:g} ms, gap {chosen.demand_gap:g}" + _unusual(point)
     usual = point.cc in {BASELINE, COUPLED_DEFAULT} and point.spec.routing == USUAL_ROUTING
-    called = (
-        style.transport(point.subflows) if usual else transport(point.cc, point.subflows, point.spec.routing)
-    )
+    if usual and scheduled(point.spec) and point.subflows == 1:
+        return scheduler_title(chosen)
+    called = style.transport(point.subflows)
+    if not usual:
+        called = transport(point.cc, point.subflows, point.spec.routing)
     return ", ".join(filter(None, (called, scheduler_title(chosen))))
 
 

@@ -38,7 +38,7 @@ def test_transports_with_one_subflow_have_names_of_their_own() -> None:
         "TCP",
         "PacketScatter",
         "TCP DCTCP",
-        "TCP, annealing every 10 ms",
+        "annealing every 10 ms",
         "MPTCP 4",
         "2 ms, gap 0.15",
     ]
