@@ -10,6 +10,7 @@ from ccp.loading import is_agents
 from common.errors import UsageError
 from controllers import schedulers
 from controllers.hashing import FiveTuple
+from controllers.responsive.messages import HEADER_BYTES, RULE_BYTES
 from controllers.routing import per_packet
 from controllers.scheduler import Application, FlowCount, Network, PortCount
 from model import responsive
@@ -21,6 +22,8 @@ IDEAL = "ideal"
 MIN_MS, MAX_MS = 1.0, 60_000.0
 USUAL_MS = 100.0
 RESPONSIVE_MS = 2.0
+POLL_BYTES, ANSWER_BYTES, FLOW_BYTES = HEADER_BYTES + 56, HEADER_BYTES + 16, 120
+"""Flow statistics in OpenFlow 1.3: a request, an answer without flows, and one flow with an exact match."""
 CONTROLLED_S = 0.5
 """CPU time of monitors and controller in a second of simulated time with 128 flows, for plans."""
 
@@ -132,17 +135,31 @@ def ticking_s(spec: RunSpec) -> float:
 
 @dataclass
 class Account:
-    """Statistics of a scheduler's ticks: ticks, paths set, and total and largest CPU time."""
+    """Statistics of a scheduler's ticks: ticks, paths set, and total and largest CPU time.
 
+    At every tick the scheduler asks each of the `switches`, which answers. The switch of each flow's sender
+    reports the flow. A path that is set takes one message per switch on it.
+    """
+
+    switches: int = 0
     ticks: int = 0
+    reported: int = 0
     moves: int = 0
+    rules: int = 0
     cpu_s: float = 0.0
     max_cpu_s: float = 0.0
 
     @property
     def counts(self) -> dict[str, float]:
         """Return the metrics that are identical on every machine."""
-        return {"scheduler_ticks": self.ticks, "scheduler_moves": self.moves}
+        polls = self.ticks * self.switches
+        octets = polls * (POLL_BYTES + ANSWER_BYTES) + self.reported * FLOW_BYTES + self.rules * RULE_BYTES
+        return {
+            "scheduler_ticks": self.ticks,
+            "scheduler_moves": self.moves,
+            "scheduler_messages": 2 * polls + self.rules,
+            "scheduler_octets": octets,
+        }
 
     @property
     def times(self) -> dict[str, float]:
@@ -154,8 +171,9 @@ class Account:
 class Driver:
     """Run an application's ticks and record their statistics."""
 
-    def __init__(self, application: Application, network: Network) -> None:
-        self.account = Account()
+    def __init__(self, application: Application, network: Network, switches: int = 0) -> None:
+        """`switches` is how many there are to ask."""
+        self.account = Account(switches)
         self._application = application
         self._network = _Counted(network, self.account)
 
@@ -169,15 +187,20 @@ class Driver:
 
 
 class _Counted:
-    """A Network that counts the paths set."""
+    """A Network that counts what is read and set."""
 
     def __init__(self, network: Network, account: Account) -> None:
         self._network = network
         self._account = account
-        self.flows: Callable[[], Sequence[FlowCount]] = network.flows
         self.ports: Callable[[], Sequence[PortCount]] = network.ports
         self.clear_path: Callable[[FiveTuple], None] = network.clear_path
+
+    def flows(self) -> Sequence[FlowCount]:
+        found = self._network.flows()
+        self._account.reported += len(found)
+        return found
 
     def set_path(self, flow: FiveTuple, path: Sequence[str]) -> None:
         self._network.set_path(flow, path)
         self._account.moves += 1
+        self._account.rules += len(path) - 2

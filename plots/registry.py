@@ -102,7 +102,7 @@ CHARTS: dict[str, Chart] = _charts(
         "in the kernel. Marks of a pair that lie together do the same; up and to the left is better.",
     ),
     Chart(
-        "goodput.subflows_beside",
+        "on_demand.subflows_beside",
         "Real hosts beside simulated ones, with subflows on demand",
         "Each mark above is one flow, real against simulated: marks on the diagonal are equal. Below are the "
         "subflows of some flows over time, real and simulated.",
@@ -197,19 +197,31 @@ CHARTS: dict[str, Chart] = _charts(
         "curves are values that do not matter.",
     ),
     Chart(
-        "goodput.trade_off",
+        "on_demand.trade_off",
         "Throughput or completion time by subflows per flow",
         "Each mark is one scheme: how many subflows its flows have on average, and what they carry, or how "
         "long a job takes. Further left is cheaper; higher throughput, or a shorter time, is better.",
     ),
     Chart(
-        "goodput.by_controller_option",
+        "on_demand.by_controller_option",
         "Subflows on demand, one option changed at a time",
         "Each row is the usual setting with one option changed; the dashed line is the usual setting itself. "
         "A mark on the line is an option that does not matter for this column.",
     ),
     Chart(
-        "goodput.demand_over_time",
+        "on_demand.by_assumption",
+        "What one assumption does to each scheme",
+        "Each row is one assumption changed, each mark one scheme: the change of its goodput, and of its "
+        "subflows, against the usual setting. A mark on the line is an assumption that does not matter.",
+    ),
+    Chart(
+        "on_demand.time_to_demand",
+        "Time from a flow's start to its demand",
+        "Each curve is one scheme: the share of flows that have reached their demand. A curve further left "
+        "is faster; one that ends below 100 % has flows that never get there.",
+    ),
+    Chart(
+        "on_demand.demand_over_time",
         "Goodput and subflows over time, by scheme",
         "Each curve is one scheme: above what a flow carries on average, below how many subflows it has. In "
         "the grey time links or the controller are down; a curve that stays up does not depend on them.",

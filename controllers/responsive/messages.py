@@ -15,7 +15,7 @@ HEADER_BYTES = 66
 """Ethernet, IP, and TCP with timestamps."""
 FLOW_BYTES, RATE_BYTES, COUNT_BYTES, NODE_BYTES = 13, 4, 1, 2
 """A 5-tuple, a rate, a subflow's number or a bit for each subflow, and a node of a path."""
-RULE_BYTES = HEADER_BYTES + 80
+RULE_BYTES = HEADER_BYTES + 120
 """A message that installs a rule for one flow: OpenFlow 1.3's FLOW_MOD with an exact match and one action."""
 
 

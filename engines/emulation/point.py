@@ -254,7 +254,8 @@ class Point:
         with SocketTable(list(hosts.values()), self._flows) as table:
             octets = bytes_sent(table, self._flows)
             with self._dataplane.network(self._spec, octets) as network:
-                driver = Driver(application_of(self._spec, self._topology), network)
+                application = application_of(self._spec, self._topology)
+                driver = Driver(application, network, len(self._topology.switches))
                 with ticking(driver, self._spec.scheduler.interval_ms) as clock:
                     yield clock
 

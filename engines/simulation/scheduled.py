@@ -57,7 +57,8 @@ class Scheduling:
         self._driver: Driver | None = None
         if scheduled(spec):
             self._network = SimulatedNetwork(spec, topology, flows, simulation)
-            self._driver = Driver(application_of(spec, topology), self._network)
+            application = application_of(spec, topology)
+            self._driver = Driver(application, self._network, len(topology.switches))
 
     def clock(self, clock: Clock) -> Clock:
         """Return the clock with the scheduler's ticks."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engines.registry import SIMULATOR
+from experiments.responsive_mptcp.assumptions import points as assumption_points
 from experiments.responsive_mptcp.real import REAL
 from experiments.responsive_mptcp.schemes import (
     ECMP2,
@@ -61,7 +62,7 @@ ONE = responsive(2.0, 0.15)
 def _one_by_one() -> tuple[Variant, ...]:
     """Return the fast setting with one option changed at a time, and M."""
     changes: tuple[dict[str, Any], ...] = (
-        *({"interval_ms": ms} for ms in (1.0, 4.0, 8.0, 16.0, 32.0)),
+        *({"interval_ms": ms} for ms in (1.0, 4.0, 8.0, 16.0, 32.0, 64.0)),
         *({"demand_gap": gap} for gap in (0.05, 0.25, 0.35, 0.5)),
         *({"rate_variation": share} for share in (0.01, 0.1, 0.2)),
         *({"checks": count} for count in (1, 2, 6, 12)),
@@ -95,8 +96,11 @@ OUTAGE = (
 """Hedera is left out: our schedulers do not handle failing links."""
 ALONE = (R2.variant, R8.variant)
 JOINED = (R2.variant, _varied(dataclasses.replace(ONE, closes=True)), ECMP4.variant)
+PRINTED = (R2.variant, _varied(dataclasses.replace(ONE, one_per_tick=True)))
 SIZES = tuple(scheme.variant for scheme in (R2, R8, ECMP4, ECMP8))
-SAMPLE_MS = 10
+STARTING = dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,), seconds=0.6, warmup_s=0.0)
+STARTS = tuple(scheme.variant for scheme in (*TABLE, ECMP8))
+SAMPLE_MS, START_SAMPLE_MS = 10, 2
 MONITORS = (0.5, 1.0)
 """Shares of the monitors that are down."""
 Points = Callable[[SweepOptions, RateOf], list[RunSpec]]
@@ -145,8 +149,12 @@ def _without_controller(point: RunSpec, from_s: float, to_s: float) -> RunSpec:
     return dataclasses.replace(point, scheduler=down)
 
 
-def _sampled(point: RunSpec) -> RunSpec:
-    return dataclasses.replace(point, sampling=SamplingSpec(sockets_ms=SAMPLE_MS))
+def _from_start(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
+    return [_sampled(point, START_SAMPLE_MS) for point in _points(STARTS)(options, rate_of)]
+
+
+def _sampled(point: RunSpec, every_ms: int = SAMPLE_MS) -> RunSpec:
+    return dataclasses.replace(point, sampling=SamplingSpec(sockets_ms=every_ms))
 
 
 def _figure(
@@ -195,6 +203,34 @@ FIGURES = (
         dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,)),
         _one_by_one(),
         charts=("by_controller_option",),
+    ),
+    _figure(
+        f"{NAME}-printed",
+        "The monitors' loop as printed",
+        "As the slides print it, the loop ends with the first flow that asks, so a monitor serves one flow "
+        "per tick. That matters where a sender has several flows: here it is the shuffle, with eight.",
+        SHUFFLES,
+        PRINTED,
+        charts=("trade_off",),
+    ),
+    _figure(
+        f"{NAME}-assumptions",
+        "What the slides do not state",
+        "One assumption changed at a time, for two settings of the monitors, 4 subflows and Hedera: queues, "
+        "delays, minimum RTO, delayed acknowledgements, rate variation, checks, and Hedera's algorithm and "
+        "interval. The subject is a permutation.",
+        dataclasses.replace(DEFAULTS, workloads=(PERMUTATION,)),
+        assumption_points,
+        charts=("by_assumption",),
+    ),
+    _figure(
+        f"{NAME}-start",
+        "From a flow's start to its demand",
+        "All flows of a permutation begin at once. A flow has reached its demand when its smoothed rate is "
+        "85 % of it or more in three checks in a row, as a monitor would see it.",
+        STARTING,
+        _from_start,
+        charts=("time_to_demand",),
     ),
     _figure(
         f"{NAME}-beside",

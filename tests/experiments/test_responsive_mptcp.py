@@ -12,6 +12,7 @@ from analysis.jobs import mean_job_s
 from common.errors import UsageError
 from engines.engine import Silent
 from engines.simulation.engine import SimulatorEngine
+from experiments.responsive_mptcp.assumptions import SCHEMES
 from experiments.responsive_mptcp.figures import FIGURES
 from experiments.responsive_mptcp.schemes import STACK, TABLE, scheme_of
 from harness.plan.labels import workload_label
@@ -48,6 +49,17 @@ def test_every_scheme_of_the_table_runs_on_every_workload() -> None:
         assert {scheme_of(spec) for spec in specs} == set(TABLE)
         assert {row.workload for row in figure.published} == workloads
     assert len({spec.content_hash() for spec in specs}) == len(specs)
+
+
+def test_assumptions_change_one_thing_of_a_scheme() -> None:
+    """Seven changes of all four schemes; four more of the two with monitors, two more of Hedera."""
+    figure = next(each for each in FIGURES if each.name == "responsive-mptcp-assumptions")
+    specs = figure.points(resolve(Given(seeds=1), figure.defaults), lambda _: 1000.0)
+    assert len(specs) == 4 * (1 + 7) + 2 * 4 + 2
+    assert len({spec.content_hash() for spec in specs}) == len(specs)
+    usual = [spec for spec in specs if scheme_of(spec) in SCHEMES and spec.stack == STACK]
+    assert len([spec for spec in usual if (spec.link.queue_pkts, spec.link.delay_us) == (100, 10)]) == 4
+    assert all(spec.link.queue_pkts == spec.link.nic_queue_pkts for spec in specs)
 
 
 def test_controller_opens_what_the_subflows_count_says(tmp_path: Path) -> None:

@@ -98,6 +98,14 @@ def test_an_ideal_scheduler_gives_each_flow_of_a_stride_links_of_its_own(name: s
     assert busiest <= 100.1
 
 
+def test_polling_every_switch_is_counted() -> None:
+    """20 switches are asked and answer; each of 16 flows is reported once; 5 switches per path get rules."""
+    counts = run(with_scheduler(TREE, "annealing:ideal")).metrics
+    rules = 5 * counts["scheduler_moves"]
+    assert counts["scheduler_messages"] == 2 * 20 + rules
+    assert counts["scheduler_octets"] == 20 * (122 + 82) + 16 * 120 + rules * 186
+
+
 def test_of_flows_that_come_and_go_a_scheduler_that_looks_often_carries_more_than_one_that_does_not() -> None:
     """A flow lasts a second or so: between two looks ten seconds apart there is nobody to move."""
     loop = replace(LOOP, seed=3)

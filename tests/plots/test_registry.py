@@ -121,6 +121,7 @@ POINTS: dict[str, Callable[[], list[Point]]] = {
     "by_controller_option": lambda: [
         changed(point(4), scheduler=SchedulerSpec("responsive", interval_ms)) for interval_ms in (2.0, 4.0)
     ],
+    "by_assumption": lambda: [point(4), changed(point(4), queue_pkts=25)],
     "subflows_beside": lambda: [
         changed(sampled(4), engine=engine, scheduler=SchedulerSpec("responsive", 200.0))
         for engine in ("mininet", "simulator")

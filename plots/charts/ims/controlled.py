@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from model.result import Table
-from plots.data import Inputs, Point
+from plots.data import Inputs
 from plots.shared import calls, saving
 from plots.shared.calls import Group
 from plots.shared.sheet import Sheet, Text

@@ -10,7 +10,7 @@ import pytest
 
 from model.result import Status, Table
 from model.spec import SchedulerSpec
-from plots.charts.goodput.subflows_beside import Twins, finding, shown, subflows_over_time, twins
+from plots.charts.on_demand.subflows_beside import Twins, finding, shown, subflows_over_time, twins
 from plots.data import Point, panels
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point

@@ -10,7 +10,7 @@ import pytest
 
 from model.result import Table
 from model.spec import LinkEvent, SchedulerSpec
-from plots.charts.goodput.demand_over_time import curves, down, finding, over_time
+from plots.charts.on_demand.demand_over_time import curves, down, finding, over_time
 from plots.data import Point, panels
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point
@@ -85,8 +85,8 @@ def test_the_title_has_the_best_of_each_kind() -> None:
     ]
     (panel,) = panels(points, ignoring=("scheduler",))
     told = finding([curve for curve in curves(panel)], (0.1, 0.2))
-    assert told.startswith("Goodput meanwhile, of that before: ")
-    assert "80 % subflows added on demand" in told and "60 % without a controller" in told
+    assert told.startswith("Mb/s per flow meanwhile, best of each kind: ")
+    assert "80 with 2 ms, gap 0.15" in told and "60 with MPTCP 4" in told
 
 
 def test_points_without_samples_are_left_out(tmp_path: Path) -> None:

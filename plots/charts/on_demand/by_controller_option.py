@@ -16,7 +16,7 @@ from model.responsive import is_responsive
 from model.result import Status
 from model.spec import RunSpec
 from plots.charts.goodput.throughput import interval_pct
-from plots.charts.goodput.trade_off import APART, goodput_mbps, subflows
+from plots.charts.on_demand.trade_off import APART, goodput_mbps, subflows
 from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
@@ -89,24 +89,24 @@ def draw(inputs: Inputs) -> list[Path]:
     return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], inputs.out, _chart)
 
 
-def setting(spec: RunSpec) -> Setting:
-    return tuple(option.of(spec) for option in OPTIONS)
+def setting(spec: RunSpec, options: Sequence[Option] = OPTIONS) -> Setting:
+    return tuple(option.of(spec) for option in options)
 
 
-def rows(points: Sequence[Point]) -> list[Row]:
+def rows(points: Sequence[Point], options: Sequence[Option] = OPTIONS) -> list[Row]:
     """Return the usual setting, then every setting that differs from it in one option, in their order.
 
     The usual value of an option is the one that most points have. Suspect points count where no seed is good.
     """
     usual = tuple(
         Counter(values).most_common(1)[0][0]
-        for values in zip(*(setting(point.spec) for point in points), strict=True)
+        for values in zip(*(setting(point.spec, options) for point in points), strict=True)
     )
     found: dict[Setting, list[Point]] = {}
     for point in points:
-        found.setdefault(setting(point.spec), []).append(point)
+        found.setdefault(setting(point.spec, options), []).append(point)
     made = [Row(None, 0.0, _good(found[usual]))] if usual in found else []
-    for n, option in enumerate(OPTIONS):
+    for n, option in enumerate(options):
         others = {key[n]: of for key, of in found.items() if key != usual and _differs_in(key, usual) == [n]}
         made += [Row(option, value, _good(others[value])) for value in sorted(others)]
     return made

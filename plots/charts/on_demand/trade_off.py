@@ -14,12 +14,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.jobs import mean_job_s
+from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.responsive import is_responsive, option_words
 from model.result import Status
 from model.schedulers import scheduled, scheduler_title
+from model.transports import USUAL_ROUTING, transport
 from plots.charts.goodput.throughput import interval_pct
 from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
+from plots.shared.labels import HEIGHT, Spot, places
 from plots.shared.sheet import Caption, Sheet, Text
 from workloads import matrices
 
@@ -31,8 +34,8 @@ LOOKS = {RESPONSIVE: ("#D55E00", "o"), CENTRAL: ("#009E73", "*"), HASHED: ("#007
 USUAL_MOST = 4
 _HEIGHT_IN = 3.1
 _MOST_LABELS = 12
-_LABEL_HEIGHTS = 5, -14, 15
-"""In turn above and below the marks, in points: neighbours are often equally high."""
+_SIZE_PT = 290.0, 72 * _HEIGHT_IN
+"""The axes' size, for the places of names."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,13 @@ def name(point: Point) -> str:
     chosen = point.spec.scheduler
     if is_responsive(chosen):
         return f"{chosen.interval_ms:g} ms, gap {chosen.demand_gap:g}" + _unusual(point)
-    return ", ".join(filter(None, (style.name(point), scheduler_title(chosen))))
+    usual = point.cc in {BASELINE, COUPLED_DEFAULT} and point.spec.routing == USUAL_ROUTING
+    if usual and scheduled(point.spec) and point.subflows == 1:
+        return scheduler_title(chosen)
+    called = style.transport(point.subflows)
+    if not usual:
+        called = transport(point.cc, point.subflows, point.spec.routing)
+    return ", ".join(filter(None, (called, scheduler_title(chosen))))
 
 
 def _unusual(point: Point) -> str:
@@ -113,18 +122,22 @@ def kind_of(point: Point) -> str:
 
 
 def finding(of: Sequence[Mark], sized: bool) -> str:
-    """Return the title: the best scheme, and the best one that adds subflows on demand."""
-    if not of:
-        return "Subflows and what they carry"
+    """Return the title: the best scheme that adds subflows on demand, and the best of the others."""
     best = min if sized else max
-    first = best(of, key=lambda mark: statistics.fmean(mark.values))
-    ours = [mark for mark in of if mark.kind == RESPONSIVE]
+    ours, others = ([mark for mark in of if (mark.kind == RESPONSIVE) is on] for on in (True, False))
     if not ours:
-        return f"{first.name} is best"
+        return "Subflows and what they carry"
     own = best(ours, key=lambda mark: statistics.fmean(mark.values))
-    share = 100 * statistics.fmean(own.values) / statistics.fmean(first.values)
-    what = "of the shortest time" if sized else "of the best"
-    return f"On demand: {share:.0f} % {what}, with {statistics.fmean(own.subflows):.1f} subflows per flow"
+    told = f"On demand: {_value(own, sized)} with {statistics.fmean(own.subflows):.1f} subflows per flow"
+    if not others:
+        return told
+    first = best(others, key=lambda mark: statistics.fmean(mark.values))
+    return f"{told}; best of the others: {_value(first, sized)} ({first.name})"
+
+
+def _value(mark: Mark, sized: bool) -> str:
+    mean = statistics.fmean(mark.values)
+    return f"{mean:.2f} s" if sized else f"{mean:.0f} Mb/s"
 
 
 def _chart(panel: Panel) -> Figure | None:
@@ -135,11 +148,11 @@ def _chart(panel: Panel) -> Figure | None:
     axes = sheet.axes[0][0]
     for mark in of:
         _draw(axes, mark)
-    if len(of) <= _MOST_LABELS:
-        _label(axes, of)
     axes.set_xlabel("subflows per flow, mean")
     axes.set_ylabel("completion of a job, s" if sized else "goodput per flow, Mb/s")
     axes.margins(x=0.12, y=0.15)
+    if len(of) <= _MOST_LABELS:
+        _label(axes, of)
     return sheet.finish(Text(finding(of, sized), _subtitle(panel), _caption(panel)), _legend(of))
 
 
@@ -154,15 +167,25 @@ def _draw(axes: Axes, mark: Mark) -> None:
 
 
 def _label(axes: Axes, of: Sequence[Mark]) -> None:
-    """Write names beside the marks, on the side that has more room."""
-    means = [statistics.fmean(mark.subflows) for mark in of]
-    middle = (min(means) + max(means)) / 2
-    for n, (mark, x) in enumerate(zip(of, means, strict=True)):
-        left, above = x > middle, _LABEL_HEIGHTS[n % len(_LABEL_HEIGHTS)]
+    """Write names beside the marks, where there is room."""
+    (low, high), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    x_scale, y_scale = _SIZE_PT[0] / (high - low), _SIZE_PT[1] / (top - bottom)
+    spots = [
+        Spot(
+            mark.name,
+            (statistics.fmean(mark.subflows) - low) * x_scale,
+            (statistics.fmean(mark.values) - bottom) * y_scale,
+            (interval_pct(mark.subflows) or 0.0) * x_scale,
+            (interval_pct(mark.values) or 0.0) * y_scale,
+        )
+        for mark in of
+    ]
+    for spot, box in zip(spots, places(spots, _SIZE_PT), strict=True):
+        x, side = (box.left, "left") if box.left > spot.x else (box.right, "right")
         axes.annotate(
-            mark.name, (x, statistics.fmean(mark.values)),
-            xytext=(-8 if left else 8, -12 if mark.kind == HASHED else above),
-            textcoords="offset points", ha="right" if left else "left", fontsize=7.5, color=style.INK,
+            spot.name, (low + spot.x / x_scale, bottom + spot.y / y_scale),
+            xytext=(x - spot.x, box.bottom + HEIGHT / 2 - spot.y), textcoords="offset points", ha=side,
+            va="center", fontsize=7.5, color=style.INK,
         )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from model.spec import SchedulerSpec
-from plots.charts.goodput.by_controller_option import finding, messages, rows
+from plots.charts.on_demand.by_controller_option import finding, messages, rows
 from plots.data import Point
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point

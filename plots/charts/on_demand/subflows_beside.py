@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from engines.registry import LINUX_HOSTS, SIMULATED_HOSTS
 from model.responsive import is_responsive
 from model.result import Status, Table
-from plots.charts.goodput.trade_off import APART
+from plots.charts.on_demand.trade_off import APART
 from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from matplotlib.patches import Patch
 from model.link_events import outage
 from model.result import Status, Table
 from model.spec import RunSpec
-from plots.charts.goodput.trade_off import APART, CENTRAL, HASHED, RESPONSIVE, kind_of, name
+from plots.charts.on_demand.trade_off import APART, CENTRAL, HASHED, RESPONSIVE, kind_of, name
 from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
@@ -33,6 +34,16 @@ LOOKS = {
 _HEIGHTS_IN = 2.0, 1.4
 _SHADE = "#ececec"
 Series = npt.NDArray[np.float64]
+
+
+class OfKind(Protocol):
+    """Something to draw of one of LOOKS."""
+
+    @property
+    def kind(self) -> str: ...
+
+
+Drawn = TypeVar("Drawn", bound=OfKind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,21 +134,19 @@ def _undisturbed(point: Point) -> Point:
 
 
 def finding(of: Sequence[Curve], down_s: tuple[float, float] | None) -> str:
-    """Return the title: what each kind's best scheme keeps while something is down."""
+    """Return the title: what each kind's best scheme carries while something is down."""
     if down_s is None:
         return "Goodput and subflows over time"
     if down_s[0] <= 0:
         return _rise(of, down_s)
-    kept: dict[str, float] = {}
+    best: dict[str, tuple[float, str]] = {}
     for curve in of:
         middles = curve.t_s - np.diff(curve.t_s, prepend=0.0) / 2
-        before = curve.mbps[middles < down_s[0]]
         meanwhile = curve.mbps[(middles > down_s[0]) & (middles < down_s[1])]
-        if len(before) and len(meanwhile) and before.mean() > 0:
-            share = 100 * float(meanwhile.mean() / before.mean())
-            kept[curve.kind] = max(kept.get(curve.kind, 0.0), share)
-    told = ", ".join(f"{share:.0f} % {kind}" for kind, share in kept.items())
-    return f"Goodput meanwhile, of that before: {told}" if told else "Goodput and subflows over time"
+        if len(meanwhile):
+            best[curve.kind] = max(best.get(curve.kind, (0.0, "")), (float(meanwhile.mean()), curve.name))
+    told = ", ".join(f"{mbps:.0f} with {called}" for mbps, called in best.values())
+    return f"Mb/s per flow meanwhile, best of each kind: {told}" if told else "Goodput and subflows over time"
 
 
 def _rise(of: Sequence[Curve], down_s: tuple[float, float]) -> str:
@@ -156,7 +165,8 @@ def _chart(panel: Panel) -> Figure | None:
     sheet = Sheet(*((height, 1) for height in _HEIGHTS_IN))
     (above,), (below,) = sheet.axes
     handles: list[Artist] = []
-    for curve, colour, line in _looks(of):
+    for curve, colour in looks(of):
+        line = LOOKS[curve.kind][1]
         above.plot(curve.t_s, curve.mbps, color=colour, ls=line, lw=1.4)
         below.plot(curve.t_s, curve.subflows, color=colour, ls=line, lw=1.4)
         handles.append(Line2D([], [], color=colour, ls=line, lw=1.6, label=curve.name))
@@ -178,9 +188,10 @@ def _chart(panel: Panel) -> Figure | None:
     return sheet.finish(words, handles)
 
 
-def _looks(of: Sequence[Curve]) -> list[tuple[Curve, str, str]]:
+def looks(of: Sequence[Drawn]) -> list[tuple[Drawn, str]]:
+    """Return each curve with its colour: the next one of its kind."""
     colours = {kind: cycle(each) for kind, (each, _) in LOOKS.items()}
-    return [(curve, next(colours[curve.kind]), LOOKS[curve.kind][1]) for curve in of]
+    return [(curve, next(colours[curve.kind])) for curve in of]
 
 
 def _caption(panel: Panel) -> Caption:

@@ -1,0 +1,1 @@
+"""Charts of multipath TCP whose subflows a controller adds on demand."""
