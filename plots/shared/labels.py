@@ -13,7 +13,7 @@ HEIGHT, PER_CHARACTER = 8.0, 3.7
 """Of a name in 7.5 points."""
 _BESIDE = 7.0
 _STEPS = (0.0, 9.0, -9.0, 16.0, -16.0, 24.0, -24.0, 33.0, -33.0)
-_MARK, _WHISKER = 4.0, 1.0
+_MARK, _WHISKER = 4.0, 2.5
 _OUTSIDE = 4.0
 """A name that leaves the axes is this much worse than one that covers the same area of a mark."""
 _MISTAKEN, _FAR = 20.0, 0.1

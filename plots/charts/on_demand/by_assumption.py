@@ -17,7 +17,7 @@ from model.responsive import is_responsive
 from model.schedulers import scheduled
 from model.spec import RunSpec
 from plots.charts.goodput.throughput import interval_pct
-from plots.charts.on_demand.by_controller_option import Option, Row, rows
+from plots.charts.on_demand.by_controller_option import Option, Row, Setting, rows, setting
 from plots.charts.on_demand.trade_off import APART, goodput_mbps, subflows
 from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
@@ -62,7 +62,8 @@ class Change:
 
 def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per network and workload; see `registry.Chart.draw`."""
-    of = panels((point for point in inputs.points if not point.failed and point.flows), ignoring=IGNORED)
+    usable = with_equal_seeds([point for point in inputs.points if not point.failed and point.flows])
+    of = panels(usable, ignoring=IGNORED)
     return saving.draw_each(CHART, [(panel.spec, panel) for panel in of], inputs.out, _chart)
 
 
@@ -73,17 +74,32 @@ def scheme(spec: RunSpec) -> str:
     return _CENTRAL if scheduled(spec) else style.transport(spec.transport.subflows)
 
 
+def with_equal_seeds(points: Sequence[Point]) -> list[Point]:
+    """Return the points of those seeds that every setting of every scheme has."""
+    seeds: dict[tuple[str, Setting], set[int]] = {}
+    for point in points:
+        seeds.setdefault((scheme(point.spec), setting(point.spec, OPTIONS)), set()).add(point.seed)
+    common = set.intersection(*seeds.values()) if seeds else set()
+    return [point for point in points if point.seed in common]
+
+
 def changes(points: Sequence[Point]) -> dict[str, list[Change]]:
     """Return the changes of each scheme that has a usual setting, seed by seed against it."""
     of_scheme: dict[str, list[Point]] = {}
     for point in points:
         of_scheme.setdefault(scheme(point.spec), []).append(point)
     found = {}
-    for name, of in of_scheme.items():
+    for name, of in sorted(of_scheme.items(), key=lambda one: _order(one[1][0].spec)):
         usual, *others = rows(of, OPTIONS)
         if usual.option is None and others:
             found[name] = [_change(usual, row) for row in others]
     return found
+
+
+def _order(spec: RunSpec) -> tuple[bool, bool, float]:
+    """Schemes on demand first, the fastest monitors before others, and a central scheduler last."""
+    on_demand = is_responsive(spec.scheduler)
+    return not on_demand, not on_demand and scheduled(spec), spec.scheduler.interval_ms if on_demand else 0.0
 
 
 def _change(usual: Row, row: Row) -> Change:

@@ -53,8 +53,10 @@ def demands_mbps(flows: Sequence[FlowRow], rate_mbps: float) -> Series:
     """Return the demand of each flow as Hedera estimates it, between hosts with one link of this rate."""
     number = {host: i for i, host in enumerate({each: None for row in flows for each in (row.src, row.dst)})}
     rates = np.ones(len(number))
-    ends = (np.array([number[getattr(row, end)] for row in flows], np.int64) for end in ("src", "dst"))
-    return rate_mbps * natural_demands(*ends, rates, rates)
+    sources, receivers = (
+        np.array([number[getattr(row, end)] for row in flows], np.int64) for end in ("src", "dst")
+    )
+    return rate_mbps * natural_demands(sources, receivers, rates, rates)
 
 
 def reached_s(sockets: Table, demand_mbps: Series) -> Series:

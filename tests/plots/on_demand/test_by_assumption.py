@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model.spec import SchedulerSpec, StackSpec
-from plots.charts.on_demand.by_assumption import Change, changes, finding
+from plots.charts.on_demand.by_assumption import changes, finding, with_equal_seeds
 from plots.data import Point
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point
@@ -34,12 +34,20 @@ def sweep() -> list[Point]:
 
 
 def test_changes_are_of_the_same_scheme_and_seed() -> None:
-    found = changes(sweep())
-    assert set(found) == {"2 ms, gap 0.15", "MPTCP 4", "Hedera"}
+    found = changes([*sweep()[4:], *sweep()[:4]])
+    assert list(found) == ["2 ms, gap 0.15", "MPTCP 4", "Hedera"]
     (queue,) = found["2 ms, gap 0.15"]
-    assert queue == Change("queue 25 packets", (pytest.approx(-10), pytest.approx(-10)), (-1, -1))
+    assert (queue.label, queue.subflows) == ("queue 25 packets", (-1, -1))
+    assert queue.goodput_pct == pytest.approx((-10, -10))
     assert [change.label for change in found["MPTCP 4"]] == ["min RTO 1 ms"]
-    assert found["Hedera"] == [Change("Hedera: first fit", (pytest.approx(-25),), (0,))]
+    (first_fit,) = found["Hedera"]
+    assert first_fit.label == "Hedera: first fit" and first_fit.goodput_pct == pytest.approx((-25,))
+
+
+def test_seeds_that_one_setting_lacks_do_not_count() -> None:
+    points = [run(800, seed=seed, queue_pkts=pkts) for pkts in (25, 100) for seed in (1, 2)]
+    assert {point.seed for point in with_equal_seeds([*points, run(800, seed=3)])} == {1, 2}
+    assert with_equal_seeds([run(800, seed=1), run(800, seed=2, queue_pkts=25)]) == []
 
 
 def test_the_title_names_what_moves_goodput_most() -> None:
