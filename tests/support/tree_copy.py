@@ -95,10 +95,10 @@ def rebuild_core(tree: Path, header: str) -> None:
 
 def _parsed_once(tree: Path, build: Path, compiling: list[str]) -> str:
     """Return a header of the libraries that most sources include, which the compiler has parsed already."""
-    header = tree / "libraries.hpp"
+    header = tree / "libraries"
     header.write_text("".join(f"#include <{name}>\n" for name in LIBRARIES))
-    source = compiling.index("-c")
     argv = [word for word in compiling if not word.startswith("-DFABRIC_SOURCES")]
+    source = argv.index("-c")
     argv[source : source + 2] = ["-x", "c++-header", str(header)]
     _build(build, _to(argv, f"{header}.gch"))
     return str(header)
