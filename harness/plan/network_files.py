@@ -24,6 +24,12 @@ from topos import Layer, from_file
 FILE = "file:"
 LAYERS = {"edge": Layer.EDGE, "agg": Layer.AGG, "core": Layer.CORE}
 RATES_MBPS = (0.01, 400_000.0)
+RATE, DELAY = "rate_mbps", "delay_us"
+LIKE = {
+    **dict.fromkeys(("rate", "bandwidth", "bw", "capacity", "speed"), RATE),
+    **dict.fromkeys(("delay", "latency"), DELAY),
+}
+"""Beginnings of the names that other tools give to what we read under the second name."""
 
 
 @dataclass
@@ -138,11 +144,22 @@ def _add_link(graph: _Graph, where: str, link: Any, position: Mapping[Any, int])
         if not isinstance(node, str | int) or node not in position:
             raise UsageError(f"{where}.{end}: there is no node with the id {json.dumps(node)[:40]}")
         ends.append(position[node])
-    rate = _number(f"{where}.rate_mbps", link.get("rate_mbps", 0), *RATES_MBPS)
-    delay = _number(f"{where}.delay_us", link.get("delay_us", 0), 0, from_file.MAX_DELAY_US)
+    _refuse_other_names(where, link)
+    rate = _number(f"{where}.{RATE}", link.get(RATE, 0), *RATES_MBPS)
+    delay = _number(f"{where}.{DELAY}", link.get(DELAY, 0), 0, from_file.MAX_DELAY_US)
     if ends[0] == ends[1]:
         raise UsageError(f"{where}: both ends are {graph.names[ends[0]]}")
     graph.links.append((ends[0], ends[1], rate, delay))
+
+
+def _refuse_other_names(where: str, link: Mapping[str, Any]) -> None:
+    """Raise UsageError for a rate or delay of another name, which would be left out. Other attributes may
+    stand beside ours."""
+    for name in link:
+        ours = next((ours for start, ours in LIKE.items() if name.lower().startswith(start)), "")
+        if ours and name not in (RATE, DELAY):
+            unit = "Mb/s" if ours == RATE else "microseconds"
+            raise UsageError(f"{where}.{name[:40]}: it would not be read; write {ours}, in {unit}")
 
 
 def _number(where: str, value: Any, least: float, most: float) -> float:

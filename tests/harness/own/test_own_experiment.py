@@ -47,6 +47,7 @@ def test_results_can_be_read_without_the_file(tmp_path: Path) -> None:
     (point,) = refabric.load("results/mine").measured
     assert point.name == ran.measured[0].name
     assert point.flows["src"].tolist() == ["l0", "l1", "l2", "l3"]
+    assert min(point.flows["goodput_mbps"]) > 10  # no flow starves behind a strict drop-tail queue
     (chart,) = ran.plot("bars")
     assert chart.title == "Mean goodput"
 

@@ -68,6 +68,10 @@ def test_rates_and_delays_reach_the_core(tmp_path: Path) -> None:
     assert baseline == pytest.approx(10 * 1448 / 1514)
 
 
+def test_other_attributes_of_links_may_stand_beside_ours(tmp_path: Path) -> None:
+    assert read(tmp_path, changed(links_3_weight=3, links_3_key=0)) == read(tmp_path, graph())
+
+
 def test_edges_numbers_and_layers_are_read_too(tmp_path: Path) -> None:
     data = {
         "nodes": [{"id": 0, "kind": "host"}, {"id": 1, "layer": "core", "kind": "switch"}, {"id": 2}],
@@ -113,6 +117,9 @@ BAD: list[tuple[Any, str]] = [
     (changed(links_3_rate_mbps="fast"), r'links\[3\].rate_mbps: "fast" must be a number'),
     (changed(links_3_rate_mbps=-1), r"links\[3\].rate_mbps: -1 must be a number from 0.01"),
     (changed(links_3_delay_us=1e9), r"links\[3\].delay_us: 1000000000.0 must be"),
+    (changed(links_3_rate_Mbps=10), r"links\[3\].rate_Mbps: it would not be read; write rate_mbps, in Mb/s"),
+    (changed(links_3_bandwidth=10), r"links\[3\].bandwidth: it would not be read; write rate_mbps"),
+    (changed(links_3_delay=10), r"links\[3\].delay: it would not be read; write delay_us, in microseconds"),
     (changed(links_3_rate_mbps=0), "link 3 has no rate_mbps and others have one"),
     (changed(links_4_source="m"), r"links\[4\]: both ends are m"),
     (changed(links_3_source="h3", nodes_2_kind="host"), "host h3 has a link to another host"),
