@@ -216,7 +216,7 @@ def test_status_knows_missing_points_and_other_points(results: Path) -> None:
     states = [line.split()[0] for line in done.stdout.splitlines()]
     assert states == ["ok", "ok", "missing", "missing", "ok", "ok", "2", "2"]
     assert "2 points are not of this plan: give the options of their run" in done.stdout
-    assert done.stdout.count("not of this plan") == 2
+    assert done.stdout.count("(not of this plan)") == 2
 
 
 def test_plot_draws_what_is_stored_and_names_what_is_damaged(
