@@ -37,6 +37,7 @@ from harness.execute.cluster.executor import (
 from harness.execute.cluster.worker import in_new_process
 from harness.execute.executor import Executor
 from harness.execute.point import one_line
+from harness.execute.workers import MemoryNeeds
 from harness.plan import rate
 from harness.plan.rate import RateChoice, named
 from harness.results.store import Store
@@ -265,8 +266,9 @@ class Cluster:
         for address, found in self._run_on(list(of_machine.values()), check, self.engine, specs).items():
             for name, error in found.items():
                 unfit.setdefault(name, HostUnfitError(f"worker {address}: {error}"))
+        needs = MemoryNeeds(self.engine)
         for spec in specs:
-            needs_mb = self.engine.memory_mb(spec)
+            needs_mb = needs.mb(spec)
             small = next((w for w in workers if needs_mb > w.thread_mb), None)
             if small is not None:
                 unfit.setdefault(spec.engine, HostUnfitError(_too_small(small, needs_mb)))
