@@ -17,7 +17,7 @@ from harness.api.points import Point
 from harness.api.results import Results
 from harness.catalogue import Catalogue
 from harness.cli.progress import PlainProgress, for_stream
-from harness.cli.run import carry_out, how_to_continue, request_of
+from harness.cli.run import carry_out, how_to_continue, metrics_of, request_of
 from harness.cli.run import run as run_command
 from harness.compare.compare import experiments_in
 from harness.experiment import Experiment
@@ -50,7 +50,7 @@ def run(
     found = loading.loaded(asked.experiment, asked.results, carried.session.plan, outcome.stored)
     broken = [str(error) for error in found.broken]
     folder = asked.results / asked.experiment.folder
-    return _results(asked.experiment.name, folder, outcome.points, found.figures, broken)
+    return _results(asked.experiment, folder, outcome.points, found.figures, broken)
 
 
 def load(catalogue: Catalogue, folder: Folder, experiment: str | None) -> Results:
@@ -72,8 +72,7 @@ def load(catalogue: Catalogue, folder: Folder, experiment: str | None) -> Result
     if not points:
         why = f": {broken[0]}" if broken else ""
         raise UsageError(f"loading {folder}: no point there can be read{why}")
-    name = chosen.name if chosen else path.name
-    return _results(name, path, points, figures, [str(error) for error in broken])
+    return _results(chosen or path.name, path, points, figures, [str(error) for error in broken])
 
 
 def _experiment_folder(path: Path) -> Path:
@@ -100,6 +99,12 @@ def _find(catalogue: Catalogue, path: Path, experiment: str | None) -> Experimen
 
 
 def _results(
-    name: str, folder: Path, points: Sequence[Judged], figures: Sequence[Shown], broken: Sequence[str]
+    of: Experiment | str,
+    folder: Path,
+    points: Sequence[Judged],
+    figures: Sequence[Shown],
+    broken: Sequence[str],
 ) -> Results:
-    return Results(name, folder, [Point(name, judged) for judged in points], figures, broken)
+    """Return the points of an experiment, or of a folder that no known experiment has."""
+    name, own = (of, ()) if isinstance(of, str) else (of.name, metrics_of(of))
+    return Results(name, folder, [Point(name, judged, own) for judged in points], figures, broken)

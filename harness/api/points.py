@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.api.columns import Columns, html_table
+from harness.claims.metric import Metric
 from harness.plan.labels import label
 from harness.results.columns import record
 from harness.results.summary import Judged
@@ -51,6 +52,8 @@ class Point:
 
     experiment: str
     judged: Judged
+    own: tuple[Metric, ...] = ()
+    """Metrics of a user's file."""
 
     @property
     def name(self) -> str:
@@ -113,8 +116,12 @@ class Point:
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """The numbers of the whole point (model/result.py), e.g. `late_p99_us`."""
-        return self.judged.point.metrics
+        """The numbers of the whole point, e.g. `late_p99_us`, and those of the metrics of a user's file."""
+        own = {metric.name: metric.at(self.judged) for metric in self.own}
+        return {
+            **self.judged.point.metrics,
+            **{name: value for name, value in own.items() if value is not None},
+        }
 
     @functools.cached_property
     def flows(self) -> Columns:
@@ -133,7 +140,7 @@ class Point:
 
     def record(self) -> dict[str, Cell | None]:
         """Return its row of summary.csv; None where it has no such number."""
-        return record(self.experiment, self.judged)
+        return record(self.experiment, self.judged, self.own)
 
     def __repr__(self) -> str:
         goodput = "no goodput" if self.goodput_mbps is None else f"{self.goodput_mbps:.4g} Mb/s"

@@ -106,9 +106,10 @@ class Results(Sequence[Point]):
         return [point for point in self.points if not point.is_baseline]
 
     def summary(self) -> Columns:
-        """Return the columns of summary.csv, one row per point."""
+        """Return the columns of summary.csv, one row per point; own metrics are the last columns."""
         rows = [point.record() for point in self.points]
-        return Columns({name: _array([row[name] for row in rows]) for name in COLUMNS})
+        names = list(rows[0]) if rows else COLUMNS
+        return Columns({name: _array([row[name] for row in rows]) for name in names})
 
     def to_pandas(self) -> Any:
         """Return the summary as a pandas.DataFrame. Raises UsageError if pandas is not installed."""
@@ -119,6 +120,11 @@ class Results(Sequence[Point]):
 
         Raises UsageError for a chart that the experiment does not have, and if nothing can be drawn.
         """
+        if not self._shown:
+            raise UsageError(
+                f"{self.folder}: refabric has no experiment of this name, so its charts are not known; if a "
+                f'file defines it, name the file: refabric.load("{self.folder}", experiment="./mine.py")'
+            )
         known = list(dict.fromkeys(name for each in self._shown for name in each.figure.charts))
         if chart is not None and chart not in known:
             raise UsageError(f"chart {chart}: {self.experiment} has {', '.join(known) or 'none'}")

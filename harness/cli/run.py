@@ -38,7 +38,7 @@ from harness.plan.profiles import PROFILES
 from harness.plan.session import Session
 from harness.report import claims as claim_tables
 from harness.report import figures, kept
-from harness.results import store
+from harness.results import columns, store
 from harness.results.load import Loaded, loaded
 from harness.streams import write_json
 from model.result import Status
@@ -130,8 +130,10 @@ def _carry_out_and_show(asked: Request, progress: Progress) -> tuple[Outcome, di
 
 def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
     """Print tables and verdicts, write charts and the report; return their paths for JSON."""
-    human, directory = asked.human, ready.store.directory
-    table.print_results(human, outcome.points, published_of(asked.experiment), metrics_of(asked.experiment))
+    human, directory, own = asked.human, ready.store.directory, metrics_of(asked.experiment)
+    table.print_results(human, outcome.points, published_of(asked.experiment), own)
+    if own:
+        columns.write(ready.store, outcome.stored.points, own)
     stored = loaded(asked.experiment, asked.results, ready.plan, outcome.stored)
     wanted: list[figures.Wanted] = []
     judged: list[Verdict] = []

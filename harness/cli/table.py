@@ -61,8 +61,10 @@ def print_results(
     for judged in points:
         if not is_reference(judged.spec):
             groups.setdefault(labels.family(judged.spec), []).append(judged)
-    for group in groups.values():
-        print_wrapped(console, _title(group), "bold")
+    titles = [_title(group) for group in groups.values()]
+    for title, group in zip(titles, groups.values(), strict=True):
+        apart = f", {labels.settings(group[0].spec)}" if titles.count(title) > 1 else ""
+        print_wrapped(console, f"{title}{apart}", "bold")
         console.print(_results(group, known, own), highlight=False)
         _print_notes(console, group, known)
     references = (_reference_line(judged) for judged in points if is_reference(judged.spec))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -82,9 +83,27 @@ def names(specs: Sequence[RunSpec]) -> list[str]:
     for name, spec in zip(transports_of, specs, strict=True):
         ccs.setdefault(name, set()).add(spec.transport.cc)
     return [
-        f"{name} (beside {spec.transport.cc})" if len(ccs[name]) > 1 else name
-        for name, spec in zip(transports_of, specs, strict=True)
+        f"{name} (beside {spec.transport.cc})" if len(ccs[plain]) > 1 else name
+        for plain, name, spec in zip(transports_of, _versioned(transports_of, specs), specs, strict=True)
     ]
+
+
+def _versioned(names_of: Sequence[str], specs: Sequence[RunSpec]) -> list[str]:
+    """Return the names; where texts of a user's file differ under one name, with a digest of the text."""
+    texts: dict[str, set[str]] = {}
+    for spec in specs:
+        texts.setdefault(spec.transport.cc, set()).add(spec.transport.algorithm)
+    return [
+        f"{name} (text {digest(spec.transport.algorithm_text)})"
+        if len(texts[spec.transport.cc]) > 1
+        else name
+        for name, spec in zip(names_of, specs, strict=True)
+    ]
+
+
+def digest(text: str) -> str:
+    """Return the first 12 hex digits of a text's SHA-256."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def mixed(specs: Iterable[RunSpec]) -> bool:
@@ -92,9 +111,14 @@ def mixed(specs: Iterable[RunSpec]) -> bool:
     return len({(*_how(spec), spec.scheduler) for spec in specs}) > 1
 
 
-def _how(spec: RunSpec) -> tuple[str, str, str]:
+def _how(spec: RunSpec) -> tuple[str, ...]:
     """Congestion control, routing, and when subflows join where there are any to join."""
-    return spec.transport.cc, spec.routing, tuning.joins(spec.transport) or tuning.AT_ONCE
+    return (
+        spec.transport.cc,
+        spec.transport.algorithm,
+        spec.routing,
+        tuning.joins(spec.transport) or tuning.AT_ONCE,
+    )
 
 
 def congestion(specs: Sequence[RunSpec]) -> str:

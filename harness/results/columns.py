@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 import topos
 from common import files
 from common.printable import one_line
-from harness.claims.metric import ShownIn, shown_in
+from harness.claims.metric import Metric, ShownIn, shown_in
 from harness.claims.metrics import TABLES
+from harness.plan.labels import digest, settings
 from harness.results.store import SUMMARY, Store, StoredPoint
 from harness.results.summary import Judged, judge
 from harness.results.tables import Cell, csv_bytes
@@ -29,7 +30,20 @@ def _workload(judged: Judged) -> str:
 
 def _topology_params(judged: Judged) -> str:
     topology = judged.spec.topology
-    return " ".join(f"{name}={value}" for name, value in topos.shape(topology.kind, topology.params))
+    numbers = (f"{name}={value}" for name, value in topos.shape(topology.kind, topology.params))
+    return " ".join((*_network_file(topology.params), *numbers))
+
+
+def _network_file(params: Mapping[str, int | str]) -> tuple[str, ...]:
+    """Return the name of a network of the user and a digest of its text; nothing for other networks."""
+    text = params.get("network")
+    return (f"{params['name']} sha256:{digest(str(text))}",) if text else ()
+
+
+def _algorithm(judged: Judged) -> str:
+    """Return a digest of the user's congestion control, so that a changed file of the same name differs."""
+    text = judged.spec.transport.algorithm_text
+    return f"sha256:{digest(text)}" if text else ""
 
 
 def _faults(judged: Judged) -> str:
@@ -56,8 +70,11 @@ _SETTING: Mapping[str, ValueOf] = {
     "write_bytes": lambda j: j.spec.transport.write_bytes,
     "sysctls": _sysctls,
     "topology_params": _topology_params,
+    "algorithm": _algorithm,
+    "settings": lambda j: settings(j.spec),
 }
 _STATUS: Mapping[str, ValueOf] = {
+    "point": lambda j: j.point.name,
     "status": lambda j: j.status.value,
     "reasons": lambda j: texts(j.reasons),
     "faults": _faults,
@@ -80,20 +97,25 @@ _ORDER = (
 COLUMNS = ("experiment", *dict.fromkeys((*_ORDER, *_VALUES)))
 
 
-def record(experiment: str, judged: Judged) -> dict[str, Cell | None]:
-    """Return one row as COLUMNS and values; None where the point has no such number."""
-    return {"experiment": experiment, **{name: _VALUES[name](judged) for name in COLUMNS[1:]}}
+def record(experiment: str, judged: Judged, own: Sequence[Metric] = ()) -> dict[str, Cell | None]:
+    """Return one row as COLUMNS and values; None where the point has no such number.
+
+    `own` are metrics of a user's file, which follow under their names.
+    """
+    row = {"experiment": experiment, **{name: _VALUES[name](judged) for name in COLUMNS[1:]}}
+    return {**row, **{metric.name: metric.at(judged) for metric in own if metric.name not in row}}
 
 
 _FORMULA = ("=", "+", "-", "@")
 """Spreadsheets compute texts that begin so, and show them behind a quotation mark (OWASP, CSV injection)."""
 
 
-def write(store: Store, points: Sequence[StoredPoint]) -> None:
-    """Rewrite the experiment's summary.csv atomically. Raises StoreError."""
-    records = [record(store.directory.name, judged) for judged in judge(points)]
+def write(store: Store, points: Sequence[StoredPoint], own: Sequence[Metric] = ()) -> None:
+    """Rewrite the experiment's summary.csv atomically. Raises StoreError; UsageError for a bad metric."""
+    records = [record(store.directory.name, judged, own) for judged in judge(points)]
+    heads = list(records[0]) if records else COLUMNS
     rows = [[_text(value) for value in one.values()] for one in records]
-    files.replace_file(store.directory / SUMMARY, csv_bytes(COLUMNS, rows), store.tag)
+    files.replace_file(store.directory / SUMMARY, csv_bytes(heads, rows), store.tag)
 
 
 def _text(value: Cell | None) -> str:

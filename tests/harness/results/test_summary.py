@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
 
+import topos
+from harness.claims.metric import Metric
 from harness.plan.baseline import is_reference, reference_of
 from harness.results import columns
-from harness.results.store import Store, load
+from harness.results.store import Store, load, point_name
 from model.reasons import LATE, RTT, Fault, Reason, of_text
 from model.result import Status
-from model.spec import RunSpec
+from model.spec import AgentSpec, RunSpec, TopologySpec, TransportSpec
 from tests.support.stored_points import EXPERIMENT, put, put_reference, result_of, spec_of
+from topos import from_file
 
 DESIGN_COLUMNS = (
     "experiment,engine,dataplane,topology,k,hosts,workload,transport,subflows,cc,rate_mbps,queue_pkts,"
@@ -22,7 +26,7 @@ DESIGN_COLUMNS = (
     "goodput_pct_median,goodput_pct_max,jain,cpu_busy_pct,late_p99_us,retransmits,drops,"
     "routing,loss_pct,ecn_pkts,write_bytes,sysctls,"
     "flows_started,flows_completed,fct_ms_mean,fct_ms_median,fct_ms_p99,slowdown_mean,slowdown_p99,"
-    "topology_params,faults,cautions,attempts,kinds,"
+    "topology_params,faults,cautions,attempts,kinds,algorithm,settings,point,"
     "calls_offered_per_s,calls_completed_per_s,setup_ms_p50,setup_ms_p95,pcscf_fill_pct,scscf_fill_pct"
 )
 
@@ -56,9 +60,49 @@ def test_columns_and_values(store: Store) -> None:
         "slowdown_mean": "", "slowdown_p99": "", "topology_params": "",
         "faults": "", "cautions": "", "attempts": "1", "kinds": "",
         "calls_offered_per_s": "", "calls_completed_per_s": "", "setup_ms_p50": "", "setup_ms_p95": "",
-        "pcscf_fill_pct": "", "scscf_fill_pct": "",
+        "pcscf_fill_pct": "", "scscf_fill_pct": "", "algorithm": "", "settings": "10 s warm-up, iperf3 traffic",
+        "point": point_name(spec_of(8)),
     }  # fmt: skip
     assert (reference["workload"], reference["goodput_pct_mean"]) == ("reference", "100")
+
+
+def test_points_of_equal_names_are_told_apart(store: Store) -> None:
+    def algorithm(text: str) -> TransportSpec:
+        return TransportSpec(cc="mine.py", algorithm=json.dumps(text))
+
+    def network(text: str) -> TopologySpec:
+        return TopologySpec("file", {"name": "net", "network": text})
+
+    of = spec_of()
+    nets = [from_file.text_of(topos.build("star", {"n": n})) for n in (2, 3)]
+    specs = [
+        *(dataclasses.replace(of, transport=algorithm(text)) for text in ("one", "two")),
+        *(dataclasses.replace(of, topology=network(text)) for text in nets),
+        *(dataclasses.replace(of, agent=AgentSpec(delay_us=us)) for us in (100.0, 200.0)),
+        *(dataclasses.replace(of, warmup_s=warmup_s) for warmup_s in (1.0, 2.0)),
+    ]
+    for spec in specs:
+        put(store, spec, result_of([1.0]))
+    found = {row["point"]: row for row in rows(store)}
+    of_pairs = zip(specs[::2], specs[1::2], strict=True)
+    for (one, other), column in zip(
+        of_pairs, ("algorithm", "topology_params", "settings", "settings"), strict=True
+    ):
+        values = {found[point_name(spec)][column] for spec in (one, other)}
+        assert len(values) == 2, column
+        assert "" not in values
+
+
+def test_own_metrics_are_the_last_columns(store: Store) -> None:
+    put(store, spec_of(), result_of([1.0, 3.0]))
+    gap = Metric(
+        "gap_mbps", "Mb/s", "the gap", lambda judged: judged.goodput_mbps and judged.goodput_mbps.maximum - 1
+    )
+    columns.write(store, load(store.directory), (gap,))
+    with (store.directory / "summary.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert list(row)[-1] == "gap_mbps"
+    assert row["gap_mbps"] == "2"
 
 
 def test_without_a_reference_there_are_no_percentages(store: Store) -> None:
