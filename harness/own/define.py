@@ -9,28 +9,28 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import topos
 from common.errors import UsageError
 from harness.claims.metric import Metric, ShownIn
 from harness.experiment import Experiment, Figure, RateOf
+from harness.own.flows import Flows, usable_flows
 from harness.own.guard import guarded
 from harness.plan.options import Defaults, SweepOptions
 from harness.plan.sweeps import Points, Topologies, Variant, fat_trees, points_on
+from harness.results.columns import COLUMNS
 from harness.results.summary import Judged
 from model.spec import RunSpec, TopologySpec, WorkloadSpec, sub_seed
 from plots.data import Point
 from plots.own_chart import OwnChart
 from plots.registry import CHARTS
 from topos import Topology, from_file
-from workloads.flow import Flow
 from workloads.trace import NAME as TRACE
 from workloads.trace import written
 
 Network = Callable[[], Topology]
-Flows = Callable[[Sequence[str], int], Iterable[Flow]]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 _CHART = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
@@ -102,6 +102,8 @@ def _check_names(name: str, names: Sequence[str], own: Sequence[OwnChart]) -> No
 
 
 def _guarded_metric(metric: Metric) -> Metric:
+    if metric.name in COLUMNS:
+        raise UsageError(f"metric {metric.name}: refabric has a column of this name; choose another")
     of = None if metric.of is None else guarded(f"metric {metric.name}", metric.of)
     return dataclasses.replace(metric, of=of)
 
@@ -126,7 +128,8 @@ def _with_flows(name: str, points: Points, flows: Flows) -> Points:
     def made(kind: str, params: tuple[tuple[str, int | str], ...], seed: int) -> WorkloadSpec:
         net = topos.build(kind, dict(params))
         hosts = [net.nodes[host].name for host in net.hosts]
-        drawn = guarded(f"experiment {name}: its flows", flows)(hosts, sub_seed(seed, "workload"))
+        what = f"experiment {name}: its flows"
+        drawn = usable_flows(what, flows, hosts, sub_seed(seed, "workload"))
         return WorkloadSpec(TRACE, {"name": name, "flows": written(drawn)})
 
     def own(spec: RunSpec) -> RunSpec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import traceback
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -13,8 +14,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def guarded(what: str, function: Callable[P, R]) -> Callable[P, R]:
-    """Return `function` with its errors as UsageErrors that name `what`, the file and the line."""
+def guarded(
+    what: str, function: Callable[P, R], *, written_in: Callable[..., object] | None = None
+) -> Callable[P, R]:
+    """Return `function` with its errors as UsageErrors that name `what`, the file and the line.
+
+    The file is that of `written_in`, if it is given, because `function` only calls it.
+    """
+    code = getattr(inspect.unwrap(written_in or function), "__code__", None)
+    file = code.co_filename if code else ""
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -23,7 +31,7 @@ def guarded(what: str, function: Callable[P, R]) -> Callable[P, R]:
         except RefabricError:
             raise
         except Exception as error:
-            raise UsageError(f"{what}: {described(error, function.__code__.co_filename)}") from error
+            raise UsageError(f"{what}: {described(error, file)}") from error
 
     return called
 

@@ -38,6 +38,10 @@ def test_the_written_experiment_runs_with_all_its_parts(tmp_path: Path) -> None:
     again = run("status", "./mine.py", *QUICK)
     assert "4 of 4 planned points finished" in again.stdout
     assert run("plot", "./mine.py").exit_code == 0
+    loaded = refabric.load("results/mine", experiment="./mine.py")
+    gaps = loaded.summary()["gap_mbps"]
+    assert loaded.measured[-1].metrics["gap_mbps"] == gaps[-1] >= 0
+    assert Path("results/mine/summary.csv").read_text().splitlines()[0].endswith(",gap_mbps")
 
 
 def test_results_can_be_read_without_the_file(tmp_path: Path) -> None:
@@ -50,6 +54,8 @@ def test_results_can_be_read_without_the_file(tmp_path: Path) -> None:
     assert min(point.flows["goodput_mbps"]) > 10  # no flow starves behind a strict drop-tail queue
     (chart,) = ran.plot("bars")
     assert chart.title == "Mean goodput"
+    with pytest.raises(UsageError, match=r'refabric.load\(".*mine", experiment="./mine.py"\)'):
+        refabric.load("results/mine").plot()
 
 
 def write(text: str) -> None:
@@ -67,7 +73,30 @@ BAD = [
     ("E = experiment('m', 't', network=lambda: 1)\n", "its network is a int, not a Topology"),
     ("E = experiment('m', 't', flows=lambda hosts, seed: hosts.x)\n", "its flows: mine.py, line 2: Attr"),
     ("E = experiment('m', 't', flows=lambda hosts, seed: [Flow('a', 'b')])\n", "no host a"),
-    ("E = experiment('m', 't', flows=lambda hosts, seed: [])\n", "a trace has 1 to 50000 flows, not 0"),
+    ("E = experiment('m', 't', flows=lambda hosts, seed: [])\n", "the function returns an empty list"),
+    ("E = experiment('m', 't', flows=lambda hosts, seed: None)\n", "the function returns nothing"),
+    ("E = experiment('m', 't', flows=lambda hosts, seed: 3)\n", "its flows: TypeError: 'int' object is not"),
+    (
+        "E = experiment('m', 't', flows=lambda hosts, seed: [('a', 'b')])\n",
+        "flow 1 is a tuple; write Flow(src, dst)",
+    ),
+    ("E = experiment('m', 't', flows=lambda h, seed: [Flow(h[0], h[0])])\n", "a host cannot send to itself"),
+    (
+        "E = experiment('m', 't', flows=lambda h, seed: [Flow(h[0], h[1], 1.5)])\n",
+        "size_bytes must be a whole number",
+    ),
+    (
+        "E = experiment('m', 't', flows=lambda h, seed: [Flow(h[0], h[1], 'x')])\n",
+        "size_bytes and start_s must be numb",
+    ),
+    (
+        "E = experiment('m', 't', flows=lambda h, seed: [Flow(h[0], h[1], 9, -1)])\n",
+        "start_s must be a number from 0",
+    ),
+    (
+        "E = experiment('m', 't', metrics=(metric('jain', '', 'x', len),))\n",
+        "refabric has a column of this name",
+    ),
     ("E = experiment('m', 't', subflows=(0,))\n", "subflows"),
 ]
 
