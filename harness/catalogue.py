@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from common.errors import UsageError
+from common.suggest import did_you_mean
 from harness.experiment import Experiment
 from harness.own import experiment_file
 
@@ -28,8 +28,7 @@ class Catalogue:
         try:
             return self.experiments[name]
         except KeyError:
-            close = difflib.get_close_matches(name, self.experiments, n=3, cutoff=0.5)
-            meant = f"did you mean {' or '.join(close)}? " if close else ""
+            meant = did_you_mean(name, self.experiments)
             raise UsageError(
                 f"experiment {name}: unknown; {meant}`refabric list` shows all experiments"
             ) from None

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from common.errors import UsageError
+from common.suggest import did_you_mean
 from topos import (
     bcube,
     cloud,
@@ -307,4 +308,5 @@ def _resolve(name: str) -> str:
 
 def _unknown(name: str) -> UsageError:
     known = ", ".join(f"{kind} ({f.alias})" for kind, f in TOPOLOGIES.items() if not f.written)
-    return UsageError(f"unknown topology '{name}': choose one of {known}")
+    meant = did_you_mean(name, (*TOPOLOGIES, *ALIASES))
+    return UsageError(f"unknown topology '{name}': {meant}choose one of {known}")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from common.errors import UsageError
+from common.suggest import did_you_mean
 from topos.topology import Topology
 from workloads import generated, map_reduce, per_host, placed, sequential, sip, to_one, trace
 from workloads.flow import Flow, Traffic
@@ -486,7 +487,8 @@ def words(matrix: str, params: Mapping[str, Value]) -> str:
 
 def _known(matrix: str) -> Matrix:
     if matrix not in MATRICES:
-        raise UsageError(f"unknown workload '{matrix}': choose one of {', '.join(MATRICES)}")
+        meant = did_you_mean(matrix, MATRICES)
+        raise UsageError(f"unknown workload '{matrix}': {meant}choose one of {', '.join(MATRICES)}")
     return MATRICES[matrix]
 
 

@@ -6,12 +6,12 @@ read again. 0 bytes means that a flow sends until the run ends. harness/plan/tra
 
 from __future__ import annotations
 
-import difflib
 import functools
 import math
 from collections.abc import Iterable, Sequence
 
 from common.errors import UsageError
+from common.suggest import did_you_mean
 from workloads.flow import Flow, Traffic
 
 NAME = "trace"
@@ -47,8 +47,8 @@ def trace(
 
 
 def _hint(end: str, hosts: Sequence[str]) -> str:
-    close = difflib.get_close_matches(end, hosts, n=3)
-    return f": did you mean {' or '.join(close)}?" if close else f"; its hosts are {hosts[0]} to {hosts[-1]}"
+    meant = did_you_mean(end, hosts, end="?")
+    return f": {meant}" if meant else f"; its hosts are {hosts[0]} to {hosts[-1]}"
 
 
 def written(flows: Iterable[Flow]) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from common.suggest import did_you_mean
 from common.version import VERSION
 from harness.catalogue import Catalogue
 from harness.cli.options import OneLineErrors
@@ -51,6 +52,15 @@ class Commands(OneLineErrors):
         """Return a command by name, or None if there is none."""
         del ctx
         return command(cmd_name) if cmd_name in COMMANDS else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments begin with; one that is unknown may be a misspelt one."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS and not ctx.resilient_parsing:
+            meant = did_you_mean(args[0], COMMANDS)
+            ctx.fail(f"there is no command {args[0]}: {meant}`refabric --help` shows all commands")
+        return super().resolve_command(ctx, args)
 
 
 def command(name: str) -> click.Command:

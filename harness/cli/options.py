@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from common import interrupts
-from common.errors import RefabricError
+from common.errors import HostUnfitError, RefabricError
 from harness.catalogue import Catalogue
 from harness.cli import completion
 from harness.experiment import Experiment
@@ -111,6 +111,14 @@ optional_experiment = click.argument(
 )
 
 
+OF_DEBIAN = frozenset({"mininet"})
+"""Modules that no package index has: setup/install.sh of a clone installs them."""
+NO_MININET = (
+    "Mininet is not installed, which real hosts need: clone refabric and run  sudo setup/install.sh  there; "
+    "simulated hosts (--engine simulator) need neither"
+)
+
+
 class OneLineErrors(click.Group):
     """A group of commands that ends every error in one line on stderr and the exit code of its kind."""
 
@@ -129,6 +137,11 @@ class OneLineErrors(click.Group):
         except RefabricError as error:
             _say(str(error))
             sys.exit(error.exit_code)
+        except ModuleNotFoundError as error:
+            if error.name not in OF_DEBIAN:
+                raise
+            _say(NO_MININET)
+            sys.exit(HostUnfitError.exit_code)
         except (click.Abort, KeyboardInterrupt):
             _say("interrupted")
             sys.exit(INTERRUPTED)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from ccp.loading import SUFFIX, OwnAlgorithm, load, text_of
 from common.errors import UsageError
+from common.suggest import did_you_mean
 from engines.registry import ENGINES, SIMULATOR
 from harness.plan import link_trace_files
 from harness.plan.baseline import MATRIX
@@ -44,7 +45,8 @@ def sweep_workloads() -> tuple[str, ...]:
 def one_of(option: str, value: str, known: Collection[str]) -> str:
     """Return `value` when it is known. Raises UsageError that lists the known ones."""
     if value not in known:
-        raise UsageError(f"{option} {value}: unknown; choose from: {', '.join(known)}")
+        meant = did_you_mean(value, known)
+        raise UsageError(f"{option} {value}: unknown; {meant}choose from: {', '.join(known)}")
     return value
 
 

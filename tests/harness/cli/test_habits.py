@@ -52,6 +52,21 @@ def test_commands_experiments_options_and_values_are_completed() -> None:
     assert completed("refabric run ./m") == ["./m"]
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("rnu", STUDY), "there is no command rnu: did you mean run"),
+        (("plan", STUDY, "--workload", "one_to_on"), "did you mean one_to_one"),
+        (("plan", STUDY, "--engine", "simulatr"), "did you mean simulator"),
+        (("plan", STUDY, "--topology", "fat_tre,4"), "did you mean fat_tree"),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_close_ones(words: tuple[str, ...], meant: str) -> None:
+    done = run(*words)
+    assert done.exit_code == 2
+    assert meant in done.stderr
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_each_shell_is_printed(shell: str) -> None:
     done = run("completion", shell)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 
 from common.errors import HostUnfitError, UsageError
 from controllers import routing
@@ -11,7 +13,7 @@ from controllers.rules import POLICIES
 from engines.emulation.dataplanes.ovs import daemons
 from engines.emulation.kernel import shaping
 from model.network_plan import settings_in_use
-from model.openflow import check_openflow
+from model.openflow import COMMAND, check_openflow
 from model.schedulers import scheduled, scheduler_words
 from model.spec import FIFO, RunSpec
 from topos.topology import Topology
@@ -63,10 +65,15 @@ def _check_scheduler(spec: RunSpec) -> None:
 
 
 def check_machine(spec: RunSpec) -> None:
-    """Raise HostUnfitError if Open vSwitch is missing, or netem for links with delay. Needs root."""
+    """Raise HostUnfitError if Open vSwitch is missing, or netem for links with delay, and UsageError if the
+    user's controller is missing. Needs root."""
     daemons.check_installed()
     if spec.openflow.controller == "pox":
         pox_dir(os.environ)
+    if spec.openflow.controller.startswith(COMMAND):
+        program = shlex.split(spec.openflow.controller.removeprefix(COMMAND))[0]
+        if shutil.which(program) is None:
+            raise UsageError(f"--controller {spec.openflow.controller}: there is no program {program} here")
     if spec.link.delay_us and not shaping.has_netem():
         raise HostUnfitError(
             f"links of {spec.link.delay_us:g} us delay need netem, which this kernel does not have "
