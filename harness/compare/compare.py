@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +21,7 @@ from harness.claims.metric import Metric, ShownIn, shown_in
 from harness.claims.metrics import GOODPUT_MBPS_MEAN, GOODPUT_PCT_MEAN, TABLES
 from harness.compare.match import Condition, Matching, Pair, conditions, match
 from harness.plan.baseline import is_reference, reference_of
+from harness.plan.rate import network
 from harness.results import provenance, store, summary
 from harness.results.store import StoredPoint
 from harness.results.summary import Judged
@@ -137,7 +138,8 @@ class Comparison:
 def compare(a: Side, b: Side) -> Comparison:
     """Compare the conditions of two sides."""
     matching = match(conditions(a.measured), conditions(b.measured))
-    baselines = match(*(conditions(j for j in side.points if is_reference(j.spec)) for side in (a, b)))
+    networks = {network(side.spec.topology) for pair in matching.pairs for side in (pair.a, pair.b)}
+    baselines = match(*(conditions(_baselines(side, networks)) for side in (a, b)))
     return Comparison(
         a,
         b,
@@ -146,6 +148,12 @@ def compare(a: Side, b: Side) -> Comparison:
         matching,
         tuple(provenance.contrasts(a.stored, b.stored)),
     )
+
+
+def _baselines(side: Side, networks: Collection[str]) -> list[Judged]:
+    """Return the baselines of these networks."""
+    of = (judged for judged in side.points if is_reference(judged.spec))
+    return [judged for judged in of if network(judged.spec.topology) in networks]
 
 
 def load_side(path: Path) -> Side:

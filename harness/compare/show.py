@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from engines.registry import SIMULATED_HOSTS
 from harness.claims.metric import Metric
 from harness.compare.compare import (
     Compared,
@@ -115,7 +116,12 @@ def _title(group: Sequence[Compared]) -> str:
     named = ("workload", "rate_mbps", "queue_pkts", "cc", "routing", "traffic", "seconds", "warmup_s",
              "engine")  # fmt: skip
     by_rows = labels.mixed(side.spec for one in group for side in _sides(one))
-    left_out = {*pair.differing, *(("cc", "routing") if by_rows else ())}
+    simulated = all(side.spec.engine in SIMULATED_HOSTS for side in (pair.a, pair.b))
+    left_out = {
+        *pair.differing,
+        *(("cc", "routing") if by_rows else ()),
+        *(("traffic",) if simulated else ()),
+    }
     same = [name for name in named if name not in left_out and name in pair.a.fields]
     phrases = [_phrase(name, pair.a.fields[name]) for name in same if pair.a.fields[name] != MATRIX]
     return ", ".join([*_networks(pair), *phrases])

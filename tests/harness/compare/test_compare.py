@@ -187,6 +187,12 @@ def test_a_point_without_number_is_told() -> None:
     assert "no number in A" in shown(comparison)
 
 
+def test_simulated_hosts_have_no_traffic_program() -> None:
+    simulated = shown(compare(side(seeds([2.0], engine="simulator")), side(seeds([2.1], engine="simulator"))))
+    assert "traffic" not in simulated
+    assert "iperf3 traffic" in shown(compare(side(seeds([2.0])), side(seeds([2.1]))))
+
+
 def test_without_reference_raw_goodput_is_compared() -> None:
     alone = Side(Path("b"), tuple(summary.judge(seeds([2.5]))), ())
     compared = compare(side(seeds([2.0])), alone).compared[0]
