@@ -26,10 +26,13 @@ COMMAND, VARIABLE = "refabric", "_REFABRIC_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 HOW = """\
 bash:
+  mkdir -p ~/.local/share/bash-completion/completions
   refabric completion bash >~/.local/share/bash-completion/completions/refabric
 zsh, in a folder of your fpath:
+  mkdir -p ~/.zfunc
   refabric completion zsh >~/.zfunc/_refabric
 fish:
+  mkdir -p ~/.config/fish/completions
   refabric completion fish >~/.config/fish/completions/refabric.fish"""
 VALUES: Mapping[str, Callable[[], Collection[str]]] = {
     "cc": lambda: CONGESTION_CONTROLS,

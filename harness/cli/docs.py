@@ -44,7 +44,8 @@ def docs(output: Path, serve: bool, port: int) -> None:
         raise UsageError(f"--output {output}: it holds other files; name an empty or a new folder")
     _do("installing MkDocs", [ROOT / "setup" / "install.sh", "--quiet", "--docs"], INSTALL_S, HostUnfitError)
     _do("building the site", [sys.executable, BUILDER, output], BUILD_S, RunError)
-    click.echo(f"Open {output / 'index.html'}")
+    search = "" if serve else " (its search needs a server: refabric docs --serve)"
+    click.echo(f"Open {output / 'index.html'}{search}")
     if serve:
         _serve(output, port)
 

@@ -5,7 +5,7 @@ JSON lines have a stream of their own; text for people then goes to the other on
 
 from __future__ import annotations
 
-import dataclasses
+import statistics
 import time
 from collections.abc import Sequence
 from typing import IO, Any
@@ -51,9 +51,12 @@ def verdict(judged: summary.Judged, place: Place) -> str:
 
 
 def _number(judged: summary.Judged) -> str:
-    goodput, pct = judged.goodput_mbps, judged.goodput_pct
+    goodput, pct, sized = judged.goodput_mbps, judged.goodput_pct, judged.point.completions
     if goodput is None:
         return ""
+    if sized.started and all(flow.size_bytes for flow in judged.point.flows):
+        mean = f", in {statistics.fmean(sized.took_ms):.3g} ms on average" if sized.completed else ""
+        return f"{len(sized.completed)} of {sized.started} flows completed{mean}"
     if pct is None or is_reference(judged.spec):
         return f"{goodput.mean:.3g} Mb/s"
     return f"{pct.mean:.1f} % of optimal (slowest flow {pct.minimum:.1f})"
@@ -81,16 +84,17 @@ def opening(jobs: Sequence[Job], pending: Sequence[Job]) -> str:
 class Lines:
     """The lines of a sweep that both kinds of progress print: one per point, without what all points share.
 
-    Runs are counted as they end: points that run side by side do not end in the order of their start.
+    Runs are counted as they end (`ended`): points that run side by side do not end in the order of their
+    start.
     """
 
     def __init__(self) -> None:
         self._alike = labels.Shared()
-        self._ended = 0
+        self.ended = 0
 
     def begin(self, jobs: Sequence[Job]) -> None:
         self._alike = labels.shared([job.spec for job in jobs])
-        self._ended = 0
+        self.ended = 0
 
     def name(self, spec: RunSpec) -> str:
         """Return the point's name beside the others of the sweep."""
@@ -98,8 +102,8 @@ class Lines:
 
     def finished(self, judged: summary.Judged, place: Place) -> str:
         """Return the line of a run that has ended."""
-        self._ended += 1
-        head = f"[{self._ended}/{place.total}] {self.name(judged.spec)}{_on(place)}"
+        self.ended += 1
+        head = f"[{self.ended}/{place.total}] {self.name(judged.spec)}{_on(place)}"
         return f"{head}: {verdict(judged, place)}"
 
 
@@ -185,10 +189,7 @@ class RichProgress:
         job, _ = self._running.pop(judged.point.name, (None, 0.0))
         self._done_s += job.expected_s if job else 0.0
         self._total_s += job.expected_s if job and place.again else 0.0
-        self._place, self._told = (
-            dataclasses.replace(place, index=max(place.index, self._place.index)),
-            time.monotonic(),
-        )
+        self._place, self._told = place, time.monotonic()
         colour = {Status.OK: "green", Status.SUSPECT: "yellow", Status.FAILED: "red"}[judged.status]
         self._print(self._lines.finished(judged, place), colour)
 
@@ -211,10 +212,11 @@ class RichProgress:
         what = self._lines.name(latest[0].spec) if latest else ""
         others = len(self._running) - 1
         phase = f"and {others} more" if others > 0 else phase
-        left = duration(self._place.eta_s - (now - self._told))
+        left_s = self._place.eta_s - (now - self._told)
+        left = f"{duration(left_s)} left" if left_s >= 1 else "longer than expected"
         for _ in range(5):
             line.add_column(no_wrap=True, overflow="ellipsis")
-        line.add_row(bar, f"[{self._place.index}/{self._place.total}]", what, phase, f"{left} left")
+        line.add_row(bar, f"[{self._lines.ended}/{self._place.total}]", what, phase, left)
         return line
 
     def _preparing(self, now: float) -> Table:

@@ -25,8 +25,10 @@ from harness.plan import session
 from harness.plan.options import Given
 from harness.results import store, summary
 from harness.results.load import loaded
-from harness.streams import write_json
+from harness.streams import fitted, write_json
 from model.reasons import texts
+
+INDENT = 9
 
 
 @click.command(cls=Configurable)
@@ -61,10 +63,8 @@ def _print_others(others: Sequence[summary.Judged]) -> None:
     """Say how to ask about stored points that these options do not plan."""
     if others:
         engines = ",".join(sorted({judged.spec.engine for judged in others}))
-        click.echo(
-            f"{points(len(others))} {are(len(others))} not of this plan: give the options of their run, such "
-            f"as --engine {engines}"
-        )
+        told = f"{points(len(others))} {are(len(others))} not of this plan"
+        click.echo(fitted(f"{told}: give the options of their run, such as --engine {engines}"))
 
 
 def _print_state(
@@ -74,6 +74,9 @@ def _print_state(
         fields = point_fields(experiment, judged) if judged else {"point": name, "status": "missing"}
         write_json(sys.stdout, {"event": "status", "planned": planned, **fields})
         return
-    reasons = f"  ({texts(judged.reasons)})" if judged and judged.reasons else ""
+    reasons = texts(judged.reasons) if judged else ""
     told = judged.state if judged else "missing"
-    click.echo(f"{told:8} {name}{'' if planned else '  (not of this plan)'}{reasons}")
+    line = f"{told:8} {name}{'' if planned else '  (not of this plan)'}"
+    click.echo(line)
+    if reasons:
+        click.echo(fitted(f"{' ' * INDENT}{reasons}", INDENT))
