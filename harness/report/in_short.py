@@ -44,6 +44,7 @@ from model.result import Status
 from model.spec import RunSpec
 from model.transports import algorithm
 from workloads.matrices import has_flows
+from workloads.trace import NAME as TRACE
 
 MANY_SETTINGS = 3
 """With more networks and workloads than this, only the verdicts show the results."""
@@ -183,16 +184,25 @@ def basis(good: Sequence[Judged]) -> str:
     for judged in good:
         seeds.setdefault(dataclasses.replace(judged.spec, seed=0).canonical(), set()).add(judged.spec.seed)
     counts = sorted({len(found) for found in seeds.values()})
-    calls = not any(has_flows(judged.spec.workload.matrix) for judged in good)
-    what = "repetition" if calls else "permutation"
+    matrices = {judged.spec.workload.matrix for judged in good}
+    calls = not any(map(has_flows, matrices))
+    what = "repetition" if calls else _drawn(matrices)
     if counts[-1] == 1:
         return (
             f"Every number rests on one {what} (one seed). How much another one would change it "
             "was not measured."
         )
     span = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    many = f"{what}s" if " " not in what else f"{what.split()[0]}s {what.partition(' ')[2]}"
     same = "" if calls else ", the same for every transport"
-    return f"Numbers are means over {span} {what}s (seeds){same}."
+    return f"Numbers are means over {span} {many} (seeds){same}."
+
+
+def _drawn(matrices: set[str]) -> str:
+    """Return what a seed draws under these traffic matrices."""
+    if matrices == {"one_to_one"}:
+        return "permutation"
+    return "choice of paths" if matrices == {TRACE} else "draw of flows and paths"
 
 
 def no_number(measured: Sequence[Judged]) -> list[str]:

@@ -150,8 +150,7 @@ def _cell(value: float | None, show: Callable[[float], str]) -> str:
 
 
 def setting_title(specs: Sequence[RunSpec]) -> str:
-    """Return `fat_tree k=8, one_to_one, 5 Mb/s links, 100-packet queues, reno, 40 s after 20 s of warm-up`.
-    Return `fat_tree k=8, one_to_one, 5 Mb/s links, 100-packet queues, reno, 40 s after 20 s of warm-up`."""
+    """Return the network, the load, the links and all other settings that the points of a table share."""
     spec = specs[0]
     several = labels.mixed(specs)
     parts = [

@@ -19,7 +19,7 @@ from common import files
 from common.errors import StoreError, UsageError
 from harness.claims.claims import once
 from harness.claims.published import known_as
-from harness.claims.verdicts import Verdict, place
+from harness.claims.verdicts import NOT_MEASURED, Verdict, place
 from harness.experiment import Experiment
 from harness.report import claims as claimed
 from harness.report import figures, words
@@ -65,6 +65,10 @@ class Part:
     commands: tuple[str, ...]
     points: tuple[parts.Points, ...]
     same_as: str
+
+    def of(self, judged: bool) -> list[Verdict]:
+        """Return the verdicts on statements that were judged, or those on the others."""
+        return [each for each in self.verdicts if (each.word != NOT_MEASURED) is judged]
 
 
 def draw_charts(loaded: Loaded, expected: Sequence[int] = ()) -> Charts:
@@ -160,6 +164,8 @@ def page(experiment: Experiment, loaded: Loaded, charts: Charts, written: str, w
         summary=[*([claimed.score(claims)] if contents else []), *words.summary(loaded)],
         findings=[] if contents else words.findings(loaded),
         contents=contents,
+        some_judged=any(part.of(judged=True) for part in shown_parts),
+        some_open=any(part.of(judged=False) for part in shown_parts),
         colours=claimed.COLOURS,
         doubts=words.doubts(points),
         cautions=words.cautions(points),

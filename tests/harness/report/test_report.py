@@ -129,6 +129,10 @@ def test_published_stands_beside_measured_and_what_is_missing_is_told(written: s
     assert "made up by the fake engine" in text
     assert "mean goodput of TCP is below 50 % of optimal" in text
     assert "not measured" in text, "the paper's k is 8"
+    assert 'href="#open"' in written
+    judged, opened = written.split('id="open"')
+    assert "no point of this figure has been run" in opened
+    assert "no point of this figure has been run" not in judged
     assert "about one_to_one at k=8" in text
     assert "Usually part of this figure and not run: k=8, subflows 2, 3, 4, 5, 6, 7." in text
     assert "Nothing was run yet for cs244-fig2, cs244-fig4" in text
