@@ -105,6 +105,24 @@ def along(axes: Axes, at: dict[int, tuple[float, float]], routes: Sequence[Route
         axes.plot(*zip(*points, strict=True), color=COLOURS[number], linewidth=2.2, zorder=2)
 
 
+def label(axes: Axes, net: Topology, at: dict[int, tuple[float, float]], node: str) -> None:
+    """Write a node's name: below a host, to the upper right of a switch."""
+    x, y = at[net.index(node)]
+    if net.nodes[net.index(node)].kind is Kind.HOST:
+        axes.text(x, y - 0.15, node, ha="center", va="top", fontsize=9)
+    else:
+        paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85}
+        axes.text(x + 0.011, y + 0.17, node, ha="left", va="center", fontsize=9, zorder=4, bbox=paper)
+
+
+def switches(net: Topology, routes: Sequence[Route]) -> list[str]:
+    """Return the names of the switches that all these routes pass."""
+    common = set(routes[0]).intersection(*routes[1:])
+    return [
+        net.nodes[node].name for node in routes[0] if node in common and net.nodes[node].kind is not Kind.HOST
+    ]
+
+
 def picture(name: str, routes: Sequence[Route], named: Sequence[str] = ()) -> None:
     """Write one picture."""
     net = network()
@@ -113,18 +131,23 @@ def picture(name: str, routes: Sequence[Route], named: Sequence[str] = ()) -> No
         axes = figure.add_axes((0.11, 0.09, 0.88, 0.87))
         at = drawn(axes, net)
         along(axes, at, routes)
-        for host in named:
-            place = at[net.index(host)]
-            axes.text(place[0], place[1] - 0.15, host, ha="center", va="top", fontsize=9)
+        for node in named:
+            label(axes, net, at, node)
         figure.savefig(FOLDER / f"{name}.svg", format="svg", metadata={"Date": None})
 
 
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     net = network()
-    picture("fat-tree", [], ["p0e0h0", "p3e1h1"])
-    picture("ecmp", colliding(net), [FROM, OTHER_FROM, TO, OTHER_TO])
-    picture("mptcp", subflows(net), [FROM, TO])
+    ends = ["p0e0h0", "p3e1h1"]
+    picture("fat-tree", [], [*ends, "p0e1h0", "p0e1", "p0a1", "c2"])
+    both = colliding(net)
+    picture("ecmp", both, [FROM, OTHER_FROM, TO, OTHER_TO, *switches(net, both)])
+    taken = subflows(net)
+    cores = sorted(
+        {net.nodes[node].name for nodes in taken for node in nodes if net.nodes[node].layer is Layer.CORE}
+    )
+    picture("mptcp", taken, [FROM, TO, *cores])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 const WIDE = 680, LEFT = 74, RIGHT = 12, TOP = 34, BELOW = 24;
 const LAYERS = ["hosts", "edge", "aggregation", "core"];
 const NEAR = 7;
+// Switches of networks with more spots than this are named when the pointer is on them only.
+const NAMED = 40;
 // From pale to dark on paper, from dim to bright on a dark screen: the order is visible without colours.
 const PALE = [[214, 220, 227], [158, 202, 225], [66, 146, 198], [8, 81, 156], [32, 10, 52]];
 const DARK = [[56, 64, 74], [38, 84, 128], [60, 140, 205], [140, 205, 245], [255, 247, 190]];
@@ -94,6 +96,9 @@ class NetworkView {
       : shape("rect", { class: "spot", x: x - size, y: y - size, width: 2 * size, height: 2 * size, rx: 1.5, "data-spot": i });
     made.append(shape("title", {}, name));
     this.groups.spots.append(made);
+    if (!host && this.point.network.spots.length <= NAMED) {
+      this.groups.spots.append(shape("text", { class: "spot-name", x: x + size + 2, y: y - size + 1 }, name));
+    }
     return made;
   }
 

@@ -162,12 +162,23 @@ class Player {
     byId("list").replaceChildren(...flows.map(([src, dst], i) => {
       const item = element("li", { role: "option", id: `flow-${i}`, "data-flow": i, "aria-selected": "false" });
       const bars = shape("svg", { viewBox: "0 0 100 12", preserveAspectRatio: "none", "aria-hidden": "true" });
-      same.forEach((_, at) => bars.append(shape("rect", { x: 0, y: (12 / same.length) * at, height: 12 / same.length - 1.5, width: 0 })));
+      same.forEach((_, at) => bars.append(shape("rect", { class: `bar-${at}`, x: 0, y: (12 / same.length) * at, height: 12 / same.length - 1.5, width: 0 })));
       item.append(element("span", {}, `${src} → ${dst}`), bars);
       return item;
     }));
     if (this.flow >= flows.length) this.flow = -1;
+    this.nameBars(same);
     this.mark();
+  }
+
+  // Which bar belongs to which point, where there are two.
+  nameBars(same) {
+    const sides = same.length > 1 ? ["Upper bar", "Lower bar"] : [];
+    byId("bars").replaceChildren(...sides.flatMap((side, at) => {
+      const swatch = shape("svg", { class: "swatch", width: 22, height: 8, "aria-hidden": "true" });
+      swatch.append(shape("rect", { class: `bar-${at}`, width: 22, height: 8 }));
+      return [swatch, element("span", {}, ` ${side}: ${same[at].point.label}. `)];
+    }));
   }
 
   showGoodput() {

@@ -161,6 +161,15 @@ def test_a_flow_shows_its_subflows_with_windows_and_rates(page: Chromium) -> Non
 
 
 @needs_chromium
+def test_bars_and_switches_have_names(page: Chromium) -> None:
+    key = page.value("document.getElementById('bars').textContent")
+    assert re.search(r"Upper bar: .*TCP.*Lower bar: .*MPTCP 8", key), key
+    assert count(page, "#bars .swatch") == 2
+    names = page.value("[...document.querySelectorAll('.spot-name')].map(t => t.textContent)")
+    assert len(names) == 2 * 20 and {"p0e0", "p0a1", "c2"} <= set(names)
+
+
+@needs_chromium
 def test_pointing_at_a_host_shows_its_flow_and_at_a_link_its_numbers(page: Chromium) -> None:
     page.hover("section.panel:nth-child(1) .spot.host")
     page.wait("document.querySelectorAll('path.path').length === 9")
