@@ -38,11 +38,12 @@ pox=no
 ims=no
 docs=no
 log=
+counter=
 
 say() { [ "$quiet" = yes ] || printf '%s\n' "$*"; }
 unfit() { printf 'setup: %s\n' "$*" >&2; exit 3; }
 interrupted() { printf 'setup: interrupted; run setup/install.sh again\n' >&2; exit 130; }
-clean_up() { rm -f -- "$log"; policy_back; }
+clean_up() { stop_counting; rm -f -- "$log"; policy_back; }
 
 missing_packages() {
     local package state
@@ -104,11 +105,42 @@ run_logged() {
     shift
     log=$(mktemp)
     printf 'setup: %s\n' "$what" >&2
+    count_compiled "$log" 9<&- &
+    counter=$!
     if ! "$@" >"$log" 2>&1 </dev/null; then
+        stop_counting
         tail -n 40 "$log" >&2
         unfit "$what failed: '$*' (its last lines are above)"
     fi
+    stop_counting
     rm -f -- "$log"
+}
+
+count_compiled() {
+    # Says how many files ninja has compiled, as far as its output in the log says so: in place on a terminal, else
+    # every half minute. Ends with the log, or when this script is gone.
+    local second=0 counts told=
+    trap - EXIT INT TERM HUP
+    while sleep 1 && [ -f "$1" ] && [ -d "/proc/$$" ]; do
+        second=$((second + 1))
+        [ -t 2 ] || [ $((second % 30)) = 0 ] || continue
+        counts=$(grep -oE '^ *\[[0-9]+/[0-9]+\]' "$1" | tail -n 1 | tr -d '[] ' || true)
+        [ -n "$counts" ] && [ "$counts" != "$told" ] || continue
+        told=$counts
+        if [ -t 2 ]; then
+            printf '\rsetup: %s of %s steps, %s s ' "${counts%/*}" "${counts#*/}" "$second" >&2
+        else
+            printf 'setup: %s of %s steps after %s s\n' "${counts%/*}" "${counts#*/}" "$second" >&2
+        fi
+    done
+}
+
+stop_counting() {
+    [ -n "$counter" ] || return 0
+    kill "$counter" 2>/dev/null || true
+    wait "$counter" 2>/dev/null || true
+    counter=
+    [ ! -t 2 ] || printf '\r\033[K' >&2
 }
 
 # What pip, git and the resolver say when the other end cannot be reached.
@@ -174,7 +206,7 @@ install_core() {
     wanted=$(core_sources | fingerprint -)
     is_current core "$wanted" && modules_are_in_place && return 0
     rm -f -- "$venv/.refabric-core"
-    run_logged "building the fabric core" "$venv/bin/pip" install --disable-pip-version-check \
+    run_logged "building the fabric core (2 to 4 minutes)" "$venv/bin/pip" install --verbose --disable-pip-version-check \
         --no-build-isolation --no-deps --editable "$root"
     # Compile now: byte code that root writes later could not be removed by the folder's owner.
     "$venv/bin/python" -m compileall -q "${packages_of_ours[@]/#/$root/}" >/dev/null || true
