@@ -18,7 +18,7 @@ from harness.claims.metric import Metric, ShownIn
 from harness.claims.metrics import TABLES
 from harness.cli.manual import EXIT_CODES
 from harness.results import columns
-from model.result import FlowRow, PortRow, RunResult
+from model.result import CALL_COLUMNS, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult
 from model.spec import RunSpec
 
 MADE = "<!-- made from the code by docs/tools/site_reference.py -->\n\n"
@@ -103,9 +103,19 @@ def results() -> str:
     ]
     parts += ["\n## POINT/flows.csv\n\nOne row per flow.\n", *_fields(FlowRow)]
     parts += ["\n## POINT/ports.csv\n\nOne row per direction of a link.\n", *_fields(PortRow)]
+    tables = ((f"`{name}`", ", ".join(f"`{c}`" for c in names)) for name, names in _samples().items())
+    parts += [
+        "\n## POINT/samples\n\nTables over time, `NAME.csv.gz`. `t_s` counts from the start of the measured "
+        "window, in seconds.\n",
+        *_table(("table", "columns"), list(tables)),
+    ]
     parts += ["\n## POINT/run.json\n\n`spec` is what was asked for:\n", *_fields(RunSpec)]
     parts += ["\nBeside it is what came out:\n", *_fields(RunResult)]
     return "\n".join(parts)
+
+
+def _samples() -> dict[str, tuple[str, ...]]:
+    return {**SAMPLE_COLUMNS, **CALL_COLUMNS}
 
 
 def _fields(of: type[Any]) -> Iterator[str]:
