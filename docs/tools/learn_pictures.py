@@ -106,13 +106,17 @@ def along(axes: Axes, at: dict[int, tuple[float, float]], routes: Sequence[Route
 
 
 def label(axes: Axes, net: Topology, at: dict[int, tuple[float, float]], node: str) -> None:
-    """Write a node's name: below a host, to the upper right of a switch."""
+    """Write a node's name: below a host, to the lower right of a switch, to the upper left of a core switch."""
     x, y = at[net.index(node)]
-    if net.nodes[net.index(node)].kind is Kind.HOST:
+    of = net.nodes[net.index(node)]
+    if of.kind is Kind.HOST:
         axes.text(x, y - 0.15, node, ha="center", va="top", fontsize=9)
-    else:
-        paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85}
-        axes.text(x + 0.011, y + 0.17, node, ha="left", va="center", fontsize=9, zorder=4, bbox=paper)
+        return
+    paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85}
+    side, place = (-1, "right") if of.layer is Layer.CORE else (1, "left")
+    axes.text(
+        x + 0.012 * side, y - 0.19 * side, node, ha=place, va="center", fontsize=9, zorder=4, bbox=paper
+    )
 
 
 def switches(net: Topology, routes: Sequence[Route]) -> list[str]:
