@@ -39,6 +39,7 @@ ims=no
 docs=no
 log=
 counter=
+count_every_s=30
 
 say() { [ "$quiet" = yes ] || printf '%s\n' "$*"; }
 unfit() { printf 'setup: %s\n' "$*" >&2; exit 3; }
@@ -123,7 +124,7 @@ count_compiled() {
     trap - EXIT INT TERM HUP
     while sleep 1 && [ -f "$1" ] && [ -d "/proc/$$" ]; do
         second=$((second + 1))
-        [ -t 2 ] || [ $((second % 30)) = 0 ] || continue
+        [ -t 2 ] || [ $((second % count_every_s)) = 0 ] || continue
         counts=$(grep -oE '^ *\[[0-9]+/[0-9]+\]' "$1" | tail -n 1 | tr -d '[] ' || true)
         [ -n "$counts" ] && [ "$counts" != "$told" ] || continue
         told=$counts

@@ -106,7 +106,7 @@ def along(axes: Axes, at: dict[int, tuple[float, float]], routes: Sequence[Route
 
 
 def label(axes: Axes, net: Topology, at: dict[int, tuple[float, float]], node: str) -> None:
-    """Write a node's name: below a host, to the lower right of a switch, to the upper left of a core switch."""
+    """Write a node's name: below a host, to the right of a switch, to the left of a core switch."""
     x, y = at[net.index(node)]
     of = net.nodes[net.index(node)]
     if of.kind is Kind.HOST:
