@@ -25,7 +25,7 @@ $(fold -s -w 76 <<<"$workloads" | sed 's/^/  /; s/ *$//')
 
 Examples:
   sudo ./run_mptcp.sh 8                     TCP and MPTCP, 128 hosts
-  sudo ./run_mptcp.sh 8 --profile paper     6 permutations of it: an hour
+  sudo ./run_mptcp.sh 8 --profile paper     6 permutations: 1 to 1.5 hours
   sudo ./run_mptcp.sh 4 one_to_several
   sudo ./run_mptcp.sh all all qmon
   ./run_mptcp.sh 4 --engine linux           real hosts in virtual time: no root,
