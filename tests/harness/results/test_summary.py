@@ -14,6 +14,7 @@ from harness.claims.metric import Metric
 from harness.plan.baseline import is_reference, reference_of
 from harness.results import columns
 from harness.results.store import Store, load, point_name
+from harness.results.summary import Judged
 from model.reasons import LATE, RTT, Fault, Reason, of_text
 from model.result import Status
 from model.spec import AgentSpec, RunSpec, TopologySpec, TransportSpec
@@ -95,9 +96,11 @@ def test_points_of_equal_names_are_told_apart(store: Store) -> None:
 
 def test_own_metrics_are_the_last_columns(store: Store) -> None:
     put(store, spec_of(), result_of([1.0, 3.0]))
-    gap = Metric(
-        "gap_mbps", "Mb/s", "the gap", lambda judged: judged.goodput_mbps and judged.goodput_mbps.maximum - 1
-    )
+
+    def gap_mbps(judged: Judged) -> float | None:
+        return judged.goodput_mbps.maximum - judged.goodput_mbps.minimum if judged.goodput_mbps else None
+
+    gap = Metric("gap_mbps", "Mb/s", "the gap", gap_mbps)
     columns.write(store, load(store.directory), (gap,))
     with (store.directory / "summary.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
