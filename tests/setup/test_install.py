@@ -132,7 +132,8 @@ def test_what_is_compiled_is_counted_until_the_step_ends(policy: Path) -> None:
     step = "echo '  [3/9] Building CXX object a.o'; sleep 1.6; exit 0"
     commands = f'count_every_s=1; run_logged compiling sh -c "{step}"; echo "left: $(jobs -p)"; ls "$log"'
     done = in_script(commands, policy)
-    assert re.fullmatch(r"setup: compiling\nsetup: 3 of 9 steps after \d s\nls: .*\n", done.stderr), done.stderr
+    said = r"setup: compiling\nsetup: 3 of 9 steps after \d s\nls: .*\n"
+    assert re.fullmatch(said, done.stderr), done.stderr
     assert done.stdout == "left: \n"
 
 

@@ -61,8 +61,8 @@ def test_columns_and_values(store: Store) -> None:
         "slowdown_mean": "", "slowdown_p99": "", "topology_params": "",
         "faults": "", "cautions": "", "attempts": "1", "kinds": "",
         "calls_offered_per_s": "", "calls_completed_per_s": "", "setup_ms_p50": "", "setup_ms_p95": "",
-        "pcscf_fill_pct": "", "scscf_fill_pct": "", "algorithm": "", "settings": "10 s warm-up, iperf3 traffic",
-        "point": point_name(spec_of(8)),
+        "pcscf_fill_pct": "", "scscf_fill_pct": "",
+        "algorithm": "", "settings": "10 s warm-up, iperf3 traffic", "point": point_name(spec_of(8)),
     }  # fmt: skip
     assert (reference["workload"], reference["goodput_pct_mean"]) == ("reference", "100")
 
