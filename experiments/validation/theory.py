@@ -34,8 +34,9 @@ LOSSES_PCT = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 REPLICAS = 8
 _SHARES = FAIRNESS.figures[0]
 _ALONE = Defaults(
-    ks=(), workloads=("against_tcp",), subflows=(1,), ccs=("reno",), traffic="native", engines=(SIMULATOR,)
-)
+    ks=(), workloads=("against_tcp",), subflows=(1,), ccs=("reno",), traffic="native", engines=(SIMULATOR,),
+    always_whole=True,
+)  # fmt: skip
 FILLED = dataclasses.replace(
     _ALONE, rate_mbps=max(RATES_MBPS), delay_us=100.0, warmup_s=1.0, seconds=4 * FRAME_BITS / 1e4
 )
@@ -63,6 +64,7 @@ LOSING = dataclasses.replace(
 FLOODED = Defaults(
     ks=(4,), workloads=(FLOOD,), subflows=(FLOOD_SUBFLOWS,), traffic="native", engines=(SIMULATOR,),
     rate_mbps=20.0, queue_pkts=20, delay_us=100.0, loss_pct=0.5, warmup_s=0.0, seconds=30.0,
+    always_whole=True,
 )  # fmt: skip
 
 
@@ -178,7 +180,7 @@ FIGURES = (
         _SHARES,
         name=f"{NAME}-shares",
         title="Share of a link beside one TCP flow, under random loss",
-        defaults=dataclasses.replace(_SHARES.defaults, engines=(SIMULATOR,)),
+        defaults=dataclasses.replace(_SHARES.defaults, engines=(SIMULATOR,), always_whole=True),
     ),
 )
 

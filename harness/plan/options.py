@@ -150,6 +150,9 @@ class Defaults:
     """Seconds in a brief profile, if what the figure shows takes as long on links of any rate."""
     brief_seeds: int | None = None
     """Seeds in a brief profile, if fewer than `seeds`."""
+    always_whole: bool = False
+    """Whether a brief profile changes nothing in virtual time, because the figure takes seconds and shows
+    nothing in a shorter window."""
 
     @property
     def pinned(self) -> dict[str, Any]:
@@ -226,9 +229,11 @@ def resolve(given: Given, defaults: Defaults, coupled_cc: str = COUPLED_DEFAULT)
 
     `coupled_cc` is what MPTCP runs on this machine unless an option names another. Raises UsageError.
     """
-    profile = PROFILES[given.profile]
     engines = given.engine or defaults.engines
     virtual_time = VIRTUAL_TIME.issuperset(engines)
+    profile = PROFILES[given.profile]
+    if profile.brief and virtual_time and defaults.always_whole:
+        profile = PROFILES[DEFAULT]
     _check_hosts(given, defaults, engines)
     rate_mbps = _rate_mbps(given, defaults, profile, virtual_time)
     return SweepOptions(

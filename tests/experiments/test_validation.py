@@ -38,6 +38,11 @@ def words_on(figure: str, results: Path, *options: str) -> dict[str, str]:
     return {event["quantity"]: event["verdict"] for event in events if event["event"] == "verdict"}
 
 
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
+def test_a_brief_profile_does_not_cut_what_theory_needs(figure: Figure) -> None:
+    assert resolve(Given(profile="smoke"), figure.defaults) == resolve(Given(), figure.defaults)
+
+
 @pytest.mark.parametrize(
     ("figure", "metrics"),
     [
