@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from model.result import FlowRow, PortRow
-from workloads.matrices import replica_of
+from workloads.long_flows import replica_of
 
 SHARE_OF_BOTTLENECK = "share_of_bottleneck_pct"
 SHARE_ON_CONGESTED = "share_on_congested_path_pct"

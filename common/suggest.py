@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-MOST, CUTOFF = 3, 0.5
+MOST, CUTOFF = 3, 0.6
 
 
 def did_you_mean(name: str, known: Iterable[str], end: str = "? ") -> str:

@@ -1,7 +1,8 @@
 """Workloads: who sends to whom, how much and when. Pure.
 
-matrices.py   traffic matrices by name
-sizes.py      distributions of flow sizes
+matrices.py     traffic matrices by name
+long_flows.py   matrices of flows that last until the run ends
+sizes.py        distributions of flow sizes
 
 May import `topos` and what is left of it.
 """

@@ -1,6 +1,7 @@
-"""Traffic matrices: who sends to whom, as pure functions of the hosts, a seed and parameters.
+"""The registry of traffic matrices: who sends to whom, as pure functions of the hosts, a seed and parameters.
 
-Matrices that depend on the duration of traffic and the rate of links are in `generated.py`.
+Matrices of long flows are in `long_flows.py`, those that depend on the duration of traffic and the rate of
+links in `generated.py`.
 
 A matrix is one function and one line of MATRICES. Written as text (command lines, labels) it is
 `name[:value of the first parameter][:parameter=value ...]`, e.g. `stride:4`.
@@ -10,19 +11,15 @@ from __future__ import annotations
 
 import inspect
 import random
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from common.errors import UsageError
 from common.suggest import did_you_mean
 from topos.topology import Topology
-from workloads import generated, map_reduce, per_host, placed, sequential, sip, to_one, trace
+from workloads import generated, long_flows, map_reduce, per_host, placed, sequential, sip, to_one, trace
 from workloads.flow import Flow, Traffic
-from workloads.limits import anybody_else, at_least, not_too_many, others, percentage
-from workloads.permutation import permuted
 
-_LEFT = re.compile(r"l(\d+)\D")
 Value = int | str
 
 
@@ -59,156 +56,6 @@ class Matrix:
         return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
-def one_to_one(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
-    """Return a random permutation: every host sends one flow and receives one, never its own.
-
-    It is drawn as in the CS244 2013 reproduction (source: code): hosts are shuffled and split into halves,
-    and each half is matched at random to the other. Flows are in the order of `hosts`, so flow numbers do not
-    depend on the seed. An odd number of hosts makes one ring. Raises UsageError for fewer than two.
-    """
-    receiver = permuted("one_to_one", hosts, random.Random(seed))
-    return tuple(Flow(host, receiver[host]) for host in hosts)
-
-
-def one_to_several(
-    hosts: Sequence[str], seed: int, *, clients: int = 4, servers: int = 100
-) -> tuple[Flow, ...]:
-    """Return flows to `servers` percent of the hosts, each from `clients` other hosts drawn at random.
-
-    It is drawn as in the CS244 2013 reproduction (source: code), where every host is a server and iperf
-    clients send. A server's link carries `clients` flows, so each can have 1/clients of it; a host may be the
-    client of any number of servers. With fewer servers, drawn at random, the core is less loaded. Flows are
-    ordered by server as in `hosts`. Raises UsageError if there are fewer other hosts than `clients`.
-    """
-    at_least("one_to_several", "clients", clients, 1)
-    others("one_to_several", "clients", clients, len(hosts))
-    percentage("one_to_several", "servers", servers, 1)
-    rng = random.Random(seed)
-    count = max(1, round(len(hosts) * servers / 100))
-    chosen = set(hosts) if count == len(hosts) else set(rng.sample(hosts, count))
-    return tuple(
-        Flow(client, server)
-        for server in hosts
-        if server in chosen
-        for client in rng.sample([host for host in hosts if host != server], clients)
-    )
-
-
-def all_to_all(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
-    """Return one flow from every host to every other: n (n - 1) flows, 16 256 for 128 hosts.
-
-    `seed` is not used. Raises UsageError for fewer than two hosts.
-    """
-    del seed
-    others("all_to_all", "at least", 1, len(hosts))
-    return tuple(Flow(src, dst) for src in hosts for dst in hosts if src != dst)
-
-
-def stride(hosts: Sequence[str], seed: int, *, i: int = 0) -> tuple[Flow, ...]:
-    """Return a flow from each host x to host (x + i) mod n.
-
-    i = 0 stands for n/2, with which every flow crosses the core of a FatTree. Source: Al-Fares et al.,
-    SIGCOMM 2008 (section 5) and Hedera, NSDI 2010, who call it Stride(i). `seed` is not used. Raises
-    UsageError for fewer than two hosts, or for an i outside 1 .. n - 1.
-    """
-    del seed
-    n = len(hosts)
-    others("stride", "at least", 1, n)
-    step = i or n // 2
-    if not 1 <= step < n:
-        raise UsageError(f"workload stride: i={i} with {n} hosts is invalid: choose i from 1 to {n - 1}")
-    return tuple(Flow(hosts[x], hosts[(x + step) % n]) for x in range(n))
-
-
-def hotspot(hosts: Sequence[str], seed: int, *, spots: int = 2, percent: int = 50) -> tuple[Flow, ...]:
-    """Return one flow per host: `percent` of the hosts send to `spots` hot hosts, the others to random hosts.
-
-    Hot hosts and their senders are drawn at random. Senders are distributed evenly, so about
-    n percent / (100 spots) flows share a hot host's link. The other receivers are drawn as in `random`. This
-    is the hotspot pattern of the MPTCP authors' simulator (htsim's connection matrix: some spots, many
-    senders each) on the background that Hedera (NSDI 2010) calls Random. Raises UsageError for parameters
-    that make every host hot.
-    """
-    at_least("hotspot", "spots", spots, 1)
-    percentage("hotspot", "percent", percent, 0)
-    others("hotspot", "spots", spots, len(hosts))
-    rng = random.Random(seed)
-    hot = rng.sample(hosts, spots)
-    cold = rng.sample([host for host in hosts if host not in hot], len(hosts) - spots)
-    drawn = cold[: min(len(cold), round(len(hosts) * percent / 100))]
-    receiver = {host: hot[number % spots] for number, host in enumerate(drawn)}
-    return tuple(Flow(host, receiver.get(host) or anybody_else(rng, hosts, host)) for host in hosts)
-
-
-def random_pairs(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
-    """Return as many flows as hosts, with source and destination drawn independently but never equal.
-
-    Unlike in a permutation, several flows or none may share a host's link. (In the random traffic matrix of
-    SIGCOMM 2011 and of Hedera, NSDI 2010, every host sends one flow, and only receivers are drawn.) Raises
-    UsageError for fewer than two hosts.
-    """
-    others("random", "at least", 1, len(hosts))
-    rng = random.Random(seed)
-    sources = rng.choices(hosts, k=len(hosts))
-    return tuple(Flow(src, anybody_else(rng, hosts, src)) for src in sources)
-
-
-def connections(hosts: Sequence[str], seed: int, *, percent: int = 100) -> tuple[Flow, ...]:
-    """Return `percent` connections per 100 hosts, drawn as in `random`.
-
-    For one seed, a larger number of connections includes the smaller one. Raises UsageError for fewer than
-    two hosts.
-    """
-    others("connections", "at least", 1, len(hosts))
-    at_least("connections", "percent", percent, 1)
-    count = len(hosts) * percent / 100
-    not_too_many("connections", count, "lower percent")
-    rng = random.Random(seed)
-    sources = (rng.choice(hosts) for _ in range(max(1, round(count))))
-    return tuple(Flow(src, anybody_else(rng, hosts, src)) for src in sources)
-
-
-def against_tcp(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
-    """Return a flow from every host on the left to the opposite host.
-
-    The first flow of each replica uses the transport under test, the others plain TCP. Names tell where hosts
-    are, as in topos/dumbbell.py and topos/two_bottlenecks.py: `l3h1` is on the left of replica 3, opposite
-    `r3h1`. `seed` is not used. Raises UsageError if hosts have no such names.
-    """
-    del seed
-    there = set(hosts)
-    flows: dict[str, list[Flow]] = {}
-    for host in hosts:
-        replica = replica_of(host)
-        opposite = f"r{host[1:]}"
-        if replica is not None and opposite in there:
-            of_replica = flows.setdefault(replica, [])
-            of_replica.append(Flow(host, opposite, plain=bool(of_replica)))
-    if not flows:
-        raise UsageError(
-            f"workload against_tcp needs hosts that face each other, and {hosts[0]} does not: "
-            "choose topology dumbbell or two_bottlenecks"
-        )
-    return tuple(flow for of_replica in flows.values() for flow in of_replica)
-
-
-def replica_of(sender: str) -> str | None:
-    """Return the replica of a host on the left, `3` for `l3h1`; None for any other host."""
-    found = _LEFT.match(sender)
-    return found[1] if found else None
-
-
-def reference(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
-    """Return one uncongested flow from the first host to the last, which defines 100 %.
-
-    `seed` is not used. Raises UsageError for fewer than two hosts.
-    """
-    del seed
-    if len(hosts) < 2:
-        raise UsageError(f"workload reference needs at least two hosts, not {len(hosts)}: change k or n")
-    return (Flow(hosts[0], hosts[-1]),)
-
-
 def beside_constant_rate(
     hosts: Sequence[str],
     seed: int,
@@ -235,23 +82,28 @@ def beside_constant_rate(
 
 MATRICES: dict[str, Matrix] = {
     "one_to_one": Matrix(
-        one_to_one, "random permutation, every host sends one flow and receives one", words="permutation"
+        long_flows.one_to_one,
+        "random permutation, every host sends one flow and receives one",
+        words="permutation",
     ),
     "one_to_several": Matrix(
-        one_to_several, "every host (or percent of them) receives a flow from each of 4 random clients"
+        long_flows.one_to_several,
+        "every host (or percent of them) receives a flow from each of 4 random clients",
     ),
-    "all_to_all": Matrix(all_to_all, "every host sends a flow to every other: n (n - 1) flows"),
+    "all_to_all": Matrix(long_flows.all_to_all, "every host sends a flow to every other: n (n - 1) flows"),
     "stride": Matrix(
-        stride, "host x sends to host x + i; i=0 stands for half of the hosts", words="stride {i}"
+        long_flows.stride, "host x sends to host x + i; i=0 stands for half of the hosts", words="stride {i}"
     ),
     "hotspot": Matrix(
-        hotspot,
+        long_flows.hotspot,
         "percent of the hosts send to a few hot hosts, the others to random hosts",
         words="{percent} % of hosts to {spots} spots",
     ),
-    "random": Matrix(random_pairs, "as many flows as hosts, source and destination drawn independently"),
+    "random": Matrix(
+        long_flows.random_pairs, "as many flows as hosts, source and destination drawn independently"
+    ),
     "connections": Matrix(
-        connections,
+        long_flows.connections,
         "percent connections for every 100 hosts, both ends drawn at random",
         words="{percent} per 100 hosts",
     ),
@@ -268,7 +120,7 @@ MATRICES: dict[str, Matrix] = {
         words="all neighbours",
     ),
     "against_tcp": Matrix(
-        against_tcp,
+        long_flows.against_tcp,
         "first pair of each replica against plain TCP on the others (dumbbell, two_bottlenecks)",
         everywhere=False,
     ),
@@ -371,7 +223,7 @@ MATRICES: dict[str, Matrix] = {
         words="trace {name}",
         data=("flows",),
     ),
-    "reference": Matrix(reference, "one uncongested flow across the network"),
+    "reference": Matrix(long_flows.reference, "one uncongested flow across the network"),
 }
 
 

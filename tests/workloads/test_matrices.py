@@ -11,19 +11,16 @@ from hypothesis import strategies as st
 from common.errors import UsageError
 from topos import build as build_topology
 from workloads.flow import Flow
-from workloads.matrices import (
-    MATRICES,
+from workloads.long_flows import (
     all_to_all,
-    build,
     hotspot,
-    label,
     one_to_one,
     one_to_several,
-    parse,
     random_pairs,
     replica_of,
     stride,
 )
+from workloads.matrices import MATRICES, build, label, parse
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -86,7 +83,7 @@ def test_build_names_hosts_of_the_topology(kind: str) -> None:
 @pytest.mark.parametrize(
     ("matrix", "n", "params", "complaint"),
     [
-        ("all_to_none", 4, {}, "unknown workload 'all_to_none': choose one of one_to_one, one_to_several"),
+        ("all_to_none", 4, {}, "unknown workload 'all_to_none': did you mean .*all_to_all"),
         ("connections", 4, {"percent": 0}, "percent must be at least 1, not 0"),
         ("local", 4, {}, "needs host names with rack and pod, but s1h0|h0 has none: choose topology"),
         ("neighbours", 4, {}, "needs BCube addresses, but .* is none: choose topology bcube"),

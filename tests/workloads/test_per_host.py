@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import topos
 from common.errors import UsageError
-from workloads import matrices
+from workloads import long_flows, matrices
 from workloads.flow import Flow, Traffic
 from workloads.per_host import connections_per_host, permutation_share
 
@@ -55,7 +55,7 @@ def test_a_share_of_a_permutation_has_distinct_ends_and_grows(
     some, more = (set(permutation_share(hosts, seed, percent=percent)) for percent in (small, large))
     assert some <= more
     assert len({flow.src for flow in more}) == len({flow.dst for flow in more}) == len(more)
-    assert more <= set(matrices.one_to_one(hosts, seed))
+    assert more <= set(long_flows.one_to_one(hosts, seed))
 
 
 def test_any_destinations_repeat_and_may_be_more_than_there_are_hosts() -> None:
