@@ -276,6 +276,7 @@ class _Sweep:
         self.places: dict[str, Place] = {}
         """Positions of the running points, by name."""
         self.failures: list[str] = []
+        self.rows = columns.Rows()
 
     def run(self) -> Outcome:
         for error in self.found.broken:
@@ -310,7 +311,7 @@ class _Sweep:
 
     def _write_summary(self) -> None:
         if self.stored:
-            columns.write(self.store, list(self.stored.values()))
+            columns.write_again(self.store, list(self.stored.values()), self.rows)
 
     def _run_all(self, pending: Sequence[Job], again: list[Job]) -> None:
         """Run the pending jobs, then the retries in rounds until none is left."""
@@ -365,7 +366,7 @@ class _Sweep:
         if again:
             self.left.append(job)
             self.total += 1
-        columns.write(self.store, list(self.stored.values()))
+        columns.write_again(self.store, list(self.stored.values()), self.rows)
         now = summary.judge(self.stored.values(), self.cpu_bound)
         judged = next(j for j in now if j.point.name == job.name)
         place = self.places.pop(job.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 import topos
@@ -110,11 +111,40 @@ _FORMULA = ("=", "+", "-", "@")
 """Spreadsheets compute texts that begin so, and show them behind a quotation mark (OWASP, CSV injection)."""
 
 
+class Rows:
+    """The rows of summary.csv while points come in: each is computed once, until its point or its baseline
+    changes. Metrics read thousands of flows, and a sweep writes the file after each point."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Judged, list[str]]] = {}
+
+    def of(self, experiment: str, judged: Judged) -> list[str]:
+        """Return the cells of a row, in the order of COLUMNS."""
+        before, cells = self._known.get(judged.point.name, (None, []))
+        if before is None or not _same(before, judged):
+            cells = [_text(value) for value in record(experiment, judged).values()]
+            self._known[judged.point.name] = judged, cells
+        return cells
+
+
+def _same(one: Judged, other: Judged) -> bool:
+    """Return whether both are one stored point beside the same baseline."""
+    return one.point is other.point and dataclasses.replace(one, point=other.point) == other
+
+
 def write(store: Store, points: Sequence[StoredPoint], own: Sequence[Metric] = ()) -> None:
     """Rewrite the experiment's summary.csv atomically. Raises StoreError; UsageError for a bad metric."""
     records = [record(store.directory.name, judged, own) for judged in judge(points)]
     heads = list(records[0]) if records else COLUMNS
-    rows = [[_text(value) for value in one.values()] for one in records]
+    _write(store, heads, [[_text(value) for value in one.values()] for one in records])
+
+
+def write_again(store: Store, points: Sequence[StoredPoint], rows: Rows) -> None:
+    """Do as `write`, with the rows that are known already. Raises StoreError."""
+    _write(store, COLUMNS, [rows.of(store.directory.name, judged) for judged in judge(points)])
+
+
+def _write(store: Store, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     files.replace_file(store.directory / SUMMARY, csv_bytes(heads, rows), store.tag)
 
 

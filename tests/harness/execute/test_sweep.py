@@ -124,15 +124,15 @@ def test_an_interruption_keeps_what_is_finished_and_the_next_run_goes_on(store: 
 def test_an_interruption_between_a_point_and_its_summary(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really, calls = columns.write, []
+    really, calls = columns.write_again, []
 
-    def interrupted(where: Store, points: Sequence[StoredPoint]) -> None:
+    def interrupted(where: Store, points: Sequence[StoredPoint], rows: columns.Rows) -> None:
         calls.append(len(points))
         if len(calls) == 2:
             raise KeyboardInterrupt
-        really(where, points)
+        really(where, points, rows)
 
-    monkeypatch.setattr(columns, "write", interrupted)
+    monkeypatch.setattr(columns, "write_again", interrupted)
     outcome, _ = run(store, FakeEngine())
     assert (outcome.interrupted, len(outcome.points), summary_rows(store)) == (True, 2, 2)
 

@@ -15,6 +15,7 @@ from harness.plan.baseline import is_reference, reference_of
 from harness.results import columns
 from harness.results.store import Store, load, point_name
 from harness.results.summary import Judged
+from harness.results.tables import Cell
 from model.reasons import LATE, RTT, Fault, Reason, of_text
 from model.result import Status
 from model.spec import AgentSpec, RunSpec, TopologySpec, TransportSpec
@@ -92,6 +93,30 @@ def test_points_of_equal_names_are_told_apart(store: Store) -> None:
         values = {found[point_name(spec)][column] for spec in (one, other)}
         assert len(values) == 2, column
         assert "" not in values
+
+
+def test_a_row_is_computed_again_only_when_its_point_or_its_baseline_changes(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed: list[str] = []
+    really = columns.record
+
+    def counted(experiment: str, judged: Judged) -> dict[str, Cell | None]:
+        computed.append(judged.point.name)
+        return really(experiment, judged)
+
+    monkeypatch.setattr(columns, "record", counted)
+    kept, point = columns.Rows(), put(store, spec_of(), result_of([1.0]))
+    columns.write_again(store, [point], kept)
+    columns.write_again(store, [point], kept)
+    assert computed == [point.name]
+    baseline = put_reference(store, spec_of(), 2.0)
+    columns.write_again(store, [point, baseline], kept)
+    assert computed == [point.name, baseline.name, point.name]
+    monkeypatch.undo()
+    rewritten = (store.directory / "summary.csv").read_bytes()
+    columns.write(store, [point, baseline])
+    assert (store.directory / "summary.csv").read_bytes() == rewritten
 
 
 def test_own_metrics_are_the_last_columns(store: Store) -> None:
