@@ -64,7 +64,7 @@ def _print_others(others: Sequence[summary.Judged]) -> None:
     if others:
         engines = ",".join(sorted({judged.spec.engine for judged in others}))
         told = f"{points(len(others))} {are(len(others))} not of this plan"
-        click.echo(fitted(f"{told}: give the options of their run, such as --engine {engines}"))
+        click.echo(fitted(f"{told}: give the options of their run, such as --engine {engines}", 2))
 
 
 def _print_state(
