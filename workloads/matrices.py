@@ -37,6 +37,8 @@ class Matrix:
     everywhere: bool = True
     generated: bool = False
     transfers: bool = False
+    loops: bool = False
+    """Whether a host sends its next flow when one has ended, so that goodput shows what it reached."""
     calls: bool = False
     """Whether its traffic is SIP calls (workloads/sip.py), so that it has no flows."""
     words: str = ""
@@ -147,12 +149,14 @@ MATRICES: dict[str, Matrix] = {
         "every host starts its next sized flow when the previous one is complete",
         generated=True,
         transfers=True,
+        loops=True,
     ),
     "permuted_loop": Matrix(
         generated.permuted_loop,
         "closed loop in which each host always sends to the same partner of a permutation",
         generated=True,
         transfers=True,
+        loops=True,
     ),
     "short_and_long": Matrix(
         generated.short_and_long,
@@ -179,6 +183,7 @@ MATRICES: dict[str, Matrix] = {
         everywhere=False,
         generated=True,
         transfers=True,
+        loops=True,
     ),
     "map_reduce": Matrix(
         map_reduce.map_reduce,
@@ -317,6 +322,11 @@ def shown(matrix: str, params: Mapping[str, Value]) -> dict[str, Value]:
 def transfers(matrix: str) -> bool:
     """Return whether flows of the transport under test have a size. Raises UsageError if unknown."""
     return _known(matrix).transfers
+
+
+def loops(matrix: str) -> bool:
+    """Return whether flows begin when others end. Raises UsageError if unknown."""
+    return _known(matrix).loops
 
 
 def has_flows(matrix: str) -> bool:

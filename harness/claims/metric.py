@@ -24,6 +24,8 @@ class ShownIn(enum.Flag):
     """The report's table of points."""
     COMPARE = enum.auto()
     """The table of `refabric compare`."""
+    TRANSFERS = enum.auto()
+    """The tables of `refabric run` and of the report for points whose flows all have a size."""
 
 
 def itself(spec: RunSpec) -> RunSpec:

@@ -18,6 +18,7 @@ UNUSED_LINK_PCT = 5.0
 """A link below this carries ACKs at most: those of one full flow take about 2.4 % of a link."""
 
 _EVERYWHERE = ShownIn.SUMMARY | ShownIn.RUN | ShownIn.REPORT | ShownIn.COMPARE
+_TRANSFERS = ShownIn.SUMMARY | ShownIn.TRANSFERS
 
 
 def _jain(point: Judged) -> float | None:
@@ -46,11 +47,11 @@ JAIN = Metric(
 )  # fmt: skip
 CPU_BUSY_PCT = Metric(
     "cpu_busy_pct", "% of CPU", "busy CPU time", readings.recorded("cpu_busy_pct"),
-    head="CPU", decimals=0, shown=_EVERYWHERE,
+    head="CPU", decimals=0, shown=_EVERYWHERE | ShownIn.TRANSFERS,
 )  # fmt: skip
 FCT_MS_MEAN = Metric(
     "fct_ms_mean", "ms", "the mean completion time of sized flows",
-    readings.completion_ms(statistics.fmean), of_completed=True, head="mean FCT", shown=ShownIn.SUMMARY,
+    readings.completion_ms(statistics.fmean), of_completed=True, head="mean FCT", shown=_TRANSFERS,
 )  # fmt: skip
 
 CALLS_OFFERED_PER_S = Metric(
@@ -94,7 +95,7 @@ TABLES = (
     JAIN,
     Metric(
         "retransmits", "", "segments that all flows retransmitted", lambda p: p.retransmits,
-        head="retransmits", decimals=0, shown=_EVERYWHERE,
+        head="retransmits", decimals=0, shown=_EVERYWHERE | ShownIn.TRANSFERS,
     ),
     Metric(
         "drops", "", "packets that all ports dropped", lambda p: p.drops,
@@ -103,7 +104,7 @@ TABLES = (
     CPU_BUSY_PCT,
     Metric(
         "late_p99_us", "\N{MICRO SIGN}s", "how late frames were delivered, 99th percentile",
-        readings.recorded("late_p99_us"), head="late p99", decimals=0, shown=_EVERYWHERE,
+        readings.recorded("late_p99_us"), head="late p99", decimals=0, shown=_EVERYWHERE | ShownIn.TRANSFERS,
     ),
     Metric(
         "flows_started", "", "sized flows that started in the measured window", readings.flows_started,
@@ -111,7 +112,7 @@ TABLES = (
     ),
     Metric(
         "flows_completed", "", "sized flows that completed", readings.flows_completed,
-        head="completed", decimals=0, shown=ShownIn.SUMMARY,
+        head="completed", decimals=0, shown=_TRANSFERS,
     ),
     FCT_MS_MEAN,
     Metric(
@@ -120,11 +121,11 @@ TABLES = (
     ),
     Metric(
         "fct_ms_p99", "ms", "the completion time of sized flows, 99th percentile",
-        readings.completion_ms(readings.p99), head="p99 FCT", shown=ShownIn.SUMMARY,
+        readings.completion_ms(readings.p99), head="p99 FCT", shown=_TRANSFERS,
     ),
     Metric(
         "slowdown_mean", "", "the mean completion time over that on an idle path",
-        readings.slowdown(statistics.fmean), head="mean slowdown", shown=ShownIn.SUMMARY,
+        readings.slowdown(statistics.fmean), head="mean slowdown", shown=_TRANSFERS,
     ),
     Metric(
         "slowdown_p99", "", "the completion time over that on an idle path, 99th percentile",

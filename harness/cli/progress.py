@@ -54,7 +54,7 @@ def _number(judged: summary.Judged) -> str:
     goodput, pct, sized = judged.goodput_mbps, judged.goodput_pct, judged.point.completions
     if goodput is None:
         return ""
-    if sized.started and all(flow.size_bytes for flow in judged.point.flows):
+    if judged.point.only_transfers:
         mean = f", in {statistics.fmean(sized.took_ms):.3g} ms on average" if sized.completed else ""
         return f"{len(sized.completed)} of {sized.started} flows completed{mean}"
     if pct is None or is_reference(judged.spec):

@@ -47,6 +47,7 @@ VERDICT_COLOURS = {
     NOT_MEASURED: "dim",
 }
 METRICS = shown_in(ShownIn.RUN, TABLES)
+OF_TRANSFERS = shown_in(ShownIn.TRANSFERS, TABLES)
 
 
 def print_results(
@@ -193,10 +194,14 @@ def _results(
     for head in [*(["\nseed"] if seeded else []), *map(_head, columns)]:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("\nstatus", no_wrap=True)
-    table.add_column("published\nmean %", no_wrap=True)
+    in_percent = GOODPUT_PCT_MEAN in columns
+    if in_percent:
+        table.add_column("published\nmean %", no_wrap=True)
     for judged, name in zip(group, labels.names([judged.spec for judged in group]), strict=True):
         seed = [Text(str(judged.spec.seed))] if seeded else []
-        table.add_row(Text(name), *seed, *_numbers(judged, columns), *_verdict(judged, known))
+        status = Text(judged.status.value, style=COLOURS[judged.status])
+        beside = [Text(_published_short(judged.spec, known))] if in_percent else []
+        table.add_row(Text(name), *seed, *_numbers(judged, columns), status, *beside)
     return table
 
 
@@ -207,7 +212,9 @@ def _head(metric: Metric) -> str:
 
 def _columns(group: Sequence[Judged]) -> list[Metric]:
     """The metrics that any point has. Without a baseline there is no percentage, so goodput is in Mb/s; calls
-    have none."""
+    have none, and of transfers it says nothing."""
+    if all(judged.point.only_transfers for judged in group):
+        return [metric for metric in OF_TRANSFERS if any(metric.at(judged) is not None for judged in group)]
     known = [metric for metric in METRICS if any(metric.at(judged) is not None for judged in group)]
     beside = {GOODPUT_PCT_MEAN, GOODPUT_MBPS_MEAN, CALLS_OFFERED_PER_S}.isdisjoint(known)
     return [GOODPUT_MBPS_MEAN, *known] if beside else known
@@ -218,12 +225,9 @@ def _numbers(judged: Judged, columns: Sequence[Metric]) -> list[Text]:
     return [Text("-" if value is None else metric.cell(value)) for metric, value in values]
 
 
-def _verdict(judged: Judged, known: tuple[published.Published, ...]) -> list[Text]:
-    row = _published(judged.spec, known)
-    return [
-        Text(judged.status.value, style=COLOURS[judged.status]),
-        Text(row.short() if row else ""),
-    ]
+def _published_short(spec: RunSpec, known: tuple[published.Published, ...]) -> str:
+    row = _published(spec, known)
+    return row.short() if row else ""
 
 
 def _published(spec: RunSpec, known: tuple[published.Published, ...]) -> published.Published | None:

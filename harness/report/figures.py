@@ -73,7 +73,8 @@ def loaded(judged: Judged) -> Point:
         ports=judged.point.ports,
         metrics=judged.point.metrics,
         baseline_mbps=judged.reference_mbps,
-        goodput_pct=judged.goodput_pct,
+        goodput_pct=None if judged.point.only_transfers else judged.goodput_pct,
+        only_transfers=judged.point.only_transfers,
         read_table=functools.partial(_table, judged),
     )
 

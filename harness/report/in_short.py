@@ -88,13 +88,36 @@ def findings(good: Sequence[Judged], known: Sequence[Published]) -> list[str]:
     values."""
     groups: dict[str, list[Judged]] = {}
     for judged in good:
-        if judged.goodput_pct is not None and not judged.point.completions.started:
+        long = judged.goodput_pct is not None and not judged.point.completions.started
+        if long or judged.point.only_transfers:
             groups.setdefault(labels.family(judged.spec), []).append(judged)
     if len(groups) > MANY_SETTINGS:
         return []
     wheres = _wheres([group[0].spec for group in groups.values()])
-    named_groups = zip(groups.values(), wheres, strict=True)
-    return [sentence for group, where in named_groups for sentence in _finding(group, known, where)]
+    return [
+        sentence
+        for group, where in zip(groups.values(), wheres, strict=True)
+        for sentence in (_completions if group[0].point.only_transfers else _finding)(group, known, where)
+    ]
+
+
+def _completions(group: Sequence[Judged], _known: Sequence[Published], where: str) -> list[str]:
+    """Return a sentence on the completion times of the two most different transports, and on what is open."""
+    specs = [judged.spec for judged in group]
+    times_ms: dict[str, list[float]] = {}
+    first = dict(zip(reversed(labels.names(specs)), reversed(group), strict=True))
+    for judged, name in zip(group, labels.names(specs), strict=True):
+        times_ms.setdefault(name, []).extend(judged.point.completions.took_ms)
+    reached = {name: statistics.fmean(values) for name, values in times_ms.items() if values}
+    if not reached:
+        return []
+    of = [
+        f"{reached[name]:.3g} ms under {_transport(name)}"
+        for name in _extremes(reached, first, labels.mixed(specs))
+    ]
+    unfinished = sum(judged.point.completions.unfinished for judged in group)
+    left = f" {counted(unfinished, 'flow')} did not end." if unfinished else ""
+    return [f"{where}{'flows' if where else 'Flows'} take {joined(of)} on average.{left}"]
 
 
 _LINUX_HOSTS = {ENGINE: "real hosts", LINUX: "real hosts in virtual time"}

@@ -63,6 +63,7 @@ class Points:
 
 
 METRICS = shown_in(ShownIn.REPORT, TABLES)
+OF_TRANSFERS = shown_in(ShownIn.TRANSFERS, TABLES)
 
 
 def point_tables(points: Sequence[Judged], own: tuple[Metric, ...] = ()) -> list[Points]:
@@ -119,10 +120,11 @@ def _table(group: Sequence[Judged], own: tuple[Metric, ...]) -> Points:
     specs = [judged.spec for judged in group]
     named = zip(group, labels.names(specs), strict=True)
     again = any(len(judged.point.attempts) > 1 for judged in group)
+    metrics = (OF_TRANSFERS if all(judged.point.only_transfers for judged in group) else METRICS) + own
     return Points(
         setting_title(specs),
-        ("transport", "seed", *map(_head, METRICS + own), *(["attempt"] if again else []), "status"),
-        tuple(Row(_cells(judged, name, again, own), judged.status.value) for judged, name in named),
+        ("transport", "seed", *map(_head, metrics), *(["attempt"] if again else []), "status"),
+        tuple(Row(_cells(judged, name, again, metrics), judged.status.value) for judged, name in named),
         percent or "there is no usable baseline, so there are no percentages",
     )
 
@@ -131,11 +133,11 @@ def _head(metric: Metric) -> str:
     return f"{metric.head} {metric.short_unit}".strip()
 
 
-def _cells(judged: Judged, name: str, again: bool, own: tuple[Metric, ...]) -> tuple[str, ...]:
+def _cells(judged: Judged, name: str, again: bool, metrics: tuple[Metric, ...]) -> tuple[str, ...]:
     return (
         name,
         str(judged.spec.seed),
-        *(_value(metric, judged) for metric in METRICS + own),
+        *(_value(metric, judged) for metric in metrics),
         *([attempts.words(judged.point.attempts).removeprefix("attempt ") or "1 of 1"] if again else []),
         judged.state,
     )

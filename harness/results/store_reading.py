@@ -155,6 +155,13 @@ class StoredPoint:
         return completions(self.flows)
 
     @functools.cached_property
+    def only_transfers(self) -> bool:
+        """Whether all its flows have a size and begin at times of their own, so that completion times are its
+        results, not goodput."""
+        sized = bool(self.completions.started) and all(flow.size_bytes for flow in self.flows)
+        return sized and not matrices.loops(self.spec.workload.matrix)
+
+    @functools.cached_property
     def is_arithmetic(self) -> bool:
         """Whether its goodput is the computed one of an uncongested flow, as a baseline's should be."""
         return self.goodput_mbps is not None and is_as_expected(self.spec, self.goodput_mbps.mean)

@@ -79,7 +79,9 @@ def _sighting(panel: Panel) -> str:
     return f"No finding, all points are suspect; what is seen: {told}" if told else "Mean goodput"
 
 
-def _chart(panel: Panel, levels: Sequence[Level]) -> Figure:
+def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:
+    if all(point.only_transfers for point in panel.points):
+        return None
     beside = style.levels_of(panel, levels, "goodput_pct_mean")
     optimum = panel.optimum_pct
     sheet = Sheet((_HEIGHT_IN, 1))

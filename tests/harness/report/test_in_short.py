@@ -29,9 +29,9 @@ from model.reasons import (
     of_text,
 )
 from model.result import Status
-from model.spec import LinkSpec, RunSpec
+from model.spec import LinkSpec, RunSpec, WorkloadSpec
 from tests.support.judged_points import REFERENCE_MBPS, judged, stored
-from tests.support.stored_points import EXPERIMENT, spec_of
+from tests.support.stored_points import EXPERIMENT, flow_row, spec_of
 
 FIGURE = CATALOGUE.find(EXPERIMENT).figures[0]
 LAST = Place(3, 9, 10.0)
@@ -63,6 +63,32 @@ def test_what_was_found_stands_beside_what_was_published() -> None:
     assert "All 3 points are ok." in found
     real = told([at(58.1, dataclasses.replace(spec_of(1), engine="mininet"))])
     assert real.startswith("TCP reaches 58.1 %"), real
+
+
+def transfers(spec: RunSpec, *took_ms: float, unfinished: int = 0) -> StoredPoint:
+    """A point of a trace whose flows took so long, and flows that did not end."""
+    row = flow_row(0, 1.0)
+    done = [dataclasses.replace(row, size_bytes=9, start_s=0.0, completed_s=ms / 1000) for ms in took_ms]
+    left = [dataclasses.replace(row, size_bytes=9, start_s=0.0)] * unfinished
+    trace = dataclasses.replace(spec, workload=WorkloadSpec("trace", {"name": "mine", "flows": "0,a,b,9"}))
+    return dataclasses.replace(stored(trace, [1.0]), flows=(*done, *left))
+
+
+def test_of_transfers_completion_times_are_said_and_no_percentages() -> None:
+    points = [transfers(spec_of(1), 10.0, 30.0), transfers(spec_of(8), 5.0, 7.0, unfinished=2)]
+    found = told(points)
+    assert "Flows take 20 ms under TCP and 6 ms under MPTCP with 8 subflows on average." in found
+    assert "2 flows did not end." in found
+    assert "one choice of paths" in found
+    assert "% of optimal" not in found
+    line = progress.verdict(last(points), LAST)
+    assert line.startswith("2 of 2 flows completed, in 20 ms on average")
+    stream = StringIO()
+    table.print_results(stream, judged(points), FIGURE.published)
+    heads = stream.getvalue()
+    assert "mean FCT" in heads
+    assert "Jain" not in heads
+    assert "published" not in heads
 
 
 def test_means_are_over_seeds_and_suspect_points_are_in_none() -> None:
