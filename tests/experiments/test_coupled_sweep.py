@@ -58,7 +58,7 @@ def test_options_choose_among_mptcp_and_the_baselines_stay(
     [
         ({"subflows": "1"}, "--subflows 1: .* give counts from 2 up"),
         ({"routing": "scatter"}, "--routing scatter: PacketScatter is always part of"),
-        ({"cc": "lia,vegas"}, "--cc vegas: unknown; choose from: reno"),
+        ({"cc": "lia,vegas"}, "--cc vegas: unknown; did you mean ccp:vegas"),
         ({"cc": "lia,"}, "--cc lia,: a name is missing"),
     ],
 )
