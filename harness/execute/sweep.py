@@ -304,8 +304,9 @@ class _Sweep:
         return Outcome(points, stored, len(self.jobs), tuple(self.failures), interrupted)
 
     def _read_again(self) -> None:
-        """Read the folder after Ctrl-C, which may have come between a point's renaming and the summary."""
-        self.found, self.written = self.store.read(), {}
+        """Read what ran when Ctrl-C came, which may have been between a point's renaming and the summary."""
+        known = {name: point for name, point in self.stored.items() if name not in self.places}
+        self.found, self.written = self.store.read(known), {}
         self.stored = {point.name: point for point in self.found.points}
         self._write_summary()
 

@@ -148,10 +148,11 @@ def _distinguishing(spec: RunSpec, alike: Sequence[RunSpec]) -> list[str]:
         lambda each: f"{queue_label(each)} queues",
         lambda each: f"{each.link.delay_us:g} us",
         lambda each: f"{each.seconds:g} s",
-        lambda each: each.dataplane,
-        lambda each: each.traffic,
+        lambda each: "" if each.engine in SIMULATED_HOSTS else each.dataplane,
+        lambda each: "" if each.engine in SIMULATED_HOSTS else each.traffic,
     )
-    return [*engine, *(word(spec) for word in words if len({word(other) for other in alike}) > 1)]
+    apart = (word(spec) for word in words if len({word(other) for other in alike} - {""}) > 1)
+    return [*engine, *filter(None, apart)]
 
 
 def _finding(group: Sequence[Judged], known: Sequence[Published], where: str) -> list[str]:

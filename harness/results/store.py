@@ -86,9 +86,9 @@ class Store:
         files.remove_abandoned(directory)
         return cls(directory, secrets.token_hex(4))
 
-    def read(self) -> Scan:
-        """Read every point of the folder, as `scan` does."""
-        return scan(self.directory)
+    def read(self, known: Mapping[str, StoredPoint] | None = None) -> Scan:
+        """Read every point of the folder that is not `known`, as `scan` does."""
+        return scan(self.directory, known)
 
     @contextlib.contextmanager
     def writing(self, spec: RunSpec) -> Iterator[PointWriter]:

@@ -239,17 +239,18 @@ class Scan:
         return Scan(self.directory, tuple(points[name] for name in sorted(points)), tuple(damaged))
 
 
-def scan(experiment_dir: Path) -> Scan:
+def scan(experiment_dir: Path, known: Mapping[str, StoredPoint] | None = None) -> Scan:
     """Read every point of the folder and leave out damaged ones. A missing folder has no points.
 
-    Raises UsageError if the folder itself cannot be read: the user chose it.
+    Points of `known` were read before and are not read again; those of no folder are left out. Raises
+    UsageError if the folder itself cannot be read: the user chose it.
     """
     points: list[StoredPoint] = []
     broken: list[UnreadableError] = []
     with _collector_off():
         for entry in point_folders(experiment_dir):
             try:
-                point = load_point(entry)
+                point = (known or {}).get(entry.name) or load_point(entry)
                 _check_name(point)
             except UnreadableError as error:
                 broken.append(error)

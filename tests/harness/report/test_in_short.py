@@ -91,6 +91,14 @@ def test_of_transfers_completion_times_are_said_and_no_percentages() -> None:
     assert "published" not in heads
 
 
+def test_simulated_and_real_hosts_stand_beside_each_other() -> None:
+    real = dataclasses.replace(spec_of(1), engine="mininet", traffic="native")
+    simulated = dataclasses.replace(spec_of(1), engine="simulator", traffic="iperf3")
+    found = told([at(50.0, real), at(60.0, simulated)])
+    assert "real hosts: TCP reaches 50.0 %" in found
+    assert "simulated: TCP reaches 60.0 %" in found
+
+
 def test_means_are_over_seeds_and_suspect_points_are_in_none() -> None:
     points = [at(pct, spec_of(seed=seed)) for seed, pct in ((1, 50.0), (2, 60.0))]
     found = told([*points, at(99.0, spec_of(seed=3), Status.SUSPECT)])

@@ -17,8 +17,10 @@ import pytest
 from common import files
 from common.errors import StoreError, UsageError
 from common.ownership import Heir
+from harness.results import store_reading
 from harness.results.store import (
     Store,
+    StoredPoint,
     finite,
     index,
     load,
@@ -297,3 +299,19 @@ def test_reasons_come_back_as_records_and_texts_of_before_are_understood(store: 
     assert (reason.kind, reason.text) == (SATURATED, old)
     entries = {entry.name: entry.machine_attempts for entry in index(store.directory)}
     assert entries == {suspect.name: 1, doubted.name: 0}
+
+
+def test_points_that_are_known_are_not_read_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (put(store, spec_of(seed=seed), result_of([1.0])) for seed in (1, 2))
+    read: list[str] = []
+    really = store_reading.load_point
+
+    def counted(folder: Path) -> StoredPoint:
+        read.append(folder.name)
+        return really(folder)
+
+    monkeypatch.setattr(store_reading, "load_point", counted)
+    gone = dataclasses.replace(one, path=store.directory / "gone")
+    found = store.read({one.name: one, gone.name: gone})
+    assert read == [other.name]
+    assert [point.name for point in found.points] == sorted([one.name, other.name])
