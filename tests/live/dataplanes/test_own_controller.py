@@ -79,7 +79,7 @@ def test_a_run_is_carried_by_it(hub: int, tmp_path: Path) -> None:
     ("controller", "words"),
     [
         ("remote:1", "start the controller first"),
-        ("cmd:no-such-program", "no-such-program: No such file"),
+        ("cmd:no-such-program", "there is no program no-such-program"),
         (f"cmd:{sys.executable} -c raise(SystemExit('broken'))", "broken"),
     ],
 )
