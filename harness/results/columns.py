@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 import topos
@@ -129,7 +128,7 @@ class Rows:
 
 def _same(one: Judged, other: Judged) -> bool:
     """Return whether both are one stored point beside the same baseline."""
-    return one.point is other.point and dataclasses.replace(one, point=other.point) == other
+    return one.point is other.point and one == other
 
 
 def write(store: Store, points: Sequence[StoredPoint], own: Sequence[Metric] = ()) -> None:
