@@ -14,6 +14,8 @@ MAX_LABEL = 40
 
 def text_of(what: str, path: Path) -> str:
     """Return the text of a regular file. Raises UsageError that begins with `what`."""
+    if not path.name:
+        raise UsageError(f"{what.strip()}: give the name of a file")
     try:
         return files.read_bytes(path, MAX_BYTES).decode()
     except UnicodeDecodeError as error:

@@ -73,8 +73,24 @@ def details(shown: Sequence[Judged]) -> list[str]:
     doubted = baselines(shown)
     states = _states(measured, bool(doubted))
     resting = [basis(good)] if good else []
-    everything = [*resting, *doubted, *states, machine(measured), retried(shown), *cautions(measured)]
+    everything = [
+        *resting, *doubted, *states, above_all(good), machine(measured), retried(shown), *cautions(measured),
+    ]  # fmt: skip
     return [sentence for sentence in everything if sentence]
+
+
+def above_all(good: Sequence[Judged]) -> str:
+    """Return why flows are above 100 %, where single flows on the user's network are."""
+    above = [
+        each for each in good
+        if each.spec.topology.kind == "file" and each.goodput_pct and each.goodput_pct.maximum > MAX_PCT
+    ]  # fmt: skip
+    if not above:
+        return ""
+    return (
+        f"At {points(len(above))} flows are above 100 %: that is one flow from the first host to the last, "
+        "and other paths of this network are faster. Compare Mb/s (summary.csv)."
+    )
 
 
 def _measured(shown: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:

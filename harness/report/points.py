@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+import topos
 from engines.registry import SIMULATED_HOSTS, engine_words
 from harness.claims.metric import Metric, ShownIn, shown_in
 from harness.claims.metrics import GOODPUT_PCT_MEAN, JAIN, TABLES
@@ -27,6 +28,7 @@ from model.result import Status
 from model.spec import RunSpec, SchedulerSpec, TopologySpec
 from model.transports import USUAL_ROUTING
 from topos import TOPOLOGIES
+from workloads.trace import NAME as TRACE
 
 _ALWAYS = [option for option in SPEC_FIELDS if option.always and option.path != "routing"]
 """Without routing, which may differ between the transports of one command (_blocks)."""
@@ -120,7 +122,8 @@ def _table(group: Sequence[Judged], own: tuple[Metric, ...]) -> Points:
     specs = [judged.spec for judged in group]
     named = zip(group, labels.names(specs), strict=True)
     again = any(len(judged.point.attempts) > 1 for judged in group)
-    metrics = (OF_TRANSFERS if all(judged.point.only_transfers for judged in group) else METRICS) + own
+    shown = OF_TRANSFERS if all(judged.point.only_transfers for judged in group) else METRICS
+    metrics = (*(each for each in shown if any(each.at(judged) is not None for judged in group)), *own)
     return Points(
         setting_title(specs),
         ("transport", "seed", *map(_head, metrics), *(["attempt"] if again else []), "status"),
@@ -202,7 +205,7 @@ def _asked(group: Sequence[Judged]) -> Asked:
                 f"{link.rate_mbps:g} Mb/s ({_each(h for h in how if h) or 'not recorded how chosen'})",
             ),
             ("queues", f"{link.queue_pkts} packets" if link.queue_pkts else "unbounded"),
-            ("delay", f"{link.delay_us:g} \N{MICRO SIGN}s per link"),
+            ("delay", f"{link.delay_us:g} \N{MICRO SIGN}s per link{_own_delays(spec.topology)}"),
             ("time", f"{spec.seconds:g} s measured after {spec.warmup_s:g} s of warm-up"),
             ("seeds", _each(str(s.seed) for s in sorted(specs, key=lambda s: s.seed))),
             *(() if spec.engine in SIMULATED_HOSTS else (("traffic", spec.traffic),)),
@@ -210,6 +213,12 @@ def _asked(group: Sequence[Judged]) -> Asked:
             *((("other options", shlex.join(extras)),) if (extras := _extras(spec)) else ()),
         )
     )
+
+
+def _own_delays(topology: TopologySpec) -> str:
+    """Return words on the delays that links of the network have of their own; empty if none has any."""
+    delayed = any(link.delay_us for link in topos.build(topology.kind, topology.params).links)
+    return ", more on links that have a delay of their own" if delayed else ""
 
 
 def _each(texts: Iterable[str]) -> str:
@@ -373,9 +382,12 @@ def missing(shown: Shown) -> list[str]:
     if not points:
         return [f"No point of this figure was run yet: sudo .venv/bin/refabric run {name}"]
     usual = shown.figure.defaults
+    own = bool(shown.figure.file)
+    sizes = usual.ks if shown.figure.sized or not own else ()
+    workloads = () if own and usual.workloads == (TRACE,) else usual.workloads
     told = [
-        *_lacking("k=", usual.ks, {_asked_k(shown.figure, j.spec.topology) for j in points}),
-        *_lacking("", usual.workloads, {workload_label(j.spec) for j in points}),
+        *_lacking("k=", sizes, {_asked_k(shown.figure, j.spec.topology) for j in points}),
+        *_lacking("", workloads, {workload_label(j.spec) for j in points}),
         *_lacking("subflows ", usual.subflows, {j.spec.transport.subflows for j in points}),
     ]
     lacking = [e for e in usual.engines if e not in across.engines(points)] if len(usual.engines) > 1 else []

@@ -16,6 +16,7 @@ from harness.results.tables import Cell, csv_bytes
 from model.congestion import in_force
 from model.reasons import texts
 from workloads import matrices
+from workloads.trace import NAME as TRACE
 
 ValueOf = Callable[[Judged], Cell | None]
 
@@ -25,7 +26,10 @@ def _sysctls(judged: Judged) -> str:
 
 
 def _workload(judged: Judged) -> str:
-    return matrices.label(judged.spec.workload.matrix, judged.spec.workload.params)
+    """Return the workload as one types it, and a digest of the user's flows."""
+    of = judged.spec.workload
+    flows = str(of.params.get("flows", "")) if of.matrix == TRACE else ""
+    return f"{matrices.label(of.matrix, of.params)}{f' sha256:{digest(flows)}' if flows else ''}"
 
 
 def _topology_params(judged: Judged) -> str:

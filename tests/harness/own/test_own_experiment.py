@@ -35,6 +35,8 @@ def test_the_written_experiment_runs_with_all_its_parts(tmp_path: Path) -> None:
     page = (tmp_path / "results/mine/report.html").read_text()
     for words in ("Two paths between two switches", "gap_mbps", "Mean goodput", "refabric run mine.py"):
         assert words in page, words
+    assert "Usually part of this figure" not in page
+    assert "more on links that have a delay of their own" in page
     again = run("status", "./mine.py", *QUICK)
     assert "4 of 4 planned points finished" in again.stdout
     assert run("plot", "./mine.py").exit_code == 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import topos
 from experiments.registry import CATALOGUE
 from harness.claims.verdicts import verdicts
 from harness.cli import progress, table
@@ -29,9 +30,10 @@ from model.reasons import (
     of_text,
 )
 from model.result import Status
-from model.spec import LinkSpec, RunSpec, WorkloadSpec
+from model.spec import LinkSpec, RunSpec, TopologySpec, WorkloadSpec
 from tests.support.judged_points import REFERENCE_MBPS, judged, stored
 from tests.support.stored_points import EXPERIMENT, flow_row, spec_of
+from topos import from_file
 
 FIGURE = CATALOGUE.find(EXPERIMENT).figures[0]
 LAST = Place(3, 9, 10.0)
@@ -97,6 +99,13 @@ def test_simulated_and_real_hosts_stand_beside_each_other() -> None:
     found = told([at(50.0, real), at(60.0, simulated)])
     assert "real hosts: TCP reaches 50.0 %" in found
     assert "simulated: TCP reaches 60.0 %" in found
+
+
+def test_more_than_the_baseline_is_explained_on_a_network_of_the_user() -> None:
+    text = from_file.text_of(topos.build("star", {"n": 2}))
+    own = dataclasses.replace(spec_of(1), topology=TopologySpec("file", {"name": "net", "network": text}))
+    assert "At 1 point flows are above 100 %" in told([at(140.0, own)])
+    assert "above 100 %" not in told([at(100.0, own)])
 
 
 def test_means_are_over_seeds_and_suspect_points_are_in_none() -> None:
