@@ -133,7 +133,7 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
     human, directory, own = asked.human, ready.store.directory, metrics_of(asked.experiment)
     table.print_results(human, outcome.points, published_of(asked.experiment), own)
     if own:
-        columns.write(ready.store, outcome.stored.points, own)
+        columns.write(ready.store, outcome.stored.points, columns.Rows(own))
     stored = loaded(asked.experiment, asked.results, ready.plan, outcome.stored)
     wanted: list[figures.Wanted] = []
     judged: list[Verdict] = []

@@ -312,7 +312,7 @@ class _Sweep:
 
     def _write_summary(self) -> None:
         if self.stored:
-            columns.write_again(self.store, list(self.stored.values()), self.rows)
+            columns.write(self.store, list(self.stored.values()), self.rows)
 
     def _run_all(self, pending: Sequence[Job], again: list[Job]) -> None:
         """Run the pending jobs, then the retries in rounds until none is left."""
@@ -367,7 +367,7 @@ class _Sweep:
         if again:
             self.left.append(job)
             self.total += 1
-        columns.write_again(self.store, list(self.stored.values()), self.rows)
+        columns.write(self.store, list(self.stored.values()), self.rows)
         now = summary.judge(self.stored.values(), self.cpu_bound)
         judged = next(j for j in now if j.point.name == job.name)
         place = self.places.pop(job.name)

@@ -115,40 +115,30 @@ _FORMULA = ("=", "+", "-", "@")
 
 
 class Rows:
-    """The rows of summary.csv while points come in: each is computed once, until its point or its baseline
-    changes. Metrics read thousands of flows, and a sweep writes the file after each point."""
+    """The rows of summary.csv, each computed once until its point or its baseline changes: metrics read
+    thousands of flows, and a sweep writes the file after each point. `own` are metrics of a user's file."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[Judged, list[str]]] = {}
+    def __init__(self, own: Sequence[Metric] = ()) -> None:
+        self._own = own
+        self._known: dict[str, tuple[Judged, dict[str, str]]] = {}
 
-    def of(self, experiment: str, judged: Judged) -> list[str]:
-        """Return the cells of a row, in the order of COLUMNS."""
-        before, cells = self._known.get(judged.point.name, (None, []))
-        if before is None or not _same(before, judged):
-            cells = [_text(value) for value in record(experiment, judged).values()]
+    def of(self, experiment: str, judged: Judged) -> dict[str, str]:
+        """Return the cells of a row by column. Raises UsageError for a metric of the user's that fails."""
+        before, cells = self._known.get(judged.point.name, (None, {}))
+        if before is None or before.point is not judged.point or before != judged:
+            cells = {name: _text(value) for name, value in record(experiment, judged, self._own).items()}
             self._known[judged.point.name] = judged, cells
         return cells
 
 
-def _same(one: Judged, other: Judged) -> bool:
-    """Return whether both are one stored point beside the same baseline."""
-    return one.point is other.point and one == other
-
-
-def write(store: Store, points: Sequence[StoredPoint], own: Sequence[Metric] = ()) -> None:
-    """Rewrite the experiment's summary.csv atomically. Raises StoreError; UsageError for a bad metric."""
-    records = [record(store.directory.name, judged, own) for judged in judge(points)]
-    heads = list(records[0]) if records else COLUMNS
-    _write(store, heads, [[_text(value) for value in one.values()] for one in records])
-
-
-def write_again(store: Store, points: Sequence[StoredPoint], rows: Rows) -> None:
-    """Do as `write`, with the rows that are known already. Raises StoreError."""
-    _write(store, COLUMNS, [rows.of(store.directory.name, judged) for judged in judge(points)])
-
-
-def _write(store: Store, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    files.replace_file(store.directory / SUMMARY, csv_bytes(heads, rows), store.tag)
+def write(store: Store, points: Sequence[StoredPoint], rows: Rows | None = None) -> None:
+    """Rewrite the experiment's summary.csv atomically, with the rows that `rows` knows already. Raises
+    StoreError, and UsageError as `Rows.of` does."""
+    kept = rows or Rows()
+    found = [kept.of(store.directory.name, judged) for judged in judge(points)]
+    heads = list(found[0]) if found else COLUMNS
+    text = csv_bytes(heads, [list(cells.values()) for cells in found])
+    files.replace_file(store.directory / SUMMARY, text, store.tag)
 
 
 def _text(value: Cell | None) -> str:

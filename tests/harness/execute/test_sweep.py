@@ -124,7 +124,7 @@ def test_an_interruption_keeps_what_is_finished_and_the_next_run_goes_on(store: 
 def test_an_interruption_between_a_point_and_its_summary(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really, calls = columns.write_again, []
+    really, calls = columns.write, []
 
     def interrupted(where: Store, points: Sequence[StoredPoint], rows: columns.Rows) -> None:
         calls.append(len(points))
@@ -132,7 +132,7 @@ def test_an_interruption_between_a_point_and_its_summary(
             raise KeyboardInterrupt
         really(where, points, rows)
 
-    monkeypatch.setattr(columns, "write_again", interrupted)
+    monkeypatch.setattr(columns, "write", interrupted)
     outcome, _ = run(store, FakeEngine())
     assert (outcome.interrupted, len(outcome.points), summary_rows(store)) == (True, 2, 2)
 

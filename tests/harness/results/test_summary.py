@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -101,17 +102,17 @@ def test_a_row_is_computed_again_only_when_its_point_or_its_baseline_changes(
     computed: list[str] = []
     really = columns.record
 
-    def counted(experiment: str, judged: Judged) -> dict[str, Cell | None]:
+    def counted(experiment: str, judged: Judged, own: Sequence[Metric]) -> dict[str, Cell | None]:
         computed.append(judged.point.name)
-        return really(experiment, judged)
+        return really(experiment, judged, own)
 
     monkeypatch.setattr(columns, "record", counted)
     kept, point = columns.Rows(), put(store, spec_of(), result_of([1.0]))
-    columns.write_again(store, [point], kept)
-    columns.write_again(store, [point], kept)
+    columns.write(store, [point], kept)
+    columns.write(store, [point], kept)
     assert computed == [point.name]
     baseline = put_reference(store, spec_of(), 2.0)
-    columns.write_again(store, [point, baseline], kept)
+    columns.write(store, [point, baseline], kept)
     assert computed == [point.name, baseline.name, point.name]
     monkeypatch.undo()
     rewritten = (store.directory / "summary.csv").read_bytes()
@@ -126,7 +127,7 @@ def test_own_metrics_are_the_last_columns(store: Store) -> None:
         return judged.goodput_mbps.maximum - judged.goodput_mbps.minimum if judged.goodput_mbps else None
 
     gap = Metric("gap_mbps", "Mb/s", "the gap", gap_mbps)
-    columns.write(store, load(store.directory), (gap,))
+    columns.write(store, load(store.directory), columns.Rows((gap,)))
     with (store.directory / "summary.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert list(row)[-1] == "gap_mbps"
