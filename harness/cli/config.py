@@ -137,7 +137,7 @@ def _read(config: str) -> dict[str, Any]:
         raise UsageError(f"config {config}: it is not TOML: {error}") from None
     for name in data:
         if name not in _TABLES:
-            raise UsageError(f"{config}: {name}: unknown; write [defaults], and [[experiment]] for each one")
+            raise UsageError(f"{config}: {name}: unknown; it has [defaults] and one [[experiment]] for each")
     return data
 
 

@@ -253,7 +253,7 @@ def test_another_refabric_is_refused(two: Lab, tmp_path: Path, monkeypatch: pyte
         with pytest.raises(HostUnfitError, match=r"worker tcp://127.* it now runs another build of refabric"):
             run(machines, tmp_path, specs("fake", 1), Listener())
         monkeypatch.setattr(machines, "_compare_scheduler", lambda: None)
-        with pytest.raises(HostUnfitError, match=r"worker tcp:.* another refabric: .* Python files differ"):
+        with pytest.raises(HostUnfitError, match=r"worker tcp:.* build of refabric: .* Python files differ"):
             machines._checked_workers()
     assert load(tmp_path / POST) == []
 
