@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets up and passes every test. Arguments go to pytest: ./run_tests.sh tests/fabric -k calendar
+# Sets up and runs every test. Arguments go to pytest: ./run_tests.sh tests/fabric -k calendar
 #
 # Tests without real hosts share all cores and run as the owner of this folder, so that nothing in it becomes
 # root's. As root, real networks are started after them, one at a time (in private namespaces, nothing is left

@@ -17,7 +17,7 @@ path: on the worse path and on the better one."""
 
 
 def bottleneck_share(cc: str, subflows: int) -> float:
-    """Return the share of a link that a flow gets which competes with one TCP flow there.
+    """Return the share of a link that a flow gets if it competes with one TCP flow there.
 
     The share is n / (n + 1) for n uncoupled subflows, else one half.
     """

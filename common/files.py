@@ -4,7 +4,7 @@ A folder being written is called `.tmp-<name>-<random>`. It contains a file `own
 locked (`flock`). The kernel releases the lock when the writer dies, for any reason. Unlike a pid, the lock is
 valid across PID namespaces, and over NFS across machines (nfs(5), `local_lock`).
 
-Root may write in a folder of somebody else's, who can rename what is in it at any time. So everything is
+Root may write in a folder of another user, who can rename what is in it at any time. So everything is
 opened by its name in an open folder, without following links, and only root can enter a folder until it is
 published (ownership.py).
 """
@@ -61,7 +61,7 @@ def storing(attempt: str) -> Iterator[None]:
 
 
 def read_bytes(path: Path, limit: int) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes; its last part is no symbolic link.
+    """Return the content of a regular file of at most `limit` bytes; the path must not end in a link.
 
     Raises OSError. It does not wait: a pipe of that name has no writer, and would never have one.
     """

@@ -1,4 +1,4 @@
-"""Open and make folders by name. Root follows no link of somebody else's on the way.
+"""Open and make folders by name. Root follows no link of another user on the way.
 
 A results folder may belong to anybody, and a link `charts -> /etc` in it must not lead what root writes
 there. Links of root's own and of the user who called sudo are followed: both can do what root can.
@@ -25,7 +25,7 @@ def open_folder(path: Path) -> int:
     if os.geteuid() != 0:
         return os.open(path, _FLAGS)
     parts = path.absolute().parts
-    first = 5 if parts[:4] == _DESCRIPTORS else 1  # a descriptor is what it is, whatever its folder is called
+    first = 5 if parts[:4] == _DESCRIPTORS else 1  # a descriptor stays valid if its folder is renamed
     handle = os.open(str(PurePosixPath(*parts[:first])), _FLAGS)
     left, links = list(reversed(parts[first:])), 0
     try:
@@ -51,7 +51,7 @@ def open_folder(path: Path) -> int:
 
 
 def _target(entry: int, path: Path) -> str | None:
-    """Return where an open link leads; None if it is none. Raises OSError for a link of somebody else's."""
+    """Return where an open link leads; None if it is no link. Raises OSError for a link of another user."""
     about = os.fstat(entry)
     if not stat.S_ISLNK(about.st_mode):
         return None

@@ -35,7 +35,7 @@ def never_lost() -> Iterator[None]:
 
 
 def _interrupt() -> None:
-    """Send the main thread a signal that Python handles: `nohup ... &` ignores SIGINT, it may be another."""
+    """Send the main thread a signal that Python handles. `nohup ... &` ignores SIGINT; then it is another."""
     main = threading.main_thread().ident
     handled = next((number for number in INTERRUPTING if callable(signal.getsignal(number))), None)
     if main is not None and handled is not None:

@@ -2,7 +2,7 @@
 
 A folder of a user decides: what root makes in it becomes the user's. In a folder of root's, the user who
 called sudo gets it. Ownership changes only by descriptor, and only of what root has just made: a name in a
-folder of somebody else's may lead to any file by the next moment.
+folder of another user may lead to any file a moment later.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def _required(kind: Any) -> tuple[str, ...]:
 
 @functools.cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """Return the fields of a class; none for one that is no dataclass."""
+    """Return the fields of a class; none for one that is not a dataclass."""
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
 
 

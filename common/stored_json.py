@@ -29,7 +29,7 @@ def loads(data: bytes) -> Any:
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise ValueError("a text has half a character") from None
+            raise ValueError("a text has half of a surrogate pair") from None
     return printable_json(value, data)
 
 

@@ -1,3 +1,3 @@
-"""The version of refabric. It is written here alone; pyproject.toml reads this file."""
+"""The version of refabric. It is written only here; pyproject.toml reads this file."""
 
 VERSION = "0.2.0"

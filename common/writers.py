@@ -56,7 +56,7 @@ def _is_dead(text: bytes) -> bool:
 
 
 def remove_tree(name: str, parent: int) -> None:
-    """Remove a folder tree in an open folder. Entries that another process removes meanwhile are no error.
+    """Remove a folder tree in an open folder. Entries that another process removes meanwhile are not errors.
 
     Raises OSError.
     """

@@ -29,7 +29,7 @@ class OwnChart(Chart):
         expected: Sequence[int] = (),
         levels: Sequence[Level] = (),
     ) -> list[Path]:
-        """Draw all points but the baselines into one chart; see `Chart.draw`."""
+        """Draw all points except the baselines into one chart; see `Chart.draw`."""
         from plots.shared import saving, style  # noqa: PLC0415
 
         del expected, levels

@@ -81,7 +81,7 @@ CHARTS: dict[str, Chart] = _charts(
         "agents.windows_beside",
         "Windows over time, side by side",
         "Each row is the congestion window of one flow under one congestion control, on the same scale. "
-        "Curves of the same shape and height do the same.",
+        "Where curves have the same shape and height, the controls behave the same.",
     ),
     Chart(
         "agents.by_agent_delay",
@@ -99,7 +99,7 @@ CHARTS: dict[str, Chart] = _charts(
         "agents.by_link",
         "Goodput and time in queues by kind of link",
         "Each small chart is one kind of link, each mark one congestion control: filled in an agent, hollow "
-        "in the kernel. Marks of a pair that lie together do the same; up and to the left is better.",
+        "in the kernel. Where a pair of marks lies together, both behave the same; up and left is better.",
     ),
     Chart(
         "on_demand.subflows_beside",
@@ -188,13 +188,13 @@ CHARTS: dict[str, Chart] = _charts(
         "pfabric.normalised_parts",
         "What each part contributes",
         "Each row is pFabric with one part changed; the number is the completion time over the time alone. "
-        "The further right a mark, the more the part matters that this row lacks.",
+        "The further right a mark, the more the changed part matters.",
     ),
     Chart(
         "pfabric.normalised_sensitivity",
         "Sensitivity to buffer and timeout",
-        "Above, completion times by the size of a port's buffer; below, by the length of a timeout. Flat "
-        "curves are values that do not matter.",
+        "Above, completion times by the size of a port's buffer; below, by the length of a timeout. Where a "
+        "curve is flat, the value does not matter.",
     ),
     Chart(
         "on_demand.trade_off",
@@ -206,19 +206,19 @@ CHARTS: dict[str, Chart] = _charts(
         "on_demand.by_controller_option",
         "Subflows on demand, one option changed at a time",
         "Each row is the usual setting with one option changed; the dashed line is the usual setting itself. "
-        "A mark on the line is an option that does not matter for this column.",
+        "If a mark is on the line, the option does not matter for this column.",
     ),
     Chart(
         "on_demand.by_assumption",
         "What one assumption does to each scheme",
         "Each row is one assumption changed, each mark one scheme: the change of its goodput, and of its "
-        "subflows, against the usual setting. A mark on the line is an assumption that does not matter.",
+        "subflows, against the usual setting. If a mark is on the line, the assumption does not matter.",
     ),
     Chart(
         "on_demand.time_to_demand",
         "Time from a flow's start to its demand",
         "Each curve is one scheme: the share of flows that have reached their demand. A curve further left "
-        "is faster; one that ends below 100 % has flows that never get there.",
+        "is faster; one that ends below 100 % has flows that never reach it.",
     ),
     Chart(
         "on_demand.demand_over_time",
@@ -250,7 +250,7 @@ CHARTS: dict[str, Chart] = _charts(
     ),
     Chart(
         "goodput.other_simulator",
-        "Beside another simulator",
+        "Comparison with another simulator",
         "Above is the mean goodput of all flows, below Jain's fairness index, by the number of subflows: "
         "a dot is one seed, a marker the mean. The dashed line is another simulator at the same "
         "parameters; where markers lie on it the two agree.",
@@ -330,7 +330,7 @@ CHARTS: dict[str, Chart] = _charts(
     Chart(
         "goodput.flow_level",
         "Flow level beside packet level",
-        "Bars are the mean goodput of all flows, packet by packet and by models of steady rates; below is "
+        "Bars are the mean goodput of all flows, at packet level and by models of steady rates; below is "
         "the goodput of every flow from the slowest to the fastest, TCP on the left. Where curves "
         "coincide the model agrees with the packet-level simulation.",
     ),
@@ -339,7 +339,7 @@ CHARTS: dict[str, Chart] = _charts(
         "Subflows needed for 90 %",
         "Each mark is one network: the smallest number of subflows with which its flows reach 90 % on "
         "average, against its number of hosts. A flat curve needs no more subflows in larger networks; an "
-        "open mark is the same packet by packet.",
+        "open mark is the same at packet level.",
     ),
     Chart(
         "hosts.loss_and_cost",
@@ -369,7 +369,7 @@ CHARTS: dict[str, Chart] = _charts(
         "Sequential transfers by TCP and MPTCP",
         "Above are all transfers between racks from the slowest to the fastest, one curve per transport; "
         "below are means by the number of paths between the two hosts. Where curves lie apart, MPTCP "
-        "finds capacity that one path does not have; hosts with one path between them have none to find.",
+        "finds capacity that one path does not have; between hosts with only one path there is none.",
     ),
     Chart(
         "hosts.cpu",

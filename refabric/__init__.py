@@ -53,7 +53,7 @@ _PLACES = {
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 
 
-if not TYPE_CHECKING:  # checkers of types see the imports above alone, and so report unknown names
+if not TYPE_CHECKING:  # type checkers see only the imports above, so they report unknown names
 
     def __getattr__(name: str) -> Any:
         if name not in _MODULES:

@@ -2,7 +2,7 @@
 
 import gc
 
-# What is imported stays. Looking for garbage among it takes a sixth of the time of a short command.
+# Imported objects stay. Searching them for garbage takes a sixth of the time of a short command.
 gc.disable()
 from experiments.command import main  # noqa: E402
 

@@ -83,7 +83,7 @@ class Check:
     fix: str = ""
     needed: bool = True
     tested: bool = True
-    """False if another emulation has the machine: nothing is known then."""
+    """False if another emulation uses the machine: then nothing is known."""
 
     @property
     def mark(self) -> str:

@@ -5,8 +5,8 @@
 # Open vSwitch's service is neither started nor enabled; each run starts its own daemons (docs/dataplanes/ovs.md).
 #
 #   setup/install.sh [--quiet] [--simulator|--guests] [--pox]
-#   setup/install.sh --ims                              only what refabric run ims needs of real functions: SIP servers,
-#                                                       SIPp and redis, none started nor enabled
+#   setup/install.sh --ims                              only what the real functions of refabric run ims need: SIP
+#                                                       servers, SIPp and redis, neither started nor enabled
 #                                                       needs root only if a Debian package is missing
 #                                                       --simulator: only what simulated hosts need
 #                                                       --guests: what guests need (--engine linux): neither
@@ -118,8 +118,8 @@ run_logged() {
 }
 
 count_compiled() {
-    # Says how many files ninja has compiled, as far as its output in the log says so: in place on a terminal, else
-    # every half minute. Ends with the log, or when this script is gone.
+    # Prints how many steps ninja has completed, by its output in the log: in place on a terminal, else every half
+    # minute. Ends when the log is removed or this script has ended.
     local second=0 counts told=
     trap - EXIT INT TERM HUP
     while sleep 1 && [ -f "$1" ] && [ -d "/proc/$$" ]; do
@@ -144,12 +144,12 @@ stop_counting() {
     [ ! -t 2 ] || printf '\r\033[K' >&2
 }
 
-# What pip, git and the resolver say when the other end cannot be reached.
+# What pip, git and the resolver print when the server cannot be reached.
 unreachable='NewConnectionError|Temporary failure in name resolution|Name or service not known|Network is unreachable|ConnectTimeout|Could not resolve host'
 
 fetch_python() {
-    # Installs pinned packages: each file must have one of the hashes of the lock file. Binary wheels only, which
-    # run nothing when they are installed; what has no wheel is built by what is installed by then.
+    # Installs pinned packages: each file must have one of the hashes of the lock file. Binary wheels run no code when
+    # they are installed. Packages without a wheel are built with the packages installed before them.
     local what=$1 lock=$2
     shift 2
     log=$(mktemp)
@@ -181,7 +181,7 @@ install_environment() {
 }
 
 install_docs() {
-    # The site's tools have an environment of their own: no experiment needs them, and none sees their versions.
+    # The site's tools have an environment of their own: no experiment needs them or depends on their versions.
     local wanted into=$root/.venv-docs
     wanted=$(fingerprint "$root/docs/site/requirements.txt")
     [ "$(cat "$into/.refabric-docs" 2>/dev/null)" != "$wanted" ] || return 0
@@ -266,8 +266,8 @@ install_bpf() {
     rm -f -- "$log"
 }
 
-# The machine's own policy-rc.d, if any, waits beside ours as policy-rc.d.refabric. Whatever ends this script, the next
-# one brings it back. Another clone's setup/install.sh may hold ours at the same time.
+# The machine's own policy-rc.d, if any, is kept beside ours as policy-rc.d.refabric. If this script is killed, the next
+# one restores it. Another clone's setup/install.sh may have its policy-rc.d there at the same time.
 policy_owner() { # prints nothing where there is no policy-rc.d, as on most machines
     [ ! -e "$policy" ] || sed -n 's/^# refabric setup \([0-9]*\)$/\1/p; s/^if \[ -d \/proc\/\([0-9]*\) \].*/\1/p' "$policy" | head -n 1
 }
@@ -287,7 +287,7 @@ policy_away() {
 }
 
 policy_back() {
-    # Ours goes, and one of a setup/install.sh that was killed; the saved one comes back, over nothing else.
+    # Removes ours, and one of a setup/install.sh that was killed. Restores the saved one, but overwrites nothing else.
     [ "$(id -u)" = 0 ] || return 0
     local owner
     owner=$(policy_owner)

@@ -3,8 +3,9 @@
     .venv/bin/python setup/lock.py [--site] [NAME==VERSION ...]
 
 With --site the file is that of the documentation's own environment (docs/site/requirements.txt). Pins given
-as arguments replace those of the file or join them. Asked for are CPython 3.11 to 3.13 on x86-64 and arm64,
-with glibc 2.36 (Debian 12) or older; pip itself says what it would install (`--dry-run --report`).
+as arguments replace those of the file or are added to them. The file is for CPython 3.11 to 3.13 on x86-64
+and arm64, with glibc 2.36 (Debian 12) or older. pip itself reports what it would install (`--dry-run
+--report`).
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Shown:
 
     @property
     def step_bytes(self) -> int:
-        """The most bytes that the JSON of a step takes, but for the drops, which are few."""
+        """The maximum size of the JSON of a step in bytes, without the drops, which are few."""
         numbers = 2 * self.halves + self.flows + 3 * self.subflows
         return 200 + numbers * 2 * 4 // 3
 

@@ -57,7 +57,7 @@ def _arguments(command: click.Command, name: str, value: Any) -> Iterator[str]:
 
 
 def _texts(flag: str, value: Any) -> list[str]:
-    """Return a value as the texts that are typed. Raises UsageError for what no option takes."""
+    """Return a value as texts of a command line. Raises UsageError for a type that no option takes."""
     if isinstance(value, Mapping):
         return [f"{name}={_text(flag, inner)}" for name, inner in value.items()]
     if isinstance(value, str) or not isinstance(value, Iterable):

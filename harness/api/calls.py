@@ -56,8 +56,8 @@ def run(
 def load(catalogue: Catalogue, folder: Folder, experiment: str | None) -> Results:
     """Return all stored points of results/<experiment>, or of a results folder that holds one experiment.
 
-    `experiment` says whose charts to draw where several share the folder. Raises UsageError for a folder
-    without points.
+    `experiment` names the experiment whose charts are drawn, if several share the folder. Raises UsageError
+    for a folder without points.
     """
     path = _experiment_folder(Path(folder))
     chosen = _find(catalogue, path, experiment)
@@ -76,7 +76,7 @@ def load(catalogue: Catalogue, folder: Folder, experiment: str | None) -> Result
 
 
 def _experiment_folder(path: Path) -> Path:
-    """Return the folder whose points are meant. Raises UsageError."""
+    """Return the folder of the one experiment at `path`. Raises UsageError."""
     if not path.is_dir():
         what = "it is a file" if path.exists() else "there is no such folder"
         raise UsageError(f"loading {path}: {what}; give results/<experiment>, e.g. results/cs244")
@@ -105,6 +105,6 @@ def _results(
     figures: Sequence[Shown],
     broken: Sequence[str],
 ) -> Results:
-    """Return the points of an experiment, or of a folder that no known experiment has."""
+    """Return the points of an experiment, or of a folder that belongs to no known experiment."""
     name, own = (of, ()) if isinstance(of, str) else (of.name, metrics_of(of))
     return Results(name, folder, [Point(name, judged, own) for judged in points], figures, broken)

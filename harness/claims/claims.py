@@ -39,7 +39,7 @@ RECALLED = {
 """Recalled digits were not checked again, so such a verdict proves nothing."""
 UNEXPLAINED = "The reason is not known."
 INCOMPARABLE = "not comparable"
-"""Differs, but the paper does not say enough of its network for a conclusion."""
+"""Differs, but the paper says too little about its network for a conclusion."""
 
 
 class Colour(StrEnum):

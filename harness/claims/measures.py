@@ -57,7 +57,7 @@ class Subject(Protocol):
 
 
 MIN_REPEATS = 3
-"""An interval needs at least so many repetitions."""
+"""An interval needs at least this many repetitions."""
 Measure = Callable[[Sequence[Judged], Subject], Measured | None]
 OfPoint = Callable[[Judged], float | None]
 BySubflows = dict[int, Judged]
@@ -150,7 +150,7 @@ def over_topology(kind: str, value_of: OfPoint) -> Measure:
 
 
 def _is_same_network(one: TopologySpec, other: TopologySpec) -> bool:
-    """Whether they are equal but for the number of replicas."""
+    """Whether they are equal apart from the number of replicas."""
     return topos.identity(one.kind, one.params) == topos.identity(other.kind, other.params)
 
 

@@ -62,7 +62,7 @@ class Relation(StrEnum):
         return measured > published - tolerance
 
     def verdict(self, measured: Measured, published: float, tolerance: float) -> bool | None:
-        """Return whether a measurement agrees; None if its interval does not tell.
+        """Return whether a measurement agrees; None if its interval leaves it undecided.
 
         A bound or a sign agrees only if the 95 % interval excludes the bound, and differs only if all of the
         interval is beyond it. A level agrees if its mean is within the tolerance, and differs if the interval

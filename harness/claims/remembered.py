@@ -44,12 +44,11 @@ class Compared:
         if not self.changed:
             return f"All {self.known} verdicts are as in {FILE.parent.name}/{FILE.name}."
         told = f"{len(self.changed)} of {self.known} verdicts have changed"
-        return "\n  ".join([f"{told} beside {FILE.parent.name}/{FILE.name}:", *self.changed])
+        return "\n  ".join([f"{told} since {FILE.parent.name}/{FILE.name}:", *self.changed])
 
 
 def rows(figure: Figure, found: Iterable[Verdict]) -> dict[str, Remembered]:
-    """Return the verdicts that rest on a measurement, by what identifies each: figure, statement, setting and
-    number of seeds."""
+    """Return the verdicts that rest on a measurement, by figure, statement, setting and number of seeds."""
     return {
         _key(fields(figure, verdict), verdict.measured.n): Remembered(
             verdict.word, float(f"{verdict.measured.value:.{SIGNIFICANT}g}"), verdict.unit

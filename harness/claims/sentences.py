@@ -13,7 +13,7 @@ from harness.claims.verdicts import AGREES, DIFFERS
 from harness.plan.options import ENGINE
 
 MIN_SEEDS = {SIMULATOR: 6, ENGINE: 3}
-"""A number that settles a sentence has at least so many seeds."""
+"""A number must have at least this many seeds to settle a sentence."""
 
 
 class Outcome(StrEnum):

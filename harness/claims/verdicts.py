@@ -138,7 +138,7 @@ def _is_about(row: Published, spec: RunSpec) -> bool:
 
 
 def _compared(row: Published, spec: RunSpec) -> RunSpec:
-    """The setting as the metric sees it: some metrics take points of two engines, or of many loss rates."""
+    """The fields that must agree for this metric: some take points of two engines, or of many loss rates."""
     return row.metric.setting(spec)
 
 

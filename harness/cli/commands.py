@@ -56,7 +56,7 @@ class Commands(OneLineErrors):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the arguments begin with; one that is unknown may be a misspelt one."""
+        """Return the command that the arguments begin with. Fail with the closest match if it is unknown."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS and not ctx.resilient_parsing:
             meant = did_you_mean(args[0], COMMANDS)
             ctx.fail(f"there is no command {args[0]}: {meant}`refabric --help` shows all commands")
@@ -68,20 +68,19 @@ def command(name: str) -> click.Command:
     module, _, attribute = COMMANDS[name].partition(":")
     found = getattr(import_module(module), attribute)
     if not isinstance(found, click.Command):
-        raise AssertionError(f"{COMMANDS[name]} is no command")
+        raise AssertionError(f"{COMMANDS[name]} is not a command")
     return found
 
 
 def next_steps(folder: Path = Path(__file__).parents[2]) -> str:
-    """Return what somebody may do next, as run_mptcp.sh --help says it; an installed wheel has no such
-    script."""
+    """Return the next steps, as run_mptcp.sh --help prints them; an installed wheel has no such script."""
     if (folder / "run_mptcp.sh").exists():
         return Path(__file__).with_name("next_steps.txt").read_text()
     return _WITHOUT_A_CLONE
 
 
 _WITHOUT_A_CLONE = """Next steps:
-  refabric run validation       the simulator beside theory: a minute, without root
+  refabric run validation       the simulator and theory compared: a minute, without root
   refabric list                 experiments, networks, workloads
   refabric new experiment mine.py        an experiment of your own
 """
@@ -91,7 +90,7 @@ def command_line(catalogue: Catalogue) -> click.Group:
     """Return the command `refabric` with these experiments."""
     group = Commands(
         "refabric",
-        help="Published datacenter-transport experiments, on real Linux stacks or simulated, by one command.",
+        help="Reproduce published datacenter-transport experiments, on real Linux stacks or simulated.",
         epilog=f"\b\n{next_steps()}",
         context_settings={"help_option_names": ["-h", "--help"], "obj": catalogue},
     )

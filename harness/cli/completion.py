@@ -1,6 +1,6 @@
 """`refabric completion`: completion of commands, experiments, options and their values in a shell.
 
-The shell asks the command itself (click), so what it offers is what the command takes.
+The shell calls the command itself (click), so it offers exactly what the command accepts.
 """
 
 from __future__ import annotations
@@ -81,6 +81,6 @@ def completion(context: click.Context, shell: str) -> None:
     """Print the script that completes refabric's commands, experiments and options in a shell."""
     found = get_completion_class(shell)
     if found is None:
-        raise AssertionError(f"click completes no {shell}")
+        raise AssertionError(f"click has no completion for {shell}")
     root = context.find_root().command
     click.echo(found(root, {}, COMMAND, VARIABLE).source())

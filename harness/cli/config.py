@@ -7,8 +7,8 @@
     name = "cs244-one-to-one"
     k = [4, 8]
 
-Keys are options without dashes in front, with `-` or `_`. Options of an experiment go before the defaults,
-options of the command line before both. Everything is parsed before anything starts.
+Keys are options without dashes in front, with `-` or `_`. Options of an experiment override the defaults,
+and options of the command line override both. Everything is parsed before anything starts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Configurable(click.Command):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Return the context of the first experiment; it holds those of all."""
+        """Return the context of the first experiment, which holds the contexts of all."""
         if extra.get("resilient_parsing"):  # for shell completion
             return super().make_context(info_name, args, parent, **extra)
         args, config = _taken(args, CONFIG)

@@ -64,12 +64,12 @@ def _do(what: str, argv: list[str | Path], deadline_s: float, wrong: type[RunErr
 
 def server(folder: Path, port: int) -> ThreadingHTTPServer:
     """Return a server of the folder on the loopback interface alone. Raises UsageError for a port in use."""
-    # Imported here, because every command imports this module, and http.server takes long.
+    # Imported here, because http.server is slow to import and this module is needed by every command.
     from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer  # noqa: PLC0415
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, format: str, *args: object) -> None:
-            """Print nothing: a line per picture would hide the address."""
+            """Print nothing: one line per request would hide the address."""
 
     try:
         return ThreadingHTTPServer((ADDRESS, port), functools.partial(Quiet, directory=str(folder)))

@@ -75,7 +75,7 @@ def remove(folder: Path, names: tuple[str, ...], yes: bool, own: Path | None) ->
     for each in found:
         left = contents.remove(each.path)
         more = f" and {len(left) - MAX_SHOWN} more" if len(left) > MAX_SHOWN else ""
-        kept = f"; not refabric's, and left there: {', '.join(left[:MAX_SHOWN])}{more}" if left else ""
+        kept = f"; left there, not written by refabric: {', '.join(left[:MAX_SHOWN])}{more}" if left else ""
         click.echo(f"removed {each.path.name}{kept}")
 
 

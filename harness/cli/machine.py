@@ -53,7 +53,7 @@ def _shell_in_a_guest(topology: str, rate: float, queue: int, chosen: Given) -> 
     from engines.linux import shell as prompt  # noqa: PLC0415
 
     if chosen.settings.get("dataplane", FABRIC) != FABRIC:
-        raise UsageError(f"guests have the data plane {FABRIC} alone; choose --engine {engines.MININET}")
+        raise UsageError(f"guests have only the data plane {FABRIC}; choose --engine {engines.MININET}")
     openflow_of(chosen)
     return prompt.main(topology, rate, queue)
 

@@ -83,7 +83,7 @@ def _tagged(
 
 
 def _text(text: str) -> str:
-    """Return text on one line, with the characters escaped that mean something else to troff."""
+    """Return text on one line, with the special characters of troff escaped."""
     escaped = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^([.'])", r"\\&\1", escaped)
 

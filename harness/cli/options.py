@@ -44,7 +44,7 @@ json_option = click.option(
 
 
 def sweep_options(command: Command) -> Command:
-    """Add every option that says what a sweep is made of; they arrive as keywords for `Given.parsed`."""
+    """Add every option that defines a sweep. They arrive as keywords for `Given.parsed`."""
     return _with(OPTIONS, _qmon(command))
 
 

@@ -140,7 +140,7 @@ def _show(asked: Request, ready: Session, outcome: Outcome) -> dict[str, Any]:
     simulated: dict[str, remembered.Remembered] = {}
     for shown in stored.figures:
         figure, parts = shown.figure, ready.plan.of(shown.figure)
-        # Verdicts are on the setting just run; charts show all the figure has: other rates, other durations.
+        # Verdicts are about the setting just run. Charts show all points: also other rates and durations.
         names = frozenset().union(*(part.names for part in parts))
         ours = [point for point in outcome.points if point.point.name in names]
         found = verdicts.verdicts(figure, verdicts.beside(shown.points, ours))

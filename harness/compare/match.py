@@ -23,7 +23,7 @@ Value = str | float | int
 Fields = Mapping[str, Value]
 MAX_TEXT = 500
 AS_PORTS = "as the ports"
-"""The usual length of hosts' own queues, equal to all others; it is not a field then."""
+"""The usual length of hosts' own queues: that of all other queues. Then it is not a field."""
 _BY_PATH = {option.path: option for option in SPEC_FIELDS}
 _ELSEWHERE = {"topology", "workload", "seed", "sampling"}
 PERMUTATION = ("topology", "workload")

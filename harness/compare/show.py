@@ -330,7 +330,7 @@ def _show_unmatched(console: Console, comparison: Comparison) -> None:
             for line in describe(only):
                 _say(console, f"  {line}")
     for open_ in unmatched.ambiguous:
-        _say(console, "\nnot compared, more than one could be the partner:", style="bold")
+        _say(console, "\nnot compared, because more than one partner is possible:", style="bold")
         for name, side in (("A", open_.a), ("B", open_.b)):
             for line in describe(side):
                 _say(console, f"  {name}: {line}")

@@ -1,4 +1,4 @@
-"""The build of refabric: two machines give the same result only if everything that decides it is the same."""
+"""The build of refabric: two machines give the same result only if everything that affects it is the same."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ DECIDING = (
     "common", "fabric", "topos", "controllers", "workloads", "ccp", "model", "analysis", "engines", "harness",
     "experiments",
 )  # fmt: skip
-"""Packages whose Python files decide a result."""
+"""Packages whose Python files affect a result."""
 NOT_DECIDING = ("setup", "plots", "refabric")
-"""Packages that install refabric, draw stored results, or hand commands on. A package must be in one of the
+"""Packages that install refabric, draw stored results, or pass commands on. A package must be in one of the
 two lists."""
 
 

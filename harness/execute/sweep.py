@@ -80,7 +80,7 @@ class Progress(Observer, Protocol):
         """A point is stored."""
 
     def end(self) -> None:
-        """The sweep has ended, in whatever way."""
+        """The sweep has ended, normally or not."""
 
 
 @dataclass(frozen=True)
@@ -304,7 +304,7 @@ class _Sweep:
         return Outcome(points, stored, len(self.jobs), tuple(self.failures), interrupted)
 
     def _read_again(self) -> None:
-        """Read what ran when Ctrl-C came, which may have been between a point's renaming and the summary."""
+        """Read the points that ran at Ctrl-C: one may be renamed already and not be in the summary yet."""
         known = {name: point for name, point in self.stored.items() if name not in self.places}
         self.found, self.written = self.store.read(known), {}
         self.stored = {point.name: point for point in self.found.points}

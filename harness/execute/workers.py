@@ -1,6 +1,6 @@
 """Runs the points of a sweep in worker processes of this machine.
 
-The parent sends a task to a worker. The worker runs and stores the point and sends back what became of it. If
+The parent sends a task to a worker. The worker runs and stores the point and sends back the outcome. If
 a worker dies, its point fails with the cause. Workers end with the process that started them (prctl(2),
 PR_SET_PDEATHSIG), however that ends; only the parent handles Ctrl-C. Each worker is a new Python program, not
 a fork, so that it has none of the parent's threads.
@@ -217,7 +217,7 @@ def _end(worker: _Worker, grace_s: float) -> None:
 
 def _cause(exit_code: int) -> str:
     if exit_code < 0:
-        return f"{signal.Signals(-exit_code).name}, perhaps for want of memory"
+        return f"{signal.Signals(-exit_code).name}, perhaps out of memory"
     return f"exit code {exit_code}"
 
 

@@ -55,7 +55,7 @@ def experiment(  # noqa: PLR0913  each is one thing that a file may say
     Without `network` it runs on FatTrees of sizes `ks`, which `--k` and `--topology` change; without `flows`
     it runs `workloads`, which `--workload` changes. `flows` gets the hosts' names and a seed. `variants` are
     its curves, `defaults` further fields of `Defaults`, such as `{"engines": ("simulator",)}`. Options of the
-    command line go before all of these. Raises UsageError.
+    command line override all of these. Raises UsageError.
     """
     own_charts = tuple(chart for chart in charts if isinstance(chart, OwnChart))
     names = tuple(chart if isinstance(chart, str) else chart.name for chart in charts)
@@ -98,7 +98,7 @@ def _check_names(name: str, names: Sequence[str], own: Sequence[OwnChart]) -> No
             raise UsageError(f"experiment {name}: chart {each} is unknown; `refabric list` shows all charts")
     for each in ours:
         if each in CHARTS or not _CHART.fullmatch(each):
-            raise UsageError(f"experiment {name}: call chart {each[:30]} otherwise: a new name in lower case")
+            raise UsageError(f"experiment {name}: chart {each[:30]}: choose a new name in lower case")
 
 
 def _guarded_metric(metric: Metric) -> Metric:

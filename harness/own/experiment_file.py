@@ -42,7 +42,7 @@ def load(name: str) -> Experiment:
     found = [value for value in vars(module).values() if isinstance(value, Experiment)]
     if len(found) != 1:
         raise UsageError(
-            f"experiment {path}: it defines {len(found)} experiments; give it one, e.g. EXPERIMENT = "
+            f"experiment {path}: it defines {len(found)} experiments; define one, e.g. EXPERIMENT = "
             "experiment(...), or begin with `refabric new experiment mine.py`"
         )
     figures = tuple(dataclasses.replace(figure, file=str(path)) for figure in found[0].figures)

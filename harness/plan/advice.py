@@ -79,7 +79,7 @@ class Machine:
 def advise(jobs: Sequence[Job], machine: Machine) -> list[Advice]:
     """Return the advice on these jobs for this machine: one line if everything fits.
 
-    It is about flows; calls load links too little to ask.
+    It is about flows, because calls put little load on links.
     """
     asked = [job for job in jobs if not is_reference(job.spec) and has_flows(job.spec.workload.matrix)]
     if not asked:

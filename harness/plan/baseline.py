@@ -112,7 +112,7 @@ def off_by_arithmetic(spec: RunSpec, goodput_mbps: float | None) -> str:
     expected = expected_mbps(spec)
     if expected is None or is_as_expected(spec, goodput_mbps):
         return ""
-    return f"{goodput_mbps:.4g} Mb/s is not what one uncongested flow must have, {expected:.4g} Mb/s"
+    return f"{goodput_mbps:.4g} Mb/s differs from the {expected:.4g} Mb/s that one uncongested flow must have"
 
 
 def _path(spec: RunSpec) -> tuple[int, float, float] | None:

@@ -22,7 +22,7 @@ Shared = tuple[RateKey, tuple[str, ...]]
 def rates(asked: Iterable[tuple[Figure, SweepOptions]], stored: Iterable[Entry]) -> dict[Shared, RateChoice]:
     """Return, by topology and engines, the rate at which the newest finished point of these figures ran.
 
-    Only rates count that the machine chose.
+    Only rates chosen by `auto` count.
     """
     chosen = [entry for entry in stored if entry.finished and entry.rate_how.startswith("auto")]
     found: dict[Shared, tuple[str, float]] = {}

@@ -308,7 +308,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         path="agent.delay_us", words=lambda us: f"agent {us:g} us away", hosts=Hosts.SIMULATED,
     ),
     SpecField(
-        "agent_jitter", "US", "Delay a simulated agent's answers by a random time of up to US more.",
+        "agent_jitter", "US", "Delay a simulated agent's answers by a random time of up to US microseconds.",
         parsers.limited("agent.jitter_us"),
         path="agent.jitter_us", words=lambda us: f"agent jitter {us:g} us", hosts=Hosts.SIMULATED,
     ),
@@ -328,7 +328,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
         merges=True,
     ),
 )  # fmt: skip
-"""Options that give all points of a sweep one value of a field, in the order in which labels say them."""
+"""Options that give all points of a sweep one value of a field, in the order in which labels show them."""
 
 K = Option("k", "K,...", "Run FatTrees of these sizes: even numbers from 4, e.g. 4,8.", parsers.ks)
 SUBFLOWS = Option(

@@ -147,8 +147,8 @@ def label(spec: RunSpec) -> str:
 
 @dataclass(frozen=True)
 class Shared:
-    """What all points of a run have in common, in words; empty where they differ. It is said once, before the
-    first point."""
+    """What all points of a run have in common, in words; empty where they differ. It is printed once, before
+    the first point."""
 
     setting: str = ""
     seed: str = ""

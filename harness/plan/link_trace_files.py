@@ -34,7 +34,7 @@ def _counts(path: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
             times.append(_time_ms(f"trace file {path}, line {number}", text, times[-1] if times else 0))
     if not times or times[-1] == 0:
         raise UsageError(f"trace file {path}: give opportunities after 0 ms, one per line")
-    # What a file has at 0 ms comes with the end of its first millisecond, like an opportunity at 1 ms.
+    # An opportunity at 0 ms comes at the end of the first millisecond, like one at 1 ms.
     return np.bincount(np.maximum(np.array(times, np.int64), 1) - 1, minlength=times[-1]).astype(np.int64)
 
 

@@ -29,7 +29,7 @@ LIKE = {
     **dict.fromkeys(("rate", "bandwidth", "bw", "capacity", "speed"), RATE),
     **dict.fromkeys(("delay", "latency"), DELAY),
 }
-"""Beginnings of the names that other tools give to what we read under the second name."""
+"""How names of other tools for these attributes begin, and our names for them."""
 
 
 @dataclass
@@ -153,13 +153,13 @@ def _add_link(graph: _Graph, where: str, link: Any, position: Mapping[Any, int])
 
 
 def _refuse_other_names(where: str, link: Mapping[str, Any]) -> None:
-    """Raise UsageError for a rate or delay of another name, which would be left out. Other attributes may
-    stand beside ours."""
+    """Raise UsageError for a rate or delay of another name, which would be ignored. Other attributes are
+    allowed."""
     for name in link:
         ours = next((ours for start, ours in LIKE.items() if name.lower().startswith(start)), "")
         if ours and name not in (RATE, DELAY):
             unit = "Mb/s" if ours == RATE else "microseconds"
-            raise UsageError(f"{where}.{name[:40]}: it would not be read; write {ours}, in {unit}")
+            raise UsageError(f"{where}.{name[:40]}: this name is not read; write {ours}, in {unit}")
 
 
 def _number(where: str, value: Any, least: float, most: float) -> float:

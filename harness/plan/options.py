@@ -52,8 +52,8 @@ QUEUE_SAMPLE_MS = 100
 SOCKET_SAMPLE_MS = 1000
 PING_MS = 1000
 PINNED_PART = 2.5
-"""Limit on what a figure pins in a brief profile in virtual time, in parts of the profile's own durations. A
-figure pins more than others where data needs longer to settle."""
+"""In a brief profile in virtual time, a duration that a figure pins is at most this multiple of the profile's
+own. A figure pins longer durations than others if its data needs longer to settle."""
 SIMULATED_TRAFFIC = "iperf3"
 """The value in specs of simulated hosts, which generate their own traffic."""
 NO_SAMPLING = SamplingSpec()
@@ -361,8 +361,10 @@ def _only_traces(given: Given) -> bool:
 
 
 def _brief_s(pinned_s: float | None, slower: float, most_s: float) -> float | None:
-    """Return seconds that a figure pins for links `slower` times as fast: as many packet times, up to a limit
-    of seconds."""
+    """Return the seconds that a figure pins, for links that are slower by the factor `slower`.
+
+    They hold as many packet times, but are at most `most_s`.
+    """
     return None if pinned_s is None else min(pinned_s * slower, most_s)
 
 
@@ -395,7 +397,7 @@ def _check_hosts(given: Given, defaults: Defaults, engines: tuple[str, ...]) -> 
             text = option.text(value)
             raise UsageError(
                 f"{option.flag} {text if isinstance(text, str) else text[0]}: simulated hosts have no kernel "
-                "and run no programs; leave it out (--stack sets what they have)"
+                "and run no programs; leave it out (--stack sets their parameters)"
             )
 
 

@@ -1,6 +1,6 @@
 """Parsers of options: each turns the text of one option into its value, or raises a UsageError of one line.
 
-A parser takes the flag, for the message, and the text. A value that is typed already passes the same checks.
+A parser takes the flag, for the message, and the text. A value that already has its type is checked too.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ ENGINE = "mininet"
 BOTH = "both"
 BY_MACHINE: Literal["auto"] = "auto"
 MAX_K = 48
-"""27 648 hosts: planning still takes a moment only; topologies themselves go further."""
+"""27 648 hosts, which still take only a moment to plan. Topologies themselves may be larger."""
 _SYSCTL = re.compile(r"net(\.[a-z0-9_]+)+")
 _ENDLESS = 10**15
 TRACE = f"{trace.NAME}:"
 
 
 def sweep_workloads() -> tuple[str, ...]:
-    """Return the traffic matrices that a sweep can run; the baseline is none of them."""
+    """Return the traffic matrices that a sweep can run; the baseline is not one of them."""
     return tuple(name for name in matrices.MATRICES if name != MATRIX)
 
 
@@ -169,7 +169,7 @@ def ccs(option: str, text: str) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(_cc(option, name) for name in names))
     own = [Path(name).name for name in names if name.endswith(SUFFIX)]
     if len(set(own)) < len({name for name in names if name.endswith(SUFFIX)}):
-        raise UsageError(f"{option} {text}: two files of one name; rename one, as names label the results")
+        raise UsageError(f"{option} {text}: two files have the same name, which labels results; rename one")
     return found
 
 

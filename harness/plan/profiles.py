@@ -54,8 +54,8 @@ SETTLED_MBPS = 10.0
 PROFILES: dict[str, Profile] = {
     "smoke": Profile(
         "smoke",
-        "k=4, TCP and 2, 8 subflows, 25 s each after 20 s of warm-up, at 10 Mb/s or what this machine "
-        "carries below (simulated: 8 s after 3 s, at most 20 after 7.5): 3.5 minutes, does everything work?",
+        "k=4, TCP and 2, 8 subflows, 25 s each after 20 s of warm-up, at 10 Mb/s, or less if this machine "
+        "carries less (simulated: 8 s after 3 s, at most 20 after 7.5): 3.5 minutes, does everything work?",
         ks=(4,),
         subflows=(1, 2, 8),
         seconds=25.0,

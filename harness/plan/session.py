@@ -98,8 +98,7 @@ class Plan:
         return [part for part in self.parts if part.figure is figure]
 
     def rate_lines(self) -> list[str]:
-        """Return lines for the user, one for each rate and reason: `link rate at k=4; k=8: 10 Mb/s (fixed)`.
-        Return lines for the user, one for each rate and reason: `link rate at k=4; k=8: 10 Mb/s (fixed)`."""
+        """Return one line for each rate and reason: `link rate at k=4; k=8: 10 Mb/s (fixed)`."""
         choices = [(topology, part.rate_of(topology)) for part in self.parts for topology in part.topologies]
         alike: dict[str, list[str]] = {}
         for topology, choice in choices:
@@ -187,7 +186,7 @@ def _notes(experiment: Experiment, given: Given, asked: Given) -> tuple[str, ...
 
 
 def _check_shared(experiment: Experiment, given: Given) -> None:
-    """Raise UsageError for an option that has not the same meaning for all figures."""
+    """Raise UsageError for an option that does not mean the same for all figures."""
     if experiment.shared_options is None:
         return
     for option in given.names():

@@ -1,4 +1,4 @@
-"""The sweeps of which figures consist: topologies, and points over k, workload, seed and subflows.
+"""The sweeps that make up figures: topologies, and points over k, workload, seed and subflows.
 
 All transports of a sweep share the seed, so every curve sees the same traffic matrix.
 """

@@ -1,6 +1,7 @@
 """How long a point between real hosts runs: its warm-up and window hold enough packets and round trips.
 
-Bursts, queues and the climb after the start last so many packet times, not so many seconds. Pure.
+The duration of bursts, queues and the growth after the start is a number of packet times, not of seconds.
+Pure.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ WINDOW_MBIT = 1.5 * SETTLING_MBIT
 SETTLING_DELAYS, WINDOW_DELAYS = 160.0, 240.0
 """The same in delays of one full queue and the path: a queue of 100 packets takes 0.24 s at 5 Mb/s."""
 MAX_S = 300.0
-"""No warm-up and no window is made longer than this."""
+"""Neither a warm-up nor a window is made longer than this."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ AS_CHOSEN = Window()
 
 
 def _cut(spec: RunSpec, warmup_s: float, seconds: float) -> str:
-    """What is too long to be had, and what to do."""
+    """Describe which durations were cut, and how to avoid it."""
     cut = [
         *([(f"{warmup_s:.0f} s of warm-up", "--warmup")] if warmup_s > MAX_S else []),
         *([(f"a window of {seconds:.0f} s", "--seconds")] if seconds > MAX_S else []),

@@ -18,7 +18,7 @@ from harness.report.words import with_unit
 COLOURS = {
     Colour.GREEN: "agrees with the published value",
     Colour.AMBER: "open: suspect, not measured, judged only on a smaller network or against a recalled "
-    "value, not told by the interval, not comparable, or only one of the simulated and emulated values "
+    "value, not decided by the interval, not comparable, or only one of the simulated and emulated values "
     "differs",
     Colour.RED: "differs from the published value",
 }

@@ -94,7 +94,7 @@ def above_all(good: Sequence[Judged]) -> str:
 
 
 def _measured(shown: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
-    """Return the points that are no baselines, and those among them that count."""
+    """Return the points without the baselines, and those among them that count."""
     measured = [judged for judged in shown if not is_reference(judged.spec)]
     return measured, [each for each in measured if each.status is Status.OK or each.as_intended]
 
@@ -303,7 +303,7 @@ def _states(measured: Sequence[Judged], no_baseline: bool) -> list[str]:
     whole = f"of {points(len(measured))}"
     states = []
     if suspect:
-        states.append(f"{suspect} {whole} {are(suspect)} suspect: shown and marked, but in no mean.")
+        states.append(f"{suspect} {whole} {are(suspect)} suspect: shown and marked, but not in any mean.")
     if intended:
         states.append(
             f"{intended} {whole} {are(intended)} suspect as intended: their figures overload the machine to "

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 REPORT = "report.html"
 MARK = b'<meta name="generator" content="refabric">'
-"""In every page, by which it is known again."""
+"""A line of every page, by which refabric recognises it."""
 MAX_PAGE_BYTES = 1 << 30
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -102,7 +102,7 @@ def write_report(
 
 
 def watch_path(report: Path) -> Path:
-    """Return where the page lies that a report links: watch.html beside report.html."""
+    """Return the path of the page that a report links to: watch.html beside report.html."""
     name = report.name.replace("report", "watch", 1) if report.name.startswith("report") else ""
     return report.with_name(name or f"{report.stem}-watch.html")
 
@@ -119,7 +119,7 @@ def _write_watch_page(experiment: Experiment, loaded: Loaded, report: Path) -> s
 
 
 def check_replaceable(path: Path) -> None:
-    """Raise UsageError if there is something at `path` that is no page of refabric's."""
+    """Raise UsageError if there is something at `path` that is not a page of refabric."""
     if path.is_dir():
         raise UsageError(f"--output {path}: it is a folder; name a file in it, e.g. {path / REPORT}")
     try:

@@ -111,7 +111,7 @@ def record(experiment: str, judged: Judged, own: Sequence[Metric] = ()) -> dict[
 
 
 _FORMULA = ("=", "+", "-", "@")
-"""Spreadsheets compute texts that begin so, and show them behind a quotation mark (OWASP, CSV injection)."""
+"""Spreadsheets evaluate texts that begin so, but not after a quotation mark (OWASP, CSV injection)."""
 
 
 class Rows:

@@ -52,7 +52,7 @@ def experiment_folders(results: Path) -> list[Path]:
 
 
 def _is_point(folder: Path) -> bool:
-    """Return whether refabric wrote the folder of this point, in any version that it can tell."""
+    """Return whether refabric wrote the folder of this point, in any version that it recognises."""
     if not _POINT.fullmatch(folder.name) or folder.is_symlink():
         return False
     try:

@@ -22,7 +22,7 @@ MAX_BYTES = 1 << 26
 def note(directory: Path, figure: str, points: Iterable[str], tag: str = "") -> None:
     """Add names of points to the manifest of `figure`; replace a damaged manifest. Raises StoreError.
 
-    Of two runs that note points at once, none loses those of the other one.
+    If two runs add points at the same time, neither loses those of the other.
     """
     path = _path(directory, figure)
 

@@ -39,9 +39,9 @@ from workloads import matrices
 SUMMARY = "summary.csv"
 RAW = "raw"
 REMOVE = f"remove that file and {tables.AGAIN}"
-"""Nobody looks into samples before a run: one that is there counts as whole."""
+"""No run reads the samples before it starts: a file that exists counts as whole."""
 MAX_NAMED = 3
-"""Files damaged in one way that are named one by one."""
+"""At most this many files with the same damage are named one by one."""
 MAX_WORKLOAD_CHARS = 100
 """Longest workload in the name of a point's folder; the hash distinguishes longer ones."""
 _POINT = re.compile(r".+-[0-9a-f]{12}\Z", re.DOTALL)
@@ -242,7 +242,7 @@ class Scan:
 def scan(experiment_dir: Path, known: Mapping[str, StoredPoint] | None = None) -> Scan:
     """Read every point of the folder and leave out damaged ones. A missing folder has no points.
 
-    Points of `known` were read before and are not read again; those of no folder are left out. Raises
+    Points of `known` were read before and are not read again; those without a folder are left out. Raises
     UsageError if the folder itself cannot be read: the user chose it.
     """
     points: list[StoredPoint] = []

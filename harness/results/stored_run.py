@@ -21,7 +21,7 @@ SCHEMA = 2
 FORMAT = "refabric-run"
 RUN, FLOWS, PORTS = "run.json", "flows.csv", "ports.csv"
 PROVENANCE = "origin.json"
-"""What differs from machine to machine, where everything else is the same bytes on all."""
+"""What differs between machines, if all other files have the same bytes on every machine."""
 SAMPLES = "samples"
 MAX_BYTES = 1 << 26
 """Largest JSON file of the store."""

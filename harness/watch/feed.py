@@ -51,7 +51,7 @@ class Followed:
 
     @cached_property
     def _shown(self) -> Shown:
-        """What of the network is written. Drawing a large one takes time: many engines send no instant."""
+        """The part of the network that is written. It is drawn only for engines that send instants."""
         return scene_of(self._spec).shown
 
     @cached_property
@@ -78,7 +78,7 @@ class Followed:
         self._last = seen
 
     def write(self, value: dict[str, Any]) -> None:
-        """Write a line. A page is no reason to fail: without room it ends, and the user learns why."""
+        """Write a line. If that fails, the feed ends with a note to the user, and the point goes on."""
         if self._handle < 0:
             return
         line = json.dumps(value, separators=(",", ":")).encode() + b"\n"
@@ -94,7 +94,7 @@ class Followed:
 
 @contextlib.contextmanager
 def followed(where: Store, spec: RunSpec, observer: Observer) -> Iterator[Observer]:
-    """Yield an observer that writes the feed of a point, and remove the feed in the end.
+    """Yield an observer that writes the feed of a point, and remove the feed at the end.
 
     Points without flows have none. Raises StoreError.
     """
@@ -152,7 +152,7 @@ class Feed:
         try:
             value = stored_json.loads(line)
             if not isinstance(value, dict):
-                raise ValueError("it is no object")
+                raise ValueError("it is not an object")
             if "t" in value:
                 self.steps.append(checked(value, self.scene.shown))
             elif "phase" in value:
@@ -170,7 +170,7 @@ def checked(value: dict[str, Any], shown: Shown) -> dict[str, Any]:
         raise ValueError("a step lacks its time or its drops")
     for each in drops:
         if not (isinstance(each, list) and len(each) == 2 and all(isinstance(n, int) for n in each)):
-            raise ValueError("drops are no pairs of integers")
+            raise ValueError("drops are not pairs of integers")
         if not 0 <= each[0] < shown.halves:
             raise ValueError("drops of an unknown line")
     for name, count in _ARRAYS.items():
@@ -206,7 +206,7 @@ def open_feed(folder: Path, name: str) -> Feed:
         first, newline, _ = os.pread(handle, MAX_LINE, 0).partition(b"\n")
         head = stored_json.loads(first) if newline else None
         if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
-            raise ValueError("it is no feed of this version")
+            raise ValueError("it is not a feed of this version")
         spec = RunSpec.from_json(head["spec"])
         known.check(spec)
         feed = Feed(point_name(spec), scene_of(spec), handle)

@@ -54,8 +54,8 @@ def served(title: str) -> str:
 
 
 def self_contained(title: str, points: Iterable[StoredPoint]) -> Page:
-    """Return the page with the points in it, as many as there is room for: pairs of TCP and the most
-    subflows first. Points that cannot be drawn are left out."""
+    """Return the page with the points in it, as many as fit: pairs of TCP and the most subflows
+    first. Points that cannot be drawn are left out."""
     wanted = order([point for point in points if is_shown(point.spec)])
     networks: dict[str, int] = {}
     drawn: list[dict[str, Any]] = []
@@ -92,7 +92,7 @@ def _not_too_many(points: Sequence[StoredPoint]) -> list[StoredPoint]:
 
 
 def is_shown(spec: RunSpec) -> bool:
-    """Whether a point has a page: it has flows, and is no baseline."""
+    """Whether a point has a page: it has flows, and is not a baseline."""
     return has_flows(spec.workload.matrix) and not is_reference(spec)
 
 

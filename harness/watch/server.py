@@ -1,8 +1,8 @@
 """The server of `refabric watch`: the page and its points, on 127.0.0.1, for those who have the token.
 
-A web page of somebody else's that the user has open can send requests here. Without the token it gets
-nothing; by another name for this address (DNS rebinding) it gets nothing either, because the Host header must
-be this server's. Requests select from what Points lists, and never name a file.
+Other web pages that the user has open can send requests here. Without the token they get nothing. Under
+another name for this address (DNS rebinding) they get nothing either, because the Host header must be this
+server's. Requests select from what Points lists, and never name a file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class WatchServer(ThreadingHTTPServer):
     request_queue_size = MAX_AT_ONCE
 
     def __init__(self, points: Points, title: str, port: int = 0) -> None:
-        """Raises UsageError if the port cannot be had."""
+        """Raises UsageError if the port is not available."""
         self.points, self.token = points, secrets.token_urlsafe(24)
         self.html = page.served(title).encode()
         self._room = threading.BoundedSemaphore(MAX_AT_ONCE)
@@ -81,7 +81,7 @@ class WatchServer(ThreadingHTTPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report nothing: a browser that closes a connection is no news."""
+        """Report nothing: browsers often close connections."""
 
 
 class _Handler(BaseHTTPRequestHandler):

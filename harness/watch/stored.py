@@ -21,7 +21,7 @@ TABLES = (*_NEEDED, "ports", "queues", "sockets")
 def stored_json(point: StoredPoint, scene: Scene, most_bytes: int = MAX_POINT_BYTES) -> dict[str, Any]:
     """Return everything that a page shows of a stored point, in about `most_bytes` at most.
 
-    A point without samples has no steps, and a note that says so; its means are there all the same.
+    A point without samples has no steps, and a note that says so; its means are still there.
     """
     shown, about = scene.shown, point_json(scene)
     fixed = sum(map(len, map(str, about["paths"]))) + 100 * len(about["flows"]) + 20_000

@@ -26,7 +26,7 @@ APART = (
     "engine", "transport.cc", "link.discipline", "link.queue_bytes", "link.ecn_pkts", "link.nic_queue_pkts",
     "routing", "stack", "traffic", "warmup_s", "seconds", "seed",
 )  # fmt: skip
-"""Fields in which the points of one chart may differ, beside the load."""
+"""Fields in which the points of one chart may differ, apart from the load."""
 _SIZES = {"websearch": "web search", "datamining": "data mining"}
 USUAL_SIZES = "websearch"
 BOUND_PCT = 5.0

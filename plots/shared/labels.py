@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 HEIGHT, PER_CHARACTER = 8.0, 3.7
-"""Of a name in 7.5 points."""
+"""Height, and width per character, of a name in 7.5-point type."""
 _BESIDE = 7.0
 _STEPS = (0.0, 9.0, -9.0, 16.0, -16.0, 24.0, -24.0, 33.0, -33.0)
 _MARK, _WHISKER = 4.0, 2.5

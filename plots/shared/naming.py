@@ -1,4 +1,4 @@
-"""Names of settings: file names of charts, labels beside each other, and all else of a setting in words."""
+"""Names of settings: file names of charts, labels that tell settings apart, and descriptions in words."""
 
 from __future__ import annotations
 

@@ -48,8 +48,10 @@ def draw_each(
     drawn: Callable[[Drawn], Figure | None],
     named: PartOf = place,
 ) -> list[Path]:
-    """Draw one chart for each item of `of`, which stands beside the setting that names its files; return the
-    files written. `drawn` and errors as in `draw_panels`."""
+    """Draw one chart for each pair in `of`: the setting that names the files, and the item to draw.
+
+    Return the files written; `drawn` and errors are as in `draw_panels`.
+    """
     paths: list[Path] = []
     stems = file_stems(chart, [spec for spec, _ in of], named)
     for (_, item), stem in zip(of, stems, strict=True):

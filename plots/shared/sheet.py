@@ -29,7 +29,7 @@ DPI = 200
 MAX_CAPTION_LINES = 2
 _FONT, _CAPTION_SIZE = "DejaVu Sans", 8
 _CUT_BY = 10
-"""Characters by which a first note is cut that does not fit."""
+"""A first note that does not fit is cut to a multiple of this many characters."""
 _MARGIN, _GAP = 0.1, 0.08
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _UNIT = re.compile(r"(?<=\d) (?=%|Mb/s|ms\b|us\b|s\b|hosts|packets|subflows)|(?<=MPTCP) (?=\d)")

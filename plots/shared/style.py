@@ -263,7 +263,7 @@ def doubts(points: Iterable[Point]) -> list[str]:
     others = sum(reason != reasons[0] for reason in reasons)
     first = textwrap.shorten(reasons[0], MAX_REASON, placeholder=" ...") or "no reason was given"
     more = f" ({others} more for other reasons)" if others else ""
-    words = f"Suspect, in no mean: {first}{more}"
+    words = f"Suspect, not in means: {first}{more}"
     return [words if words.endswith("...") else f"{words}."]
 
 

@@ -1,7 +1,7 @@
 """Build the guest's kernel. About 8 minutes on two CPUs.
 
 The source is unpacked beside the built kernels, in a hidden folder that is removed afterwards. An interrupted
-build goes on where it was. Two builds at once exclude each other. The bytes depend on the compiler alone:
+build continues where it stopped. Only one build can run at a time. The bytes depend on the compiler alone:
 date, user and host in the kernel's version are fixed.
 """
 
@@ -198,7 +198,7 @@ def _kept(chosen: package.Source, place: _Place, took_s: float) -> Kernel:
 
 
 def _give(folder: Path) -> None:
-    """Give the folder to whom its parent belongs, or to the user who called sudo. Raises OSError."""
+    """Give the folder to the owner of its parent, or to the user who called sudo. Raises OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         ownership.give_tree(handle, ownership.heir(folder.parent))

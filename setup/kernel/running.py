@@ -62,7 +62,7 @@ def run(
 def _started(
     argv: Sequence[str], cwd: Path, changes: Mapping[str, str] | None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a session of its own, whose whole group ends with the context."""
+    """Yield a process in a session of its own, whose whole group ends with the context."""
     try:
         process = subprocess.Popen(
             ("setpriv", "--pdeathsig", "TERM", *argv),

@@ -36,7 +36,7 @@ def test_time_in_queues_is_beyond_the_links_delay() -> None:
 
 def test_the_title_has_the_largest_differences() -> None:
     kinds = [marks([made(90), made(99, cc="ccp:reno")]), marks([made(60), made(57, cc="ccp:reno")])]
-    assert finding(kinds) == "In an agent, goodput differs by -5 to +10 % from that without"
+    assert finding(kinds) == "In an agent, goodput differs by -5 to +10 % from goodput without one"
 
 
 def test_each_kind_has_a_small_chart(tmp_path: Path) -> None:

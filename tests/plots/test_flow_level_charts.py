@@ -63,7 +63,7 @@ def test_every_network_has_its_mark_and_the_published_bound_its_line(tmp_path: P
     (path,) = subflows_needed.draw(Inputs(points, tmp_path, levels=(bound,)))
     words = words_of(path)
     for told in (
-        "Subflows the largest need: FatTree 8, BCube 8",
+        "Subflows that the largest need: FatTree 8, BCube 8",
         "published, SIGCOMM'11",
         "Not reached",
     ):

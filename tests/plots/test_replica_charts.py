@@ -82,7 +82,7 @@ def test_suspect_points_are_marked_and_in_no_title(chart: object, made: object, 
     assert hasattr(chart, "draw") and callable(made)
     (path,) = chart.draw(Inputs([made("reno", Status.SUSPECT), made("lia")], tmp_path))
     words = words_of(path)
-    assert "Suspect, in no mean: reason of suspect." in words
+    assert "Suspect, not in means: reason of suspect." in words
     assert "suspect" in words
     assert "uncoupled (reno) 20 %" not in words and "uncoupled (reno) 80 %" not in words
 

@@ -75,8 +75,8 @@ def connected(address: str, engine: Engine, insecure: bool = False) -> Iterator[
 def check_address(address: str, root: bool, insecure: bool) -> None:
     """Raise UsageError unless this is an address that a sweep of this user may connect to.
 
-    A scheduler runs any code in the process that connects to it, and without TLS anybody who can reach or
-    imitate it does. Root therefore connects over plain TCP to the same machine only, unless `insecure`.
+    A scheduler can run any code in the process that connects to it. Without TLS, so can anybody who can
+    reach or imitate the scheduler. Root therefore uses plain TCP only on this machine, unless `insecure`.
     """
     try:
         parts = urlsplit(address)
@@ -107,7 +107,7 @@ def _check_certificate(address: str) -> None:
 def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name: others than this one are looked up, and the answer may be anybody's
+    except ValueError:  # another name is looked up, and the answer may be forged
         return host == "localhost"
 
 
@@ -145,7 +145,7 @@ class Cluster:
         return sum(worker.threads for worker in self._workers)
 
     def coupled_cc(self, names: tuple[str, ...]) -> tuple[str, str]:
-        """Return what all machines that may run these engines can run."""
+        """Return the congestion control that all machines that may run these engines have."""
         found = [worker.capabilities.coupled_cc[name] for worker in self._concerned(names) for name in names]
         return next((each for each in found if each[1]), found[0])
 
@@ -218,8 +218,8 @@ class Cluster:
         for address, each in found.items():
             if difference := self._build.difference(each.build):
                 raise HostUnfitError(
-                    f"worker {address} runs another refabric: {difference}. Bring its checkout to the "
-                    "state of this one, run setup/install.sh there, and start it again"
+                    f"worker {address} runs another build of refabric: {difference}. Bring its checkout to "
+                    "the state of this one, run setup/install.sh there, and start it again"
                 )
         return [_worker(address, known[address], each) for address, each in found.items()]
 
@@ -233,8 +233,8 @@ class Cluster:
         call(self._client, self._client.run_on_scheduler, limit_losses)
         if difference := self._build.difference(there):
             raise HostUnfitError(
-                f"the scheduler at {self._address} runs another refabric: {difference}. Start it from a "
-                "checkout like this one"
+                f"the scheduler at {self._address} runs another build of refabric: {difference}. Start "
+                "it from a checkout like this one"
             )
 
     def _run_on(self, workers: Sequence[str], function: Callable[..., Any], *args: Any) -> dict[str, Any]:

@@ -38,7 +38,7 @@ CHECK_EVERY_S = 2.0
 MAX_IDLE_S = 60.0
 """How long points wait for a worker to come back."""
 MAX_LOST_WORKERS = 3
-"""A point fails once so many workers were lost while they ran it."""
+"""A point fails after this many workers were lost while they ran it."""
 
 
 def offers(known: Mapping[str, Any]) -> bool:

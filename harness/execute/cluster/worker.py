@@ -1,7 +1,7 @@
 """The part of a sweep that runs on a Dask worker: report capabilities, check points, run points.
 
 Each point runs in a process of its own, as on a single machine. The worker's threads only wait for these
-processes. A cancelled point can so be ended, and no state of a point stays in the worker.
+processes. So a cancelled point can be ended, and no state of a point stays in the worker.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def run_on_worker(task: Task, engine: Engine, expected: Build, topic: str) -> Re
     publish("started")
     try:
         if difference := expected.difference(build()):
-            raise HostUnfitError(f"it now runs another refabric: {difference}")
+            raise HostUnfitError(f"it now runs another build of refabric: {difference}")
         with tempfile.TemporaryDirectory(prefix="refabric-", dir=worker.local_directory) as folder:
             done = _run(task, engine, Path(folder), lambda: _wanted(worker, key), publish)
             packed = None if done.point is None else pack(done.point.path)

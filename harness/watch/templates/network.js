@@ -3,7 +3,7 @@
 const WIDE = 680, LEFT = 74, RIGHT = 12, TOP = 34, BELOW = 24;
 const LAYERS = ["hosts", "edge", "aggregation", "core"];
 const NEAR = 7;
-// Switches of networks with more spots than this are named when the pointer is on them only.
+// In networks with more spots than this, switches are named only when the pointer is on them.
 const NAMED = 40;
 // From pale to dark on paper, from dim to bright on a dark screen: the order is visible without colours.
 const PALE = [[214, 220, 227], [158, 202, 225], [66, 146, 198], [8, 81, 156], [32, 10, 52]];

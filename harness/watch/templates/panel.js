@@ -5,7 +5,6 @@ function failure({ link, share }) {
 }
 
 class Panel {
-  // `choices` are [id, name] of all points; `changed` and `aimed` tell the player.
   constructor(player, place) {
     this.player = player;
     this.root = element("section", { class: "panel", "aria-label": `Point ${place + 1}` });
@@ -25,6 +24,7 @@ class Panel {
     this.hovered = {};
   }
 
+  // `choices` are [id, name] of all points.
   offer(choices, id) {
     const text = JSON.stringify([choices, id]);
     if (text === this.offered) return;

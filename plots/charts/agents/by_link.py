@@ -117,7 +117,7 @@ def finding(of: Iterable[Sequence[Mark]]) -> str:
     if not shares:
         return "Goodput and time in queues by kind of link"
     low, high = (round(end) for end in (min(shares), max(shares)))
-    return f"In an agent, goodput differs by {low:+d} to {high:+d} % from that without"
+    return f"In an agent, goodput differs by {low:+d} to {high:+d} % from goodput without one"
 
 
 def _caption(panel: Panel) -> Caption:

@@ -61,8 +61,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _Column:
-    """A number of each algorithm: how to write it, and whether its interval is written too, for lack of room.
-    A number of each algorithm: how to write it, and whether its interval is written too, for lack of room."""
+    """A number of each algorithm: its format, and whether there is room to write its interval."""
 
     of: Callable[[Point], float | None]
     shown: str

@@ -64,8 +64,8 @@ class Column:
 
 
 def draw(inputs: Inputs) -> list[Path]:
-    """Draw one chart per network and setting that two engines ran; see `registry.Chart.draw`. Neither option
-    is used."""
+    """Draw one chart per network and setting that two engines ran; see `registry.Chart.draw`. Levels
+    and expected subflow counts are not used."""
     return saving.draw_each(
         CHART, [(panel.spec, panel) for panel in _panels(inputs.points)], inputs.out, _chart
     )
@@ -126,7 +126,7 @@ def finding(columns: Sequence[Column]) -> str:
 
 
 def corner(column: Column) -> str:
-    """What stands in a scatter's corner."""
+    """Return the text in the corner of a scatter plot."""
     r, rho = correlation(*column.flows), rank_correlation(*column.flows)
     told = [
         f"r {r:.2f}" if r is not None else "",

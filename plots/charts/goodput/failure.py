@@ -126,7 +126,7 @@ def _lines(
     curves: Mapping[int, tuple[list[float], list[list[float]]]],
     outage_s: Outage,
 ) -> list[Line2D]:
-    """A curve of steps for each transport, averaged over the seeds, with a band from six of them on.
+    """Draw a curve of steps for each transport, averaged over the seeds, with a band from six of them on.
 
     A sample covers the second before it.
     """
@@ -160,7 +160,7 @@ def _lines(
 
 
 def _ranks(axes: Axes, panel: Panel, points: Mapping[int, Sequence[Point]]) -> int:
-    """How many flows a curve has."""
+    """Draw the goodput of every flow by rank; return how many flows a curve has."""
     flows = 0
     for n, of in points.items():
         if curve := ranks_pct(of):

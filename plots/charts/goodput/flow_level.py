@@ -30,7 +30,7 @@ ENGINES = {
 }
 """Name and colour of each engine, the same in bars and curves."""
 _MIN_APART_PCT = 8.0
-"""Between the labels of two published lines; where lines are closer, their labels move apart."""
+"""Distance between labels of two published lines. If lines are closer, their labels are moved apart."""
 _HEIGHT_IN = 1.9
 _LABELS_WIDE = 0.22
 """Room for the labels of published lines, as a share of the bars."""

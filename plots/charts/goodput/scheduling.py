@@ -40,7 +40,7 @@ class Row:
     panel: Panel
     scheduled: Mapping[str, Mapping[float, Values]]
     doubtful: frozenset[tuple[str, float]]
-    """Of `scheduled`, those all of whose points are suspect."""
+    """Those of `scheduled` whose points are all suspect."""
     alone: Mapping[tuple[int, str], Values]
 
 

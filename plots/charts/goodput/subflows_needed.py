@@ -68,7 +68,7 @@ def _place(item: tuple[tuple[str, int], object]) -> tuple[int, int]:
 def finding(found: Mapping[str, Mapping[int, int | None]]) -> str:
     """Return the title: what the largest network of each kind needs."""
     told = [f"{TOPOLOGIES[kind].title} {of[max(of)] or 'more'}" for kind, of in found.items()]
-    return f"Subflows the largest need: {', '.join(told)}"
+    return f"Subflows that the largest need: {', '.join(told)}"
 
 
 def _chart(
@@ -138,7 +138,7 @@ def _caption(
     return Caption(
         [f"links of {spec.link.rate_mbps:g} Mb/s", f"n = {len(panel.seeds)}", "curves: flow level"],
         [
-            *([f"Not reached with as many as were tried: {', '.join(short)}."] if short else []),
+            *([f"Not reached with the subflows tried: {', '.join(short)}."] if short else []),
             *([f"Dashed: {bound[0].paper} ({bound[0].source}), up to 8192 hosts."] if bound else []),
             "BCube: 90 % of what the most subflows reach.",
         ],

@@ -42,7 +42,7 @@ def interval_pct(means_pct: Sequence[float]) -> float | None:
     n = len(means_pct)
     if n < MIN_SEEDS_FOR_INTERVAL:
         return None
-    # Beyond the table, 2.1 errs on the wide side by at most 7 %.
+    # Beyond the table, 2.1 makes intervals at most 7 % too wide.
     t = _T975[n - MIN_SEEDS_FOR_INTERVAL] if n - MIN_SEEDS_FOR_INTERVAL < len(_T975) else 2.1
     return t * statistics.stdev(means_pct) / math.sqrt(n)
 

@@ -33,7 +33,7 @@ _COLUMNS = 3
 _LINE = "#0072B2"
 _PARTS = (("user", "#cfdfee"), ("system", "#86a9cb"), ("softirq", "#2f5d8c"), ("steal", "#D55E00"))
 _OTHER = "#bdbdbd"
-"""What no part accounts for."""
+"""CPU time that no part accounts for."""
 Floats = npt.NDArray[np.float64]
 
 
@@ -204,8 +204,7 @@ def _small(axes: Axes, panel: Panel, title: str, beside: Sequence[Level]) -> Non
 
 
 def _bars(of: Sequence[Panel], names: Sequence[str]) -> list[Use]:
-    """Return the points whose use is split: all of one setting; TCP and the most subflows of each of several.
-    Return the points whose use is split: all of one setting; TCP and the most subflows of each of several."""
+    """Return the points whose use is split: all of one setting; of several, TCP and the most subflows."""
     bars: list[Use] = []
     for panel, name in zip(of, names, strict=True):
         bars += panel.first_of_each(_MOST_BARS if len(of) == 1 else 2, partial(use, name=name)).items
@@ -229,7 +228,7 @@ def _split(axes: Axes, bars: Sequence[Use], several: bool) -> None:
     if not several:
         axes.set_xlabel("TCP, and MPTCP by its number of subflows")
         return
-    axes.set_title("What for")
+    axes.set_title("CPU time by kind")
     for name in dict.fromkeys(one.name for one in bars):
         places = [x for x, one in enumerate(bars) if one.name == name]
         axes.annotate(

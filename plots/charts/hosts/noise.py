@@ -83,8 +83,8 @@ def draw(inputs: Inputs) -> list[Path]:
 def effects(
     points: Iterable[Point], share_of: Callable[[RunSpec], float] = queue_share
 ) -> dict[Series, list[Change]]:
-    """Return all changes of good points by series; points are left out without a quiet one
-    beside it, or whose queues have no limit."""
+    """Return all changes of good points by series. Points without a quiet counterpart, or with queues without
+    a limit, are left out."""
     good = [point for point in points if not point.suspect and point.baseline_mbps]
     quiet = {_pair(point): _metrics(point) for point in good if point.spec.noise.where == NOWHERE}
     found: dict[Series, list[Change]] = {}

@@ -44,7 +44,7 @@ def knee_of(point: Point) -> float:
 
 
 def finding(group: Group) -> str:
-    """Return the title: what is left of a curve's best at its highest load, where that is least."""
+    """Return the title: the curve with the smallest share of its best left at its highest load."""
     left = []
     for (pcscf, scscf), at in curves(group).items():
         rates = [statistics.fmean(calls.values(points, "calls_completed_per_s")) for points in at.values()]

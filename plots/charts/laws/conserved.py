@@ -82,6 +82,6 @@ def _caption(panel: Panel, point: Point) -> Caption:
         style.parameters(panel),
         [
             *style.doubts([point]),
-            f"Counted at every port until the end; {lost} packets lost between switches are in no bar.",
+            f"Counted at every port until the end; {lost} packets lost between switches are not in the bars.",
         ],
     )

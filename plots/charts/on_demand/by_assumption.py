@@ -1,4 +1,4 @@
-"""What a change of one assumption does to each scheme: goodput and subflows, against the usual setting."""
+"""Changes of goodput and subflows of each scheme if one assumption differs from the usual setting."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ IGNORED = (
 
 @dataclass(frozen=True)
 class Change:
-    """What one assumption does to a scheme: changes of goodput in % and of subflows, one per seed."""
+    """The effect of one assumption on a scheme: changes of goodput in % and of subflows, one per seed."""
 
     label: str
     goodput_pct: tuple[float, ...]
@@ -121,7 +121,7 @@ def finding(of: dict[str, list[Change]]) -> str:
         if change.goodput_pct
     ]
     if not each:
-        return "What assumptions do"
+        return "Effects of assumptions"
     name, label, pct = max(each, key=lambda one: abs(one[2]))
     return f"{label[0].upper()}{label[1:]} moves goodput most: {pct:+.0f} % ({name})"
 

@@ -37,7 +37,7 @@ Series = npt.NDArray[np.float64]
 
 
 class OfKind(Protocol):
-    """Something to draw of one of LOOKS."""
+    """Something to draw, of one of the kinds in LOOKS."""
 
     @property
     def kind(self) -> str: ...
@@ -146,7 +146,9 @@ def finding(of: Sequence[Curve], down_s: tuple[float, float] | None) -> str:
         if len(meanwhile):
             best[curve.kind] = max(best.get(curve.kind, (0.0, "")), (float(meanwhile.mean()), curve.name))
     told = ", ".join(f"{mbps:.0f} with {called}" for mbps, called in best.values())
-    return f"Mb/s per flow meanwhile, best of each kind: {told}" if told else "Goodput and subflows over time"
+    if not told:
+        return "Goodput and subflows over time"
+    return f"Mb/s per flow during the outage, best of each kind: {told}"
 
 
 def _rise(of: Sequence[Curve], down_s: tuple[float, float]) -> str:

@@ -24,7 +24,7 @@ from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "time_to_demand"
 SHARE, CHECKS = 0.85, 3
-"""A flow has its demand when its smoothed rate is this share of it, at so many samples in a row."""
+"""A flow has its demand when its smoothed rate is this share of it, at this many samples in a row."""
 _HEIGHT_IN = 2.6
 _FIRST_MS = 2.0
 Series = npt.NDArray[np.float64]
@@ -32,7 +32,7 @@ Series = npt.NDArray[np.float64]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Curve:
-    """A scheme with the time of each of its flows in s, sorted; infinite where a flow never got there."""
+    """A scheme with the time of each of its flows in s, sorted; infinite for a flow that never reached it."""
 
     name: str
     kind: str

@@ -101,12 +101,12 @@ def _unusual(point: Point) -> str:
 
 
 def subflows(point: Point) -> float:
-    """Return the mean number of subflows of flows, of which there must be some."""
+    """Return the mean number of subflows per flow; the point must have flows."""
     return statistics.fmean(flow.subflows_joined for flow in point.flows)
 
 
 def goodput_mbps(point: Point) -> float:
-    """Return the mean goodput of flows, of which there must be some."""
+    """Return the mean goodput per flow; the point must have flows."""
     return statistics.fmean(flow.goodput_mbps for flow in point.flows)
 
 

@@ -29,7 +29,7 @@ def finding(study: arms.Study) -> str:
         for name in study.arms
         if (mean := arms.reached(study, name, read)) is not None
     ]
-    return f"Times alone that flows take at {load} % load: {', '.join(told)}"
+    return f"Completion time over time alone at {load} % load: {', '.join(told)}"
 
 
 def _chart(study: arms.Study) -> Figure:

@@ -37,7 +37,7 @@ def finding(study: arms.Study) -> str:
     ]
     if not told:
         return f"Completion times by flow size, up to {load} % load"
-    return f"99 of 100 small flows at {load} % load within this many times alone: {', '.join(told)}"
+    return f"p99 of small flows at {load} % load, over their time alone: {', '.join(told)}"
 
 
 def _chart(study: arms.Study) -> Figure:

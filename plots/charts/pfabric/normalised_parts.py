@@ -68,4 +68,4 @@ def _finding(study: arms.Study) -> str:
     if not known:
         return "What each part of pFabric contributes"
     worst = max(known, key=known.__getitem__)
-    return f"pFabric {ARMS[worst].label}: {known[worst]:.3g} times alone, the largest change"
+    return f"pFabric {ARMS[worst].label}: {known[worst]:.3g} times the time alone, the largest change"

@@ -54,7 +54,7 @@ def _chart(study: arms.Study) -> Figure | None:
     read = _CURVES[0][3]
     means = [value for point in study.points if (value := read(point)) is not None]
     words = Text(
-        f"Mean over all flows: {min(means):.2f} to {max(means):.2f} times alone",
+        f"Mean over all flows: {min(means):.2f} to {max(means):.2f} times the time alone",
         f"{arms.network_words(study)}: load {study.loads[-1]} %, minTCP + pFabric",
         arms.caption(study),
     )

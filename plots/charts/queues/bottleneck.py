@@ -30,7 +30,7 @@ _NEAR_S, _NEAR_THRESHOLDS = 2.0, 2.5
 """How much of the window, and up to how many thresholds, the magnified picture shows."""
 _MOST_CURVES, _MOST_BINS = 4, 240
 _LINEAR_PKTS = 10
-"""Up to here lengths have a linear axis, beyond a logarithmic one: a threshold and a full buffer in one."""
+"""The axis is linear up to here and logarithmic beyond, to show both a threshold and a full buffer."""
 
 
 @dataclass(frozen=True, eq=False)

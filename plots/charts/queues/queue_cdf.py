@@ -25,7 +25,7 @@ CHART = "queue_cdf"
 _HEIGHT_IN, _LAYER_HEIGHT_IN = 2.4, 0.85
 _MOST_CURVES, _COLUMNS = 5, 3
 _DIRECTIONS = ("host-edge", "edge-agg", "agg-core", "edge-host", "agg-edge", "core-agg")
-"""Upwards, and under them the way down."""
+"""The first row of charts is the way up, the second the way down."""
 Counts = npt.NDArray[np.int64]
 
 

@@ -32,7 +32,7 @@ LONGEST = "queue_pkts_max"
 _HEIGHT_IN = 1.55
 _MOST_ROWS, _MOST_BINS = 3, 160
 _HEADROOM = 1.22
-"""For the names of the worst queues above the longest."""
+"""Height of the axes over the longest queue: room for the names of the worst queues."""
 _BANDS = (
     (100, "#f0f0f0", "longest"),
     (99, "#dedede", "99 %"),

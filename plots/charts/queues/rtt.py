@@ -1,7 +1,7 @@
 """Round-trip time of every flow with its deviation (CS244 2013, figure 11): how long packets wait in queues.
 
 One row per transport. Flows are sorted by the sender's own smoothed estimate (line and band); pings that took
-the same paths stand over it (dots and whiskers).
+the same paths are drawn over it (dots and whiskers).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from plots.shared.sheet import Caption, Sheet, Text
 CHART = "rtt"
 ONE_WAY = "one_way_s_max"
 """The metric whose level is drawn."""
-_SIMULATED_PINGS = "Pings: what a small packet would have taken, had all queues stood still."
+_SIMULATED_PINGS = "Pings: the time of a small packet if no queue had changed meanwhile."
 _HEIGHT_IN = 1.5
 _MOST_ROWS, _MOST_FLOWS = 3, 160
 _LOG_FROM = 20
-"""The slowest flow's mean over the fastest's from which on a linear axis would hide the fast ones."""
+"""The axis is logarithmic from this ratio of the slowest flow's mean to the fastest's on."""
 Floats = npt.NDArray[np.float64]
 
 
@@ -185,7 +185,7 @@ def _caption(panel: Panel, picked: Picked[Point], log: bool) -> Caption:
             *([f"Dotted: what one full queue adds, {style.milliseconds(full)}."] if full else []),
             *([_SIMULATED_PINGS] if panel.spec.engine in SIMULATED_HOSTS else []),
             *style.choice(panel, picked.items, picked.left_out),
-            *(["Deviations are drawn upwards alone."] if log else []),
+            *(["Deviations are drawn upwards only."] if log else []),
             *([f"{_MOST_FLOWS} of the flows, evenly spaced in rank, are drawn."] if thinned else []),
         ],
     )

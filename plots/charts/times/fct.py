@@ -201,7 +201,7 @@ def _caption(panel: Panel, rows: Sequence[Curve], with_slowdown: bool) -> Captio
         [
             *style.doubts([row.point for row in rows]),
             f"Flows completed: {completed}.",
-            *([f"Unfinished, in no curve: {'; '.join(unfinished)}."] if unfinished else []),
+            *([f"Unfinished, not in the curves: {'; '.join(unfinished)}."] if unfinished else []),
             *([f"p99 from {_LEAST_FOR_P99} flows on."] if with_slowdown else []),
             f"Short: below {_SHORT_BYTES // 1000} kB.",
         ],

@@ -76,8 +76,8 @@ def used_pct(point: Point) -> float:
 
 def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart for points that differ at most in transport; see `registry.Chart.draw`. Levels of the
-    quantities `fct_ms_mean` and `links_used_pct` are drawn on the paper's own network, for times are of its
-    size and rate."""
+    quantities `fct_ms_mean` and `links_used_pct` are drawn on the paper's own network, because times
+    depend on its size and rate."""
     of = panels((point for point in inputs.points if not point.failed), ignoring=TRANSPORT)
     return saving.draw_each(
         CHART,

@@ -38,7 +38,7 @@ def test_a_changed_verdict_is_told_with_both_values() -> None:
     now = Remembered("differs", 71.0, "%")
     found = remembered.compared({name(): THEN, name(seeds=3): THEN}, {name(): now, name(seeds=3): THEN})
     assert str(found).splitlines() == [
-        "1 of 2 verdicts have changed beside baselines/verdicts.json:",
+        "1 of 2 verdicts have changed since baselines/verdicts.json:",
         "  throughput: mean >= 90 (fat_tree 8, one_to_one, 8 subflows): differs (71 %), stored "
         "as agrees (84.2)",
     ]

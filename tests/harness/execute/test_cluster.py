@@ -250,10 +250,10 @@ def test_another_refabric_is_refused(two: Lab, tmp_path: Path, monkeypatch: pyte
         monkeypatch.setattr(machines, "_build", edited)
         with pytest.raises(HostUnfitError, match=r"the scheduler at .* 0123.* its Python files differ"):
             machines._compare_scheduler()
-        with pytest.raises(HostUnfitError, match=r"worker tcp://127.* it now runs another refabric"):
+        with pytest.raises(HostUnfitError, match=r"worker tcp://127.* it now runs another build of refabric"):
             run(machines, tmp_path, specs("fake", 1), Listener())
         monkeypatch.setattr(machines, "_compare_scheduler", lambda: None)
-        with pytest.raises(HostUnfitError, match=r"worker tcp:.* another refabric: .* Python files differ"):
+        with pytest.raises(HostUnfitError, match=r"worker tcp:.* build of refabric: .* Python files differ"):
             machines._checked_workers()
     assert load(tmp_path / POST) == []
 

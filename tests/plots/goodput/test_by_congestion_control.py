@@ -55,7 +55,7 @@ def test_any_points_give_a_chart(case: str, tmp_path: Path) -> None:
     assert "FatTree k=" in words
     run = {p.algorithm for p in CASES[case]}
     assert ("not run: " in words) == (not run >= set(COMPARED))
-    assert ("Suspect, in no mean" in words) == any(p.status is Status.SUSPECT for p in CASES[case])
+    assert ("Suspect, not in means" in words) == any(p.status is Status.SUSPECT for p in CASES[case])
 
 
 def test_one_chart_a_number_of_subflows_with_the_baselines_in_each() -> None:

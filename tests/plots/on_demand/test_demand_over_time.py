@@ -85,7 +85,7 @@ def test_the_title_has_the_best_of_each_kind() -> None:
     ]
     (panel,) = panels(points, ignoring=("scheduler",))
     told = finding([curve for curve in curves(panel)], (0.1, 0.2))
-    assert told.startswith("Mb/s per flow meanwhile, best of each kind: ")
+    assert told.startswith("Mb/s per flow during the outage, best of each kind: ")
     assert "80 with 2 ms, gap 0.15" in told and "60 with MPTCP 4" in told
 
 

@@ -204,7 +204,7 @@ def test_files_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "mine.py").write_text(MINE.format(act="pass"))
-    with pytest.raises(UsageError, match="two files of one name"):
+    with pytest.raises(UsageError, match="two files have the same name"):
         parsers.ccs("--cc", f"{tmp_path}/a/mine.py,{tmp_path}/b/mine.py")
     with pytest.raises(UsageError, match="No such file"):
         parsers.ccs("--cc", f"{tmp_path}/none.py")
