@@ -1,4 +1,4 @@
-"""A thread that works beside a measurement and hands on what it raises."""
+"""A thread that works beside a measurement, and whose errors `stop` raises."""
 
 from __future__ import annotations
 
