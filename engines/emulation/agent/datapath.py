@@ -24,8 +24,8 @@ from model.spec import VIRTUAL, RunSpec, sub_seed
 MAX_FALLBACK_SHARE = 0.01
 """Share of a run's acknowledgements without an answer: the mean changes by no more than that."""
 MAX_LATE_NS = 20_000
-"""How late a command may be in virtual time. Each reading of the clock takes 256 ns, and events of a batch are
-read one after another."""
+"""How late a command may be in virtual time. Each reading of the clock takes 256 ns, and events of a batch
+are read one after another."""
 
 
 ON_ACK = "every_ack"
