@@ -11,7 +11,7 @@ MAX_PCT = MIN_OTHERS_PCT
 
 
 class OtherPrograms:
-    """Measures from its construction on. Only inside private namespaces are other programs distinguishable."""
+    """Measures from its construction on. Other programs are distinguishable in private namespaces only."""
 
     def __init__(self) -> None:
         self._cpu, self._before = CpuSampler(), company.read()

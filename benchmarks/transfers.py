@@ -1,4 +1,4 @@
-"""Throughput that MPTCP's transfers lose to the receive buffer and Linux's scheduler, between simulated hosts.
+"""Throughput that MPTCP's transfers lose to the receive buffer and to Linux's scheduler; simulated hosts.
 
 The cloud of the real hosts (docs/experiments/ec2.md), with one property of the hosts changed at a time: mean
 throughput between racks by TCP, MPTCP 2 and MPTCP 4, and the last over the first. This script makes the
