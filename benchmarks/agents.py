@@ -86,7 +86,7 @@ def inside(inside: Inside) -> int:
 
 
 def _turned(names: Sequence[str], by: int) -> list[str]:
-    """Return the names with another one first in every repetition, so that none always follows the same."""
+    """Return the names with a different one first in each repetition, so that their order varies."""
     start = by % len(names)
     return [*names[start:], *names[:start]]
 

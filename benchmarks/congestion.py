@@ -81,7 +81,7 @@ def programs() -> dict[str, tuple[int, int]]:
 
 @contextmanager
 def watched() -> Iterator[dict[str, tuple[int, int]]]:
-    """Record the programs' numbers until the block ends, which unloads the programs."""
+    """Record the programs' statistics until the block ends, which unloads the programs."""
     last: dict[str, tuple[int, int]] = {}
     over = threading.Event()
 

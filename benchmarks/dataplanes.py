@@ -63,7 +63,7 @@ PLANES = (
 
 @dataclass
 class Seen:
-    """Results of one plane by rate, and why it is out."""
+    """Results of one plane by rate, and the reason if it is out."""
 
     results: dict[float, list[RunResult]] = field(default_factory=dict)
     why_out: str = ""

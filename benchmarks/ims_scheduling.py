@@ -1,12 +1,12 @@
-"""What keeps the service times of a real IMS beside other programs: SCHED_RR, or a reservation of CPU time?
+"""Service times of a real IMS beside other programs, under SCHED_RR and with a reservation of CPU time.
 
     python benchmarks/ims_scheduling.py [--busy 0,8] [--bursts 20] [--runs 3] [--json]
 
 Starts a P-CSCF and an S-CSCF (half the published rates: 880 us per message, look-ups of 36 ms) on emulated
-hosts, in both ways in turn, beside so many programs at normal priority that never sleep. Bursts of OPTIONS
+hosts, in both ways in turn, beside `--busy` programs at normal priority that never sleep. Bursts of OPTIONS
 measure the P-CSCF's time per message, without the first half of each: `message_us` is the median over bursts,
-`off_pct` the largest deviation of one from what was asked, `late_p99_us` the 99th percentile of how much
-longer than that an answer took after the one before. `lookup_us` is the median look-up. Needs root.
+`off_pct` the largest deviation of a burst from the requested time. `late_p99_us` is the 99th percentile of
+how much longer than that an answer took after the one before. `lookup_us` is the median look-up. Needs root.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _numbers(ims: Any, bursts: int) -> dict[str, float]:
 
 @contextmanager
 def beside(count: int) -> Iterator[None]:
-    """Run so many programs that never sleep."""
+    """Run `count` programs that never sleep."""
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield
@@ -113,8 +113,8 @@ def measure(busy: int, reserve: bool, bursts: int) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description="Service times of a real IMS by how it is scheduled.")
-    parser.add_argument("--busy", default="0,8", help="programs beside it, a list")
+    parser = argparse.ArgumentParser(description="Service times of a real IMS by CPU scheduling.")
+    parser.add_argument("--busy", default="0,8", help="numbers of busy programs beside it, comma-separated")
     parser.add_argument("--bursts", type=int, default=20)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")

@@ -133,7 +133,7 @@ class Ring:
 
 
 def _ring_agent(events: int, answers: int, wait_ms: int, pipe: Connection) -> None:
-    """The agent of a ring buffer: answer in a map, and note when each answer was there."""
+    """The agent of a ring buffer: answer in a map, and record the time of each answer."""
     took_ns: list[int] = []
 
     def hear(_context: int, data: int, size: int) -> int:
@@ -235,7 +235,7 @@ def _received(pipe: Connection) -> Any:
 
 
 def inside(inside: Inside) -> int:
-    """Measure in private namespaces, where other processes' CPU time can be told from ours."""
+    """Measure in private namespaces, where other processes' CPU time can be distinguished from ours."""
     request = inside.request
     for transport in request["transports"]:
         inside.report(asdict(measured(transport, request["messages"], request["every_us"])))

@@ -19,7 +19,7 @@ LABELS = {
     "unix": "unix socket",
 }
 PUBLISHED_US = {"woken": (5.1, 5.3), "netlink": (9.7, 9.8), "unix": (13.1, 16.9)}
-"""Medians of Narayan et al., SIGCOMM 2018, digitised; `woken` stands beside their character device."""
+"""Medians of Narayan et al., SIGCOMM 2018, digitised; `woken` is compared with their character device."""
 _SHARES = (
     ("median_us", "o", "median"),
     ("p95_us", "s", "95th percentile"),

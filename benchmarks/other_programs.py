@@ -11,7 +11,7 @@ MAX_PCT = MIN_OTHERS_PCT
 
 
 class OtherPrograms:
-    """Measures from when it is made. Only inside private namespaces can others be told from the run."""
+    """Measures from its construction on. Other programs are distinguishable in private namespaces only."""
 
     def __init__(self) -> None:
         self._cpu, self._before = CpuSampler(), company.read()

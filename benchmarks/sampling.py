@@ -80,7 +80,7 @@ class Network:
     clocks: dict[str, Clocks] = field(default_factory=lambda: {kind: Clocks() for kind in KINDS})
 
     def watch(self, seconds: float, kinds: Sequence[str]) -> None:
-        """Sample `kinds` for `seconds`, everything once a second but queues."""
+        """Sample `kinds` for `seconds`: all but queues once per second."""
         if "queues" in kinds:
             self.plane.sample_queues_every(QUEUES_MS)
         if "pings" in kinds:

@@ -1,9 +1,9 @@
-"""How far fluctuating windows are from the fixed points of theory: n subflows beside one TCP, with losses
-only.
+"""Difference between fluctuating windows and the fixed points of theory: n subflows beside one TCP flow, with
+random losses only.
 
 Windows change once per round trip. A packet is lost with probability p; a window with a loss is cut, others
-grow by what their ACKs add. There are no queues, timeouts or schedulers, so these explain the difference
-between this model and a measurement.
+grow by what their ACKs add. There are no queues, timeouts or schedulers. These explain the remaining
+difference between this model and a measurement.
 
     python benchmarks/window_model.py --loss 0.1
 """

@@ -1,7 +1,7 @@
 """An agent: hands events of the datapath to an algorithm and returns its commands.
 
-An algorithm that raises loses the flow, which falls back to Reno; the others go on. The traceback of the
-first such error is kept for the record of the point.
+If an algorithm raises for a flow, it loses that flow, which falls back to Reno. The other flows go on. The
+traceback of the first such error is kept in the point's provenance.
 """
 
 from __future__ import annotations

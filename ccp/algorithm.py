@@ -1,4 +1,4 @@
-"""What an algorithm is written against: its program, its flows and their reports.
+"""The interface of an algorithm: its program, its flows and their reports.
 
 class Mine(Algorithm):
     program = "..."                               # what the datapath measures and when it reports
@@ -21,7 +21,7 @@ MAX_COMMAND = 2**63 - 1
 
 
 class Algorithm:
-    """A congestion control. One instance serves all flows of a run; `flow.state` keeps what is one flow's."""
+    """A congestion control. One instance serves all flows of a run; `flow.state` holds one flow's state."""
 
     program: ClassVar[str] = ""
     """In Python's syntax or CCP's Lisp (docs/ccp.md)."""
@@ -40,14 +40,14 @@ class Algorithm:
         """Called between real hosts about once per millisecond; it may set flows."""
 
     def on_create(self, flow: Flow) -> None:
-        """A flow has begun."""
+        """Act on a flow that has begun."""
 
     def on_report(self, flow: Flow, report: Report) -> None:
         """Act on a report of `flow`."""
         raise NotImplementedError
 
     def on_close(self, flow: Flow) -> None:
-        """A flow has ended; its window no longer counts."""
+        """Act on the end of a flow; its window no longer counts."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class Flow:
     """A flow, or a subflow of MPTCP, as an algorithm sees it.
 
     `number` identifies it in this run. `mss` is the payload of a full segment and `cwnd_bytes` the window
-    that was last set, both in bytes. `source` and `destination` are addresses. `state` is the algorithm's
-    own.
+    that was last set, both in bytes. `source` and `destination` are addresses. `state` is for the algorithm's
+    use.
     """
 
     def __init__(

@@ -58,7 +58,7 @@ def is_agents(cc: str) -> bool:
 
 
 def load(cc: str, text: str = "") -> Loaded:
-    """Return the algorithm `cc`: one of SHIPPED, or the user's in `text`, which runs the text.
+    """Return the algorithm `cc`: one of SHIPPED, or the user's, whose `text` this function executes.
 
     Raises UsageError that names the file and, where it is known, the line.
     """
@@ -91,7 +91,7 @@ def _of_portus(cc: str, kind: type[PortusAlgorithm]) -> Loaded:
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a user's file. Raises UsageError, also where root would run another user's."""
+    """Return the text of a user's file. Raises UsageError, also if root would run another user's file."""
     return user_code.text_of(f"algorithm {path}", path, MAX_FILE_BYTES)
 
 

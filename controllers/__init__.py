@@ -11,5 +11,5 @@ responsive/   responsive multipath TCP: subflows where demand is not met
 openflow/     the ECMP controller of OpenFlow switches, as a process
 pox_ext/      the same controller under RipL-POX's name
 
-May import `topos` and what is left of it.
+May import `topos` and the packages to its left (docs/architecture.md).
 """

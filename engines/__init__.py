@@ -6,5 +6,5 @@ dispatch.py     several engines behind one protocol
 core_setup/     what the simulator and the flow-level engine share
 simulation/, flow_level/, emulation/, fake.py    the engines
 
-May import `analysis` and what is left of it. No engine imports another one.
+May import `analysis` and the packages to its left (docs/architecture.md). No engine imports another one.
 """

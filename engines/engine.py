@@ -31,7 +31,7 @@ class Follower(Protocol):
 
 
 def follower(observer: Observer) -> Callable[[Instant], None] | None:
-    """Return what takes the instants of a run; None if nobody follows it, so that nothing needs reading."""
+    """Return the function that takes the instants of a run; None without a follower: nothing is read then."""
     return observer.instant if isinstance(observer, Follower) else None
 
 

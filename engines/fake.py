@@ -97,7 +97,7 @@ class FakeEngine:
         return self.each_mb
 
     def coupled_cc(self) -> tuple[str, str]:
-        """Return the default: it invents results for all."""
+        """Return the default: the engine invents results for every congestion control."""
         return COUPLED_DEFAULT, ""
 
     def expected_s(self, spec: RunSpec) -> float:

@@ -78,7 +78,7 @@ class FabricNetwork:
 
 
 class SimulatedNetwork:
-    """A Network over a simulation: its running subflows as flows, with packets their senders know arrived.
+    """A Network over a simulation: running subflows are its flows, with the packets known to have arrived.
 
     The acknowledgements of a subflow are a flow too; its path can be set, but it is not listed.
     """

@@ -145,10 +145,10 @@ class RealtimeFabric:
         probe_us: float = 1000.0,
         virtual_time: bool = False,
     ) -> None:
-        """A thread that wakes up more than `tolerance_us` late, or one of `probed_cpus` that is overdue by
-        more than `hold_us` or was not idle for `idle_hold_us` (0: no matter), pauses the fabric's clock; with
-        a tolerance of 0 nothing does. In virtual time a sleep ends when it is to end, and the clock is not
-        read again."""
+        """The fabric's clock pauses when its thread wakes up more than `tolerance_us` late, or when one of
+        `probed_cpus` is overdue by more than `hold_us` or was not idle for `idle_hold_us` (0: no limit). With
+        a tolerance of 0 it never pauses. In virtual time a sleep ends exactly when it is due, and the clock
+        is not read again."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...

@@ -1,4 +1,4 @@
-"""A network as the core takes it: flat arrays, indices for names, bits, bytes and picoseconds for units."""
+"""A network in the form of the core: flat arrays, indices instead of names, units of bits, bytes and ps."""
 
 from __future__ import annotations
 

@@ -53,15 +53,15 @@ class Counters(SimulatedCounters):
 
 
 class Snapshot(Counters):
-    """The real-time fabric's own truth.
+    """Counters and times of the real-time fabric.
 
     `lateness` is a histogram over `LATENESS_EDGES_NS`: for every frame, how long after its due time
     its destination had it. `cpu_s` is the CPU time of the fabric's thread, the receivers' softirq
     work that runs inside its system calls included; `sampling_s` the part that read counters and queues.
     `now_s` is the fabric's own time, which stood still for `paused_s` in `pauses` pauses, `longest_pause_s`
-    in the longest since `restart_maxima`; for `unheld_s` it went on although a CPU had had no idle time for
-    longer than it is waited for. `wakeups` are (CPU, longest lateness in ns, histogram) of each
-    probed CPU, since the start.
+    in the longest since `restart_maxima`. For `unheld_s` it went on although a CPU had no idle time, because
+    it had waited for its limit. `wakeups` are (CPU, longest lateness in ns, histogram) of each probed CPU,
+    since the start.
     """
 
     now_s: float
@@ -89,7 +89,7 @@ class TrafficReadings(TypedDict):
     end). `received_bytes` were read by the receiver, `sent_bytes` taken by the sender's kernel.
     `ready_s` counts from connect(), `started_s` from release(), `completed_s` from the flow's own start
     to its last byte; nan until then.
-    `strangers` are connections nobody expected. `cpu_s` is the CPU time of the driver's thread.
+    `strangers` are connections that no flow expected. `cpu_s` is the CPU time of the driver's thread.
     """
 
     state: npt.NDArray[np.uint8]

@@ -2,5 +2,5 @@
 
 machine/   what a machine carries, and what its noise does to a number
 
-May import `workloads` and what is left of it; no engine and no experiment.
+May import `workloads` and the packages to its left (docs/architecture.md); no engine and no experiment.
 """

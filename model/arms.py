@@ -1,6 +1,6 @@
 """The arms of pFabric's comparisons: each a sender, a queue and a way to choose paths. One record each. Pure.
 
-Sources: Alizadeh et al., pFabric, SIGCOMM 2013, section 5.1, and the authors' ns-2 scripts as kept by others.
+Sources: Alizadeh et al., pFabric, SIGCOMM 2013, section 5.1, and copies of the authors' ns-2 scripts.
 Links of 10 Gb/s and a round trip of 14.6 us hold 12 packets of 1500 bytes.
 """
 
@@ -38,7 +38,7 @@ PFABRIC, SCHEDULING, DROPPING = "pfabric", "pfabric_scheduling", "pfabric_droppi
 BANDS, BANDS_BYTES = "pfabric_bands", 1_500_000
 """What the CS244 2017 reproduction ran: 16 bands, and a thousand packets of 1500 bytes."""
 KERNEL_RTO_MS = 30.0
-"""A kernel adds it to the round trip: with 14.6 ms that is the paper's 45 us a thousand times."""
+"""A kernel adds it to the round trip of 14.6 ms. The sum is a thousand times the paper's 45 us."""
 _KERNEL_QUEUE = 1000
 _KERNEL_MINTCP = {
     "initial_window": BDP_PKTS, "min_rto_ms": KERNEL_RTO_MS, "delayed_ack_ms": 0.0, "max_window": MAX_WINDOW,
@@ -55,7 +55,7 @@ _STAR_MINTCP = {**_COMMON, **_TIMEOUTS_ALONE, "min_rto_ms": 1.0, "max_window": M
 
 @dataclass(frozen=True)
 class Arm:
-    """How hosts send and queues serve, with the name and the look of the curve.
+    """Settings of hosts, queues and routing, with the name and the appearance of the curve.
 
     `cc` is a name of model/congestion.py, `stack` has fields of a StackSpec. `nic_queue_pkts` is what a
     host's own queue takes; further packets wait in their senders. `engine` is empty for the simulator.
@@ -73,11 +73,11 @@ class Arm:
     nic_queue_pkts: int = 1
     engine: str = ""
     paced_rto: bool = False
-    """Whether the minimum RTO follows the round trip of the network: an arm has it for 14.6 ms."""
+    """Whether the minimum RTO scales with the round trip of the network. The arm's value is for 14.6 ms."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The values of the fields of the spec that make this arm, by path."""
+        """The values of the spec's fields that define this arm, by path."""
         return {
             "transport.cc": self.cc,
             "transport.subflows": 1,
@@ -91,7 +91,7 @@ class Arm:
 
 
 REAL = "real hosts"
-"""In place of an engine: whichever has real hosts."""
+"""Stands for any engine with real hosts."""
 IDEAL, LINERATE, MINTCP, DCTCP, TCP = "ideal", "linerate", "mintcp", "dctcp", "tcp"
 ARMS: dict[str, Arm] = {
     IDEAL: Arm("Ideal", "#111111", "x", "srpt", MINTCP_STACK, engine="ideal"),
@@ -157,7 +157,7 @@ _PATHS = ("transport.cc", "link.discipline", "link.queue_bytes", "link.ecn_pkts"
 
 
 def arm_of(spec: RunSpec) -> str:
-    """Return the name of the arm that `spec` is of; empty if it is of none."""
+    """Return the name of the arm that `spec` belongs to; empty if there is none."""
     return next((name for name, arm in ARMS.items() if _is(spec, arm)), "")
 
 

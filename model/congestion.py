@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ccp.loading import PREFIX, SHIPPED, is_agents
 
 BASELINE = "reno"
-"""The algorithm of plain TCP beside a coupled one; with a single subflow, that one equals it (RFC 6356)."""
+"""The algorithm of plain TCP beside a coupled one, which equals it with a single subflow (RFC 6356)."""
 COUPLED_DEFAULT = "lia"
 _OURS = "rf_"
 """Prefix of our algorithms' names in the kernel, which distinguishes them from the kernel's modules."""

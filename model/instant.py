@@ -1,4 +1,4 @@
-"""What a running point shows of one instant, for pages that follow it (harness/watch/)."""
+"""The state of a running point at one instant, for live pages (harness/watch/)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Subflows at their senders, one entry each: the flow, the number in it, congestion window, smoothed RTT
-    and payload bytes acknowledged since the subflow began."""
+    """Subflows at their senders, one entry per subflow: the flow, the subflow's number in it, congestion
+    window, smoothed RTT and payload bytes acknowledged since the subflow began."""
 
     flow: Ints
     subflow: Ints
@@ -49,7 +49,7 @@ class Instant:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Instant:
-        """Return what `to_json` wrote, in short numbers."""
+        """Return the instant that `to_json` wrote; its numbers have the precision of _SHORT."""
         windows = data["windows"]
         decoded = Windows(**_unpacked(windows, Windows)) if windows else None
         return cls(data["t_s"], **_unpacked(data, cls), windows=decoded)
@@ -59,7 +59,7 @@ _SHORT = {
     "flow": "<i4", "subflow": "<i2", "cwnd_pkts": "<f4", "srtt_ms": "<f4", "acked_bytes": "<i8",
     "sent_bytes": "<i8", "drops": "<i4", "queued_pkts": "<i4", "delivered_bytes": "<i8",
 }  # fmt: skip
-"""The types of columns on the way."""
+"""Types of the columns in JSON."""
 
 
 def _packed(of: object) -> dict[str, str]:

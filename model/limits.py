@@ -23,8 +23,8 @@ def _ranges(part: Any, prefix: str = "") -> Iterator[tuple[str, Limits]]:
 
 
 LIMITS: Mapping[str, Limits] = dict(_ranges(RunSpec(LinkSpec(1.0))))
-"""By the field's path in the spec, as its record there says. Events, topologies and workloads check their own
-numbers."""
+"""Limits by the field's path in the spec, from the field's metadata. Events, topologies and workloads check
+their own numbers."""
 
 
 def check_limits(spec: RunSpec) -> None:
@@ -42,7 +42,7 @@ def check_limits(spec: RunSpec) -> None:
 
 
 def check_marks(spec: RunSpec) -> None:
-    """Raise UsageError for a congestion control of marks where no queue marks: it would run as Reno.
+    """Raise UsageError for a congestion control that needs marks if no queue marks: it would run as Reno.
 
     The baseline is exempt: its flow is alone, so no queue would mark its packets.
     """

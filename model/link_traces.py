@@ -1,7 +1,7 @@
 """Links whose capacity changes: delivery opportunities, as text in a spec and as numbers for the core. Pure.
 
-The text is `lte:SEED`, a made-up cellular link, or `inline:PERIOD:DATA`: opportunities per millisecond as a
-file had them (harness/plan/link_trace_files.py), compressed. Each opportunity carries up to one full frame.
+The text is `lte:SEED`, a synthetic cellular link, or `inline:PERIOD:DATA`: the opportunities per millisecond
+of a file (harness/plan/link_trace_files.py), compressed. Each opportunity carries up to one full frame.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ PS_PER_MS = 1_000_000_000
 MAX_OPPORTUNITIES = 4_000_000
 MAX_PERIOD_MS = 3_600_000
 LTE_MEAN_MBPS, LTE_PERIOD_MS = 5.96, 140_000
-"""The mean rate of the uplink trace that CCP's authors used (SIGCOMM 2018); its length is ours."""
+"""The mean rate of the uplink trace that CCP's authors used (SIGCOMM 2018). The length is our choice."""
 _STEP_MS, _BALLS, _RATIO = 250, 16, 1.36
 """The rate has `_BALLS` + 1 levels, each `_RATIO` times the one below, and may change every `_STEP_MS`."""
 _OUTAGE_EVERY_S, _OUTAGE_MS = 20.0, (200, 1700)
 
 FIXED, CELL, DROP = LINK_KINDS = ("fixed", "cell", "drop")
-"""Kinds of links that CCP's evaluation compares: of a fixed rate, following a trace, losing at random."""
+"""Kinds of links that CCP's evaluation compares: fixed rate, rate from a trace, random loss."""
 
 Counts = npt.NDArray[np.int64]
 
@@ -47,7 +47,7 @@ class LinkTrace:
 
     @property
     def mean_mbps(self) -> float:
-        """The rate that is reached if every opportunity carries a full frame."""
+        """The rate if every opportunity carries a full frame."""
         return float(self.per_ms.sum()) * FRAME_BITS / 1000 / len(self.per_ms)
 
     def opportunities_ps(self) -> npt.NDArray[np.int64]:
@@ -115,7 +115,7 @@ def packed(trace: LinkTrace) -> str:
 
 
 def words(text: str) -> str:
-    """Return a trace in a few words: `lte:1`, or what a file had."""
+    """Return a trace in a few words: `lte:1`, or length and rate of a file's trace."""
     if text.startswith(f"{INLINE}:"):
         trace = link_trace(text)
         return f"a trace of {len(trace.per_ms) / 1000:g} s, {trace.mean_mbps:.3g} Mb/s"

@@ -27,7 +27,7 @@ from model.spec import (
 QUIET = NoiseSpec()
 MAX_STALL_MS = 500.0
 MAX_SHARE = 0.5
-"""Largest share of time in stalls; above it the kernel's limit on real-time threads comes near."""
+"""Largest share of time in stalls; above it they approach the kernel's limit on real-time threads."""
 SHORTEST, LONGEST, EVERY = 0.5, 2.0, 100 / 3
 """Shortest and longest stall and mean interval, as multiples of the wanted 99th percentile of lateness.
 Stalls then take 3.75 % of the time."""

@@ -14,7 +14,7 @@ CONTROLLERS: Mapping[str, str] = {
 }
 REMOTE, COMMAND = "remote:", "cmd:"
 OWN = f"{REMOTE}PORT (your controller on this machine) or {COMMAND}'PROGRAM ...' (run inside, at port 6653)"
-"""Controllers of the user's, which decide alone."""
+"""The user's own controllers, which make all decisions."""
 MAX_PORT = 65535
 MODES: Mapping[str, str] = {
     "reactive": "the controller installs a flow's rules when its first packet arrives",
@@ -44,7 +44,7 @@ def check_openflow(chosen: OpenFlowSpec) -> None:
 
 
 def is_own(controller: str) -> bool:
-    """Whether it is a controller of the user's. Raises UsageError for one that cannot be."""
+    """Return whether it is the user's own controller. Raises UsageError for an invalid one."""
     if controller.startswith(COMMAND):
         try:
             words = shlex.split(controller.removeprefix(COMMAND))

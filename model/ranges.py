@@ -32,7 +32,7 @@ class Limits:
     zero: bool = False
 
     def problem(self, value: object) -> str:
-        """Return what is wrong with the value: `must be at most 9000 bytes`; empty where nothing is."""
+        """Return what is wrong with the value, `must be at most 9000 bytes`; empty if it is valid."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return "must be a number"
         if self.whole and not isinstance(value, int):
@@ -48,7 +48,7 @@ class Limits:
 
 
 def within(least: float, most: float, unit: str = "", *, zero: bool = False) -> dict[str, Limits]:
-    """Return the metadata of a field with this range. Whether its numbers are whole, its type says."""
+    """Return the metadata of a field with this range. Its type determines whether numbers are whole."""
     return {RANGE: Limits(least, most, unit, zero=zero)}
 
 

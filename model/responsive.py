@@ -36,7 +36,7 @@ def is_responsive(chosen: SchedulerSpec) -> bool:
 
 
 def opens_subflows(spec: RunSpec) -> bool:
-    """Whether connections start with one subflow, and a controller opens the others."""
+    """Return whether connections start with one subflow, and a controller opens the others."""
     return is_responsive(spec.scheduler)
 
 
@@ -121,8 +121,8 @@ def loop_of(spec: RunSpec, topology: Topology, *, look_ns: int = LOOK_NS) -> Loo
 
 
 def link_news(spec: RunSpec, topology: Topology) -> list[News]:
-    """Return what the controller learns of the spec's link events: a link that is cut, both ways, has failed;
-    one that has any rate has not."""
+    """Return what the controller learns of the spec's link events. A link that is cut has failed in both
+    directions; a link with any rate has not failed."""
     failed: set[int] = set()
     news = []
     for t_s in sorted({event.t_s for event in spec.events}):

@@ -137,8 +137,8 @@ def ticking_s(spec: RunSpec) -> float:
 class Account:
     """Statistics of a scheduler's ticks: ticks, paths set, and total and largest CPU time.
 
-    At every tick the scheduler asks each of the `switches`, which answers. The switch of each flow's sender
-    reports the flow. A path that is set takes one message per switch on it.
+    At every tick the scheduler sends a request to each of the `switches`, which answers. The switch of each
+    flow's sender reports the flow. Setting a path takes one message per switch on it.
     """
 
     switches: int = 0
@@ -172,7 +172,7 @@ class Driver:
     """Run an application's ticks and record their statistics."""
 
     def __init__(self, application: Application, network: Network, switches: int = 0) -> None:
-        """`switches` is how many there are to ask."""
+        """`switches` is the number of switches that get requests."""
         self.account = Account(switches)
         self._application = application
         self._network = _Counted(network, self.account)

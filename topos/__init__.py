@@ -91,7 +91,7 @@ class Family:
     construct: Callable[..., Topology]
     title: str
     written: str = ""
-    """How one writes it on a command line, if not as `example` says."""
+    """Its form on a command line, if `example` does not give it."""
 
     @property
     def size(self) -> Parameter:

@@ -19,8 +19,8 @@ _NAME = re.compile(r"r(\d+)([ht])\d+")
 
 
 def cloud(n: int, racks: int, tenants: int) -> Topology:
-    """Return a cloud: `n` hosts of ours, distributed over the racks in turn, and `tenants` hosts of other
-    tenants in every rack (`topos.build` checks ranges). All links have one rate.
+    """Return a cloud: `n` hosts under test ("ours"), distributed over the racks in turn, and `tenants` hosts
+    of other tenants in every rack (`topos.build` checks ranges). All links have one rate.
 
     Names: ours `r3h0`, other tenants' `r3t0`, the rack's switch `r3`, spine `s7`. Addresses 10.rack.0.host+2,
     other tenants' 10.rack.1.host+2. Node order: our hosts rack by rack, other tenants' likewise, racks,

@@ -3,8 +3,8 @@
 It has k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 core switches, and k/2 hosts per edge switch.
 That makes k^3/4 hosts; every switch has k ports, and there are as many links between any two layers.
 
-An oversubscribed FatTree has that many times the hosts below every edge switch, with the same uplinks. The
-MPTCP paper runs short flows on a 4:1 FatTree of 512 hosts, which is k=8 with 4 times the hosts.
+A FatTree with oversubscription n:1 has n times as many hosts below every edge switch and the same uplinks.
+The MPTCP paper runs short flows on a 4:1 FatTree of 512 hosts, which is k=8 with 4 times the hosts.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def written(nodes: list[tuple[str, int]], links: list[tuple[int, int, float, flo
 def text_of(topology: Topology) -> str:
     """Return the text of any topology whose hosts do not forward packets. Raises UsageError for others."""
     if topology.hosts_forward:
-        raise UsageError(f"topology {topology.kind}: its hosts forward packets, which a file cannot say")
+        raise UsageError(f"topology {topology.kind}: its hosts forward packets; a file cannot describe that")
     nodes = [(node.name, int(node.layer)) for node in topology.nodes]
     links = [(link.a, link.b, link.speed, link.delay_us) for link in topology.links]
     return written(nodes, links, 0.0)
@@ -93,7 +93,7 @@ def _parts(name: str, network: str) -> tuple[list[tuple[str, int]], list[tuple[i
     except (ValueError, TypeError) as error:
         raise UsageError(f"network {name}: its text is damaged ({error}); run it again") from None
     if len(nodes) > MAX_NODES or not all(0 <= layer <= Layer.CORE for _, layer in nodes):
-        raise UsageError(f"network {name}: it has more than {MAX_NODES} nodes, or one of no known layer")
+        raise UsageError(f"network {name}: it has more than {MAX_NODES} nodes, or a node of an unknown layer")
     for a, b, speed, delay in links:
         if not (0 <= a < len(nodes) and 0 <= b < len(nodes)):
             raise UsageError(f"network {name}: a link lacks an end")

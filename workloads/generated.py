@@ -83,8 +83,9 @@ def pairs(
     """Return the flows of pFabric's evaluation: one Poisson process for every ordered pair of hosts.
 
     Together they offer `load` percent of the hosts' links, counted with 40 bytes of headers for every 1460 of
-    payload: a host starts load C / (E[size] 1500 / 1460) flows per second, each to any other host alike. The
-    sum of such processes is one Poisson process whose flows draw their pair, which is how they are drawn.
+    payload: a host starts load C / (E[size] 1500 / 1460) flows per second, each to any other host with equal
+    probability. The sum of such processes is one Poisson process whose flows draw their pair, and they are
+    drawn in that way.
     Source: Alizadeh et al., pFabric, SIGCOMM 2013, section 5.1, and the authors' ns-2 scripts. Flows are in
     the order of their starts. Raises UsageError as `poisson`, and for a load of 100 or more, which has no
     steady state.

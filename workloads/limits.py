@@ -1,4 +1,4 @@
-"""Checks of workloads' parameters: each raises UsageError naming the workload and what to give. Pure."""
+"""Checks of workloads' parameters: each raises UsageError with the workload's name and a remedy. Pure."""
 
 from __future__ import annotations
 

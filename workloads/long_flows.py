@@ -126,9 +126,9 @@ def connections(hosts: Sequence[str], seed: int, *, percent: int = 100) -> tuple
 def against_tcp(hosts: Sequence[str], seed: int) -> tuple[Flow, ...]:
     """Return a flow from every host on the left to the opposite host.
 
-    The first flow of each replica uses the transport under test, the others plain TCP. Names tell where hosts
-    are, as in topos/dumbbell.py and topos/two_bottlenecks.py: `l3h1` is on the left of replica 3, opposite
-    `r3h1`. `seed` is not used. Raises UsageError if hosts have no such names.
+    The first flow of each replica uses the transport under test, the others plain TCP. Host names give the
+    positions, as in topos/dumbbell.py and topos/two_bottlenecks.py: `l3h1` is on the left of replica 3,
+    opposite `r3h1`. `seed` is not used. Raises UsageError if hosts have no such names.
     """
     del seed
     there = set(hosts)

@@ -1,4 +1,4 @@
-"""Sequential transfers between our hosts, beside other tenants' traffic (topos/cloud.py).
+"""Sequential transfers between the hosts under test, beside other tenants' traffic (topos/cloud.py).
 
 Source: Raiciu et al., SIGCOMM 2011, section on EC2: iperf between all pairs of 40 instances in sequence,
 cycling TCP and MPTCP with 2 and 4 subflows, for 12 hours. The other tenants' traffic is not known; here it is
@@ -30,14 +30,14 @@ def in_turn(
     busy_ms: int = 5000,
     idle_ms: int = 5000,
 ) -> tuple[Flow, ...]:
-    """Return sequential transfers of all ordered pairs of our hosts, beside other tenants' flows.
+    """Return sequential transfers of all ordered pairs of hosts under test, beside other tenants' flows.
 
     Pairs are in random order, which repeats when all have had their transfers. Each pair makes one transfer
     by each of TRANSPORTS; each transfer starts when the previous one is complete. A transfer has the size
     that a host's links carry in `size_ms`. Every other tenant's host alternates between silence of `idle_ms`
     and a flow over plain TCP to a random other tenant's host, of the size that its links carry in `busy_ms`.
     Both are means of exponential distributions, and it begins silent. Transfers come first, then the other
-    tenants' flows host by host. Raises UsageError without two hosts of ours, and for too many flows.
+    tenants' flows host by host. Raises UsageError without two hosts under test, and for too many flows.
     """
     _within("size_ms", size_ms)
     _within("busy_ms", busy_ms)
@@ -45,7 +45,7 @@ def in_turn(
     ours = [host for host in hosts if is_ours(host)]
     others = [host for host in hosts if not is_ours(host)]
     if len(ours) < 2:
-        raise UsageError("workload in_turn needs at least two hosts of ours: choose topology cloud")
+        raise UsageError("workload in_turn needs at least two hosts under test: choose topology cloud")
     planned = traffic.seconds * 1000 * (1 / size_ms + len(others) / (busy_ms + idle_ms))
     if planned > MAX_FLOWS:
         raise UsageError(

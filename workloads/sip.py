@@ -49,7 +49,7 @@ class SipSettings:
 
     @property
     def share(self) -> float:
-        """The factor of all rates; service times have its inverse."""
+        """The factor of all rates; service times are divided by it."""
         return self.scale / 100
 
     def rates(self, share_of_time: float) -> tuple[float, float]:
@@ -67,7 +67,7 @@ class SipSettings:
         return steps[min(len(steps) - 1, int(share_of_time * len(steps)))] / self.calls
 
     def pcscf_knee(self, instances: int) -> float:
-        """Return the calls per second, at scale 100, that keep so many P-CSCFs busy all the time."""
+        """Return the calls per second, at scale 100, that keep this many P-CSCFs busy all the time."""
         per_s = instances * 1e6 / self.message_us
         return max(0.0, (per_s - P_OF_REGISTRATION * self.registrations) / P_OF_CALL)
 
@@ -99,14 +99,14 @@ def sip(  # noqa: PLR0913 -- each is a parameter of the workload
     policy: str = "static",
     react_s: int = 1,
 ) -> tuple[Flow, ...]:
-    """Return no flows: `calls` and `registrations` per second go through an IMS of so many instances.
+    """Return no flows. `calls` and `registrations` per second go through `pcscf` P-CSCFs and `scscf` S-CSCFs.
 
     All rates are multiplied by `scale` percent and all service times divided by it, so that the loads at
     which functions overload stay the same. `message_us` is a P-CSCF's time per message, `scscf_us` an
-    S-CSCF's CPU time, `lookup_us` what one of its `workers` waits for user data. `buffer` short messages have
-    room in a socket. Calls last `hold_ms`; users wait `patience_ms` for an answer. `load` is how calls vary
-    over the run: constant, ramp, day, or steps such as 130+180+320. The controller `policy` scales a function
-    that was overloaded for `react_s` seconds in a row. `seed` is not used. Raises UsageError.
+    S-CSCF's CPU time, `lookup_us` the time that one of its `workers` waits for user data. A socket has room
+    for `buffer` short messages. Calls last `hold_ms`; users wait `patience_ms` for an answer. `load` is how
+    calls vary over the run: constant, ramp, day, or steps such as 130+180+320. The controller `policy` scales
+    a function that was overloaded for `react_s` seconds in a row. `seed` is not used. Raises UsageError.
     """
     del seed
     values = dict(locals())

@@ -1,4 +1,4 @@
-"""What algorithms share that reduce once per round trip with losses or marks: a program and a constant."""
+"""A program and a constant for algorithms that reduce once per round trip with losses or marks."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ if Micros > Flow.report_us:
     report()
 """
 HOLD = 1.5
-"""Round trips after a reduction to which losses and marks belong: packets that left before its effect."""
+"""Round trips after a reduction in which losses and marks still belong to it: of packets sent before it."""

@@ -149,7 +149,7 @@ class _Generator:
         return None if variable is None else variable.register
 
     def _assign(self, to: int, value: Expression) -> None:
-        """Let `value` end in the register `to`."""
+        """Emit instructions that leave `value` in the register `to`."""
         if isinstance(value, Operation):
             left, right = self._value(value.left), self._value(value.right)
             self._emit(value.op, to, left, right)

@@ -74,7 +74,7 @@ class Program:
 
     @property
     def length(self) -> int:
-        """All instructions, which the datapath has room for up to MAX_INSTRUCTIONS."""
+        """The number of all instructions; the datapath has room for MAX_INSTRUCTIONS."""
         return len(self.initial) + len(self.reset) + len(self.main)
 
     def packed(self) -> bytes:

@@ -1,4 +1,4 @@
-"""What both notations of the language are parsed into: declarations and events. Pure."""
+"""The syntax tree of both notations of the language: declarations and events. Pure."""
 
 from __future__ import annotations
 

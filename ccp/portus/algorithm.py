@@ -1,4 +1,4 @@
-"""An agent of portus, unmodified, as an algorithm: its own process, with which this one exchanges messages.
+"""An unmodified agent of portus as an algorithm: its own process, which exchanges messages with this one.
 
 from ccp.portus import PortusAlgorithm
 
@@ -25,7 +25,7 @@ from common.errors import RunError
 
 READY_S, QUIET_S, STOP_S = 15.0, 0.3, 3.0
 DATAPATH = 7
-"""Our number as a datapath; any will do."""
+"""Our number as a datapath; any number works."""
 BITS = 8
 
 
@@ -45,7 +45,7 @@ class PortusAlgorithm(Algorithm):
         """Reports that the agent had no room for."""
 
     def start(self) -> Program:
-        """Start the agent; return the program that it installs. Raises RunError if it does not in READY_S."""
+        """Start the agent; return the program that it installs. Raises RunError without one after READY_S."""
         ours = Path(self.listens).with_name("refabric")
         ours.parent.mkdir(parents=True, exist_ok=True)
         ours.unlink(missing_ok=True)

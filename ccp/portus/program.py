@@ -1,7 +1,7 @@
 """Programs that agents of portus install, as programs of our datapath. Pure.
 
 libccp runs the instructions of an event's condition, then those of its body if the condition holds, and ends
-after the first event that does not fall through. Ours have an instruction for either.
+after the first event that does not fall through. Our datapath has one instruction for each of the two.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from controllers.scheduler import Network
 
 STEPS = 3000
 STEEPNESS = 15_000.0
-"""Divided by the temperature, which falls from STEPS to 1: a state that is worse by e links' capacity is
-accepted with probability exp(-e * STEEPNESS / temperature). Smaller values gave worse results for
+"""A state that is worse by the capacity of e links is accepted with probability exp(-e * STEEPNESS /
+temperature); the temperature falls from STEPS to 1. Smaller values of STEEPNESS gave worse results for
 permutations of 128 hosts."""
 
 Numbers = dict[int, int]

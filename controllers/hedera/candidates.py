@@ -67,7 +67,7 @@ class Candidates:
         return topology.nic_by_ip(flow.flow.src), topology.nic_by_ip(flow.flow.dst)
 
     def of(self, flow: FlowCount) -> Choices:
-        """Return the paths between a flow's first and last switch; one path without links if they are one."""
+        """Return the paths between a flow's first and last switch; one without links if these are equal."""
         source, receiver = self.ends(flow)
         pair = source.switch, receiver.switch
         if pair not in self._known:

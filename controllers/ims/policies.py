@@ -1,4 +1,4 @@
-"""Policies: is a function overloaded, and could it do with one instance fewer?"""
+"""Policies: decide whether a function is overloaded, and whether one instance fewer would suffice."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Static:
 class QueueThreshold:
     """Scales up when a receive buffer is fuller than `high` or refuses messages.
 
-    A queue is nearly empty until a function is nearly overloaded, so emptiness does not say that one instance
-    fewer would do. The others must also be less than `spare` busy after they take over.
+    A queue is nearly empty until a function is nearly overloaded, so an empty queue does not show that one
+    instance fewer would suffice. The others must also be less than `spare` busy after they take over.
     """
 
     high: float = 0.2
@@ -55,7 +55,7 @@ class QueueThreshold:
 class CpuThreshold:
     """Scales up when active instances use more than `high` of a CPU on average.
 
-    It cannot see an S-CSCF whose workers all wait for user data: they use no CPU.
+    It does not detect an S-CSCF whose workers all wait for user data, because these use no CPU.
     """
 
     high: float = 0.8
@@ -72,7 +72,7 @@ class CpuThreshold:
 class LatencyThreshold:
     """Scales up when calls take longer than `high_ms` to set up, the function with the fullest buffer only.
 
-    Setup time is that of the whole path, so the buffer must say which function it is about.
+    Setup time is that of the whole path, so the buffers determine which function to scale.
     """
 
     high_ms: float = 150.0

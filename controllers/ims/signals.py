@@ -1,4 +1,4 @@
-"""What a controller of an IMS can see of a function, once a second, live or simulated."""
+"""What a controller of an IMS observes of each function, once per second, live or simulated."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ class Codec:
     def decode(self, data: bytes) -> Report | None:
         """Decode one complete message; None for irrelevant ones. Raises ValueError if it is invalid."""
         if len(data) < HEADER_BYTES or message_length(data) != len(data):
-            raise ValueError(f"a message of {len(data)} bytes that says otherwise")
+            raise ValueError(f"a message of {len(data)} bytes whose header gives another length")
         version, kind, length, number = ofproto_parser.header(data)
         if kind == self._of.OFPT_HELLO:
             return self._hello(data)
@@ -231,7 +231,7 @@ class Codec:
             raise ValueError(f"a message in version {version_name(version)}")
         try:
             return self._read(ofproto_parser.msg(self._protocol, version, kind, length, number, data))
-        except Exception as error:  # whatever os-ken's parsers trip over
+        except Exception as error:  # os-ken's parsers raise exceptions of many types
             raise ValueError(f"a message of type {kind} that cannot be read ({error!r:.200})") from error
 
     def _read(self, message: Any) -> Report | None:

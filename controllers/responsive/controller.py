@@ -46,7 +46,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Close:
-    """An end to a subflow that is not needed any more."""
+    """An order to close a subflow that is no longer needed."""
 
     flow: FiveTuple
     number: int
@@ -64,8 +64,8 @@ Order = Demand | Grant | Move | Close | Unknown
 
 @dataclass
 class Connection:
-    """What the controller knows about a flow. `places` are its subflows' paths, by position, `closing` those
-    of its subflows that it wants closed, until it knows that they are."""
+    """What the controller knows about a flow. `places` maps a subflow's number to the position of its path in
+    `choices`. `closing` has the numbers of subflows that were ordered closed, until that is confirmed."""
 
     choices: Choices
     ends: tuple[str, str]
@@ -102,7 +102,7 @@ class Controller:
             raise UsageError("the responsive controller needs at least one subflow per connection")
 
     def restart(self) -> None:
-        """Forget all connections and their routes. Switches tell it at once which links have failed."""
+        """Forget all connections and their routes. Switches report failed links again at once."""
         self._routes = Routes((self._candidates.capacity * self._rate_mbps).tolist())
         self._connections: dict[FiveTuple, Connection] = {}
 
@@ -115,7 +115,7 @@ class Controller:
         return self._routes
 
     def begin(self, flow: FiveTuple, paths: Sequence[tuple[int, Path]] = ()) -> list[Order]:
-        """Give a flow that has begun a path, and return the demands that this changes.
+        """Assign a path to a flow that has begun, and return the demands that this changes.
 
         A flow that is known already gets the same orders again: the first ones were lost. A flow that has
         `paths` from before the controller's restart keeps them.
@@ -145,8 +145,8 @@ class Controller:
     def request(self, asked: Request) -> list[Order]:
         """Give a flow subflows until they can be expected to cover its gap, up to M in all.
 
-        If the monitor has not got all subflows of earlier answers, it gets those again and no others. The
-        monitor is asked about a flow that is unknown, or that has more subflows than are known. A flow with a
+        If the monitor lacks subflows of earlier answers, it gets those again and no others. If the flow is
+        unknown, or has more subflows than are known, the answer asks the monitor about it. A flow with a
         subflow that is about to be closed gets nothing yet.
         """
         known = self._connections.get(asked.flow)
@@ -209,9 +209,9 @@ class Controller:
                 self._routes.add(flow, known.row(number))
 
     def _extend(self, flow: FiveTuple) -> float:
-        """Put one more subflow on the path with the largest expected throughput, and return that.
+        """Add a subflow on the path with the largest expected throughput, and return that throughput.
 
-        0 if no path promises any, unless it is the first subflow: then there is none and nothing changes.
+        If no path promises any, add no subflow and return 0. Only a flow's first subflow is added anyway.
         """
         known = self._connections[flow]
         if not known.choices.rows[0] and known.places:
@@ -225,7 +225,7 @@ class Controller:
         return best
 
     def _best(self, known: Connection, flow: FiveTuple) -> tuple[int, float]:
-        """Return the path with the largest expected throughput, and that. Of a failed path 0 is expected."""
+        """Return the path with the largest expected throughput, and that throughput; 0 for a failed path."""
         expected = [
             0.0 if self._failed.intersection(row) else self._routes.expected_mbps(flow, row, known.limit_mbps)
             for row in known.choices.rows
@@ -242,7 +242,7 @@ class Controller:
     def _shrink(self, flow: FiveTuple) -> list[Order]:
         """Close subflows as long as the others can be expected to cover the demand.
 
-        The first subflow stays. Of the others the one goes without which most is left.
+        The first subflow stays. Of the others, close the one without which the most throughput is left.
         """
         known = self._connections[flow]
         orders: list[Order] = []
@@ -258,7 +258,7 @@ class Controller:
         return orders
 
     def _without(self, flow: FiveTuple, number: int) -> float:
-        """Return the throughput that a flow can expect of its other subflows."""
+        """Return the throughput that a flow can expect from its other subflows."""
         known = self._connections[flow]
         row = known.row(number)
         self._routes.remove(flow, row)

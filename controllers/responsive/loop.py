@@ -47,12 +47,12 @@ class MultipathNetwork(Protocol):
         ...
 
     def move_subflow(self, flow: FiveTuple, number: int, path: Sequence[str]) -> bool:
-        """Send what an open subflow sends from now on along this path. Return as `open_subflow`."""
+        """Route an open subflow along this path from now on. Return the same as `open_subflow`."""
         ...
 
     def close_subflow(self, flow: FiveTuple, number: int) -> bool:
         """Close a subflow other than number 0; the others carry what it had not delivered. Its number can be
-        used again. Return as `open_subflow`."""
+        used again. Return the same as `open_subflow`."""
         ...
 
 
@@ -76,7 +76,7 @@ class Closed:
 
 @dataclass(frozen=True)
 class News:
-    """At `t_ns` the controller learns that just these links have failed, as `Candidates` numbers them."""
+    """At `t_ns` the controller learns that exactly these links have failed, as `Candidates` numbers them."""
 
     t_ns: int
     failed: frozenset[int]
@@ -91,8 +91,8 @@ class Unanswered:
 
 
 class Loop:
-    """Everything that happens by messages. `look_ns` is how often senders look for new and ended flows;
-    `news` is in the order of time."""
+    """Monitors, controller and the messages between them. `look_ns` is how often senders look for new and
+    ended flows; `news` is in the order of time."""
 
     def __init__(
         self,
@@ -159,16 +159,16 @@ class Loop:
         return dict(count)
 
     def _restart(self, now_ns: int) -> None:
-        """Let the controller begin anew: it asks all monitors for their flows."""
+        """Restart the controller, which asks all monitors for their flows."""
         self._ordered.clear()
         self._controller.restart()
         for src in self._monitors:
             self.channel.send(Restarted(src), now_ns)
 
     def _restart_monitors(self, network: MultipathNetwork, now_ns: int) -> None:
-        """Let monitors that were down go on: they know their flows from a file, and ask for the demands.
+        """Restart the monitors that were down: they read their flows from a file, and ask for the demands.
 
-        Flows that have begun or ended meanwhile they find like any others.
+        They notice flows that have begun or ended meanwhile like any others.
         """
         running = network.running()
         octets = {each.flow: each.octets for each in network.connections()}
@@ -179,7 +179,7 @@ class Loop:
                     self._introduce(flow, now_ns)
 
     def _noticed(self, running: frozenset[FiveTuple], now_ns: int) -> frozenset[FiveTuple]:
-        """Return the running flows as the monitors know them: one that is down learns of no change."""
+        """Return the running flows as the monitors know them: a monitor that is down notices no change."""
         if not (self._outage.of_monitors and self._outage.now(now_ns)):
             return running
         learned = (flow for flow in running if not self._outage.hits(flow.src))
@@ -240,7 +240,7 @@ class Loop:
                         self._introduce(flow, now_ns)
 
     def _is_heard(self, message: Message, now_ns: int) -> bool:
-        """Return whether the one that a message is for is up."""
+        """Return whether the recipient of a message is up."""
         match message:
             case Begun() | Ended() | Request() | Done():
                 return self._outage.controller_is_up(now_ns)
@@ -279,7 +279,7 @@ class Loop:
             self._controller.closed(order.flow, order.number)
 
     def _introduce(self, flow: FiveTuple, now_ns: int) -> None:
-        """Tell a controller that has started again of a running flow and its subflows."""
+        """Report a running flow and its subflows to a controller that has started again."""
         watched = self._monitor(flow).flows.get(flow)
         if watched is not None:
             self._ask(Begun(flow, tuple(watched.paths.items())), now_ns)

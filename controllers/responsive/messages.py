@@ -21,8 +21,8 @@ RULE_BYTES = HEADER_BYTES + 120
 
 @dataclass(frozen=True)
 class Begun:
-    """A flow has begun; sent by its monitor, and again until its demand has come. `paths` are those of the
-    subflows that it has, with their numbers, if a controller that has started again asks for it."""
+    """A flow has begun. Its monitor sends it, and repeats it until the demand arrives. `paths` are those of
+    the flow's subflows, with their numbers, if a controller that has started again asks for them."""
 
     flow: FiveTuple
     paths: tuple[tuple[int, Path], ...] = ()
@@ -30,7 +30,7 @@ class Begun:
 
 @dataclass(frozen=True)
 class Ended:
-    """A flow has ended; sent by its monitor, and again until a demand of 0 has come."""
+    """A flow has ended. Its monitor sends it, and repeats it until a demand of 0 arrives."""
 
     flow: FiveTuple
 

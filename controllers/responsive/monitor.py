@@ -52,7 +52,7 @@ class Monitor:
         self._flows.pop(flow, None)
 
     def restart(self, octets: Mapping[FiveTuple, int], now_s: float) -> None:
-        """Begin to measure anew. Flows and the paths of their subflows are known still, demands are not."""
+        """Begin to measure anew. Flows and the paths of their subflows are still known, demands are not."""
         for flow, watched in self._flows.items():
             fresh = Watched(octets.get(flow, watched.octets), now_s, paths=watched.paths)
             self._flows[flow] = fresh

@@ -1,4 +1,4 @@
-"""When something is down, and what: the controller, or some of the monitors."""
+"""Outages of the controller, or of some of the monitors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NS_PER_S = 1_000_000_000
 
 
 class Outage:
-    """One interval in which either the controller does not run, or each monitor does not with probability
+    """One interval in which either the controller is down, or each monitor is down with probability
     `down_monitors`. Times are in ns."""
 
     def __init__(self, settings: Settings, seed: int) -> None:
@@ -25,7 +25,7 @@ class Outage:
         return self._share > 0
 
     def hits(self, src: str) -> bool:
-        """Whether the monitor of the sender `src` is one of those that go down."""
+        """Return whether the monitor of the sender `src` is one of those that go down."""
         if src not in self._hit:
             self._hit[src] = random.Random(f"{self._seed} {src}").random() < self._share
         return self._hit[src]

@@ -54,8 +54,8 @@ class Routes:
         return found
 
     def total_mbps(self, flow: FiveTuple, rows: Sequence[Row], limit_mbps: float) -> float:
-        """Return the throughput that a flow can expect of subflows on these paths together, each of which it
-        has. It is what `expected_mbps` adds up to when they come one by one, in the best order or worse."""
+        """Return the throughput that a flow can expect from its subflows on these paths together. It is the
+        sum of `expected_mbps` over subflows that are added one by one, not necessarily in the best order."""
         found, taken = 0.0, dict[int, float]()
         for row in rows:
             shares = [self._share(flow, link) - taken.get(link, 0.0) for link in row]

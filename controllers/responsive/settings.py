@@ -12,13 +12,13 @@ OLD_WEIGHT, NEW_WEIGHT = 0.2, 0.8
 class Settings:
     """`monitor_s` is t_m, `demand_gap` delta_DGT, `rate_variation` delta_RVT, `checks` R, `demand_change`
     delta_DDT and `max_subflows` M of the slides. With `one_per_tick` a monitor serves at most one flow per
-    tick, as the loop is printed. Each message takes `message_s` and is lost with probability
+    tick, as the slides print the loop. Each message takes `message_s` and is lost with probability
     `message_loss`. From `down_at_s` on the controller does not run for `down_for_s` (0: it always runs); then
-    it starts again and has forgotten everything. With `down_monitors` above 0 it is monitors that do not run
-    then, each with that probability. They keep their flows' paths in a file, and know them when they start
+    it starts again and has forgotten everything. With `down_monitors` above 0 monitors are down in that time
+    instead, each with that probability. They keep their flows' paths in a file, and read it when they start
     again.
 
-    Two things the slides do not have. With `closes`, the controller closes subflows of a flow whose demand
+    Two settings are not in the slides. With `closes`, the controller closes subflows of a flow whose demand
     has fallen. With `links_s` above 0 it learns of a link that fails or recovers after that time, avoids it,
     and moves the subflows that use it."""
 

@@ -12,8 +12,8 @@ _LOADED = re.compile(r"https://unpkg\.com/[\w./@-]*")
 def on_post_build(config: Any, **_: Any) -> None:
     """Remove every address that the theme's scripts could load something from.
 
-    They would load libraries for diagrams, old browsers and search from file://. No page needs the first two;
-    without the third, search works where the site is served (`refabric docs --serve`).
+    The scripts would load libraries for diagrams, old browsers and search from file://. No page needs the
+    first two. Without the third, search works only if the site is served (`refabric docs --serve`).
     """
     site = Path(config["site_dir"])
     for source_map in site.rglob("*.map"):

@@ -32,7 +32,7 @@ PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 _DATA = re.compile(r"<dc:description>(.*?)</dc:description>", re.DOTALL)
 _BLOCK = r"<!-- {0} -->\n.*?<!-- end -->"
 WALKED = ("experiments/", "harness/", "engines/", "plots/")
-"""What the walk shows; every step uses the packages to the left of these as well."""
+"""Folders that the walk shows; every step also uses the packages to the left of these."""
 INK, FAINT, BOX, DOT, WRONG = "#222222", "#5f5f5f", "#eef3f8", "#0072B2", "#D55E00"
 BOX_WIDTH, CELL, FIRST_COLUMN = 7.6, 0.62, 8.1
 
@@ -123,8 +123,7 @@ def packages_table(found: dict[str, dict[str, Any]]) -> str:
 
 
 def walk_list(files: list[str]) -> str:
-    """Return a numbered Markdown list of the files in WALKED; consecutive files of one folder share an item.
-    Return a numbered Markdown list of the files in WALKED; consecutive files of one folder share an item."""
+    """Return a numbered Markdown list of the files in WALKED; consecutive files of a folder share an item."""
     lines = []
     shown = [file for file in files if file.startswith(WALKED)]
     for number, (folder, of) in enumerate(groupby(shown, key=lambda file: str(Path(file).parent)), 1):

@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 IMAGES = Path(__file__).resolve().parents[1] / "images"
 HEAD = """# Gallery
 
-Every figure of these pages. A click leads to the page that explains it and names the command that
-draws it.
+Every figure of these pages. A click opens the page that explains the figure and names the command
+that draws it.
 """
 _SHOWN = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)

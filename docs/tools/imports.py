@@ -71,7 +71,7 @@ def _climbs(each: Import) -> bool:
 
 
 def _crosses(each: Import) -> bool:
-    """Whether one engine imports another; `engines/registry.py` makes engines, so it may import all."""
+    """Return whether one engine imports another; `engines/registry.py` makes engines and may import all."""
     if each.importer != "engines" or each.file == "engines/registry.py" or each.imported != "engines":
         return False
     imported = each.module.split(".")[1]

@@ -28,7 +28,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "images" / "learn"
 K = 4
 SEED = 1
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
-"""Of Okabe and Ito: told apart by colour-blind readers too."""
+"""Colours of Okabe and Ito, which colour-blind readers can distinguish."""
 HEIGHTS = {Layer.HOST: 0.0, Layer.EDGE: 1.0, Layer.AGG: 2.0, Layer.CORE: 3.0}
 FROM, TO = "p0e0h0", "p2e0h0"
 """The flow of the pictures."""

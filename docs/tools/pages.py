@@ -48,7 +48,7 @@ def charts(page: str) -> dict[str, str]:
 
 
 def simulated_chart(folder: Path, pattern: str) -> Path | None:
-    """Return the simulated chart that matches `pattern`, or None; names of emulated ones have the engine."""
+    """Return the simulated chart that matches `pattern`, or None; emulated ones have the engine's name."""
     found = [path for path in folder.glob(pattern) if ENGINE not in path.stem.split("-")]
     return min(found, key=lambda path: (len(path.name), path.name), default=None)
 

@@ -84,7 +84,7 @@ def completion(shown: Shown, sizes: str, loads: str, kind: str = "") -> str:
 
 
 def by_arm(shown: Shown, sizes: str, load: str) -> str:
-    """Return the table of one load with an arm per row."""
+    """Return the table of one load with one row per arm."""
     arms = _arms(shown, sizes, int(load))
     rows = [
         (ARMS[name].label, *(text([value(_times(p, of)) for p in points]) for _, of, value in ROWS))

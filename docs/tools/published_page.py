@@ -34,7 +34,7 @@ Shown = dict[Published, list[Figure]]
 
 
 def metric_of(row: Published) -> tuple[str, str]:
-    """Return what the metric of a statement is in words, and its unit."""
+    """Return the metric of a statement in words, and its unit."""
     metric = row.metric
     return metric.about, metric.unit
 
@@ -51,13 +51,13 @@ def statements(experiments: Iterable[Experiment]) -> Shown:
 
 
 def _about(row: Published) -> tuple[object, ...]:
-    """What two statements have in common where only a prefix of their words tells them apart."""
+    """Return what two statements have in common if they differ in a prefix of their words only."""
     network = row.topology, row.k, row.shape, row.workload, row.subflows
     return row.citation, metric_of(row), network, row.relation, row.value, row.source
 
 
 def _unprefixed(row: Published) -> str:
-    """The words after `LIA: `; nothing for words without such a prefix."""
+    """Return the words after a prefix such as `LIA: `; empty without such a prefix."""
     return row.words.partition(": ")[2]
 
 

@@ -39,7 +39,7 @@ def _trace(results: str) -> list[str]:
     from experiments.command import main  # noqa: PLC0415
     from harness.cli.commands import command  # noqa: PLC0415
 
-    command(RUN[0])  # what its modules call when they are imported is no step of the run
+    command(RUN[0])  # import the modules first: what they call at import is no step of the run
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     entered: dict[str, None] = {}
 

@@ -6,5 +6,5 @@ stalls.py   stalls of a simulated machine, as the core reads them
 paths.py    paths of subflows that the routing policy does not choose
 setup.py    the Simulation itself
 
-May import what is left of `engines`, and no engine.
+May import the packages to the left of `engines` (docs/architecture.md), and no engine.
 """

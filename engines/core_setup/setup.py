@@ -66,7 +66,7 @@ def plan_of(spec: RunSpec, topology: Topology) -> NetworkPlan:
 
     In front of such a queue senders take turns, or the one with the least to send is next, so it is a FIFO.
     Where hosts forward packets, their queues keep their limit: senders compete with forwarded packets.
-    Raises UsageError for numbers out of range, which the core takes on trust.
+    Raises UsageError for numbers out of range, which the core does not check.
     """
     check_limits(spec)
     tables = ecmp_groups(topology)

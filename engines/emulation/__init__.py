@@ -11,5 +11,5 @@ measure/      what is read during a run
 verdict/      whether the machine disturbed the numbers
 calibration/  the link rate that the machine carries
 
-May import everything left of `engines`, and no other engine.
+May import the packages to the left of `engines` (docs/architecture.md), and no other engine.
 """

@@ -163,7 +163,7 @@ class MininetEngine:
         return outcome.result("emulation")
 
     def _run_ims(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
-        """Run real SIP servers; install them first if nobody has."""
+        """Run real SIP servers; install them first if they are missing."""
         if ensure_sip():
             observer.note("installed Kamailio, SIPp and redis (setup/install.sh --ims)")
         result = self._spawned(spec, observer, raw, RUN_IMS, ims.expected_s(spec) + ims.SLACK_S)

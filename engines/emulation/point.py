@@ -291,7 +291,7 @@ class Point:
         )
 
     def _warm_up(self, watch: Observing) -> Callable[[], None]:
-        """Warm up; return what shows the last sample to followers of the run."""
+        """Warm up; return a function that shows the last sample to followers of the run."""
         with self._phase("warm-up", self._spec.warmup_s, "warmup_s"):
             watch.sample()
             follow = self._following(watch, time.monotonic() + self._spec.warmup_s)
@@ -301,8 +301,8 @@ class Point:
         return follow
 
     def _following(self, watch: Observing, opens_s: float) -> Callable[[], None]:
-        """Return what shows the last sample to followers of the run, whether there are any or not: a guest
-        does the same in both cases."""
+        """Return a function that shows the last sample to followers of the run. It runs without followers
+        too, so that a guest does the same in both cases."""
         return lambda: self._report({"instant": watch.instant(opens_s).to_json()})
 
     def _granted(self, control: Controlling, before_s: float) -> list[int]:

@@ -50,12 +50,12 @@ class IdealEngine(OnePointPerCpu):
         _check_network(topology)
         if spec.link.trace:
             raise UsageError(
-                "--link-trace: the ideal scheduler knows fixed rates only; choose --engine simulator"
+                "--link-trace: the ideal scheduler supports fixed rates only; choose --engine simulator"
             )
         if any(not flow.size_bytes or flow.after is not None for flow in drawn_flows(spec, topology)):
             raise UsageError(
                 f"the ideal scheduler needs flows that have a size and an arrival time, which "
-                f"{spec.workload.matrix} has not: choose --workload poisson, or --engine simulator"
+                f"{spec.workload.matrix} lacks: choose --workload poisson, or --engine simulator"
             )
 
     def memory_mb(self, spec: RunSpec) -> float:

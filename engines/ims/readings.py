@@ -60,8 +60,8 @@ class Reading:
 
 @dataclass
 class Measurement:
-    """What a run measured: a reading per second from 0 on, when each function's receive buffer was half full
-    first (by role; none if it never was), and the controller's steps (time, role, step)."""
+    """What a run measured: a reading per second from 0 on, when each function's receive buffer was first half
+    full (by role; none if it never was), and the controller's steps (time, role, step)."""
 
     readings: list[Reading] = field(default_factory=list)
     onset_s: dict[str, float] = field(default_factory=dict)

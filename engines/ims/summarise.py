@@ -15,7 +15,7 @@ from model.result import CALL_COLUMNS, NO_VALUE, SAMPLE_COLUMNS, RunResult, Stat
 from workloads.sip import SipSettings
 
 EARLY_S = 3
-"""Calls that begin so soon after the start of traffic meet queues that only begin to fill."""
+"""Calls that begin this soon after the start of traffic meet queues that only begin to fill."""
 _EMPTY = ("goodput", "cpu", "links")
 
 

@@ -1,1 +1,1 @@
-"""What engines share whose hosts have a Linux kernel: checks of a spec, deadlines, messages and results."""
+"""Shared by the engines whose hosts have a Linux kernel: checks of a spec, deadlines, messages, results."""

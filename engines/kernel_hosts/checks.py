@@ -62,12 +62,12 @@ def _check_network(spec: RunSpec, topology: Topology) -> None:
 
 
 def _check_ranks(spec: RunSpec, flows: Sequence[PlannedFlow]) -> None:
-    """Ranks come from the sockets of one process, which says how large their flows are."""
+    """Raise UsageError for queues by rank unless one process, which knows flow sizes, sends plain TCP."""
     if not by_rank(spec.link.discipline):
         return
     what = f"queue discipline {spec.link.discipline} (--discipline)"
     if spec.traffic != "native":
-        raise UsageError(f"{what}: iperf3 does not say how large its flows are; choose --traffic native")
+        raise UsageError(f"{what}: iperf3 does not report the sizes of flows; choose --traffic native")
     if any(flow.mptcp for flow in flows):
         raise UsageError(f"{what}: real hosts stamp ranks on TCP alone; choose --subflows 1")
 

@@ -1,8 +1,8 @@
-"""What a Linux kernel can be made to do of a StackSpec: the first window, the minimum RTO and the like. Pure.
+"""The settings of a StackSpec that a Linux kernel can follow: first window, minimum RTO and the like. Pure.
 
 The first window, the minimum RTO and immediate acknowledgements are metrics of a host's route (ip-route(8):
-initcwnd, rto_min, quickack). minTCP also needs sysctls. Its largest window is that of our congestion control,
-and another program keeps selective acknowledgements from it (engines/emulation/ranks/).
+initcwnd, rto_min, quickack). minTCP also needs sysctls. Our congestion control limits its window, and another
+program hides selective acknowledgements from it (engines/emulation/ranks/).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def on_the_wire(spec: RunSpec) -> StackSpec:
 
 
 def check_stack(spec: RunSpec) -> None:
-    """Raise UsageError for what no Linux kernel can be made to do."""
+    """Raise UsageError for settings that no Linux kernel can follow."""
     stack = spec.stack
     rest = dataclasses.replace(stack, **{name: getattr(_LINUX, name) for name in FOLLOWED})
     if rest != _LINUX:

@@ -1,4 +1,4 @@
-"""Messages of the program that runs the hosts: phases, notes, instants on the way, and the result at last."""
+"""Messages of the program that runs the hosts: phases, notes and instants, and finally the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a guest is started with: its command line, and the script that is its process 1. Pure.
+"""How a guest is started: its command line, and the script that is its process 1. Pure.
 
 The command line has no path in it, because the guest's kernel mixes it into its random numbers: hostfs asks
 the machine for /proc/self/cwd, which is the point's folder.
@@ -61,17 +61,17 @@ def command(kernel: Path, memory_mb: int, seed: int, console: str = "null,fd:2")
 
 @dataclass(frozen=True)
 class Terminal:
-    """What a guest's program has as stdin: a terminal of this size, or the file COMMANDS. Its output goes to
-    the terminal in both cases."""
+    """The stdin of a guest's program: a terminal of this size, or the file COMMANDS. Its output goes to the
+    terminal in both cases."""
 
     live: bool
     rows: int = 24
     columns: int = 80
 
     def around(self, program: str) -> str:
-        """Return the shell's text that runs `program` so.
+        """Return the shell text that runs `program` with this terminal.
 
-        It waits for a second of the guest's time first: before that, ping takes every packet for its first
+        It first waits for a second of the guest's time: before that, ping treats every packet as its first
         and does not wait between them.
         """
         if not self.live:

@@ -37,7 +37,7 @@ STARTING_S, STARTING_HOST_S = 3.0, 0.05
 HOPS_PER_CPU_S = 180e3
 """Packet-hops per CPU second with native traffic on the reference machine (benchmarks/virtual_linux.py)."""
 PATIENCE_S, PATIENCE = 120.0, 30.0
-"""A guest's clock may stand still for so long, and so many times what a second of it is expected to take."""
+"""A guest's clock may stand still for this long, plus this many times the expected real time of a second."""
 
 
 class LinuxEngine(OnePointPerCpu):

@@ -2,7 +2,7 @@
 
     engine -- guest (launch.py -> linux) -- one process per address space of the guest
 
-The guest dies with the process that started it (PR_SET_PDEATHSIG), and its kernel takes its processes along.
+The guest ends with the process that started it (PR_SET_PDEATHSIG), and its processes end with its kernel.
 Its memory is a file without a name, and it has no network device of the machine.
 """
 
@@ -64,7 +64,7 @@ class Asked:
     request: object
     folder: Path
     patience_s: float
-    """The guest hangs if its clock stands still for so long, in the machine's time."""
+    """The guest hangs if its clock stands still for this long, in the machine's time."""
     limit_s: float
     """How long the program may take, in the guest's time."""
     terminal: Terminal | None = None

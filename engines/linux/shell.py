@@ -68,7 +68,7 @@ def _terminal(live: bool) -> Terminal:
 
 @contextlib.contextmanager
 def _kept() -> Iterator[None]:
-    """Give the terminal its settings back, which the guest changes and cannot restore when it is killed."""
+    """Restore the terminal's settings, which the guest changes and cannot restore when it is killed."""
     if not os.isatty(0):
         yield
         return

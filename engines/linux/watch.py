@@ -30,7 +30,7 @@ class Console:
     out_of_memory: bool = False
 
     def take(self, data: bytes) -> None:
-        """Read on."""
+        """Read further output."""
         for raw in self._lines.take(data):
             line = raw.decode(errors="replace").rstrip()
             self.panic = self.panic or line.partition(_PANIC)[2]

@@ -1,4 +1,4 @@
-"""What a simulation shows of an instant to those who follow the run. It reads, and changes nothing."""
+"""Instants of a simulation for followers of the run. Reading them changes nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from model.spec import RunSpec
 def following(
     simulation: Simulated, spec: RunSpec, flows: Sequence[PlannedFlow], observer: Observer
 ) -> Callable[[int], None]:
-    """Return what shows the simulation at a time in ps; it reads nothing if nobody follows the run."""
+    """Return a function that shows the simulation at a time in ps; without followers it reads nothing."""
     show = follower(observer)
     if show is None:
         return lambda _t_ps: None

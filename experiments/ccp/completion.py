@@ -1,7 +1,7 @@
-"""ccp-completion: completion times of an Internet link's flows from fifty servers, Reno in an agent or not.
+"""ccp-completion: completion times of an Internet link's flows from fifty servers, with and without an agent.
 
 Simulated, on the network of the paper's text: 100 ms, 192 Mb/s, CAIDA's flow sizes at half load. The authors'
-script has another one (50 ms, 96 Mb/s, 72 Mb/s of load, 800 packets), which does not match the text.
+script has another network (50 ms, 96 Mb/s, 72 Mb/s of load, 800 packets), which does not match the text.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from model.spec import RunSpec, TopologySpec
 
 SERVERS = 50
 RATE_MBPS, DELAY_US = 192.0, 25_000.0
-"""The delay is that of each of two links, one way: the round trip of 100 ms takes four."""
+"""The one-way delay is that of each of the two links. The round trip of 100 ms crosses four links."""
 QUEUE_PKTS = 1600
-"""The script's 800 packets for its 96 Mb/s, in proportion: an assumption, and one bandwidth-delay product."""
+"""An assumption: the script's 800 packets at 96 Mb/s, scaled to this rate. One bandwidth-delay product."""
 WORKLOAD = "to_one:50:sizes=caida"
 SEEDS = 6
 DEFAULTS = Defaults(
@@ -39,7 +39,7 @@ DEFAULTS = Defaults(
     engines=(SIMULATOR,),
 )  # fmt: skip
 MIN_FLOWS = 20
-"""Completed flows of a class of sizes that a percentile needs."""
+"""Minimum number of completed flows of a class for a percentile."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def servers(options: SweepOptions) -> list[TopologySpec]:
 
 
 def in_agent_and_not(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return the points of Reno and of Reno in an agent, or those of --cc; they get the same flows."""
+    """Return the points of Reno with and without an agent, or those of --cc; all have the same flows."""
     variants = [Variant(cc=cc) for cc in options.ccs or (BASELINE, f"{PREFIX}{BASELINE}")]
     return points_on(servers, variants)(options, rate_of)
 
@@ -85,8 +85,8 @@ def took_ms(point: Judged, of: Class, percent: float) -> float | None:
 
 @functools.cache
 def over_kernel(of: Class, percent: float, apart: bool = False) -> Metric:
-    """Return a percentile of the completion times with an agent over that without, seed by seed. `apart`: by
-    how much they differ, in either direction."""
+    """Return a metric: a percentile of the completion times with an agent over that without one, per seed.
+    With `apart`, the metric is the difference of the two, in either direction."""
 
     def read(one: Judged, other: Judged) -> float | None:
         value = ratio(took_ms(one, of, percent), took_ms(other, of, percent))

@@ -1,4 +1,4 @@
-"""ccp-fidelity and ccp-fairness: agents beside the kernel's controls, beyond the paper's links.
+"""ccp-fidelity and ccp-fairness: agents beside the kernel's congestion controls, beyond the paper's links.
 
 Real hosts and their simulated twins: a FatTree of 16 hosts with plain TCP, with eight subflows of MPTCP and
 with ECN; and a bottleneck that a flow in an agent shares with a flow of the kernel's Reno.
@@ -34,7 +34,7 @@ BOTH = Defaults(
     ks=(4,), workloads=("one_to_one",), subflows=(1, SUBFLOWS), engines=(SIMULATOR, ENGINE), traffic="native",
     pins={"agent.delay_us": 1000.0},
 )  # fmt: skip
-"""Real agents look for reports every millisecond, so simulated ones answer after that time."""
+"""Real agents poll for reports every millisecond, so simulated ones answer after that time."""
 BOTTLENECK = replace(
     BOTH, ks=(), workloads=("against_tcp",), subflows=(1,), rate_mbps=10.0, queue_pkts=50, delay_us=5000.0,
     warmup_s=20.0, seconds=40.0,
@@ -46,7 +46,7 @@ CLOSE = 0.05, "the mean over a permutation's flows moves by a few percent betwee
 
 
 def beside_kernel(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return each algorithm in an agent and in the kernel: as TCP, as MPTCP's subflows, and with ECN."""
+    """Return points of each algorithm in an agent and in the kernel: TCP, subflows of MPTCP, and ECN."""
     ccs = options.ccs or tuple(name for cc in ALGORITHMS for name in (cc, PREFIX + cc))
     plain = [Variant(cc=cc, simulated=LINUX_STACK) for cc in ccs]
     marked = [Variant(cc=cc, subflows=(1,), ecn_pkts=MARK_PKTS, simulated=LINUX_STACK) for cc in ccs]
@@ -59,7 +59,7 @@ def dumbbells(_options: SweepOptions) -> list[TopologySpec]:
 
 
 def beside_reno(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return a point of each control on a bottleneck that it shares with Reno in the kernel."""
+    """Return one point per congestion control, on a bottleneck that it shares with Reno in the kernel."""
     ccs = options.ccs or ("reno", f"{PREFIX}reno")
     variants = [Variant(cc=cc, simulated=LINUX_STACK) for cc in ccs]
     return [_desynchronised(spec) for spec in points_on(dumbbells, variants)(options, rate_of)]
@@ -81,7 +81,7 @@ def setting(spec: RunSpec) -> RunSpec:
 
 @functools.cache
 def over_kernel(cc: str, ecn_pkts: int) -> Metric:
-    """Return the mean goodput in an agent over that in the kernel, seed by seed."""
+    """Return a metric: the mean goodput with an agent over that of the kernel, per seed."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         chosen = [

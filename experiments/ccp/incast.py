@@ -1,7 +1,7 @@
 """ccp-incast: fifty senders, one receiver and a round trip of 20 us, by the agent's reporting interval.
 
 Simulated, as in the paper: flows of 10, 100 and 1000 packets at 10 and 40 Gb/s, and an agent whose answers
-take 20 us. Reno without an agent, which acts on every acknowledgement, is what agents are compared with.
+take 20 us. Agents are compared with Reno without an agent, which acts on every acknowledgement.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ RATES_MBPS = (10_000.0, 40_000.0)
 SIZES_PKTS = (10, 100, 1000)
 REPORTS_US = (10, 50, 100, 200, 300, 500)
 DELAY_US = 5.0
-"""Delay of each of the two links, one way: the round trip of 20 us takes four."""
+"""One-way delay of each of the two links. The round trip of 20 us crosses four links."""
 ANSWER_US = 20.0
 QUEUE_PKTS = 1000
-"""The paper does not give the switch's buffer. The first windows are 500 packets; with less room than that
-they alone overflow it, and the minimum RTO decides all."""
+"""The paper does not give the switch's buffer. The initial windows are 500 packets together. They would
+overflow a smaller buffer, and the minimum RTO would then determine the result."""
 STACK = StackSpec(min_rto_ms=10.0, delayed_ack_ms=0.0)
-"""The minimum RTO is an assumption, too; with it, a timeout is long beside everything else."""
+"""The minimum RTO is also an assumption. A timeout is long compared with all other delays."""
 SEEDS = 6
 DEFAULTS = Defaults(
     ks=(), workloads=tuple(f"incast:{packets}" for packets in SIZES_PKTS), subflows=(1,),
@@ -90,7 +90,7 @@ def tail_of(point: Judged) -> float | None:
 
 @functools.cache
 def over_every_ack(gbps: int, report_us: int) -> Metric:
-    """Return the tail completion time with an agent over that of Reno without one, seed by seed."""
+    """Return a metric: the tail completion time with an agent over that of Reno without one, per seed."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         chosen = [p for p in points if _is_of(p.spec, subject, 1000.0 * gbps)]

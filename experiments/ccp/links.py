@@ -1,8 +1,8 @@
 """ccp-links: one flow on a fixed link, a cellular link and one that loses packets, as in the paper's figure.
 
 Parameters are those of the authors' code: 10 ms each way; 96 Mb/s with 160 packets; an LTE trace with 100
-packets; 96 Mb/s with a random loss of 0.01 % and an unlimited queue. Their trace is not ours to ship: a
-made-up one of its description takes its place (model/link_traces.py), another one for each seed.
+packets; 96 Mb/s with a random loss of 0.01 % and an unlimited queue. We may not ship their trace. A synthetic
+one that fits its description replaces it (model/link_traces.py), a different one for each seed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def on(link: LinkSpec, kind: str, seed: int) -> LinkSpec:
 
 
 def _is_asked(link: LinkSpec, name: str) -> bool:
-    """Whether the user has given the queue's length, which then holds for all kinds."""
+    """Return whether the user chose the queue's length, which then applies to all kinds."""
     return name == "queue_pkts" and link.queue_pkts != DEFAULTS.queue_pkts
 
 

@@ -22,7 +22,7 @@ def bottleneck(_options: SweepOptions) -> list[TopologySpec]:
 
 
 def compared(*usual: str) -> Points:
-    """Return a function that makes a point of each congestion control of --cc, or of the usual ones."""
+    """Return a function that makes one point per congestion control of --cc, or of the usual ones."""
 
     def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
         variants = [Variant(cc=cc) for cc in options.ccs or usual]

@@ -16,7 +16,7 @@ from model.result import under_test
 from model.spec import RunSpec
 
 ACCESS = 4
-"""Rate of hosts' links in rates of the bottleneck."""
+"""Rate of the hosts' links as a multiple of the bottleneck's."""
 CITATION = "Narayan et al., Restructuring Endpoint Congestion Control, SIGCOMM 2018"
 WORKLOAD = "against_tcp"
 CLOSE = 0.1, "the paper calls them nearly identical; its own medians differ by 5 to 35 %"
@@ -34,7 +34,7 @@ def goodput_mbps(point: Judged) -> float | None:
 
 
 def paired(points: Sequence[Judged], cc: str) -> list[tuple[Judged, Judged]]:
-    """Return the points of a control in an agent, each with the kernel's of the same seed."""
+    """Return the points of a congestion control in an agent, each with the kernel's point of that seed."""
     agents, kernels = _by_seed(points, f"{PREFIX}{cc}"), _by_seed(points, cc)
     return [(agents[seed], kernels[seed]) for seed in agents if seed in kernels]
 
@@ -49,7 +49,7 @@ def _on(points: Sequence[Judged], link: str) -> list[Judged]:
 
 @functools.cache
 def over_kernel(link: str, cc: str) -> Metric:
-    """Return the goodput with the agent over that with the kernel's own, seed by seed."""
+    """Return a metric: the goodput with the agent over that with the kernel's own, per seed."""
 
     def measure(points: Sequence[Judged], _subject: Subject) -> Measured | None:
         pairs = paired(_on(points, link), cc)

@@ -1,8 +1,9 @@
 """cs244-2017: pFabric beside TCP on a star of 28 hosts, after the CS244 2017 post.
 
-The post ran Mininet at 100 Mb/s and 6 us a link. There 36 kB are eleven bandwidth-delay products, so its
-figures are simulated as they were. Linux hosts run at 10 Mb/s, a thousandth of the paper's rate, with delays
-and timeouts a thousand times as long: 14.6 ms, 24 packets of buffer and 12 in flight, as in the paper.
+The post ran Mininet at 100 Mb/s and 6 us per link, where 36 kB are eleven bandwidth-delay products. Its
+figures are simulated at these values. Linux hosts run at 10 Mb/s, a thousandth of the paper's rate, with
+delays and timeouts a thousand times as long: 14.6 ms. As in the paper, 24 packets fit into a buffer and 12
+are in flight.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ NAME = "cs244-2017"
 POST_MBPS, POST_DELAY_US = 100.0, 6.0
 POST_S, POST_WARMUP_S, POST_WHOLE_S = 30.0, 5.0, 240.0
 SLOWER, FASTER = 1000, 100
-"""How much slower real hosts run than the paper's: what a machine of two CPUs carries in real time, and ten
-times as fast."""
+"""Factors by which real hosts are slower than the paper's. A machine with two CPUs carries the first in real
+time; the second is ten times as fast."""
 PAPER_MBPS = 10_000.0
 LINUX_S, LINUX_WARMUP_S = 20.0, 5.0
 LINUX_LOADS = (20, 40, 60, 80)

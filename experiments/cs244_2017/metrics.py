@@ -30,7 +30,7 @@ def _metric(name: str, unit: str, about: str, measure: Measure) -> Metric:
 
 
 def at_load(arm: str, value_of: ValueOf) -> Measure:
-    """Return the measure `value_of` of one arm."""
+    """Return a measure: `value_of` one arm."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         chosen = [p for p in points if is_about(subject, p) and arm_of(p.spec) == arm]
@@ -40,7 +40,7 @@ def at_load(arm: str, value_of: ValueOf) -> Measure:
 
 
 def with_load(arm: str, value_of: ValueOf) -> Measure:
-    """Return the measure `value_of` of one arm over the same at a load of 20 %, at each seed."""
+    """Return a measure: `value_of` one arm over the same at a load of 20 %, at each seed."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         mine = [point for point in points if arm_of(point.spec) == arm]
@@ -56,7 +56,7 @@ def with_load(arm: str, value_of: ValueOf) -> Measure:
 
 
 def flows_alike(one: str, other: str) -> Measure:
-    """Return the measure: the rank correlation of the times of the flows that ended in both arms."""
+    """Return a measure: the rank correlation of the times of the flows that ended in both arms."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         about = [point for point in points if is_about(subject, point)]
@@ -85,7 +85,7 @@ def _times(point: Judged) -> dict[int, float]:
 
 
 def p99_steps_back(arm: str) -> Measure:
-    """Return the measure: the share of steps between loads at which the 99th percentile falls, in percent."""
+    """Return a measure: the share of steps between loads at which the 99th percentile falls, in percent."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         sizes = {point.spec.workload.params.get("sizes") for point in points if is_about(subject, point)}

@@ -1,7 +1,7 @@
 """ims: a SIP core whose bottleneck moves as the load grows, and a controller that scales what is overloaded.
 
-After the slides of Duan (University of Hong Kong, 2015), who ran Project Clearwater. What they do not
-state is ours and listed in docs/experiments/ims.md.
+After the slides of Duan (University of Hong Kong, 2015), who ran Project Clearwater. Values that the slides
+do not state are our assumptions, listed in docs/experiments/ims.md.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ LATE = tuple(
     f"{MATRIX}:180:scscf=2:{PULSE}:{AS_REAL}{more}"
     for more in ("", ":policy=queue", ":policy=queue:react_s=20")
 )
-"""At half the rates in both engines: at the published ones queues are half as long beside SIP's timers, and
-the overload ends sooner."""
+"""Both engines run at half the published rates. At the full rates queues are half as long relative to SIP's
+timers, and the overload ends sooner."""
 REAL_CONTROLLED = tuple(
     f"{MATRIX}:320:load=130+320+60+60:{AS_REAL}{more}"
     for more in ("", *(f":policy={policy}" for policy in POLICIES if policy != "static"))
@@ -184,7 +184,7 @@ EXPERIMENT = Experiment(
     name=NAME,
     title="An IMS under overload, and scaling of its functions (HKU, 2015)",
     folder=NAME,
-    # Real controllers take minutes more; their own experiments run them.
+    # These figures take minutes more with real programs, so only their own experiments run them.
     figures=(LADDER_FIGURE, *(dataclasses.replace(figure, emulated=None) for figure in OTHERS)),
     shared_options=("engine", "seed", "seeds", "profile", "rate", "delay", "queue"),
 )

@@ -8,7 +8,7 @@ from workloads.sip import MATRIX
 
 REGISTRATIONS = 100
 REAL_SCALE = 50
-"""Percent of the published rates that two cores carry between real hosts; service times have its inverse."""
+"""Percent of the published rates that two cores carry with real hosts; service times grow by the inverse."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Step:
     words: str
 
     def workload(self, scale: int = 100) -> str:
-        """Return it as typed. SIPp starts calls at constant intervals, so scaled steps do, too."""
+        """Return the workload as typed. SIPp starts calls at constant intervals, so scaled steps do, too."""
         instances = (("pcscf", self.pcscf), ("scscf", self.scscf))
         parts = [f"{name}={count}" for name, count in instances if count > 1]
         scaled = [f"scale={scale}", "arrivals=constant"] if scale != 100 else []

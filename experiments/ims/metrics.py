@@ -12,8 +12,8 @@ from harness.results.summary import Judged
 
 
 def _lead_s(first: str, other: str) -> OfPoint:
-    """How much sooner the receive buffer of `first` was half full than that of `other`; one that never was
-    counts as half full at the end of the run."""
+    """Return how much sooner, in s, the receive buffer of `first` was half full than that of `other`. A
+    buffer that never was counts as half full at the end of the run."""
 
     def of(point: Judged) -> float | None:
         ends_s = point.spec.warmup_s + point.spec.seconds
@@ -31,8 +31,8 @@ def _failed_pct(point: Judged) -> float | None:
 
 
 def over(name: str, before: str, workload_before: Callable[[str], str]) -> Measure:
-    """The number `name` of the subject's workload over the number `before` of the workload before it, at the
-    same seed."""
+    """Return a measure: metric `name` of the subject's workload over metric `before` of the workload before
+    it, at the same seed."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         wanted = workload_before(subject.workload)

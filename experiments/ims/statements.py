@@ -61,7 +61,7 @@ def _row(
 
 
 def _expected(rows: tuple[Published, ...]) -> tuple[Published, ...]:
-    """Return the same as what the mechanism implies: the slides do not say it in these words."""
+    """Return the rows with source EXPECTED: the mechanism implies them, the slides do not state them."""
     return tuple(replace(row, source=Source.EXPECTED) for row in rows)
 
 

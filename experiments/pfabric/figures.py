@@ -62,7 +62,7 @@ def _one_by_one() -> tuple[Settings, ...]:
 
 
 def _window(kb: int) -> StackSpec:
-    """A window is at most the buffer less one packet, and no more than the paper's."""
+    """Return a stack whose window is at most the buffer less one packet, and at most the paper's."""
     limit = max(1, min(MAX_WINDOW, kb * 1024 // 1500 - 1))
     stack: dict[str, Any] = {**MINTCP_STACK, "max_window": limit}
     return StackSpec(**{**stack, "initial_window": min(stack["initial_window"], limit)})
@@ -71,7 +71,7 @@ def _window(kb: int) -> StackSpec:
 _figure = functools.partial(
     Figure, topologies=_NETWORK, points=_COMPARISON, sized=False, relative=False, options=OPTIONS
 )
-"""By default of all arms on the leaf-spine."""
+"""By default a figure compares all arms on the leaf-spine."""
 FIGURES = (
     _figure(
         name=f"{NAME}-overall",

@@ -42,7 +42,7 @@ def p99_of(of: Range) -> ValueOf:
 
 
 def over(one: str, other: str, value_of: ValueOf) -> Measure:
-    """Return the measure `value_of` arm `one` over that of arm `other`, at each seed."""
+    """Return a measure: `value_of` arm `one` over `value_of` arm `other`, at each seed."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         seeds = _seeds([point for point in points if is_about(subject, point)])
@@ -52,7 +52,7 @@ def over(one: str, other: str, value_of: ValueOf) -> Measure:
 
 
 def growth(one: str, other: str, value_of: ValueOf) -> Measure:
-    """Return the measure `over` at the subject's load over the same at a load of 20 %."""
+    """Return a measure: `over` at the subject's load, divided by `over` at a load of 20 %."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         here = _seeds([point for point in points if is_about(subject, point)])
@@ -68,7 +68,7 @@ def growth(one: str, other: str, value_of: ValueOf) -> Measure:
 
 
 def is_low(point: Judged, points: Sequence[Judged], subject: Subject) -> bool:
-    """Whether the point has the subject's network and flow sizes at the low load."""
+    """Return whether the point has the subject's network and flow sizes at the low load."""
     sizes = {p.spec.workload.params.get("sizes") for p in points if is_about(subject, p)}
     params = point.spec.workload.params
     return (

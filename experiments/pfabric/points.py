@@ -18,15 +18,15 @@ from model.spec import RunSpec, SamplingSpec, TopologySpec, WorkloadSpec
 
 LOADS = (10, 20, 30, 40, 50, 60, 70, 80)
 HIGHEST_LOAD = 80
-"""In percent, as seconds and warm-up are those of this load."""
+"""In percent. SECONDS and WARMUP_S are for this load."""
 WEB_SEARCH, DATA_MINING = "websearch", "datamining"
 SIZES = (WEB_SEARCH, DATA_MINING)
 SECONDS, WARMUP_S, WHOLE_S = 0.05, 0.01, 0.2
 """About 4000 flows of web search, and 17 000 in the profile `paper`."""
 SIZE_PARTS = {DATA_MINING: 2.0}
-"""How much longer points of these sizes run: their flows are fewer and larger."""
+"""Factor by which points with these sizes run longer, because their flows are fewer and larger."""
 BRIEF_PART = 0.4
-"""Of the seconds, where all that counts is that everything works."""
+"""Fraction of the seconds in a brief profile, which only tests that everything works."""
 RATE_MBPS = 10_000.0
 LINK_DELAY_US, HOST_DELAY_US = 0.2, 2.5
 """A round trip of 14.6 us across a spine and 13.3 us below a leaf, for a packet of 1500 bytes and its ACK."""
@@ -39,11 +39,11 @@ SMALL_STAR = TopologySpec("star", {"n": 6})
 QUEUE_SAMPLE_MS = 1
 
 Settings = Mapping[str, Any]
-"""Values of fields of the spec by path."""
+"""Values of the spec's fields, by path."""
 
 
 def workload(sizes: str, load: int) -> str:
-    """Return a workload as one types it."""
+    """Return a workload as a user types it."""
     name = f"pairs:{load}"
     return name if sizes == WEB_SEARCH else f"{name}:sizes={sizes}"
 
@@ -79,14 +79,14 @@ def of_arms(names: Sequence[str]) -> tuple[Settings, ...]:
 
 
 def settings_of(arm: Arm) -> Settings:
-    """Return what makes a point one of this arm."""
+    """Return the settings of this arm's points."""
     return {**arm.settings, "engine": arm.engine or SIMULATOR}
 
 
 def points_on(
     topologies: Topologies, variants: Sequence[Settings]
 ) -> Callable[[SweepOptions, RateOf], list[RunSpec]]:
-    """Return topology x workload x seed x variant, for variants of engines that were asked for."""
+    """Return topology x workload x seed x variant, for variants of the chosen engines."""
 
     def points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
         return [

@@ -20,7 +20,7 @@ QUEUES_PKTS = 25, 400
 DELAYS_US = (40.0,)
 MIN_RTOS_MS = 1.0, 200.0
 DELAYED_ACKS_MS = 0.0, 40.0
-"""Usual are 100 packets, 10 us, 10 ms and 1 ms; 200 and 40 ms are Linux's."""
+"""The usual values are 100 packets, 10 us, 10 ms and 1 ms; 200 and 40 ms are Linux's."""
 VARIATIONS = 0.02, 0.1
 CHECKS = 2, 6
 HEDERAS = SchedulerSpec("annealing", 100.0), SchedulerSpec("first_fit", 10.0)

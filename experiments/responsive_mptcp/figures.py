@@ -1,7 +1,7 @@
 """responsive-mptcp: subflows that a controller adds where demand is not met, beside ECMP and Hedera.
 
-After the slides of Duan (University of Hong Kong, 2015), whose Table I is from ns-3. What they do not state
-is ours and listed in docs/responsive-mptcp.md.
+After the slides of Duan (University of Hong Kong, 2015), whose Table I is from ns-3. Values that the slides
+do not state are our assumptions, listed in docs/responsive-mptcp.md.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ SHUFFLES = dataclasses.replace(DEFAULTS, workloads=(SHUFFLE,), seconds=3.0, warm
 JOINING = dataclasses.replace(OUTAGES, workloads=("joined_permutation:350:kb=10000",))
 """The second permutation begins 0.2 s after the opening of the window and lasts for about 0.2 s."""
 LINKS_MS = 1.0
-"""How long it takes until the controller knows that a link has failed: our choice."""
+"""Time until the controller knows that a link has failed: our choice."""
 ONE = responsive(2.0, 0.15)
 
 
@@ -112,7 +112,7 @@ def _points(variants: tuple[Variant, ...]) -> Points:
 
 
 def _with_failing_core(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:
-    """Return the permutation with a quarter of the core down, sampled so often that it can be seen."""
+    """Return the permutation with a quarter of the core down, sampled often enough to show the outage."""
     return [_sampled(with_core_failure(point)) for point in _points(OUTAGE)(options, rate_of)]
 
 

@@ -1,7 +1,7 @@
 """responsive-mptcp-real: real hosts beside simulated ones, flow by flow, at the rate that a machine carries.
 
-The same flows with the same addresses, ports and first paths. t_m follows the rate: it is 2 ms at the slides'
-1 Gb/s, which hosts in virtual time carry, and 200 ms at the default.
+Both have the same flows with the same addresses, ports and first paths. t_m follows the rate: it is 2 ms at
+the slides' 1 Gb/s, which hosts in virtual time carry, and 200 ms at the default rate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The schemes of the slides' Table I, and those beside it that the slides leave out."""
+"""The schemes of the slides' Table I, and others that the slides leave out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEDERA = SchedulerSpec("annealing", 10.0)
 
 @dataclass(frozen=True)
 class Scheme:
-    """One row of the table: its name there, and what makes a point one of it."""
+    """One row of the table: its name there, and the settings of its points."""
 
     label: str
     subflows: int

@@ -1,8 +1,8 @@
 """fat-tree-sizes: the permutation of SIGCOMM 2011 at packet level with 128, 1024 and 8192 hosts.
 
-Beside it stand the equilibrium rates of congestion control (flow level), which are all that the paper has for
-its largest networks. Acknowledgements are routed. The window is shorter in larger networks and starts once
-they have converged (docs/flow-level.md).
+The equilibrium rates of congestion control (flow level) are shown beside it. For its largest networks the
+paper has only those. Acknowledgements are routed. The measured window is shorter in larger networks and
+starts once they have converged (docs/flow-level.md).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ DEFAULTS = Defaults(
     engines=(SIMULATOR, FLOW_LEVEL),
 )
 IN_TIME = {16: (1, 4, 8), 32: (1, 8)}
-"""By k: the numbers of subflows of a run with one seed, to save time. Runs with several seeds have all."""
+"""Numbers of subflows by k in a run with one seed, to save time. Runs with several seeds have all."""
 SECONDS = {16: (1.0, 1.0), 32: (0.75, 0.25)}
-"""By k: warm-up and window in virtual seconds, shorter in large networks."""
+"""Warm-up and window by k, in virtual seconds, shorter in large networks."""
 
 
 def _points(options: SweepOptions, rate_of: RateOf) -> list[RunSpec]:

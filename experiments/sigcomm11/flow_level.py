@@ -30,8 +30,7 @@ DEFAULTS = Defaults(
 
 
 def _in_time(spec: RunSpec) -> bool:
-    """Return whether the point is run by default: packet level takes 30 s of CPU time at k=16, 4 min at
-    k=32."""
+    """Return whether the point runs by default. Packet level takes 30 s of CPU time at k=16, 4 min at 32."""
     k, subflows = spec.topology.k, spec.transport.subflows
     if k <= SMALL_K:
         return True

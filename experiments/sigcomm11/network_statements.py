@@ -1,6 +1,7 @@
-"""What SIGCOMM 2011 says about oversubscribed and dual-homed FatTrees and BCube: words, so signs are judged.
+"""What SIGCOMM 2011 says about oversubscribed and dual-homed FatTrees and BCube.
 
-Matrices and loads are our choice: the paper names the bottleneck, and these have it there.
+The paper gives no digits, so signs are judged. Matrices and loads are our choice: they have their bottleneck
+where the paper says it is.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""short-beside-long: completion times of short flows by the transport of long flows; short-joins: the same if
-all flows use MPTCP, by when additional subflows join.
+"""short-beside-long: completion times of short flows by the transport of long flows. short-joins: the same
+with MPTCP for all flows, by the time at which additional subflows join.
 
 Table 1 of SIGCOMM 2011 (Raiciu et al.): an oversubscribed FatTree of 512 hosts. A third of the hosts send
 without end, the others send 70 kB over plain TCP at intervals. Hosts behave as in the authors' simulator. The
@@ -33,7 +33,7 @@ AUTHORS = dataclasses.replace(
 start with an RTO of 3 s, and timers are scanned every 10 ms. Its successor (csg-htsim, tcp.cpp) has a SYN and
 a minimum RTO of 250 ms."""
 FEEDER_PKTS, RANDOM_PKTS = 1000, 2
-"""Its queue of a host, and the places of a switch's queue that it gives at random."""
+"""That simulator's host queue, and the slots of its switch queues with random drop."""
 LINUX = StackSpec(recovery="linux", handshake=True, start_spread_ms=50.0)
 
 
@@ -46,7 +46,7 @@ def _variants(stack: StackSpec) -> tuple[Variant, ...]:
 
 
 OPENING = dataclasses.replace(STACK, handshake=True)
-"""With handshakes: the second figure is about opening subflows, so this takes its packets and its time."""
+"""With handshakes: the second figure is about the packets and the time that opening a subflow costs."""
 JOIN_VARIANTS = (
     Variant(cc=BASELINE, subflows=(1,), simulated=OPENING),
     Variant(simulated=OPENING, join_after_bytes=1_000_000),

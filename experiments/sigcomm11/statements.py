@@ -54,7 +54,7 @@ BY_MATRIX = (
 TWO_NICS = "a significant gain while the core is not overloaded"
 TWO_NICS_FULL = "no gain for matrices that fill the core"
 BCUBE_FAIRER = "BCube: fairness improves"
-"""Sentences of the paper that several statements are from."""
+"""Sentences of the papers that several statements share."""
 A_BOUND = (0.0, "a bound is a bound")
 SIGN = (0.0, "only the sign is published")
 SATURATED = (0.0, "saturated is read as at most 5 % idle")

@@ -29,7 +29,7 @@ LOCAL = "stride:1"
 
 
 def switched(options: SweepOptions) -> list[TopologySpec]:
-    """Return for each k the FatTree and networks with about as many hosts, which do not forward.
+    """Return for each k the FatTree and networks with about as many hosts, whose hosts do not forward.
 
     The switches of the oversubscribed tree have two ports less, but at least four.
     """

@@ -37,8 +37,8 @@ SHARED_OPTIONS = ("engine", "profile", "seed", "seeds")
 
 
 def _simulated(figure: Figure, name: str, emulated: Defaults, guests: Defaults | None = None) -> Figure:
-    """Return a figure whose own experiment uses real hosts as a simulated one, with an emulated variant that
-    takes minutes, and perhaps another one for virtual time."""
+    """Return the simulated variant of a figure whose own experiment uses real hosts. It gets an emulated
+    variant that takes minutes, and optionally one in virtual time."""
     defaults = replace(figure.defaults, engines=(SIMULATOR,))
     return replace(figure, name=name, defaults=defaults, emulated=emulated, guests=guests)
 

@@ -33,8 +33,8 @@ SUBFLOWS = (1, 8)
 PLACES = (OF_FABRIC, OF_HOSTS, OF_ALL)
 P99_MS = (2.0, 5.0, 10.0, 20.0, 50.0)
 FAST_MBPS, FASTER = 100.0, 5
-"""Points with links of that rate take a fifth of the time: they have ten times as many packets per second,
-but as many stalls."""
+"""Points with faster links run for a fifth of the time. They have ten times as many packets per second, but
+no more stalls."""
 GAPS_MS = {10.0: 2000, FAST_MBPS: 200}
 """Mean time between short flows of a host, by link rate: ten times as long at a tenth of the rate."""
 

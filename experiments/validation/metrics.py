@@ -28,7 +28,7 @@ def _any_loss(spec: RunSpec) -> RunSpec:
 
 
 def _shortfall_bytes(points: Sequence[Judged]) -> float | None:
-    """The bytes that a single flow misses of what its link carries, at the rate where it misses most."""
+    """Return the bytes of its link's capacity that a single flow left unused, at the worst rate."""
     missed = [
         laws.fill_bytes(p.spec.link.rate_mbps, p.spec.seconds) - flow.bytes_received
         for p in points
@@ -38,7 +38,7 @@ def _shortfall_bytes(points: Sequence[Judged]) -> float | None:
 
 
 def _fill_pct(points: Sequence[Judged]) -> float | None:
-    """The smallest share of that, in %, which a flow had."""
+    """Return the smallest share of its link's capacity, in %, that a flow used."""
     shares = [
         100 * flow.bytes_received / laws.fill_bytes(p.spec.link.rate_mbps, p.spec.seconds)
         for p in points
@@ -78,14 +78,14 @@ def _mathis_constant(points: Sequence[Judged]) -> float | None:
 
 
 def _over_padhye(points: Sequence[Judged]) -> float | None:
-    """Packets per round trip over those of Padhye's model, at loss rates where timeouts matter."""
+    """Return packets per round trip over those of Padhye's model, at loss rates where timeouts matter."""
     found = _rounds(points, lambda loss: not _rare(loss))
     ratios = [pkts / laws.padhye_pkts(loss, laws.MIN_RTO_MS / rtt_ms) for loss, pkts, rtt_ms in found]
     return statistics.fmean(ratios) if ratios else None
 
 
 def each_sawtooth(value_of: Callable[[laws.Sawtooth], float]) -> Measure:
-    """`value_of` each sawtooth of the first flow's window."""
+    """Return a measure: `value_of` each sawtooth of the first flow's window."""
 
     def values(point: Judged) -> list[float]:
         sockets = table(point, "sockets")
@@ -95,7 +95,7 @@ def each_sawtooth(value_of: Callable[[laws.Sawtooth], float]) -> Measure:
 
 
 def waits(point: Judged) -> laws.Waits | None:
-    """Return the pings beside the queue that each found; None where either was not sampled."""
+    """Return the pings with the queue length that each found; None where either was not sampled."""
     tables = [table(point, name) for name in ("pings", "queues", "queue_times")]
     pings, queues, times = tables
     if pings is None or queues is None or times is None:
@@ -114,7 +114,7 @@ def _empty_way_ms(point: Judged) -> float | None:
 
 
 def _waits_exact_pct(point: Judged) -> float | None:
-    """The share of pings that waited for the packets before them, and at least for those still queued."""
+    """Return the share of pings that waited for the packets ahead, and at least for those still queued."""
     found = waits(point)
     if found is None:
         return None

@@ -27,7 +27,7 @@ class Calendar {
         slots_(std::size_t{1} << slots_log2),
         occupied_(std::max<std::size_t>(1, slots_.size() / 64), 0) {}
 
-  // The descriptor's due time is set.
+  // The descriptor's due time must be set.
   void push(const PacketPool& pool, PacketId id) {
     const Time due = pool[id].due;
     const std::int64_t slot = due >> width_log2_;
@@ -76,13 +76,13 @@ class Calendar {
   [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
-  // So many events before it leaves an event's packet is fetched, and then what that leads to.
+  // Distances, in events before an event leaves, at which its packet is prefetched, and then what that leads to.
   static constexpr std::size_t kAhead = 48;
   static constexpr std::size_t kFar = 24;
   static constexpr std::size_t kNear = 8;
-  // But no slot that is more than one after the next event's: what is then due before its end is inserted one by one.
+  // No slot is sorted that is more than one after the next event's: new events due before its end are inserted singly.
   static constexpr std::int64_t kSpan = 1;
-  // As long as no more events wait than that, all they need stays in the cache by itself.
+  // Up to this many waiting events, all that they need stays in the cache without prefetching.
   static constexpr std::size_t kInCache = 4096;
   static constexpr std::size_t kMostPassed = 512;
   static constexpr std::size_t kMostAtOnce = 32;
@@ -146,7 +146,7 @@ class Calendar {
     return static_cast<std::uint32_t>(chunks_.size() - 1);
   }
 
-  // This one and all before it.
+  // Frees this chunk and all before it.
   void free_chunks(std::uint32_t at) {
     while (at != kNone) {
       const std::uint32_t before = before_[at];
@@ -156,7 +156,7 @@ class Calendar {
     }
   }
 
-  // All events of a slot, the last first.
+  // Visits all events of a slot, the last first.
   template <class Visit>
   void each_backwards(const Slot& slot, Visit visit) const {
     std::uint32_t in_chunk = slot.events == 0 ? 0 : (slot.events - 1) % Chunk::kEvents + 1;
@@ -222,7 +222,7 @@ class Calendar {
     cursor_ = 0;
   }
 
-  // Events move from the current slot to the batch.
+  // Moves events from the current slot to the batch.
   void take_current() {
     const std::size_t i = index(current_);
     const Slot slot = slots_[i];
@@ -250,7 +250,7 @@ class Calendar {
     }
   }
 
-  // Counted out into parts of the slot, about one for each event, then put in order within these.
+  // Distributes events over parts of the slot, about one part per event, then sorts them within the parts.
   void take_many(const Slot& slot, std::size_t first) {
     events_.resize(slot.events);
     auto to = events_.end();
@@ -283,7 +283,7 @@ class Calendar {
     }
   }
 
-  // Events the horizon has reached move from the heap into their slots.
+  // Moves events that the horizon has reached from the heap into their slots.
   void pull_in() {
     const std::int64_t horizon = current_ + static_cast<std::int64_t>(slots_.size());
     while (!beyond_.empty() && beyond_.front().due >> width_log2_ < horizon) {

@@ -72,7 +72,7 @@ class ForwardingTable {
   }
 
  private:
-  // Within the table itself; what it says of ports and nodes is checked with them (plan_check.hpp).
+  // Checks the table by itself; the ports and nodes that it names are checked with the plan (plan_check.hpp).
   void check_groups() const {
     constexpr std::size_t kMostAttachments = std::size_t{1} << 24;
     if (attachments_ == 0 || attachments_ > kMostAttachments || fib_.empty() || fib_.size() % attachments_ != 0) {

@@ -2,7 +2,7 @@
 //
 // CRC is linear: a seed XORed into it permutes the paths but never changes which two flows share one.
 // The finaliser is not linear, so every seed (and every switch under `ecmp`) decides anew.
-// controllers/hashing.py is the same arithmetic in Python; a test holds the two together.
+// controllers/hashing.py is the same arithmetic in Python; a test compares the two.
 #pragma once
 
 #include <array>

@@ -217,7 +217,7 @@ class Network {
     calendar_.push(pool_, id);
   }
 
-  // It is on the wire now.
+  // The packet is on the wire now.
   void depart(PacketId id) {
     Packet& packet = pool_[id];
     Port& port = ports_[packet.port()];

@@ -48,7 +48,7 @@ class OpportunityCursor {
  public:
   explicit OpportunityCursor(std::shared_ptr<const Opportunities> all) : all_(std::move(all)) {}
 
-  // When the last byte leaves of a packet that is next to send from `begin` on. `begin` never falls.
+  // When the last byte leaves of a packet whose turn begins at `begin`. `begin` must not decrease between calls.
   [[nodiscard]] Time departure(Time begin, std::uint32_t bytes) {
     if (left_ != 0 && all_->at(next_ - 1) < begin) left_ = 0;
     if (left_ == 0) next_ = std::max(next_, all_->first_from(begin));

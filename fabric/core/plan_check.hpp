@@ -23,7 +23,7 @@ inline constexpr Time kMaxDelay = 1'000 * kSecond;
 inline constexpr std::size_t kMaxPorts = std::size_t{1} << 24;
 inline constexpr std::size_t kMaxPackets = std::size_t{1} << 28;
 
-// Throws std::invalid_argument for a rate at which times would overflow, or that is none.
+// Throws std::invalid_argument for a rate out of range; the range keeps times from overflowing.
 inline std::int64_t checked_rate(std::int64_t rate_bps) {
   if (rate_bps >= kMinRateBps && rate_bps <= kMaxRateBps) return rate_bps;
   throw std::invalid_argument("a port's rate must be 1 kb/s to 1000 Tb/s, not " + std::to_string(rate_bps) + " bit/s");
@@ -83,7 +83,7 @@ class PlanCheck {
     }
   }
 
-  // Each next hop exists, and is the destination's switch or knows a next hop itself: no walk ends in between.
+  // Each next hop exists, and is the destination's switch or has a next hop itself: no walk ends in between.
   void check_table() const {
     for (const GroupMember& member : table_.members()) {
       if (member.port >= ports_.size()) refuse("a next hop names a port that does not exist", member.port);

@@ -1,5 +1,5 @@
-// What a discipline may know of a packet beside its descriptor: how urgent it is, and whose it is. The descriptor's
-// cache line has no room for it, so it has a table of its own, which exists only where a discipline reads it.
+// What a discipline may know of a packet beside its descriptor: how urgent it is, and its flow. The descriptor's cache
+// line has no room for it, so it has a table of its own, which exists only where a discipline reads it.
 #pragma once
 
 #include <cstdint>

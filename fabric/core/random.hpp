@@ -31,7 +31,7 @@ class Random {
   std::uint64_t state_;
 };
 
-// What `Random::next` stays below with this probability; exact to 2^-53.
+// The number below which `Random::next` stays with this probability; exact to 2^-53.
 inline std::uint64_t threshold(double probability) {
   if (!(probability >= 0 && probability < 1)) {
     throw std::invalid_argument("a probability of loss must be at least 0 and below 1");

@@ -34,16 +34,16 @@ struct FlowReading {
   int error = 0;                        // errno; 0 for a connection that ended in order, but early
 };
 
-// For one calling thread at a time; reading disturbs no loop.
+// One thread at a time may call it; reading does not disturb the loops.
 class FlowDriver {
  public:
-  // `pids`: per host a process in its namespace. Throws std::invalid_argument on flows that cannot be.
+  // `pids`: per host a process in its namespace. Throws std::invalid_argument for impossible flows.
   FlowDriver(std::vector<FlowSpec> flows, std::vector<int> pids, TrafficOptions options);
   FlowDriver(const FlowDriver&) = delete;
   FlowDriver& operator=(const FlowDriver&) = delete;
   ~FlowDriver();
 
-  // Each throws std::logic_error out of turn, std::system_error with the attempt when the kernel refuses.
+  // Each throws std::logic_error if called out of order, std::system_error with the attempt if the kernel refuses.
   void open();
   void connect();
   void release();

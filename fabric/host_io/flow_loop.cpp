@@ -18,9 +18,9 @@ namespace fabric {
 namespace {
 
 constexpr std::size_t kReadChunk = 1024 * 1024;  // most that one flow receives in one turn
-constexpr std::size_t kTurns = 64;               // between two looks at what the kernel has to say
+constexpr std::size_t kTurns = 64;               // between two calls of epoll_wait
 constexpr std::size_t kConnectBatch = 64;        // connections begun at once: their SYNs share the hosts' queues
-constexpr std::int64_t kBatchPatience = 20'000'000;  // ns until the next ones whether or not those are up
+constexpr std::int64_t kBatchPatience = 20'000'000;  // ns until the next batch, even if connections are missing
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 constexpr std::uint32_t kClientEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 constexpr std::uint32_t kServerEvents = EPOLLIN | EPOLLRDHUP | EPOLLET;
@@ -127,7 +127,7 @@ void FlowLoop::run() {
   end();
 }
 
-// Receivers first, or what their senders have queued would go on arriving.
+// Ends receivers first, or data that their senders have queued would go on arriving.
 void FlowLoop::end() {
   for (Listener& listener : listeners_) listener.socket.reset();
   for (Index index = 0; index < flows_.size(); ++index) {
@@ -332,7 +332,7 @@ bool FlowLoop::send_once(Flow& flow, std::size_t bytes) {
   return static_cast<std::size_t>(got) == bytes;
 }
 
-// MSG_TRUNC has TCP, and MPTCP, throw the bytes away uncopied (tcp(7)).
+// With MSG_TRUNC TCP and MPTCP discard the bytes without copying them (tcp(7)).
 void FlowLoop::receive_some(Index index, bool to_the_end) {
   Flow& flow = flows_[index];
   while (flow.server) {

@@ -1,9 +1,9 @@
 // One thread's share of the flows: an edge-triggered epoll loop over sockets that it opened in the hosts'
 // namespaces. There are no locks on its path; readers of the board do not disturb it.
 //
-// An MPTCP client can open further subflows only when something of the server has reached it after the
-// handshake (net/mptcp/options.c, check_fully_established): there the server sends one byte, the greeting,
-// so that all subflows can join while the direction that is measured is still silent.
+// An MPTCP client can open further subflows only after it has received data from the server after the handshake
+// (net/mptcp/options.c, check_fully_established). So the server sends one byte, the greeting, and all subflows can join
+// while the direction that is measured is still silent.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@ enum class Attempt : std::uint8_t { none, connect, greet, send, receive };
 
 inline constexpr std::int64_t kNotYet = -1;
 
-// A flow as everybody may see it; written by its loop alone.
+// The state of a flow that all threads may read; only its loop writes it.
 struct FlowRecord {
   FlowSpec spec;
   std::atomic<FlowState> state{FlowState::connecting};
@@ -54,7 +54,7 @@ struct FlowRecord {
   std::atomic<Attempt> attempt{Attempt::none};  // what failed
 };
 
-// What loops and driver share. The orders are the driver's, instants on CLOCK_MONOTONIC.
+// Shared by the loops and the driver. The driver gives the orders; instants are on CLOCK_MONOTONIC.
 struct FlowBoard {
   explicit FlowBoard(std::size_t flows) : records(flows) {}
   std::vector<FlowRecord> records;
@@ -82,7 +82,7 @@ class FlowLoop {
   FlowLoop(FlowBoard& board, const std::vector<FlowId>& flows, const std::vector<int>& pids,
            const TrafficOptions& options, int wake);
 
-  // Until the board says stop; then takes what the receivers have got and resets all connections.
+  // Runs until the board orders a stop; then reads what the receivers have got and resets all connections.
   void run();
 
  private:

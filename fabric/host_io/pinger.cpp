@@ -23,8 +23,8 @@ namespace {
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 constexpr std::int64_t kNsPerMs = 1'000'000;
 constexpr std::int64_t kLongestWaitMs = 1000;
-// The thread looks around so many times an interval at most. Nothing measured depends on it, and at 1000
-// pings a second waking up for each packet would cost three times the CPU.
+// The thread checks for work at most this many times per interval. Nothing measured depends on it, and at 1000 pings
+// per second waking up for each packet would cost three times the CPU time.
 constexpr std::int64_t kLooksAnInterval = 50;
 constexpr std::size_t kEvents = 256;
 constexpr std::uint64_t kWake = ~std::uint64_t{0};
@@ -198,7 +198,7 @@ std::int64_t Pinger::due_ns() const {
   return round_ns_ + options_.interval_ns / count * next_ + options_.interval_ns % count * next_ / count;
 }
 
-// Sends what is due by `now`. What the thread slept through, beyond a round, is not made up for in a burst.
+// Sends what is due by `now`. Pings that the thread has missed, beyond one round, are not sent later in a burst.
 void Pinger::send_due(std::int64_t now) {
   if (probes_.empty() || paused_) return;
   const std::int64_t late = now - due_ns();

@@ -1,5 +1,5 @@
 // UDP echo between many hosts' kernels, by one thread: sends pings spread over an interval, answers those
-// that arrive, and writes down how long each was in the network.
+// that arrive, and records how long each was in the network.
 //
 // Times are the kernel's at reception (SO_TIMESTAMPNS) against this thread's at sending: on a busy machine
 // the thread learns of a packet milliseconds after its arrival. Both ends are on one clock, so what a
@@ -52,13 +52,13 @@ class Pinger {
   ~Pinger();
 
   void start();
-  // Sends nothing more, but answers, and waits for the answers to what is under way.
+  // Stops sending; still answers, and waits for the answers to pings in flight.
   void pause() { paused_ = true; }
   void resume();
-  // Sends and answers nothing more; what was written down can still be taken.
+  // Stops sending and answering; what was recorded can still be taken.
   void stop();
 
-  // Pings answered or lost since the last call, in order of sending; with `all` those under way too, as
+  // Pings answered or lost since the last call, in order of sending; with `all` also those in flight, as
   // lost. Throws what ended the thread.
   std::vector<Ping> take(bool all);
 
@@ -84,7 +84,7 @@ class Pinger {
   PingOptions options_;
   FileDescriptor epoll_;
   FileDescriptor wake_;
-  std::uint64_t magic_;  // told apart from any other pinger's packets
+  std::uint64_t magic_;  // distinguishes its packets from other pingers'
 
   std::int64_t round_ns_ = 0;  // when the present round began
   std::uint32_t next_ = 0;     // probe of the next ping

@@ -153,7 +153,7 @@ void SocketDump::read_host(std::uint32_t host, std::vector<SocketRecord>& found)
   throw std::runtime_error("the kernel's table changed during each of " + std::to_string(kTries) + " dumps");
 }
 
-// False when the kernel says that its table changed meanwhile.
+// Returns false if the kernel reports that its table changed meanwhile.
 bool SocketDump::dump(std::uint32_t host, std::vector<SocketRecord>& found) {
   interrupted_ = false;
   send_request(hosts_[host].socket);

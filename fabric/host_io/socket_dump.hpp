@@ -1,5 +1,5 @@
 // What the kernel knows of many hosts' TCP sockets and MPTCP subflows, in one call: INET_DIAG dumps over
-// one netlink socket a host, into fixed records. Structs are read only as far as the kernel's copy reaches.
+// one netlink socket per host, into fixed records. Structs are read only as far as the kernel's copy reaches.
 // Source: include/uapi/linux/{inet_diag,tcp,mptcp}.h, net/ipv4/{inet,tcp}_diag.c, net/mptcp/diag.c.
 #pragma once
 
@@ -20,10 +20,10 @@
 
 namespace fabric {
 
-// Fields a kernel does not tell are 0. Addresses and ports are in host byte order.
+// Fields that a kernel does not report are 0. Addresses and ports are in host byte order.
 struct SocketRecord {
   std::uint64_t bytes_acked;
-  std::uint64_t delivery_rate;  // bytes a second
+  std::uint64_t delivery_rate;  // bytes per second
   std::uint64_t busy_us;        // since it began, with something unacknowledged or unsent
   std::uint64_t rwnd_limited_us;
   std::uint32_t host;           // position among the dump's hosts

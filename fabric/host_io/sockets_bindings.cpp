@@ -1,4 +1,4 @@
-// Python's way to what the kernel knows of all hosts' sockets, and to pings between them.
+// Python bindings: what the kernel knows of all hosts' sockets, and pings between hosts.
 #include "bindings.hpp"
 
 #include <arpa/inet.h>
@@ -171,7 +171,7 @@ void bind_sockets(nb::module_& module) {
            })
       .def_prop_ro("cc_names", &SocketDump::cc_names);
 
-  // Exposed so that a test can hold the parser against messages of real kernels.
+  // Exposed so that a test can check the parser with messages of real kernels.
   module.def("parse_socket", [](const nb::bytes& message) {
     NameList ccs;
     std::vector<SocketRecord> records(1);

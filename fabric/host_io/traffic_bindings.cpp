@@ -1,4 +1,4 @@
-// Python's way to the flows of all hosts, driven by one thread.
+// Python bindings: the flows of all hosts, driven by one thread.
 #include <cmath>
 
 #include "bindings.hpp"

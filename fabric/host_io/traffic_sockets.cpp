@@ -118,7 +118,7 @@ void read_in_chunks(int socket, int bytes) {
 void abort_connection(int socket) {
   sockaddr nobody{};
   nobody.sa_family = AF_UNSPEC;
-  connect(socket, &nobody, sizeof nobody);  // a socket that was never connected says so, which is as good
+  connect(socket, &nobody, sizeof nobody);  // fails if the socket was never connected, which does no harm
 }
 
 }  // namespace fabric

@@ -25,7 +25,7 @@ struct SocketOptions {
   friend bool operator==(const SocketOptions&, const SocketOptions&) = default;
 };
 
-// Takes the calling thread through the network namespaces of processes, and home in the end.
+// Moves the calling thread through the network namespaces of processes, and finally back to its own.
 class NamespaceVisit {
  public:
   NamespaceVisit();
@@ -51,8 +51,8 @@ int start_connect(int socket, Address destination);
 // The next connection of a listener and who it comes from; -1 with errno when there is none.
 int accept_from(int listener, Address& peer);
 
-// Reading is reported as possible once so many bytes wait (SO_RCVLOWAT), or the other end has ended. Kernels that do
-// not know this of MPTCP report every packet.
+// Reading is reported as possible once this many bytes wait (SO_RCVLOWAT), or the other end has ended. Kernels without
+// this for MPTCP report every packet.
 void read_in_chunks(int socket, int bytes);
 
 // The pending error of a socket, 0 for none.

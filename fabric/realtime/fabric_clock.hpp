@@ -1,8 +1,8 @@
 // The fabric's clock: real time less the pauses in which the machine stood still.
 //
-// Real hosts on a machine that stands still send nothing and hear nothing. If the fabric's time went on, queues would
-// drain meanwhile, links would idle, and a burst of late frames would follow. It pauses with them instead. The hosts'
-// kernels know nothing of it: to them a round trip takes longer by the pause.
+// Real hosts on a machine that stands still send and receive nothing. If the fabric's time went on, queues would drain
+// meanwhile, links would idle, and a burst of late frames would follow. So the fabric's time pauses with the machine.
+// The hosts' kernels do not notice: to them a round trip takes longer by the pause.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class FabricClock {
   // The real instant at which it will be `when`, if nothing pauses it.
   [[nodiscard]] std::int64_t real_ns(Time when) const { return epoch_ns_ + pauses_.total_ns + when / kNanosecond; }
 
-  // Time stood still from `from_ns` to `to_ns`. What its owner has already lived through is not taken back.
+  // Time stood still from `from_ns` to `to_ns`. Time up to the last call of `lived` stays as it is.
   void pause(std::int64_t from_ns, std::int64_t to_ns) {
     from_ns = std::max(from_ns, last_ns_);
     if (to_ns <= from_ns) return;
@@ -47,7 +47,7 @@ class FabricClock {
     last_ns_ = to_ns;
   }
 
-  // The owner has lived through everything up to this instant.
+  // The owner has processed everything up to this instant.
   void lived(std::int64_t real_ns) { last_ns_ = std::max(last_ns_, real_ns); }
 
   // Fabric time at an instant of the recent past; within a pause it is when that began.

@@ -30,7 +30,7 @@ void IdleProbe::start() {
 
 void IdleProbe::stop() {
   stopping_ = true;
-  // On a CPU that somebody keeps busy the last in line would not see it for a long time.
+  // On a busy CPU a SCHED_IDLE thread would not notice it for a long time.
   if (options_.priority == ProbeOptions::kComesLast) {
     for (std::thread& thread : threads_) come_as_usual(thread.native_handle());
   }
@@ -53,7 +53,7 @@ void IdleProbe::run(Beat& beat) const {
       bin.store(bin.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
     if (late > beat.longest_ns.load(std::memory_order_relaxed)) beat.longest_ns.store(late, std::memory_order_relaxed);
-    due = now + options_.period_ns;  // no burst of beats after a stall: they would say that all is well
+    due = now + options_.period_ns;  // no burst of wake-ups after a stall: they would look punctual
     beat.due_ns.store(due, std::memory_order_release);
   }
 }

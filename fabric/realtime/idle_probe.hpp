@@ -28,7 +28,7 @@ class IdleProbe {
   ~IdleProbe() { stop(); }
 
   void start();
-  // Waits until every thread has had its CPU once more. Not to be started again.
+  // Waits until every thread has had its CPU once more. The probe cannot be started again.
   void stop();
 
   // By how much the latest of the CPUs is overdue at `now_ns`; 0 while all are on time.

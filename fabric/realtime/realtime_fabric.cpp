@@ -72,7 +72,7 @@ void RealtimeFabric::stop() {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-// In virtual time, a sleep ends at the very instant it was to end at.
+// In virtual time, a sleep ends exactly when it is due.
 std::int64_t RealtimeFabric::now_ns() const { return on_the_dot_ ? awaited_ns_ : clock_ns(CLOCK_MONOTONIC); }
 
 // Begins a turn: how far the fabric's time has come.
@@ -87,8 +87,9 @@ void RealtimeFabric::look_at_clock() {
   at_ = clock_.at(real_ns);
 }
 
-// For how long a CPU has not run, or has had work of hosts left over, which then answer too late; 0 where all keep up.
-// What keeps it busy may be another program, for as long as it likes: then the clock goes on, and that is counted.
+// Returns for how long a CPU has not run, or has had hosts' work left over, so that hosts answer too late; 0 if all
+// keep up. Another program may keep a CPU busy without end. So the clock goes on after a limit, and that time is
+// counted.
 std::int64_t RealtimeFabric::held_ns(std::int64_t real_ns) {
   const std::int64_t overdue_ns = probe_ && probe_->is_real_time() ? probe_->overdue_ns(real_ns) : 0;
   if (overdue_ns > options_.hold / kNanosecond) return overdue_ns;
@@ -107,7 +108,7 @@ std::int64_t RealtimeFabric::held_ns(std::int64_t real_ns) {
   return not_idle_ns;
 }
 
-// Of a frame stamped by the kernel; never later than this turn.
+// The fabric's time of a frame that the kernel stamped; never later than this turn.
 Time RealtimeFabric::fabric_time(std::int64_t realtime_ns) const {
   return std::clamp(clock_.of_past(realtime_ns - real_offset_ns_), Time{0}, at_);
 }
@@ -292,7 +293,7 @@ void RealtimeFabric::execute_requests() {
 Snapshot RealtimeFabric::snapshot() {
   Snapshot result;
   const std::span<const Port> ports = network_.ports();
-  // Memory is got, and touched for the first time, here and not on the fabric's thread.
+  // Memory is allocated, and touched for the first time, here and not on the fabric's thread.
   result.ports.resize(ports.size());
   result.queued_pkts.resize(ports.size());
   on_thread([&] {

@@ -5,7 +5,7 @@
 // the frame enters the destination host. How late that was is recorded for every frame.
 //
 // The clock is elastic: where the thread wakes up too late, or a probe finds that another CPU stood still, the
-// fabric's time has stood still too (fabric_clock.hpp). With a tolerance of 0 it is real time, come what may.
+// fabric's time has stood still too (fabric_clock.hpp). With a tolerance of 0 it is always real time.
 #pragma once
 
 #include <array>
@@ -42,7 +42,7 @@ struct RealtimeOptions {
   Time idle_hold = 0;                 // so does one that has not been idle for longer; 0: it does not
   std::vector<int> probed_cpus;       // those whose lateness is watched
   ProbeOptions probe;
-  bool virtual_time = false;          // work takes no time: what the clock shows is known where it was slept to
+  bool virtual_time = false;          // work takes no time, so after a sleep the clock is known without reading it
 };
 
 struct Health {
@@ -50,7 +50,7 @@ struct Health {
   std::uint64_t send_refused = 0;    // frames the kernel would not take back
   std::uint64_t not_ipv4 = 0;        // frames of another protocol, not carried
   std::uint64_t vlan_tagged = 0;     // frames with a VLAN tag, not carried: the fabric would lose the tag
-  std::uint64_t no_such_host = 0;    // frames to an address nobody has
+  std::uint64_t no_such_host = 0;    // frames to an address that no host has
   std::uint64_t oversized = 0;       // several segments in one frame: offloads are on
   std::uint64_t no_memory = 0;       // frames that found no descriptor
   std::int64_t cpu_ns = 0;           // used by the thread
@@ -85,7 +85,7 @@ struct QueueSample {
 
 class RealtimeFabric {
  public:
-  // Opens its sockets in the calling thread's network namespace. One host end a NIC.
+  // Opens its sockets in the calling thread's network namespace. One host end per NIC.
   RealtimeFabric(NetworkConfig config, std::vector<HostEnd> ends, RealtimeOptions options);
   RealtimeFabric(const RealtimeFabric&) = delete;
   RealtimeFabric& operator=(const RealtimeFabric&) = delete;
@@ -100,9 +100,9 @@ class RealtimeFabric {
   void sample_every(Time interval);
   void set_port_up(PortId port, bool up);
   void set_port_rate(PortId port, std::int64_t rate_bps);
-  // Longest queues and the longest pause count from now on.
+  // Restarts the maxima: the longest queues and the longest pause.
   void restart_maxima();
-  // Packets that come in from now on; those under way go on as they began.
+  // For packets that come in from now on; packets in flight keep their paths.
   void set_path(const FiveTuple& flow, const Path& path);
   void clear_path(const FiveTuple& flow);
 
@@ -157,7 +157,7 @@ class RealtimeFabric {
   std::int64_t unheld_ns_ = 0;      // for how long the clock went on although there was one
   Time at_ = 0;                     // of the turn that the thread is in
   std::int64_t awaited_ns_ = 0;     // when this turn should have begun (CLOCK_MONOTONIC)
-  bool on_the_dot_ = false;         // it began then: virtual time, in which a clock reading is a system call too many
+  bool on_the_dot_ = false;         // it began exactly then: virtual time, in which a clock reading is avoided
   std::int64_t real_offset_ns_ = 0;  // CLOCK_REALTIME less CLOCK_MONOTONIC, as it is set now
   Health health_;
   Histogram lateness_;

@@ -15,7 +15,7 @@ namespace fabric {
 
 namespace {
 
-// What it takes to wake up at most: threads begin their first stall together.
+// Longest time that a wake-up takes, so that threads begin their first stall together.
 constexpr std::int64_t kHeadStartNs = 1'000'000;
 
 std::int64_t now_ns() {
@@ -91,7 +91,7 @@ void StallMaker::run(std::uint32_t stream) {
   }
 }
 
-// False where it was asked to stop.
+// Returns false if it was asked to stop.
 bool StallMaker::sleeps_until(std::int64_t ns) {
   const std::chrono::steady_clock::time_point then{std::chrono::nanoseconds(ns)};
   std::unique_lock lock(mutex_);
@@ -99,7 +99,7 @@ bool StallMaker::sleeps_until(std::int64_t ns) {
   return !stopping_;
 }
 
-// Where this thread was itself kept from the CPU for so long that its stall is over, there is none.
+// If this thread was itself kept from the CPU until its stall was over, it does not spin.
 void StallMaker::spin_until(std::int64_t ns) {
   const std::int64_t began_ns = now_ns();
   if (began_ns >= ns) return;

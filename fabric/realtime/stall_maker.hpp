@@ -1,5 +1,5 @@
-// Stalls made on purpose: threads that keep CPUs from everybody else for milliseconds at random, as a hypervisor does
-// that has other guests to serve.
+// Stalls made on purpose: threads that keep all others from their CPUs for milliseconds at random, as a hypervisor with
+// other guests does.
 #pragma once
 
 #include <atomic>
@@ -26,17 +26,17 @@ struct StallCounts {
   std::int64_t stalled_ns = 0;
 };
 
-// One thread a CPU, SCHED_FIFO above everything of ours. No spin outlasts its stall, and stalls take half of the time
-// at most: a machine with one CPU can still be used.
+// One thread per CPU, at a higher SCHED_FIFO priority than all other threads of ours. No spin outlasts its stall, and
+// stalls take half of the time at most: a machine with one CPU can still be used.
 class StallMaker {
  public:
-  // Throws std::invalid_argument for a law that is out of the question, or for no CPU.
+  // Throws std::invalid_argument for an impossible law, or without a CPU.
   explicit StallMaker(StallMakerOptions options);
   StallMaker(const StallMaker&) = delete;
   StallMaker& operator=(const StallMaker&) = delete;
   ~StallMaker() { stop(); }
 
-  // Throws std::system_error where this process may not have real-time threads or has not such a CPU.
+  // Throws std::system_error if this process may not have real-time threads, or may not use a CPU.
   void start();
   // Returns when all threads have ended: at once, or when the stall under way is over.
   void stop();

@@ -17,7 +17,7 @@ std::uint8_t checked_dscp(std::uint8_t dscp);
 void add_flows(Stack& stack, const std::vector<FlowConfig>& flows);
 
 // The timeout before a round trip was measured. Unless it is given, connections that are open when their data comes
-// have the one after a handshake on the idle path (RFC 6298, section 2).
+// have the timeout that a handshake on the idle path would give (RFC 6298, section 2).
 Time first_rto(const Stack& stack, const Subflow& subflow);
 
 // Starts the connections that wait for no other. One alarm stands for all of them.

@@ -21,8 +21,8 @@ class HostQueue {
   HostQueue(Stack& stack, PortId port) : stack_(stack), port_(port) {}
 
   [[nodiscard]] bool is_full(Time now);
-  // Whether room that there is belongs to one of the senders that wait. An acknowledgement may come at the very instant
-  // of a departure; its sender must not go before a smaller one that waits.
+  // Whether free room belongs to one of the senders that wait. An acknowledgement may come at the instant of a
+  // departure; its sender must not go before a smaller one that waits.
   [[nodiscard]] bool is_claimed() const;
   // The subflow sends when there is room.
   void wait(std::uint32_t subflow);

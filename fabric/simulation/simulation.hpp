@@ -30,9 +30,9 @@ class Simulation {
   void set_path(std::uint32_t subflow, const Path& there, const Path& back);
   void set_path_ranks(std::uint32_t subflow, std::uint32_t there, std::uint32_t back);
 
-  // Where subflows join on demand: this one does now. Returns false if its connection has ended or it is there already.
+  // Opens a subflow, if subflows join on demand. Returns false if its connection has ended or it is open already.
   bool open_subflow(std::uint32_t subflow);
-  // This one, not a connection's first, leaves; it can join again. Returns false if it is not there.
+  // Closes a subflow other than a connection's first; it can be opened again. Returns false if it is not open.
   bool close_subflow(std::uint32_t subflow);
 
   [[nodiscard]] Network& network() { return stack_.network; }

@@ -142,7 +142,7 @@ TransportOptions options_of(const nb::object& options) {
   read("nic_queue_pkts", out.nic_queue_pkts);
   read("send_buffer_pkts", out.send_buffer_pkts);
   read("receive_buffer_pkts", out.receive_buffer_pkts);
-  // Of what these leave out the defaults hold.
+  // Options that are missing keep their defaults.
   const auto read_if_there = [&](const char* name, auto& field) {
     if (nb::hasattr(options, name)) read(name, field);
   };

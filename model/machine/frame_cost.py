@@ -16,8 +16,8 @@ from model.spec import LinkSpec
 
 
 def frame_us(metrics: Mapping[str, float], cpus: int, idle_pct: float, ports: float) -> float:
-    """Return CPU microseconds for each frame that crossed `ports` ports, in a run of a machine that is
-    `idle_pct` busy with nothing.
+    """Return CPU microseconds per frame that crosses `ports` ports, from a run on a machine that is
+    `idle_pct` busy when idle.
 
     Raises ValueError for a run that carried nothing.
     """

@@ -1,4 +1,4 @@
-"""The datapath that the kernel of the guests was built with, as an agent uses it, in virtual time.
+"""The agent's interface to the datapath that is built into the guests' kernel, in virtual time.
 
 Files in /proc/refabric/ccp (engines/linux/kernel/congestion/ccp_agent.c). An agent's work takes no virtual
 time here: the kernel carries out a command at the time of its event and the delay that the run asks for, as
@@ -23,7 +23,7 @@ from engines.emulation.congestion.built_in import FOLDER as PROC
 
 FOLDER = PROC / "ccp"
 WAIT_MS = 25
-"""Well below the 200 ms after which the datapath takes an agent without a beat for dead."""
+"""Well below the 200 ms without a heartbeat after which the datapath considers the agent dead."""
 SETS_WINDOW, SETS_RATE, FALLS_BACK = 1, 2, 4
 MOST_EVENTS = 256
 _COMMAND = struct.Struct(f"<Q2I3Q{FIELDS}Q")

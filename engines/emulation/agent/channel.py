@@ -1,4 +1,4 @@
-"""What an agent's process needs of a datapath in the kernel, whichever kernel that is."""
+"""The interface between an agent's process and a datapath in this machine's kernel or a guest's."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Channel(Protocol):
     """The way from the datapath to its agent and back. Used in the agent's process alone."""
 
     def open(self, program: Program, answer: Answer) -> None:
-        """Give the datapath its program; from now on, events wait for `wait`."""
+        """Give the datapath its program; from now on, events are kept until `wait` reads them."""
 
     def wait(self) -> None:
-        """Pass the events that there are to `answer`, and its commands to the datapath. Returns after a few
-        ms at the latest, if there is none. Raises what `answer` raises."""
+        """Pass pending events to `answer`, and its commands to the datapath. Returns after a few ms at the
+        latest if there are none. Raises what `answer` raises."""
 
     def beat(self) -> None:
-        """Let the datapath know that the agent lives."""
+        """Send the datapath a heartbeat."""
 
     def give(self, command: Command) -> None:
-        """Pass a command on that answers no event."""
+        """Pass on a command that answers no event."""
 
     def delays_us(self) -> tuple[float, float, float]:
         """Return the times from events to their commands: median, 95th and 99th percentile."""
@@ -46,7 +46,7 @@ class Channel(Protocol):
 
 
 def decoded(data: bytes) -> tuple[Event, int]:
-    """Return an event of the datapath, whose bytes are an EVENT, and its time in ns."""
+    """Decode the bytes of an EVENT: return the event and its time in ns."""
     kind, flow, mss, _, source, destination, at_ns, window, *fields = EVENT.unpack(data)
     at_us = at_ns // NS_PER_US
     if kind == _CREATED:
@@ -56,7 +56,7 @@ def decoded(data: bytes) -> tuple[Event, int]:
 
 
 def beat_of(report_us: int) -> bytes:
-    """Return a sign of life of this instant, with the time between reports (0: one round trip)."""
+    """Return a heartbeat of this instant, with the time between reports (0: one round trip)."""
     return _BEAT.pack(time.monotonic_ns(), report_us)
 
 

@@ -24,8 +24,8 @@ from model.spec import VIRTUAL, RunSpec, sub_seed
 MAX_FALLBACK_SHARE = 0.01
 """Share of a run's acknowledgements without an answer: the mean changes by no more than that."""
 MAX_LATE_NS = 20_000
-"""How far beyond its time a command in virtual time may be. Each reading of the clock takes 256 ns, and each
-event of a batch is read one after another."""
+"""How late a command may be in virtual time. Each reading of the clock takes 256 ns, and events of a batch
+are read one after another."""
 
 
 ON_ACK = "every_ack"
@@ -53,7 +53,7 @@ class Account:
     timed_ns: int = 0
     """Time in the datapath's program for acknowledgements, by the kernel's statistics."""
     built_in: BuiltInActivity | None = None
-    """What a datapath in virtual time did, since CPU time and delays say nothing there."""
+    """What a datapath in virtual time did; CPU time and delays are meaningless there."""
 
     @property
     def metrics(self) -> Mapping[str, float]:

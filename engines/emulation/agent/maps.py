@@ -16,7 +16,7 @@ from engines.emulation.agent.channel import BITS, EVENT, FIELDS, Answer, beat_of
 from engines.emulation.congestion.libbpf import library
 
 POLL_MS = 1
-"""Reports wait for so long at most, unless they are urgent: waking a process costs the ACK 30 to 40 us."""
+"""Longest wait of a report that is not urgent; waking a process adds 30 to 40 us to the ACK."""
 KEPT_DELAYS = 100_000
 _COMMAND = struct.Struct(f"<2Q4I{FIELDS}Q")
 _SAMPLE = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
@@ -41,7 +41,7 @@ class Descriptors:
 
 
 class Beat:
-    """Tells the datapath that the agent lives, and how often to report (0: once per round trip)."""
+    """Sends heartbeats to the datapath, with the time between reports (0: one round trip)."""
 
     def __init__(self, fd: int, report_us: int) -> None:
         self._fd = fd
@@ -66,7 +66,7 @@ class Events:
         library().call("ring_buffer__free", self._ring)
 
     def wait(self, milliseconds: int) -> None:
-        """Handle what there is, at the latest after this time. Raises what `on_event` raises."""
+        """Handle pending events; wait for them at most this long. Raises what `on_event` raises."""
         library().call("ring_buffer__poll", self._ring, milliseconds)
         library().call("ring_buffer__consume", self._ring)
         if self._error is not None:
@@ -92,7 +92,7 @@ class Commands:
         self._numbers: dict[int, list[int]] = {}
 
     def give(self, command: Command) -> None:
-        """Let the datapath carry out the command at the flow's next acknowledgement or attempt to send."""
+        """Store the command; the datapath carries it out at the flow's next ACK or attempt to send."""
         known = self._set.setdefault(command.flow, Command(command.flow))
         numbers = self._numbers.setdefault(command.flow, [0, 0, 0])
         numbers[0] += command.cwnd_bytes is not None
@@ -107,7 +107,7 @@ class Commands:
         update(self._fd, command.flow, packed)
 
     def forget(self, flow: int) -> None:
-        """Drop what is kept of a closed flow."""
+        """Drop the entries of a closed flow."""
         self._set.pop(flow, None)
         self._numbers.pop(flow, None)
 

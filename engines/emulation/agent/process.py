@@ -16,7 +16,7 @@ from common.errors import RefabricError, RunError
 from engines.emulation.agent.channel import Channel
 
 BEAT_S = 0.025
-"""The datapath takes an agent without a beat for 200 ms for dead."""
+"""The datapath considers an agent dead after 200 ms without a heartbeat."""
 READY_S, STOP_S = 20.0, 5.0
 READY = "ready"
 _PR_SET_PDEATHSIG = 1

@@ -1,4 +1,4 @@
-"""Congestion controls that the kernel was built with, as those of the engine `linux` are.
+"""Congestion controls that are built into the kernel, as in the engine `linux`.
 
 Nothing is registered; `COUNTERS` has one line for each of them: `rf_lia ACKS LOSSES`.
 """

@@ -131,7 +131,7 @@ def library() -> Library:
 def timed() -> int:
     """Let the kernel time BPF programs until the returned descriptor is closed. Raises LibbpfError.
 
-    This takes about 50 ns of each call.
+    This adds about 50 ns to each call.
     """
     return library().number("timing BPF programs", "bpf_enable_stats", _RUN_TIME)
 

@@ -1,4 +1,4 @@
-"""A thread that works beside a measurement and hands on what it raises."""
+"""A thread that works beside a measurement, and whose errors `stop` raises."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Background(ABC):
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop. Raises what ended the work early: an error of ours, or a bug."""
+        """Stop. Raises the error that ended the work early: a RefabricError, or a bug."""
         self._over.set()
         self._thread.join()
         if self._error is not None:

@@ -34,7 +34,7 @@ from topos.topology import Topology
 _ASTRAY = {
     "ring_drops": "the fabric's receive ring",
     "send_refused": "the fabric's transmission (refused by the kernel)",
-    "no_memory": "the fabric for want of descriptors",
+    "no_memory": "the fabric (no free descriptor)",
     "oversized": "the fabric because they held several segments",
 }
 """Counters of frames lost outside all queues, and the place of the loss."""
@@ -68,7 +68,7 @@ class Tuning:
     priority: int
     tolerance_us: float = 0.0
     idle_hold_us: float = 0.0
-    """A CPU without idle time for this long has work of hosts left over, and the clock waits for it; 0: it
+    """If a CPU had no idle time for this long, hosts' work is left over, and the clock waits for it; 0: it
     does not."""
     probed_cpus: tuple[int, ...] = ()
     virtual_time: bool = False

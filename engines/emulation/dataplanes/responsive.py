@@ -1,5 +1,5 @@
-"""Responsive multipath TCP between real hosts: monitors read the kernel's sockets, and subflows of running
-connections are opened by netlink, each on the path that the fabric was set to before."""
+"""Responsive multipath TCP between real hosts: monitors read the kernel's sockets, and netlink opens subflows
+of running connections, each on a path that was set in the fabric before."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ class Controlling(Background):
         super().start()
 
     def subflows(self, from_s: float) -> Mapping[FiveTuple, int]:
-        """Return how many subflows each connection had at a monotonic time and did not lose by an order after
-        it."""
+        """Return how many subflows each connection had at a monotonic time, without those that the controller
+        closed later."""
         from_ns = (from_s - self._begun_s) * NS_PER_S
         closed = Counter(each.flow for each in tuple(self._loop.closed) if each.t_ns > from_ns)
         granted = self._loop.subflows(from_ns)

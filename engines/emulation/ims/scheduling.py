@@ -38,7 +38,7 @@ def prefer(pids: Iterable[int]) -> None:
         try:
             os.sched_setscheduler(pid, os.SCHED_RR, os.sched_param(PRIORITY))
         except ProcessLookupError:
-            continue  # it has ended; its parent will say so
+            continue  # it has ended; its parent reports that
         except OSError as error:
             raise HostUnfitError(
                 f"giving SIP servers real-time priority: {error.strerror}; run as root"
@@ -74,4 +74,4 @@ def _set_deadline(pid: int, runtime_us: int, period_us: int) -> str:
     except PermissionError:
         return "the kernel permits none (EPERM), as for programs that may not use all CPUs (taskset)"
     except OSError as error:
-        return f"{error.strerror} ({error.errno}): 95 % of the CPUs are the most"
+        return f"{error.strerror} ({error.errno}): at most 95 % of the CPUs can be reserved"

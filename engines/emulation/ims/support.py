@@ -28,7 +28,7 @@ def missing() -> list[str]:
 
 
 def check() -> None:
-    """Raise HostUnfitError where programs are missing and nobody could install them."""
+    """Raise HostUnfitError if programs are missing and cannot be installed."""
     absent = missing()
     if absent and (os.geteuid() != 0 or shutil.which("apt-get") is None):
         raise HostUnfitError(f"a real IMS needs {', '.join(absent)}: run {INSTALL}")

@@ -187,7 +187,7 @@ class RealIms:
         return Reading(now_s, self._calls(), instances, setups)
 
     def add(self, role: str) -> None:
-        """Start an instance, or take one back that drains, and balance new dialogs over all."""
+        """Start an instance, or reactivate one that drains, and balance new dialogs over all."""
         draining = [each for each in self.running[role] if not each.active]
         if draining:
             draining[-1].active, draining[-1].quiet_since_s = True, None

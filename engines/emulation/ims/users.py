@@ -109,7 +109,7 @@ class Users:
         self.callees = self._start("uas", argv)
 
     def set_rate(self, proxy: str, address: str, kind: str, per_s: float) -> None:
-        """Make the generator of this kind ("uac" or "register") at a P-CSCF offer so many per second."""
+        """Set the rate that the generator of this kind ("uac" or "register") offers to a P-CSCF."""
         known = self.generators.get((proxy, kind))
         if known is None:
             if per_s > 0:

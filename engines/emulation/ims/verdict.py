@@ -1,4 +1,4 @@
-"""Why not to believe the numbers of a real IMS: service times, users and links that the machine slowed down.
+"""Reasons to doubt the numbers of a real IMS: the machine slowed down service, users or links.
 
 Pure.
 """
@@ -16,9 +16,9 @@ from model.reasons import SATURATED, STRETCHED, Fault, Reason
 from workloads.sip import SipSettings
 
 OFF_PCT = 15.0
-"""A service time further off than this before the run is the machine's."""
+"""If a service time before the run is further off than this, the machine is the cause."""
 SERVED_OFF_PCT = 5.0
-"""Less service than this by a full function makes it slower than the knees say, which are as close as 4 %."""
+"""A full function that serves this much less is slower than its knee, and knees are as close as 4 %."""
 OFFERED_OFF_PCT = 5.0
 BUSY_PCT = 95.0
 WAITED_PCT = 2.0
@@ -46,7 +46,7 @@ def doubts(
     reasons += [_slow(role, pct) for role, pct in served.items() if pct < 100 - SERVED_OFF_PCT]
     off_pct = _offered_off_pct(settings, found.readings)
     if abs(off_pct) > OFFERED_OFF_PCT:
-        words = f"CPU: users called {off_pct:+.0f} % off the rate that was asked"
+        words = f"CPU: users called {off_pct:+.0f} % off the requested rate"
         reasons.append(_of(SATURATED, words, off_pct=off_pct))
     return reasons + list(_contention(machine))
 
@@ -79,7 +79,7 @@ def _service_times(settings: SipSettings, measured_us: Mapping[str, float]) -> I
     for name, asked_us in (("message", settings.message_us), ("lookup", settings.lookup_us)):
         off_pct = 100 * (measured_us[name] * settings.share / asked_us - 1)
         if not math.isfinite(off_pct) or abs(off_pct) > OFF_PCT:
-            words = f"CPU: the service time of a {name} is {off_pct:+.0f} % off what was asked"
+            words = f"CPU: the service time of a {name} is {off_pct:+.0f} % off the requested time"
             yield _of(SATURATED, words, off_pct=off_pct)
 
 

@@ -86,7 +86,7 @@ def _joined(readings: Readings, finished: npt.NDArray[np.bool_]) -> npt.NDArray[
 
 
 def _congestion_controls(sockets: SubflowReadings, flows: Sequence[PlannedFlow]) -> list[str]:
-    """Return the congestion controls of each flow's sockets; there an agent's has the datapath's name."""
+    """Return the congestion controls of each flow's sockets; under an agent, the datapath's name."""
     count = len(flows)
     found: list[set[str]] = [set() for _ in range(count)]
     for flow, cc in zip(sockets.flow.tolist(), sockets.cc.tolist(), strict=True):

@@ -263,7 +263,7 @@ def _metrics(
 
 
 def _machine(readings: Readings, rows: Sequence[FlowRow], evidence: Evidence) -> dict[str, float]:
-    """Return the use of CPUs and the pauses of the clock, of which there is nothing in virtual time."""
+    """Return the use of CPUs and the pauses of the clock; neither exists in virtual time."""
     opened, closed = readings.totals.opened, readings.totals.closed
     share = 100 / readings.totals.core_seconds
     return {

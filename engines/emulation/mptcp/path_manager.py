@@ -227,7 +227,7 @@ class PathManager(MptcpWatcher):
 
 
 def _is_same(one: _Attempt, other: _Attempt) -> bool:
-    """Whether these are attempts to open the same subflow."""
+    """Return whether these are attempts to open the same subflow."""
     return one.connection is other.connection and one.number == other.number
 
 

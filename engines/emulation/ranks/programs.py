@@ -2,8 +2,8 @@
 
 `stamp` (bpf/stamp.bpf.c) writes the rank of its flow into every segment, where the fabric reads it. The size
 of the flow comes from socket storage, which the flow driver writes through `sizes_map`. `hide_sacks` hides
-selective acknowledgements, which leaves a sender its timeout to find a loss by, as minTCP. The programs are
-attached by links (TCX, Linux >= 6.6), which end with their descriptors or with the interface. Nothing is
+selective acknowledgements, so that a sender finds a loss by its timeout alone, as minTCP does. The programs
+are attached by links (TCX, Linux >= 6.6), which end with their descriptors or with the interface. Nothing is
 pinned.
 """
 

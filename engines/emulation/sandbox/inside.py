@@ -32,7 +32,7 @@ PRIVATE_FOLDERS: Mapping[str, str] = {"/tmp": "mode=1777", "/run": "mode=755", "
 """Folders that become a private tmpfs, so that no file of a run outlives it."""
 
 LENT = Path("/tmp/lent")
-"""Where a run writes into a folder of the outside: it is the folder itself, and not what is at its name."""
+"""Where a run writes into a folder of the outside. The folder itself is mounted, whatever is at its name."""
 
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 _REAP_MS = 1000

@@ -300,7 +300,7 @@ def _check_tools() -> None:
 
 
 def _lent(folder: Path | None) -> tuple[str, int, int] | None:
-    """Return a folder's name and what it is whatever its name: device and inode."""
+    """Return a folder's name and its identity: device and inode."""
     if folder is None:
         return None
     found = folder.stat()

@@ -93,7 +93,7 @@ def _acquire(
 
 
 def _check_silence(since: float, name: str) -> None:
-    """Raise BusyError if a socket on which nobody listens has held the name for long.
+    """Raise BusyError if a socket that does not listen has held the name for long.
 
     An owner listens within microseconds after taking the name; between two owners it is free for a moment.
     """

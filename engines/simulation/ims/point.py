@@ -20,7 +20,7 @@ from topos.topology import Topology
 from workloads import sip
 
 EVENTS_PER_CALL = 75
-"""About as many events of the core, each a microsecond or two, take a call and its share of registrations."""
+"""Approximate number of events of the core, of a microsecond or two each, per call and its registrations."""
 EVENT_S = 1e-6
 STARTING_S = 0.1
 CALL_MB = 0.003

@@ -1,4 +1,4 @@
-"""Metrics of central flow schedulers: what hosts carry with MPTCP, over TCP under a scheduler. Pure."""
+"""Metrics of central flow schedulers: the goodput of MPTCP over that of TCP under a scheduler. Pure."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ def any_scheduler(spec: RunSpec) -> RunSpec:
 
 
 def carried_mbps(point: Judged) -> float:
-    """The goodput of all flows together, in Mb/s. Where flows come and go, their mean says nothing."""
+    """Return the total goodput of all flows, in Mb/s. The mean is meaningless where flows come and go."""
     return sum(flow.goodput_mbps for flow in under_test(point.point.flows))
 
 
 def _over_scheduled_tcp(chosen: SchedulerSpec) -> Measure:
-    """The goodput at the subject's number of subflows over that of TCP under `chosen`, at the same seed."""
+    """Return a measure: the goodput at the subject's number of subflows over that of TCP under `chosen`, at
+    the same seed."""
 
     def measure(points: Sequence[Judged], subject: Subject) -> Measured | None:
         about = [point for point in points if is_about(subject, point)]

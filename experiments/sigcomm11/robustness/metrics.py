@@ -21,7 +21,8 @@ def _any_cc(spec: RunSpec) -> RunSpec:
 
 
 def _while_down(value_of: Callable[[Table, tuple[float, float]], float | None]) -> OfPoint:
-    """`value_of` a point's goodput over time and its outage (start and end in s); None without either."""
+    """Return a function: `value_of` a point's goodput over time and its outage (start and end in s); None
+    without either."""
 
     def of(point: Judged) -> float | None:
         goodput, down = table(point, "goodput"), outage(point.spec)

@@ -1,5 +1,5 @@
 // First come, first served, one departure at a time: for ports whose departures cannot be known on arrival, because
-// they follow delivery opportunities (opportunities.hpp). Other FIFOs cost one event a hop less (port.hpp).
+// they follow delivery opportunities (opportunities.hpp). Other FIFOs cost one event less per hop (port.hpp).
 #pragma once
 
 #include <string_view>

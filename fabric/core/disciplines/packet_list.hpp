@@ -16,14 +16,14 @@ class PacketList {
     last_ = id;
   }
 
-  // There must be one.
+  // The list must not be empty.
   [[nodiscard]] PacketId pop_front(const PacketPool& pool) {
     const PacketId id = first_;
     first_ = pool[id].next_in_slot;
     return id;
   }
 
-  // There must be one. Takes as long as the list is.
+  // The list must not be empty. The time grows with its length.
   [[nodiscard]] PacketId pop_back(PacketPool& pool) {
     const PacketId id = last_;
     if (first_ == id) return pop_front(pool);

@@ -1,4 +1,4 @@
-// Random drop: a packet that would take the i-th of the last n places of a queue is dropped with probability i / (n + 1).
+// Random drop: a packet that would take the i-th of a queue's last n slots is dropped with probability i / (n + 1).
 // Flows that send in lockstep (phase effects: Floyd and Jacobson, 1992) then do not lose in lockstep.
 #pragma once
 

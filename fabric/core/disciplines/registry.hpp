@@ -3,8 +3,9 @@
 //     void push(PacketPool&, PacketId);                        // the packet was admitted
 //     PacketId pop(PacketPool&);                               // removes the next packet to send; kNone: it is empty
 //     PacketId give_way(PacketPool&, PacketId newcomer);  // removes a packet to make room; kNone: drop the newcomer
-// It may use the `next_in_slot` of its packets. With `kReadsPrecedence = true` every packet has a Precedence. To add one, add a file beside this one and its class to `Discipline`.
-// The FIFO is not one of them: its departures are known on arrival (port.hpp).
+// It may use the `next_in_slot` of its packets. With `kReadsPrecedence = true` every packet has a Precedence. To add
+// one, add a file beside this one and its class to `Discipline`. The FIFO is not one of them: its departures are known
+// on arrival (port.hpp).
 #pragma once
 
 #include <cstddef>

@@ -35,7 +35,7 @@ class Datapath : private Endpoint {
   SenderState& sender_ = subflow_.sender;
 };
 
-// Hands the agent what it is due and carries out its commands.
+// Passes events that are due to the agent, and carries out its commands.
 void serve_agent(Stack& stack, Time now);
 
 }  // namespace fabric

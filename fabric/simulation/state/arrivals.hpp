@@ -50,7 +50,7 @@ class Arrivals {
     if (!words_.empty()) prefetch_to_write(&words_[index(seq)]);
   }
 
-  // What arrives from now on begins with this one.
+  // Forgets all; from now on this is the first segment that has not arrived.
   void restart(Seq next) {
     next_ = next;
     held_ = 0;

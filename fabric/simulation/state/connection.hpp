@@ -58,7 +58,7 @@ struct Connection {
     return send_buffer_pkts == 0 || next - una < send_buffer_pkts;
   }
 
-  // What of it is not acknowledged, or what was sent of it, in bytes; the largest number where it has no end.
+  // The bytes that are not acknowledged, or those that were sent; the largest number if the flow has no end.
   [[nodiscard]] std::uint32_t rank(bool by_sent) const {
     const std::uint64_t bytes = by_sent          ? std::uint64_t{next} * payload_bytes
                                 : size_bytes == 0 ? std::uint64_t{kNone}

@@ -18,10 +18,10 @@ class Lifecycle {
   void first_established(Time now);
   // The other subflows join, unless they did before.
   void join(Time now);
-  // One more subflow joins. Returns false where that is impossible: the connection has ended, or the subflow is there.
+  // One more subflow joins. Returns false where that is impossible: the connection has ended, or the subflow is open.
   bool open_subflow(std::uint32_t subflow, Time now);
   // A subflow other than the first leaves, and the others carry what it had not delivered. It can be opened again.
-  // Returns false where that is impossible: the connection has ended, or the subflow is not there.
+  // Returns false where that is impossible: the connection has ended, or the subflow is not open.
   bool close_subflow(std::uint32_t subflow, Time now);
   // The sender knows that all data has arrived. Only what readings need is kept.
   void close(Time now);

@@ -177,7 +177,7 @@ static __always_inline struct state *begun(struct sock *sk, u64 mss) {
     struct tcp_sock *tp = tcp_of(sk);
     __u32 key = 0;
     struct state *state = bpf_sk_storage_get(&states, sk, 0, 0);
-    if (state || tp->bytes_acked <= 1)  // the SYN is one byte; who sends no data is no flow
+    if (state || tp->bytes_acked <= 1)  // the SYN counts as one byte; a socket that sends no data is no flow
         return state;
     struct ccp_program *running = bpf_map_lookup_elem(&program, &key);
     state = bpf_sk_storage_get(&states, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);

@@ -41,7 +41,6 @@ def configuration(
     `other_config`.
     """
     # Without this QoS, ovs-vswitchd would delete the interfaces' queue disciplines, which shape the links.
-    # Without, ovs-vswitchd clears every interface's queue disciplines, which here are the links.
     rows: list[Row] = [_insert("QoS", "q", {"type": "linux-noop"})]
     for bridge in bridges:
         rows += _bridge(bridge, datapath_type, controller)

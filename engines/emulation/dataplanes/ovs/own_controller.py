@@ -1,6 +1,6 @@
-"""A controller of the user's: a command that runs inside, or a program outside that a relay leads to.
+"""The user's own controller: a command that runs inside, or a program outside, reached by a relay.
 
-It decides alone which packets go where. refabric waits until it listens and every switch has connected.
+It makes all forwarding decisions. refabric waits until it listens and every switch has connected.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ async def _join(switch: socket.socket, port: int, channel: socket.socket) -> Non
 
 
 def _lost(channel: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # nobody is inside any more
+    with contextlib.suppress(OSError):  # the program inside has ended
         channel.send(b"-")
 
 

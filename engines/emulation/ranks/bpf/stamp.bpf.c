@@ -49,7 +49,7 @@ static __always_inline __u32 rank_of(const struct flow_size *flow, const struct 
     return bytes < LARGEST ? bytes : LARGEST;
 }
 
-// The stamp of a sender's segment: all ones where nobody said how large its flow is.
+// The stamp of a sender's segment: all ones if the size of its flow is unknown.
 static __always_inline __u16 stamp_by(struct bpf_sock *of) {
     if (!of)
         return UNKNOWN;

@@ -1,4 +1,4 @@
-"""Changes after which the same seed gives the same run, and nothing is left of it."""
+"""Changes after which the same seed gives the same run, and no process of a guest outlives its kernel."""
 
 from __future__ import annotations
 

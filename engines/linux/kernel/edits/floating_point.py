@@ -1,8 +1,8 @@
 """Changes that leave the floating-point registers in the process between system calls.
 
 User-Mode Linux reads and writes all of them (2.4 kB with AVX-512) at every system call, by ptrace(2). With
-these changes they stay in the process that runs the guest's program, and `fp_owner` says whose they are. They
-are read when another thread of that process is to run, at fork and at signals.
+these changes they stay in the process that runs the guest's program, and `fp_owner` is their thread. They are
+read when another thread of that process is to run, at fork and at signals.
 """
 
 from __future__ import annotations

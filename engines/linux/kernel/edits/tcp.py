@@ -1,4 +1,4 @@
-"""Changes that make TCP what it is on other machines: the timer's frequency and our congestion controls."""
+"""Changes that make TCP behave as on other machines: the timer's frequency and our congestion controls."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_a_full_function_that_serves_less_than_its_time_gives_is_doubted() -> No
 
 
 def test_users_that_call_less_than_asked_are_doubted() -> None:
-    assert doubts(Measurement(readings(per_s=60))) == ["CPU: users called -8 % off the rate that was asked"]
+    assert doubts(Measurement(readings(per_s=60))) == ["CPU: users called -8 % off the requested rate"]
     assert doubts(Measurement(readings(per_s=64))) == []
 
 
