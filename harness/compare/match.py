@@ -9,13 +9,13 @@ paired only if the match is unique.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import topos
 from harness.plan.fields import SPEC_FIELDS, SpecField
+from harness.plan.labels import digest
 from harness.results.summary import Judged
 from model.spec import RunSpec, TopologySpec
 
@@ -74,7 +74,7 @@ def _typed(option: SpecField, value: Any) -> dict[str, Value]:
 def _brief(value: Value) -> Value:
     """Return a value, or a digest of a long text: data of a user's file."""
     if isinstance(value, str) and len(value) > MAX_TEXT:
-        return f"#{hashlib.sha256(value.encode()).hexdigest()[:8]}"
+        return f"#{digest(value)}"
     return value
 
 
