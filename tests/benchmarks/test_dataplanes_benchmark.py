@@ -1,4 +1,4 @@
-"""What the comparison of data planes makes of its points. No root, nothing is run."""
+"""Rows and chart of the comparison of data planes, from made-up points. Needs no root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who gets what root makes: the owner of the folder it is in, and where that is root's, who called sudo."""
+"""Owners of what root makes: the owner of its folder or, where that is root, the user who called sudo."""
 
 from __future__ import annotations
 

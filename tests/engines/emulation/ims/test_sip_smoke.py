@@ -44,7 +44,7 @@ def test_a_right_point_has_no_problems(smoke: ModuleType, tmp_path: Path) -> Non
     [
         ({"names": "p1 s1 s2"}, "went through"),
         ({"calls_offered_per_s": 60.0}, "60.0 calls/s, not 65.0"),
-        ({"scscf_onset_s": 8.0}, "not scscf overloads first"),
+        ({"scscf_onset_s": 8.0}, "scscf did not overload first"),
         ({"status": "failed"}, "failed"),
     ],
 )
