@@ -54,7 +54,9 @@ def test_a_fast_subflow_that_runs_dry_beside_a_slow_one() -> None:
         ((OPEN, 1), (OPEN, 9000)),  # about to send
     ],
 )
-def test_states_that_are_not_starved(first: tuple[tuple[int, int], int], second: tuple[tuple[int, int], int]) -> None:
+def test_states_that_are_not_starved(
+    first: tuple[tuple[int, int], int], second: tuple[tuple[int, int], int]
+) -> None:
     rows = [
         (float(t), 0, n, *state, 1000.0 * t, 0) for t in range(3) for n, state in enumerate((first, second))
     ]

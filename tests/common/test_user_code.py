@@ -1,4 +1,4 @@
-"""What users name on the command line is read from regular files, and nobody else's runs as root."""
+"""Files named on the command line: only regular files are read, and root runs no other user's code."""
 
 from __future__ import annotations
 

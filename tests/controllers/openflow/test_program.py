@@ -211,7 +211,7 @@ def test_a_flow_that_idled_out_is_forgotten_and_found_again() -> None:
     _set_up(switches, tcp())
 
 
-def test_programmed_is_said_once_when_all_have_confirmed() -> None:
+def test_programmed_is_reported_once_when_all_have_confirmed() -> None:
     switches = FakeSwitches(FT4, Mode.REACTIVE)
     for switch in FT4.switches:
         assert not switches.programmed
@@ -269,7 +269,7 @@ def test_when_a_link_is_cut_every_pair_still_has_a_path_without_it(mode: Mode) -
         if mode is Mode.PROACTIVE or not crossed:
             assert nodes is not None
         else:
-            assert nodes is None  # its rules are gone, it comes in again
+            assert nodes is None  # its rules are gone, so the controller gets it
             switches.confirm_all()
             nodes = switches.offer(flow)
         assert nodes is not None and not set(cut) <= set(nodes)
@@ -391,7 +391,7 @@ def test_a_set_path_that_is_cut_leaves_no_rules_of_before_in_use() -> None:
     switches.confirm_all()
     above, core = switches.name(other[2:4])
     _cut(switches, above, core)
-    assert switches.offer(tcp()) is None, "it comes in again, and is known"
+    assert switches.offer(tcp()) is None, "it comes to the controller again, which knows the flow"
     switches.confirm_all()
     assert switches.offer(tcp()) == switches.controller.flows[tcp()]
 

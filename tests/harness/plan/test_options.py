@@ -1,4 +1,4 @@
-"""Options as typed: what is accepted, what each refusal says, and who overrides whom."""
+"""Options as typed: what is accepted, what each refusal says, and what overrides what."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ class TestScript:
 
     @staticmethod
     def passed(tmp_path: Path, *arguments: str) -> str:
-        """What `refabric` is called with by a root user's script in a checkout where both are fake."""
+        """Return the arguments that run_mptcp.sh passes to `refabric` as root, in a checkout of fakes."""
         checkout = tmp_path / "my check out"
         for name in ("setup", ".venv/bin", "workloads"):
             (checkout / name).mkdir(parents=True)

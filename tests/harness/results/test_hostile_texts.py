@@ -1,4 +1,4 @@
-"""Texts of others: none of their control characters reaches a terminal, no formula a spreadsheet."""
+"""Texts of others: no control character of theirs reaches a terminal, and no formula a spreadsheet."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_levels_digits_and_halves_of_characters_are_bounded(tmp_path: Path, deep
 
 
 def test_a_workload_is_no_path(store: Store) -> None:
-    """A text parameter stands in the point's name; a folder outside the results cannot be meant by it."""
+    """A text parameter is part of the point's name, but cannot lead to a folder outside the results."""
     spec = dataclasses.replace(spec_of(), workload=WorkloadSpec("poisson", {"load": 40, "sizes": "../../x"}))
     victim = put(store, spec_of(), result_of([1.0])).path
     run = json.loads((victim / "run.json").read_text())

@@ -1,4 +1,4 @@
-"""summary.csv: the design's columns, percentages of the right reference, suspicion handed on."""
+"""summary.csv: the design's columns, percentages of the right baseline, suspicion passed on."""
 
 from __future__ import annotations
 

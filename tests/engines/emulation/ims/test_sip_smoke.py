@@ -1,4 +1,4 @@
-"""What .ci/smoke.py says of points between real SIP programs: its checks can fail."""
+"""The checks of .ci/smoke.py on points between real SIP programs: each can fail."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_right_point_has_no_problems(smoke: ModuleType, tmp_path: Path) -> Non
         ({"status": "failed"}, "failed"),
     ],
 )
-def test_what_is_wrong_is_said(smoke: ModuleType, tmp_path: Path, wrong: dict[str, Any], words: str) -> None:
+def test_a_problem_is_reported(smoke: ModuleType, tmp_path: Path, wrong: dict[str, Any], words: str) -> None:
     (problem,) = smoke.sip_problems(tmp_path, point(tmp_path, **wrong))
     assert words in problem
 

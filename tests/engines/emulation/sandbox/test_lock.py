@@ -1,4 +1,4 @@
-"""The lock of the machine gives up where its name is taken by what is no emulation."""
+"""Waiting for the machine's lock ends when a process that is no emulation holds its name."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_a_reason_says_whose_fault_it_was(load: Load, whose: Fault) -> None:
         (2000, 6, 200, False),
     ],
 )
-def test_repairs_are_told_when_they_are_many(losses: int, repairs: int, flow_s: int, suspect: bool) -> None:
+def test_many_repairs_are_reported(losses: int, repairs: int, flow_s: int, suspect: bool) -> None:
     busy_pct = [50.0] * (flow_s // len(GOOD.flows))
     rows = [dataclasses.replace(flow, cc="lia") for flow in GOOD.flows]
     ours = dataclasses.replace(GOOD, flows=rows, cc_asked=["lia"] * len(rows))
