@@ -1,4 +1,4 @@
-"""`remote:PORT` and `cmd:PROGRAM`: which are accepted, and how they are said again."""
+"""`remote:PORT` and `cmd:PROGRAM`: which are accepted, and how they are written back."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.support.svg_text import words_of
 
 
 def on_star(cc: str, ecn_pkts: int, pkts: int, seed: int = 1, status: Status = Status.OK) -> Point:
-    """Two flows of 2 Mb/s, whose queue at port 3 is `pkts` long but for one empty instant in ten."""
+    """Return a point with two flows of 2 Mb/s; port 3 queues `pkts`, except at one instant in ten."""
     ports = (
         port_row(0, "h0", "s", "host-edge"),
         dataclasses.replace(port_row(1, "s", "h0", "edge-host"), tx_bytes=10),

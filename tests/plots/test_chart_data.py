@@ -1,4 +1,4 @@
-"""Grouping of points: nothing suspect in a mean, nothing lost without a word, nothing mixed."""
+"""Grouping of points: no suspect point in a mean, none left out silently, and no settings mixed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts of what is sampled: drawn from whatever there is, in words where there is nothing, read once."""
+"""Charts of samples: drawn from whatever there is, with notes on gaps; each table is read once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def with_table(of: Point, name: str, table: Table | None) -> Point:
 
 
 def emptied(of: Point) -> Point:
-    """Every table there, without a row."""
+    """Return the point with every table, but without rows."""
     return changed(of, read_table=lambda name: Table.from_rows(EMPTY[name], ()))
 
 

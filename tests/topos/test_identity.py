@@ -1,4 +1,4 @@
-"""What makes two networks one and the same, and what readers are told of them."""
+"""Which networks are the same, and how they are named for readers."""
 
 from __future__ import annotations
 
