@@ -113,6 +113,7 @@ def test_a_higher_class_loses_nothing_and_leaves_the_rest() -> None:
     urgent = spec("beside_constant_rate", "priority", percent=30, dscp=46)
     rows = run(dataclasses.replace(urgent, topology=star)).flows
     constant = [row for row in rows if row.transport == UDP]
+    assert constant
     assert sum(row.lost_pkts for row in constant) == 0
     assert all(
         row.goodput_mbps == pytest.approx(0.3 * RATE_MBPS * PAYLOAD / FRAME, rel=1e-2) for row in constant

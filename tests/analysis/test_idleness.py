@@ -63,7 +63,7 @@ def test_states_that_are_not_starved(
     assert set(idleness(table(*rows))["starved_pct"].tolist()) == {0.0}
 
 
-def test_another_connections_data_starves_nobody() -> None:
+def test_another_connections_data_starves_no_subflow() -> None:
     rows = [(float(t), flow, 0, OPEN, 9000 * flow, 1000.0 * t, 0) for t in range(3) for flow in range(2)]
     assert idleness(table(*rows))["starved_pct"].tolist() == [0.0, 0.0]
 

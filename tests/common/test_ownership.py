@@ -18,7 +18,7 @@ def root(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_the_owner_of_the_folder_goes_before_who_called_sudo(
+def test_the_owner_of_the_folder_goes_before_the_caller_of_sudo(
     tmp_path: Path, root: pytest.MonkeyPatch
 ) -> None:
     found = tmp_path.stat()

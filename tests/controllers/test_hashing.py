@@ -81,7 +81,7 @@ def test_eight_consecutive_subflows_collide_like_random_ones() -> None:
     assert sum(distinct) / len(distinct) == pytest.approx(16 * (1 - (15 / 16) ** 8), rel=0.02)
 
 
-def test_a_seed_changes_who_collides_and_crc_alone_would_not() -> None:
+def test_a_seed_changes_which_flows_collide_and_crc_alone_would_not() -> None:
     flows = [flow_hash(tcp(port)) for port in range(33000, 33400)]
     pairs = list(itertools.combinations(flows, 2))
     with_mix = [{pair for pair in pairs if mix(pair[0], s) % 16 == mix(pair[1], s) % 16} for s in (1, 2)]

@@ -69,7 +69,8 @@ class TestTheWholePaper:
 
     @pytest.mark.parametrize("typed", [{}, {"profile": "paper"}, {"seed": 3}, {"seeds": 2}])
     def test_the_common_options_suit_all_figures(self, typed: dict[str, object]) -> None:
-        assert all(part.specs for part in plan_of("sigcomm11", engine="simulator", **typed).parts)
+        parts = plan_of("sigcomm11", engine="simulator", **typed).parts
+        assert parts and all(part.specs for part in parts)
 
     @pytest.mark.parametrize(
         "typed",

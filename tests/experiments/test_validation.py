@@ -85,7 +85,7 @@ def test_real_hosts_are_asked_for_no_more_than_they_carry() -> None:
     assert [spec.link.rate_mbps for spec in specs_of(fill, engine="mininet", rate="500")] == [500.0]
 
 
-def test_no_reference_is_run_for_what_is_not_relative() -> None:
+def test_no_baseline_is_run_for_figures_without_percentages() -> None:
     plan = make_plan(CATALOGUE.find("validation-saw"), Given(), SimulatorEngine())
     assert [job.spec.workload.matrix for job in plan.jobs] == ["against_tcp"]
     assert plan.parts[0].rate_of(plan.parts[0].topologies[0]).how == FIXED

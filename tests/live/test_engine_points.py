@@ -206,9 +206,7 @@ def test_unbounded_queues_drop_nothing(engine: MininetEngine, tmp_path: Path) ->
     assert max(port.max_queue_pkts for port in result.ports) > 100, "TCP fills what never drops"
 
 
-def test_an_overloaded_machine_is_reported_and_the_run_ends(
-    engine: MininetEngine, tmp_path: Path
-) -> None:
+def test_an_overloaded_machine_is_reported_and_the_run_ends(engine: MininetEngine, tmp_path: Path) -> None:
     wanted = dataclasses.replace(spec(8), link=LinkSpec(1000.0), warmup_s=1.0, seconds=3.0)
     engine.check(wanted)
     result = engine.run(wanted, Silent(), tmp_path)

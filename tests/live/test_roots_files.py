@@ -44,7 +44,7 @@ def owners(folder: Path) -> set[int]:
     return {path.lstat().st_uid for path in (folder, *folder.rglob("*"))}
 
 
-def test_results_go_to_the_owner_of_the_folder_not_to_who_called_sudo(home: Path) -> None:
+def test_results_go_to_the_owner_of_the_folder_not_to_the_caller_of_sudo(home: Path) -> None:
     store = Store.open(home / "results", EXPERIMENT)
     for goodput in (1.0, 2.0):
         columns.write(store, [put(store, spec_of(), result_of([goodput]))])
@@ -69,7 +69,7 @@ def test_in_a_folder_of_root_the_caller_of_sudo_gets_it(
 
 
 @pytest.mark.parametrize("inner", ["charts", "charts/deeper", "charts/a/b"])
-def test_root_follows_no_link_of_somebody_else_to_a_folder(
+def test_root_follows_no_link_of_another_user_to_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inner: str
 ) -> None:
     etc, results = tmp_path / "etc", tmp_path / "results"

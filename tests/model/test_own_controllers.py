@@ -9,7 +9,7 @@ from model.openflow import check_openflow, is_own, openflow_words, remote_port
 from model.spec import OpenFlowSpec
 
 
-def test_own_controllers_are_told_from_names() -> None:
+def test_own_controllers_are_distinguished_from_names() -> None:
     assert is_own("remote:6633")
     assert is_own("cmd:pox.py forwarding.l2_learning")
     assert not is_own("osken")

@@ -95,9 +95,7 @@ def test_python_imports_it_and_its_workers_do_too(environment: Path, tmp_path: P
     assert where.startswith(str(environment))
 
 
-def test_a_module_of_the_same_name_is_a_clear_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_of_the_same_name_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wellknown").mkdir()
     monkeypatch.setattr(sys, "path", list(sys.path))
     _private.make_importable(tmp_path)

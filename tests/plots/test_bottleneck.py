@@ -54,7 +54,7 @@ def test_only_the_measured_window_counts() -> None:
     assert sorted(set(of.pkts.tolist())) == [0, 380]
 
 
-def test_gaps_and_doubts_are_told(tmp_path: Path) -> None:
+def test_gaps_and_doubts_are_shown(tmp_path: Path) -> None:
     points = [ALL[0], on_star("reno", 20, 4, status=Status.SUSPECT), on_star("dctcp", 20, 17)]
     points[2] = changed(points[2], read_table=lambda _: None)
     told = words_of(bottleneck.draw(Inputs(points, tmp_path))[0])

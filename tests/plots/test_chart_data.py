@@ -32,7 +32,7 @@ def test_gaps_say_why() -> None:
     assert [panel.cell(n).gap for n in panel.subflows] == ["", "failed", "missing", "no baseline"]
 
 
-def test_reference_points_are_not_drawn() -> None:
+def test_baselines_are_not_drawn() -> None:
     assert panels([changed(point(1), workload="reference")]) == []
 
 

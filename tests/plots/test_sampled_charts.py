@@ -92,7 +92,7 @@ def test_a_table_is_read_at_most_once(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", OF_SAMPLES)
-def test_gaps_and_doubts_are_told(name: str, tmp_path: Path) -> None:
+def test_gaps_and_doubts_are_shown(name: str, tmp_path: Path) -> None:
     points = [sampled(1), sampled(2, status=FAILED), sampled(8, status=SUSPECT)]
     told = words_of(CHARTS[name].draw(points, tmp_path, expected=(1, 2, 4, 8))[0])
     for words in ("failed: MPTCP 2", "missing: MPTCP 4", "reason of suspect"):

@@ -78,8 +78,8 @@ def with_goodputs(of: Point, flows_pct: Sequence[float]) -> Point:
 
 
 def changed(of: Point, **fields: Any) -> Point:
-    """Return the same point with other values of its own fields, of its spec's, or of the parts in `_OF_PART`;
-    or with another network (`topology`, `k`, `shape`) or `workload`."""
+    """Return the same point with other values of its own fields, of its spec's or of those in `_OF_PART`, or
+    with another network (`topology`, `k`, `shape`) or `workload`."""
     spec = of.spec
     network: Mapping[str, Any] = {
         "topology": spec.topology.kind, "k": spec.topology.k, "shape": {},

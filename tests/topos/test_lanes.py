@@ -24,7 +24,7 @@ def test_every_pair_of_a_lane_crosses_its_one_bottleneck(n: int, lanes: int) -> 
         assert _names(topology, path) == [f"l{lane}h{pair}", f"l{lane}", f"r{lane}", f"r{lane}h{pair}"]
 
 
-def test_lanes_are_islands() -> None:
+def test_replicas_are_islands() -> None:
     topology = build("dumbbell", {"n": 2, "lanes": 3})
     island = {node.name: topology.islands[i] for i, node in enumerate(topology.nodes)}
     assert len(set(island.values())) == 3

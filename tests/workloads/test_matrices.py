@@ -67,7 +67,7 @@ def test_receivers_are_equally_likely() -> None:
     assert all(abs(count - 300) < 5 * 300**0.5 for count in counts.values())
 
 
-def test_reference_crosses_the_network_whatever_the_seed() -> None:
+def test_the_baseline_crosses_the_network_whatever_the_seed() -> None:
     topology = build_topology("ft", {"k": 4})
     assert build("reference", topology, {}, 1) == build("reference", topology, {}, 2)
     assert build("reference", topology, {}, 1) == (Flow("p0e0h0", "p3e1h1"),)

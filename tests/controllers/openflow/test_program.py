@@ -147,7 +147,7 @@ def _arp(sender: str, wanted: str, operation: int = 1) -> bytes:
     return b"\xff" * 6 + mac + b"\x08\x06" + struct.pack("!HHBBH6s4s6s4s", 1, 0x0800, 6, 4, operation, *ends)
 
 
-def test_arp_is_answered_from_the_topology_and_to_who_asked_alone() -> None:
+def test_arp_is_answered_from_the_topology_and_only_to_the_sender() -> None:
     switches = _switches()
     entry = dpid(FT4.index("p0e0"))
     switches.controller.packet_in(entry, 1, _arp("10.0.0.2", "10.3.1.3"))
@@ -164,7 +164,7 @@ def test_arp_is_answered_from_the_topology_and_to_who_asked_alone() -> None:
     assert len(switches.sent) == 1
 
 
-def test_what_goes_to_nobody_is_dropped_by_the_switch_itself_from_the_second_packet_on() -> None:
+def test_the_switch_itself_drops_packets_to_unknown_addresses_from_the_second_on() -> None:
     switches = _switches()
     assert switches.offer(tcp(dst="10.99.0.1")) is None
     switches.offer(tcp(dst="10.99.0.1", sport=2))

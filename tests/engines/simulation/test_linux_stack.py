@@ -72,7 +72,7 @@ def test_a_sized_flow_over_mptcp_is_delivered_to_the_byte() -> None:
     assert int(simulation.ports()["tx_packets"][downlink(1)]) == -(-100_001 // 1424)
 
 
-def test_a_hosts_queue_drops_where_nobody_waits_for_it() -> None:
+def test_a_hosts_queue_drops_unless_senders_wait_for_room() -> None:
     for waits in (True, False):
         stack = dataclasses.replace(LINUX, nic_waits=waits)
         simulation, ports = simulate(star(1, stack, nic_queue_pkts=20))

@@ -69,7 +69,7 @@ def test_limited_by_the_receiver_from_when_the_own_window_has_room() -> None:
     assert told(simulation, "busy_ps", 9 * S) == [9 * S]
 
 
-def test_a_receiver_with_room_limits_nobody() -> None:
+def test_a_receiver_with_room_limits_no_sender() -> None:
     simulation = Simulation(network(), stack(receive_buffer_pkts=5000), [tcp()])
     assert told(simulation, "rwnd_limited_ps", 2 * S) == [0]
 

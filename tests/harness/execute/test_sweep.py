@@ -60,7 +60,7 @@ def summary_rows(store: Store) -> int:
     return len((store.directory / "summary.csv").read_text().splitlines()) - 1
 
 
-def test_the_reference_comes_first_and_every_point_once() -> None:
+def test_the_baseline_comes_first_and_every_point_once() -> None:
     other = dataclasses.replace(SPECS[0], link=LinkSpec(20.0))
     jobs = sweep.plan([*SPECS, other, SPECS[0]], FakeEngine(overhead=2.5))
     assert [is_reference(job.spec) for job in jobs] == [True, True, False, False, False, False]

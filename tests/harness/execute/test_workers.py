@@ -330,7 +330,7 @@ def alive_in(group: int) -> list[str]:
     return found
 
 
-def test_a_worker_whose_parent_was_killed_ends_without_a_word() -> None:
+def test_a_worker_whose_parent_was_killed_ends_silently() -> None:
     """A parent that is killed with unread data leaves a reset connection instead of an end of file."""
     ours, theirs = socket.socketpair()
     theirs.send(b"unread")

@@ -161,7 +161,7 @@ class TestPrecedence:
         assert options_of("cs244-fig3", profile="smoke").rate_mbps is None
         assert options_of("cs244-fig3", profile="smoke", engine="simulator").rate_mbps == 10.0
 
-    def test_sampling_is_what_anybody_asks_for(self) -> None:
+    def test_sampling_covers_the_figure_and_the_options(self) -> None:
         assert options_of("cs244-fig3").base.sampling == SamplingSpec(0, 1000, 1000)
         assert options_of("cs244-fig3", qmon=True).base.sampling == SamplingSpec(100, 1000, 1000)
         assert options_of("cs244-fig12").base.sampling == SamplingSpec(100, 200, 1000)

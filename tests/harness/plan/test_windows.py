@@ -96,7 +96,7 @@ class TestPlans:
         plan = session.make_plan(EXPERIMENTS[name], Given.of(**typed), FakeEngine(name="mininet"))
         return {(spec.warmup_s, spec.seconds) for part in plan.parts for spec in part.specs}
 
-    def test_the_rate_decides_unless_somebody_chose(self) -> None:
+    def test_the_rate_decides_unless_an_option_does(self) -> None:
         assert self.durations(rate="10") == {(20.0, 40.0)}
         assert self.durations(rate="2") == {(100.0, 150.0)}
         assert self.durations(rate="2", profile="paper") == {(100.0, 150.0)}

@@ -160,7 +160,7 @@ def test_a_run_ends_with_its_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_file_of_ones_own_and_json(results: Path, tmp_path: Path) -> None:
+def test_an_output_file_and_json(results: Path, tmp_path: Path) -> None:
     done = refabric(
         "report", "cs244-fig1", "--results", results, "--output", tmp_path / "a" / "x.html", "--json"
     )
@@ -265,7 +265,7 @@ def test_every_reason_the_engine_gives_is_explained(changes: dict[str, Any], tit
     assert [doubt.kind.title for doubt in words.doubts(judged([point]))] == [title]
 
 
-def test_a_suspect_reference_and_unknown_reasons_are_explained_too() -> None:
+def test_a_suspect_baseline_and_unknown_reasons_are_explained_too() -> None:
     point = dataclasses.replace(
         stored(spec_of(), [1.0], Status.SUSPECT), reasons=(summary.BASELINE_SUSPECT, of_text("odd"))
     )

@@ -94,7 +94,7 @@ def test_numbers_below_zero_are_no_formulas() -> None:
 
 
 @pytest.mark.parametrize("deep", [b"[" * 5000 + b"]" * 5000, b'{"a":' * 60 + b"1" + b"}" * 60])
-def test_levels_digits_and_halves_of_characters_are_bounded(tmp_path: Path, deep: bytes) -> None:
+def test_depth_digits_and_lone_surrogates_of_json_are_refused(tmp_path: Path, deep: bytes) -> None:
     for data in (deep, b'{"a": 1e999}', b'{"a": ' + b"9" * 30 + b"}", b'{"a": "\\ud800"}', b'{"a": NaN}'):
         (tmp_path / "run.json").write_bytes(data)
         with pytest.raises(StoreError, match="truncated or not JSON"):

@@ -13,7 +13,7 @@ from engines.emulation.sandbox import lock
 from engines.emulation.sandbox.lock import Owner, emulation_lock
 
 
-def test_a_name_on_which_nobody_listens_is_waited_for_no_longer_than_its_deadline(
+def test_a_name_without_a_listener_is_waited_for_only_until_its_deadline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(lock, "SILENT_S", 0.2)

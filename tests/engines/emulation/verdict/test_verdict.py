@@ -141,7 +141,7 @@ def test_lateness_is_measured_against_the_delay_of_a_full_queue(sized: bool) -> 
         (LOAD, Fault.LOAD),
     ],
 )
-def test_a_reason_says_whose_fault_it_was(load: Load, whose: Fault) -> None:
+def test_a_reason_names_its_fault(load: Load, whose: Fault) -> None:
     (reason,) = judge(dataclasses.replace(GOOD, load=load, late_p99_us=242_000.0)).reasons
     assert reason.fault is whose
 
