@@ -22,7 +22,7 @@ bool checksum_is_right(const std::vector<std::uint8_t>& frame) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::vector<std::uint8_t> frame(data, data + size);  // of its exact size, so that a read beyond its end is found
+  const std::vector<std::uint8_t> frame(data, data + size);  // of its exact size, so that overreads are found
   const bool tagged = has_vlan_tag(frame);
   const auto flow = five_tuple(frame);
   check(!(tagged && flow), "a tagged frame is not one of IPv4");

@@ -172,7 +172,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Reader reader(data, size);
   Plan plan;
   for (int edits = reader.byte() % 8; edits > 0; --edits) edit(plan, reader);
-  if (plan.max_packets > 4096) plan.max_packets |= std::size_t{1} << 40;  // so large that it is refused, which saves memory
+  if (plan.max_packets > 4096) plan.max_packets |= std::size_t{1} << 40;  // refused, which saves memory
   try {
     Network network(plan.config());
     use(network, reader);
