@@ -250,7 +250,7 @@ class TestMetrics:
         assert measured(metrics.QUEUE_PKTS_MAX, 1, judged(store)) == Measured(450.0, None, 1, False)
 
     def test_queues_that_grow_and_queues_that_swing(self, store: Store) -> None:
-        """Port 1 grows by one packet per sample; port 2 alternates between 20 and 0; port 0 is a host's."""
+        """Port 1 grows by one packet per sample; port 2 is 20 or 0 in turn; port 0, a host's, is left out."""
         ports = [("host-edge", 9, 900), ("edge-agg", 9, 40), ("agg-core", 9, 20)]
         instants = [0.1 * n for n in range(40)]
         rows = [(t, 0, 900) for t in instants] + [(t, 1, n) for n, t in enumerate(instants) if n]
