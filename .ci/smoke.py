@@ -36,7 +36,7 @@ IPERF3 = (
 )
 SIMULATED = ("4", "one_to_one", "--profile", "smoke", "--engine", "simulator")
 GUESTS = ("4", "one_to_one", "--engine", "linux", "--warmup", "20", "--seconds", "40")
-EXPECTED_POINTS = 4  # the reference, TCP, MPTCP with 2 and with 8 subflows
+EXPECTED_POINTS = 4  # the baseline, TCP, MPTCP with 2 and with 8 subflows
 EXPECTED_IPERF3 = 3
 EXPECTED_GUESTS = 4  # as EXPECTED_POINTS
 OVS = (
@@ -56,7 +56,7 @@ OVS = (
 EXPECTED_OVS = 2
 CROSS_CHECK = "cross-check"
 BOTH_ENGINES = (CROSS_CHECK, "--k", "4", "--rate", "20", "--cc", "lia", "--seconds", "10", "--warmup", "10")
-EXPECTED_BOTH = 6  # the reference, TCP and MPTCP with 8 subflows, emulated and simulated
+EXPECTED_BOTH = 6  # the baseline, TCP and MPTCP with 8 subflows, emulated and simulated
 LEAST_CORRELATION = 0.5
 """Minimum correlation of TCP flows between the engines, over the same paths: 0.97 and more on a loaded
 machine."""
@@ -153,7 +153,7 @@ def engines_differ(results: Path) -> int:
 
 
 def in_virtual_time(results: Path) -> int:
-    """Run what needs no machine to itself; return the number of commands that failed."""
+    """Run the experiments that do not need an idle machine; return the number of commands that failed."""
     commands = (
         ("run", "short-beside-long"),
         ("run", "topologies", "--k", "4", "--warmup", "0.5", "--seconds", "1"),
@@ -170,7 +170,7 @@ def in_virtual_time(results: Path) -> int:
 
 
 def verdicts_changed(results: Path) -> int:
-    """Run the simulator beside theory; return 1 if it fails or a verdict is not as in baselines/."""
+    """Compare the simulator with theory; return 1 if the run fails or a verdict differs from baselines/."""
     argv = [str(REFABRIC), "run", "validation", "--json", "--results", str(results)]
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=False)
     last = json.loads(done.stdout.splitlines()[-1])
@@ -199,11 +199,11 @@ def with_guests(results: Path, students: str) -> int:
 
 
 def with_sip_servers(results: Path) -> int:
-    """Run two steps between real SIP programs, where their packages can be had; return 1 if noise does not
-    explain what is wrong."""
+    """Run two steps between real SIP programs, where their packages are available; return 1 if noise does
+    not explain what is wrong."""
     command = (str(REFABRIC), *SIP, "--workload", ",".join(SIP_STEPS))
     if run(results, command) == UNFIT:
-        print("smoke: SIP servers cannot be had or run here (above): they were not tried")
+        print("smoke: SIP servers are not available or cannot run here (above): they were not tried")
         return 0
     points = {path: json.loads(path.read_text()) for path in sorted(results.glob("ims/*/run.json"))}
     problems = [] if len(points) == len(SIP_STEPS) else [f"{len(points)} points, expected {len(SIP_STEPS)}"]
@@ -230,7 +230,7 @@ def sip_problems(folder: Path, point: Mapping[str, Any]) -> list[str]:
         judged.append(f"{offered:.1f} calls/s, not {asked}")
     onsets = {name: point["metrics"].get(f"{name}_onset_s", math.inf) for name in ("pcscf", "scscf")}
     if not onsets[first] < min(s for name, s in onsets.items() if name != first):
-        judged.append(f"{calls} calls/s: not {first} overloads first: {onsets}")
+        judged.append(f"{calls} calls/s: {first} did not overload first: {onsets}")
     if point["status"] == "ok":
         return [*found, *judged]
     for words in judged:
@@ -239,7 +239,7 @@ def sip_problems(folder: Path, point: Mapping[str, Any]) -> list[str]:
 
 
 def works(folder: Path) -> bool:
-    """Return whether all points are ok: no machine disturbs virtual time."""
+    """Return whether all points are ok: a busy machine does not disturb virtual time."""
     rows = read(folder)
     bad = [row for row in rows if row["status"] != "ok"]
     for row in bad:
@@ -278,8 +278,8 @@ def refabric(*arguments: str) -> int:
 
 
 def run(results: Path, command: Sequence[str]) -> int:
-    """Run the command and return its exit code: 1 means that a point is suspect or failed, and the rows say
-    which; UNFIT that the machine sustains no rate."""
+    """Run the command and return its exit code. Code 1 means that a point is suspect or failed, and the rows
+    say which; UNFIT means that the machine sustains no rate."""
     argv = [*command, "--results", str(results)]
     code = subprocess.run(argv, timeout=TIMEOUT_S, check=False).returncode
     if code not in (0, 1, UNFIT):

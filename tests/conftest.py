@@ -1,7 +1,7 @@
-"""Settings of every test: Hypothesis has no limits of time, since machines are shared and noisy; SIGINT has
-an effect, which a shell takes from the background processes that it starts, and they from their children.
+"""Settings of every test. Hypothesis has no time limits, since machines are shared and noisy. SIGINT has its
+usual effect: a shell ignores it in the background processes that it starts, and their children inherit that.
 
-Charts are written as SVG alone, fixtures of modules included: the other formats hold the same drawing.
+Charts are written as SVG only, in module fixtures too: the other formats hold the same drawing.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ case $kind in
         # Python is not instrumented: what it does between our threads is seen by its locks alone.
         export TSAN_OPTIONS="halt_on_error=0 exitcode=66 second_deadlock_stack=1"
         preload=$(g++ -print-file-name=libtsan.so)
-        # Its shadow memory wants addresses where newer kernels put programs at random.
+        # Its shadow memory needs addresses at which newer kernels place programs at random.
         run=(setarch "$(uname -m)" --addr-no-randomize)
         tests=(tests/engines/emulation/{verdict/test_idle_probe,traffic/test_native_checks}.py tests/fabric/test_fabric_clock.py)
         ;;
@@ -38,7 +38,7 @@ esac
 live=()
 if [ "$(id -u)" = 0 ]; then
     live+=(tests/live/dataplanes/test_fabric_frames.py tests/live/measure/test_path_pings.py)
-    # Not yet under ThreadSanitizer: some of their scenarios fail there, whether by its slowness is not known.
+    # Not yet under ThreadSanitizer: some of their scenarios fail there, perhaps because it is slow.
     case $kind in
         address) live+=(tests/live/traffic/test_native_driver.py tests/live/measure/test_socket_table.py) ;;
         thread) live+=(tests/live/dataplanes/test_elastic_clock.py) ;;
@@ -50,7 +50,7 @@ cmake -S "$root/fabric" -B "$build" -G Ninja -DCMAKE_MAKE_PROGRAM="$venv/bin/nin
     -DPython_EXECUTABLE="$venv/bin/python" -Dnanobind_DIR="$("$venv/bin/python" -m nanobind --cmake_dir)" >/dev/null
 cmake --build "$build" >"$build/log" || { cat "$build/log"; exit 1; }
 
-# A second environment in which the instrumented module stands before the installed one.
+# A second environment in which the instrumented module precedes the installed one.
 mkdir -p "$build/path/fabric"
 cp "$root"/fabric/*.py "$build"/_core*.so "$build/path/fabric/"
 /usr/bin/python3 -m venv --system-site-packages --without-pip "$build/venv"

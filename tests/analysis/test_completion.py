@@ -30,7 +30,7 @@ ROWS = [
 
 
 def test_sized_flows_of_the_window_count() -> None:
-    """Not the endless one, not that of the warm-up, not the one that never started."""
+    """Endless flows, flows of the warm-up and flows that never started do not count."""
     of = completions(ROWS)
     assert [flow.flow for flow in of.completed] == [3, 2]
     assert (of.started, of.unfinished) == (3, 1)
@@ -39,7 +39,7 @@ def test_sized_flows_of_the_window_count() -> None:
     assert slowdown(ROWS[1]) == pytest.approx(5)
 
 
-def test_it_is_told_with_what_is_missing() -> None:
+def test_the_text_counts_unfinished_flows() -> None:
     assert completion_text(completions(ROWS)).startswith(
         "2 of 3 sized flows completed (1 unfinished), in 30 ms"
     )

@@ -70,7 +70,7 @@ def test_a_host_that_sends_twice_what_its_link_carries_loses_half() -> None:
 
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_what_was_sent_has_arrived_or_is_lost(seed: int) -> None:
-    """To the packet, once what is under way has arrived: on links that several flows overload."""
+    """Account for every packet on overloaded links, once those in flight have arrived."""
     of = dataclasses.replace(spec(percent=80), seed=seed)
     topology = topos.build("fat_tree", {"k": 4})
     flows = planned_flows(of, topology)
@@ -85,7 +85,7 @@ def test_what_was_sent_has_arrived_or_is_lost(seed: int) -> None:
 
 
 def test_two_at_an_overloaded_port_share_it_by_their_rates() -> None:
-    """With the last places by chance, so that none is in step with the departures."""
+    """Random drop keeps the arrivals of both flows out of step with the departures."""
     of = dataclasses.replace(
         spec(percent=10),
         topology=TopologySpec("star", {"n": 4}),
@@ -108,11 +108,12 @@ def test_beside_tcp_the_first_rows_are_tcp_and_means_are_of_these() -> None:
 
 
 def test_a_higher_class_loses_nothing_and_leaves_the_rest() -> None:
-    """Where no link is offered more than it carries of the higher class: on one switch."""
+    """On one switch, where the higher class alone overloads no link."""
     star = TopologySpec("star", {"n": 8})
     urgent = spec("beside_constant_rate", "priority", percent=30, dscp=46)
     rows = run(dataclasses.replace(urgent, topology=star)).flows
     constant = [row for row in rows if row.transport == UDP]
+    assert constant
     assert sum(row.lost_pkts for row in constant) == 0
     assert all(
         row.goodput_mbps == pytest.approx(0.3 * RATE_MBPS * PAYLOAD / FRAME, rel=1e-2) for row in constant

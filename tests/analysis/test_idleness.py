@@ -25,7 +25,7 @@ def only(sockets: Table, flow: int, subflow: int) -> dict[str, float]:
 
 
 def test_a_fast_subflow_that_runs_dry_beside_a_slow_one() -> None:
-    """Starved from 1 to 3 s, the last of them idle as well; the slow one holds data all along."""
+    """Starved from 1 to 3 s, and idle from 2 to 3 s; the slow subflow always holds data."""
     fast = [
         (0.0, 0, 0, FULL, 5000, 100.0, 0),
         (1.0, 0, 0, OPEN, 0, 1100.0, 500_000),
@@ -50,18 +50,20 @@ def test_a_fast_subflow_that_runs_dry_beside_a_slow_one() -> None:
     ("first", "second"),
     [
         ((OPEN, 0), (OPEN, 0)),  # the application has no more
-        ((FULL, 0), (FULL, 9000)),  # its window is full: nothing it could have done
+        ((FULL, 0), (FULL, 9000)),  # its window is full: it could not have sent
         ((OPEN, 1), (OPEN, 9000)),  # about to send
     ],
 )
-def test_who_is_not_starved(first: tuple[tuple[int, int], int], second: tuple[tuple[int, int], int]) -> None:
+def test_states_that_are_not_starved(
+    first: tuple[tuple[int, int], int], second: tuple[tuple[int, int], int]
+) -> None:
     rows = [
         (float(t), 0, n, *state, 1000.0 * t, 0) for t in range(3) for n, state in enumerate((first, second))
     ]
     assert set(idleness(table(*rows))["starved_pct"].tolist()) == {0.0}
 
 
-def test_another_connections_data_starves_nobody() -> None:
+def test_another_connections_data_starves_no_subflow() -> None:
     rows = [(float(t), flow, 0, OPEN, 9000 * flow, 1000.0 * t, 0) for t in range(3) for flow in range(2)]
     assert idleness(table(*rows))["starved_pct"].tolist() == [0.0, 0.0]
 
@@ -74,7 +76,7 @@ def test_the_warm_up_and_what_was_seen_once_are_left_out() -> None:
     assert (seen["seconds"].tolist(), seen["idle_pct"].tolist()) == ([1.0], [0.0])
 
 
-def test_never_busy_is_idle_and_would_have_carried_nobody_knows_what() -> None:
+def test_a_subflow_that_is_never_busy_is_idle_at_rate_0() -> None:
     seen = only(table((0.0, 0, 0, OPEN, 0, 7.0, 0), (2.0, 0, 0, OPEN, 0, 7.0, 0)), 0, 0)
     assert (seen["idle_pct"], seen["mbps"], seen["idle_mbps"]) == (100.0, 0.0, 0.0)
 

@@ -1,4 +1,4 @@
-"""Laws of windows and losses, and what samples show of them, on samples made by hand."""
+"""Laws of windows and losses, and their terms measured in samples made by hand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sockets(windows: list[float], step_s: float = 0.01, rtt_ms: float = 10.0) ->
     return Table.from_rows(("t_s", "flow", "subflow", "cwnd_pkts", "srtt_ms"), rows)
 
 
-def test_saws_are_cut_at_their_falls() -> None:
+def test_sawteeth_are_cut_at_their_falls() -> None:
     tooth = [float(n) for n in range(50, 101)]
     found = laws.sawteeth(sockets([*tooth, *tooth, *tooth, 50.0]))
     assert [saw.top_pkts for saw in found] == [100.0, 100.0]
@@ -50,7 +50,7 @@ def test_a_fall_by_steps_is_one_fall() -> None:
     assert len(laws.sawteeth(sockets(tooth * 3))) == 2
 
 
-def test_a_window_that_never_falls_has_no_saw() -> None:
+def test_a_window_that_never_falls_has_no_sawtooth() -> None:
     assert laws.sawteeth(sockets([10.0] * 50)) == []
     assert laws.sawteeth(sockets([])) == []
 
@@ -62,7 +62,7 @@ def port(
 
 
 def chain(sent: int, dropped: int, lost: int, received: int) -> list[PortRow]:
-    """A host, two switches, a host; acknowledgements of none."""
+    """Return the ports of host, switch, switch, host in a row; nothing flows back."""
     return [
         port(0, "h0", "s0", "host-edge", sent),
         port(1, "s0", "h0", "edge-host", 0),
@@ -102,7 +102,7 @@ def test_losses_are_counted_where_data_goes() -> None:
 
 
 def test_waits_follow_the_queues_on_the_way() -> None:
-    """The way has a fast link first: its packets count a tenth."""
+    """The first and the last link are ten times as fast: a packet there counts a tenth."""
     ports = [
         dataclasses.replace(row, utilisation_pct=row.utilisation_pct / (10 if row.port in {0, 4} else 1))
         for row in chain(100, 0, 0, 100)

@@ -1,4 +1,4 @@
-"""Normalised completion times: which flows count, and what those count that have not ended."""
+"""Normalised completion times: which flows count, and how unfinished flows count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What robustness is read off: losses by layer, and what flows deliver while links are down."""
+"""Metrics of robustness: losses by layer, and goodput while links are down."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def flow(received: int, resent: int) -> FlowRow:
 
 
 def two_flows() -> Table:
-    """One flow stands still from 2 to 4 s, the other gets faster; the warm-up is no part of it."""
+    """Return samples of a flow that stalls from 2 to 4 s and of one that gets faster, with a warm-up."""
     rates = {-1.0: (99, 99), 1.0: (4, 6), 2.0: (6, 4), 3.0: (0, 8), 4.0: (0, 8), 5.0: (5, 5)}
     rows = [(t_s, number, mbps) for t_s, both in rates.items() for number, mbps in enumerate(both)]
     return Table.from_rows(("t_s", "flow", "mbps"), rows)
 
 
-def test_losses_are_told_by_layer() -> None:
+def test_losses_are_reported_by_layer() -> None:
     ports = [
         port("edge-agg", 90, 10),
         port("core-agg", 100, 0),
@@ -51,24 +51,24 @@ def test_losses_are_told_by_layer() -> None:
     ]
     assert robustness.core_lost_pct(ports) == pytest.approx(5)
     assert robustness.access_lost_pct(ports) == pytest.approx(1), (
-        "hosts' own queues are no loss of the network"
+        "drops in hosts' own queues are not losses of the network"
     )
     assert robustness.core_lost_pct(ports[2:]) is None
 
 
-def test_segments_sent_again_are_told_for_each_hundred_delivered() -> None:
+def test_retransmissions_are_a_percentage_of_delivered_segments() -> None:
     assert robustness.retransmitted_pct([flow(144_800, 1), flow(144_800, 0)]) == pytest.approx(0.5)
     assert robustness.retransmitted_pct([flow(0, 3)]) is None
 
 
-def test_what_is_kept_is_told_in_percent_of_before() -> None:
+def test_kept_goodput_is_a_percentage_of_goodput_before() -> None:
     goodput = two_flows()
     times, mbps = robustness.in_all(goodput)
     assert times.tolist() == [1, 2, 3, 4, 5] and mbps.tolist() == [10, 10, 8, 8, 10]
     assert robustness.kept_pct(goodput, DOWN) == pytest.approx(80)
     assert robustness.while_down_mbps(goodput, DOWN) == [0, 8]
     assert robustness.stalled_pct(goodput, DOWN, 10.0) == 50
-    assert robustness.kept_pct(goodput, (0.0, 1.0)) is None, "nothing was seen before"
+    assert robustness.kept_pct(goodput, (0.0, 1.0)) is None, "there is no sample before"
     assert robustness.while_down_mbps(goodput, (7.0, 8.0)) == []
 
 
@@ -87,7 +87,7 @@ def test_an_outage_lasts_from_the_first_cut_until_all_is_as_before() -> None:
     assert outage(dataclasses.replace(spec, events=slower)) is None
 
 
-def test_many_events_are_told_in_few_words_that_differ() -> None:
+def test_many_events_have_short_texts_that_differ() -> None:
     few = (LinkEvent(3.0, "p0a0", "c0", 0.5),)
     assert words(few) == "events 3:p0a0-c0:0.5"
     many, later = core_failure(TREE, 6.0, 8.0), core_failure(TREE, 6.0, 8.5)
@@ -126,7 +126,7 @@ def test_a_failing_core_stops_tcp_flows_and_no_mptcp_flow() -> None:
 
 
 def test_nothing_crosses_a_failed_core_switch() -> None:
-    """What its ports sent in 6 s is what fits into the 4 s in which they were up."""
+    """In 6 s its ports send no more than fits into the 4 s in which they are up."""
     spec, result = failing(8)
     of_core = [p.tx_bytes for p in result.ports if "c0" in (p.node, p.peer)]
     assert max(of_core) <= 20e6 / 8 * 4 + 1514

@@ -16,7 +16,7 @@ def port(node: str, peer: str, tx_bytes: int, layer: str = "host-edge") -> PortR
     return PortRow(0, node, peer, layer, 1, tx_bytes, 0, 1, 50.0)
 
 
-def test_of_each_lane_the_first_flow_is_measured_against_all() -> None:
+def test_the_share_of_a_replica_is_that_of_its_first_flow() -> None:
     flows = [flow("l0h0", 3.0), flow("l1h0", 1.0), flow("l0h1", 1.0), flow("l1h1", 1.0), flow("l1h2", 2.0)]
     assert bottleneck_shares_pct(flows) == [75.0, 25.0]
     assert bottleneck_shares_pct([flow("p0e0h0", 1.0)]) == []

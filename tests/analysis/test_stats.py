@@ -19,7 +19,7 @@ def test_jain_lies_between_one_over_n_and_one(values: list[float]) -> None:
 
 
 @given(st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=50), st.floats(1e-3, 1e3))
-def test_jain_knows_no_unit(values: list[float], factor: float) -> None:
+def test_jain_does_not_depend_on_the_unit(values: list[float], factor: float) -> None:
     assert stats.jain([factor * v for v in values]) == pytest.approx(stats.jain(values))
 
 
@@ -43,7 +43,7 @@ def test_spread_is_ordered(values: list[float]) -> None:
     assert s.minimum * (1 - 1e-12) <= s.mean <= s.maximum * (1 + 1e-12)
 
 
-def test_spread_in_percent_of_a_reference() -> None:
+def test_spread_in_percent_of_a_baseline() -> None:
     assert stats.spread([1.0, 2.0, 6.0]).scaled(100 / 4) == stats.Spread(75.0, 25.0, 50.0, 150.0)
     with pytest.raises(ValueError, match="no values"):
         stats.spread([])
@@ -73,7 +73,7 @@ def test_t_quantiles_are_symmetric(p: float, freedom: float) -> None:
 
 
 @pytest.mark.parametrize(("p", "freedom"), [(0, 3), (1, 3), (0.5, 0), (math.nan, 3), (0.5, math.nan)])
-def test_t_quantile_refuses_what_there_is_not(p: float, freedom: float) -> None:
+def test_t_quantile_refuses_undefined_arguments(p: float, freedom: float) -> None:
     with pytest.raises(ValueError, match="no t quantile"):
         stats.t_quantile(p, freedom)
 

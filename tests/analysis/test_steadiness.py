@@ -10,24 +10,24 @@ from model.reasons import DRIFT, SETTLING
     ("pct", "word"),
     [(108.4, "8 % more was delivered"), (91.0, "9 % less was delivered"), (104.9, ""), (95.1, "")],
 )
-def test_a_window_that_delivers_what_it_did_not_carry_is_told(pct: float, word: str) -> None:
+def test_a_window_that_delivers_more_or_less_than_it_carried_is_reported(pct: float, word: str) -> None:
     told = unsteady({OVER_CARRIED_PCT: pct})
     assert told.startswith(word)
     assert bool(told) == bool(word)
 
 
-def test_nothing_is_told_where_nothing_is_known() -> None:
+def test_without_the_metric_nothing_is_reported() -> None:
     assert unsteady({}) == ""
 
 
-def test_halves_that_differ_by_more_than_the_tolerance_are_told() -> None:
+def test_halves_that_differ_by_more_than_the_tolerance_are_reported() -> None:
     (reason,) = drift_reasons((80.0, 90.0))
     assert reason.kind == DRIFT
     assert "80.0 % of the link rate in the first half, then 90.0 %" in reason.text
     assert drift_reasons((80.0, 83.9)) == () == drift_reasons(None)
 
 
-def test_a_warm_up_of_too_few_round_trips_is_told_with_one_that_is_long_enough() -> None:
+def test_a_warm_up_of_too_few_round_trips_is_reported_with_a_sufficient_one() -> None:
     (reason,) = settling_reasons(5.0, 0.13)
     assert reason.kind == SETTLING
     assert reason.text.endswith("use --warmup 7")

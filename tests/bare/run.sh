@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# The two commands in a bare Debian or Ubuntu tree made by debootstrap, as somebody with a new machine types them.
+# Run the two commands in a bare Debian or Ubuntu tree made by debootstrap, as on a new machine.
 #
 #   tests/bare/run.sh bookworm|trixie|noble [FOLDER [STEPS]]
 #
 # Needs root, debootstrap, and some 3 GB in FOLDER, which keeps the tree (default: a temporary folder, removed).
-# A tree FOLDER/SUITE that is there already is used: make Ubuntu's so, with its own mirror, keyring and the
+# An existing tree FOLDER/SUITE is used: make Ubuntu's tree that way, with its own mirror and keyring and the
 # components main,universe. STEPS are numbers (default: 1234). Package mirror, pip's settings and the kernel are
 # this machine's. Mounts and processes end with the script.
 #
 # Steps: (1) without root and packages, one line says what is missing; (2) setup/install.sh, then simulated hosts
 # as an ordinary user, with the numbers of docs/start/ten-minutes.md; (3) real hosts, as far as this kernel and
-# this machine carry them; (4) a kernel without BTF: MPTCP runs uncoupled, and the run says so.
+# this machine allow; (4) a kernel without BTF: MPTCP runs uncoupled, and the run says so.
 # Passed so far: all steps on Debian 12, Debian 13 and Ubuntu 24.04.
 set -euo pipefail
 
@@ -51,7 +51,7 @@ expect() { # exit codes, words, user, command
     said=$(inside "$@") || code=$?
     printf '%s\n' "$said" | tail -n 25 | sed 's/^/    /'
     case " $codes " in *" $code "*) ;; *) fail "exit code $code, not $codes: ${*:2}" ;; esac
-    grep -qF -- "$words" <<<"$said" || fail "'$words' was not said: ${*:2}"
+    grep -qF -- "$words" <<<"$said" || fail "'$words' is not in the output: ${*:2}"
     ! grep -qF "private namespaces failed" <<<"$said" || fail "no private namespaces: ${*:2}"
 }
 

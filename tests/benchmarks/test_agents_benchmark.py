@@ -1,4 +1,4 @@
-"""Costs of an agent: what is made of the runs. No root, nothing is run."""
+"""Costs of an agent: tables and charts of made-up runs. Needs no root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the comparison of data planes makes of its points. No root, nothing is run."""
+"""Rows and chart of the comparison of data planes, from made-up points. Needs no root."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_highest_rate_counts_at_which_most_points_were_ok() -> None:
     assert told["plane_us_a_hop"] == 10.0, "a tenth of a CPU for 10 000 packet-hops a second"
 
 
-def test_a_plane_that_is_not_here_says_why_and_one_without_a_clock_has_no_lateness() -> None:
+def test_a_missing_plane_has_a_reason_and_one_without_a_clock_has_no_lateness() -> None:
     assert row(OVS, Seen(why_out="no module"))["not_here"] == "no module"
     told = row(OVS, Seen({1.0: [result(Status.OK, "ovs")]}))
     assert told["late_p99_us"] is None

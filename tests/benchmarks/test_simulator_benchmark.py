@@ -1,4 +1,4 @@
-"""That the benchmark runs what it says, and says what it ran: no figure of speed is judged here."""
+"""The benchmark runs what its options say, and reports what it ran. No speed is checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.simulator import main
 
 
 @pytest.mark.parametrize("stack", ["htsim", "linux"])
-def test_one_object_a_size(stack: str) -> None:
+def test_one_json_object_per_size(stack: str) -> None:
     run = CliRunner().invoke(
         main, ("--k", "4", "--subflows", "2", "--seconds", "0.2", "--stack", stack, "--json")
     )
@@ -27,7 +27,7 @@ def test_one_object_a_size(stack: str) -> None:
     assert found["machine"]["cpus"] >= 1
 
 
-def test_what_is_no_fat_tree_is_refused() -> None:
+def test_an_odd_fat_tree_is_refused() -> None:
     run = CliRunner().invoke(main, ("--k", "5"))
     assert run.exit_code == 2
     assert "simulator:" in run.stderr

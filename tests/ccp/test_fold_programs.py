@@ -206,7 +206,7 @@ def test_programs_have_a_limit() -> None:
         compiled(fields + "f1 = 1\n")
 
 
-def test_the_algorithm_of_the_page_is_one() -> None:
+def test_the_example_in_the_docs_loads() -> None:
     page = Path(__file__).resolve().parents[2] / "docs/ccp.md"
     text = page.read_text().split("```python\n")[1].split("```")[0]
     loaded = load(OwnAlgorithm("mine.py", text), text)

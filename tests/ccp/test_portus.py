@@ -1,4 +1,4 @@
-"""Agents of portus: recorded messages, their program beside ours, and an agent on a socket."""
+"""Agents of portus: recorded messages, their program compared with ours, and an agent on a socket."""
 
 from __future__ import annotations
 

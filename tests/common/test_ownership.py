@@ -1,4 +1,4 @@
-"""Who gets what root makes: the owner of the folder it is in, and where that is root's, who called sudo."""
+"""Owners of what root makes: the owner of its folder or, where that is root, the user who called sudo."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def root(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_the_owner_of_the_folder_goes_before_who_called_sudo(
+def test_the_owner_of_the_folder_goes_before_the_caller_of_sudo(
     tmp_path: Path, root: pytest.MonkeyPatch
 ) -> None:
     found = tmp_path.stat()

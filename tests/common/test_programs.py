@@ -1,4 +1,4 @@
-"""Programs are started so that root runs no code of somebody else's."""
+"""Programs are started so that root never runs another user's code."""
 
 from __future__ import annotations
 

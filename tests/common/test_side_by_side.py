@@ -1,4 +1,4 @@
-"""Tasks shared out among forked processes."""
+"""Tasks distributed over forked processes."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ def test_a_process_that_dies_is_no_result() -> None:
         side_by_side([lambda: 1, lambda: os._exit(3), lambda: 2])
 
 
-def test_what_several_say_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_repeated_warnings_are_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     side_by_side([functools.partial(say, words) for words in ("torn", "torn", "bent")])
     assert capsys.readouterr().err == "torn\nbent\n"

@@ -1,4 +1,4 @@
-"""What users name on the command line is read from regular files, and nobody else's runs as root."""
+"""Files named on the command line: only regular files are read, and root runs no other user's code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_link_is_not_followed(tmp_path: Path, reader: str) -> None:
         READERS[reader](tmp_path / "linked")
 
 
-def test_root_runs_no_algorithm_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_runs_no_algorithm_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text("x = 1\n")
     monkeypatch.setattr(os, "geteuid", lambda: 0)

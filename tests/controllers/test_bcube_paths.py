@@ -1,4 +1,4 @@
-"""BCube's parallel paths: theorem 4 of its paper, that no two have a node in common but their ends."""
+"""BCube's parallel paths: no two have a node in common but their ends (theorem 4 of its paper)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def apart(n: int, src: int, dst: int, levels: int) -> list[bool]:
 
 @settings(deadline=None, max_examples=150)
 @given(st.sampled_from(NETWORKS), st.data())
-def test_one_path_a_nic_and_none_in_common(net: Topology, data: st.DataObject) -> None:
+def test_one_path_per_nic_and_no_node_in_common(net: Topology, data: st.DataObject) -> None:
     some = st.sampled_from(net.hosts)
     src, dst = data.draw(st.lists(some, min_size=2, max_size=2, unique=True))
     detour = data.draw(st.integers(0, 2**32 - 1))

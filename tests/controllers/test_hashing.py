@@ -17,7 +17,7 @@ U32 = st.integers(0, 2**32 - 1)
 
 
 def chi_square_ok(counts: Counter[int], bins: int) -> bool:
-    """Whether the counts of `bins` bins look uniform: the statistic within 5 sigma of its mean."""
+    """Return whether the counts of `bins` bins look uniform: the statistic within 5 sigma of its mean."""
     total = sum(counts.values())
     expected = total / bins
     statistic = sum((counts[b] - expected) ** 2 / expected for b in range(bins))
@@ -31,7 +31,7 @@ def tcp(sport: int, dport: int = 5001, src: str = "10.0.0.2", dst: str = "10.3.1
 
 
 def test_flow_hash_vectors() -> None:
-    """zlib's CRC-32 of the 13 bytes written out; the C++ core is held to the same numbers."""
+    """zlib's CRC-32 of the 13 bytes written out; the C++ core is tested against the same numbers."""
     assert flow_hash(tcp(40000)) == 0xF75B5894
     assert flow_hash(FiveTuple("255.255.255.255", "0.0.0.0", PROTO_UDP, 65535, 0)) == 0xC2E273D1
 
@@ -67,7 +67,7 @@ def test_random_flows_spread_evenly(bins: int, seed: int) -> None:
 @pytest.mark.parametrize("bins", [2, 4, 16])
 @pytest.mark.parametrize("step", [1, 2, 4])
 def test_consecutive_ports_spread_evenly(bins: int, step: int) -> None:
-    """MPTCP subflows differ in the source port alone, and the kernel hands ports out in steps."""
+    """MPTCP subflows differ only in the source port, and the kernel assigns ports in steps."""
     ports = range(32768, 32768 + 6000 * step, step)
     counts = Counter(mix(flow_hash(tcp(port)), 7) % bins for port in ports)
     assert chi_square_ok(counts, bins)
@@ -81,7 +81,7 @@ def test_eight_consecutive_subflows_collide_like_random_ones() -> None:
     assert sum(distinct) / len(distinct) == pytest.approx(16 * (1 - (15 / 16) ** 8), rel=0.02)
 
 
-def test_a_seed_changes_who_collides_and_crc_alone_would_not() -> None:
+def test_a_seed_changes_which_flows_collide_and_crc_alone_would_not() -> None:
     flows = [flow_hash(tcp(port)) for port in range(33000, 33400)]
     pairs = list(itertools.combinations(flows, 2))
     with_mix = [{pair for pair in pairs if mix(pair[0], s) % 16 == mix(pair[1], s) % 16} for s in (1, 2)]

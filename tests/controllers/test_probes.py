@@ -26,7 +26,7 @@ PORTS = st.integers(1024, 65535)
 
 
 def paths(net: str, policy: str, seed: int, flow: FiveTuple) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """There and back."""
+    """Return the path there and the path back."""
     answer = FiveTuple(flow.dst, flow.src, flow.proto, flow.dport, flow.sport)
     topology, tables = NETWORKS[net]
     return path(topology, tables, policy, seed, flow), path(topology, tables, policy, seed, answer)
@@ -60,7 +60,7 @@ def test_every_policy_has_its_decisions() -> None:
     assert set(DECISIONS) == set(POLICIES) - {"valiant", "digits"}
 
 
-def test_a_policy_nobody_knows_is_refused() -> None:
+def test_an_unknown_policy_is_refused() -> None:
     with pytest.raises(UsageError, match="unknown routing policy 'fastest'"):
         ProbePorts(*NETWORKS["star"], "fastest", 1)
 
@@ -71,7 +71,7 @@ def test_scattered_pings_may_have_any_ports() -> None:
 
 
 @pytest.mark.parametrize("policy", sorted(DECISIONS))
-def test_addresses_no_path_joins_are_refused(policy: str) -> None:
+def test_addresses_without_a_path_are_refused(policy: str) -> None:
     net = build("dhft", {"k": 4})
     with pytest.raises(UsageError, match="use another NIC"):
         ProbePorts(net, ecmp_groups(net), policy, 1).find("10.0.0.2", 1100, "10.3.1.2", 5201)

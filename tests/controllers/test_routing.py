@@ -146,9 +146,9 @@ def test_nics_of_different_planes_are_not_joined() -> None:
         path(net, ecmp_groups(net), "hashed", 1, _flow(1, "10.0.0.2", "10.3.1.2"))
 
 
-def test_valiant_leads_by_way_of_any_switch_with_hosts_alike() -> None:
-    """Of 32 edge switches each is passed as often as chance has it, the two at the ends more often; either
-    half is a shortest path."""
+def test_valiant_passes_each_switch_with_hosts_equally_often() -> None:
+    """Each of the 32 edge switches is equally likely, except the two at the ends, which are passed more
+    often. Both halves are shortest paths."""
     counts: Counter[int] = Counter()
     for port in range(32768, 32768 + 6400):
         nodes = path(FT8, FT8_TABLES, "valiant", 1, _flow(port))

@@ -1,4 +1,4 @@
-"""Rules carry packets: walked switch by switch, they lead every flow to its host, and where routing says."""
+"""Rules, followed switch by switch, lead every flow to its host on the path of its routing policy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _applies(match: Match, flow: FiveTuple) -> bool:
 
 
 def _ends(topology: Topology, rules: dict[int, list[Rule]], flow: FiveTuple, pick: int) -> tuple[int, ...]:
-    """The nodes a packet passes under these rules; groups give their bucket number `pick`, modulo."""
+    """Return the nodes a packet passes under these rules; groups use their bucket number `pick`, modulo."""
     ports = SwitchPorts(topology)
     src = topology.nic_by_ip(flow.src)
     nodes = [src.host, src.switch]
@@ -87,7 +87,7 @@ def test_tables_lead_every_pair_to_its_host_on_a_shortest_path(kind: str, policy
             assert nodes[-2] == dst.switch
 
 
-def test_a_fat_trees_table_has_a_rule_a_switch_elsewhere_and_one_a_host_below() -> None:
+def test_a_fat_trees_table_has_one_rule_per_other_edge_switch_and_per_host_below() -> None:
     routes = Routes(FT4, "hashed", 1)
     sizes = Counter(len(routes.table(switch)) for switch in FT4.switches)
     assert sizes == {9: 8, 8: 12}  # edge: 7 others and 2 hosts; aggregation and core: 8 edge switches

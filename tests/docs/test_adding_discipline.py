@@ -48,5 +48,5 @@ def test_the_discipline_drops_early_and_is_named(tree: Path) -> None:
     specs = [json.loads(path.read_text())["spec"] for path in early.glob("*/run.json")]
     assert {spec["link"]["early_pkts"] for spec in specs} == {5}
     assert longest_queue(plain) == LIMIT_PKTS
-    assert 5 < longest_queue(early) < 40, "forty would take thirty packets in a row by a chance of one half"
+    assert 5 < longest_queue(early) < 40, "forty need thirty packets in a row that enter with chance 1/2"
     assert "early drop from 5" in (early / "report.html").read_text()

@@ -28,7 +28,7 @@ _HELD_BY = {
     "tests/bare/run.sh": "run by hand, its report in docs/do/places.md",
 }  # fmt: skip
 MINE = {"mine.py", "net.json", "flows.csv", "sweep.toml", "mine.txt", "outdoors.trace"}
-"""Files of the reader's own: a test has none."""
+"""Files that readers write themselves, so that no test has them."""
 
 
 def commands(text: str) -> Iterator[list[str]]:

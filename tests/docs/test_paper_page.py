@@ -1,4 +1,4 @@
-"""The page on the paper takes its numbers from results: tables, score and charts by marks in the text."""
+"""The page on the paper takes its numbers from results: tables, score and charts at marks in the text."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_claims_with_the_same_reasons_share_an_item() -> None:
     assert "* levels off; and at k=32: Paths collide." in page
 
 
-def test_the_score_stands_behind_its_mark() -> None:
+def test_the_score_follows_its_mark() -> None:
     assert written("<!-- score -->old", [ROW], "Of 1 sentence, 1 agrees.") == (
         "<!-- score -->Of 1 sentence, 1 agrees."
     )
 
 
-def test_a_section_that_is_none_is_refused() -> None:
+def test_an_unknown_section_is_refused() -> None:
     with pytest.raises(UsageError, match="choose from: FatTree"):
         written("<!-- claims: Fat Tree -->\n<!-- end -->", [ROW], "")
 

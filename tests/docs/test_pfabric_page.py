@@ -1,4 +1,4 @@
-"""The page on pFabric takes its numbers from results: tables of completion times by marks in the text."""
+"""The page on pFabric takes its numbers from results: tables of completion times at marks in the text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.judged_points import with_times_alone
 
 
 def shown(*seeds: int) -> Shown:
-    """Return a figure whose flows take 2 or 8 times their time alone, and a tenth more at each seed."""
+    """Return a figure whose flows take 2 or 8 times as long as alone, and a tenth more at each seed."""
     times = {MINTCP: 2.0, TCP: 8.0}
     points = [
         with_times_alone(spec, times[arm_of(spec)] + seed / 10)

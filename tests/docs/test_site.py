@@ -20,7 +20,7 @@ _LINK = re.compile(r"<a [^>]*href=\"?(https?:[^\s\">]+)")
 MD = ".md"
 GONE = f"gone{MD}"
 KNOWN_LINKS = {"https://distributed.dask.org", "https://github.com/ccp-project/portus"}
-"""Other sites that pages lead to by a link; nothing is loaded from them."""
+"""Other sites that pages link to; nothing is loaded from them."""
 
 
 @pytest.fixture(scope="module")

@@ -111,7 +111,7 @@ def test_olia_moves_the_window_to_the_better_path_at_no_total_cost() -> None:
 
 
 def test_lost_acks_of_precision_do_not_add_up() -> None:
-    """Reno's increase, ACK by ACK, makes exactly one packet a window of ACKs, also at odd windows."""
+    """Reno's increase, ACK by ACK, makes exactly one packet per window of ACKs, also at odd windows."""
     for window in (1, 2, 3, 7, 10, 333, 9_991):
         fixed = int(compiled().t_reno((CPath * 1)(c_path(window, 8000)), 1, 0))
         assert grown(window, fixed, window - 1) == window

@@ -109,7 +109,7 @@ def test_check_refuses_what_cannot_be_faked(spec: RunSpec) -> None:
         FakeEngine().check(spec)
 
 
-def test_phases_are_told_with_their_seconds(tmp_path: Path) -> None:
+def test_phases_are_reported_with_their_seconds(tmp_path: Path) -> None:
     listener = Listener()
     FakeEngine().run(spec_of(), listener, tmp_path)
     assert listener.phases == [("warm-up", 10.0), ("measure", 40.0)]

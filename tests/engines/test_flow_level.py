@@ -1,4 +1,4 @@
-"""Flow-level models: networks worked out by hand, what must hold on any, and what they refuse."""
+"""Flow-level models: networks worked out by hand, properties of any network, and what they refuse."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_every_simulated_subflow_takes_the_path_of_the_emulators_five_tuple(
 
 
 def test_networks_differ_in_hosts_queues_alone() -> None:
-    """Whose senders wait for room in the simulator."""
+    """In the simulator, senders wait for room in these queues."""
     spec = RunSpec(LinkSpec(10.0), TopologySpec("fat_tree", {"k": 4}))
     topology = topos.build(spec.topology.kind, spec.topology.params)
     emulated, simulated = plan_for(spec, topology), plan_of(spec, topology)

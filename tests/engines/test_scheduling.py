@@ -33,7 +33,7 @@ FLOW = FiveTuple("10.0.0.2", "10.3.1.3", 6, 40000, 5001)
 
 
 class FirstFit:
-    """Gives every flow in turn the path that shares fewest links with those before it."""
+    """Give every flow in turn the path that shares the fewest links with those before it."""
 
     def tick(self, network: Network, now_s: float) -> None:
         del now_s

@@ -50,13 +50,13 @@ def test_fairness_draws_shares_beside_theory(tmp_path: Path) -> None:
     assert "Theory and measured" in page
     assert "published statement" not in page
     assert "(6 repetitions)" in page
-    assert "--k " not in page, "its network is no matter of k"
+    assert "--k " not in page, "its network does not depend on k"
     again = refabric(tmp_path, "status", "coupled-fairness", *SHORT, "--cc", "lia", "--subflows", "2,8")
     assert again.exit_code == 0, again.output
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_page_tells_commands_that_exist(tmp_path: Path) -> None:
+def test_a_page_shows_commands_that_exist(tmp_path: Path) -> None:
     done = refabric(tmp_path, "run", "coupled-fairness-queue", *SHORT, "--cc", "lia", "--subflows", "2")
     assert done.exit_code == 0, done.output
     page = (tmp_path / "coupled-fairness" / "report-coupled-fairness-queue.html").read_text()
@@ -97,7 +97,7 @@ def test_statements_are_theory_and_about_one_algorithm_each() -> None:
 
 
 @pytest.mark.parametrize("figure", [*wire.FAIRNESS.figures, *wire.SHIFTED.figures])
-def test_simulated_lanes_are_out_of_step_and_emulated_ones_as_they_come(figure: Figure) -> None:
+def test_only_simulated_replicas_are_kept_out_of_step(figure: Figure) -> None:
     specs = {
         engine: figure.points(resolve(Given.of(engine=engine), figure.defaults), lambda _topology: 10.0)
         for engine in ("simulator", "mininet")

@@ -91,7 +91,7 @@ NAMES = (
 )
 
 
-def test_one_reference_one_chart_and_every_line_named(results: Path) -> None:
+def test_one_baseline_one_chart_and_every_line_named(results: Path) -> None:
     told = (results / "stdout.txt").read_text()
     assert "8 points" in told
     for name in NAMES:
@@ -111,14 +111,14 @@ def test_names_and_summary_tell_points_apart(results: Path) -> None:
     lines = status.stdout.splitlines()
     assert lines[-1] == "8 of 8 planned points finished; 8 stored in all"
     assert sum("-tcp-reno-scatter-10mbps-" in line for line in lines) == 1
-    assert sum("-tcp-reno-10mbps-" in line for line in lines) == 2, "TCP, and the reference"
+    assert sum("-tcp-reno-10mbps-" in line for line in lines) == 2, "TCP, and the baseline"
 
 
-def test_the_plan_for_machines_says_what_differs() -> None:
+def test_the_plan_as_json_shows_what_differs() -> None:
     done = refabric("plan", sweep.NAME, "--engine", "fake", "--k", "4", "--json")
     specs = [json.loads(line)["spec"] for line in done.stdout.splitlines() if '"job"' in line]
     told = {(s["routing"], s["transport"]["cc"], s["transport"]["subflows"]) for s in specs}
-    assert len(told) == 7, "the reference is TCP too"
+    assert len(told) == 7, "the baseline is TCP too"
 
 
 def test_the_report_repeats_it_by_one_command(results: Path) -> None:
@@ -164,7 +164,7 @@ def test_several_congestion_controls_in_any_sweep(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_machine_without_coupling_is_not_told_that_a_comparison_runs_uncoupled(
+def test_without_coupling_a_comparison_is_not_said_to_run_uncoupled(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     class Unable(FakeEngine):

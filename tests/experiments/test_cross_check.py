@@ -1,4 +1,4 @@
-"""cross-check on made-up engines: one sweep of two engines, with the machine for both and without."""
+"""cross-check on made-up engines: one sweep of two engines, where both can run and where one cannot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NEEDS_ROOT = "running real hosts needs root: sudo it"
 
 
 class Unfit(FakeEngine):
-    """As the emulator is for who is not root."""
+    """An engine that refuses every spec, as the emulator does without root."""
 
     def check(self, spec: RunSpec) -> None:
         del spec
@@ -68,7 +68,7 @@ def test_every_point_runs_in_both_engines_and_is_compared(results: Path) -> None
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_without_the_machine_the_simulated_half_runs_and_says_what_lacks(
+def test_without_root_the_simulator_runs_and_reports_what_is_missing(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(registry.ENGINES, "mininet", lambda: Unfit("mininet"))
@@ -121,7 +121,7 @@ def test_json_has_the_points_of_both(results: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_halves_can_be_asked_for_one_by_one(results: Path) -> None:
+def test_each_engine_can_run_by_itself(results: Path) -> None:
     assert refabric("run", results, "--engine", "simulator").exit_code == 0
     assert {spec.engine for spec in stored(results)} == {"simulator"}
     assert refabric("run", results, "--engine", "mininet").exit_code == 0

@@ -56,5 +56,5 @@ def test_what_cannot_show_it_is_refused() -> None:
         specs(workload="one_to_one")
 
 
-def test_the_reference_is_not_marked() -> None:
+def test_the_baseline_is_not_marked() -> None:
     assert {reference_of(spec).link.ecn_pkts for spec in specs()} == {0}

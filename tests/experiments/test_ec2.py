@@ -1,4 +1,4 @@
-"""ec2: what it runs, what is read off it, and that MPTCP gains where there are several paths alone."""
+"""ec2: what it runs, what is read off it, and that MPTCP gains only where there are several paths."""
 
 from __future__ import annotations
 

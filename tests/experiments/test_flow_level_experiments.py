@@ -1,4 +1,4 @@
-"""flow-level and subflows-needed: what they run, and that a small part of it does."""
+"""flow-level and subflows-needed: their points, and that a small part of them runs."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_real_hosts_run_what_they_can() -> None:
 
 
 def test_a_small_tree_gives_every_statement_a_number(tmp_path: Path) -> None:
-    """On the paper's size there are verdicts; here it is only that the metric finds its points."""
+    """Verdicts need the paper's size; this only tests that the metric finds its points."""
     short = ("--k", "4", "--warmup", "0.1", "--seconds", "0.4", "--results", str(tmp_path))
     done = CliRunner().invoke(main, ["run", "hedera", *short, "--json"])
     assert done.exit_code == 0, done.output
@@ -57,7 +57,7 @@ def test_a_scheduler_is_an_option_of_any_sweep(tmp_path: Path) -> None:
     assert wrong.exit_code == 2 and "choose from: none, first_fit, annealing" in wrong.stderr
 
 
-def test_a_scheduler_that_all_points_have_is_told_once() -> None:
+def test_a_scheduler_that_all_points_have_is_named_once() -> None:
     options = resolve(Given.of(scheduler="first_fit:50", engine="simulator"), FIGURE.defaults)
     first, *_ = FIGURE.points(options, lambda _: 100.0)
     led = replace(first, scheduler=options.base.scheduler)

@@ -1,4 +1,4 @@
-"""What runs beside csg-htsim, and what its numbers are called."""
+"""The points that are compared with csg-htsim, and the name of its numbers."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def spec(oversubscription: int) -> RunSpec:
 
 @pytest.fixture
 def points(tmp_path: Path) -> list[Judged]:
-    """Both trees with their references; flows of the oversubscribed one reach a quarter."""
+    """Return both trees with their baselines; flows of the oversubscribed tree reach a quarter."""
     store = Store.open(tmp_path, EXPERIMENT)
     for times, mbps in ((1, 4.0), (4, 1.0)):
         put_reference(store, spec(times), 5.0)
@@ -64,7 +64,7 @@ def test_a_network_given_with_its_defaults_is_the_same(points: list[Judged]) -> 
     assert verdict.word == AGREES
 
 
-def test_readers_are_told_which(points: list[Judged]) -> None:
+def test_labels_name_the_network(points: list[Judged]) -> None:
     assert [place(row) for row in (PLAIN, FOUR)] == ["k=4", "k=4, 4:1"]
     assert rate.network(spec(4).topology) == "FatTree k=4, 4:1"
     of = panels(map(figures.loaded, points))

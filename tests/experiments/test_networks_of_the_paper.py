@@ -23,7 +23,7 @@ FIGURES = (*oversubscribed.FIGURES, *dual_homed_load.FIGURES, BCUBE)
 
 
 def ports_and_switches(kind: str, k: int) -> tuple[int, int, int]:
-    """Switch ports in use, switches, hosts."""
+    """Return the numbers of switch ports in use, of switches and of hosts."""
     topology = topos.build(kind, {"k": k})
     ends = [node for link in topology.links for node in (link.a, link.b)]
     ports = Counter(node for node in ends if node not in topology.hosts)

@@ -1,4 +1,4 @@
-"""The experiment `noise`: every noisy point has its quiet one, and lateness covers what it says."""
+"""The experiment `noise`: every noisy point has a quiet counterpart, and lateness covers its range."""
 
 from __future__ import annotations
 
@@ -94,6 +94,6 @@ def test_stalls_and_clock_reach_every_point() -> None:
         ({"clock": "strict", "dataplane": "ovs", "rate": "1"}, "is the fabric's"),
     ],
 )
-def test_stalls_and_clocks_there_are_not_are_refused(typed: dict[str, str], says: str) -> None:
+def test_unknown_stalls_and_clocks_are_refused(typed: dict[str, str], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         resolve(Given.of(**typed), EXPERIMENTS["cross-check"].figures[0].defaults)

@@ -63,7 +63,7 @@ def _queue_max_pkts(result: RunResult, _spec: RunSpec) -> float:
 
 
 def _share(result: RunResult, _spec: RunSpec) -> float:
-    """The goodput of MPTCP over that of the TCP flows beside it, over all replicas of the bottleneck."""
+    """Return MPTCP's goodput over that of the TCP flows beside it, over all replicas of the bottleneck."""
     of = {kind: sum(f.goodput_mbps for f in result.flows if f.transport == kind) for kind in ("mptcp", "tcp")}
     return of["mptcp"] / of["tcp"]
 

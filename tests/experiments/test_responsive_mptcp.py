@@ -78,7 +78,7 @@ JOINED = WorkloadSpec("joined_permutation", {"after_ms": 300, "kb": 1500})
 
 
 def test_falling_demands_close_subflows_and_rising_ones_open_them(tmp_path: Path) -> None:
-    """Without the option nothing is closed. With it the first flows carry as much as without within 10 %."""
+    """Without the option nothing is closed. With it the first flows carry the same within 10 %."""
     spec = dataclasses.replace(POINT, workload=JOINED, seconds=0.6)
     closing = dataclasses.replace(spec, scheduler=dataclasses.replace(spec.scheduler, closes=True))
     kept, closed = run(spec, tmp_path), run(closing, tmp_path)
@@ -91,8 +91,8 @@ def test_falling_demands_close_subflows_and_rising_ones_open_them(tmp_path: Path
 
 
 def test_a_controller_that_knows_cut_links_moves_subflows(tmp_path: Path) -> None:
-    """Both links of a core switch's pod are cut in the window. Flows whose paths are cut carry nothing to
-    speak of, unless the controller knows."""
+    """Both links of a core switch's pod are cut in the window. Flows whose paths are cut carry almost
+    nothing, unless the controller knows."""
     cuts = tuple(LinkEvent(0.3, f"p{pod}a0", "c0") for pod in range(4))
     spec = dataclasses.replace(POINT, events=cuts, seconds=0.6)
     told = dataclasses.replace(spec, scheduler=dataclasses.replace(spec.scheduler, links_ms=1.0))

@@ -69,7 +69,8 @@ class TestTheWholePaper:
 
     @pytest.mark.parametrize("typed", [{}, {"profile": "paper"}, {"seed": 3}, {"seeds": 2}])
     def test_the_common_options_suit_all_figures(self, typed: dict[str, object]) -> None:
-        assert all(part.specs for part in plan_of("sigcomm11", engine="simulator", **typed).parts)
+        parts = plan_of("sigcomm11", engine="simulator", **typed).parts
+        assert parts and all(part.specs for part in parts)
 
     @pytest.mark.parametrize(
         "typed",
@@ -105,7 +106,7 @@ class TestSmoke:
 
 
 class Logged(FakeEngine):
-    """Says in a file when each of its points began and ended, from whatever process."""
+    """An engine that logs to a file when each of its points begins and ends, from any process."""
 
     def run(self, spec: RunSpec, observer: Observer, raw: Path) -> RunResult:
         with (raw.resolve().parents[2] / "log").open("a") as log:
@@ -117,7 +118,7 @@ class Logged(FakeEngine):
 
 
 def carried(topology: TopologySpec, highest_mbps: float) -> float:
-    """What a machine is said to have measured: 10 Mb/s at k=4."""
+    """Return a made-up measurement of the machine: 10 Mb/s at k=4."""
     return min(highest_mbps, 40.0 / topology.k)
 
 
@@ -133,7 +134,7 @@ class TestBothEngines:
         monkeypatch.setattr("engines.emulation.calibration.calibrate.cached", carried)
         monkeypatch.setattr("os.geteuid", lambda: 0)
 
-    def test_each_half_has_its_own_size_rate_and_seconds(self) -> None:
+    def test_each_engine_has_its_own_size_rate_and_seconds(self) -> None:
         parts = plan_of("sigcomm11-throughput").parts
         simulated, emulated = ({s.engine: s for s in part.specs} for part in parts)
         assert (simulated["simulator"].link.rate_mbps, simulated["simulator"].seconds) == (100.0, 4.0)
@@ -142,7 +143,7 @@ class TestBothEngines:
                  ((s.engine, s) for s in p.specs)}  # fmt: skip
         assert sizes == {"simulator": 8, "mininet": 4}
 
-    def test_both_is_the_default_of_who_may_and_else_said_how_to_get(
+    def test_both_is_the_default_with_root_and_otherwise_a_line_says_how(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert engines_of(plan_of("sigcomm11")) == {"simulator", "flow-level", "max-min", "mininet"}
@@ -153,7 +154,7 @@ class TestBothEngines:
         (line,) = unprivileged.left_out()
         assert "sudo .venv/bin/refabric run sigcomm11" in line
 
-    def test_figures_without_a_counterpart_are_simulated_only_and_that_is_said(self) -> None:
+    def test_figures_without_a_counterpart_are_simulated_only_and_reported(self) -> None:
         plan = plan_of("sigcomm11", engine="both")
         (line,) = plan.left_out()
         assert line.endswith(NO_COUNTERPART)
@@ -170,7 +171,7 @@ class TestBothEngines:
             "simulator", "flow-level", "max-min",
         }  # fmt: skip
 
-    def test_each_half_gets_the_options_that_are_its_own(self) -> None:
+    def test_each_engine_gets_its_own_options(self) -> None:
         halved = plan_of(
             "sigcomm11-congestion-controls", engine="both", traffic="native", stack=("sack=off",)
         )
@@ -203,7 +204,7 @@ class TestBothEngines:
 class TestRunning:
     @pytest.fixture(autouse=True)
     def short_paper(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Two of its figures, both of two halves, on made-up machines."""
+        """Two of its figures, both simulated and emulated, on made-up machines."""
         some = dataclasses.replace(PAPER, figures=PAPER.figures[:2])
         monkeypatch.setitem(EXPERIMENTS, PAPER.name, some)
         self.use(monkeypatch)
@@ -227,7 +228,7 @@ class TestRunning:
         assert "Published, simulated and emulated values" in page
         assert page.count("at k=4, 10 Mb/s links") == 5 + 2 * 5, "in the contents and at both figures"
 
-    def test_machines_get_an_object_a_claim(self, results: Path) -> None:
+    def test_json_has_one_object_per_claim(self, results: Path) -> None:
         events = [
             json.loads(line)
             for line in refabric("run", "sigcomm11", *BOTH, str(results), "--json").stdout.splitlines()

@@ -25,7 +25,7 @@ def hosts(network: TopologySpec) -> int:
 
 @pytest.mark.parametrize("k", [4, 6, 8, 12])
 def test_sizes_are_comparable(k: int) -> None:
-    """Four times the hosts is what makes a tree oversubscribed: it may be larger."""
+    """An oversubscribed tree has up to four times the hosts of the others."""
     networks = all_networks(resolve(Given.of(k=str(k)), FIGURE.defaults))
     assert len({topos.identity(n.kind, n.params) for n in networks}) == len(networks) == 6
     sizes = [hosts(network) for network in networks]

@@ -1,4 +1,4 @@
-"""The validation experiment, run: what it says of the simulator, in virtual time."""
+"""Runs of the validation experiment: its verdicts on the simulator, in virtual time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def refabric(*arguments: str) -> Result:
 
 
 def words_on(figure: str, results: Path, *options: str) -> dict[str, str]:
-    """The verdicts' words by the metric's name."""
+    """Return the words of the verdicts by the name of the metric."""
     done = refabric("run", f"validation-{figure}", "--results", str(results), "--json", *options)
     events = [json.loads(line) for line in done.stdout.splitlines()]
     return {event["quantity"]: event["verdict"] for event in events if event["event"] == "verdict"}
@@ -85,14 +85,14 @@ def test_real_hosts_are_asked_for_no_more_than_they_carry() -> None:
     assert [spec.link.rate_mbps for spec in specs_of(fill, engine="mininet", rate="500")] == [500.0]
 
 
-def test_no_reference_is_run_for_what_is_not_relative() -> None:
+def test_no_baseline_is_run_for_figures_without_percentages() -> None:
     plan = make_plan(CATALOGUE.find("validation-saw"), Given(), SimulatorEngine())
     assert [job.spec.workload.matrix for job in plan.jobs] == ["against_tcp"]
     assert plan.parts[0].rate_of(plan.parts[0].topologies[0]).how == FIXED
 
 
 def test_a_byte_too_few_is_found(tmp_path: Path) -> None:
-    """The statement judges what it says it does: one byte, at one rate."""
+    """The statement detects what it claims to: one byte, at one rate."""
     figure = next(f for f in FIGURES if f.name == "validation-fill")
     store = Store.open(tmp_path, EXPERIMENT.folder)
     for spec in specs_of(figure, rate="10"):

@@ -1,4 +1,4 @@
-"""A path that was chosen for one flow goes before routing, for that flow alone and until it is given back."""
+"""A path chosen for a flow overrides routing, for that flow only and until it is cleared."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _fabric() -> VirtualFabric:
 
 
 def _carried(fabric: VirtualFabric, flow: FiveTuple, when_ps: int) -> set[int]:
-    """The ports that a packet passes."""
+    """Return the ports that a packet passes."""
     before = fabric.counters()["tx_packets"].copy()
     fabric.inject(when_ps, 0, 1000, numbers(flow))
     [(_, _, _, dropped, _)] = fabric.run_until(when_ps + 10**11)

@@ -41,11 +41,11 @@ def switch(discipline: str, queue_pkts: int = 100, queue_bytes: int = 0, **admis
 
 
 Sent = tuple[int, int, int, int, int]
-"""When in ps, by which NIC, bytes, ECN, DSCP."""
+"""Time in ps, NIC, bytes, ECN, DSCP."""
 
 
 def mixture(packets: int, seed: int, dscps: tuple[int, ...], load: float = 1.0) -> list[Sent]:
-    """At random times and of random sizes; `load` times what the bottleneck carries."""
+    """Return packets of random sizes at random times, `load` times what the bottleneck carries."""
     rng = random.Random(seed)
     span_ps = round(packets * 800 * BYTE_PS / load)
     times = sorted(rng.randrange(span_ps) for _ in range(packets))
@@ -53,7 +53,7 @@ def mixture(packets: int, seed: int, dscps: tuple[int, ...], load: float = 1.0) 
 
 
 def played(plan: NetworkPlan, sent: list[Sent]) -> tuple[dict[int, Departure], VirtualFabric]:
-    """What became of each, by its place in `sent`."""
+    """Return the departure of each packet, by its place in `sent`, and the fabric."""
     fabric = VirtualFabric(plan)
     ids: dict[int, int] = {}
     ended: dict[int, Departure] = {}
@@ -68,7 +68,7 @@ def played(plan: NetworkPlan, sent: list[Sent]) -> tuple[dict[int, Departure], V
 
 
 def arrival_ps(packet: Sent) -> int:
-    """At the bottleneck, if its host's link was idle."""
+    """Return when a packet reaches the bottleneck, if its host's link was idle."""
     return packet[0] + packet[2] * 8 * 1000
 
 
@@ -91,7 +91,7 @@ def test_what_is_urgent_waits_for_the_transmission_under_way_and_nothing_else() 
 
 
 def test_the_residual_time_is_exact() -> None:
-    # Of 1500 bytes from 12 us on; at 5 ms, and 0.8 us on its host's link, 100 bytes that are urgent.
+    # 1500 bytes leave from 12 us on; 100 urgent bytes arrive at 5 ms and 0.8 us, which their host link takes.
     sent = [(0, 0, 1500, 0, LOW), (0, 0, 1500, 0, LOW), (5 * MS, 1, 100, 0, HIGH)]
     ended, _ = played(switch("priority"), sent)
     first = 1500 * 8 * 1000 + 1500 * BYTE_PS
@@ -109,7 +109,7 @@ def test_classes_leave_in_order_of_precedence_and_each_in_its_own_order() -> Non
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_port_works_whenever_it_has_work(seed: int) -> None:
-    """Busy periods do not depend on who goes first, and neither do the bytes sent by the end of each."""
+    """Neither busy periods nor the bytes sent by the end of each depend on which packet goes first."""
     sent = mixture(400, seed, (LOW, HIGH, 8), load=0.9)
     ends = []
     for discipline in ("fifo", "priority"):

@@ -11,7 +11,7 @@ NOT_ECT, ECT1, ECT0, CE = 0, 1, 2, 3
 
 
 def sent(count: int, ecn: int, ecn_pkts: int = 5, queue_pkts: int = 100) -> tuple[list[int], VirtualFabric]:
-    """The ECN fields with which packets arrive that were all handed over at once."""
+    """Return the ECN fields with which packets arrive that were all injected at once, and the fabric."""
     fabric = VirtualFabric(one_switch(rate_bps=1_000_000, queue_pkts=queue_pkts, ecn_pkts=ecn_pkts))
     for _ in range(count):
         fabric.inject(0, 0, 125, (A, B, TCP, 1000, 80), ecn)
@@ -32,14 +32,14 @@ def test_a_queue_below_the_threshold_marks_nothing() -> None:
     assert not fabric.counters()["marks"].any()
 
 
-def test_a_threshold_of_one_spares_only_who_finds_the_port_idle() -> None:
+def test_a_threshold_of_one_spares_only_packets_that_find_the_port_idle() -> None:
     fabric = VirtualFabric(one_switch(rate_bps=1_000_000, ecn_pkts=1))
     for when in (0, MS - 1, 2 * MS):  # the second finds the first in transmission, the third nothing
         fabric.inject(when, 0, 125, (A, B, TCP, 1000, 80), ECT0)
     assert [departure[4] for departure in fabric.run_until(FOREVER)] == [ECT0, CE, ECT0]
 
 
-def test_who_is_not_capable_is_not_marked_and_meets_the_tail() -> None:
+def test_packets_without_ecn_are_not_marked_and_meet_drop_tail() -> None:
     fields, fabric = sent(13, NOT_ECT, ecn_pkts=5, queue_pkts=10)
     counters = fabric.counters()
     assert fields == [NOT_ECT] * 10

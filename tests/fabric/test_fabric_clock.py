@@ -40,7 +40,7 @@ def test_instants_before_within_and_after_a_pause() -> None:
     assert [c.of_past(ms * MS) // MS for ms in (1090, 1100, 1105, 1110, 1115)] == [90, 100, 100, 100, 105]
 
 
-def test_what_was_lived_through_is_not_taken_back() -> None:
+def test_time_that_has_passed_is_not_taken_back() -> None:
     c = clock()
     c.lived(1108 * MS)
     c.pause(1100 * MS, 1110 * MS)
@@ -62,7 +62,7 @@ def test_a_pause_that_goes_on_is_one() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_past_agrees_with_a_clock_that_counts_every_microsecond(seed: int) -> None:
-    """More pauses than are remembered; instants asked for lie within those that are."""
+    """There are more pauses than are remembered; all instants lie within the remembered ones."""
     draw = random.Random(seed)
     c = FabricClock()
     c.start(0)

@@ -85,7 +85,7 @@ def test_a_large_flow_comes_close_to_the_ideal_time() -> None:
     assert best <= completed_ps(simulation)[0] / SECOND < 1.001 * best
 
 
-def test_flows_start_when_told_whatever_their_order() -> None:
+def test_flows_start_at_their_times_in_any_order() -> None:
     starts = [3_000_000_000, 1_000_000_000, 1_000_000_000, 0]
     pairs = [(0, 1), (1, 2), (2, 3), (3, 0)]
     flows = [flow(500, start, ends=ends) for start, ends in zip(starts, pairs, strict=True)]
@@ -128,7 +128,7 @@ def test_one_flow_has_one_follower() -> None:
 
 @pytest.mark.parametrize("subflows", [1, 3])
 def test_nothing_is_sent_once_a_flow_is_done(subflows: int) -> None:
-    """Not even by subflows whose segments were lost and came by way of others."""
+    """Not even by subflows whose segments were lost and arrived over others."""
     plan = one_switch(3, RATE_BPS, DELAY_PS, queue_pkts=5)
     flows = [flow(400_000, ends=(source, 2), subflows=subflows) for source in (0, 1)]
     simulation = Simulation(plan, stack(), flows)
@@ -143,7 +143,7 @@ def test_nothing_is_sent_once_a_flow_is_done(subflows: int) -> None:
 
 
 def test_thousands_of_flows_take_turns() -> None:
-    """Each of one packet, one at a time: what came before is no burden."""
+    """Flows of one packet, one at a time: earlier flows change nothing for later ones."""
     flows = [flow(100, n * 1_000_000_000) for n in range(5000)]
     simulation = simulate(flows)
     taken = 2 * (166 * PS_PER_BYTE + DELAY_PS)

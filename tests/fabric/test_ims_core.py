@@ -163,7 +163,7 @@ def full(calls: float, registrations: float) -> tuple[float, int]:
 
 
 def test_a_full_buffer_holds_a_quarter_less_at_times() -> None:
-    """Linux releases the room of read messages by quarters, so the mean fill is an eighth below the most."""
+    """Linux frees the room of read messages by quarters, so the mean fill is an eighth below the maximum."""
     mean, most = full(0, 6000)
     assert most == USUAL["buffer"]
     assert mean == pytest.approx(0.875 * USUAL["buffer"], abs=3)

@@ -1,4 +1,4 @@
-"""Random loss as a property of a link: how many, which, and nothing else changed."""
+"""Random loss as a property of a link: how many packets, which ones, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZE = 125
 
 
 def lossy(loss: dict[int, float], seed: int = 1, links: int = 4) -> NetworkPlan:
-    """A chain whose ports of these numbers lose packets; of link i, 2i transmits from A towards B."""
+    """Return a chain whose given ports lose packets; port 2i of link i transmits from A towards B."""
     plan = chain([RATE_BPS] * links, [0] * links, queue_pkts=0)
     probability = np.zeros(2 * links)
     for port, value in loss.items():
@@ -30,7 +30,7 @@ def lossy(loss: dict[int, float], seed: int = 1, links: int = 4) -> NetworkPlan:
 
 
 def log_of(plan: NetworkPlan, packets: int, back: int = 0) -> tuple[list[Departure], VirtualFabric]:
-    """What becomes of packets sent at once from A to B, and from B to A."""
+    """Return the departures of packets sent at once from A to B and from B to A, and the fabric."""
     fabric = VirtualFabric(plan)
     for i in range(max(packets, back)):
         if i < packets:
@@ -41,7 +41,7 @@ def log_of(plan: NetworkPlan, packets: int, back: int = 0) -> tuple[list[Departu
 
 
 def lost_at(log: list[Departure], port: int) -> list[int]:
-    """When packets were lost behind this port, in packet times."""
+    """Return when packets were lost behind this port, in packet times."""
     return [when // MS for _, where, when, gone, _ in log if gone and where == port]
 
 
@@ -95,7 +95,7 @@ def test_another_seed_loses_others() -> None:
 
 def test_ports_draw_independently_of_each_other() -> None:
     """Neither traffic nor loss elsewhere, nor further links, change which packets a port loses; and two
-    ports lose together as often as chance has it."""
+    ports lose together as often as independent ones do."""
     alone = lost_at(log_of(lossy({2: 0.1}), 5000)[0], 2)
     both, _ = log_of(lossy({2: 0.1, 5: 0.1}), 5000, back=5000)
     assert lost_at(both, 2) == alone

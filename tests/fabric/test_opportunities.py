@@ -33,7 +33,7 @@ def traced(at_ms: Sequence[int], period_ms: int, queue_pkts: int = 1000) -> Netw
 
 
 def leaves_ms(plan: NetworkPlan, packets: Sequence[tuple[int, int]]) -> list[float]:
-    """Send (ms, bytes) packets from A to B; when each reaches B, less the other links' time, in ms."""
+    """Send (ms, bytes) packets from A to B; return when each reaches B, less the other links' time, in ms."""
     fabric = VirtualFabric(plan)
     for at_ms, size in packets:
         fabric.inject(at_ms * MS, 0, size, (A, B, TCP, 1000, 80))
@@ -42,7 +42,7 @@ def leaves_ms(plan: NetworkPlan, packets: Sequence[tuple[int, int]]) -> list[flo
 
 
 def model(at_ms: Sequence[int], period_ms: int, packets: Sequence[tuple[int, int]]) -> list[int]:
-    """Opportunity by opportunity: each carries up to a frame of what came before it; the rest is lost."""
+    """Return when packets leave: an opportunity carries up to a frame of earlier data; its rest is lost."""
     waiting, left, n = [list(packet) for packet in packets], [], 0
     while waiting:
         now = n // len(at_ms) * period_ms + at_ms[n % len(at_ms)]

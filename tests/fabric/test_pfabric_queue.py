@@ -33,7 +33,7 @@ class Sent:
 
 
 def switch(discipline: str, queue_pkts: int = 0, queue_bytes: int = 0) -> NetworkPlan:
-    """Two hosts on links without a transmission time to speak of, a third at 1 Gb/s."""
+    """Two hosts on links with a negligible transmission time, a third at 1 Gb/s."""
     plan = one_switch(hosts=SENDERS + 1, queue_pkts=0, rate_bps=8_000_000_000_000)
     columns = {"queue_pkts": queue_pkts, "queue_bytes": queue_bytes, "rate_bps": 1_000_000_000}
     changed = {name: getattr(plan, name).copy() for name in columns}

@@ -50,7 +50,7 @@ def shorter(name: str) -> Callable[[NetworkPlan], NetworkPlan]:
 
 
 def dead_end(plan: NetworkPlan) -> NetworkPlan:
-    """A switch in the middle forgets all its routes."""
+    """Return the plan with a switch in the middle that has no routes."""
     fib = plan.fib.reshape(-1, plan.attachments).copy()
     fib[plan.far_node[plan.member_port[plan.group_offsets[plan.fib[plan.fib >= 0][0]]]]] = -1
     return replace(plan, fib=fib.ravel())
@@ -137,7 +137,7 @@ PLANS = (tree(), tree("ecmp"), tree("scatter"), tree("valiant"), one_switch(4), 
 
 @st.composite
 def spoiled(draw: st.DrawFn) -> NetworkPlan:
-    """One of the plans with some entries changed, mostly to indices that nearly exist."""
+    """Draw one of the plans with some entries changed, mostly to indices that nearly exist."""
     plan = draw(st.sampled_from(PLANS))
     for _ in range(draw(st.integers(1, 4))):
         name = draw(st.sampled_from(COLUMNS))

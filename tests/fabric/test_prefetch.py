@@ -28,10 +28,10 @@ void ask(const Board& board) { expect(board); }
 
 
 def instructions(binary: Path) -> int:
-    """How many there are in it that ask for memory."""
+    """Return the number of prefetch instructions in a binary."""
     mnemonic = MNEMONICS.get(platform.machine())
     if mnemonic is None:
-        pytest.skip(f"which instruction it is on {platform.machine()} is not known here")
+        pytest.skip(f"the prefetch instruction of {platform.machine()} is not known here")
     if shutil.which("objdump") is None:
         pytest.skip("no objdump: sudo apt-get install binutils")
     argv = ["objdump", "--disassemble", "--no-show-raw-insn", str(binary)]

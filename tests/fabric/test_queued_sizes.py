@@ -1,5 +1,5 @@
-"""A port keeps its packets' sizes in another way from the fifth size and from the 129th packet on, and in the
-first way again once it was empty: departures, lengths and bytes must not tell."""
+"""A port stores its packets' sizes in another way from the fifth size and from the 129th packet on, and in
+the first way again once it was empty. Departures, lengths and bytes must not depend on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last places of a queue given by chance: how often, and what that does to senders in lockstep."""
+"""Random drop in the last places of a queue: its probability, and its effect on senders in lockstep."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARGIN = 5
 
 
 def with_chance(places: int, port: int, hosts: int = 2) -> VirtualFabric:
-    """Port `port` holds LIMIT packets, the last `places` by chance; the others' queues have no limit."""
+    """Port `port` holds LIMIT packets, with random drop in the last `places`; other queues have no limit."""
     plan = one_switch(hosts=hosts, queue_pkts=0)
     limit = plan.queue_pkts.copy()
     limit[port] = LIMIT
@@ -45,7 +45,7 @@ def test_the_ith_of_the_last_n_places_is_refused_with_i_of_n_plus_1() -> None:
 
 
 def arrived(places: int, turns: int = 1500) -> Counter[int]:
-    """Packets that arrive of two senders whose packets meet at a full queue, always in the same order.
+    """Count the packets that arrive of two senders that meet at a full queue, always in the same order.
 
     They are told apart by their size, so that what has arrived of each follows from packets and bytes."""
     fabric = with_chance(places, port=1, hosts=3)
@@ -60,7 +60,7 @@ def arrived(places: int, turns: int = 1500) -> Counter[int]:
     return Counter({1: packets - second, 2: second})
 
 
-def test_drop_tail_starves_one_of_two_in_lockstep_and_chance_does_not() -> None:
+def test_drop_tail_starves_one_of_two_in_lockstep_and_random_drop_does_not() -> None:
     starved, fair = arrived(0), arrived(CHANCE)
     assert min(starved.values()) < 0.05 * max(starved.values())
     assert min(fair.values()) > 0.5 * max(fair.values())

@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t kLongest = 4096;
 
-std::array<std::uint8_t, 1 << 16> seen{};  // of the compiler's callback, which has no other way to it
+std::array<std::uint8_t, 1 << 16> seen{};  // global, because the compiler's callback has no argument
 bool reached_new = false;
 Input current;
 std::string found;

@@ -1,4 +1,4 @@
-// Ethernet frames of hosts, any bytes: what the core reads of one, and the mark that it writes into one.
+// Any bytes as an Ethernet frame of a host: the core parses it and writes an ECN mark into it.
 #include <algorithm>
 #include <cstdint>
 #include <span>
@@ -22,7 +22,7 @@ bool checksum_is_right(const std::vector<std::uint8_t>& frame) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::vector<std::uint8_t> frame(data, data + size);  // of its exact size: a byte too far is seen
+  const std::vector<std::uint8_t> frame(data, data + size);  // of its exact size, so that overreads are found
   const bool tagged = has_vlan_tag(frame);
   const auto flow = five_tuple(frame);
   check(!(tagged && flow), "a tagged frame is not one of IPv4");

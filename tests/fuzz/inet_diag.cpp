@@ -1,4 +1,4 @@
-// Datagrams of a netlink socket, any bytes, as the core reads a dump of sockets.
+// Any bytes as a datagram of a netlink socket, which the core reads as a dump of sockets.
 #include <stdexcept>
 #include <vector>
 

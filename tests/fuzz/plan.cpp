@@ -133,7 +133,7 @@ void send(Network& network, Hosts& hosts, Reader& reader, Time now) {
   if (id == kNone) return;
   Packet& packet = network.pool()[id];
   packet.kind = Kind::packet;
-  packet.size_bytes = static_cast<std::uint16_t>(reader.number() | 1U);  // no host sends nothing
+  packet.size_bytes = static_cast<std::uint16_t>(reader.number() | 1U);  // no host sends an empty packet
   packet.dscp = reader.byte() & kDscpBits;
   packet.ecn = Ecn(reader.byte() & 3);
   packet.owner = destination;
@@ -172,7 +172,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Reader reader(data, size);
   Plan plan;
   for (int edits = reader.byte() % 8; edits > 0; --edits) edit(plan, reader);
-  if (plan.max_packets > 4096) plan.max_packets |= std::size_t{1} << 40;  // no memory for real ones that large
+  if (plan.max_packets > 4096) plan.max_packets |= std::size_t{1} << 40;  // refused, which saves memory
   try {
     Network network(plan.config());
     use(network, reader);

@@ -31,7 +31,7 @@ def engine() -> Iterator[MininetEngine]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _watched(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Measure the noise of the machine during a file of tests, what its fixtures ran included."""
+    """Measure the noise of the machine during a file of tests, including what its fixtures run."""
     module = request.node
     assert isinstance(module, pytest.Module)
     with Disturbance() as disturbance:

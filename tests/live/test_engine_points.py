@@ -51,7 +51,7 @@ def spec(subflows: int, workload: str = "one_to_one", cc: str = "reno") -> RunSp
 
 
 def run(engine: MininetEngine, wanted: RunSpec, raw: Path) -> RunResult:
-    """Run once more where the machine had no time for it, or where a flow stalled or waited."""
+    """Run a point, and once more if the machine had no time for it, or if a flow stalled or waited."""
     return run_once(engine, wanted, raw)
 
 
@@ -75,7 +75,7 @@ def check_counts(result: RunResult, flows: int) -> None:
 
 
 def check_links_are_not_outrun(result: RunResult, wanted: RunSpec) -> None:
-    """A window also sees what lay before a hole when it opened; all of the traffic sees no such thing."""
+    """Check the whole traffic: a window also counts data that waited behind a gap when it opened."""
     goodput = result.samples["goodput"]
     instants = sorted(set(goodput["t_s"].tolist()))
     interval_s = dict(zip(instants[1:], np.diff(instants), strict=True))
@@ -109,7 +109,7 @@ def test_a_permutation_over_tcp(engine: MininetEngine, tmp_path: Path) -> None:
         assert into[flow.dst].tx_bytes >= 0.9 * flow.bytes_received
 
 
-def test_mptcp_takes_the_paths_that_routing_foretells(engine: MininetEngine, tmp_path: Path) -> None:
+def test_mptcp_takes_the_paths_that_routing_predicts(engine: MininetEngine, tmp_path: Path) -> None:
     wanted = spec(4, cc="cubic")
     result = run(engine, wanted, tmp_path)
     check_physics(result, 16)
@@ -129,7 +129,7 @@ def check_paths(wanted: RunSpec, result: RunResult) -> None:
 
 
 def expected_links(wanted: RunSpec, result: RunResult) -> set[tuple[str, str]]:
-    """Directed links that data and acknowledgements of all subflows should use above the edge."""
+    """Return the directed links that data and acknowledgements of all subflows should use above the edge."""
     topology = topos.build(wanted.topology.kind, wanted.topology.params)
     tables, seed = ecmp_groups(topology), sub_seed(wanted.seed, "routing")
     links = set()
@@ -145,7 +145,7 @@ def expected_links(wanted: RunSpec, result: RunResult) -> set[tuple[str, str]]:
 
 
 def used_links(result: RunResult) -> set[tuple[str, str]]:
-    """Iperf3's control connections are idle inside the window."""
+    """Return the links that were used; iperf3's control connections are idle inside the window."""
     return {(port.node, port.peer) for port in result.ports if port.tx_packets and "host" not in port.layer}
 
 
@@ -160,7 +160,7 @@ def test_the_same_spec_gives_the_same_flows_and_paths(engine: MininetEngine, tmp
 
 
 def test_everything_is_sampled_and_agrees(engine: MininetEngine, tmp_path: Path) -> None:
-    """Round trips by the kernel's own word and by pings are of the same paths; queues explain both."""
+    """The kernel's round trips and those of pings are of the same paths; queues explain both."""
     wanted = dataclasses.replace(spec(2), sampling=SamplingSpec(queues_ms=100, sockets_ms=250, pings_ms=250))
     result = run(engine, wanted, tmp_path)
     check_physics(result, 16)
@@ -181,7 +181,7 @@ def test_everything_is_sampled_and_agrees(engine: MininetEngine, tmp_path: Path)
 
 
 def check_sockets(result: RunResult, traffic_s: float) -> None:
-    """What subflows say of themselves holds together, and with what the connections delivered."""
+    """Check that the subflows' counters agree with each other and with what the connections delivered."""
     sockets = result.samples["sockets"]
     assert (sockets["cwnd_pkts"] >= 1).all()
     assert (sockets["notsent_bytes"] >= 0).all()
@@ -206,9 +206,7 @@ def test_unbounded_queues_drop_nothing(engine: MininetEngine, tmp_path: Path) ->
     assert max(port.max_queue_pkts for port in result.ports) > 100, "TCP fills what never drops"
 
 
-def test_a_machine_asked_for_too_much_says_so_and_comes_to_an_end(
-    engine: MininetEngine, tmp_path: Path
-) -> None:
+def test_an_overloaded_machine_is_reported_and_the_run_ends(engine: MininetEngine, tmp_path: Path) -> None:
     wanted = dataclasses.replace(spec(8), link=LinkSpec(1000.0), warmup_s=1.0, seconds=3.0)
     engine.check(wanted)
     result = engine.run(wanted, Silent(), tmp_path)

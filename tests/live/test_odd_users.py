@@ -1,4 +1,4 @@
-"""Odd users and odd machines, for real: one clear line, exit 2 or 3, and nothing is left."""
+"""Unusual users and machines: one clear line, exit code 2 or 3, and nothing is left."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def refabric(
 
 
 def only_line(done: subprocess.CompletedProcess[str]) -> str:
-    """The error, which is one line without a traceback."""
+    """Return the error, which must be one line without a traceback."""
     assert "Traceback" not in done.stdout + done.stderr, done.stderr
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("refabric: ")]
     return line
@@ -100,14 +100,14 @@ def test_an_ordinary_user_without_a_home() -> None:
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    """A folder that every user can enter, as those of pytest are not."""
+    """Yield a folder that every user can enter, unlike those of pytest."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
 
 
 def as_nobody() -> str:
-    """Shell commands that make the program after them another user's."""
+    """Return shell commands that run the program after them as another user."""
     return f'cd /\nset -- setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups "$@"'
 
 
@@ -141,7 +141,7 @@ def test_a_disk_that_is_full_at_some_write(tmp_path: Path, kbytes: int) -> None:
 
 
 def test_a_clock_that_is_set_back_an_hour_during_a_run(tmp_path: Path) -> None:
-    """No duration is measured by the clock of the wall, which jumps at each reading here."""
+    """No duration is measured by the wall clock, which jumps at each reading here."""
     results = tmp_path / "results"
     arguments = ["refabric", "run", EXPERIMENT, *POINT, "--engine", "fake", "--results", str(results)]
     program = f"""

@@ -1,4 +1,4 @@
-"""Real SIP servers between emulated hosts: calls complete, service times are those asked, nothing is left."""
+"""Real SIP servers between emulated hosts: calls complete, service times are as set, nothing is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Root in the folder of an ordinary user: what it leaves there is the user's, and nothing in it is root's."""
+"""Root in the folder of an ordinary user: all that it leaves there belongs to the user."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ mkdir -p cache && touch "cache/$(id -u)"
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of OWNER's while OTHER has called sudo."""
+    """Yield a folder that belongs to OWNER, while OTHER has called sudo."""
     monkeypatch.setenv("SUDO_UID", str(OTHER))
     monkeypatch.setenv("SUDO_GID", str(OTHER))
     folder = tmp_path / "home"
@@ -44,7 +44,7 @@ def owners(folder: Path) -> set[int]:
     return {path.lstat().st_uid for path in (folder, *folder.rglob("*"))}
 
 
-def test_results_go_to_the_owner_of_the_folder_not_to_who_called_sudo(home: Path) -> None:
+def test_results_go_to_the_owner_of_the_folder_not_to_the_caller_of_sudo(home: Path) -> None:
     store = Store.open(home / "results", EXPERIMENT)
     for goodput in (1.0, 2.0):
         columns.write(store, [put(store, spec_of(), result_of([goodput]))])
@@ -59,7 +59,7 @@ def test_until_it_is_published_only_root_can_enter(home: Path) -> None:
         assert (found.st_uid, found.st_mode & 0o777) == (0, 0o700)
 
 
-def test_in_a_folder_of_roots_who_called_sudo_gets_it(
+def test_in_a_folder_of_root_the_caller_of_sudo_gets_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SUDO_UID", str(OTHER))
@@ -69,7 +69,7 @@ def test_in_a_folder_of_roots_who_called_sudo_gets_it(
 
 
 @pytest.mark.parametrize("inner", ["charts", "charts/deeper", "charts/a/b"])
-def test_root_follows_no_link_of_somebody_else_to_a_folder(
+def test_root_follows_no_link_of_another_user_to_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inner: str
 ) -> None:
     etc, results = tmp_path / "etc", tmp_path / "results"
@@ -93,14 +93,14 @@ def test_root_follows_no_link_of_somebody_else_to_a_folder(
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    """A folder that every user can enter, as those of pytest are not."""
+    """Yield a folder that every user can enter, unlike those of pytest."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
 
 
-def test_the_whole_suite_under_sudo_leaves_nothing_of_roots(shared: Path) -> None:
-    """run_tests.sh itself, with programs in place of the tools that say who they run as."""
+def test_the_whole_suite_under_sudo_leaves_no_files_of_root(shared: Path) -> None:
+    """Run run_tests.sh itself, with stubs in place of its tools; they log the user they run as."""
     clone, log = shared / "clone", shared / "log"
     for tool in ("setup/install.sh", ".venv/bin/ruff", ".venv/bin/mypy", ".venv/bin/python"):
         (clone / tool).parent.mkdir(parents=True, exist_ok=True)

@@ -186,7 +186,7 @@ guest.run(asked(Path(sys.argv[2]), "spin"), None, lambda _: print("running", flu
 
 
 def guests(folder: Path) -> set[int]:
-    """Processes of guests that run in this folder."""
+    """Return the processes of guests that run in this folder."""
     found = set()
     for entry in Path("/proc").glob("[0-9]*"):
         try:

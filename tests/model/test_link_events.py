@@ -21,7 +21,7 @@ from model.spec import (
 )
 
 WIRE = 1514 / 1448
-"""Bytes on the wire for each of payload."""
+"""Bytes on the wire per byte of payload."""
 BELL = RunSpec(
     LinkSpec(10.0, 100.0, queue_pkts=30),
     TopologySpec("dumbbell", {"n": 1, "lanes": 1}),

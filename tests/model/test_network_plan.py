@@ -34,7 +34,7 @@ def number(ip: str) -> int:
 
 
 def walked(topology: Topology, policy: str, flow: FiveTuple, nic: int) -> list[int]:
-    """The nodes one packet visits in the core, read off the ports' counters."""
+    """Return the nodes that one packet visits in the core, read off the ports' counters."""
     hops = dict(sent_on(topology, policy, flow, nic).keys())
     nodes = [topology.nics[nic].host]
     while nodes[-1] in hops:
@@ -43,7 +43,7 @@ def walked(topology: Topology, policy: str, flow: FiveTuple, nic: int) -> list[i
 
 
 def sent_on(topology: Topology, policy: str, flow: FiveTuple, nic: int) -> Counter[tuple[int, int]]:
-    """From which node to which one packet is sent in the core, and how often."""
+    """Return the hops (from node, to node) of one packet in the core, and how often it takes each."""
     plan = network_plan(topology, ecmp_groups(topology), LinkSpec(10.0), policy, SEED)
     fabric = _core.VirtualFabric(plan)
     fabric.inject(0, nic, 1500, (number(flow.src), number(flow.dst), TCP, flow.sport, flow.dport))
@@ -82,7 +82,7 @@ def test_core_and_routing_agree_on_every_path(kind: str, params: dict[str, int],
 
 
 def scattered(seed: int, packets: int = 4000) -> tuple[Topology, list[int]]:
-    """Packets of one flow across a k=8 tree: how many each port sent."""
+    """Send packets of one flow across a k=8 tree; return the tree and how many each port sent."""
     topology = topos.build("fat_tree", {"k": 8})
     plan = network_plan(
         topology, ecmp_groups(topology), LinkSpec(10.0, queue_pkts=0, nic_queue_pkts=0), "scatter", seed

@@ -1,4 +1,4 @@
-"""The arithmetic of stalls: what share of packets is late by how much, and stalls for a given lateness."""
+"""The arithmetic of stalls: the share of packets that are late by an amount, and stalls for a lateness."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from model.spec import LinkSpec, NoiseSpec, RunSpec
 
 
 def drawn_lateness_ms(noise: NoiseSpec, packets: int) -> list[float]:
-    """Of packets that are due at random times while stalls follow one another."""
+    """Return the lateness of packets that are due at random times while stalls follow one another."""
     rng, late, stalls = random.Random(7), [], 20_000
     begins = at_ms = 0.0
     ends = []

@@ -1,4 +1,4 @@
-"""`remote:PORT` and `cmd:PROGRAM`: which are accepted, and how they are said again."""
+"""`remote:PORT` and `cmd:PROGRAM`: which are accepted, and how they are written back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from model.openflow import check_openflow, is_own, openflow_words, remote_port
 from model.spec import OpenFlowSpec
 
 
-def test_own_controllers_are_told_from_names() -> None:
+def test_own_controllers_are_distinguished_from_names() -> None:
     assert is_own("remote:6633")
     assert is_own("cmd:pox.py forwarding.l2_learning")
     assert not is_own("osken")

@@ -1,4 +1,4 @@
-"""Planned flows: their ports on hosts that start more flows than they have ports, and who refuses what."""
+"""Planned flows: their ports on hosts that start more flows than they have ports, and refusals."""
 
 from __future__ import annotations
 

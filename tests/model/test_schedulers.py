@@ -106,8 +106,8 @@ def test_polling_every_switch_is_counted() -> None:
     assert counts["scheduler_octets"] == 20 * (122 + 82) + 16 * 120 + rules * 186
 
 
-def test_of_flows_that_come_and_go_a_scheduler_that_looks_often_carries_more_than_one_that_does_not() -> None:
-    """A flow lasts a second or so: between two looks ten seconds apart there is nobody to move."""
+def test_a_frequent_scheduler_carries_more_of_flows_that_come_and_go_than_a_rare_one() -> None:
+    """A flow lasts a second or so: between two looks ten seconds apart no flow lasts that could be moved."""
     loop = replace(LOOP, seed=3)
     never = total_mbps(run(loop))
     often = run(with_scheduler(loop, "first_fit:20"))
@@ -151,6 +151,6 @@ def test_what_cannot_be_scheduled_is_refused(changed: dict[str, object], why: st
         SimulatorEngine().check(spec)
 
 
-def test_steady_rates_have_nobody_to_schedule() -> None:
+def test_flow_level_models_have_no_schedulers() -> None:
     with pytest.raises(UsageError, match="does not support central schedulers"):
         check_steady(replace(with_scheduler(TREE, "first_fit:100"), engine="flow-level"), ())

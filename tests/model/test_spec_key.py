@@ -1,4 +1,4 @@
-"""Keys of specs: equal for what differs in ignored fields alone."""
+"""Keys of specs: equal for specs that differ only in ignored fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tunings: their names, and which is the default where."""
+"""Tunings: their names, and the default of each kind of point."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_words(transport: TransportSpec, expected: str) -> None:
 MPTCP = TransportSpec(8)
 FOUR_TO_ONE = {"k": 4, "oversubscription": 4}
 CAPPED = {**CAPPED_RESERVE, RMEM: "4096 25165824 33554432"}
-"""Four bytes of buffer for each of the 4 MB and 8 times 256 kB that a sender may have under way."""
+"""Four bytes of buffer for each of the 4 MB and 8 times 256 kB that a sender may have in flight."""
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_without_a_cap_there_is_room_where_mptcps_flows_end(matrix: str, room: b
 
 @pytest.mark.parametrize("sysctls", [KERNELS_OWN, RESERVE])
 def test_given_send_buffers_leave_the_receivers_to_the_kernel(sysctls: Mapping[str, str]) -> None:
-    """Else `kernel's own` in a chart would be the kernel's senders beside our receivers."""
+    """Otherwise `kernel's own` in a chart would be the kernel's senders with our receivers."""
     assert default(RunSpec(LinkSpec(20.0), transport=TransportSpec(8, sysctls=sysctls))) == {}
     receiver = {RMEM: "4096 131072 33554432"}
     assert default(RunSpec(LinkSpec(20.0), transport=TransportSpec(8, sysctls=receiver))) == CAPPED

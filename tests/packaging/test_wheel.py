@@ -33,7 +33,7 @@ def run(argv: Sequence[object], cwd: Path, deadline_s: float = 300.0) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a wheel built from an sdist, without optimisation, by what the environment holds."""
+    """Return a wheel built from an sdist, without optimisation, with the tools of this environment."""
     folder = tmp_path_factory.mktemp("wheel")
     program = f"from scikit_build_core import build; build.build_sdist({str(folder)!r})"
     run([sys.executable, "-c", program], ROOT)
@@ -95,9 +95,7 @@ def test_python_imports_it_and_its_workers_do_too(environment: Path, tmp_path: P
     assert where.startswith(str(environment))
 
 
-def test_a_module_of_the_same_name_is_an_error_and_not_a_riddle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_of_the_same_name_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wellknown").mkdir()
     monkeypatch.setattr(sys, "path", list(sys.path))
     _private.make_importable(tmp_path)

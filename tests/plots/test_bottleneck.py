@@ -15,7 +15,7 @@ from tests.support.svg_text import words_of
 
 
 def on_star(cc: str, ecn_pkts: int, pkts: int, seed: int = 1, status: Status = Status.OK) -> Point:
-    """Two flows of 2 Mb/s, whose queue at port 3 is `pkts` long but for one empty instant in ten."""
+    """Return a point with two flows of 2 Mb/s; port 3 queues `pkts`, except at one instant in ten."""
     ports = (
         port_row(0, "h0", "s", "host-edge"),
         dataclasses.replace(port_row(1, "s", "h0", "edge-host"), tx_bytes=10),
@@ -54,7 +54,7 @@ def test_only_the_measured_window_counts() -> None:
     assert sorted(set(of.pkts.tolist())) == [0, 380]
 
 
-def test_gaps_and_doubts_are_told(tmp_path: Path) -> None:
+def test_gaps_and_doubts_are_shown(tmp_path: Path) -> None:
     points = [ALL[0], on_star("reno", 20, 4, status=Status.SUSPECT), on_star("dctcp", 20, 17)]
     points[2] = changed(points[2], read_table=lambda _: None)
     told = words_of(bottleneck.draw(Inputs(points, tmp_path))[0])

@@ -1,4 +1,4 @@
-"""Grouping of points: nothing suspect in a mean, nothing lost without a word, nothing mixed."""
+"""Grouping of points: no suspect point in a mean, none left out silently, and no settings mixed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_gaps_say_why() -> None:
     assert [panel.cell(n).gap for n in panel.subflows] == ["", "failed", "missing", "no baseline"]
 
 
-def test_reference_points_are_not_drawn() -> None:
+def test_baselines_are_not_drawn() -> None:
     assert panels([changed(point(1), workload="reference")]) == []
 
 

@@ -66,7 +66,7 @@ def test_every_chart_comes_whole_in_three_formats(tmp_path: Path) -> None:
 
 
 def test_charts_can_stand_in_one_page(tmp_path: Path) -> None:
-    """No id in two charts, no word as a picture of letters."""
+    """No id occurs in two charts, and words are text, not outlines."""
     svgs = [
         chart.draw(Inputs(CASES["every status"], tmp_path, expected=ALL))[0] for chart in (throughput, rank)
     ]

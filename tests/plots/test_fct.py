@@ -23,7 +23,7 @@ def sized(number: int, size: int, slowdown: float) -> FlowRow:
 
 
 def under(cc: str, ecn_pkts: int, slowdown: float, seed: int = 1, status: Status = Status.OK) -> Point:
-    """150 flows of 10 kB, 50 of 2 MB, and one that was not done."""
+    """Return a point with 150 flows of 10 kB, 50 of 2 MB, and one that did not complete."""
     rows = [sized(n, 10_000 if n < 150 else 2_000_000, slowdown + n / 1000) for n in range(200)]
     rows.append(dataclasses.replace(sized(200, 5000, 1.0), completed_s=NO_VALUE))
     return changed(point(1, seed, status), workload="poisson", cc=cc, ecn_pkts=ecn_pkts, flows=tuple(rows))

@@ -13,7 +13,7 @@ from tests.support.svg_text import words_of
 
 
 def by(engine: str, subflows: int, more: float = 0.0, hosts: int = 16, kind: str = "fat_tree") -> Point:
-    """A point of `chart_points`, whose flows all get so many points more."""
+    """Return a point of `chart_points` whose flows all get `more` percentage points more."""
     usual = point(subflows)
     better = with_goodputs(usual, [goodput + more for goodput in usual.flows_pct])
     return changed(better, engine=engine, hosts=hosts, topology=kind, k=4 if kind == "fat_tree" else 6)
@@ -49,7 +49,7 @@ def test_without_numbers_nothing_is_drawn(tmp_path: Path) -> None:
         ({1: 40.0, 3: 73.0, 16: 80.0}, True, 3),
     ],
 )
-def test_the_least_count_that_reaches_ninety_percent(
+def test_the_smallest_count_that_reaches_ninety_percent(
     means: dict[int, float], by_plateau: bool, count: int | None
 ) -> None:
     assert subflows_needed.needed(means, by_plateau) == count

@@ -1,4 +1,4 @@
-"""The chart of what stalls change: pairs by seed, one file a workload, nothing from points without a pair."""
+"""The chart of what stalls change: pairs by seed, one file per workload, no points without a pair."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_title_says_how_late_packets_may_be() -> None:
     assert finding(effects(many(-1.0, 8.0))) == "No lateness was shown to leave mean goodput within 2 points"
 
 
-def test_it_is_drawn_once_a_workload(tmp_path: Path) -> None:
+def test_it_is_drawn_once_per_workload(tmp_path: Path) -> None:
     other = [changed(p, workload="stride") for p in many(0.1, 36.0)]
     paths = draw(Inputs([*many(0.0, 8.0), *other], tmp_path))
     assert len({path.stem for path in paths}) == 2

@@ -1,4 +1,4 @@
-"""Charts of what is sampled: drawn from whatever there is, in words where there is nothing, read once."""
+"""Charts of samples: drawn from whatever there is, with notes on gaps; each table is read once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def with_table(of: Point, name: str, table: Table | None) -> Point:
 
 
 def emptied(of: Point) -> Point:
-    """Every table there, without a row."""
+    """Return the point with every table, but without rows."""
     return changed(of, read_table=lambda name: Table.from_rows(EMPTY[name], ()))
 
 
@@ -92,7 +92,7 @@ def test_a_table_is_read_at_most_once(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", OF_SAMPLES)
-def test_gaps_and_doubts_are_told(name: str, tmp_path: Path) -> None:
+def test_gaps_and_doubts_are_shown(name: str, tmp_path: Path) -> None:
     points = [sampled(1), sampled(2, status=FAILED), sampled(8, status=SUSPECT)]
     told = words_of(CHARTS[name].draw(points, tmp_path, expected=(1, 2, 4, 8))[0])
     for words in ("failed: MPTCP 2", "missing: MPTCP 4", "reason of suspect"):

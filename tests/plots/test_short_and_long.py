@@ -17,7 +17,7 @@ LEVEL = Level(
 
 
 def under(cc: str, subflows: int, ms: float, **fields: object) -> Point:
-    """A long flow, ten short ones around `ms`, one that was not done; links half used."""
+    """Return a point with a long flow, ten short ones around `ms`, one unfinished; links are half used."""
     short = [
         dataclasses.replace(
             flow_row(n), size_bytes=70_000, start_s=0.1, completed_s=(ms + n - 4.5) / 1000, subflows_joined=2

@@ -1,4 +1,4 @@
-"""Charts of gains: networks, loads and matrices side by side, and who is compared with whom."""
+"""Charts of gains: networks, loads and matrices side by side, and which points are compared."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from setup import doctor
 from setup.doctor import verdict
 
 
-def test_an_unfit_machine_is_told_what_needs_no_fit_one() -> None:
+def test_an_unfit_machine_is_shown_what_runs_on_it() -> None:
     assert verdict(True, "x86_64") == "this machine is fit"
     assert "--engine linux, real hosts in virtual time, needs none" in verdict(False, "x86_64")
     assert "--engine simulator needs none" in verdict(False, "aarch64")

@@ -122,7 +122,7 @@ def test_a_program_ends_with_the_process_that_started_it() -> None:
 
 
 def _gone(pid: int) -> None:
-    """Wait until a process is gone, or nothing but an entry that nobody has read yet."""
+    """Wait until a process is gone, or is only a zombie."""
     until = time.monotonic() + 10
     while time.monotonic() < until:
         try:
@@ -171,7 +171,7 @@ def test_a_failed_step_leaves_the_log_and_no_tree(monkeypatch: pytest.MonkeyPatc
     assert store.current() is None
 
 
-def test_what_a_guest_says_of_itself_is_read() -> None:
+def test_the_report_of_a_guest_is_read() -> None:
     said = "RELEASE 6.12.117\r\nCONTROLS reno rf_lia\nKernel panic - not syncing: Attempted to kill init!"
     assert trial.read(said) == trial.Tried("6.12.117", ("reno", "rf_lia"))
 

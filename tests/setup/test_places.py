@@ -1,4 +1,4 @@
-"""The files for other places to run: what can be checked of them without starting such a place."""
+"""The files for containers and cloud machines, as far as they can be checked without starting one."""
 
 from __future__ import annotations
 

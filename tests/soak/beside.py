@@ -31,7 +31,7 @@ class Beside:
 
     @contextlib.contextmanager
     def running(self, names: Sequence[str]) -> Iterator[None]:
-        """Start these programs; end them, whatever has become of them."""
+        """Start these programs; end them in the end, in whatever state they are."""
         try:
             for name in names:
                 first = self._start(name)
@@ -47,7 +47,7 @@ class Beside:
             self.processes.clear()
 
     def faults(self, killed: str) -> list[str]:
-        """What is wrong with those that nobody has killed."""
+        """Return what is wrong with the programs that were not killed."""
         found = []
         for name, process in self.processes.items():
             if name != killed and process.poll() is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 CONTROLLER, WATCH = "outside controller", "watch"
 MINE, PORTUS, HUB = "{home}/mine.py", "{home}/portus.py", "{root}/tests/live/dataplanes/hub.py"
-"""Files of the user's: algorithms that the matrix writes, and a controller."""
+"""Files of a user: algorithms that the matrix writes, and a controller."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ WORDS = {
     "own controller": "hub.py",
     "relay": "ovs.relay",
 }
-"""Words in the command line of a process of a kind. A host is what holds its namespaces: its shell starts
-only when somebody types. The core's threads and the controller of an IMS are the inner process's. The first
-process of a SIP server starts the others; `SIP worker` is the one that started last."""
+"""Words in the command line of each kind of process. A host is the process that holds its namespaces: its
+shell starts only when somebody types. The core's threads and the controller of an IMS are the inner
+process's. The first process of a SIP server starts the others; `SIP worker` is the one that started last."""
 CHAIN = ("parent", "unshare", "init", "inner")
 LIVELY = ("start", "network", "traffic", "collecting")
 UP = LIVELY[1:]
@@ -118,7 +118,7 @@ def _each(run: str, roles: Sequence[str], phases: Sequence[str]) -> list[Pair]:
 
 
 def cells() -> list[Cell]:
-    """All that can be killed: a process must exist in the phase."""
+    """Return all cells: a process must exist in its phase."""
     pairs = [
         *_each("fabric", CHAIN, LIVELY),
         *_each("fabric", ("host", "traffic"), ("traffic", "collecting")),

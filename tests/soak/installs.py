@@ -95,7 +95,7 @@ def offline(clone: Clone) -> dict[str, Any]:
 
 
 def killed(clone: Clone, moments_s: Sequence[float]) -> dict[str, Any]:
-    """Killed at these moments, one after the other; in the end the same command finishes."""
+    """Kill the script at these moments, one after the other; then the same command must finish."""
     clone.forget()
     for at_s in moments_s:
         process = clone.start()

@@ -1,4 +1,4 @@
-"""Every kind of process killed or stopped in every phase of a run: what stays behind, and does it finish?
+"""Kill or stop every kind of process in every phase of a run: what is left, and does the run complete?
 
     python tests/soak/kill_matrix.py [--kills 20] [--seed 1] [--skip 0] [--only PATTERN] [--json]
 
@@ -46,7 +46,7 @@ from tests.support.scenarios.kills import children, command
 
 PATIENCE_S = 2.0
 RUN_S = 240.0
-"""Most a command may take, whatever is killed in it."""
+"""The longest that a command may take, whatever is killed in it."""
 GONE_S = 15.0
 ROLE_S = 20.0
 ALGORITHMS = {
@@ -63,12 +63,12 @@ class Mine(PortusAlgorithm):
     command = {argv}
 """,
 }
-"""Files of the user's; `argv` starts an agent of portus."""
+"""Files of a user; `argv` starts an agent of portus."""
 
 
 @dataclass
 class Attempt:
-    """One command at work, and the progress that it has reported."""
+    """A running command, and the progress that it has reported."""
 
     process: subprocess.Popen[bytes]
     log: Path
@@ -91,7 +91,7 @@ class Attempt:
         return True
 
     def role(self, name: str) -> int | None:
-        """The process of this kind, once there is one; None if there will be none."""
+        """Return the process of this kind once there is one, or None if there will be none."""
         end = time.monotonic() + ROLE_S
         while time.monotonic() < end and self.process.poll() is None:
             if (pid := self._find(name)) is not None:
@@ -118,7 +118,7 @@ class Attempt:
         return found[-1 if name == "SIP worker" else 0] if found else None
 
     def finish(self, deadline_s: float) -> int | None:
-        """Its exit code; None if it had to be killed."""
+        """Return the exit code, or None if the command had to be killed."""
         try:
             self.process.communicate(timeout=deadline_s)
         except subprocess.TimeoutExpired:
@@ -172,7 +172,7 @@ class Matrix:
         return Attempt(process, folder / "log")
 
     def kill(self, cell: Cell) -> dict[str, Any]:
-        """One kill. `hit` is False where the process was gone before."""
+        """Kill once. `hit` is False if the process was gone before."""
         if self._is_complete(cell.run):
             shutil.rmtree(self._home / cell.run)
         self.killed.append(cell)
@@ -213,11 +213,11 @@ class Matrix:
         if "Traceback" in attempt.log.read_text(errors="replace"):
             return [f"ended with a traceback: {attempt.words()}"]
         if undisturbed and code not in (0, 1):
-            return [f"ended with {code} because of a program that only looks on: {attempt.words()}"]
+            return [f"ended with {code} because of a program that only watches: {attempt.words()}"]
         return []
 
     def complete(self, run: str) -> list[str]:
-        """The same command again, undisturbed."""
+        """Run the same command again, undisturbed."""
         with self._beside[run].running(RUNS[run].beside):
             attempt = self.start(run)
             code = attempt.finish(RUN_S)
@@ -247,7 +247,7 @@ class Matrix:
         return self._undisturbed[run]
 
     def renew_workers(self) -> None:
-        """One Dask worker at work; a stopped or killed one is replaced."""
+        """Replace the Dask worker, which may have been stopped or killed."""
         for process in self._lab.processes[1:]:
             process.kill()
             process.wait()
@@ -323,7 +323,7 @@ def inside(inside: Inside) -> int:
 
 
 def findings(seen: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What all kills came to."""
+    """Return the summary of all kills."""
     kills = [report for report in seen if "cell" in report]
     return {
         "kills": sum(report["hit"] for report in kills),
@@ -337,7 +337,7 @@ def findings(seen: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def go_through(
     kills: int, seed: int, only: str = "", skip: int = 0, patience: float = PATIENCE_S
 ) -> dict[str, Any]:
-    """Kill and look, in namespaces of its own. Raises RefabricError."""
+    """Kill and inspect, in private namespaces. Raises RefabricError."""
     seen: list[dict[str, Any]] = []
 
     def hear(report: dict[str, Any]) -> None:
@@ -354,8 +354,8 @@ def go_through(
 @click.command()
 @click.option("--kills", default=20, show_default=True, type=click.IntRange(1))
 @click.option("--seed", default=1, show_default=True)
-@click.option("--skip", default=0, show_default=True, help="Cells to leave out at the beginning.")
-@click.option("--only", default="", metavar="PATTERN", help="Cells whose name has it.")
+@click.option("--skip", default=0, show_default=True, help="Leave out this many cells at the beginning.")
+@click.option("--only", default="", metavar="PATTERN", help="Run only cells whose name contains PATTERN.")
 @click.option(
     "--patience",
     default=PATIENCE_S,

@@ -20,7 +20,7 @@ from tests.support.leftovers import Snapshot, snapshot, wait_until_gone
 
 EXPERIMENT = "cs244-one-to-one"
 POINTS = 4
-"""The reference, TCP, 2 and 8 subflows."""
+"""The baseline, TCP, 2 and 8 subflows."""
 GONE_S = 10.0
 START_S = 60.0
 
@@ -116,7 +116,7 @@ def _run(sweep: Sweep, at_s: float, kill: bool) -> dict[str, Any]:
 
 
 def _after_kill(sweep: Sweep, before: Snapshot) -> list[str]:
-    """What must not be there `GONE_S` after a kill at the latest."""
+    """Return what is still there `GONE_S` after a kill, and must not be."""
     faults = [f"left behind: {line}" for line in wait_until_gone(before, GONE_S)]
     holder = owner()
     if holder is not None:
@@ -125,7 +125,7 @@ def _after_kill(sweep: Sweep, before: Snapshot) -> list[str]:
 
 
 def findings(seen: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What all kills and sweeps came to."""
+    """Return the summary of all kills and sweeps."""
     kills = [report for report in seen if report.get("ended") is False]
     sweeps = [report for report in seen if report.get("ended") is True]
     return {

@@ -28,9 +28,9 @@ SUBFLOWS = (1, 2, 8)
 HANG_S = 240.0
 """No point takes this long, three attempts and all their deadlines included."""
 SETTLED = 10
-"""Points after which imports, caches and allocators have what they want."""
+"""Points after which imports, caches and allocators have settled."""
 MOST_KB_A_POINT = 100.0
-"""Growth of memory beyond this is a leak: what a point's result weighs in memory."""
+"""The memory that a point's result takes: growth beyond it is a leak."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Footprint:
     """The driving process after a point: memory, descriptors, threads; and what is new on the machine.
 
     `kernel_kb` is the kernel's unreclaimable memory, of the whole machine, which frees namespaces when it
-    finds time: told, not judged."""
+    finds time: reported, not judged."""
 
     point: int
     status: str
@@ -109,7 +109,7 @@ def _process() -> tuple[int, int, int, int]:
 
 
 def findings(seen: Sequence[Footprint]) -> dict[str, Any]:
-    """Growth per point once things have settled, and every fault in words."""
+    """Return the growth per point after settling, and every fault in words."""
     settled = seen[min(SETTLED, len(seen) // 2) :]
     rss_kb, kernel_kb, fds = (
         _growth([getattr(f, name) for f in settled]) for name in ("rss_kb", "kernel_kb", "fds")
@@ -117,7 +117,7 @@ def findings(seen: Sequence[Footprint]) -> dict[str, Any]:
     faults = [f"point {f.point}: left behind: {line}" for f in seen for line in f.left]
     faults += [f"point {f.point} failed: {'; '.join(f.reasons)}" for f in seen if f.status == Status.FAILED]
     if rss_kb > MOST_KB_A_POINT and len(settled) > SETTLED:
-        faults.append(f"memory grows by {rss_kb:.0f} kB a point")
+        faults.append(f"memory grows by {rss_kb:.0f} kB per point")
     if settled[-1].fds > settled[0].fds:
         faults.append(f"descriptors grew from {settled[0].fds} to {settled[-1].fds}")
     if settled[-1].threads > settled[0].threads:
@@ -139,7 +139,7 @@ def findings(seen: Sequence[Footprint]) -> dict[str, Any]:
 
 
 def _growth(values: Sequence[float]) -> float:
-    """Slope of the straight line through them (least squares), a point."""
+    """Return the slope of the straight line through the values (least squares), per point."""
     if len(values) < 2:
         return 0.0
     return statistics.linear_regression(range(len(values)), values).slope

@@ -90,7 +90,7 @@ def differences(expected: Any, found: Any, where: str = "") -> list[str]:
 
 
 def broken(directory: Path) -> list[str]:
-    """What a killed sweep must not leave: a point that is not whole, a summary that does not parse."""
+    """Return what a killed sweep must not leave: points that are not whole, a summary that does not parse."""
     faults = [str(error) for error in store.scan(directory).broken]
     for point in store.scan(directory).points:
         for name in point.sample_rows:
@@ -110,15 +110,15 @@ def broken(directory: Path) -> list[str]:
 
 
 def finished(directory: Path) -> list[str]:
-    """Names of points that the same command does not run again."""
+    """Return the names of points that the same command does not run again."""
     return (
         [point.name for point in store.scan(directory).points if point.finished] if directory.is_dir() else []
     )
 
 
 def unnoticed(directory: Path, before: Sequence[str]) -> list[str]:
-    """What is wrong where a program was killed: the first point not in `before` must have failed, or be
-    suspect because its agent has ended, in words for people."""
+    """Return what is wrong after a program was killed: the first point not in `before` must have failed, or
+    be suspect because its agent has ended, and must say so without a traceback."""
     points = [point for point in store.scan(directory).points if point.name not in before]
     faults = [
         f"{point.name} failed with a traceback" for point in points if "Traceback" in texts(point.reasons)
@@ -132,12 +132,12 @@ def unnoticed(directory: Path, before: Sequence[str]) -> list[str]:
 
 
 def lost_its_agent(directory: Path) -> bool:
-    """Whether a point says that its agent ended. It is finished, but not like that of an undisturbed run."""
+    """Return whether a point says that its agent ended. It is finished, but unlike an undisturbed one."""
     return any(reason.kind == AGENT for point in store.scan(directory).points for reason in point.reasons)
 
 
 def unfinished(directory: Path) -> list[str]:
-    """What a command that has completed must not leave: files of dead runs, points that failed."""
+    """Return what a completed command must not leave: files of dead runs, points that failed."""
     files = [path.name for pattern in (f"{TMP_PREFIX}*", ".old-*") for path in directory.rglob(pattern)]
     return sorted(files) + [
         f"{point.name}, which failed" for point in store.scan(directory).points if not point.finished

@@ -33,7 +33,7 @@ from engines.provenance import machine, revision
 from tests.soak import kills, points
 
 POINT_S = 30.0
-"""Most a point may take beside its traffic, on average, before the whole is given up."""
+"""The longest that a point may take besides its traffic, on average."""
 
 
 def soak_through_points(count: int, request: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _inside(target: str, request: dict[str, Any], points: int) -> list[dict[str,
 @click.command()
 @click.option("--points", default=100, show_default=True, type=click.IntRange(0))
 @click.option(
-    "--every", default=1, show_default=True, type=click.IntRange(1), help="Emulate one point in so many."
+    "--every", default=1, show_default=True, type=click.IntRange(1), help="Emulate one point of this many."
 )
 @click.option("--kills", default=50, show_default=True, type=click.IntRange(0))
 @click.option("--seconds", default=2.0, show_default=True, help="Measured seconds of a point.")

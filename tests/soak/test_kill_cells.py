@@ -1,4 +1,4 @@
-"""What the kill matrix goes through, and what it says in the end; without a kill."""
+"""The cells of the kill matrix, and its findings; nothing is killed here."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_fault_is_found_again_in_the_findings() -> None:
     }
 
 
-def test_a_point_that_keeps_quiet_about_a_killed_program_is_a_fault(tmp_path: Path) -> None:
+def test_a_point_that_does_not_report_a_killed_program_is_a_fault(tmp_path: Path) -> None:
     store = Store.open(tmp_path, EXPERIMENT)
     first = put(store, spec_of(1), result_of([1.0]))
     assert unnoticed(store.directory, [first.name]) == []

@@ -1,4 +1,4 @@
-"""What soak.py must notice: made up here, since nobody hopes to see it there."""
+"""The faults that soak.py must find, made up here."""
 
 from __future__ import annotations
 
@@ -119,12 +119,12 @@ def test_what_is_missing_or_too_much_is_another_shape(sweep: Path, copy: Path, w
 
 
 @pytest.mark.parametrize("where", ["/broken", "/summary"])
-def test_what_a_kill_must_not_leave_is_told(copy: Path, where: str) -> None:
+def test_what_a_kill_must_not_leave_is_reported(copy: Path, where: str) -> None:
     DAMAGE[where](copy)
     assert broken(copy)
 
 
-def test_a_sample_cut_short_is_told(copy: Path) -> None:
+def test_a_truncated_sample_is_reported(copy: Path) -> None:
     sample = point(copy) / "samples" / "goodput.csv.gz"
     sample.write_bytes(sample.read_bytes()[:-20])
     (fault,) = broken(copy)

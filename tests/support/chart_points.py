@@ -36,7 +36,7 @@ _OF_PART = {
 
 
 def flow_row(flow: int = 0) -> FlowRow:
-    """A flow of plain TCP, from and to nowhere."""
+    """Return a flow of plain TCP without hosts."""
     return FlowRow(flow, "", "", "", "", 40000, 5001, "tcp", 1, 1, "reno", 2.0, 10**7, 3, 0.01)
 
 
@@ -45,7 +45,7 @@ def port_row(port: int, node: str, peer: str, layer: str, utilisation_pct: float
 
 
 def point(subflows: int, seed: int = 1, status: Status = Status.OK, k: int = 4) -> Point:
-    """A point whose flows are evenly spread around its mean; failed ones have no numbers."""
+    """Return a point whose flows are evenly spread around its mean; a failed point has no numbers."""
     hosts = k**3 // 4
     mean = MEANS[subflows] + 0.5 * (seed - 1)
     width = 30.0 / subflows
@@ -67,7 +67,7 @@ def point(subflows: int, seed: int = 1, status: Status = Status.OK, k: int = 4) 
 
 
 def with_goodputs(of: Point, flows_pct: Sequence[float]) -> Point:
-    """The same point with flows of these goodputs, in percent of the baseline."""
+    """Return the same point with flows of these goodputs, in percent of the baseline."""
     baseline_mbps = of.baseline_mbps or BASELINE_MBPS
     flows = tuple(
         dataclasses.replace(flow_row(i), src=f"h{i}", dst=f"g{i}", goodput_mbps=pct * baseline_mbps / 100)
@@ -78,8 +78,8 @@ def with_goodputs(of: Point, flows_pct: Sequence[float]) -> Point:
 
 
 def changed(of: Point, **fields: Any) -> Point:
-    """The same point with other values: of its own fields, of its spec's, of the parts in `_OF_PART`; or with
-    another network (`topology`, `k`, `shape`) or `workload`."""
+    """Return the same point with other values of its own fields, of its spec's or of those in `_OF_PART`, or
+    with another network (`topology`, `k`, `shape`) or `workload`."""
     spec = of.spec
     network: Mapping[str, Any] = {
         "topology": spec.topology.kind, "k": spec.topology.k, "shape": {},
@@ -121,7 +121,7 @@ def sampled(
     queue_pkts: int = 100,
     without: Collection[str] = (),
 ) -> Point:
-    """A point with flows, ports, metrics and every sample table, but those called in `without`."""
+    """Return a point with flows, ports, metrics and every sample table, except those in `without`."""
     bare = changed(point(subflows, seed, status, k), queue_pkts=queue_pkts)
     if status is Status.FAILED:
         return bare

@@ -1,4 +1,4 @@
-"""The arithmetic the BPF objects are compiled from, compiled for this machine: the same file."""
+"""The arithmetic of the BPF objects: the same source file, compiled for this machine."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class CPath(ctypes.Structure):
 
 @functools.cache
 def compiled() -> ctypes.CDLL:
-    """The library. Skips the test where there is no C compiler (which building the core needs anyway)."""
+    """Return the compiled library. Skips the test if there is no C compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler")
@@ -84,7 +84,7 @@ def compiled() -> ctypes.CDLL:
 
 
 def c_path(window: int, rtt_eighths_us: int, between_losses: int = 0) -> CPath:
-    """As the BPF programs make it of what the kernel says: clipped."""
+    """Return a path as the BPF programs make it from the kernel's values: clipped."""
     found = compiled().t_path_of(window, rtt_eighths_us, ctypes.c_uint64(between_losses))
     assert isinstance(found, CPath)
     return found
@@ -95,7 +95,7 @@ def model_paths(paths: Sequence[CPath]) -> list[ModelPath]:
 
 
 def per_ack(name: str, paths: Sequence[CPath], i: int) -> float:
-    """Packets per acknowledged packet on path `i`."""
+    """Return the increase on path `i`, in packets per acknowledged packet."""
     return float(getattr(compiled(), f"t_{name}")((CPath * len(paths))(*paths), len(paths), i)) / ONE_PACKET
 
 
@@ -104,7 +104,7 @@ def balia_after_loss(paths: Sequence[CPath], i: int) -> int:
 
 
 def grown(window: int, per_ack_fixed: int, acks: int) -> int:
-    """A window after so many acknowledgements, one by one."""
+    """Return the window after `acks` acknowledgements, one by one."""
     credit = ctypes.c_int64(0)
     for _ in range(acks):
         added = compiled().t_whole_packets(ctypes.byref(credit), ctypes.c_int64(per_ack_fixed), 1)

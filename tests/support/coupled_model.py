@@ -1,4 +1,4 @@
-"""Congestion controls as their papers write them, in floating point: what the BPF arithmetic is held against.
+"""Congestion controls as in their papers, in floating point; the BPF arithmetic is tested against them.
 
 A path is (window in packets, RTT in seconds, packets between losses). Increases are packets per acknowledged
 packet, decreases what is left of a window after a loss. Written from the papers, not from the C sources.
@@ -25,7 +25,7 @@ class Path:
 
 
 def reno(paths: Sequence[Path], i: int) -> float:
-    """RFC 5681: one packet a window."""
+    """RFC 5681: one packet per window."""
     return 1 / paths[i].window
 
 
@@ -43,13 +43,13 @@ def ewtcp(paths: Sequence[Path], i: int) -> float:
 
 
 def coupled(paths: Sequence[Path], i: int) -> float:
-    """Wischik et al., NSDI 2011, section 2.2: one packet a round trip for all paths together."""
+    """Wischik et al., NSDI 2011, section 2.2: one packet per round trip for all paths together."""
     del i
     return 1 / sum(path.window for path in paths)
 
 
 def coupled_after_loss(paths: Sequence[Path], i: int) -> float:
-    """And half of the total is taken off the path that loses."""
+    """Half of the total window is subtracted from the path that loses."""
     return max(LEAST_WINDOW, paths[i].window - sum(path.window for path in paths) / 2)
 
 

@@ -45,7 +45,7 @@ class Lab:
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start_scheduler(self) -> subprocess.Popen[bytes]:
-        """Returns once it listens."""
+        """Start a scheduler; return once it listens."""
         told = self.folder / f"scheduler{len(self.processes)}.json"
         process = self._start(
             "scheduler", "--host", self.host, "--port", "0", "--no-dashboard", "--scheduler-file", str(told)
@@ -55,29 +55,30 @@ class Lab:
         return process
 
     def start_worker(self, *options: str) -> subprocess.Popen[bytes]:
-        """One without a nanny: killed, it stays dead. Registers soon; see `wait_for_workers`."""
+        """Start a worker without a nanny, so that it stays dead when killed. It registers a little later: see
+        `wait_for_workers`."""
         return self._start(
             "worker", self.address, "--no-nanny", "--host", self.host, "--no-dashboard",
             "--local-directory", str(self.scratch), *options,
         )  # fmt: skip
 
     def worker_at(self, address: str) -> subprocess.Popen[bytes]:
-        """The worker that has this address."""
+        """Return the worker that has this address."""
         (log,) = (log for log in self.folder.glob("worker*.log") if address in log.read_text())
         return self.processes[int(log.stem.removeprefix("worker"))]
 
     @property
     def scratch(self) -> Path:
-        """Where workers keep what is temporary."""
+        """The folder in which workers keep temporary files."""
         return self.folder / "scratch"
 
     def left(self) -> list[Path]:
-        """Points' folders that workers still have; some may vanish meanwhile."""
+        """Return the folders of points that workers still have; some may vanish meanwhile."""
         found = (Path(top, name) for top, folders, files in os.walk(self.scratch) for name in folders + files)
         return [path for path in found if path.name.startswith("refabric-")]
 
     def wait_for_workers(self) -> None:
-        """Returns once all that were started have registered."""
+        """Wait until all workers that were started have registered."""
         deadline = time.monotonic() + DEADLINE_S
         logs = list(self.folder.glob("worker*.log"))
         while not all("Registered to" in log.read_text() for log in logs):
@@ -107,11 +108,11 @@ class Lab:
         raise AssertionError(f"no {path.name}: {self.logs()}")
 
     def logs(self) -> str:
-        """What all of them said."""
+        """Return the logs of all processes."""
         return "\n".join(log.read_text() for log in sorted(self.folder.glob("*.log")))
 
     def stop(self) -> None:
-        """End all that still run."""
+        """End all processes that still run."""
         for process in reversed(self.processes):
             process.send_signal(signal.SIGTERM)
         for process in self.processes:
@@ -126,7 +127,7 @@ class Lab:
 def cluster(
     folder: Path, *workers: tuple[str, ...], env: Mapping[str, str] | None = None, host: str = "127.0.0.1"
 ) -> Iterator[Lab]:
-    """A scheduler and a worker for each tuple of options."""
+    """Yield a lab with a scheduler and one worker for each tuple of options."""
     lab = Lab(folder, env=env or {}, host=host)
     try:
         lab.start_scheduler()

@@ -18,15 +18,15 @@ NOT_NOISE = of_text("subflows: 3 of 16 flows had fewer than 8, at worst 5")
 
 
 def eight(spec: RunSpec) -> bool:
-    """The points that the noise falls on."""
+    """Return whether the noise disturbs this point."""
     return spec.transport.subflows == 8
 
 
 @dataclasses.dataclass
 class Flaky(FakeEngine):
-    """The fake engine, whose runs of the points that `falls_on` names are suspect for `reason` as often as
-    `noisy_runs` says; the run with number `fails_on`, or `stops_on`, fails, or is interrupted. Runs are
-    counted in files below `counters`, and each one's number is its metric `run`."""
+    """The fake engine with noise: the first `noisy_runs` runs of the points that `falls_on` selects are
+    suspect for `reason`. Run number `fails_on` fails, and run number `stops_on` is interrupted. Runs are
+    counted in files below `counters`, and the number of a run is its metric `run`."""
 
     counters: Path = Path()
     noisy_runs: int = 1

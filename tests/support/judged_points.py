@@ -1,4 +1,4 @@
-"""Judged points made in memory, for tests of what reads results."""
+"""Judged points made in memory, for tests of code that reads results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def stored(
     status: Status = Status.OK,
     provenance: Mapping[str, Any] | None = None,
 ) -> StoredPoint:
-    """A point with one flow a goodput in Mb/s; none makes it failed."""
+    """Return a point with one flow per goodput in Mb/s; without any, the point has failed."""
     result = result_of(goodputs)
     flows = [dataclasses.replace(flow_row(n, mbps), src=f"h{n}") for n, mbps in enumerate(goodputs)]
     return StoredPoint(
@@ -45,7 +45,7 @@ def stored(
 
 
 def judged(points: Sequence[StoredPoint]) -> list[Judged]:
-    """The points and the references they need."""
+    """Return the points and the baselines they need."""
     references = {reference_of(p.spec).content_hash(): reference_of(p.spec) for p in points}
     provenance = points[0].provenance
     extra = [stored(spec, [REFERENCE_MBPS], provenance=provenance) for spec in references.values()]
@@ -53,7 +53,7 @@ def judged(points: Sequence[StoredPoint]) -> list[Judged]:
 
 
 def with_times_alone(spec: RunSpec, times_alone: float) -> Judged:
-    """A point with 200 flows of 10 kB, all of which take this many times their time alone."""
+    """Return a point with 200 flows of 10 kB, each of which takes `times_alone` times as long as alone."""
     row = dataclasses.replace(
         flow_row(0, 1.0), size_bytes=10_000, start_s=0.0, completed_s=times_alone * 1e-5, ideal_s=1e-5
     )

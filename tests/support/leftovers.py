@@ -1,10 +1,10 @@
-"""What is on this machine that a run could have left behind: taken before and after, then compared.
+"""List what a run could have left behind on this machine, before and after it, and compare the lists.
 
     python tests/support/leftovers.py snapshot > before
     ... whatever must leave nothing ...
     python tests/support/leftovers.py compare before     # exit code 1 and a diff when something is left
 
-Only things that are new count: what was there before and has gone is none of our business.
+Only new things count, not those that have disappeared.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _PROGRAMS = re.compile(
 
 
 def snapshot() -> dict[str, tuple[str, ...]]:
-    """Interfaces, namespaces, mounts, processes, files in temporary folders, abstract sockets, sysctls,
-    congestion controls, BPF links.
+    """Return the interfaces, namespaces, mounts, processes, files in temporary folders, abstract sockets,
+    sysctls, congestion controls and BPF links of this machine.
 
     Processes are those a run could start, by name; other programs come and go.
     """
@@ -65,7 +65,7 @@ def snapshot() -> dict[str, tuple[str, ...]]:
 
 
 def compare(before: Snapshot, after: Snapshot) -> list[str]:
-    """One line for each thing that is there after and was not before; empty when nothing is left."""
+    """Return one line for each thing that is there after and was not before; empty if nothing is left."""
     return [
         f"{kind}: {value}"
         for kind, values in after.items()
@@ -74,11 +74,11 @@ def compare(before: Snapshot, after: Snapshot) -> list[str]:
 
 
 def wait_until_gone(before: Snapshot, seconds: float = 30.0) -> list[str]:
-    """What is left of a run once the kernel has had `seconds` to take its namespaces apart.
+    """Return what is left of a run once the kernel has had `seconds` to destroy its namespaces.
 
     The kernel has one list of congestion controls, and one of BPF links, for all namespaces, so one that is
-    new may be another run's. It is waited for longer: that run takes it away, while nobody takes away what
-    was left behind.
+    new may be another run's. Wait longer for these: that run removes its own, while nothing removes what was
+    left behind.
     """
     began = time.monotonic()
     while left := compare(before, snapshot()):
@@ -95,7 +95,7 @@ def _lines(argv: list[str], pattern: str) -> list[str]:
 
 
 def _namespaces() -> list[str]:
-    """Every namespace a process is in, by /proc, which needs no lsns(8) and sees the same."""
+    """Return every namespace that has a process, from /proc, which shows the same as lsns(8)."""
     found = set()
     for pid in _pids():
         for kind in ("net", "mnt", "pid", "ipc", "uts"):
@@ -142,7 +142,7 @@ def _sysctls() -> list[str]:
 
 
 def _bpf_links() -> list[str]:
-    """The numbers of all BPF links, which the kernel counts up; none where libbpf or the right is missing."""
+    """Return the numbers of all BPF links, which the kernel counts up; none without libbpf or privilege."""
     try:
         libbpf = ctypes.CDLL("libbpf.so.1")
     except OSError:

@@ -1,4 +1,4 @@
-"""What a noisy machine may do to a run of real hosts, and what a test makes of it."""
+"""What a noisy machine may do to a run between real hosts, and how tests allow for it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Disturbance:
 
     def _numbers(self) -> tuple[float, float, float]:
         """Return the 99th percentile and that of `LATE_WAKE_UPS` in microseconds, and stolen time in percent,
-        the largest between two looks."""
+        the largest between two samples."""
         counts = np.sum([self._probe.histogram(i) for i in range(len(self._cpus))], axis=0)
         late = [percentile_us(counts, share) for share in (99, LATE_WAKE_UPS)]
         self._steal_pct = max(self._steal_pct, self._use.sample().machine.steal_pct)
@@ -87,27 +87,27 @@ class Disturbance:
 
 
 def doubts(result: RunResult) -> list[Reason]:
-    """Why not to believe it, but for the shortness of its window."""
+    """Return the reasons to doubt a result, except those that its short window causes."""
     return [reason for reason in result.reasons if reason.kind not in OF_SHORT_WINDOWS]
 
 
 def only_noise(result: RunResult) -> bool:
-    """Whether nothing but the machine casts doubt on it: other programs' use of the CPUs, and a kernel that
+    """Return whether only the machine casts doubt on it: other programs' use of the CPUs, and a kernel that
     runs no BPF program while a certain process of another program does (docs/congestion.md)."""
     return all(reason.about.machine or reason.kind == REPAIRS for reason in doubts(result))
 
 
 def waits(result: RunResult) -> bool:
-    """Whether a flow waits in the whole of a short window for data on a slow subflow.
+    """Return whether a flow waits during all of a short window for data on a slow subflow.
 
-    Linux's MPTCP sends such data again only by an idle subflow. It is rare: if it is not, the second run has
+    Linux's MPTCP retransmits such data only on an idle subflow. It is rare: if it is not, the second run has
     it too.
     """
     return any(reason.kind == STALLED for reason in doubts(result))
 
 
 def repeated(run: Callable[[], RunResult]) -> RunResult:
-    """A run, once more where the machine had no time for it, or where a flow waited."""
+    """Run, and once more if the machine had no time for it or a flow waited."""
     try:
         result = run()
     except StalledFlowError as error:
@@ -120,13 +120,13 @@ def repeated(run: Callable[[], RunResult]) -> RunResult:
 
 
 def run_once(engine: Engine, wanted: RunSpec, raw: Path) -> RunResult:
-    """A run that nothing but the machine may cast doubt on; once more where flows stalled or waited."""
+    """Run a point on which only the machine may cast doubt; once more if flows stalled or waited."""
     engine.check(wanted)
     return repeated(lambda: engine.run(wanted, Silent(), raw))
 
 
 def noisy(*results: RunResult) -> bool:
-    """Whether how fast and how even packets went says more of the machine than of hosts; it is warned."""
+    """Return whether rates and fairness reflect the machine rather than the hosts; warn if they do."""
     reasons = [reason for result in results for reason in doubts(result)]
     if reasons:
         warnings.warn(f"the machine was too busy for this: {texts(reasons)}", stacklevel=2)

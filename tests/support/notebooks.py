@@ -1,4 +1,4 @@
-"""Executes the code cells of a notebook as Jupyter would, without Jupyter."""
+"""Execute the code cells of a notebook as Jupyter would, without Jupyter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def execute(path: Path) -> list[object]:
 
 
 def _run(source: str, where: str, names: dict[str, Any]) -> object:
-    """Run one cell; the value of a last line that is an expression is what it shows."""
+    """Run one cell; return the value of its last line if that is an expression."""
     tree = ast.parse(source, where)
     shown: object = None
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None

@@ -1,4 +1,4 @@
-"""For `mn --custom`: a switch that needs neither Open vSwitch nor brctl, to see a topology being built."""
+"""For `mn --custom`: a switch without Open vSwitch or brctl, to test that a topology is built."""
 
 from __future__ import annotations
 

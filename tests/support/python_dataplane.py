@@ -1,7 +1,7 @@
 """A test-only data plane: one Python thread moves frames from veth to veth by destination IP.
 
-Unshaped, no queues, a few thousand packets a second: enough for pings. It honours `set_link` for the
-links of hosts, and for any link when no other shortest path is left.
+It has no rates and no queues, and carries a few thousand packets per second: enough for pings. It honours
+`set_link` for the links of hosts, and for any link when no other shortest path is left.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ ACK_PS = ACK * 8 * S // RATE_BPS
 
 
 def stack(**wanted: Any) -> Stack:
-    """Every segment acknowledged, least timeout 200 ms; the rest as the engine has it by default."""
+    """Return a stack that acknowledges every segment, with a min RTO of 200 ms and the engine's defaults."""
     base = dataclasses.replace(
         stack_of(RunSpec(LinkSpec(10.0))),
         payload_bytes=PAYLOAD,
@@ -39,7 +39,7 @@ def stack(**wanted: Any) -> Stack:
 def network(
     nics: int = 2, *, delay_ps: int = 0, queue_pkts: int = 100, loss: float = 0.0, rate_bps: int = RATE_BPS
 ) -> NetworkPlan:
-    """Uplinks hold whatever they are given: senders keep them short. Packets are lost towards hosts only."""
+    """Return the network. Uplinks have no limit: senders keep them short. Only downlinks lose packets."""
     plan = one_switch(nics, rate_bps, delay_ps, queue_pkts)
     queues, lost = plan.queue_pkts.copy(), np.zeros(2 * nics)
     queues[plan.nic_uplink] = 0
@@ -48,7 +48,7 @@ def network(
 
 
 def with_rate(plan: NetworkPlan, rates: dict[int, int]) -> NetworkPlan:
-    """The same with other rates (bit/s) of these NICs, both ways."""
+    """Return the same plan with other rates (bit/s) of these NICs, both ways."""
     rate_bps = plan.rate_bps.copy()
     for nic, rate in rates.items():
         rate_bps[[2 * nic, 2 * nic + 1]] = rate
@@ -56,7 +56,7 @@ def with_rate(plan: NetworkPlan, rates: dict[int, int]) -> NetworkPlan:
 
 
 def with_delay(plan: NetworkPlan, delays: dict[int, int]) -> NetworkPlan:
-    """The same with other delays (ps) of these NICs, both ways."""
+    """Return the same plan with other delays (ps) of these NICs, both ways."""
     delay_ps = plan.delay_ps.copy()
     for nic, delay in delays.items():
         delay_ps[[2 * nic, 2 * nic + 1]] = delay
@@ -66,7 +66,7 @@ def with_delay(plan: NetworkPlan, delays: dict[int, int]) -> NetworkPlan:
 def tcp(
     pairs: Sequence[tuple[int, int]] = ((0, 1),), *, pkts: int = 0, start_ps: int = 0, cc: str = "reno"
 ) -> FlowTuple:
-    """A flow with a subflow for each pair of NICs; `pkts` full segments, 0 for no end."""
+    """Return a flow with a subflow for each pair of NICs and `pkts` full segments; 0 means endless."""
     return pkts * PAYLOAD, start_ps, cc, [(*pair, i, i) for i, pair in enumerate(pairs)], -1, 0
 
 
@@ -75,7 +75,7 @@ TWO_PATHS = ((0, 2), (1, 3))
 
 
 def lose_downlink(simulation: Simulation, nic: int, now_ps: int) -> None:
-    """What is on its way to the host over its last link at this instant is lost."""
+    """Drop what is on the host's downlink at this instant."""
     simulation.run_until(now_ps)
     simulation.set_port_up(2 * nic + 1, False, now_ps)
     simulation.set_port_up(2 * nic + 1, True, now_ps)

@@ -24,7 +24,7 @@ ACK_BYTES = 80
 
 
 def spec_of(topology: TopologySpec, link: LinkSpec, stack: StackSpec = PLAIN, seed: int = 1) -> RunSpec:
-    """Its workload is none of the flows: it must only suit the topology."""
+    """Return a spec. Its workload is not that of the flows: it must only suit the topology."""
     workload = WorkloadSpec("against_tcp" if topology.kind == "dumbbell" else "reference")
     return RunSpec(link, topology, workload=workload, engine="simulator", stack=stack, seed=seed)
 
@@ -39,7 +39,7 @@ def flow(
     subflows: int = 1,
     cc: str = "reno",
 ) -> PlannedFlow:
-    """A flow between named hosts. Sizes are in full segments of `PLAIN`."""
+    """Return a flow between named hosts. Sizes are in full segments of `PLAIN`."""
     src_ip, dst_ip = (topology.nics_of(topology.index(name))[0].ip for name in ends)
     return PlannedFlow(
         number, *ends, src_ip, dst_ip, FIRST_PORT + number, FIRST_CPORT + number,
@@ -48,8 +48,8 @@ def flow(
 
 
 def simulate(spec: RunSpec, flows: Sequence[PlannedFlow], slow_ports: Sequence[int] = ()) -> Simulation:
-    """A simulation about to start. All ports but `slow_ports`, if any are named, are 20 times as fast as the
-    spec's links."""
+    """Return a simulation about to start. If `slow_ports` are given, all other ports are 20 times as fast as
+    the spec's links."""
     topology = build(spec)
     plan = plan_of(spec, topology)
     return Simulation(

@@ -15,7 +15,7 @@ EXPERIMENT = "cs244-one-to-one"
 
 
 def spec_of(subflows: int = 1, *, k: int = 4, seed: int = 1, rate_mbps: float = 5.0) -> RunSpec:
-    """A point of the k=4 sweep."""
+    """Return the spec of a point of the k=4 sweep."""
     return RunSpec(
         link=LinkSpec(rate_mbps),
         topology=TopologySpec("fat_tree", {"k": k}),
@@ -33,7 +33,7 @@ def flow_row(number: int, goodput_mbps: float, subflows: int = 1) -> FlowRow:
 
 
 def result_of(goodputs: Sequence[float], status: Status = Status.OK, *reasons: str) -> RunResult:
-    """A whole result with one flow a goodput, in Mb/s."""
+    """Return a whole result with one flow per goodput, in Mb/s."""
     return RunResult(
         status,
         tuple(map(of_text, reasons)),
@@ -58,12 +58,12 @@ def put(store: Store, spec: RunSpec, result: RunResult) -> StoredPoint:
 def put_reference(
     store: Store, spec: RunSpec, goodput_mbps: float, status: Status = Status.OK
 ) -> StoredPoint:
-    """Store the reference of `spec`."""
+    """Store the baseline of `spec`."""
     reasons = () if status is Status.OK else ("late",)
     return put(store, reference_of(spec), result_of([goodput_mbps], status, *reasons))
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Names of everything unfinished in an experiment's folder: hidden, and no record of a report."""
+    """Return the names of everything unfinished in an experiment's folder: hidden, but no report's record."""
     hidden = (entry.name for entry in folder.iterdir() if entry.name.startswith("."))
     return [name for name in hidden if not name.startswith(".report")]

@@ -1,4 +1,4 @@
-"""What can be read in an SVG."""
+"""The text of an SVG."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from xml.etree import ElementTree
 
 
 def words_of(svg: Path) -> str:
-    """All text of a chart, with plain spaces; raises ParseError for an SVG that is none."""
+    """Return all text of a chart, with plain spaces. Raises ParseError if it is no SVG."""
     lines = (element.text for element in ElementTree.parse(svg).iter() if element.tag.endswith("text"))
     return " ".join(line for line in lines if line).replace("\N{NO-BREAK SPACE}", " ")

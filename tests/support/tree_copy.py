@@ -45,7 +45,7 @@ def changes(section: str) -> list[tuple[str, str]]:
 
 
 def applied(text: str, diff: str) -> str:
-    """Return `text` with the one place that the diff fits changed as it says."""
+    """Return `text` with the diff applied at the only place where it fits."""
     lines = diff.splitlines()
     before = "\n".join(line[1:] for line in lines if line[0] in " -")
     after = "\n".join(line[1:] for line in lines if line[0] in " +")
@@ -94,7 +94,7 @@ def rebuild_core(tree: Path, header: str) -> None:
 
 
 def _parsed_once(tree: Path, build: Path, compiling: list[str]) -> str:
-    """Return a header of the libraries that most sources include, which the compiler has parsed already."""
+    """Return a header of the libraries that most sources include, precompiled."""
     header = tree / "libraries"
     header.write_text("".join(f"#include <{name}>\n" for name in LIBRARIES))
     argv = [word for word in compiling if not word.startswith("-DFABRIC_SOURCES")]

@@ -1,4 +1,4 @@
-"""Two-host networks in namespaces nobody else can see, for tests of the end hosts' side.
+"""Two-host networks in private namespaces, for tests of the end hosts' side.
 
 `run_isolated(scenario)` runs a module-level function in a fresh process inside private network,
 mount and PID namespaces: whatever it starts is gone when it ends. `pairs(n)` makes n client-server
@@ -25,8 +25,8 @@ ISOLATE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--
 
 
 def run_isolated(scenario: Callable[[], None], timeout_s: float = 60) -> str:
-    """Run `scenario` in private namespaces; its stdout. Raises AssertionError with its stderr if one of its
-    assertions failed, RuntimeError if it ended otherwise."""
+    """Run `scenario` in private namespaces; return its stdout. Raises AssertionError with its stderr if one
+    of its assertions failed, RuntimeError if it failed otherwise."""
     argv = [*ISOLATE, sys.executable, "-m", "tests.support.two_hosts"]
     argv += [inspect.getfile(scenario), scenario.__name__]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False)
@@ -47,7 +47,7 @@ class Pair:
 
 
 def pairs(count: int, rate_mbit: int = 0) -> list[Pair]:
-    """`count` pairs, links shaped by tbf to `rate_mbit` both ways unless 0."""
+    """Return `count` pairs with links shaped by tbf to `rate_mbit` both ways, or unshaped if it is 0."""
     made = []
     for i in range(count):
         client, server = _host(f"c{i}"), _host(f"s{i}")

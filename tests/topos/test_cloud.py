@@ -1,4 +1,4 @@
-"""The cloud: as many paths as the rack with fewer uplinks has, one inside a rack, neighbours everywhere."""
+"""The cloud: as many paths as the rack with fewer uplinks has, one inside a rack, tenants everywhere."""
 
 from __future__ import annotations
 

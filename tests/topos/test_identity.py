@@ -1,4 +1,4 @@
-"""What makes two networks one and the same, and what readers are told of them."""
+"""Which networks are the same, and how they are named for readers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_parameter_counts() -> None:
     assert topos.identity("bcube", {"n": 4, "k": 2}) != topos.identity("bcube", {"n": 4, "k": 1})
 
 
-def test_lanes_are_repetitions_of_one_network() -> None:
+def test_replicas_are_repetitions_of_one_network() -> None:
     assert topos.identity("dumbbell", {"n": 2, "lanes": 6}) == topos.identity("dumbbell", {"n": 2})
     assert topos.size_words("dumbbell", {"n": 2, "lanes": 6}) == ["n=2", "lanes=6"]
 

@@ -1,4 +1,4 @@
-"""Dumbbell and two bottlenecks: who shares what, and lanes that share nothing."""
+"""Dumbbell and two bottlenecks: which hosts share which links, and replicas that share nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_pair_of_a_lane_crosses_its_one_bottleneck(n: int, lanes: int) -> 
         assert _names(topology, path) == [f"l{lane}h{pair}", f"l{lane}", f"r{lane}", f"r{lane}h{pair}"]
 
 
-def test_lanes_are_islands() -> None:
+def test_replicas_are_islands() -> None:
     topology = build("dumbbell", {"n": 2, "lanes": 3})
     island = {node.name: topology.islands[i] for i, node in enumerate(topology.nodes)}
     assert len(set(island.values())) == 3
@@ -40,7 +40,7 @@ def test_the_dual_homed_pair_has_a_path_through_each_bottleneck(first: int, seco
     topology = build("two_bottlenecks", {"first": first, "second": second, "lanes": lanes})
     assert len(topology.hosts) == 2 * lanes * (1 + first + second)
     ends = [topology.nics_of(topology.hosts[i])[0].switch for i in (0, len(topology.hosts) // lanes - 1)]
-    assert topology.shortest_paths(*ends), "the reference flow has a path"
+    assert topology.shortest_paths(*ends), "the baseline flow has a path"
     for lane in {0, lanes - 1}:
         left, right = (topology.nics_of(topology.index(f"{side}{lane}h0")) for side in "lr")
         for bottleneck, here, there in zip("ab", left, right, strict=True):

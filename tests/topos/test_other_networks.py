@@ -21,7 +21,7 @@ def degrees(topology: Topology, layer: Layer) -> set[int]:
 
 
 def speeds(topology: Topology) -> dict[bool, set[float]]:
-    """Of the hosts' links and of those between switches."""
+    """Return the speeds of the hosts' links (True) and of those between switches (False)."""
     found: dict[bool, set[float]] = {}
     for link in topology.links:
         found.setdefault(topology.nodes[link.a].kind is Kind.HOST, set()).add(link.speed)
@@ -47,7 +47,7 @@ def test_the_papers_oversubscribed_tree_has_512_hosts() -> None:
     assert len(build("ft", {"k": 8, "oversubscription": 4}).hosts) == 512
 
 
-def test_more_hosts_a_switch_than_addresses_are_refused() -> None:
+def test_more_hosts_per_switch_than_addresses_are_refused() -> None:
     with pytest.raises(UsageError, match="k=16, oversubscription=32 has 256 hosts per edge switch"):
         build("ft", {"k": 16, "oversubscription": 32})
 

@@ -1,4 +1,4 @@
-"""The graph's invariants, whatever topology: what the constructor refuses and what paths are."""
+"""Invariants of the graph of any topology: what the constructor refuses, and which paths there are."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NIC = Nic(0, 1, 0, "10.0.0.1", "02:00:00:00:00:00", "h-eth0")
 
 @settings(deadline=None, max_examples=25)
 @given(ANY_TOPOLOGY)
-def test_addresses_are_unique_private_and_one_a_nic(topology: Topology) -> None:
+def test_addresses_are_unique_private_and_one_per_nic(topology: Topology) -> None:
     assert len({nic.ip for nic in topology.nics}) == len(topology.nics)
     assert len({nic.mac for nic in topology.nics}) == len(topology.nics)
     for number, nic in enumerate(topology.nics):

@@ -27,12 +27,12 @@ def _between(topology: Topology, lower: Layer, upper: Layer) -> int:
 
 
 def _pod(name: str) -> int:
-    """The pod of a host or of an edge or aggregation switch."""
+    """Return the pod of a host or of an edge or aggregation switch."""
     return int(re.findall(r"\d+", name)[0])
 
 
 def _max_flow(topology: Topology, sources: set[int], sinks: set[int]) -> int:
-    """Edge-disjoint paths from any source to any sink through switches: augmenting paths, unit links."""
+    """Count edge-disjoint paths from any source to any sink through switches, by augmenting paths."""
     used: set[tuple[int, int]] = set()
     flow = 0
     while True:

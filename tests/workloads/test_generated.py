@@ -1,4 +1,4 @@
-"""Generated workloads: exponential gaps, the load that was asked for, chains of flows, their text."""
+"""Generated workloads: exponential gaps, the requested load, chains of flows, their text."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_closed_loop_is_chains_that_outlast_the_run() -> None:
     assert statistics.fmean(pauses) == pytest.approx(0.05, rel=5 / math.sqrt(len(pauses)))
 
 
-def test_a_permuted_loop_is_a_chain_a_host_to_a_partner_of_its_own() -> None:
+def test_a_permuted_loop_is_one_chain_per_host_to_its_own_partner() -> None:
     flows = permuted_loop(HOSTS, 4, TRAFFIC, sizes="fixed-6000000")
     receivers = {(flow.src, flow.dst) for flow in flows}
     assert len(receivers) == 16 == len({dst for _, dst in receivers})
@@ -165,7 +165,7 @@ def test_texts_with_names_of_distributions() -> None:
         parse("poisson:load=much")
 
 
-def test_build_tells_generated_workloads_of_the_traffic() -> None:
+def test_build_passes_the_traffic_to_generated_workloads() -> None:
     tree = build_topology("fat_tree", {"k": 4})
     params: dict[str, int | str] = {"load": 30, "sizes": "fixed-100000"}
     flows = build("poisson", tree, params, 3, TRAFFIC)

@@ -23,7 +23,7 @@ def test_every_mapper_sends_to_every_reducer_of_its_job() -> None:
     assert not {flow.src for flow in flows} & {flow.dst for flow in flows}
 
 
-def test_seed_decides_who_is_drawn() -> None:
+def test_the_seed_decides_which_hosts_are_drawn() -> None:
     one, same, other = (map_reduce(HOSTS, seed, jobs=1, maps=2, reduces=2) for seed in (1, 1, 2))
     assert one == same != other
 

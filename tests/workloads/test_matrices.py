@@ -1,4 +1,4 @@
-"""Traffic matrices: who may send to whom and how often, for any hosts and seed; seeds matter; their text."""
+"""Traffic matrices: which hosts send to which, for any hosts and seed; seeds matter; their text."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_receivers_are_equally_likely() -> None:
     assert all(abs(count - 300) < 5 * 300**0.5 for count in counts.values())
 
 
-def test_reference_crosses_the_network_whatever_the_seed() -> None:
+def test_the_baseline_crosses_the_network_whatever_the_seed() -> None:
     topology = build_topology("ft", {"k": 4})
     assert build("reference", topology, {}, 1) == build("reference", topology, {}, 2)
     assert build("reference", topology, {}, 1) == (Flow("p0e0h0", "p3e1h1"),)
@@ -109,7 +109,7 @@ def test_registry_titles() -> None:
     assert all(matrix.title for matrix in MATRICES.values())
 
 
-def test_of_each_lane_the_first_pair_has_the_transport_under_test() -> None:
+def test_the_first_pair_of_each_replica_has_the_transport_under_test() -> None:
     flows = build("against_tcp", build_topology("dumbbell", {"n": 3, "lanes": 2}), {}, 1)
     assert [(flow.src, flow.dst, flow.plain) for flow in flows] == [
         (f"l{lane}h{pair}", f"r{lane}h{pair}", pair > 0) for lane in range(2) for pair in range(3)
@@ -120,14 +120,14 @@ def test_of_each_lane_the_first_pair_has_the_transport_under_test() -> None:
     assert all(flow.dst == f"r{flow.src[1:]}" for flow in two)
 
 
-def test_lanes_are_told_from_names() -> None:
+def test_replicas_are_read_from_names() -> None:
     assert [replica_of(name) for name in ("l3h1", "l12ah1")] == ["3", "12"]
     assert [replica_of(name) for name in ("r3h1", "p0e0h0", "l")] == [None] * 3
     with pytest.raises(UsageError, match="s1h0 does not: choose topology dumbbell or two_bottlenecks"):
         build("against_tcp", build_topology("star", {"n": 2}), {}, 1)
 
 
-def test_no_flow_between_lanes() -> None:
+def test_no_flow_between_replicas() -> None:
     lanes = build_topology("dumbbell", {"n": 2, "lanes": 2})
     with pytest.raises(UsageError, match="no path joins l0h0 and r1h1 in this dumbbell; choose --workload"):
         build("reference", lanes, {}, 1)
@@ -171,7 +171,7 @@ def test_a_part_of_the_hosts_are_servers(count: int, servers: int, seed: int) ->
         ("one_to_several", {}, "one_to_several"),
     ],
 )
-def test_labels_tell_what_is_not_usual(name: str, params: dict[str, int], told: str) -> None:
+def test_labels_show_what_is_not_usual(name: str, params: dict[str, int], told: str) -> None:
     assert label(name, params) == told
 
 

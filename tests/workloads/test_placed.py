@@ -33,7 +33,7 @@ def test_more_load_is_less_load_and_some(matrix: str, seed: int, one: int, other
 
 @pytest.mark.parametrize("kind", ["fat_tree", "dual_homed_fat_tree"])
 @pytest.mark.parametrize(("rack", "pod"), [(50, 30), (100, 0), (0, 100), (0, 0), (20, 20)])
-def test_connections_stay_as_near_as_they_are_told(kind: str, rack: int, pod: int) -> None:
+def test_connections_stay_as_near_as_requested(kind: str, rack: int, pod: int) -> None:
     topology = topos.build(kind, {"k": 6})
     racks = {host: host.partition("h")[0] for host in (topology.nodes[n].name for n in topology.hosts)}
     flows = build("local", topology, {"rack": rack, "pod": pod, "percent": 2000}, 1)
@@ -45,7 +45,7 @@ def test_connections_stay_as_near_as_they_are_told(kind: str, rack: int, pod: in
 
 
 @pytest.mark.parametrize("params", [{"rack": 80, "pod": 30}, {"rack": -1}, {"pod": -1}, {"percent": 0}])
-def test_percentages_that_are_none(params: dict[str, Any]) -> None:
+def test_impossible_percentages_are_refused(params: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="must be percentages of at most 100 together"):
         build("local", TREE, params, 1)
 
@@ -78,7 +78,7 @@ def test_an_odd_number_of_hosts_is_permuted_too(count: int, seed: int) -> None:
         ("one_to_several", {"clients": 4}, "one_to_several:4"),
     ],
 )
-def test_readers_are_told_in_words(name: str, params: dict[str, int], told: str) -> None:
+def test_words_describe_a_workload(name: str, params: dict[str, int], told: str) -> None:
     assert words(name, params) == told
 
 

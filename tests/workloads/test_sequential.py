@@ -1,4 +1,4 @@
-"""Transfers in turn: every pair by each transport, one at a time, while other tenants send and are silent."""
+"""Sequential transfers: every pair by each transport, one at a time, while other tenants send and pause."""
 
 from __future__ import annotations
 
@@ -70,6 +70,6 @@ def test_impossible_parameters_are_refused(params: dict[str, int], words: str) -
         build("in_turn", NET, params, 1, HOUR)
 
 
-def test_other_networks_have_no_hosts_of_ours() -> None:
+def test_other_networks_are_refused() -> None:
     with pytest.raises(UsageError, match="topology cloud"):
         build("in_turn", build_topology("star", {"n": 4}), {}, 1, HOUR)

@@ -1,4 +1,4 @@
-"""A network that is made up of flows and their paths alone, for schedulers to steer."""
+"""A made-up network that has only flows and their paths, for schedulers to steer."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from topos.topology import Topology
 
 
 class MadeUpNetwork:
-    """Flows between hosts (by position), each on the path it hashes to until it is set another; `octets` is
-    what each has sent."""
+    """Flows between hosts (by position), each on its hashed path until another is set. `octets` counts the
+    bytes that each has sent."""
 
     def __init__(self, topology: Topology, pairs: Sequence[tuple[int, int]], seed: int = 1) -> None:
         self.topology = topology
@@ -55,7 +55,7 @@ class MadeUpNetwork:
         return self._paths[flow]
 
     def most_on_a_link(self) -> int:
-        """Between switches."""
+        """Return the largest number of flows on one link between switches."""
         hosts = {self.topology.nodes[host].name for host in self.topology.hosts}
         hops = (hop for path in self._paths.values() for hop in pairwise(path))
         return max(Counter(hop for hop in hops if not hosts.intersection(hop)).values(), default=0)
@@ -66,7 +66,7 @@ def fat_tree(k: int) -> Topology:
 
 
 def permutation(hosts: int, seed: int) -> list[tuple[int, int]]:
-    """Nobody sends to itself."""
+    """Return random pairs in which every host sends to one other host and receives from one."""
     order = list(range(hosts))
     random.Random(seed).shuffle(order)
     return list(zip(order, [*order[1:], order[0]], strict=True))

@@ -1,4 +1,4 @@
-"""Natural demands: hand-worked examples of Hedera's algorithm, and what holds of any flows."""
+"""Natural demands: hand-worked examples of Hedera's algorithm, and properties that hold for any flows."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def demands(
 
 
 def test_four_hosts_as_hedera_works_them_out() -> None:
-    """The structure of the paper's figure 4. Senders share out: h0 a third to each of three, h1 a third to
-    each of its three flows, h2 and h3 a half to each of two. h0 is offered 7/6 by three flows: a third each,
-    which spares h2 a sixth for h3; h1 is offered 4/3 by three: a third each, h3's two as well. h3 is then
-    offered 1."""
+    """The structure of the paper's figure 4. Senders divide their links: h0 and h1 give a third to each of
+    three flows, h2 and h3 a half to each of two. h0 is offered 7/6 by three flows and limits each to a third,
+    so h2 can give a sixth more to h3. h1 is offered 4/3 by three flows and limits each to a third, including
+    both of h3. h3 is then offered 1."""
     pairs = [(0, 1), (0, 2), (0, 3), (1, 0), (1, 0), (1, 2), (2, 0), (2, 3), (3, 1), (3, 1)]
     third = 1 / 3
     expected = [third, third, third, third, third, third, third, 2 / 3, third, third]
@@ -43,7 +43,7 @@ def test_a_receiver_of_many_limits_them_and_their_senders_give_the_rest_to_other
 
 
 def test_a_flow_that_its_sender_limits_leaves_its_share_to_others() -> None:
-    """Host 0 sends a fifth to each of five, host 1 all it has to host 2, which both meet: 1/5 and 4/5."""
+    """Host 0 sends a fifth to each of five hosts; host 1 has the other 4/5 of its only receiver, host 2."""
     pairs = [(0, 2), (0, 3), (0, 4), (0, 5), (0, 6), (1, 2)]
     assert demands(pairs, 7) == pytest.approx([0.2] * 5 + [0.8])
 
@@ -53,14 +53,14 @@ def test_a_permutation_demands_whole_links() -> None:
 
 
 def test_links_of_different_rates() -> None:
-    """Ten from host 0 to a receiver of 1 and one of 10: what the first does not take goes to the second."""
+    """Host 0 has rate 10, its receivers 1 and 10: the second gets what the first cannot take."""
     assert demands([(0, 1), (0, 2)], 3, [10, 1, 1], [1, 1, 10]) == pytest.approx([1, 9])
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_any_flows_fit_their_hosts_and_each_meets_a_full_end(seed: int) -> None:
-    """No host sends or receives more than its link carries; and no flow can have more without another that
-    has no more than it losing some: max-min fairness, which has one solution."""
+    """No host sends or receives more than its link carries, and the demands are max-min fair, which has one
+    solution: a flow can get more only if another flow that has no more than it gets less."""
     rng = random.Random(seed)
     hosts = rng.randrange(2, 12)
     flows = [tuple(rng.sample(range(hosts), 2)) for _ in range(rng.randrange(1, 60))]

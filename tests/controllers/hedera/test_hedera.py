@@ -1,4 +1,4 @@
-"""Hedera's schedulers on made-up networks: who is moved where, and who is left alone."""
+"""Hedera's schedulers on made-up networks: which flows move where, and which stay."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_first_fit_leaves_alone_what_fits_and_takes_freed_links() -> None:
 
 
 def test_a_flow_that_fits_nowhere_stays_where_it_is() -> None:
-    """Two hosts of one edge switch have two ways up in k=4; of three flows from there only two fit whole. On
-    an oversubscribed tree the third is left on its path."""
+    """An edge switch has two uplinks at k=4, so only two of the four flows of its hosts fit. On an
+    oversubscribed tree the others stay on their paths."""
     topology = topos.build("fat_tree", {"k": 4, "oversubscription": 2})
     pairs = [(0, 31), (1, 30), (2, 29), (3, 28)]
     network = MadeUpNetwork(topology, pairs)
@@ -77,7 +77,7 @@ def test_small_flows_are_not_scheduled_and_a_flow_once_large_stays_so() -> None:
     first_fit.tick(network, 0.2)
     assert network.most_on_a_link() == 1
     moves = network.moves
-    first_fit.tick(network, 0.3)  # nobody has sent anything
+    first_fit.tick(network, 0.3)  # no flow has sent anything
     assert network.moves == moves and network.most_on_a_link() == 1
 
 
@@ -91,7 +91,7 @@ def test_a_permutation_of_128_hosts_fits_far_better_than_hashed(name: str, seed:
 
 
 def crowding(network: MadeUpNetwork) -> float:
-    """Flows less 1, summed over the links between switches that have any."""
+    """Return the sum, over used links between switches, of their flows less one."""
     candidates = Candidates(network.topology)
     counts = [0] * len(candidates.capacity)
     for flow in network.flows():

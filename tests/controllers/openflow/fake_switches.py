@@ -1,4 +1,4 @@
-"""Switches that keep rules as told and confirm barriers when asked to; packets are walked through them."""
+"""Fake switches that keep the rules they get and confirm barriers on request, and walks of packets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tcp(src: str = "10.0.0.2", dst: str = "10.3.1.3", sport: int = 40000, dport:
 
 
 def frame(flow: FiveTuple) -> bytes:
-    """The beginning of an Ethernet frame of this flow."""
+    """Return the first bytes of an Ethernet frame of this flow."""
     src, dst = (ipaddress.IPv4Address(ip).packed for ip in (flow.src, flow.dst))
     ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 40, 0, 0x4000, 64, flow.proto, 0, src, dst)
     return bytes(12) + b"\x08\x00" + ip + struct.pack("!HH", flow.sport, flow.dport) + bytes(16)
@@ -44,7 +44,7 @@ def applies(match: Match, flow: FiveTuple) -> bool:
 
 
 class FakeSwitches:
-    """A network of them under one Controller. `told` is everything told, in order."""
+    """A network of fake switches under one Controller. `sent` has all messages to them, in order."""
 
     def __init__(
         self, topology: Topology, mode: Mode, policy: str = "hashed", *, groups: bool = True
@@ -76,8 +76,8 @@ class FakeSwitches:
             self.confirm_one()
 
     def offer(self, flow: FiveTuple) -> tuple[int, ...] | None:
-        """A host sends a packet: the nodes it passes to its host, or None if a switch hands it to the
-        controller (which is told) or drops it."""
+        """Send a packet from its source host. Return the nodes it passes to its destination, or None if a
+        switch drops it or hands it to the controller."""
         nic = self.topology.nic_by_ip(flow.src)
         nodes = self.walk(flow, (nic.host, nic.switch))
         if nodes[-1] in self.topology.hosts:
@@ -87,8 +87,8 @@ class FakeSwitches:
         return None
 
     def walk(self, flow: FiveTuple, nodes: tuple[int, ...]) -> tuple[int, ...]:
-        """Onward from the last of `nodes`: up to a host, the switch that hands it to the controller, or -1
-        where it is dropped. A choice takes its first bucket."""
+        """Extend `nodes` up to a host, to the switch that hands the packet to the controller, or to -1 where
+        it is dropped. A choice takes its first bucket."""
         while nodes[-1] in self.topology.switches:
             assert len(set(nodes)) == len(nodes), f"a loop: {nodes}"
             here = dpid(nodes[-1])

@@ -1,4 +1,4 @@
-"""A switch that falls silent is asked, and hung up on; one that answers is kept."""
+"""A silent switch is probed and then disconnected; one that answers stays connected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ECHO_REQUEST = 2
 
 
 class Nobody:
-    """An owner who is told nothing worth keeping."""
+    """An owner that expects no report."""
 
     async def identified(self, channel: Channel, dpid: int) -> None:
         raise AssertionError((channel, dpid))
@@ -30,7 +30,7 @@ class Nobody:
 
 
 async def _served(answers: int) -> int:
-    """How often a switch is asked before it is hung up on, when it answers so often and then no more."""
+    """Return how often a switch is probed until it is disconnected, if it answers the first `answers`."""
     ours, theirs = socket.socketpair()
     reader, writer = await asyncio.open_connection(sock=ours)
     far_reader, far_writer = await asyncio.open_connection(sock=theirs)
@@ -52,7 +52,7 @@ async def _served(answers: int) -> int:
 
 
 @pytest.mark.parametrize("answers", [0, 3])
-def test_a_silent_switch_is_hung_up_on(monkeypatch: pytest.MonkeyPatch, answers: int) -> None:
+def test_a_silent_switch_is_disconnected(monkeypatch: pytest.MonkeyPatch, answers: int) -> None:
     monkeypatch.setattr(channel_module, "ECHO_S", 0.05)
     monkeypatch.setattr(channel_module, "SILENT_S", 0.5)
     asked = asyncio.run(asyncio.wait_for(_served(answers), 20))
@@ -66,7 +66,7 @@ def test_a_silent_switch_is_hung_up_on(monkeypatch: pytest.MonkeyPatch, answers:
         (bytes([4, 21, 0, 8, 0, 0, 0, 9]), "in unknown versions"),
     ],
 )
-def test_what_is_no_openflow_is_told(sent: bytes, complaint: str) -> None:
+def test_bytes_that_are_not_openflow_are_refused(sent: bytes, complaint: str) -> None:
     async def served() -> None:
         ours, theirs = socket.socketpair()
         reader, writer = await asyncio.open_connection(sock=ours)

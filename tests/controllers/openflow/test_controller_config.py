@@ -1,4 +1,4 @@
-"""The controller's configuration file: the way there and back, and one line for what is wrong in it."""
+"""The controller's configuration file: it reads back as written, and an error in it is one line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         ({**GOOD, "listen": "tcp:6653"}, "write tcp:ADDRESS:PORT or unix:PATH"),
     ],
 )
-def test_what_is_wrong_is_told_with_the_files_name(tmp_path: Path, given: object, complaint: str) -> None:
+def test_errors_name_the_file(tmp_path: Path, given: object, complaint: str) -> None:
     path = tmp_path / "c.json"
     path.write_text(json.dumps(given))
     with pytest.raises(UsageError, match=complaint) as caught:

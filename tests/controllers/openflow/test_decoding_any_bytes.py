@@ -1,4 +1,4 @@
-"""What switches and hosts send may be any bytes: a report, nothing, or a ValueError, and nothing else."""
+"""Any bytes from switches and hosts decode to a report or to nothing, or raise a ValueError."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_switch_may_send_anything(found: tuple[str, bytes]) -> None:
 @example("of13", b"")
 @example("of13", bytes([4, 10, 0, 8, 0, 0, 0, 0]))  # a packet without a body
 @example("of13", bytes([1, 1, 0, 8, 0, 0, 0, 0]))  # an error in OpenFlow 1.0
-def test_bytes_of_nobody(name: str, message: bytes) -> None:
+def test_any_bytes_decode_or_are_refused(name: str, message: bytes) -> None:
     refuses_only(CODECS[name].decode, message)
 
 
@@ -64,7 +64,7 @@ def test_a_message_cut_short_is_refused(name: str) -> None:
 
 
 @given(st.binary(max_size=80))
-@example(bytes(12) + b"\x08\x00\x41" + bytes(30))  # a header shorter than a header
+@example(bytes(12) + b"\x08\x00\x41" + bytes(30))  # an IP header shorter than its minimum
 def test_a_frame_of_any_bytes_is_a_flow_an_arp_request_or_nothing(frame: bytes) -> None:
     found = parse(frame)
     if isinstance(found, FiveTuple):

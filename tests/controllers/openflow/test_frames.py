@@ -1,4 +1,4 @@
-"""Frames to flows; what is cut short or of another kind is nothing."""
+"""Frames are parsed to flows; truncated frames and other kinds are ignored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_later_fragments_have_no_ports() -> None:
     assert parse(bytes(plain)) == FiveTuple("10.0.0.2", "10.3.1.3", PROTO_TCP, 0, 0)
 
 
-def test_what_is_no_flow_is_nothing() -> None:
+def test_frames_without_a_flow_are_ignored() -> None:
     whole = frame(tcp())
     for cut in (0, 13, 20, 33, 36):
         assert parse(whole[:cut]) is None

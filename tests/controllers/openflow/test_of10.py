@@ -1,4 +1,4 @@
-"""OpenFlow 1.0 as bytes: what is written, os-ken's parser of 1.0 reads back."""
+"""OpenFlow 1.0 messages as bytes: os-ken's parser reads back what is written."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_pings_have_no_ports() -> None:
     assert match.wildcards & PORTS == PORTS and match.wildcards & PROTO == 0 and match.nw_proto == 1
 
 
-def test_what_takes_rules_away() -> None:
+def test_rules_are_removed() -> None:
     gone = _read_back(Remove(FLOW, 300))
     assert (gone.command, gone.priority, gone.out_port) == (4, 300, 0xFFFF)
     everything = _read_back(Clear())

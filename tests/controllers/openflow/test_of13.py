@@ -1,5 +1,5 @@
-"""Messages as OpenFlow bytes: what is written, os-ken's own parser reads back; what Open vSwitch 3.1.0 sent
-(tests/data/openflow, k=4, captured under the lab's controller) is understood."""
+"""Messages as OpenFlow bytes: os-ken's parser reads back what is written, and messages of Open vSwitch 3.1.0
+(tests/data/openflow, k=4, captured under the lab's controller) are decoded."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_the_rest_of_the_conversation(version: int) -> None:
 
 
 @both
-def test_bytes_that_are_no_message_are_told(version: int) -> None:
+def test_bytes_that_are_no_message_are_refused(version: int) -> None:
     with pytest.raises(ValueError, match="a message of 4 bytes"):
         message_length(struct.pack("!BBHI", version, 0, 4, 0))
     with pytest.raises(ValueError, match="cannot be read"):

@@ -62,7 +62,7 @@ class Process:
         return switches
 
     def last_line(self) -> str:
-        """Once it has ended by itself."""
+        """Wait until the process ends by itself, and return its last line of stderr."""
         _, errors = self.process.communicate(timeout=20)
         assert self.process.returncode == UNFIT
         return errors.strip().splitlines()[-1]
@@ -89,14 +89,14 @@ def _until(condition: object, what: str) -> None:
         time.sleep(0.01)
 
 
-def test_it_says_when_it_listens_and_when_all_is_programmed_and_ends_on_term(controller: Process) -> None:
+def test_it_reports_when_it_listens_and_when_all_is_programmed_and_ends_on_term(controller: Process) -> None:
     switches = controller.connect_all()
     assert all(len(switch.flow_mods) == 3 for switch in switches.values())  # clear, ARP, IP
     controller.process.send_signal(signal.SIGTERM)
     assert controller.process.wait(20) == 0
 
 
-def test_a_flow_is_set_up_seen_and_led_elsewhere(controller: Process) -> None:
+def test_a_flow_is_set_up_seen_and_moved(controller: Process) -> None:
     switches = controller.connect_all()
     flow = tcp(LS.nics[0].ip, LS.nics[-1].ip)
     entry = switches[dpid(LS.nics[0].switch)]
@@ -166,7 +166,7 @@ def test_switches_that_stay_away_end_it(tmp_path: Path) -> None:
         controller.close()
 
 
-def test_a_controller_that_is_gone_is_told_to_who_asks(controller: Process) -> None:
+def test_requests_to_an_ended_controller_fail(controller: Process) -> None:
     controller.connect_all()
     client = ControlClient(controller.control)
     controller.process.kill()

@@ -147,7 +147,7 @@ def _arp(sender: str, wanted: str, operation: int = 1) -> bytes:
     return b"\xff" * 6 + mac + b"\x08\x06" + struct.pack("!HHBBH6s4s6s4s", 1, 0x0800, 6, 4, operation, *ends)
 
 
-def test_arp_is_answered_from_the_topology_and_to_who_asked_alone() -> None:
+def test_arp_is_answered_from_the_topology_and_only_to_the_sender() -> None:
     switches = _switches()
     entry = dpid(FT4.index("p0e0"))
     switches.controller.packet_in(entry, 1, _arp("10.0.0.2", "10.3.1.3"))
@@ -164,7 +164,7 @@ def test_arp_is_answered_from_the_topology_and_to_who_asked_alone() -> None:
     assert len(switches.sent) == 1
 
 
-def test_what_goes_to_nobody_is_dropped_by_the_switch_itself_from_the_second_packet_on() -> None:
+def test_the_switch_itself_drops_packets_to_unknown_addresses_from_the_second_on() -> None:
     switches = _switches()
     assert switches.offer(tcp(dst="10.99.0.1")) is None
     switches.offer(tcp(dst="10.99.0.1", sport=2))
@@ -211,7 +211,7 @@ def test_a_flow_that_idled_out_is_forgotten_and_found_again() -> None:
     _set_up(switches, tcp())
 
 
-def test_programmed_is_said_once_when_all_have_confirmed() -> None:
+def test_programmed_is_reported_once_when_all_have_confirmed() -> None:
     switches = FakeSwitches(FT4, Mode.REACTIVE)
     for switch in FT4.switches:
         assert not switches.programmed
@@ -269,7 +269,7 @@ def test_when_a_link_is_cut_every_pair_still_has_a_path_without_it(mode: Mode) -
         if mode is Mode.PROACTIVE or not crossed:
             assert nodes is not None
         else:
-            assert nodes is None  # its rules are gone, it comes in again
+            assert nodes is None  # its rules are gone, so the controller gets it
             switches.confirm_all()
             nodes = switches.offer(flow)
         assert nodes is not None and not set(cut) <= set(nodes)
@@ -391,7 +391,7 @@ def test_a_set_path_that_is_cut_leaves_no_rules_of_before_in_use() -> None:
     switches.confirm_all()
     above, core = switches.name(other[2:4])
     _cut(switches, above, core)
-    assert switches.offer(tcp()) is None, "it comes in again, and is known"
+    assert switches.offer(tcp()) is None, "it comes to the controller again, which knows the flow"
     switches.confirm_all()
     assert switches.offer(tcp()) == switches.controller.flows[tcp()]
 

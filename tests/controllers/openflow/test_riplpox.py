@@ -1,4 +1,4 @@
-"""The component of POX: its command line, its decisions without POX, all of it where POX_DIR names one."""
+"""The POX component: its command line, its decisions without POX, and with POX where POX_DIR names one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FLOW_MOD, BARRIER, PACKET_OUT = 14, 18, 13
 
 
 class FakeConnection:
-    """As POX's, of a switch with ports 1.. and its own local one."""
+    """A connection like POX's, to a switch with ports 1.. and a local port."""
 
     def __init__(self, dpid: int, ports: int) -> None:
         self.dpid = dpid
@@ -55,7 +55,7 @@ class FakeConnection:
 
 
 class Lab:
-    """The component with all switches connected, whose barriers are confirmed when asked to."""
+    """The component with all switches connected; `confirm` answers its barriers."""
 
     def __init__(self, config: ControllerConfig = CONFIG) -> None:
         self.programmed = 0
@@ -67,7 +67,7 @@ class Lab:
         self.confirm()
 
     def confirm(self) -> None:
-        """Answers all barriers, and those that come of it."""
+        """Answer all barriers, including those that the answers cause."""
         for connection in self.connections.values():
             sent, connection.sent = connection.sent, []
             for data in sent:
@@ -129,7 +129,7 @@ def test_a_flow_is_set_up_from_the_far_end_and_its_packet_put_out() -> None:
     assert not lab.component.controller.flows
 
 
-def test_switches_that_do_not_fit_are_told_and_hung_up_on() -> None:
+def test_switches_that_do_not_fit_are_reported_and_disconnected() -> None:
     lab = Lab()
     first = dpid(FT4.switches[0])
     for number, ports, complaint in (
@@ -247,7 +247,7 @@ def test_poxs_own_command_line_finds_the_component() -> None:
 
 
 def _be_a_switch(switch: socket.socket, number: int, ports: int) -> None:
-    """Greets, tells its ports and answers barriers until everything sent in one go is read."""
+    """Greet, report the ports and answer barriers, until what came with the second barrier is read."""
     switch.settimeout(5)
     switch.sendall(bytes([1, 0, 0, 8, 0, 0, 0, 0]))
     rows = b"".join(

@@ -1,4 +1,4 @@
-"""A switch on a real socket that greets, tells its ports, confirms barriers and keeps what it was told."""
+"""A switch on a real socket that greets, reports its ports, confirms barriers and keeps what it receives."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PORT_STATS, PORT_DESC, FLOW_STATS = 4, 13, 1
 
 
 class WireSwitch:
-    """Speaks OpenFlow 1.3 with the program that listens at `path`, until closed or hung up on. `seen` has the
-    type of every message; `refuse` answers flow-mods with an error."""
+    """Connect to the program that listens at `path` over OpenFlow 1.3, until either side closes. `seen` has
+    the type of every message; `refuse` answers flow-mods with an error."""
 
     def __init__(
         self, path: Path, dpid: int, ports: Sequence[int], *, versions: int = 1 << 4, refuse: bool = False

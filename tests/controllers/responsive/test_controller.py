@@ -149,7 +149,7 @@ def test_stop_rules_hold(
 
 
 def _promised(controller: Controller, flow: FiveTuple, gap_mbps: float) -> bool:
-    """Whether the request ends because its gap is covered: replayed on copies of the routes."""
+    """Return whether the request ends because its gap is covered, by replaying it on copies of the routes."""
     twin = copy.deepcopy(controller)
     known = twin.connections[flow]
     while len(known.places) < twin._settings.max_subflows:

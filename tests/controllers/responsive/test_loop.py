@@ -186,7 +186,7 @@ def test_what_begins_and_ends_meanwhile_is_learned_later() -> None:
     network.begin(other)
     network.end(FLOW)
     drive(loop, network, 59)
-    assert controller.connections.keys() == {FLOW}, "as before: nobody has told the controller"
+    assert controller.connections.keys() == {FLOW}, "as before: the controller has had no message"
     assert other not in loop.subflows()
     drive(loop, network, 200)
     assert controller.connections.keys() == {other}

@@ -11,7 +11,7 @@ from engines.emulation import engine
 from engines.emulation.congestion import support as bpf
 
 
-def test_what_is_missing_and_what_helps_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_names_what_is_missing_and_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = bpf.Support(False, "this kernel has no BTF", "boot another kernel")
     monkeypatch.setattr(bpf, "too_old", lambda **_: None)
     monkeypatch.setattr(bpf, "support", lambda: missing)

@@ -60,7 +60,7 @@ def test_an_unbounded_queue_is_bounded_by_what_the_core_holds() -> None:
         (spec_of(sampling=SamplingSpec(queues_ms=1), seconds=36000.0), "longer intervals between samples"),
     ],
 )
-def test_the_way_out_is_the_point_s_own(spec: RunSpec, advice: str) -> None:
+def test_the_advice_fits_the_point(spec: RunSpec, advice: str) -> None:
     topology = topos.build(spec.topology.kind, spec.topology.params)
     flows = planned_flows(spec, topology)
     enough_mb = estimated_mb(spec, topology, flows)

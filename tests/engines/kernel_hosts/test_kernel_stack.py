@@ -1,4 +1,4 @@
-"""What real hosts follow of a StackSpec, and what is refused in one line."""
+"""Settings of a StackSpec that real hosts follow, and those that are refused in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a guest's console and reports, and finding out that it hangs. The clocks are numbers."""
+"""Reading a guest's console and reports, and detecting that it hangs. Clocks are plain numbers."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_every_edit_says_why() -> None:
 
 
 def _tree(folder: Path) -> Path:
-    """The texts that our edits look for, in files of their names, and the folder for our own files."""
+    """Write the texts that our edits look for into the files they name; return the folder."""
     for edit in EDITS:
         path = folder / edit.path
         path.parent.mkdir(parents=True, exist_ok=True)

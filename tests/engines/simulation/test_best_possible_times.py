@@ -39,7 +39,7 @@ def spec(
 
 
 def _seconds(size: int) -> float:
-    """For about fifty flows."""
+    """Return the seconds in which about fifty flows begin."""
     return 50 * size * 8 / (0.01 * 12 * RATE_MBPS * 1e6)
 
 

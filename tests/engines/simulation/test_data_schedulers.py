@@ -1,4 +1,4 @@
-"""How a connection's data is shared out among its subflows."""
+"""How a connection's data is distributed over its subflows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_without_limits_every_path_is_filled(name: str) -> None:
     assert slow == pytest.approx(10 * S / PACKET_PS / 4, rel=0.02)
 
 
-def test_a_burst_goes_to_who_is_rid_of_it_soonest_and_stays_there() -> None:
+def test_a_burst_goes_to_the_subflow_that_sends_it_soonest_and_stays_there() -> None:
     """45 segments are bound to the first, whatever its window, the next 45 to the other."""
     options = stack(scheduler="burst", subflow_buffer_pkts=0, initial_window=20.0)
     simulation = Simulation(network(4), options, [tcp(TWO_PATHS, pkts=90)])
@@ -62,7 +62,7 @@ def test_a_burst_goes_to_who_is_rid_of_it_soonest_and_stays_there() -> None:
 
 @pytest.mark.parametrize("name", schedulers())
 @pytest.mark.parametrize("subflows", [1, 2])
-def test_a_receive_buffer_bounds_goodput_by_a_buffer_a_round_trip(name: str, subflows: int) -> None:
+def test_a_receive_buffer_bounds_goodput_by_one_buffer_per_round_trip(name: str, subflows: int) -> None:
     """20 segments in at least 4 x 25 ms: 200 a second, at whatever rate."""
     plan = network(4, delay_ps=25 * MS)
     options = stack(receive_buffer_pkts=20, scheduler=name)

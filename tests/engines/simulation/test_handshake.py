@@ -1,4 +1,4 @@
-"""Connections that are set up first."""
+"""Connections that begin with a handshake."""
 
 from __future__ import annotations
 

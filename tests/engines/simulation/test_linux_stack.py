@@ -1,5 +1,5 @@
-"""What sets simulated hosts apart that are compared with real ones: sizes on the wire, queues that drop, and
-what is acknowledged at once."""
+"""Settings of simulated hosts that are compared with real ones: sizes on the wire, queues that drop, and
+immediate acknowledgements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from model.spec import (
 )
 
 BURST_PKTS = 46
-"""What may have arrived on one subflow while another is in the middle of its 64 kB."""
+"""Packets that may have arrived on one subflow while another is in the middle of its 64 kB."""
 ONE_FLOW = WorkloadSpec("reference")
 
 
@@ -72,17 +72,17 @@ def test_a_sized_flow_over_mptcp_is_delivered_to_the_byte() -> None:
     assert int(simulation.ports()["tx_packets"][downlink(1)]) == -(-100_001 // 1424)
 
 
-def test_a_hosts_queue_drops_where_nobody_waits_for_it() -> None:
+def test_a_hosts_queue_drops_unless_senders_wait_for_room() -> None:
     for waits in (True, False):
         stack = dataclasses.replace(LINUX, nic_waits=waits)
         simulation, ports = simulate(star(1, stack, nic_queue_pkts=20))
         assert (int(ports["dropped"]) > 0) is not waits
-        assert (int(ports["max_queue_pkts"][uplink(0)]) <= 20) is True
+        assert int(ports["max_queue_pkts"][uplink(0)]) <= 20
         assert (int(simulation.subflows()["retransmits"].sum()) > 0) is not waits
 
 
 def answers_a_packet(spec: RunSpec) -> float:
-    """Acknowledgements sent, over data packets sent."""
+    """Return the acknowledgements sent per data packet sent."""
     simulation, ports = simulate(spec, seconds=4.0)
     readings = simulation.subflows()
     data = sum(int(readings[name].sum()) for name in ("acked_pkts", "unacked_pkts", "retransmits"))

@@ -1,4 +1,4 @@
-"""What senders do about losses, packet by packet where that can be counted."""
+"""Loss recovery of senders, packet by packet where that can be counted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_lost_once_is_sent_once_more_and_no_timer_rings(kind: dict[str, bool]) -> None:
+def test_each_lost_segment_is_retransmitted_once_without_a_timeout(kind: dict[str, bool]) -> None:
     simulation = Simulation(network(delay_ps=5 * MS), stack(**kind), [tcp(pkts=400)])
     lose_downlink(simulation, 1, 100 * MS)
     simulation.run_until(100 * S)
@@ -50,12 +50,12 @@ def test_what_is_lost_once_is_sent_once_more_and_no_timer_rings(kind: dict[str, 
     assert int(subflows["timeouts"][0]) == 0
     assert int(flows["delivered_bytes"][0]) == 400 * PAYLOAD
     ideal = 400 * PACKET_PS
-    # NewReno sends one of them a round trip (RFC 6582).
+    # NewReno retransmits one segment per round trip (RFC 6582).
     assert ideal < int(flows["completed_ps"][0]) < ideal + 600 * MS
 
 
-def test_what_is_lost_again_is_sent_again_without_a_timeout() -> None:
-    """One retransmission in fifty is lost; with a least timeout of ten seconds each timeout would show."""
+def test_a_lost_retransmission_is_repeated_without_a_timeout() -> None:
+    """One retransmission in fifty is lost; with a min RTO of ten seconds each timeout would show."""
     options = stack(min_rto_ps=10 * S, initial_rto_ps=10 * S)
     simulation = Simulation(network(delay_ps=MS, loss=0.02), options, [tcp()])
     simulation.run_until(40 * S)
@@ -70,7 +70,7 @@ def test_timeouts_are_twice_as_long_each_and_as_before_when_something_arrives(sa
     simulation.run_until(500 * MS)
     simulation.set_port_up(3, False, 500 * MS)
     counts = []
-    # The last acknowledgement comes within a window of 500 ms, the timers ring 0.2, 0.6, 1.4 and 3.0 s later.
+    # The last acknowledgement comes within a window of 500 ms; timers expire 0.2, 0.6, 1.4 and 3.0 s later.
     for after_ms in (150, 500, 1200, 2700, 3900):
         simulation.run_until((500 + after_ms) * MS)
         counts.append(int(simulation.subflows()["timeouts"][0]))
@@ -146,7 +146,7 @@ def scattered(stack_spec: StackSpec, routing: str) -> float:
 @pytest.mark.parametrize("sack", [True, False])
 @pytest.mark.parametrize("recovery", ["rfc", "linux"])
 def test_packets_that_overtake_each_other_are_not_taken_for_lost(sack: bool, recovery: str) -> None:
-    """PacketScatter is near MPTCP (SIGCOMM 2011), TCP by one path below 60 %."""
+    """PacketScatter comes close to MPTCP (SIGCOMM 2011); TCP on one path stays below 60 %."""
     kind = StackSpec(sack=sack, recovery=recovery, min_rto_ms=10.0, delayed_ack_ms=0.0, ssthresh=25)
     assert scattered(kind, "scatter") > 80
     assert scattered(kind, "hashed") < 65

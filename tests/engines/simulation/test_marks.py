@@ -1,4 +1,4 @@
-"""How senders heed marks."""
+"""How senders react to ECN marks."""
 
 from __future__ import annotations
 

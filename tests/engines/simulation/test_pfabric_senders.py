@@ -18,7 +18,7 @@ NEVER = 1 << 30
 
 
 def mintcp(**wanted: Any) -> Stack:
-    """Timeouts of 20 ms alone, probes after five of them, windows of 12 to 15 packets."""
+    """Return a stack with timeouts of always 20 ms, probes after five of them, and windows of 12 to 15."""
     settings: dict[str, Any] = {
         "initial_window": 12.0,
         "max_window": 15,
@@ -32,14 +32,14 @@ def mintcp(**wanted: Any) -> Stack:
 
 
 def with_discipline(plan: NetworkPlan, name: str) -> NetworkPlan:
-    """The same with this discipline in the switch."""
+    """Return the same plan with this discipline in the switch."""
     numbers = plan.discipline.copy()
     numbers[plan.nic_downlink] = disciplines().index(name)
     return dataclasses.replace(plan, discipline=numbers)
 
 
 def cut(cc: str, until_ms: int, **wanted: Any) -> Simulation:
-    """A flow whose receiver cannot be reached from the start until `until_ms`."""
+    """Simulate a flow whose receiver cannot be reached from the start until `until_ms`."""
     simulation = Simulation(network(queue_pkts=0), mintcp(**wanted), [tcp(pkts=40, cc=cc)])
     simulation.set_port_up(3, False, 0)
     simulation.run_until(until_ms * MS)
@@ -109,7 +109,7 @@ def test_flows_at_the_same_time_have_connections_of_their_own() -> None:
 
 
 def _short_beside_long(**wanted: Any) -> float:
-    """The completion time of 5 packets, in packets, beside a long flow of the same host to another one."""
+    """Return the completion time of 5 packets, in packet times, beside a long flow from the same host."""
     flows = [
         tcp([(0, 1)], pkts=400, cc="mintcp"),
         tcp([(0, 2)], pkts=5, start_ps=50 * PACKET_PS, cc="mintcp"),
@@ -129,7 +129,7 @@ def test_the_sender_with_the_least_to_send_goes_next() -> None:
 
 @pytest.mark.parametrize(("by_sent", "first"), [(False, 1), (True, 0)])
 def test_a_rank_is_what_remains_or_what_was_sent(by_sent: bool, first: int) -> None:
-    """Of 300 packets, 200 were sent when 150 others come: by what remains the old ones are first."""
+    """A flow has sent 200 of its 300 packets when one of 150 begins: by what remains, the old is first."""
     flows = [
         tcp([(0, 2)], pkts=300, cc="linerate"),
         tcp([(1, 2)], pkts=150, start_ps=200 * PACKET_PS, cc="linerate"),

@@ -1,4 +1,4 @@
-"""Simulations share nothing: in turns, in threads or one after the other, they read the same bytes."""
+"""Simulations share nothing: run in turns, in threads or one after the other, they give the same bytes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_in_turns() -> None:
 
 
 def test_in_threads() -> None:
-    """The core lets go of Python while it simulates: both run at once where there are two CPUs."""
+    """The core releases Python's lock while it simulates: both run at once where there are two CPUs."""
     found: dict[int, list[list[tuple[str, bytes]]]] = {}
 
     def in_thread(number: int, spec: RunSpec) -> Callable[[], None]:

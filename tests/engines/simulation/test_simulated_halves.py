@@ -30,7 +30,7 @@ def run(spec: RunSpec) -> RunResult:
     return SimulatorEngine().run(spec, Silent(), Path("/none"))
 
 
-def test_slow_start_is_told() -> None:
+def test_slow_start_is_reported() -> None:
     slow = replace(TREE, link=replace(TREE.link, delay_us=20_000.0), warmup_s=0.0, seconds=1.0)
     (caution,) = run(slow).cautions
     assert (caution.kind, caution.doubts) == (DRIFT, (GOODPUT,))

@@ -33,7 +33,7 @@ def spec_of(kind: str, params: dict[str, int], subflows: int, **more: Any) -> Ru
 
 
 def paths_of(spec: RunSpec) -> list[list[tuple[tuple[int, ...], tuple[int, ...]]]]:
-    """Of each flow's subflows, the ports there and back."""
+    """Return, for each flow, the ports there and back of each subflow."""
     topology = topos.build(spec.topology.kind, spec.topology.params)
     flows = planned_flows(spec, topology)
     simulation = Simulation(plan_of(spec, topology), stack_of(spec), flow_tuples(spec, topology, flows))
@@ -100,6 +100,6 @@ def test_impossible_choices_are_refused(spec: RunSpec, complaint: str) -> None:
         SimulatorEngine().check(spec)
 
 
-def test_the_emulator_has_no_say_in_paths() -> None:
+def test_the_emulator_does_not_choose_paths() -> None:
     with pytest.raises(UsageError, match="stack replacement=off"):
         MininetEngine().check(replace(spec_of("fat_tree", {"k": 4}, 8, stack=DISTINCT), engine="mininet"))

@@ -1,4 +1,4 @@
-"""What the simulator refuses of end hosts before anything starts, and the emulator of what only it has."""
+"""Settings of end hosts that the simulator refuses, and its own settings that the emulator refuses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_congestion_control_it_does_not_have(cc: str) -> None:
         SimulatorEngine().check(spec(cc))
 
 
-def test_what_it_has_it_takes() -> None:
+def test_its_own_congestion_controls_are_accepted() -> None:
     for cc in ("reno", "cubic", "ewtcp", "coupled", "lia", "olia", "balia"):
         SimulatorEngine().check(spec(cc))
 

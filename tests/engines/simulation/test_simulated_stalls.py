@@ -72,7 +72,7 @@ def test_a_window_longer_than_the_lateness_loses_no_goodput(noise: Noise) -> Non
 
 
 def test_deliveries_are_kept_back_to_the_end_of_a_stall() -> None:
-    """Packets of a constant rate: as many are late as come in stalls, and by what is left of these."""
+    """At a constant rate, the packets that come in stalls are late, each by the rest of its stall."""
     source = (5_000_000, 0, 0, (0, 1, 0, 0), 0)
     simulation = Simulation(network(), stack(), [], [source], FABRIC)
     simulation.run_until(400 * S)
@@ -86,8 +86,8 @@ def test_deliveries_are_kept_back_to_the_end_of_a_stall() -> None:
 
 
 def test_a_timer_fires_in_a_stall_of_the_fabric_and_after_one_of_the_hosts() -> None:
-    """300 ms without an acknowledgement are a timeout to a host that runs; one that does not run finds the
-    acknowledgements when it does."""
+    """A host that runs times out after 300 ms without an acknowledgement; a host that is stalled itself finds
+    the acknowledgements when it runs again."""
     long = (2 * S, 300 * MS, 300 * MS, 3)
     of_fabric, of_hosts = one_flow((*long, False, False)), one_flow((*long, True, False))
     for simulation in (of_fabric, of_hosts):

@@ -1,4 +1,4 @@
-"""Workloads in the simulator: every matrix runs, sized flows are done, loads arrive, the same every time."""
+"""Workloads in the simulator: every matrix runs, sized flows complete, loads arrive, and runs repeat."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_light_load_arrives_and_hardly_waits() -> None:
     assert 100 * carried == pytest.approx(10, rel=5 / math.sqrt(sized.started))
 
 
-def test_a_closed_loop_has_one_flow_a_host_at_any_time() -> None:
+def test_a_closed_loop_has_one_flow_per_host_at_any_time() -> None:
     result = run(spec("closed_loop", sizes="fixed-50000", think_ms=5))
     by_host: dict[str, list[tuple[float, float]]] = {}
     for flow in result.flows:

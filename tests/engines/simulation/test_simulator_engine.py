@@ -138,7 +138,7 @@ def test_pings_and_sockets_agree_on_how_long_a_round_trip_is() -> None:
     assert flow.ping_ms_mean > 2 * 6 * 0.1
     assert flow.srtt_ms_mean == pytest.approx(flow.ping_ms_mean, rel=0.35)
     quiet = run(dataclasses.replace(wanted, routing="scatter")).samples
-    assert "pings" not in quiet  # there is no one path
+    assert "pings" not in quiet  # its packets take several paths
 
 
 def test_the_longest_queue_is_of_the_window_alone() -> None:
@@ -200,7 +200,7 @@ def test_how_time_is_sliced_changes_nothing(slice_hops: int, monkeypatch: pytest
 
 
 def decisive(result: RunResult) -> RunResult:
-    """All but what a machine adds."""
+    """Return the result without what depends on the machine."""
     return dataclasses.replace(result, provenance={}, cost={})
 
 

@@ -1,4 +1,4 @@
-"""A point that does not fit is refused before anything is built, and told by how much."""
+"""A point that does not fit is refused before anything is built, with the memory it needs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_queue_in_bytes_counts_as_the_packets_it_holds() -> None:
 
 
 def test_measured_points_are_met() -> None:
-    # benchmarks/simulator.py: the most ever held, in MB
+    # Peaks of benchmarks/simulator.py, in MB.
     for k, measured in ((8, 46), (16, 84)):
         assert estimate(spec_of(k=k, delay_us=10.0)) == pytest.approx(measured, rel=0.3)
 
@@ -60,7 +60,7 @@ def test_what_does_not_fit_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("queue_pkts", "advice"), [(100, "fewer --subflows"), (0, "a limit to --queue")])
-def test_the_way_out_is_the_point_s_own(queue_pkts: int, advice: str) -> None:
+def test_the_advice_fits_the_point(queue_pkts: int, advice: str) -> None:
     spec = spec_of(queue_pkts=queue_pkts)
     topology = topos.build(spec.topology.kind, spec.topology.params)
     flows = planned_flows(spec, topology)

@@ -1,4 +1,4 @@
-"""What a simulated socket tells of itself, against times worked out by hand."""
+"""Counters of a simulated socket, against times worked out by hand."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_limited_by_the_receiver_from_when_the_own_window_has_room() -> None:
     assert told(simulation, "busy_ps", 9 * S) == [9 * S]
 
 
-def test_a_receiver_with_room_limits_nobody() -> None:
+def test_a_receiver_with_room_limits_no_sender() -> None:
     simulation = Simulation(network(), stack(receive_buffer_pkts=5000), [tcp()])
     assert told(simulation, "rwnd_limited_ps", 2 * S) == [0]
 
@@ -83,7 +83,7 @@ def test_of_two_subflows_the_one_without_data_is_idle() -> None:
 
 @pytest.mark.parametrize("scheduler", ["min_rtt", "round_robin", "burst"])
 def test_what_is_busy_holds_something(scheduler: str) -> None:
-    """At any instant: unsent or unacknowledged data and a clock that runs, or neither."""
+    """At any instant a subflow has unsent or unacknowledged data and its busy clock runs, or neither."""
     plan = with_rate(network(4, delay_ps=MS), {1: 400_000, 3: 400_000})
     options = stack(scheduler=scheduler, send_buffer_pkts=60)
     simulation = Simulation(plan, options, [tcp(TWO_PATHS, pkts=300)])

@@ -101,7 +101,7 @@ def test_errors_are_those_of_the_command_line(
     assert not (tmp_path / "results").exists()
 
 
-def test_an_option_of_the_terminal_is_none_of_python() -> None:
+def test_terminal_options_are_refused_in_python() -> None:
     with pytest.raises(refabric.UsageError, match="No such option '--json'"):
         refabric.run(STUDY, json=True)
 
@@ -140,7 +140,7 @@ def test_pandas_is_used_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def _imported(program: str) -> set[str]:
-    """Return the modules that a program of Python has imported at its end."""
+    """Return the modules that a Python program has imported when it ends."""
     done = subprocess.run(
         [sys.executable, "-c", f"import sys\n{program}\nprint(*sys.modules)"],
         capture_output=True, text=True, timeout=60, check=True,

@@ -1,4 +1,4 @@
-"""A paper's claims: which half of a figure may speak on which, and what colour that makes."""
+"""A paper's claims: which variant of a figure decides on which claim, and the resulting colour."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.support.judged_points import judged, stored
 from tests.support.stored_points import spec_of
 
 HIGH, LOW = [4.8, 4.8], [2.0, 2.0]
-"""Goodputs in Mb/s: 96 and 40 % of the reference."""
+"""Goodputs in Mb/s: 96 and 40 % of the baseline."""
 LEVEL = Published(
     GOODPUT_PCT_MEAN, "fat_tree", 8, "one_to_one", 8, Relation.ABOUT, 95, Source.TEXT, "levels off",
     "paper", "citation", 5.0, "because",
@@ -112,7 +112,7 @@ class TestColours:
         against = (emulated(LOW, k=4), emulated(HIGH, k=4, subflows=1))
         assert claim_on(GAIN, *against, *large).judgement == (Colour.AMBER, "agrees, differs at k=4")
 
-    def test_an_amount_is_none_even_of_a_ratio(self) -> None:
+    def test_an_amount_is_not_judged_at_another_size_even_of_a_ratio(self) -> None:
         twice = dataclasses.replace(GAIN, value=2.0)
         claim = claim_on(twice, emulated(HIGH, k=4), emulated(LOW, k=4, subflows=1))
         assert claim.emulated is not None
@@ -124,7 +124,7 @@ class TestColours:
 
 
 class TestReasons:
-    def test_are_told_of_the_half_that_differs(self) -> None:
+    def test_are_given_for_the_variant_that_differs(self) -> None:
         assert claim_on(LEVEL, simulated(HIGH), emulated(HIGH)).reasons == []
         assert claim_on(LEVEL, simulated(LOW)).reasons == ["Simulated paths collide."]
         assert claim_on(LEVEL, simulated(HIGH), emulated(LOW)).reasons == ["Real subflows run dry."]
@@ -137,7 +137,7 @@ class TestReasons:
 
 
 class TestShown:
-    def test_a_smaller_network_and_the_links_of_real_hosts_are_told(self) -> None:
+    def test_a_smaller_network_and_the_links_of_real_hosts_are_shown(self) -> None:
         (row,) = shown.rows([claim_on(LEVEL, simulated(HIGH), emulated(LOW, k=4))])
         assert row.simulated.short() == "96.0\N{NO-BREAK SPACE}% of optimal (1 seed)"
         assert row.emulated.short() == "40.0\N{NO-BREAK SPACE}% of optimal (1 seed) at k=4, 5 Mb/s links"
@@ -170,7 +170,7 @@ class TestShown:
         assert [told.words for told in sentences(found)] == ["levels off", "another sentence"]
         assert shown.score(found) == "Of 2 sentences (3 claims), 1 differs and 1 is open."
 
-    def test_a_sentence_needs_seeds_and_one_voice(self) -> None:
+    def test_a_sentence_needs_seeds_and_engines_that_agree(self) -> None:
         six = [simulated(HIGH, seed=seed) for seed in range(1, 7)]
 
         def outcome(row: Published, *points: StoredPoint) -> Outcome:
@@ -196,7 +196,7 @@ class TestShown:
         for values in (HIGH, LOW):
             assert "Two emulated runs gave less." in claim_on(row, simulated(values)).reasons
 
-    def test_machines_get_both_halves(self) -> None:
+    def test_json_has_both_variants(self) -> None:
         told = fields(claim_on(LEVEL, simulated(HIGH), emulated(LOW, k=4)))
         assert (told["colour"], told["simulated"]["verdict"]) == ("green", AGREES)
         assert told["simulated"]["measured"]["value"] == pytest.approx(96)

@@ -21,7 +21,7 @@ from tests.support.made_up_paper.metrics import NFCT_LARGE, SMALL_BYTES
 
 
 def refabric(*arguments: str) -> list[dict[str, Any]]:
-    """The JSON events of the command line whose catalogue holds this paper alone."""
+    """Run a command whose catalogue holds only this paper; return its JSON events."""
     main = command_line(Catalogue({EXPERIMENT.name: EXPERIMENT}))
     done = CliRunner().invoke(main, [*arguments, "--json"])
     assert done.exit_code == 0, done.output

@@ -1,4 +1,4 @@
-"""Verdicts beside the stored ones: what has changed is said, other settings are not compared."""
+"""Verdicts compared with the stored ones: changes are reported, other settings are not compared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_same_verdict_is_one_line_whatever_the_value() -> None:
     assert str(found) == "All 1 verdicts are as in baselines/verdicts.json."
 
 
-def test_a_changed_verdict_is_told_with_both_values() -> None:
+def test_a_changed_verdict_is_reported_with_both_values() -> None:
     now = Remembered("differs", 71.0, "%")
     found = remembered.compared({name(): THEN, name(seeds=3): THEN}, {name(): now, name(seeds=3): THEN})
     assert str(found).splitlines() == [

@@ -47,7 +47,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def row(metric: Metric, subflows: int, relation: Relation, value: float, tolerance: float = 0.0) -> Published:
-    """A statement on one_to_one at k=4, as are the points of `spec_of`."""
+    """Return a statement on one_to_one at k=4, like the points of `spec_of`."""
     return Published(
         metric, "fat_tree", 4, "one_to_one", subflows, relation, value, Source.TEXT, "words", "paper",
         "citation", tolerance, "because",
@@ -124,7 +124,7 @@ class TestVerdicts:
         assert (found.word, found.why) == (SUSPECT, CPU)
         assert found.measured == Measured(40.0, None, 1, True)
 
-    def test_a_good_seed_speaks_where_another_is_suspect(self, store: Store) -> None:
+    def test_a_good_seed_counts_where_another_is_suspect(self, store: Store) -> None:
         put_reference(store, spec_of(), 5.0)
         put(store, spec_of(1, seed=1), result_of([1.0], Status.SUSPECT, CPU))
         put(store, spec_of(1, seed=2), result_of([3.0]))
@@ -150,7 +150,7 @@ class TestVerdicts:
         assert found.why == "about one_to_one at k=4, not k=6"
         assert "which was not run" in verdict_on(found.published, []).why
 
-    def test_an_algorithm_nobody_ran_is_named(self, store: Store) -> None:
+    def test_an_algorithm_that_was_not_run_is_named(self, store: Store) -> None:
         put_reference(store, spec_of(), 5.0)
         put(store, spec_of(8), result_of([2.0]))
         statement = row(metrics.GOODPUT_PCT_MEAN, 8, Relation.ABOVE, 50).under("lia")
@@ -167,7 +167,7 @@ class TestVerdicts:
             "no point of TCP has a result",
         )
 
-    def test_the_setting_with_most_points_speaks(self, store: Store) -> None:
+    def test_the_setting_with_most_points_counts(self, store: Store) -> None:
         for rate_mbps, seeds in ((5.0, (1, 2)), (20.0, (1,))):
             put_reference(store, spec_of(rate_mbps=rate_mbps), rate_mbps)
             for seed in seeds:
@@ -194,7 +194,7 @@ class TestVerdicts:
         found = verdict_on(row(metrics.GOODPUT_PCT_MEAN, 1, Relation.ABOUT, 25), judged(store))
         assert (found.word, found.setting[:6]) == (AGREES, "5 Mb/s")
 
-    def test_for_machines_everything_is_there_and_json(self, store: Store) -> None:
+    def test_json_has_everything(self, store: Store) -> None:
         put_reference(store, spec_of(), 5.0)
         put(store, spec_of(1), result_of([2.0]))
         figure = EXPERIMENTS[EXPERIMENT].figures[0]
@@ -250,7 +250,7 @@ class TestMetrics:
         assert measured(metrics.QUEUE_PKTS_MAX, 1, judged(store)) == Measured(450.0, None, 1, False)
 
     def test_queues_that_grow_and_queues_that_swing(self, store: Store) -> None:
-        """Port 1 grows by a packet a sample; port 2 is 20 or 0 in turn; port 0, a host's, is left out."""
+        """Port 1 grows by one packet per sample; port 2 is 20 or 0 in turn; port 0, a host's, is left out."""
         ports = [("host-edge", 9, 900), ("edge-agg", 9, 40), ("agg-core", 9, 20)]
         instants = [0.1 * n for n in range(40)]
         rows = [(t, 0, 900) for t in instants] + [(t, 1, n) for n, t in enumerate(instants) if n]

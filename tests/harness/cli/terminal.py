@@ -29,7 +29,7 @@ class Shown:
 
     @property
     def lines(self) -> list[str]:
-        """Every line that was ever shown, one that was overwritten in place included."""
+        """Every line that was ever shown, including lines that were overwritten in place."""
         return [line.rstrip() for line in re.split(r"[\r\n]+", _CONTROL.sub("", self.raw))]
 
     @property

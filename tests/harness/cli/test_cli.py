@@ -1,4 +1,4 @@
-"""The command line as a user meets it: exit codes, one line an error, pure JSON, resume after signals."""
+"""The command line as a user meets it: exit codes, one line per error, pure JSON, resume after signals."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def run(results: Path, *more: str) -> Result:
 
 
 def undrawn(*arguments: str) -> Result:
-    """The command without its charts."""
+    """Run a command without drawing charts."""
     with pytest.MonkeyPatch.context() as patch:
         chart_files.draw_nothing(patch)
         return refabric(*arguments)
@@ -165,7 +165,7 @@ def test_an_unwritable_results_folder_is_found_before_anything_starts(
     assert "--results DIR" in done.stderr
 
 
-def test_an_unfit_host_is_told_before_anything_is_written(
+def test_an_unfit_host_is_reported_before_anything_is_written(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Unfit(FakeEngine):
@@ -299,7 +299,7 @@ def test_list_names_everything_and_version_is_one_line() -> None:
 
 @pytest.mark.usefixtures("undrawn")
 class TestAutomaticRate:
-    """With the real engine's calibration, faked: measured once, before the first point, and told."""
+    """With a fake calibration of the real engine: measured once, before the first point, and reported."""
 
     RUN = ("--k", "4", "--subflows", "1")
 
@@ -327,7 +327,7 @@ class TestAutomaticRate:
         job, *_ = objects(refabric("plan", EXPERIMENT, *self.RUN, "--results", str(results), "--json"))
         assert (job["point"], job["rate_mbps"], job["spec"]["link"]["rate_mbps"]) == (None, None, None)
 
-    def test_run_measures_once_tells_and_keeps_how(self, results: Path, calibration: list[float]) -> None:
+    def test_run_measures_once_reports_and_keeps_how(self, results: Path, calibration: list[float]) -> None:
         run_auto = ("run", EXPERIMENT, *self.RUN, "--results", str(results))
         done = refabric(*run_auto)
         assert done.exit_code == 0, done.output
@@ -338,7 +338,7 @@ class TestAutomaticRate:
             assert point.provenance["rate_choice"] == "auto, measured on this machine"
         assert "nothing to run" in refabric(*run_auto).stdout
 
-    def test_a_rate_out_of_date_is_measured_again_and_that_is_said(
+    def test_a_rate_out_of_date_is_measured_again_and_reported(
         self, results: Path, calibration: list[float], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         calibration.append(5.0)
@@ -439,7 +439,7 @@ class TestSignals:
 
 
 def _points_begun(folder: Path) -> list[str]:
-    """Folders of points that are being written, without the feeds of `refabric watch`."""
+    """Return the folders of points that are being written, without the feeds of `refabric watch`."""
     return [name for name in leftovers(folder) if not name.startswith(".tmp-live-")]
 
 
@@ -457,7 +457,7 @@ def start(results: Path, sleep_s: float, stdout: int = subprocess.PIPE) -> subpr
 
 
 def as_from_a_terminal() -> None:
-    """Signals a nohup'd or background test run ignores would stay ignored in its children."""
+    """Restore default signal handling: children inherit the signals that a background test run ignores."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 

@@ -1,4 +1,4 @@
-"""What people expect of a command: completion, manual pages, lines that fit, and keeping of results."""
+"""What people expect of a command: completion, manual pages, lines that fit, and care for results."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_every_command_has_a_manual_page_with_its_options(tmp_path: Path) -> Non
     assert "refabric-results-remove.1" in found
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_printed() -> None:
     assert run("--version").stdout == f"refabric, version {VERSION}\n"
 
 

@@ -71,5 +71,5 @@ def test_a_damaged_point_that_was_run_again_is_not_reported(tmp_path: Path) -> N
     assert CliRunner().invoke(main, report).exit_code == 1
     page = tmp_path / EXPERIMENT / "report.html"
     assert damaged.parent.name in page.read_text()
-    assert str(damaged) in refabric(tmp_path, *RUN, "--subflows", "1,2"), "said when the run starts"
+    assert str(damaged) in refabric(tmp_path, *RUN, "--subflows", "1,2"), "reported when the run starts"
     assert damaged.parent.name not in page.read_text()

@@ -132,6 +132,7 @@ def test_the_script_and_the_command_say_the_same_next_steps() -> None:
 def test_a_wheel_names_no_script_that_it_lacks(tmp_path: Path) -> None:
     steps = next_steps(tmp_path)
     assert "run_mptcp.sh" not in steps
-    for line in steps.splitlines()[1:]:
-        command = line.split("  ")[1].split()
+    commands = [line.split("  ")[1].split() for line in steps.splitlines()[1:]]
+    assert commands
+    for command in commands:
         assert CliRunner().invoke(main, [*command[1:2], "--help"]).exit_code == 0

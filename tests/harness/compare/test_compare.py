@@ -1,4 +1,4 @@
-"""Comparing two folders: who stands against whom, what a difference is worth, what is told to whom."""
+"""Comparing two folders: the pairs, the uncertainty of differences, and the output for each reader."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def matching(a: Sequence[RunSpec], b: Sequence[RunSpec]) -> Matching:
 
 
 def seeds(means: Sequence[float], subflows: int = 1, first: int = 1, **changes: Any) -> list[StoredPoint]:
-    """One point a mean, seeds counting up; two flows around each mean."""
+    """Return one point per mean, with consecutive seeds and two flows around each mean."""
     specs = [dataclasses.replace(spec_of(subflows, seed=first + n), **changes) for n in range(len(means))]
     return [stored(s, [mean - 0.5, mean + 0.5]) for s, mean in zip(specs, means, strict=True)]
 
@@ -137,7 +137,7 @@ def test_one_seed_has_no_uncertainty(count: int, words: str) -> None:
     compared = one(seeds([2.0]), seeds([2.5] * count))
     assert compared.goodput.interval is None
     assert words in show.conclusion(compared)
-    assert compared.goodput.value == pytest.approx(10.0), "the difference itself is told"
+    assert compared.goodput.value == pytest.approx(10.0), "the difference itself is shown"
 
 
 def test_one_seed_is_compared_flow_by_flow() -> None:
@@ -157,7 +157,7 @@ def test_a_copy_is_recognised() -> None:
     assert show.conclusion(one(here, again)) == "one seed: no uncertainty"
 
 
-def test_suspect_points_are_no_part_of_a_mean_and_are_told() -> None:
+def test_suspect_points_are_no_part_of_a_mean_and_are_reported() -> None:
     doubtful = stored(spec_of(seed=3), [0.1, 0.2], Status.SUSPECT)
     comparison = compare(side(seeds([2.0, 3.0])), side([*seeds([2.1, 3.1]), doubtful]))
     (compared,) = comparison.compared
@@ -165,7 +165,7 @@ def test_suspect_points_are_no_part_of_a_mean_and_are_told() -> None:
     assert "1 suspect seed(s) left out" in shown(comparison)
 
 
-def test_what_found_no_partner_is_told_with_what_sets_it_apart() -> None:
+def test_a_point_without_a_partner_is_reported_with_its_difference() -> None:
     long = [p for n in (1, 8) for p in seeds([2.0], n, seconds=80.0)]
     text = shown(compare(side([*seeds([2.0]), *long]), side(seeds([2.0]))))
     (line,) = (line for line in text.splitlines() if line.startswith("  TCP, MPTCP 8: "))
@@ -181,7 +181,7 @@ def test_where_all_is_suspect_nothing_is_concluded() -> None:
     assert "50.0 %?" in shown(comparison)
 
 
-def test_a_point_without_number_is_told() -> None:
+def test_a_point_without_a_number_is_reported() -> None:
     comparison = compare(side([stored(spec_of(), [])]), side(seeds([2.0])))
     assert comparison.compared[0].goodput.how is How.NOTHING
     assert "no number in A" in shown(comparison)
@@ -193,7 +193,7 @@ def test_simulated_hosts_have_no_traffic_program() -> None:
     assert "iperf3 traffic" in shown(compare(side(seeds([2.0])), side(seeds([2.1]))))
 
 
-def test_without_reference_raw_goodput_is_compared() -> None:
+def test_without_a_baseline_raw_goodput_is_compared() -> None:
     alone = Side(Path("b"), tuple(summary.judge(seeds([2.5]))), ())
     compared = compare(side(seeds([2.0])), alone).compared[0]
     assert compared.unit == "Mb/s"
@@ -255,7 +255,7 @@ def test_folders_results_folders_and_points_can_be_compared(tmp_path: Path) -> N
         assert "70.0 %" in done.stdout
 
 
-def test_json_tells_the_same(tmp_path: Path) -> None:
+def test_json_has_the_same_numbers(tmp_path: Path) -> None:
     done = refabric("compare", filled(tmp_path / "a", 2.0), filled(tmp_path / "b", 3.0), "--json")
     events = [json.loads(line, parse_constant=pytest.fail) for line in done.stdout.splitlines()]
     pairs = [e for e in events if e["event"] == "pair" and e["spec"]["workload"] != "reference"]

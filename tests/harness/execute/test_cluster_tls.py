@@ -1,4 +1,4 @@
-"""A cluster by the recipe of docs/clusters.md: certificates are made here, strangers are refused."""
+"""A cluster by the recipe of docs/clusters.md: certificates are made here, clients without are refused."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_root_trusts_its_own_machine_and_certificates(address: str) -> None:
 
 @pytest.fixture(scope="module")
 def certified(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """The environment of a machine on which the page's commands were carried out."""
+    """Return the environment of a machine on which the page's commands were run."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl, which the recipe uses, is not installed")
     folder = tmp_path_factory.mktemp("certificates") / "dask"
@@ -79,7 +79,7 @@ def test_a_sweep_runs_on_a_cluster_with_certificates(
 
 
 @pytest.mark.parametrize("scheme", ["tls", "tcp"])
-def test_who_has_no_certificate_is_refused_in_one_line(lab: Lab, tmp_path: Path, scheme: str) -> None:
+def test_a_client_without_a_certificate_is_refused_in_one_line(lab: Lab, tmp_path: Path, scheme: str) -> None:
     address = lab.address.replace("tls", scheme)
     done = run_sweep(tmp_path / "results", address, {"DASK_CONFIG": str(tmp_path)})
     assert done.returncode in {2, 3}, done.stderr

@@ -86,7 +86,7 @@ def test_a_suspect_point_runs_again_after_all_others_and_its_ok_attempt_counts(
     assert attempts.words(stored(store).attempts) == "attempt 2 of 2"
 
 
-def test_counters_and_time_left_know_of_the_retry(store: Store) -> None:
+def test_counters_and_time_left_include_the_retry(store: Store) -> None:
     _, told = run(store, flaky(store), retries=1)
     places = [(place.index, place.total, place.attempt, place.again) for place in told.places]
     assert places == [
@@ -230,7 +230,7 @@ class TestBaselines:
         assert attempts.counting([off, off]) == 1
 
 
-def test_machines_are_told_which_attempt_a_line_is_about(store: Store) -> None:
+def test_json_lines_name_their_attempt(store: Store) -> None:
     stream = StringIO()
     engine = flaky(store)
     progress = JsonProgress(stream, Told(), EXPERIMENT)

@@ -30,7 +30,7 @@ from tests.support.stored_points import EXPERIMENT, leftovers, result_of, spec_o
 
 @dataclasses.dataclass
 class Custom(FakeEngine):
-    """A fake engine whose run is the test's own."""
+    """A fake engine whose `run` the test provides."""
 
     custom: Callable[[RunSpec, Path], RunResult] = lambda _spec, _raw: result_of([1.0])
 
@@ -60,7 +60,7 @@ def summary_rows(store: Store) -> int:
     return len((store.directory / "summary.csv").read_text().splitlines()) - 1
 
 
-def test_the_reference_comes_first_and_every_point_once() -> None:
+def test_the_baseline_comes_first_and_every_point_once() -> None:
     other = dataclasses.replace(SPECS[0], link=LinkSpec(20.0))
     jobs = sweep.plan([*SPECS, other, SPECS[0]], FakeEngine(overhead=2.5))
     assert [is_reference(job.spec) for job in jobs] == [True, True, False, False, False, False]
@@ -96,7 +96,7 @@ def test_a_failed_point_stops_nothing_and_is_retried(store: Store) -> None:
     assert (outcome.exit_code, recorder.started) == (0, [point_name(SPECS[1])])
 
 
-def test_a_suspect_point_is_kept_and_told(store: Store) -> None:
+def test_a_suspect_point_is_kept_and_reported(store: Store) -> None:
     outcome, _ = run(store, FakeEngine(suspect=lambda spec: spec.transport.subflows == 8))
     assert outcome.exit_code == 1
     outcome, recorder = run(store, FakeEngine())
@@ -226,7 +226,7 @@ def test_places_count_to_the_end(store: Store) -> None:
     assert recorder.places[-1].eta_s == 0
 
 
-def test_an_interruption_before_a_folder_is_anybodys(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_after_a_folder_is_opened(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     really = files.open_aside
 
     def interrupted(parent: Path, name: str, tag: str = "") -> files.Aside:

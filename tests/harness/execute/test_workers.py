@@ -1,4 +1,4 @@
-"""Worker processes: the same results with any number of them, and what a dead one costs."""
+"""Worker processes: the same results with any number of them, and the cost of a dead one."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_small_points_run_beside_a_large_one(tmp_path: Path, monkeypatch: pytest
 
 
 class Counting(FakeEngine):
-    """Counts how often it estimates memory: each time draws all flows of the point."""
+    """Counts the estimates of memory, since each of them draws all flows of the point."""
 
     def __init__(self) -> None:
         super().__init__(sleep_s=0.05, parallel=2)
@@ -330,8 +330,8 @@ def alive_in(group: int) -> list[str]:
     return found
 
 
-def test_a_worker_whose_parent_was_killed_ends_without_a_word() -> None:
-    """Killed with something unread, the parent leaves a reset connection and not an end of file."""
+def test_a_worker_whose_parent_was_killed_ends_silently() -> None:
+    """A parent that is killed with unread data leaves a reset connection instead of an end of file."""
     ours, theirs = socket.socketpair()
     theirs.send(b"unread")
     ours.close()
@@ -365,7 +365,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_worker_that_is_stopped_while_it_starts_ends_with_its_parent(tmp_path: Path) -> None:
-    """It has not asked the kernel to end with its parent by then: setpriv(1) has."""
+    """By then only setpriv(1), not the worker, has asked the kernel to end it with its parent."""
     process = subprocess.Popen(
         [sys.executable, "-c", _STOPPED_WHILE_STARTING, str(tmp_path)], cwd=ROOT, start_new_session=True
     )

@@ -1,4 +1,4 @@
-"""Advice: what fits is one line, what does not says by how much, what to change, and whose figure that is."""
+"""Advice: one line on what fits; otherwise by how much it does not, what to change, and a number's source."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class TestRate:
         (advice,) = advise([job(spec(), known=False)], Machine(TWO_CORES, ROOMY))
         assert "the link rate of k=8 is measured first" in advice.text
 
-    def test_a_reference_alone_needs_none(self) -> None:
+    def test_a_baseline_alone_needs_none(self) -> None:
         assert told(reference_of(spec())) == []
 
 
@@ -215,7 +215,7 @@ class TestCommands:
             last = [line for line in lines if not line.startswith(" ")][-1]
             assert last.startswith(begins), "continued lines are indented"
 
-    def test_plan_for_machines(self, tmp_path: Path) -> None:
+    def test_plan_as_json(self, tmp_path: Path) -> None:
         lines = self.plan(tmp_path, "--k", "12", "--rate", "10", "--json").splitlines()
         (advice,) = (event for event in map(json.loads, lines) if event["event"] == "advice")
         assert (advice["lesson"], advice["severity"]) == ("rate", "warning")

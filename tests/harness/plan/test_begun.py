@@ -1,5 +1,5 @@
-"""Rates of sweeps between real hosts: goes on at what is finished, never at the placeholder, and goes on
-without networks that the machine does not carry."""
+"""Rates of sweeps between real hosts: a sweep continues at the rate of its finished points, never at the
+placeholder, and without networks that the machine does not carry."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SMALL = Given.of(k="4", subflows="1,8")
 
 
 class Lab(ThisMachine):
-    """A machine never calibrated, which carries these Mb/s by k; nothing where it is none of them."""
+    """A machine that was never calibrated and carries these Mb/s by k, and no network of another k."""
 
     def __init__(self, carried: dict[int, float | None]) -> None:
         super().__init__(ENGINE)

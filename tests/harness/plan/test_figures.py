@@ -1,4 +1,4 @@
-"""Figures of one folder: what they share, which points are whose, and what CPU-bound ones mean by suspect."""
+"""Figures of one folder: shared points, each figure's own points, and points that are suspect on purpose."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NO_CPU = "subflows: 3 of 16 flows had fewer than 8, the worst 5"
 
 @dataclasses.dataclass
 class Saturated(FakeEngine):
-    """A machine that points of at least `from_mbps` are too much for, for `reason`."""
+    """A machine on which points of `from_mbps` or more are suspect, for `reason`."""
 
     from_mbps: float = 100.0
     reason: str = CPU
@@ -161,7 +161,7 @@ class TestPrecedence:
         assert options_of("cs244-fig3", profile="smoke").rate_mbps is None
         assert options_of("cs244-fig3", profile="smoke", engine="simulator").rate_mbps == 10.0
 
-    def test_sampling_is_what_anybody_asks_for(self) -> None:
+    def test_sampling_covers_the_figure_and_the_options(self) -> None:
         assert options_of("cs244-fig3").base.sampling == SamplingSpec(0, 1000, 1000)
         assert options_of("cs244-fig3", qmon=True).base.sampling == SamplingSpec(100, 1000, 1000)
         assert options_of("cs244-fig12").base.sampling == SamplingSpec(100, 200, 1000)
@@ -185,7 +185,7 @@ class TestPrecedence:
                     (3, 2),
                 }
 
-    def test_a_multiple_of_what_is_carried_is_told(self) -> None:
+    def test_a_multiple_of_what_is_carried_is_shown(self) -> None:
         plan = plan_of("cs244-fig5")
         assert plan.rate_lines()[0] == "link rate at k=4; k=6; k=10; k=12: 20 Mb/s (auto of k=8 x 2, fake)"
         assert plan_of("cs244-fig6").rate_lines() == ["link rate at k=8: 40 Mb/s (auto x 4, fake)"]
@@ -225,9 +225,9 @@ class TestWhoseAPointIs:
         shown = {each.figure.name: each.points for each in whole.figures}
         assert {p.spec.link.rate_mbps for p in shown["cs244-fig3"]} == {10.0}
         assert {p.spec.link.rate_mbps for p in shown["cs244-fig8"]} == {1000.0}
-        assert len(shown["cs244-fig3"]) == 4, "the reference, TCP, 2 and 8 subflows"
+        assert len(shown["cs244-fig3"]) == 4, "the baseline, TCP, 2 and 8 subflows"
         assert shown["cs244-fig9"] == ()
-        assert len(whole.points) == 11, "two of them share their reference"
+        assert len(whole.points) == 11, "two of them share their baseline"
 
     def test_a_figure_never_run_shows_what_others_ran_for_it(self, results: Path) -> None:
         run(results, "cs244-fig3", "--k", "8", "--rate", "10", "--seconds", "40", "--warmup", "20")
@@ -299,7 +299,7 @@ class TestCpuBound:
         assert not meant & names["cs244-fig3"]
         assert names["cs244-fig8"] & meant, "k=4 belongs to CPU-bound figures alone"
 
-    def test_a_machine_that_carries_it_is_told_so(self, results: Path) -> None:
+    def test_a_machine_that_carries_it_gets_advice(self, results: Path) -> None:
         done = run(results, "cs244-fig8", "--json")
         assert done.exit_code == 0
         (verdict,) = objects(done, "verdict")
@@ -333,7 +333,7 @@ class TestShown:
             assert any(f"-{part}-" in name for name in names), part
         assert "hotspot:2:percent=25" in (results / "cs244" / "summary.csv").read_text()
 
-    def test_the_whole_post_runs_and_draws_a_folder_a_figure(self, results: Path) -> None:
+    def test_the_whole_post_runs_and_draws_one_folder_per_figure(self, results: Path) -> None:
         done = run(results, "cs244", "--subflows", "8", "--seconds", "2")
         assert done.exit_code == 0, done.output
         drawn = {path.parent.name for path in (results / "cs244" / "charts").glob("*/*.svg")}
@@ -359,7 +359,7 @@ def test_unbounded_queues_are_simulated_with_a_receivers_buffer() -> None:
 
 
 def test_a_size_is_for_the_figures_that_have_a_choice() -> None:
-    """BCube's figure is about one network, and does not keep the others of its experiment from theirs."""
+    """BCube's figure has one network; this does not keep the other figures from a choice of size."""
     sizes = {spec.topology.k for part in plan_of("topologies", k="4").parts for spec in part.specs}
     assert 4 in sizes and 8 not in sizes
     with pytest.raises(UsageError, match="leave out --k"):

@@ -1,4 +1,4 @@
-"""Options as typed: what is accepted, what each refusal says, and who overrides whom."""
+"""Options as typed: what is accepted, what each refusal says, and what overrides what."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_smoke_takes_three_and_a_half_minutes() -> None:
     assert traffic_s + trial_s + calibrate.NOISE_S + starts_s < 205, "charts take the rest"
 
 
-def test_points_share_seeds_queues_and_a_reference() -> None:
+def test_points_share_seeds_queues_and_a_baseline() -> None:
     specs = specs_of(k="4,6", subflows="1,2", seeds=2, queue=50, qmon=True)
     assert len(specs) == len({spec.content_hash() for spec in specs}) == 8
     assert {(s.link.queue_pkts, s.link.nic_queue_pkts, s.sampling.queues_ms) for s in specs} == {
@@ -145,7 +145,7 @@ def test_link_properties_and_sysctls_reach_the_spec() -> None:
     assert spec.transport.sysctls == {"net.ipv4.tcp_rmem": "4096 16384 65536"}
 
 
-def test_queues_and_events_reach_the_spec_but_no_event_its_reference() -> None:
+def test_queues_and_events_reach_the_spec_but_no_event_its_baseline() -> None:
     assert specs_of(discipline="priority")[0].link.discipline == "priority"
     assert specs_of()[0].link.discipline == "fifo"
     spec = specs_of(queue_bytes=30_280, random_drop=5, event=("10:p0a0-c0", "12.5:p0a0-c0:0.25"))[0]
@@ -155,7 +155,7 @@ def test_queues_and_events_reach_the_spec_but_no_event_its_reference() -> None:
     assert RunSpec.from_json(spec.to_json()) == spec
 
 
-def test_mptcp_is_coupled_where_the_machine_can_and_nobody_asks_for_another() -> None:
+def test_mptcp_is_coupled_where_the_machine_can_and_no_option_says_otherwise() -> None:
     typed = [Given.of(subflows="1,8"), Given.of(subflows="1,8", cc="reno")]
     (unsaid, told), fallback = [resolve(g, FIGURE.defaults) for g in typed], "reno"
     assert {s.transport.cc for s in FIGURE.points(unsaid, lambda _t: 5.0)} == {"lia"}
@@ -226,7 +226,7 @@ class TestScript:
 
     @staticmethod
     def passed(tmp_path: Path, *arguments: str) -> str:
-        """What `refabric` is called with by a root user's script in a checkout where both are fake."""
+        """Return the arguments that run_mptcp.sh passes to `refabric` as root, in a checkout of fakes."""
         checkout = tmp_path / "my check out"
         for name in ("setup", ".venv/bin", "workloads"):
             (checkout / name).mkdir(parents=True)

@@ -46,7 +46,7 @@ def options_of(**typed: Any) -> SweepOptions:
     return resolve(Given.of(engine=typed.pop("engine", "simulator"), **typed), FIGURE.defaults)
 
 
-def test_stacks_are_typed_by_name_and_survive_the_way_back() -> None:
+def test_stacks_are_typed_by_name_and_read_back_the_same() -> None:
     asked = ("acks=at_once", "sack=off", "min_rto_ms=10", "initial_window=1", "receive_buffer=64")
     stack = options_of(stack=asked).base.stack
     assert stack == StackSpec(
@@ -88,7 +88,7 @@ def test_each_refusal_says_what_to_do(typed: dict[str, Any], words: str) -> None
 
 
 def test_durations_suit_virtual_time() -> None:
-    """A tenth at the paper's rate and beyond, as long as ever where queues take as long as timers."""
+    """A tenth at the paper's rate and above, the usual length where queues delay as long as timers."""
     assert [(o.base.warmup_s, o.base.seconds) for o in (options_of(), options_of(rate="1000"))] == [
         (2.0, 4.0)
     ] * 2
@@ -127,7 +127,7 @@ def test_what_a_saturated_machine_does_is_not_simulated(tmp_path: Path) -> None:
 
 
 def test_a_simulated_sweep_from_run_to_report(tmp_path: Path) -> None:
-    """No root, no CPU columns, and every word about it says simulated."""
+    """It needs no root, has no CPU columns, and its outputs say that it is simulated."""
     done = refabric("run", "cs244-one-to-one", *SMALL, "--stack", "min_rto_ms=10", "--results", str(tmp_path))
     assert done.exit_code == 0, done.output
     assert "simulated" in done.stdout

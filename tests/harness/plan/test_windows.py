@@ -1,4 +1,4 @@
-"""Warm-up and window hold as many packets and round trips at every rate; what anybody chose stays."""
+"""Warm-up and window hold as many packets and round trips at every rate; chosen durations stay."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_long_queues_and_paths_are_watched_for_as_many_round_trips() -> None:
     assert durations(point(10.0, queue_pkts=0)) == (20.0, 40.0), "a queue without bound has no full length"
 
 
-def test_five_minutes_are_the_most_and_that_is_said() -> None:
+def test_five_minutes_are_the_most_and_a_cut_is_reported() -> None:
     slow = point(0.8)
     assert durations(slow) == (250.0, MAX_S)
     (line,) = BOTH.capped([slow, slow, point(10.0)])
@@ -96,7 +96,7 @@ class TestPlans:
         plan = session.make_plan(EXPERIMENTS[name], Given.of(**typed), FakeEngine(name="mininet"))
         return {(spec.warmup_s, spec.seconds) for part in plan.parts for spec in part.specs}
 
-    def test_the_rate_decides_unless_somebody_chose(self) -> None:
+    def test_the_rate_decides_unless_an_option_does(self) -> None:
         assert self.durations(rate="10") == {(20.0, 40.0)}
         assert self.durations(rate="2") == {(100.0, 150.0)}
         assert self.durations(rate="2", profile="paper") == {(100.0, 150.0)}
@@ -109,7 +109,7 @@ class TestPlans:
         assert self.durations("cs244-fig11") == {(200.0, 300.0)}, "1 Mb/s is what it shows, settled"
         assert self.durations("cs244-fig11", rate="2") == {(100.0, 150.0)}
 
-    def test_virtual_time_is_as_it_was(self) -> None:
+    def test_virtual_time_keeps_its_durations(self) -> None:
         assert self.durations(engine="simulator", rate="1") == {(20.0, 40.0)}
         assert self.durations(engine="simulator", profile="smoke") == {(3.0, 8.0)}
 

@@ -1,4 +1,4 @@
-"""The last words: what was found, what it rests on, what the machine did, and when no number stands."""
+"""The summary of a run: what was found, its basis, what the machine did, and when there is no number."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_was_found_stands_beside_what_was_published() -> None:
 
 
 def transfers(spec: RunSpec, *took_ms: float, unfinished: int = 0) -> StoredPoint:
-    """A point of a trace whose flows took so long, and flows that did not end."""
+    """Return a point of a trace whose flows took these times, with some flows that did not end."""
     row = flow_row(0, 1.0)
     done = [dataclasses.replace(row, size_bytes=9, start_s=0.0, completed_s=ms / 1000) for ms in took_ms]
     left = [dataclasses.replace(row, size_bytes=9, start_s=0.0)] * unfinished
@@ -76,7 +76,7 @@ def transfers(spec: RunSpec, *took_ms: float, unfinished: int = 0) -> StoredPoin
     return dataclasses.replace(stored(trace, [1.0]), flows=(*done, *left))
 
 
-def test_of_transfers_completion_times_are_said_and_no_percentages() -> None:
+def test_transfers_get_completion_times_and_no_percentages() -> None:
     points = [transfers(spec_of(1), 10.0, 30.0), transfers(spec_of(8), 5.0, 7.0, unfinished=2)]
     found = told(points)
     assert "Flows take 20 ms under TCP and 6 ms under MPTCP with 8 subflows on average." in found
@@ -116,7 +116,7 @@ def test_means_are_over_seeds_and_suspect_points_are_in_none() -> None:
     assert "1 of 3 points is suspect" in found
 
 
-def test_what_the_machine_did_is_told_as_far_as_it_was_measured() -> None:
+def test_noise_is_reported_as_far_as_it_was_measured() -> None:
     spec = dataclasses.replace(spec_of(8), link=LinkSpec(10.0))
     assert "machine" not in told([at(88.0, spec)])
     noisy = {"late_p99_us": 2900.0, "steal_pct": 3.21, "clock_stretch_pct": 1.23}
@@ -215,7 +215,7 @@ def test_the_line_of_a_point_says_what_was_found(changes: dict[str, Any], place:
     assert progress.verdict(last([at(50.0, spec_of(), **changes)]), place).endswith(line)
 
 
-def test_what_tells_two_groups_of_one_network_apart_is_said() -> None:
+def test_two_groups_of_one_network_are_told_apart() -> None:
     simulated = dataclasses.replace(spec_of(8), engine="simulator", link=LinkSpec(100.0), seconds=4.0)
     assert told([at(90.0, simulated)]).startswith("Simulated: MPTCP with 8 subflows reaches 90.0 %")
     found = told([at(88.0, spec_of(8)), at(90.0, simulated)])
@@ -238,7 +238,7 @@ def baseline(status: Status) -> StoredPoint:
         ),
     ],
 )
-def test_a_baseline_that_cannot_be_used_is_said_and_why(status: Status, says: str) -> None:
+def test_an_unusable_baseline_is_reported_with_its_reason(status: Status, says: str) -> None:
     points = summary.judge([baseline(status), at(88.0, spec_of(8)), at(50.0, spec_of(2))])
     found = " ".join(in_short.sentences(points, FIGURE.published))
     assert says in found
@@ -260,7 +260,7 @@ def test_points_that_are_suspect_have_no_cautions() -> None:
     assert words.cautions(points) == []
 
 
-def test_a_run_that_asks_for_too_much_is_no_fault_called_load() -> None:
+def test_a_run_that_needs_too_much_is_not_called_load() -> None:
     heavy = Reason(LATE, "CPU: frames were late", Fault.LOAD)
     found = told([at(50.0, spec_of(), Status.SUSPECT, reasons=(heavy,))])
     assert "at 1 of 1 point (this run needs more than the machine has), for instance" in found

@@ -34,13 +34,13 @@ def again(*more: str) -> str:
 
 
 def made(folder: Path) -> dict[str, int]:
-    """Return when each file that a browser or a paper takes was written."""
+    """Return when each file that a browser or a paper uses was written."""
     paths = [path for path in folder.rglob("*") if path.suffix in {".svg", ".png", ".pdf", ".html"}]
     assert len(paths) > 3
     return {str(path): path.stat().st_mtime_ns for path in paths}
 
 
-def test_nothing_is_made_again_and_the_same_is_said(folder: Path) -> None:
+def test_nothing_is_made_again_and_the_same_is_printed(folder: Path) -> None:
     before, said = made(folder), again()
     assert made(folder) == before
     charts = json.loads(said.splitlines()[-1])["charts"]
@@ -87,7 +87,7 @@ CHANGES = (
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_a_change_has_all_made_again(folder: Path, change: Callable[[Path], None]) -> None:
+def test_after_a_change_all_is_made_again(folder: Path, change: Callable[[Path], None]) -> None:
     before = made(folder)
     change(folder)
     assert "passwd" not in again()

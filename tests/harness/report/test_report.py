@@ -41,7 +41,7 @@ VOID = {"meta", "link", "br", "hr", "img"}
 
 
 class Page(HTMLParser):
-    """Collects what tests ask about, and checks that every element is closed where it must be."""
+    """Collects tags, attributes and ids, and checks that every element is closed where it must be."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ def refabric(*arguments: object) -> Result:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """cs244's first and fifth figure of thirteen, by the fake engine."""
+    """Return results of two of cs244's thirteen figures, from the fake engine."""
     folder = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
         chart_files.draw_nothing(patch)
@@ -124,7 +124,7 @@ def test_charts_are_in_it_with_their_reading(written: str) -> None:
     assert 'role="img"' in written
 
 
-def test_published_stands_beside_measured_and_what_is_missing_is_told(written: str) -> None:
+def test_published_stands_beside_measured_and_gaps_are_listed(written: str) -> None:
     text = html.unescape(re.sub(r"<[^>]*>", " ", written))
     assert "made up by the fake engine" in text
     assert "mean goodput of TCP is below 50 % of optimal" in text
@@ -160,7 +160,7 @@ def test_a_run_ends_with_its_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_file_of_ones_own_and_json(results: Path, tmp_path: Path) -> None:
+def test_an_output_file_and_json(results: Path, tmp_path: Path) -> None:
     done = refabric(
         "report", "cs244-fig1", "--results", results, "--output", tmp_path / "a" / "x.html", "--json"
     )
@@ -196,7 +196,9 @@ def test_only_a_report_is_replaced(results: Path, tmp_path: Path) -> None:
     assert "Content-Security-Policy\" content=\"default-src 'none';" in page.read_text()
 
 
-def test_suspect_failed_and_damaged_points_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suspect_failed_and_damaged_points_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bad = FakeEngine(fail=lambda s: s.transport.subflows == 2, suspect=lambda s: s.transport.subflows == 8)
     monkeypatch.setitem(engines.ENGINES, "fake", lambda: bad)
     refabric(
@@ -263,7 +265,7 @@ def test_every_reason_the_engine_gives_is_explained(changes: dict[str, Any], tit
     assert [doubt.kind.title for doubt in words.doubts(judged([point]))] == [title]
 
 
-def test_a_suspect_reference_and_unknown_reasons_are_explained_too() -> None:
+def test_a_suspect_baseline_and_unknown_reasons_are_explained_too() -> None:
     point = dataclasses.replace(
         stored(spec_of(), [1.0], Status.SUSPECT), reasons=(summary.BASELINE_SUSPECT, of_text("odd"))
     )
@@ -296,7 +298,7 @@ def test_a_summary_claims_what_verdicts_say() -> None:
                for _, sentence in findings)  # fmt: skip
 
 
-def test_of_many_statements_the_summary_tells_those_that_differ() -> None:
+def test_of_many_statements_the_summary_lists_those_that_differ() -> None:
     figure = CATALOGUE.find(EXPERIMENT).figures[0]
     low = [dataclasses.replace(figure.published[0], words=f"statement {n}") for n in range(words.MANY)]
     high = dataclasses.replace(figure.published[0], value=10.0, words="the one that differs")
@@ -354,7 +356,7 @@ def test_holes_in_a_sweep_are_named() -> None:
     assert any("MPTCP 8 seed 2" in sentence for sentence in missing(shown))
 
 
-def test_origin_tells_what_differs_and_what_is_dirty() -> None:
+def test_provenance_shows_what_differs_and_what_is_dirty() -> None:
     here = {
         "kernel": "6.1",
         "revision": "abc+",
@@ -370,7 +372,7 @@ def test_origin_tells_what_differs_and_what_is_dirty() -> None:
     assert [section.rows for section in found.counted] == [(("dropped", "3"),), (("Tcp.RetransSegs", "7"),)]
 
 
-def test_a_window_that_is_off_is_told() -> None:
+def test_a_window_that_is_off_is_reported() -> None:
     even, off = (dataclasses.replace(stored(spec_of(8), [1.0]), metrics={OVER_CARRIED_PCT: pct})
                  for pct in (101.0, 108.0))  # fmt: skip
     assert not any("subflows carried" in note for note in collect(judged([even])).notes)

@@ -57,7 +57,7 @@ def test_it_scales_and_is_read_aloud_as_its_finding() -> None:
     assert '<desc id="c1-desc">Mean goodput. How to read it.</desc>' in page
 
 
-def test_numbers_lose_what_nobody_sees_and_styles_the_font() -> None:
+def test_numbers_lose_invisible_digits_and_styles_the_font() -> None:
     page = inline(CHART, "c1", "Mean goodput", "")
     assert 'd="M 0.12 1.5 L 2 3"' in page
     assert "DejaVu" not in page

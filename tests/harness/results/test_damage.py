@@ -36,7 +36,7 @@ def zipped(text: str) -> bytes:
 
 
 def read(path: Path, data: bytes, expected: int) -> Table | str:
-    """The table in a file of these bytes, or what the error says; no other exception may come."""
+    """Return the table in a file of these bytes, or the error's text; no other exception may be raised."""
     path.write_bytes(data)
     try:
         return tables.read_table(path, expected)
@@ -72,7 +72,7 @@ class TestTables:
             changed = bytearray(data)
             changed[place] ^= 0x55
             found = read(file, bytes(changed), len(table))
-            # Time, system and compression level in gzip's header are nobody's business.
+            # Time, system and compression level in gzip's header do not matter.
             assert isinstance(found, str) or (found == table and place < 10), place
 
     def test_rows_other_than_promised(self, file: Path, table: Table) -> None:
@@ -132,13 +132,13 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def victim(store: Store) -> Path:
-    """The folder of one of two points."""
+    """Return the folder of one of two points."""
     put(store, spec_of(2), result_of([1.0]))
     return put(store, spec_of(1), result_of([1.5, 2.25])).path
 
 
 def only_damage(victim: Path, file: str) -> str:
-    """What the scan says of the victim, whose neighbour stays usable."""
+    """Return the scan's error about the victim; check that its neighbour stays usable."""
     found = scan(victim.parent)
     assert [point.spec for point in found.points] == [spec_of(2)]
     (error,) = found.broken
@@ -194,7 +194,7 @@ def test_json_that_is_no_run(victim: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("cell", ["inf", "-inf", "nan", "-1.5", "", "x"])
-def test_a_goodput_nobody_measured(victim: Path, cell: str) -> None:
+def test_an_impossible_goodput(victim: Path, cell: str) -> None:
     text = (victim / "flows.csv").read_text()
     assert text.count(",2.25,") == 1
     (victim / "flows.csv").write_text(text.replace(",2.25,", f",{cell},"))
@@ -233,7 +233,7 @@ def test_a_damaged_sample_costs_itself_alone(victim: Path) -> None:
 
 
 @pytest.mark.parametrize("column", SAMPLE_COLUMNS["goodput"])
-def test_a_sample_without_a_column_everyone_counts_on(victim: Path, column: str) -> None:
+def test_a_sample_without_a_required_column(victim: Path, column: str) -> None:
     point = load_point(victim)
     table = point.sample("goodput")
     rest = Table({name: values for name, values in table.columns.items() if name != column})

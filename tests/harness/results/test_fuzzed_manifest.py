@@ -41,7 +41,7 @@ def written(directory: Path, content: bytes) -> Path:
 
 
 def check(directory: Path) -> None:
-    """It is read or refused in one line, and the next run replaces what was refused."""
+    """Check that it is read or refused in one line, and that the next run replaces what was refused."""
     try:
         before = manifest.read(directory, FIGURE)
     except StoreError as error:

@@ -1,4 +1,4 @@
-"""A point edited by somebody who fits its hash too: usable, or unreadable in one line; it harms no other."""
+"""Points that were edited together with their hash: usable, or unreadable in one line; none harms another."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COMMANDS = ("status", "plan")
 
 
 def places(value: Any, here: Place = ()) -> Iterator[Place]:
-    """Every place of a JSON value."""
+    """Yield every place of a JSON value."""
     if here:
         yield here
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -50,7 +50,7 @@ def places(value: Any, here: Place = ()) -> Iterator[Place]:
 
 
 def changed(data: Any, place: Place, value: Any) -> Any:
-    """A copy with another value at one place."""
+    """Return a copy with another value at one place."""
     whole = copy.deepcopy(data)
     part = whole
     for name in place[:-1]:
@@ -93,7 +93,7 @@ def results(stored: Path, tmp_path: Path) -> Path:
 
 
 def fresh(stored: Path, results: Path) -> tuple[Path, Path]:
-    """The folder, and the point to damage, as they were."""
+    """Restore the experiment's folder; return it and the point to damage."""
     folder = results / EXPERIMENT
     shutil.rmtree(folder)
     shutil.copytree(stored, folder)
@@ -101,7 +101,7 @@ def fresh(stored: Path, results: Path) -> tuple[Path, Path]:
 
 
 def check(results: Path) -> None:
-    """The other points stay usable, and every command ends in its own way."""
+    """Check that the other points stay usable and that every command succeeds."""
     found = scan(results / EXPERIMENT)
     assert {point_name(spec_of(2))} <= {point.name for point in found.points}
     assert len(found.points) + len(found.broken) >= 3
@@ -197,7 +197,7 @@ def test_a_name_that_this_checkout_does_not_know(results: Path, path: str) -> No
 
 
 def test_a_file_that_a_stored_point_names_is_not_opened(results: Path, tmp_path: Path) -> None:
-    """Root's `status` would wait for a pipe for ever, and quote the first line of any file."""
+    """Otherwise root's `status` would wait for a pipe for ever, and quote the first line of any file."""
     secret = tmp_path / "secret"
     secret.write_text("root:secret\n")
     victim = results / EXPERIMENT / point_name(spec_of(1))

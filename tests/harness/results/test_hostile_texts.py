@@ -1,4 +1,4 @@
-"""Texts of others: none of their control characters reaches a terminal, no formula a spreadsheet."""
+"""Texts of others: no control character of theirs reaches a terminal, and no formula a spreadsheet."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_numbers_below_zero_are_no_formulas() -> None:
 
 
 @pytest.mark.parametrize("deep", [b"[" * 5000 + b"]" * 5000, b'{"a":' * 60 + b"1" + b"}" * 60])
-def test_levels_digits_and_halves_of_characters_are_bounded(tmp_path: Path, deep: bytes) -> None:
+def test_depth_digits_and_lone_surrogates_of_json_are_refused(tmp_path: Path, deep: bytes) -> None:
     for data in (deep, b'{"a": 1e999}', b'{"a": ' + b"9" * 30 + b"}", b'{"a": "\\ud800"}', b'{"a": NaN}'):
         (tmp_path / "run.json").write_bytes(data)
         with pytest.raises(StoreError, match="truncated or not JSON"):
@@ -102,7 +102,7 @@ def test_levels_digits_and_halves_of_characters_are_bounded(tmp_path: Path, deep
 
 
 def test_a_workload_is_no_path(store: Store) -> None:
-    """A text parameter stands in the point's name; a folder outside the results cannot be meant by it."""
+    """A text parameter is part of the point's name, but cannot lead to a folder outside the results."""
     spec = dataclasses.replace(spec_of(), workload=WorkloadSpec("poisson", {"load": 40, "sizes": "../../x"}))
     victim = put(store, spec_of(), result_of([1.0])).path
     run = json.loads((victim / "run.json").read_text())

@@ -1,4 +1,4 @@
-"""The store: exact round trips, whole points or none, damage that costs one point alone."""
+"""The store: exact round trips, whole points or none, damage that costs only one point."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ class TestDamage:
         (victim / "ports.csv").write_text(text.replace("drops", "lost", 1))
         self.check(victim, "ports.csv", "columns")
 
-    def test_damaged_samples_are_told_when_asked_for(self, victim: Path) -> None:
+    def test_damaged_samples_are_reported_when_read(self, victim: Path) -> None:
         file = victim / "samples" / "goodput.csv.gz"
         file.write_bytes(file.read_bytes()[:-9])
         point = load_point(victim)
@@ -252,7 +252,7 @@ def test_what_is_no_point_is_left_alone(store: Store) -> None:
     assert load(store.directory.parent / "nothing-here") == []
 
 
-def test_numbers_json_cannot_say_are_no_value(store: Store) -> None:
+def test_numbers_that_json_lacks_become_null(store: Store) -> None:
     result = dataclasses.replace(
         result_of([1.0]),
         metrics={"late_p99_us": math.nan, "cpu_busy_pct": 5.0},

@@ -1,4 +1,4 @@
-"""summary.csv: the design's columns, percentages of the right reference, suspicion handed on."""
+"""summary.csv: the design's columns, percentages of the right baseline, suspicion passed on."""
 
 from __future__ import annotations
 
@@ -134,14 +134,14 @@ def test_own_metrics_are_the_last_columns(store: Store) -> None:
     assert row["gap_mbps"] == "2"
 
 
-def test_without_a_reference_there_are_no_percentages(store: Store) -> None:
+def test_without_a_baseline_there_are_no_percentages(store: Store) -> None:
     put(store, spec_of(), result_of([1.0]))
     put_reference(store, spec_of(rate_mbps=10.0), 9.0)
     (point,) = [row for row in rows(store) if row["workload"] == "one_to_one"]
     assert (point["reference_mbps"], point["goodput_pct_mean"], point["goodput_mbps_mean"]) == ("", "", "1")
 
 
-def test_a_failed_reference_is_none_and_a_failed_point_has_no_numbers(store: Store) -> None:
+def test_a_failed_baseline_is_none_and_a_failed_point_has_no_numbers(store: Store) -> None:
     put(store, spec_of(), result_of([1.0], Status.FAILED, "iperf3 said no", "twice, at once"))
     put_reference(store, spec_of(), 0.0, Status.FAILED)
     reference, point = rows(store)
@@ -192,7 +192,7 @@ def test_what_the_faults_were_stands_in_columns_of_its_own(store: Store) -> None
     assert (mptcp["status"], mptcp["cautions"]) == ("ok", "RTT may be off")
 
 
-def test_a_reference_of_zero_divides_nothing(store: Store) -> None:
+def test_a_baseline_of_zero_divides_nothing(store: Store) -> None:
     put(store, spec_of(), result_of([1.0]))
     put_reference(store, spec_of(), 0.0)
     assert rows(store)[1]["goodput_pct_mean"] == ""
@@ -208,14 +208,14 @@ def test_a_reference_of_zero_divides_nothing(store: Store) -> None:
         ({"routing": "scatter"}, True),
     ],
 )
-def test_the_reference_is_of_the_same_network(change: dict[str, str], shared: bool) -> None:
+def test_the_baseline_is_of_the_same_network(change: dict[str, str], shared: bool) -> None:
     """One flow alone has nothing to gain from a choice of path."""
     spec = spec_of(8)
     other: RunSpec = dataclasses.replace(spec, **change)  # type: ignore[arg-type]
     assert (reference_of(spec) == reference_of(other)) is shared
 
 
-def test_one_reference_serves_transports_and_seeds() -> None:
+def test_one_baseline_serves_transports_and_seeds() -> None:
     assert len({reference_of(spec_of(n, seed=s)).canonical() for n in (1, 2, 8) for s in (1, 2)}) == 1
     reference = reference_of(spec_of(8, seed=5))
     assert is_reference(reference)

@@ -1,4 +1,4 @@
-"""What a running point writes for the page: bounded, readable by others, gone in the end."""
+"""The feed that a running point writes for the page: bounded, readable by others, removed at the end."""
 
 from __future__ import annotations
 

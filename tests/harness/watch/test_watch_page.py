@@ -54,7 +54,7 @@ def browser() -> Iterator[Chromium]:
 
 @pytest.fixture
 def page(browser: Chromium, points: list[StoredPoint], tmp_path: Path) -> Iterator[Chromium]:
-    """The self-contained page, open; nothing may have gone wrong in it in the end."""
+    """Open the self-contained page; check at the end that the browser reported no problem."""
     browser.problems.clear()
     browser.size(1280, 1000)
     path = tmp_path / "watch.html"

@@ -1,4 +1,4 @@
-"""The measurements of what an agent costs run between real hosts, and count what they should."""
+"""The measurements of an agent's costs run between real hosts, and their counts are right."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def commanding(command: str) -> OwnAlgorithm:
 
 
 @pytest.mark.parametrize("command", ["flow.set(cwnd_bytes=0)", "flow.set(cwnd_bytes=1)"])
-def test_the_least_window_is_two_packets(command: str, tmp_path: Path) -> None:
+def test_the_minimum_window_is_two_packets(command: str, tmp_path: Path) -> None:
     result = run(point(commanding(command)), tmp_path)
     sockets = result.samples["sockets"].columns
     assert set(sockets["cwnd_pkts"][sockets["t_s"] >= 0].tolist()) == {2}

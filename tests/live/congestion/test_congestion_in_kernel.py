@@ -1,4 +1,4 @@
-"""Congestion controls of our own in a real kernel: registered while a run lives, in force, counted."""
+"""Congestion controls of our own in a real kernel: registered during a run, in force, and counted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ROOT = Path(__file__).resolve().parents[3]
 OURS = sorted(name for name, cc in CONGESTION_CONTROLS.items() if cc.bpf)
 DEADLINE_S = 10.0
 MOST_STEP = 2
-"""Packets that four coupled subflows' windows can grow by in 50 ms, with room."""
+"""Packets by which four coupled subflows' windows can grow in 50 ms, with a margin."""
 _HOLDER = """
 import sys, time
 sys.path.append(sys.argv[1])
@@ -53,7 +53,7 @@ with registered(sys.argv[2:]):
 
 @dataclass(frozen=True)
 class Subflow:
-    """One at one look: window in packets, RTT, segments sent again, bytes acknowledged."""
+    """One sample of a subflow: window in packets, RTT, retransmitted segments, acknowledged bytes."""
 
     subflow: int
     cwnd: float
@@ -94,7 +94,7 @@ def test_the_benchmark_finds_the_programs_of_what_is_registered() -> None:
 
 
 def hold(*names: str) -> subprocess.Popen[str]:
-    """A process that has registered these."""
+    """Start a process that has registered these, and return it."""
     argv = [sys.executable, "-c", _HOLDER, str(ROOT), *names]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -126,7 +126,7 @@ def test_gone_after_kill_9_and_a_second_one_of_the_name_is_refused_before() -> N
 
 
 def run(cc: str, subflows: int, raw: Path) -> RunResult:
-    """Two hosts on a switch for three seconds, every subflow looked at 20 times a second."""
+    """Run two hosts on a switch for three seconds; sample every subflow 20 times a second."""
     spec = RunSpec(
         link=LinkSpec(20.0),
         topology=TopologySpec("star", {"n": 2}),
@@ -163,8 +163,8 @@ def test_in_force_on_every_subflow_of_a_point_and_gone_after(cc: str, tmp_path: 
 
 
 def check_growth(cc: str, result: RunResult) -> None:
-    """The windows' growth in congestion avoidance, against what the paper's formula makes of the same
-    windows, RTTs and acknowledged bytes, look by look; uncoupled ones would grow some 16 times as fast."""
+    """Compare the windows' growth in congestion avoidance with the paper's formula for the same windows, RTTs
+    and acknowledged bytes, sample by sample. Uncoupled windows would grow some 16 times as fast."""
     looks: dict[float, dict[int, Subflow]] = defaultdict(dict)
     for name, values in subflows(result):
         looks[name][values.subflow] = values
@@ -186,7 +186,7 @@ def check_growth(cc: str, result: RunResult) -> None:
 
 
 def subflows(result: RunResult) -> Iterator[tuple[float, Subflow]]:
-    """Every look at every subflow of flow 0, with when it was taken."""
+    """Yield every sample of every subflow of flow 0, with its time."""
     table = result.samples["sockets"]
     names = ("t_s", "subflow", "cwnd_pkts", "srtt_ms", "retransmits", "bytes_acked")
     for t_s, subflow, cwnd, srtt_ms, retransmits, acked in zip(*(table[n] for n in names), strict=True):

@@ -1,4 +1,4 @@
-"""MPTCP beside plain TCP on real kernels: who gets what of a shared link, and which path carries it."""
+"""MPTCP beside plain TCP on real kernels: their shares of a link, and which path carries the data."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def against_tcp(engine: MininetEngine, cc: str, raw: Path) -> RunResult:
 
 
 def check_mixed(result: RunResult, cc: str) -> None:
-    """Of each lane one flow is MPTCP's, with its own congestion control, and one is plain TCP."""
+    """Check that each replica has an MPTCP flow, with its own congestion control, and a plain TCP flow."""
     assert len(result.flows) == 2 * LANES
     for flow in result.flows:
         tested = flow.src.endswith("h0")

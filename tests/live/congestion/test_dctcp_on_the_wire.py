@@ -43,7 +43,7 @@ def run(wanted: RunSpec, raw: Path) -> RunResult:
 
 
 def queue(result: RunResult) -> npt.NDArray[np.int64]:
-    """Of the bottleneck, at every sampled instant of the window."""
+    """Return the bottleneck's queue length at every sampled instant of the window."""
     busiest = max((p for p in result.ports if p.layer == "edge-host"), key=lambda port: port.tx_bytes)
     times = np.unique(result.samples["queue_times"]["t_s"])
     table = result.samples["queues"]
@@ -56,7 +56,7 @@ def queue(result: RunResult) -> npt.NDArray[np.int64]:
 def test_the_queue_stays_near_the_threshold_where_drop_tail_fills_the_buffer(
     results: dict[str, RunResult],
 ) -> None:
-    """Between the bursts too that leave a sender when the kernel skips its congestion control."""
+    """This also holds between the bursts that leave a sender when the kernel skips its congestion control."""
     threshold = experiment.DEFAULTS.ecn_pkts or 0
     low, median = (
         {name: float(np.percentile(queue(result), share)) for name, result in results.items()}

@@ -47,7 +47,7 @@ def test_an_agent_that_dies_leaves_reno(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def built() -> str:
-    """The agent of tests/support/portus/crate, compiled outside of /tmp, which runs hide."""
+    """Return the agent of tests/support/portus/crate, compiled outside of /tmp, which runs hide."""
     cargo = shutil.which("cargo") or str(Path.home() / ".cargo/bin/cargo")
     if not os.access(cargo, os.X_OK):
         pytest.skip("needs cargo")

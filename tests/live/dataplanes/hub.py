@@ -1,4 +1,4 @@
-"""A controller that is none of ours: every packet goes out of all other ports (OpenFlow 1.0). hub.py PORT"""
+"""Usage: hub.py PORT. A controller as users write one: it floods every packet (OpenFlow 1.0)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from model.spec import (
 
 RATE_MBPS, QUEUE_PKTS = 20.0, 12
 STALLS = NoiseSpec(OF_ALL, every_ms=60, least_ms=10, most_ms=20)
-"""Longer than the 7 ms that a full queue lasts, a quarter of the time."""
+"""Stalls longer than the 7 ms that a full queue lasts, for a quarter of the time."""
 
 pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 

@@ -37,7 +37,7 @@ class Lab(NamedTuple):
     ends: list[socket.socket]
 
     def settled(self, sent: int) -> Snapshot:
-        """The counters once all that was sent has come in and nothing is under way."""
+        """Return the counters once all `sent` frames have come in and none is in flight."""
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             snapshot = self.fabric.snapshot()
@@ -51,7 +51,7 @@ class Lab(NamedTuple):
 def lab(
     rate_bps: int = 1_000_000_000, queue_pkts: int = 1000, ecn_pkts: int = 0, slow_bps: int = 0
 ) -> Iterator[Lab]:
-    """Three host ends in a namespace of their own, raw sockets on them, and a running fabric.
+    """Yield a running fabric, and raw sockets on three host ends in a namespace of their own.
 
     Where `slow_bps` is not 0, ports to hosts have that rate and serve by strict priority."""
     holder = subprocess.Popen(["unshare", "--net", "sleep", "60"])
@@ -96,7 +96,7 @@ def open_end(name: str) -> socket.socket:
 
 
 def udp_frame(src: int, dst: int, payload: bytes, tos: int = 0, number: int = 0) -> bytes:
-    """`number` is the IP header's identification: the way to any checksum."""
+    """Return a frame. `number` is the IP header's identification, by which it can have any checksum."""
     source, destination = struct.pack("!I", ip("10.0.0.1") + src), struct.pack("!I", ip("10.0.0.1") + dst)
     fields = 0x45, tos, 28 + len(payload), number, 0, 64, 17
     header = struct.pack("!BBHHHBBH4s4s", *fields, 0, source, destination)
@@ -106,13 +106,13 @@ def udp_frame(src: int, dst: int, payload: bytes, tos: int = 0, number: int = 0)
 
 
 def ip_checksum(header: bytes) -> int:
-    """RFC 1071; 0 for a header that holds its own right checksum."""
+    """Return the checksum of RFC 1071, which is 0 for a header that holds its own correct checksum."""
     words: tuple[int, ...] = struct.unpack(f"!{len(header) // 2}H", header)
     return -sum(words) % 0xFFFF
 
 
 def next_ipv4(end: socket.socket) -> bytes:
-    """The next IPv4 frame: the kernel's own neighbour discovery is no business of the fabric's."""
+    """Return the next IPv4 frame; skip the kernel's own neighbour discovery."""
     end.settimeout(5)
     while (frame := end.recv(4096))[12:14] != b"\x08\x00":
         pass
@@ -210,7 +210,7 @@ def frame_with_checksum(checksum: int, payload: bytes, tos: int) -> bytes:
 
 
 def a_full_queue_marks_who_can_be_marked() -> None:
-    """In both directions of the address range, so that the checksum's carries are met too."""
+    """Send in both directions of the address range, so that the checksum's carries occur too."""
     not_ect, ect1, ect0, ce = range(4)
     dscp = 0xB8
     with lab(rate_bps=100_000, ecn_pkts=4) as (fabric, ends):

@@ -39,14 +39,14 @@ def mean_mbps(result: RunResult) -> float:
 
 
 def used(result: RunResult) -> int:
-    """Links between switches that carry data, not acknowledgements alone: those of a flow at full rate take
-    a fortieth of a link."""
+    """Return the number of links between switches that carry data. The acknowledgements of a flow at full
+    rate take only a fortieth of a link."""
     return sum(port.utilisation_pct > 20 for port in result.ports if "host" not in port.layer)
 
 
 def test_first_fit_gives_flows_of_a_stride_links_of_their_own(engine: MininetEngine, tmp_path: Path) -> None:
-    """16 flows cross the core by four hops each, and there are 64 between switches: none is left over but
-    where the last to be seen finds no free path."""
+    """16 flows cross the core by four hops each, and there are 64 between switches: all are used, unless
+    the last flow to be seen finds no free path."""
     hashed, led = run_once(engine, STRIDE, tmp_path), run_once(engine, FIRST_FIT, tmp_path)
     assert led.metrics["scheduler_moves"] >= 1 and led.metrics["scheduler_ticks"] >= 5
     assert "scheduler_ticks" not in hashed.metrics

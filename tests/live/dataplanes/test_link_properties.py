@@ -1,4 +1,4 @@
-"""Random loss and ECN marking as real TCP meets them: where they happen, how often, and that it reacts."""
+"""Random loss and ECN marking as real TCP meets them: where they happen, how often, and TCP's reaction."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_losses_are_made_good(result: RunResult) -> None:
     assert retransmits >= 0.3 * result.metrics["lost"], "most are data, not ACKs"
 
 
-def test_hosts_agree_on_ecn_and_heed_the_marks(result: RunResult) -> None:
+def test_hosts_negotiate_ecn_and_react_to_the_marks(result: RunResult) -> None:
     assert result.provenance["sysctls"]["net.ipv4.tcp_ecn"] == "1"
     assert result.metrics["marked"] == sum(port.marked for port in result.ports) > 0
     assert result.provenance["kernel_counters"]["TcpExt.TCPDeliveredCE"] > 0

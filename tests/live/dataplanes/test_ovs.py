@@ -43,7 +43,7 @@ RATE_MBPS = 1.0
 """What Open vSwitch's user-space datapath carries on two cores that others use too."""
 
 QUEUE_PKTS = 50
-"""0.6 s of it: a flow that lost its last packet goes on within the window."""
+"""A full queue lasts 0.6 s, so a flow that lost its last packet goes on within the window."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,7 +55,7 @@ def _installed() -> None:
 
 
 def inside(case: str, request: object = None) -> dict[str, Any]:
-    """All reports of a case, merged."""
+    """Return all reports of a case, merged."""
     reports: dict[str, Any] = {}
     status = spawn_inside(
         f"tests.support.scenarios.ovs:{case}", request, deadline_s=90, on_report=reports.update
@@ -123,7 +123,7 @@ def test_both_data_planes_give_one_result(tmp_path: Path, subflows: int) -> None
 
 def test_a_link_that_is_cut_carries_nothing(tmp_path: Path) -> None:
     """Between edge and aggregation, from the start: flows find the other way, and nothing goes over it."""
-    link = LinkSpec(RATE_MBPS, queue_pkts=10)  # so that what was lost is soon sent again
+    link = LinkSpec(RATE_MBPS, queue_pkts=10)  # so that losses are soon retransmitted
     cut = (LinkEvent(0.5, "p0e0", "p0a0"),)
     wanted = dataclasses.replace(spec("ovs", 1), link=link, warmup_s=4.0, seconds=5.0, events=cut)
     result = run(wanted, tmp_path)
@@ -140,7 +140,7 @@ def test_a_bottleneck_carries_its_rate_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("who", ["controller", "ovs"])
-def test_a_death_is_told_with_its_last_words(who: str) -> None:
+def test_a_death_is_reported_with_its_last_words(who: str) -> None:
     told = inside("controller_dies", who)["told"]
     name = "OpenFlow controller" if who == "controller" else "ovs-vswitchd"
     assert f"{name} exited with -9" in told or f"{name} ended: " in told

@@ -31,7 +31,7 @@ def _installed() -> None:
 
 @pytest.fixture
 def hub() -> Iterator[int]:
-    """The port of a controller that runs on this machine, outside of every run."""
+    """Yield the port of a controller that runs on this machine, outside of every run."""
     with subprocess.Popen([sys.executable, str(HUB), "0"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield int(process.stdout.readline())
@@ -60,7 +60,7 @@ def test_a_program_outside_is_reached(hub: int) -> None:
 
 
 @pytest.mark.parametrize("role", ["outside controller", "parent", "relay"])
-def test_whatever_is_killed_of_it_nothing_is_left(role: str) -> None:
+def test_nothing_is_left_whichever_part_is_killed(role: str) -> None:
     found = go_through(kills=1, seed=1, only=f"remote: SIGKILL to {role} at traffic")
     assert found["faults"] == []
     assert found["kills"] == found["completed"] == 1

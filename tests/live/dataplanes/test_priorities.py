@@ -13,7 +13,7 @@ PAYLOAD = 1448 / 1514
 
 
 def goodput_mbps(discipline: str, traffic: str) -> tuple[float, float]:
-    """Of the flow without a class, and of the one with DSCP 46."""
+    """Return the goodput of the flow without a class, and of the one with DSCP 46."""
     reports: list[list[float]] = []
     request = {"discipline": discipline, "traffic": traffic}
     target = "tests.support.scenarios.priorities:goodput"

@@ -32,14 +32,14 @@ def run(discipline: str, queue_pkts: int, flows: tuple[int, int, int, float]) ->
 
 
 def stamp(rank: int) -> int:
-    """The stamp of a rank, worked out apart from the program: the 12 leading bits and their place."""
+    """Return the stamp of a rank, computed apart from the program: the 12 leading bits and their place."""
     shift = max(0, rank.bit_length() - 12)
     mantissa = rank >> shift
     return mantissa if mantissa < 2048 else (shift + 1) * 2048 + mantissa - 2048
 
 
 def possible(acks: list[tuple[float, int]], at_s: float, size: int, lately_s: float) -> set[int]:
-    """The stamps of a segment that left at `at_s`: of the last acknowledgement, or of one shortly before."""
+    """Return the possible stamps of a segment that left at `at_s`, by the last acknowledgements before it."""
     lately = [acked for t_s, acked in acks if at_s - lately_s <= t_s <= at_s]
     before = [acked for t_s, acked in acks if t_s < at_s - lately_s][-1:]
     return {stamp(size - acked) for acked in (*before, *lately)}

@@ -33,7 +33,7 @@ CROWDED = RunSpec(
 )
 """Three subflows at most. A flow alone carries 95.6 % of its link, so those that share a link ask."""
 CONTENT = dataclasses.replace(CROWDED, scheduler=dataclasses.replace(CROWDED.scheduler, demand_gap=1.0))
-"""A gap that no flow can have: nothing is asked."""
+"""A gap that no flow can have, so monitors request nothing."""
 
 
 def test_kernel_has_the_subflows_that_the_controller_opened(engine: MininetEngine, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def with_options(**changes: Any) -> RunSpec:
 def test_a_controller_that_is_down_throughout_leaves_flows_alone(
     engine: MininetEngine, tmp_path: Path
 ) -> None:
-    """Flows keep their first subflow and go on; what monitors send reaches nobody, and the point says so."""
+    """Flows keep their first subflow and go on; the point counts the monitors' messages as unheard."""
     result = run_once(engine, with_options(down_for_s=100.0), tmp_path)
     assert {flow.subflows_joined for flow in result.flows} == {1}
     assert min(flow.goodput_mbps for flow in result.flows) > 0.5
@@ -88,7 +88,7 @@ def test_a_controller_that_starts_again_opens_no_subflow_twice(engine: MininetEn
 
 
 def test_monitors_that_are_down_leave_their_flows_alone(engine: MininetEngine, tmp_path: Path) -> None:
-    """Monitors of all senders are down throughout: the kernel has one subflow per flow, and nobody sends."""
+    """Monitors of all senders are down throughout: one subflow per flow in the kernel, and no messages."""
     result = run_once(engine, with_options(down_for_s=100.0, down_monitors=1.0), tmp_path)
     assert {flow.subflows_joined for flow in result.flows} == {1}
     assert min(flow.goodput_mbps for flow in result.flows) > 0.5

@@ -48,7 +48,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunResult]:
 
 
 def uneven(result: RunResult) -> list[tuple[str, str]]:
-    """Pairs of equal ways up whose loads differ by more than packets drawn one by one would."""
+    """Return pairs of equal uplinks whose loads differ by more than paths drawn per packet explain."""
     found = []
     for port in result.ports:
         for other in result.ports:
@@ -61,12 +61,12 @@ def uneven(result: RunResult) -> list[tuple[str, str]]:
 
 
 def test_packets_are_dealt_evenly_over_equal_ways(results: dict[str, RunResult]) -> None:
-    """At each of the 16 switches that have a choice; 100 for what waits in a queue at the window's ends."""
+    """Check each of the 16 switches that have a choice; up to 100 packets wait at the window's ends."""
     assert not uneven(results["scatter"])
-    assert len(uneven(results["hashed"])) >= 5, "flows, in contrast, come in lumps"
+    assert len(uneven(results["hashed"])) >= 5, "hashed flows, in contrast, are uneven"
 
 
-def test_nobody_collides_with_anybody(results: dict[str, RunResult]) -> None:
+def test_scattered_flows_do_not_collide(results: dict[str, RunResult]) -> None:
     goodput = {name: statistics.fmean(f.goodput_mbps for f in r.flows) for name, r in results.items()}
     assert goodput["scatter"] > 1.2 * goodput["hashed"]
     slowest = {name: min(f.goodput_mbps for f in result.flows) for name, result in results.items()}
@@ -74,7 +74,7 @@ def test_nobody_collides_with_anybody(results: dict[str, RunResult]) -> None:
 
 
 def test_reordering_is_not_taken_for_loss(results: dict[str, RunResult]) -> None:
-    """Receivers report what they had already got (DSACK, RFC 2883): retransmissions without need."""
+    """Receivers report duplicates (DSACK, RFC 2883), which are unnecessary retransmissions."""
     spurious = {
         name: result.provenance["kernel_counters"].get("TcpExt.TCPDSACKRecvSegs", 0)
         for name, result in results.items()

@@ -1,5 +1,5 @@
 """Between real hosts: packets take the hashed path, the one an application sets, and the hashed one again, on
-the fabric and on Open vSwitch; and the controller mends what is cut or forgotten."""
+the fabric and on Open vSwitch; and the controller repairs what is cut or forgotten."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_flows_take_the_hashed_path_under_pox_too(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["reactive", "proactive", "hybrid"])
-def test_the_controller_mends_what_is_cut_and_what_a_switch_forgot(mode: str) -> None:
+def test_the_controller_repairs_what_is_cut_and_what_a_switch_forgot(mode: str) -> None:
     seen: dict[str, Any] = {}
     for report in run("mended", mode):
         seen |= report
@@ -54,5 +54,5 @@ def test_the_controller_mends_what_is_cut_and_what_a_switch_forgot(mode: str) ->
         assert seen["whole"] == expected()[0]
         assert [hop for hop in seen["whole"] if set(hop) == set(seen["link"])]
         assert 1 <= seen["counts"]["unknown"] <= 2, (
-            "nobody's address: one packet came in, or two before the rule"
+            "an unknown address: one packet came in, or two before the rule"
         )

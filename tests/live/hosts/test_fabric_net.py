@@ -28,7 +28,7 @@ sys.exit(main("ft,4", 10, 100, wait_s=60, factory="tests.support.python_dataplan
 
 
 def run(case: str, request: object = None) -> dict[str, Any]:
-    """All reports of a case, merged."""
+    """Return all reports of a case, merged."""
     reports: dict[str, Any] = {}
     status = spawn_inside(
         f"tests.support.scenarios.isolation:{case}", request, deadline_s=90, on_report=reports.update

@@ -23,15 +23,15 @@ pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
 RATE_MBPS, SAMPLE_MS = 2.0, 10
 TRAIN, MOST_TRAINS = 3, 0.03
-"""Packets more than at the look before (the link sends 1.7 in that time), and the share of such looks."""
+"""Packets more than in the sample before (the link sends 1.7 in that time), and the share of such samples."""
 
 
 def test_packets_leave_a_host_one_by_one(tmp_path: Path) -> None:
-    """The fabric's port behind the NIC is as fast, so it holds what the NIC lets go at once: two frames are
-    HTB's burst. TCP left to itself hands down many segments as one packet, and they pile up here: the queue
-    grew by TRAIN or more between 14 % of the looks then, and never otherwise. Its length says less. While the
-    machine stands still the fabric's clock may too, and the NIC's does not: what the NIC lets go meanwhile
-    waits in this port from then on."""
+    """The fabric's port is as fast as the NIC before it, so it holds the frames that the NIC sends at once:
+    two are HTB's burst. Unlimited TCP hands down many segments as one packet, and they pile up here: the
+    queue then grew by TRAIN or more in 14 % of the samples, and otherwise never. The queue's length says
+    less: while the machine stalls, the fabric's clock may stop and the NIC's does not, and what the NIC sends
+    meanwhile waits in this port from then on."""
     wanted = RunSpec(
         LinkSpec(RATE_MBPS, host_queue=QDISC),
         TopologySpec("star", {"n": 2}),
@@ -51,6 +51,6 @@ def test_packets_leave_a_host_one_by_one(tmp_path: Path) -> None:
     queues, looks = result.samples["queues"], len(result.samples["queue_times"]["t_s"])
     assert looks > 100
     of_port = queues["pkts"][queues["port"] == port]
-    assert np.mean(of_port) > 0, "the queue was looked at"
+    assert np.mean(of_port) > 0, "the queue was sampled"
     assert np.mean(np.diff(of_port.astype(np.int64)) >= TRAIN) < MOST_TRAINS
     assert flow.goodput_mbps > 1.5

@@ -16,7 +16,7 @@ CUSTOM = "topos/mininet_topos.py,tests/support/null_switch.py"
 
 
 def mn(topology: str) -> subprocess.CompletedProcess[str]:
-    """`mn` in private namespaces: when it fails it deletes files in /tmp by name."""
+    """Run `mn` in private namespaces, because it deletes files in /tmp by name when it fails."""
     command = (
         f"mount -t tmpfs none /tmp && exec /usr/bin/python3 /usr/bin/mn --custom {CUSTOM} --topo {topology}"
     )

@@ -1,4 +1,4 @@
-"""A run between real hosts shows itself second by second, with the counts of its own tables."""
+"""A run between real hosts reports its state every second, with the counts of its own tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SPEC = RunSpec(
 
 
 class Following(Silent):
-    """An observer that keeps what a run shows of itself."""
+    """An observer that keeps the states that a run reports."""
 
     def __init__(self) -> None:
         self.seen: list[Instant] = []

@@ -58,7 +58,7 @@ def test_a_full_queue_is_felt() -> None:
     assert seen["rtt_ms"][-1] < 20, "the queue has drained"
 
 
-def test_an_answer_that_comes_too_late_is_no_others() -> None:
+def test_a_late_answer_is_not_taken_for_anothers() -> None:
     seen = run("full_queue", 0.5)
     late = [math.isnan(rtt_ms) for rtt_ms in seen["rtt_ms"]]
     assert late[:3] == [True] * 3

@@ -1,4 +1,4 @@
-"""What INET_DIAG says about a transfer is what the application received."""
+"""INET_DIAG's counters of a transfer agree with what the application received."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def drain(sock: socket.socket, count: int) -> None:
 
 
 def check_transfer(sampler: SocketSampler, pair: Pair, ends: list[socket.socket]) -> None:
-    """20 MB, read by the application; then 64 kB that it leaves in the receive queue."""
+    """Send 20 MB, which the application reads; then 64 kB, which it leaves in the receive queue."""
     meter = ReceiveMeter(sampler, [(pair.server, server_path(pair))])
     client, server = ends
     (before,) = meter.sample()
@@ -134,7 +134,7 @@ def scenario_fallback() -> None:
 
 
 def scenario_cost() -> None:
-    """The reference workload's shape: 128 receivers with 8 subflows each, asked once a second."""
+    """The reference workload's shape: 128 receivers with 8 subflows each, read once a second."""
     made = pairs(64)
     hosts = [host for pair in made for host in (pair.client, pair.server)]
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What one reading of all senders says is what asking for one socket after the other says."""
+"""One reading of all senders agrees with readings of one socket after the other."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def connected(
 
 
 def transfer(ends: tuple[socket.socket, socket.socket], size: int) -> None:
-    """`size` bytes, all acknowledged in the end."""
+    """Transfer `size` bytes, all of which are acknowledged in the end."""
     client, server = ends
     sender = threading.Thread(target=client.sendall, args=(bytes(size),))
     sender.start()
@@ -88,7 +88,7 @@ def transfer(ends: tuple[socket.socket, socket.socket], size: int) -> None:
 
 @contextmanager
 def cut_for(seconds: float, host: HostRef) -> Iterator[None]:
-    """The host's link goes down a little later, and comes back; the body must last longer than that."""
+    """Cut the host's link a little later, and bring it back; the body must last longer than that."""
 
     def set_link(state: str) -> None:
         call_in_netns(host.pid, lambda: subprocess.run(["ip", "link", "set", "eth0", state], check=True))
@@ -106,7 +106,7 @@ def cut_for(seconds: float, host: HostRef) -> Iterator[None]:
 
 
 def agree(seen: SubflowReadings, i: int, sock: TcpSocket) -> bool:
-    """Whether entry i of the table is this socket, with the same numbers."""
+    """Return whether entry i of the table is this socket, with the same numbers."""
     ours = AddressPair(*_address(seen.laddr[i], seen.lport[i]), *_address(seen.raddr[i], seen.rport[i]))
     return ours == sock.path and (
         int(seen.cwnd_pkts[i]),
@@ -132,7 +132,7 @@ def _address(address: int, port: int) -> tuple[str, int]:
 
 
 def scenario_tcp() -> None:
-    """Two flows of one host on a link that fails for a while, and connections that are none of ours."""
+    """Two flows of one host on a link that fails for a while, and connections that are not planned."""
     (pair,) = pairs(1, rate_mbit=100)
     hosts, flows = hosts_of([pair]), flows_of([pair], each=2)
     other = PlannedFlow(9, pair.client.name, pair.server.name, pair.client_ip, pair.server_ip, 80, 1200)

@@ -89,7 +89,7 @@ def scenario_counts() -> None:
 
 
 def scenario_late() -> None:
-    """They wait until they are told when, and a connection that has ended gets none."""
+    """Further subflows wait until they may join, and a connection that has ended gets none."""
     pair, other = pairs(2)
     hosts = [host for each in (pair, other) for host in (each.client, each.server)]
     with PathManager(hosts, 4, data_ports, late=True) as manager, listening(pair) as listener:
@@ -137,7 +137,7 @@ def scenario_close() -> None:
 
 
 def sock_states(pid: int) -> list[str]:
-    """The states of the host's TCP sockets to the listener."""
+    """Return the states of the host's TCP sockets to the listener."""
     argv = ["nsenter", "-t", str(pid), "-n", "ss", "-Htan", f"dport = :{DPORT}"]
     lines = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.splitlines()
     return [line.split()[0] for line in lines]
@@ -158,7 +158,7 @@ def scenario_filter() -> None:
 
 
 def scenario_retry() -> None:
-    """A taken local port, then a remote port nobody listens on: both are noted, one can be helped."""
+    """A taken local port and a remote port without a listener: both errors are noted, a retry mends one."""
     (pair,) = pairs(1)
 
     def policy(event: Event) -> list[AddressPair]:
@@ -248,6 +248,6 @@ def test_path_manager(scenario: Callable[[], None]) -> None:
     sys.stdout.write(run_isolated(scenario))
 
 
-def test_this_kernel_is_told_apart() -> None:
+def test_this_kernel_is_classified() -> None:
     found = mptcp_genl.support()
     assert (found.advice == "") == (found.level is mptcp_genl.PathManagement.USERSPACE)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.emulation
 
 
 def run(case: str, request: object = None, *, where: str = "kills", **options: Any) -> list[Any]:
-    """Reports of a case run in private namespaces; its status must be 0."""
+    """Return the reports of a case run in private namespaces; its status must be 0."""
     reports: list[Any] = []
     options = {"deadline_s": 120.0, **options}
     target = f"tests.support.scenarios.{where}:{case}"
@@ -72,7 +72,7 @@ def test_deadline_ends_the_run(manners: str) -> None:
         spawn_inside("tests.support.scenarios.isolation:hang", manners, deadline_s=1, grace_s=0.5)
 
 
-def test_not_root_is_told_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_root_the_error_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(HostUnfitError, match="sudo refabric shell ft,4"):
         require_root("refabric shell ft,4")

@@ -100,7 +100,7 @@ def check_goodput(meter: ReceiveMeter, seconds: float = 1.0) -> None:
 
 
 def server_sockets(sampler: SocketSampler, flow: Iperf3Flow) -> tuple[int, int]:
-    """TCP sockets of the flow's data connection and of anything else at its receiver."""
+    """Count the TCP sockets of the flow's data connection, and all others at its receiver."""
     data = [s.path.rport < 20000 for s in sampler.tcp(flow.server)]
     return sum(data), len(data) - sum(data)
 
@@ -212,7 +212,7 @@ def scenario_failures() -> None:
 
 
 def scenario_full_disk() -> None:
-    """Reports that find no room are told as a full disk, not as flows without data."""
+    """Reports that find no room are reported as a full disk, not as flows without data."""
     made = pairs(1, RATE_MBIT)
     with SocketSampler(hosts_of(made)) as sampler, tempfile.TemporaryDirectory() as raw:
         mount("tmpfs", raw, "tmpfs", options="size=16k")
@@ -244,7 +244,7 @@ def test_driver(scenario: Callable[[], None]) -> None:
 
 
 def test_sixteen_connections_of_eight_subflows() -> None:
-    """Tried again once: in one of nine runs the kernel's count of one connection stayed off for 10 s."""
+    """Retry once: in one of nine runs the kernel's count of one connection stayed off for 10 s."""
     try:
         sys.stdout.write(run_isolated(scenario_mptcp_sixteen))
     except AssertionError as first:

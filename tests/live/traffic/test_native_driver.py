@@ -218,7 +218,7 @@ def scenario_sizes_and_starts() -> None:
 
 
 def scenario_one_after_the_other() -> None:
-    """A flow that waits for another starts so long after the last byte of that, and not before."""
+    """A flow that waits for another starts its gap after the other's last byte, and not before."""
     made = pairs(3, RATE_MBIT)
     first, second, third = (replace(flow, size_bytes=500_000) for flow in planned(made))
     flows = [replace(first, start_s=0.1), replace(second, after=0, start_s=0.2), replace(third, after=1)]
@@ -234,7 +234,7 @@ def scenario_one_after_the_other() -> None:
 
 
 def scenario_failures() -> None:
-    """Refused, unreachable, taken, unknown, dead: each is told, by name."""
+    """Refused, unreachable, taken, unknown, dead: each failure is named."""
     made = pairs(3)
     flows, hosts = planned(made), hosts_of(made)
     elsewhere = {**hosts, flows[1].dst: hosts[flows[0].dst]}
@@ -284,7 +284,7 @@ def scenario_death() -> None:
 
 
 def scenario_strangers() -> None:
-    """A connection nobody planned is shut, counted, and no flow."""
+    """A connection that was not planned is closed and counted, and is no flow."""
     made = pairs(1)
     (flow,), hosts = planned(made), hosts_of(made)
     with connected([flow], hosts) as driver:
@@ -328,7 +328,7 @@ def scenario_thousands() -> None:
 
 
 def up_and_down(flows: Sequence[PlannedFlow], hosts: dict[str, HostRef]) -> float:
-    """Until every flow has delivered something; seconds until all were connected."""
+    """Run until every flow has delivered something; return the seconds until all were connected."""
     start = time.monotonic()
     with connected(flows, hosts) as driver:
         up_s = time.monotonic() - start
@@ -342,7 +342,7 @@ def up_and_down(flows: Sequence[PlannedFlow], hosts: dict[str, HostRef]) -> floa
 
 
 def open_fds(thread: str = str(os.getpid())) -> int:
-    """In this thread's table of descriptors; in all of them for "[0-9]*"."""
+    """Count the descriptors in this thread's table, or in those of all threads for "[0-9]*"."""
     return sum(1 for _ in Path("/proc/self/task").glob(f"{thread}/fd/*"))
 
 

@@ -58,7 +58,7 @@ def test_any_points_give_a_chart(case: str, tmp_path: Path) -> None:
     assert ("Suspect, not in means" in words) == any(p.status is Status.SUSPECT for p in CASES[case])
 
 
-def test_one_chart_a_number_of_subflows_with_the_baselines_in_each() -> None:
+def test_one_chart_per_number_of_subflows_with_the_baselines_in_each() -> None:
     made = comparisons([of(TCP), of(SCATTER), of("lia"), of("lia", subflows=2), of("olia", subflows=2)])
     stem = "by_congestion_control-fat_tree-k4-one_to_one"
     assert {name: list(one.cells) for name, one in made.items()} == {

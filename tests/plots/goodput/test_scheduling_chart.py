@@ -19,7 +19,7 @@ UNSCHEDULED = SchedulerSpec()
 
 
 def led(mbps: float, scheduler: SchedulerSpec = UNSCHEDULED, subflows: int = 1, size: int = 0) -> Point:
-    """16 hosts, eight flows of `mbps`, of which one alone would get 10."""
+    """Return a point of 16 hosts with eight flows of `mbps`; one flow alone would get 10."""
     flows = tuple(dataclasses.replace(flow_row(n), goodput_mbps=mbps, size_bytes=size) for n in range(8))
     return changed(
         point(subflows), flows=flows, hosts=16, baseline_mbps=10.0, scheduler=scheduler,

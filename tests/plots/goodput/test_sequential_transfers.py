@@ -1,4 +1,4 @@
-"""The chart of transfers in turn."""
+"""The chart of sequential transfers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def transfers(flows: tuple[FlowRow, ...] = FLOWS) -> Point:
     return changed(point(4), topology="cloud", k=40, workload="in_turn", flows=flows)
 
 
-def test_only_whole_turns_of_ours_count() -> None:
+def test_only_complete_transfers_of_the_window_count() -> None:
     first, second = pair_transfers(FLOWS)
     assert (first.paths, second.paths) == (6, 1)
     assert first.mbps == pytest.approx({1: 5, 2: 10, 4: 20})

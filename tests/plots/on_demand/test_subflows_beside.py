@@ -1,4 +1,4 @@
-"""Real hosts beside their simulated twins: pairs, subflows over time, the flows that are shown, and words."""
+"""Real hosts beside their simulated twins: pairs, subflows over time, the flows that are shown, and texts."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _later(a: int, b: int) -> int:
 
 
 class Native:
-    """The same through the header, compiled by the C compiler."""
+    """The same model, but run by the header that the C compiler compiles."""
 
     def __init__(self, program: Program, window: int = 0, now_us: int = 0) -> None:
         self._library = library()

@@ -1,4 +1,4 @@
-"""Algorithms of agents that fail or do one thing, points that they run in, and what must come of them in
+"""Algorithms of agents that fail or do one thing, points to run them in, and their required outcome in
 either kernel."""
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def killed(sent: str) -> OwnAlgorithm:
 
 
 def check_window_is_the_agents(result: RunResult) -> None:
-    """Of `OwnAlgorithm("fixed.py", FIXED)`."""
+    """Check a result of `OwnAlgorithm("fixed.py", FIXED)`."""
     sockets = result.samples["sockets"].columns
     assert set(sockets["cwnd_pkts"][sockets["t_s"] >= 0].tolist()) == {WINDOW_PKTS}
     assert result.flows[0].cc == "fixed.py"
@@ -74,7 +74,7 @@ def check_window_is_the_agents(result: RunResult) -> None:
 
 
 def check_raised(result: RunResult) -> None:
-    """Of `raising()`: the point is suspect, has the traceback, and its flow goes on."""
+    """Check a result of `raising()`: the point is suspect, has the traceback, and its flow goes on."""
     assert result.status is Status.SUSPECT
     assert "KeyError: 'gone'" in agents_reasons(result)[0]
     assert "raises.py" in result.provenance["agent_traceback"]
@@ -82,7 +82,7 @@ def check_raised(result: RunResult) -> None:
 
 
 def check_reno_went_on(result: RunResult) -> None:
-    """Of `killed()`: the point is suspect, and the window grows again."""
+    """Check a result of `killed()`: the point is suspect, and the window grows again."""
     sockets = result.samples["sockets"].columns
     assert result.status is Status.SUSPECT
     assert any("its process had ended" in text for text in agents_reasons(result))

@@ -1,4 +1,4 @@
-"""A SIPp callee alone, whose caller's ACK comes late: which requests does it answer?"""
+"""A lone SIPp callee whose caller's ACK comes late: which requests does it answer?"""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ GONE_S = 15.0
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
-    """Start the user's command; its words go to a file beside the results."""
+    """Start the user's command; its output goes to a file beside the results."""
     program = str(Path(sys.executable).with_name("refabric"))
     options = ("--seeds", "1", "--seconds", "5", "--retry-suspect", "0", "--force", "--json")
     argv = [program, "run", "ims-ladder", "--engine", "mininet", "--workload", WORKLOAD, *options]

@@ -1,4 +1,4 @@
-"""What the isolation and network tests run in private namespaces; each takes an Inside, returns a status."""
+"""Functions that isolation and network tests run in private namespaces; each returns its exit status."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def echo(inside: Inside) -> int:
 
 
 def report_much(inside: Inside) -> int:
-    """One report of as many bytes as asked for."""
+    """Send one report with the requested number of bytes."""
     inside.report("x" * inside.request)
     return 0
 
@@ -65,7 +65,7 @@ def crash(_inside: Inside) -> int:
 
 
 def hang(inside: Inside) -> int:
-    """Until SIGTERM; leaves a grandchild and a stubborn one when asked."""
+    """Wait until SIGTERM, or ignore that too if the request is `stubborn`."""
     if inside.request == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     inside.report({"pid": os.getpid()})
@@ -78,7 +78,7 @@ def hang(inside: Inside) -> int:
 
 
 def network_up(inside: Inside) -> int:
-    """A k=4 network with shells and processes in hosts, then wait to be killed."""
+    """Start a k=4 network with shells and processes in hosts, then wait to be killed."""
     net = FabricNet(topo4 := topos.build("ft", {"k": 4}), StandIn(topo4))
     net.start()
     host = net.get("p0e0h0")
@@ -91,7 +91,7 @@ def network_up(inside: Inside) -> int:
 
 
 def mininet_face(inside: Inside) -> int:
-    """The calls a Mininet user makes."""
+    """Make the calls that a Mininet user makes."""
     topology = topos.build("ft", {"k": 4})
     plane = StandIn(topology)
     options = HostOptions(
@@ -116,7 +116,7 @@ def mininet_face(inside: Inside) -> int:
 
 
 def _listens(pid: int, port: int) -> bool:
-    """Whether a TCP socket in the namespace of `pid` listens on the port (proc(5): state 0A)."""
+    """Return whether a TCP socket in the namespace of `pid` listens on the port (proc(5): state 0A)."""
     lines = [line.split() for name in ("tcp", "tcp6") for line in _lines(Path(f"/proc/{pid}/net/{name}"))]
     return any(line[3] == "0A" and int(line[1].split(":")[1], 16) == port for line in lines)
 
@@ -126,7 +126,7 @@ def _lines(table: Path) -> list[str]:
 
 
 def tcp_frames(inside: Inside) -> int:
-    """A TCP transfer: nothing on the wire is larger than the MTU."""
+    """Transfer data over TCP; report the longest frame on the wire."""
     topology = topos.build("star", {"n": 2})
     plane = StandIn(topology)
     with FabricNet(topology, plane) as net:
@@ -140,7 +140,7 @@ def tcp_frames(inside: Inside) -> int:
 
 
 def offloads(inside: Inside) -> int:
-    """Features of a host's NIC with and without transmit checksum offload."""
+    """Report the features of a host's NIC with and without transmit checksum offload."""
     for label, checksum in (("with", True), ("without", False)):
         with FabricNet(topos.build("star", {"n": 2}), None, HostOptions(tx_checksum_offload=checksum)) as net:
             inside.report({label: sorted(call_in_netns(net.hosts[0].holder, _features))})
@@ -153,7 +153,7 @@ def _features() -> frozenset[str]:
 
 
 def bad_sysctl(_inside: Inside) -> int:
-    """A sysctl that does not exist."""
+    """Set a sysctl that does not exist."""
     options = HostOptions(sysctls={"net.ipv4.no_such": "1"})
     FabricNet(topos.build("ft", {"k": 4}), None, options).start()
     return 0
@@ -172,7 +172,7 @@ def tcp_tables(inside: Inside) -> int:
 
 
 def dual_homed(inside: Inside) -> int:
-    """Both NICs of a host answer, each by its own wire."""
+    """Report whether both NICs of a host answer, each over its own wire."""
     topology = topos.build("dhft", {"k": 4})
     with FabricNet(topology, StandIn(topology)) as net:
         nics = topology.nics_of(topology.hosts[-1])

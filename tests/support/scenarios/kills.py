@@ -53,7 +53,7 @@ class Outer:
         assert line and json.loads(line), self.process.communicate(timeout=30)
 
     def chain(self) -> dict[str, int]:
-        """Pids of outer, unshare, init (process 1), worker, a host's shell and holder, if they exist."""
+        """Return the pids of outer, unshare, init (process 1), worker, a host's shell and holder, if any."""
         found = {"outer": self.process.pid}
         for role, above in (("unshare", "outer"), ("init", "unshare"), ("worker", "init")):
             below = children(found[above]) if above in found else []
@@ -67,7 +67,7 @@ class Outer:
         return found
 
     def finish(self) -> tuple[int, str]:
-        """Exit status and stderr."""
+        """Wait for the end; return the exit status and stderr."""
         _, stderr = self.process.communicate(timeout=30)
         return self.process.returncode, stderr
 
@@ -135,7 +135,7 @@ def second_run(inside: Inside) -> int:
 
 
 def leave_something(inside: Inside) -> int:
-    """What the comparison must see: a namespace, a process, an interface, a file."""
+    """Leave a namespace, a process, an interface and a file, which the comparison must find."""
     before = snapshot()
     Path("/tmp/left").write_text("x")
     subprocess.run(

@@ -1,4 +1,4 @@
-"""What the tests of Open vSwitch run in private namespaces."""
+"""Functions that the tests of Open vSwitch run in private namespaces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RULE = re.compile(r"n_packets=(\d+).*nw_src=([\d.]+),nw_dst=([\d.]+).* actions=
 
 
 def plane_of(kind: str, params: dict[str, int], mode: str = "reactive") -> tuple[FabricNet, OvsDataPlane]:
-    """A network that is not started yet."""
+    """Return a network that is not started yet, and its data plane."""
     spec = RunSpec(
         LinkSpec(10.0), TopologySpec(kind, params), dataplane="ovs", openflow=OpenFlowSpec(mode=mode)
     )
@@ -33,7 +33,7 @@ def plane_of(kind: str, params: dict[str, int], mode: str = "reactive") -> tuple
 
 
 def pinged_rules(inside: Inside) -> int:
-    """Ping between the pairs of hosts asked for; then which switch has which rule, and how often used."""
+    """Ping between the requested pairs of hosts; report the rules of each switch and how often they match."""
     net, plane = plane_of("fat_tree", {"k": 4})
     with net:
         received = [
@@ -50,7 +50,7 @@ def pinged_rules(inside: Inside) -> int:
 
 
 def carried(inside: Inside) -> int:
-    """Twice 10 Mb/s of UDP into 10 Mb/s: what the bottleneck's port counts, and how the plane was made."""
+    """Send twice 10 Mb/s of UDP into 10 Mb/s; report the counters of the bottleneck's port."""
     net, plane = plane_of("dumbbell", {"n": 1})
     with net:
         before = plane.reading()
@@ -61,7 +61,7 @@ def carried(inside: Inside) -> int:
 
 
 def controller_dies(inside: Inside) -> int:
-    """What a point is told when its controller, or its switch, is killed."""
+    """Kill the controller or the switch; report the error that a point gets."""
     net, plane = plane_of("star", {"n": 2})
     with net:
         plane.check()
@@ -79,7 +79,7 @@ def controller_dies(inside: Inside) -> int:
 
 
 def ovs_up(inside: Inside) -> int:
-    """A k=4 network under its controller, then wait to be killed."""
+    """Start a k=4 network under its controller, then wait to be killed."""
     net, _ = plane_of("fat_tree", {"k": 4})
     net.start()
     inside.report({"ready": True})
@@ -88,7 +88,7 @@ def ovs_up(inside: Inside) -> int:
 
 
 def kill_when_up(inside: Inside) -> int:
-    """Kill the process of role `request` once the network is up; what is left."""
+    """Kill the process of role `request` once the network is up; report what is left."""
     before = snapshot()
     outer = Outer.start("ovs_up", module="ovs")
     outer.until_report()

@@ -1,4 +1,4 @@
-"""What runs inside the private namespaces for test_path_pings.py."""
+"""Functions that test_path_pings.py runs in private namespaces."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def lab(spec: RunSpec) -> Iterator[Lab]:
 
 
 def crossed(lab: Lab, flows: tuple[PlannedFlow, ...], probe: Probe) -> list[int]:
-    """The ports that data of this subflow and its ACKs pass, by the routing's own path function."""
+    """Return the ports that this subflow's data and ACKs pass, by the routing's own path function."""
     flow = flows[probe.flow]
     there = FiveTuple(probe.src_ip, probe.dst_ip, PROTO_TCP, flow.cport + probe.subflow * STRIDE, flow.port)
     back = FiveTuple(there.dst, there.src, PROTO_TCP, there.dport, there.sport)
@@ -64,7 +64,7 @@ def crossed(lab: Lab, flows: tuple[PlannedFlow, ...], probe: Probe) -> list[int]
 
 
 def idle(inside: Inside) -> int:
-    """Four pings along every subflow of an idle tree with long links."""
+    """Send four pings along every subflow of an idle tree with long links."""
     kind, policy = inside.request
     spec = RunSpec(
         LinkSpec(100, delay_us=1000), TopologySpec(kind, {"k": 4}), TransportSpec(4), routing=policy
@@ -113,7 +113,7 @@ def _one_probe(net: Lab) -> list[Probe]:
 
 
 def _burst(net: Lab, probe: Probe, packets: int) -> float:
-    """Full-size packets on the probe's first link at once; monotonic seconds of the first."""
+    """Send full-size packets at once on the probe's first link; return the monotonic time of the first."""
     sock = call_in_netns(net.hosts[probe.src].pid, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     with sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
@@ -134,7 +134,7 @@ def _rows(seen: PingReadings) -> dict[str, list[float]]:
 
 
 def full_queue(inside: Inside) -> int:
-    """95 packets of 1500 bytes before a 1 Mb/s link, then pings."""
+    """Send 95 packets of 1500 bytes to a 1 Mb/s link, then pings."""
     with lab(_star(1)) as net:
         probes = _one_probe(net)
         with PathPinger(probes, net.hosts, interval_ms=200, lost_after_s=inside.request) as pinger:
@@ -148,7 +148,7 @@ def full_queue(inside: Inside) -> int:
 
 
 def cut_link(inside: Inside) -> int:
-    """A link that fails and heals; then a host whose own interface is down."""
+    """Cut a link and bring it back; then take a host's own interface down."""
     with lab(_star(10)) as net:
         with PathPinger(_one_probe(net), net.hosts, interval_ms=50, lost_after_s=0.2) as pinger:
             pinger.start()
@@ -181,7 +181,7 @@ def _with_interface_down(net: Lab) -> str:
 
 
 def taken_port(_inside: Inside) -> int:
-    """Somebody else has the port that a probe needs."""
+    """Occupy the port that a probe needs."""
     with lab(_star(10)) as net:
         (probe,) = _one_probe(net)
         sock = call_in_netns(

@@ -23,7 +23,7 @@ STAR = topos.build("star", {"n": 3})
 
 
 def two_flows() -> tuple[PlannedFlow, PlannedFlow]:
-    """From the first two hosts to the third, the second one of the higher class."""
+    """Return flows from the first two hosts to the third; the second flow has the higher class."""
     first, second, receiver = (STAR.nodes[host].name for host in STAR.hosts)
     ips = {STAR.nodes[nic.host].name: nic.ip for nic in STAR.nics}
     to = ips[receiver]
@@ -36,7 +36,7 @@ def two_flows() -> tuple[PlannedFlow, PlannedFlow]:
 def goodput(inside: Inside) -> int:
     """Report the goodput of both flows in Mb/s, with the discipline and the traffic driver of the request.
 
-    Seconds are of the fabric's clock, by which its links are as fast as they should be on any machine.
+    Seconds are of the fabric's clock, by which its links have their exact rates on any machine.
     """
     discipline, traffic = inside.request["discipline"], inside.request["traffic"]
     link = LinkSpec(RATE_MBPS, queue_pkts=50, discipline=discipline)

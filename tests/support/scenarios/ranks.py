@@ -42,7 +42,7 @@ Frame = tuple[float, bool, int, int, int, int]
 
 
 def flows(long_bytes: int, short_bytes: int, shorts: int, every_s: float) -> list[PlannedFlow]:
-    """A long flow of the first host, and short flows of the second, to the third."""
+    """Return a long flow of the first host and short flows of the second, all to the third."""
     first, second, receiver = (STAR.nodes[host].name for host in STAR.hosts)
     ips = {STAR.nodes[nic.host].name: nic.ip for nic in STAR.nics}
     sent = [(first, long_bytes, 0.0), *((second, short_bytes, 0.5 + i * every_s) for i in range(shorts))]
@@ -89,7 +89,7 @@ def completions(inside: Inside) -> int:
 
 
 def _provide_mintcp(stack: ExitStack) -> None:
-    """The kernel of a guest has it; another kernel gets it for the time of the test."""
+    """Register minTCP for the time of the test, unless the kernel has it, as a guest's does."""
     settings = {"mintcp": STACK.max_window}
     if COUNTERS.exists():
         BuiltIn(settings, settings)

@@ -1,4 +1,4 @@
-"""What the tests of set paths and of the controller's repairs run in private namespaces."""
+"""Functions that the tests of set paths and of the controller's repairs run in private namespaces."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def names(nodes: Sequence[int]) -> list[str]:
 
 
 def elsewhere() -> list[str]:
-    """A path of THERE that shares no switch between the edges with the usual ones, there and back."""
+    """Return a path of THERE that shares no switch above the edges with the usual ones, there and back."""
     taken = {*ROUTES.path(THERE)[2:-2], *ROUTES.path(BACK)[2:-2]}
     usual = ROUTES.path(THERE)
     paths = FT4.shortest_paths(usual[0], usual[-1])
@@ -52,7 +52,7 @@ def elsewhere() -> list[str]:
 
 
 def carried(net: FabricNet, network: Network) -> set[Hop]:
-    """Ping; the hops that at least as many packets took."""
+    """Ping; return the hops that at least as many packets took."""
     before = {(port.node, port.peer): port.packets for port in network.ports()}
     received = net.get("p0e0h0").cmd(f"ping -q -c{PINGS} -i0.02 -W5 {THERE.dst}")
     assert " 0% packet loss" in received, received
@@ -65,14 +65,14 @@ def carried(net: FabricNet, network: Network) -> set[Hop]:
 
 
 def await_way(net: FabricNet) -> None:
-    """What is under way when a link is cut is lost: until the controller has found another way."""
+    """Wait until the controller has found another path: what is in flight when a link is cut is lost."""
     until = time.monotonic() + MENDED_S
     while "1 received" not in net.get("p0e0h0").cmd(f"ping -q -c1 -W1 {THERE.dst}"):
         assert time.monotonic() < until, f"no way within {MENDED_S} s of the cut"
 
 
 def steered(inside: Inside) -> int:
-    """Which hops pings took as they are, with a path set, and with it cleared; none may be lost meanwhile."""
+    """Report the hops of pings without a set path, with one, and after it is cleared; no ping may be lost."""
     with lab(**inside.request) as (net, network):
         steps: list[Callable[[], None]] = [
             lambda: None,
@@ -87,7 +87,7 @@ def steered(inside: Inside) -> int:
 
 
 def under_pox(inside: Inside) -> int:
-    """Which hops pings took whose rules POX made, by the bridges' own counters."""
+    """Report the hops of pings under POX's rules, by the bridges' own counters."""
     wanted = OpenFlowSpec(controller="pox", mode=inside.request)
     spec = RunSpec(SPEC.link, SPEC.topology, dataplane="ovs", openflow=wanted)
     plane = DATAPLANES["ovs"].make(spec, FT4, Path("/tmp"))
@@ -103,7 +103,7 @@ def under_pox(inside: Inside) -> int:
 
 
 def expected() -> list[list[list[str]]]:
-    """What `steered` should report."""
+    """Return what `steered` should report."""
     paths = (names(ROUTES.path(THERE)), names(ROUTES.path(BACK)), elsewhere())
     usual, back, other = (list(pairwise(path)) for path in paths)
     return [
@@ -117,7 +117,7 @@ def _between_switches(hops: set[Hop]) -> set[Hop]:
 
 
 def mended(inside: Inside) -> int:
-    """Pings while a link of their path is cut and comes back, and after a switch has lost all its rules."""
+    """Ping while a link of the path is cut and comes back, and after a switch has lost all its rules."""
     usual = names(ROUTES.path(THERE))
     with lab("ovs", inside.request) as (net, network):
         assert isinstance(network, ControlClient)

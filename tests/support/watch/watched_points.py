@@ -24,7 +24,7 @@ EXPERIMENT = "cs244-one-to-one"
 def spec_of(
     subflows: int, *, k: int = 4, rate_mbps: float = 10.0, seconds: float = 6.0, cut_s: float | None = None
 ) -> RunSpec:
-    """A simulated permutation; the cable p0a0-c0 is cut `cut_s` after the window has opened."""
+    """Return a simulated permutation; the cable p0a0-c0 is cut `cut_s` after the window has opened."""
     warmup_s = 2.0
     return RunSpec(
         link=LinkSpec(rate_mbps),

@@ -26,7 +26,7 @@ LATE = of_text("CPU: 1 frame in 100 was 2900 us late or more, a packet takes 121
 
 
 class Trial:
-    """An engine that carries rates up to `most_mbps`; above it is what `overloaded` makes of it."""
+    """An engine that carries rates up to `most_mbps`; above that it returns what `overloaded` does."""
 
     name = "trial"
     parallel = 1
@@ -95,7 +95,7 @@ def test_the_highest_rate_carried_is_found_and_remembered(
 
 
 @pytest.mark.parametrize("overloaded", [no_connection, lambda: result(99.0), lambda: result(40.0, LATE)])
-def test_a_machine_that_carries_nothing_is_told_what_to_do(overloaded: Callable[[], RunResult]) -> None:
+def test_the_error_of_a_machine_that_carries_nothing_has_advice(overloaded: Callable[[], RunResult]) -> None:
     notes = Notes()
     with pytest.raises(HostUnfitError, match=r"k=4 at 2 Mb/s now: .*--engine simulator.*more CPUs") as caught:
         calibrate.calibrate(TREE, notes, Trial(1.0, overloaded))
@@ -207,7 +207,7 @@ class TestOutdated:
         assert "noise has changed: when 10 Mb/s was measured" in why
         assert "quiet; now" in why
 
-    def test_so_is_a_day(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_day_is_a_reason_to_measure_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
         later_s = time.time() + 25 * 3600
         monkeypatch.setattr(time, "time", lambda: later_s)
         monkeypatch.setattr(calibrate, "measure", lambda _seconds: pytest.fail("no need to"))

@@ -79,7 +79,7 @@ def test_jit() -> None:
     assert found and "bpf_jit_enable=1" in found.advice
 
 
-def test_root_of_a_user_namespace_is_told_from_a_filtered_and_a_real_one() -> None:
+def test_root_of_a_user_namespace_differs_from_a_filtered_and_a_real_one() -> None:
     whole = "         0          0 4294967295\n"
     mapped = bpf.forbidden(STATUS.format(2**41 - 1), "         0       1000          1\n")
     filtered = bpf.forbidden(STATUS.format(2**41 - 1).replace("Seccomp:\t0", "Seccomp:\t2"), whole)

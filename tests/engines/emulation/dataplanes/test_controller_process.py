@@ -1,4 +1,4 @@
-"""The controller's process as a run sees it: what it says, how it ends, and no wait without an end."""
+"""The controller's process as a run sees it: its messages, its end, and a deadline for every wait."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def controller(program: str, folder: Path, made: list[Controller]) -> Controller
     return one
 
 
-def test_it_is_configured_and_tells_when_all_is_programmed(tmp_path: Path, made: list[Controller]) -> None:
+def test_it_is_configured_and_reports_when_all_is_programmed(tmp_path: Path, made: list[Controller]) -> None:
     one = controller(PROGRAMS + WAITS, tmp_path, made)
     one.start()
     assert one.wait_ready(20.0) == {"switches": 20}
@@ -43,14 +43,14 @@ def test_it_is_configured_and_tells_when_all_is_programmed(tmp_path: Path, made:
 
 
 @pytest.mark.parametrize("program", [READS + DIES, "nonsense"])
-def test_one_that_dies_before_it_listens_is_told_with_its_last_words(
+def test_the_error_of_one_that_dies_before_it_listens_has_its_last_words(
     program: str, tmp_path: Path, made: list[Controller]
 ) -> None:
     with pytest.raises(RunError, match=r"exited with 1: .*(no room for rule 7|NameError)"):
         controller(program, tmp_path, made).start()
 
 
-def test_one_that_dies_later_is_told_at_the_next_check(tmp_path: Path, made: list[Controller]) -> None:
+def test_one_that_dies_later_is_reported_at_the_next_check(tmp_path: Path, made: list[Controller]) -> None:
     one = controller(PROGRAMS + DIES, tmp_path, made)
     one.start()
     one.wait_ready(20.0)
@@ -61,15 +61,13 @@ def test_one_that_dies_later_is_told_at_the_next_check(tmp_path: Path, made: lis
             time.sleep(0.01)
 
 
-def test_one_that_programs_nothing_is_not_waited_for_longer_than_allowed(
-    tmp_path: Path, made: list[Controller]
-) -> None:
+def test_one_that_programs_nothing_meets_the_deadline(tmp_path: Path, made: list[Controller]) -> None:
     one = controller(LISTENS + WAITS, tmp_path, made)
     one.start()
     with pytest.raises(DeadlineError, match=r"programmed within 0\.2 s: it printed nothing"):
         one.wait_ready(0.2)
 
 
-def test_one_that_stops_talking_nonsense_is_an_error(tmp_path: Path, made: list[Controller]) -> None:
+def test_output_that_is_not_json_is_an_error(tmp_path: Path, made: list[Controller]) -> None:
     with pytest.raises(RunError, match="'hello' is not a JSON object"):
         controller("print('hello', flush=True); import time; " + WAITS, tmp_path, made).start()

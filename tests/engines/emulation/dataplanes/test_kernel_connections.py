@@ -24,7 +24,7 @@ PATH = ("a", "b", "c")
 
 
 class Kernel:
-    """Sockets by flow and local port, with the payload that each has had acknowledged; and what was asked."""
+    """Sockets by flow and local port, with the acknowledged payload of each, and the requests for them."""
 
     def __init__(self) -> None:
         self.acked: dict[tuple[int, int], int] = {}

@@ -1,4 +1,4 @@
-"""What Open vSwitch's data plane asks of the kernel and of Open vSwitch, and what it refuses. No root."""
+"""What the data plane requests from the kernel and Open vSwitch, and what it refuses. Needs no root."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_points_from_before_there_was_openflow_are_found_again() -> None:
     assert RunSpec.from_json(told.to_json()) == told
 
 
-def test_openflow_is_asked_of_open_vswitch_alone() -> None:
+def test_openflow_options_need_open_vswitch() -> None:
     assert openflow_of(Given()) == OpenFlowSpec()
     chosen = openflow_of(Given.of(dataplane="ovs", mode="proactive"))
     assert openflow_words(chosen) == "--mode proactive"
@@ -157,7 +157,7 @@ def test_a_socket_that_is_bound_and_does_not_listen_yet_is_not_an_answer(tmp_pat
         assert listens(path)
 
 
-def test_what_keeps_the_database_from_answering_is_told(tmp_path: Path) -> None:
+def test_the_error_says_why_the_database_does_not_answer(tmp_path: Path) -> None:
     beside = tmp_path / "file"
     beside.touch()
     with pytest.raises(RunError, match="Not a directory"):

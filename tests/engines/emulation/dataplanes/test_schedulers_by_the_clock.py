@@ -1,5 +1,5 @@
-"""A scheduler between real hosts, without them: when it looks, what it is told of flows, and when its
-lateness casts doubt on a run."""
+"""A scheduler for real hosts, tested without them: when it looks, which flows it sees, and when its
+lateness makes a run suspect."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SPEC = RunSpec(
 
 
 class NoNetwork:
-    """Nothing is asked of it."""
+    """A network without flows, in which no path may be set."""
 
     def flows(self) -> list[Any]:
         return []
@@ -51,10 +51,10 @@ class NoNetwork:
     ports = flows
 
     def clear_path(self, flow: FiveTuple) -> None:
-        raise AssertionError(f"{flow} is nobody's")
+        raise AssertionError(f"{flow} does not exist")
 
     def set_path(self, flow: FiveTuple, path: object) -> None:
-        raise AssertionError(f"{flow} and {path} are nobody's")
+        raise AssertionError(f"{flow} does not exist, nor does {path}")
 
 
 class Patient:
@@ -113,7 +113,7 @@ def test_what_a_look_raises_ends_the_run() -> None:
 
 
 def test_a_bug_in_a_look_ends_the_run_too() -> None:
-    """A thread that ended alone would leave a measurement without its scheduler, and nobody would know."""
+    """If only the thread ended, the measurement would silently go on without its scheduler."""
 
     class Buggy:
         def tick(self, network: Network, now_s: float) -> None:
@@ -137,7 +137,7 @@ class Seen:
 
 
 def test_flows_under_way_are_those_that_have_sent_something_and_not_all() -> None:
-    """Flow 0 has no end, 1 has not begun, 2 has two subflows and is done, 3 is not."""
+    """Flow 0 is endless, 1 has not begun, 2 has two subflows and has completed, 3 has not completed."""
     sizes = (0, 1000, 1000, 1000)
     flows = [
         PlannedFlow(i, "a", "b", "10.0.0.2", "10.1.0.2", 5201, 1100 + i, size) for i, size in enumerate(sizes)

@@ -11,14 +11,14 @@ def needed(spec: RunSpec) -> dict[str, str]:
     return host_sysctls.needed(spec, topology, planned_flows(spec, topology))
 
 
-def test_links_that_mark_want_hosts_that_ask_for_it() -> None:
+def test_links_that_mark_need_hosts_that_negotiate_ecn() -> None:
     assert needed(RunSpec(LinkSpec(10.0, ecn_pkts=20)))["net.ipv4.tcp_ecn"] == "1"
 
 
-def test_scattered_packets_want_hosts_that_wait_for_them() -> None:
+def test_scattered_packets_need_hosts_that_tolerate_reordering() -> None:
     assert needed(RunSpec(LinkSpec(10.0), routing="scatter")).keys() > {"net.ipv4.tcp_recovery"}
     assert needed(RunSpec(LinkSpec(10.0), routing="ecmp")) == needed(RunSpec(LinkSpec(10.0)))
 
 
-def test_nothing_else_touches_what_a_kernel_does_by_default() -> None:
+def test_otherwise_only_the_metrics_cache_is_turned_off() -> None:
     assert needed(RunSpec(LinkSpec(10.0))) == {"net.ipv4.tcp_no_metrics_save": "1"}

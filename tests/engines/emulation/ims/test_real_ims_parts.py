@@ -99,7 +99,7 @@ ASKED_US = {"message": 880.0, "scscf": 200.0, "lookup": 36_000.0}
 
 
 def readings(served: float = 1.0, fill: float = 0.9, per_s: int = 65) -> list[Reading]:
-    """Return five seconds of a P-CSCF that serves this share of what its service time gives."""
+    """Return five seconds of a P-CSCF that serves this share of what its service time allows."""
 
     def instance(t_s: int) -> Instance:
         return Instance("pcscf", 1, 100, fill, 0, 0.1 * t_s, served * t_s, 1, 0, True)
@@ -144,7 +144,7 @@ def test_users_that_call_less_than_asked_are_doubted() -> None:
     assert doubts(Measurement(readings(per_s=64))) == []
 
 
-def test_a_reservation_that_is_refused_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_reservation_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduling, "_set_deadline", lambda *_: "the kernel permits none (EPERM)")
     assert scheduling.reserve([1]) == "SCHED_RR 1: no reservation: the kernel permits none (EPERM)"
     monkeypatch.setattr(scheduling, "_set_deadline", lambda *_: "")

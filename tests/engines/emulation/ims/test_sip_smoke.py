@@ -1,4 +1,4 @@
-"""What .ci/smoke.py says of points between real SIP programs: its checks can fail."""
+"""The checks of .ci/smoke.py on points between real SIP programs: each can fail."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def test_a_right_point_has_no_problems(smoke: ModuleType, tmp_path: Path) -> Non
     [
         ({"names": "p1 s1 s2"}, "went through"),
         ({"calls_offered_per_s": 60.0}, "60.0 calls/s, not 65.0"),
-        ({"scscf_onset_s": 8.0}, "not scscf overloads first"),
+        ({"scscf_onset_s": 8.0}, "scscf did not overload first"),
         ({"status": "failed"}, "failed"),
     ],
 )
-def test_what_is_wrong_is_said(smoke: ModuleType, tmp_path: Path, wrong: dict[str, Any], words: str) -> None:
+def test_a_problem_is_reported(smoke: ModuleType, tmp_path: Path, wrong: dict[str, Any], words: str) -> None:
     (problem,) = smoke.sip_problems(tmp_path, point(tmp_path, **wrong))
     assert words in problem
 

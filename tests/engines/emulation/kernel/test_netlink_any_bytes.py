@@ -1,4 +1,4 @@
-"""Decoders of what the kernel and iperf3 say, on any bytes: an answer or a ValueError, and nothing else."""
+"""Decoders of kernel messages and iperf3 reports, on any bytes: they return a value or raise ValueError."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
 
 @st.composite
 def attributes(draw: st.DrawFn, depth: int = 2) -> bytes:
-    """Attributes that fit, some with attributes in them, some of lengths that nobody expects."""
+    """Draw attributes that fit; some are nested, some have unexpected lengths."""
     parts = b""
     for _ in range(draw(st.integers(0, 4))):
         value = draw(attributes(depth - 1)) if depth and draw(st.booleans()) else draw(st.binary(max_size=8))

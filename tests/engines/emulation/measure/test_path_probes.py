@@ -1,4 +1,4 @@
-"""A probe for every subflow where there are few, for the first of each flow where there are many."""
+"""Probes: one per subflow where there are few subflows, one per flow where there are many."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_many_subflows_are_thinned(most: int, expected: list[tuple[int, int]]) -
 
 
 def test_subflows_that_were_seen_are_probed_where_they_are() -> None:
-    """One came up from another port than planned, and one never did."""
+    """One subflow has another port than planned, and one never came up."""
     planned = probes_for(SPEC, TREE, FLOWS[:1])
     flow = FLOWS[0]
     nics = [TREE.nic_by_ip(ip) for ip in (flow.src_ip, flow.dst_ip)]
@@ -104,4 +104,4 @@ def test_pings_under_way_are_not_lost_yet() -> None:
     rtt = np.array([1500.0, np.nan, np.nan, 10.0])
     zeros = np.zeros(4, np.int64)
     known = decided(PingReadings(sent, zeros, zeros, rtt, rtt, rtt), 10.0)
-    assert known.sent_s.tolist() == [0.0, 1.0, 9.5], "8.0 may still come: another took 1.5 s"
+    assert known.sent_s.tolist() == [0.0, 1.0, 9.5], "the answer to 8.0 may still come: another took 1.5 s"

@@ -1,4 +1,4 @@
-"""The senders' filter as the kernel reads it, the parser on real messages, and whose subflow is whose."""
+"""The senders' filter as the kernel reads it, the parser on real messages, and the flow of each subflow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ JOINED, FELL_BACK = 0b1100, 0b10
 
 
 def accepts(request: bytes, sport: int, dport: int) -> bool:
-    """inet_diag_bc_run of the kernel, port comparisons only: where the program ends up."""
+    """Return whether the filter accepts, run as by the kernel's inet_diag_bc_run (port comparisons only)."""
     program = netlink.parse_attrs(request, REQUEST_BYTES)[socket_table.REQ_BYTECODE]
     at = 0
     while at < len(program):
@@ -46,7 +46,7 @@ def accepts(request: bytes, sport: int, dport: int) -> bool:
             socket_table.BC_D_LE: dport <= port,
         }[code]
         at += yes if holds else otherwise
-        assert at <= len(program) + 4, "beyond the place that means no"
+        assert at <= len(program) + 4, "a jump beyond the offset that means no"
     return at == len(program)
 
 
@@ -200,7 +200,7 @@ def readings(*rows: tuple[int, int, int, int]) -> SubflowReadings:
 
 
 def test_idle_time_is_what_was_not_busy() -> None:
-    """Of the subflows seen twice: a quarter and all of two seconds; rounding makes none negative."""
+    """Subflows seen twice are idle for a quarter and all of two seconds; rounding makes no share negative."""
     before = readings((0, 0, 1100, 0), (0, 1, 2050, 0), (0, 2, 3000, 0))
     after = readings((0, 0, 1100, 0), (0, 1, 2050, 0), (0, 2, 3000, 0), (1, 0, 1100, 0))
     before = replace(before, t_s=10.0, busy_us=np.array([7, 0, 9]))

@@ -1,4 +1,4 @@
-"""The lock of the machine gives up where its name is taken by what is no emulation."""
+"""Waiting for the machine's lock ends when a process that is no emulation holds its name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engines.emulation.sandbox import lock
 from engines.emulation.sandbox.lock import Owner, emulation_lock
 
 
-def test_a_name_on_which_nobody_listens_is_waited_for_no_longer_than_its_deadline(
+def test_a_name_without_a_listener_is_waited_for_only_until_its_deadline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(lock, "SILENT_S", 0.2)

@@ -57,7 +57,7 @@ def test_a_flow_we_stopped_has_data_and_no_error() -> None:
 @pytest.mark.parametrize(
     ("name", "words"), [("client_refused", "Connection refused"), ("client_unknown_cc", "TCP_CONGESTION")]
 )
-def test_failures_are_told_in_the_json(name: str, words: str) -> None:
+def test_failures_are_read_from_the_json(name: str, words: str) -> None:
     failed = report(name)
     assert words in failed.error
     assert (failed.received_bytes, failed.sender_cc) == (0, "")

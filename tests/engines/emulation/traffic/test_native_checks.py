@@ -34,7 +34,7 @@ def driver(*flows: PlannedFlow, hosts: dict[str, HostRef] = HOSTS) -> NativeDriv
         (replace(FLOW, cport=0), "two ports"),
     ],
 )
-def test_a_flow_that_cannot_be(flow: PlannedFlow, told: str) -> None:
+def test_an_impossible_flow_is_refused(flow: PlannedFlow, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         driver(flow)
 
@@ -70,7 +70,7 @@ def test_a_host_that_is_gone() -> None:
         flows.open()
 
 
-def test_readings_have_an_entry_a_flow() -> None:
+def test_readings_have_one_entry_per_flow() -> None:
     core = FlowDriver(
         [
             (0, 1, 1, 1100, 2, 5201, 0, 0.0, "reno", False, -1, 0),

@@ -29,7 +29,7 @@ def test_slow_flows_are_not_stalled() -> None:
     assert silent_flows(FLOWS, samples((0, 5), (10, 7), (20, 7), (30, 8)), 2.0, LINK) == []
 
 
-def test_too_short_a_time_says_nothing() -> None:
+def test_too_short_a_time_finds_no_stall() -> None:
     assert silent_flows(FLOWS, samples((0, 5), (10, 5)), 2.0, LINK) == []
 
 
@@ -40,6 +40,6 @@ def test_a_flow_to_which_hardly_a_frame_is_due_may_wait_for_its_timer() -> None:
     assert due_frames(many, 2.0, LINK)[0] == due_frames(FLOWS, 2.0, LINK)[0] / 100
 
 
-def test_a_flow_whose_subflows_get_data_across_waits_and_does_not_stand_still() -> None:
+def test_a_flow_whose_subflows_deliver_data_waits_and_is_not_stalled() -> None:
     assert stalled_and_waiting([0, 3], [0, 900, 0, 1448]) == ([0], [3])
     assert stalled_and_waiting([], [0, 0]) == ([], [])

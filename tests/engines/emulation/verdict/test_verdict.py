@@ -141,7 +141,7 @@ def test_lateness_is_measured_against_the_delay_of_a_full_queue(sized: bool) -> 
         (LOAD, Fault.LOAD),
     ],
 )
-def test_a_reason_says_whose_fault_it_was(load: Load, whose: Fault) -> None:
+def test_a_reason_names_its_fault(load: Load, whose: Fault) -> None:
     (reason,) = judge(dataclasses.replace(GOOD, load=load, late_p99_us=242_000.0)).reasons
     assert reason.fault is whose
 
@@ -157,7 +157,7 @@ def test_a_reason_says_whose_fault_it_was(load: Load, whose: Fault) -> None:
         (2000, 6, 200, False),
     ],
 )
-def test_repairs_are_told_when_they_are_many(losses: int, repairs: int, flow_s: int, suspect: bool) -> None:
+def test_many_repairs_are_reported(losses: int, repairs: int, flow_s: int, suspect: bool) -> None:
     busy_pct = [50.0] * (flow_s // len(GOOD.flows))
     rows = [dataclasses.replace(flow, cc="lia") for flow in GOOD.flows]
     ours = dataclasses.replace(GOOD, flows=rows, cc_asked=["lia"] * len(rows))

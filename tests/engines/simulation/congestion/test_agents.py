@@ -224,8 +224,8 @@ def test_each_algorithm_has_a_record() -> None:
 
 
 def test_reno_in_an_agent_follows_a_cellular_link_as_reno_does(tmp_path: Path) -> None:
-    """Acknowledgements come in bursts there. The most that was in flight since the last report says whether
-    the window was used; what is in flight at the report's instant does not."""
+    """Acknowledgements come in bursts there. The maximum in flight since the last report shows whether the
+    window was used; the amount in flight at the instant of the report does not."""
     mbps = {}
     for cc in ("reno", "ccp:reno"):
         spec = RunSpec(

@@ -1,4 +1,4 @@
-"""Who gets what of a link: equal flows equal shares, coupled subflows together one TCP's."""
+"""Shares of a link: equal flows get equal shares, coupled subflows together get that of one TCP."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_equal_flows_share_a_link_fairly(flows: int) -> None:
 
 
 def share(cc: str, subflows: int, loss: float = 0.001) -> float:
-    """What one MPTCP flow has beside one TCP where both meet the same random loss, over lanes."""
+    """Return the share of one MPTCP flow beside one TCP, both with the same random loss, over replicas."""
     topology = TopologySpec("dumbbell", {"n": 2, "lanes": LANES})
     stack = dataclasses.replace(lab.PLAIN, reinject=False)
     spec = lab.spec_of(
@@ -61,7 +61,7 @@ def test_uncoupled_subflows_take_a_share_each(subflows: int) -> None:
 
 @pytest.mark.parametrize(("subflows", "fluctuating"), [(2, 0.523), (4, 0.548), (8, 0.572)])
 def test_lia_takes_what_one_tcp_takes(subflows: int, fluctuating: float) -> None:
-    """A half where windows stand still. LIA grows by the largest of them, which is more than the mean one of
-    windows that saw: `fluctuating` is what benchmarks/window_model.py gives at this loss rate."""
+    """A half if windows stood still. LIA grows by the largest window, which exceeds the mean because windows
+    oscillate: `fluctuating` is what benchmarks/window_model.py gives at this loss rate."""
     got = share("lia", subflows)
     assert got == pytest.approx(fluctuating, abs=0.03)

@@ -25,7 +25,7 @@ LANES = 24
 
 
 def on_worse_path_pct(stack: StackSpec) -> float:
-    """LIA's share of traffic on the worse of two paths, as coupled-shift has it, mean over lanes."""
+    """Return LIA's share of traffic on the worse of two paths as in coupled-shift, mean over replicas."""
     spec = RunSpec(
         LinkSpec(10.0, 5000.0, queue_pkts=100, random_pkts=5),
         TopologySpec("two_bottlenecks", {"first": 3, "second": 1, "lanes": LANES}),

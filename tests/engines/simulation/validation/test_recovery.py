@@ -1,4 +1,4 @@
-"""What losses cost: how many packets are sent again, and in what bursts."""
+"""Cost of losses: how many packets are retransmitted, and in what bursts."""
 
 from __future__ import annotations
 

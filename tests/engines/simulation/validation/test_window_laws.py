@@ -1,4 +1,4 @@
-"""What theory says of windows: Reno's sawtooth, Mathis et al.'s square root of the loss rate, fair shares."""
+"""Laws of windows: Reno's sawtooth, Mathis et al.'s square root of the loss rate, fair shares."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def long_flows(count: int, cc: str = "reno") -> list[PlannedFlow]:
 
 
 def one_saw(sack: bool) -> Simulation:
-    """One flow through one slow port whose queue holds what the path does."""
+    """Simulate one flow through a slow port whose queue holds as much as the path."""
     delay_us = PATH_PKTS * PACKET_PS / lab.US / 6
     link = LinkSpec(RATE_MBPS, delay_us, queue_pkts=PATH_PKTS)
     stack = dataclasses.replace(lab.PLAIN, sack=sack, ssthresh=PATH_PKTS)
@@ -40,10 +40,11 @@ def one_saw(sack: bool) -> Simulation:
 
 
 @pytest.mark.parametrize("sack", [True, False])
-def test_one_flow_saws_as_the_textbook_says(sack: bool) -> None:
-    """With a queue of what the path holds the window swings between that and twice that, and the link is
-    never idle. A saw is W / 2 round trips of growing length, 3/8 W^2 packets, and one round trip of W for the
-    repair; W is one more than path and queue hold when a packet is dropped, one more when that is known."""
+def test_one_flow_follows_the_textbook_sawtooth(sack: bool) -> None:
+    """If the queue holds as much as the path, the window swings between that and twice that, and the link is
+    never idle. A sawtooth is W / 2 round trips of growing length, 3/8 W^2 packets, and one round trip of W
+    for the repair. W is one more than path and queue hold when a packet is dropped, and one more when the
+    sender knows."""
     simulation = one_saw(sack)
     windows, drops, sent = [], [], []
     for t_ps in range(10 * lab.S, 60 * lab.S, 10 * lab.MS):
@@ -54,7 +55,7 @@ def test_one_flow_saws_as_the_textbook_says(sack: bool) -> None:
         sent.append(int(ports["tx_packets"][uplink(MIDDLE)]))
     top = 2 * PATH_PKTS + 2
     falls = np.nonzero(np.diff(drops))[0]
-    assert max(np.diff(drops)) == 1, "one packet a saw is lost"
+    assert max(np.diff(drops)) == 1, "one packet is lost per sawtooth"
     assert len(falls) >= 8
     assert np.diff(np.array(sent)[falls]) == pytest.approx(3 / 8 * top**2 + top, rel=0.005)
     growing = [w for w in windows if w <= top]
@@ -66,7 +67,7 @@ def test_one_flow_saws_as_the_textbook_says(sack: bool) -> None:
 
 
 def mathis_constant(loss: float, flows: int, *, sack: bool = True, delayed_ms: float = 0.0) -> float:
-    """rate x RTT x sqrt(p) of flows that meet random loss alone, p being what was measured."""
+    """Return rate x RTT x sqrt(p) of flows that meet only random loss, with p as measured."""
     link = LinkSpec(1000.0, 5000.0, queue_pkts=0, nic_queue_pkts=10_000, loss=loss)
     stack = dataclasses.replace(lab.PLAIN, sack=sack, delayed_ack_ms=delayed_ms)
     topology = TopologySpec("dumbbell", {"n": flows, "lanes": 1})
@@ -87,7 +88,7 @@ def mathis_constant(loss: float, flows: int, *, sack: bool = True, delayed_ms: f
 
 
 def test_rates_follow_the_square_root_of_the_loss() -> None:
-    """Mathis et al., CCR 27(3), 1997: C = sqrt(3/2) with an acknowledgement a segment."""
+    """Mathis et al., CCR 27(3), 1997: C = sqrt(3/2) with one acknowledgement per segment."""
     losses, flows = (1e-4, 1e-3, 1e-2), (12, 16, 24)
     constants = [mathis_constant(loss, n) for loss, n in zip(losses, flows, strict=True)]
     assert constants == pytest.approx([math.sqrt(3 / 2)] * 3, rel=0.15)
@@ -97,7 +98,7 @@ def test_rates_follow_the_square_root_of_the_loss() -> None:
 
 @pytest.mark.parametrize("sack", [True, False])
 def test_growth_is_by_packets_not_by_acknowledgements(sack: bool) -> None:
-    """C = sqrt(3/4) with one acknowledgement for two segments is of stacks that count acknowledgements. Ours
-    count what was acknowledged, as Linux does (RFC 3465), and have sqrt(3/2)."""
+    """C = sqrt(3/4) with one acknowledgement for two segments holds for stacks that count acknowledgements.
+    Ours counts acknowledged packets, as Linux does (RFC 3465), and has sqrt(3/2)."""
     constant = mathis_constant(1e-3, 16, sack=sack, delayed_ms=40.0)
     assert constant == pytest.approx(math.sqrt(3 / 2), rel=0.15)

@@ -1,4 +1,4 @@
-// An agent written against portus, as its users write them: one packet more per report, half after a loss.
+// An agent that uses portus as its users do: one packet more per report, half the window after a loss.
 use portus::ipc::Ipc;
 use portus::lang::Scope;
 use portus::{CongAlg, Datapath, DatapathInfo, DatapathTrait, Flow, Report};
