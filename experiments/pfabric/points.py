@@ -30,6 +30,8 @@ BRIEF_PART = 0.4
 RATE_MBPS = 10_000.0
 LINK_DELAY_US, HOST_DELAY_US = 0.2, 2.5
 """A round trip of 14.6 us across a spine and 13.3 us below a leaf, for a packet of 1500 bytes and its ACK."""
+HOTNETS_HOST_DELAY_US = 0.55
+"""A round trip of 12 us over the six links between pods of a FatTree (recalled), which hold 10 packets."""
 LEAF_SPINE = TopologySpec("leaf_spine", {"leaves": 9, "spines": 4, "hosts": 16, "speed": 4})
 SMALL_LEAF_SPINE = TopologySpec("leaf_spine", {"leaves": 3, "spines": 2, "hosts": 4, "speed": 2})
 FAT_TREE = TopologySpec("fat_tree", {"k": 6})
@@ -48,7 +50,9 @@ def workload(sizes: str, load: int) -> str:
     return name if sizes == WEB_SEARCH else f"{name}:sizes={sizes}"
 
 
-def defaults(loads: Sequence[int], sizes: Sequence[str] = SIZES) -> Defaults:
+def defaults(
+    loads: Sequence[int], sizes: Sequence[str] = SIZES, host_delay_us: float = HOST_DELAY_US
+) -> Defaults:
     """Return the defaults of a figure at these loads."""
     return Defaults(
         ks=(LEAF_SPINE.k,),
@@ -56,7 +60,7 @@ def defaults(loads: Sequence[int], sizes: Sequence[str] = SIZES) -> Defaults:
         subflows=(1,),
         rate_mbps=RATE_MBPS,
         delay_us=LINK_DELAY_US,
-        pins={"link.host_delay_us": HOST_DELAY_US},
+        pins={"link.host_delay_us": host_delay_us},
         seconds=SECONDS,
         warmup_s=WARMUP_S,
         whole_s=WHOLE_S,

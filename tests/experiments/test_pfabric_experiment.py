@@ -44,6 +44,23 @@ def test_a_lower_load_runs_longer_for_as_many_bytes() -> None:
     assert seconds[20] == pytest.approx(4 * seconds[80])
 
 
+@pytest.mark.parametrize(
+    ("name", "links", "round_trip_us"),
+    [("overall", 4, 14.6), ("star", 2, 13.3), ("fat-tree", 6, 12.0)],
+)
+def test_the_longest_round_trip_is_the_papers_and_fills_no_window(
+    name: str, links: int, round_trip_us: float
+) -> None:
+    """A packet of 1500 bytes there and 40 bytes back; the leaf-spine's inner links are four times as fast."""
+    spec = points(f"pfabric-{name}", workload="pairs:80")[1]
+    speed = int(spec.topology.params.get("speed", 1))
+    byte_us = 8 / spec.link.rate_mbps
+    sending_us = 1540 * byte_us * (2 + (links - 2) / speed)
+    waiting_us = 2 * (links * spec.link.delay_us + 2 * spec.link.host_delay_us)
+    assert sending_us + waiting_us == pytest.approx(round_trip_us, abs=0.1)
+    assert (sending_us + waiting_us) / (1500 * byte_us) < 12.5
+
+
 def test_every_part_is_one_change() -> None:
     specs = points("pfabric-parts", workload="pairs:80")
     assert [arm_of(s) for s in specs] == list(PARTS)
