@@ -34,13 +34,14 @@ class Chart:
         *,
         expected: Sequence[int] = (),
         levels: Sequence[Level] = (),
+        marks: Sequence[float] = (),
     ) -> list[Path]:
         """Draw `Inputs` as SVG, PDF and PNG; return the files written.
 
         The list is empty where there is nothing to show. Raises StoreError when `out` cannot be written.
         """
         module = importlib.import_module(f"plots.charts.{self.module}")
-        files: list[Path] = module.draw(Inputs(points, out, expected, levels))
+        files: list[Path] = module.draw(Inputs(points, out, expected, levels, marks))
         return files
 
 

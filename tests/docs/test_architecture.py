@@ -30,6 +30,13 @@ def test_an_import_between_engines_is_found() -> None:
     assert violations([Import("engines/registry.py", "engines.fake.FakeEngine")]) == []
 
 
+def test_a_chart_that_shared_parts_import_is_found() -> None:
+    rank = Import("plots/shared/style.py", "plots.charts.goodput.rank")
+    assert violations([rank]) == ["plots/shared/style.py -> plots.charts"]
+    assert violations([Import("plots/charts/goodput/rank.py", "plots.charts.goodput.throughput")]) == []
+    assert violations([Import("plots/shared/style.py", "plots.data.Panel")]) == []
+
+
 def test_no_two_packages_of_experiments_import_one_another() -> None:
     assert cycles(imports(), "experiments") == []
 

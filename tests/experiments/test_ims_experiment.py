@@ -22,6 +22,10 @@ def test_every_figure_has_points_of_its_own_network() -> None:
     assert len(figure.points(resolve(Given(), FIGURES[1].defaults), lambda _: 1.0)) == 3 * len(KNEE_LOADS)
 
 
+def test_the_knee_chart_marks_the_loads_of_the_slides() -> None:
+    assert {figure.name: figure.marks for figure in FIGURES if figure.marks} == {"ims-knee": (130, 180, 320)}
+
+
 def test_every_statement_is_about_a_step_that_runs() -> None:
     ladder = FIGURES[0]
     labels = {workload_label(s) for s in ladder.points(resolve(Given(), ladder.defaults), lambda _: 1.0)}

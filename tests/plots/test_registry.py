@@ -135,6 +135,13 @@ POINTS: dict[str, Callable[[], list[Point]]] = {
 """For charts that are not of any sampled points."""
 
 
+def test_published_loads_are_marked_where_a_figure_names_them(tmp_path: Path) -> None:
+    (marked,) = CHARTS["knee"].draw(POINTS["knee"](), tmp_path, marks=(130, 180))
+    assert "published loads" in words_of(marked)
+    (plain,) = CHARTS["knee"].draw(POINTS["knee"](), tmp_path)
+    assert "published loads" not in words_of(plain)
+
+
 def points_for(name: str) -> list[Point]:
     return POINTS[name]() if name in POINTS else [sampled(1), sampled(8)]
 

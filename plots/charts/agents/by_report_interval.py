@@ -15,9 +15,9 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from analysis.completion import tail_ms
 from ccp.loading import is_agents
 from model import transports
-from plots.charts.goodput.throughput import interval_pct
 from plots.data import TRANSPORT, Inputs, Panel, Point, panels
 from plots.shared import saving, style
+from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "by_report_interval"

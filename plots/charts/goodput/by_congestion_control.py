@@ -26,9 +26,9 @@ from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.result import Status
 from model.transports import COMPARED, SCATTER, TCP
-from plots.charts.goodput.throughput import interval_pct
 from plots.data import TRANSPORT, Cell, Inputs, Level, Panel, Point, mean_ranks, panels
 from plots.shared import saving, style
+from plots.shared.intervals import interval_pct
 from plots.shared.naming import file_stems
 from plots.shared.sheet import Caption, Sheet, Text
 

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from plots.charts.goodput.throughput import interval_pct
 from plots.data import Inputs, Point
 from plots.shared import saving, style
+from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Sheet, Text
 from plots.shared.studies import Curve, Study, per_host_pct, studies
 

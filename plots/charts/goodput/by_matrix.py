@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plots.charts.goodput.throughput import interval_pct
 from plots.data import Inputs
 from plots.shared import saving, style
+from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Sheet, Text
 from plots.shared.studies import Curve, Study, per_sender_pct, studies
 

@@ -13,10 +13,10 @@ from matplotlib.lines import Line2D
 
 from controllers.routing import DIGITS
 from model.transports import USUAL_ROUTING
-from plots.charts.goodput.other_simulator import jain
-from plots.charts.goodput.throughput import interval_pct
 from plots.data import Inputs, Panel, Point, panels, together
 from plots.shared import saving, style
+from plots.shared.fairness import jain
+from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "by_network"
