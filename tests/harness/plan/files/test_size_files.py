@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from common.errors import UsageError
+from harness.plan.files.sizes import expanded
 from harness.plan.parsers import named_workloads
-from harness.plan.size_files import expanded
 from workloads import sizes
 
 
