@@ -16,7 +16,7 @@ from harness.cli.options import interruptible
 if TYPE_CHECKING:
     from http.server import ThreadingHTTPServer
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 BUILDER = ROOT / "docs" / "tools" / "site.py"
 MARK = "search/search_index.json"
 """A file that every site has. Only a folder with it, or an empty one, is replaced."""
