@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 RUN = ("run", "cs244-one-to-one", "--engine", "fake", "--k", "4", "--subflows", "1,2")
 
 

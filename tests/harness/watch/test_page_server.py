@@ -17,7 +17,7 @@ from harness.results.store import Store
 from harness.watch.feed import followed
 from harness.watch.points import Points, opening
 from harness.watch.server import TOKEN, WatchServer, until_interrupted
-from tests.harness.watch.test_watch_feed import instant
+from tests.harness.watch.test_feed import instant
 from tests.support.watch.watched_points import EXPERIMENT, simulated, spec_of
 
 
