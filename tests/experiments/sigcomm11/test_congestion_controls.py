@@ -14,11 +14,11 @@ from common.errors import UsageError
 from engines import registry
 from engines.fake import FakeEngine
 from experiments.command import main
-from experiments.sigcomm11 import congestion_controls
+from experiments.sigcomm11.congestion_controls import EXPERIMENT, NAME
 from harness.plan.options import Given, resolve
 from model.spec import RunSpec
 
-FIGURE = congestion_controls.EXPERIMENT.figures[0]
+FIGURE = EXPERIMENT.figures[0]
 TCP = ("reno", "hashed", 1)
 SCATTERED = ("reno", "scatter", 1)
 
@@ -72,9 +72,7 @@ def refabric(*arguments: str) -> Result:
 
 
 def run(results: Path, *more: str) -> Result:
-    return refabric(
-        "run", congestion_controls.NAME, "--engine", "fake", "--k", "4", "--results", str(results), *more
-    )
+    return refabric("run", NAME, "--engine", "fake", "--k", "4", "--results", str(results), *more)
 
 
 @pytest.fixture(scope="module")
@@ -100,18 +98,16 @@ def test_one_baseline_one_chart_and_every_line_named(results: Path) -> None:
         line = rf"\[\d/8\] {re.escape(name)}: \S+ % of optimal \(slowest flow \S+\), ok"
         assert re.search(line, told)
         assert f"\n {name} " in told, "a row of the one table"
-    charts = {path.name for path in (results / congestion_controls.NAME / "charts").iterdir()}
+    charts = {path.name for path in (results / NAME / "charts").iterdir()}
     assert charts == {"by_congestion_control-fat_tree-k4-one_to_one.svg"}
 
 
 def test_names_and_summary_tell_points_apart(results: Path) -> None:
-    with (results / congestion_controls.NAME / "summary.csv").open() as file:
+    with (results / NAME / "summary.csv").open() as file:
         rows = list(csv.DictReader(file))
     which = [(row["workload"], row["subflows"], row["cc"], row["routing"]) for row in rows]
     assert len(set(which)) == len(rows) == 8
-    status = refabric(
-        "status", congestion_controls.NAME, "--engine", "fake", "--k", "4", "--results", str(results)
-    )
+    status = refabric("status", NAME, "--engine", "fake", "--k", "4", "--results", str(results))
     lines = status.stdout.splitlines()
     assert lines[-1] == "8 of 8 planned points finished; 8 stored in all"
     assert sum("-tcp-reno-scatter-10mbps-" in line for line in lines) == 1
@@ -119,15 +115,15 @@ def test_names_and_summary_tell_points_apart(results: Path) -> None:
 
 
 def test_the_plan_as_json_shows_what_differs() -> None:
-    done = refabric("plan", congestion_controls.NAME, "--engine", "fake", "--k", "4", "--json")
+    done = refabric("plan", NAME, "--engine", "fake", "--k", "4", "--json")
     specs = [json.loads(line)["spec"] for line in done.stdout.splitlines() if '"job"' in line]
     told = {(s["routing"], s["transport"]["cc"], s["transport"]["subflows"]) for s in specs}
     assert len(told) == 7, "the baseline is TCP too"
 
 
 def test_the_report_repeats_it_by_one_command(results: Path) -> None:
-    assert refabric("report", congestion_controls.NAME, "--results", str(results)).exit_code == 0
-    page = (results / congestion_controls.NAME / "report.html").read_text()
+    assert refabric("report", NAME, "--results", str(results)).exit_code == 0
+    page = (results / NAME / "report.html").read_text()
     for name in NAMES:
         assert f'<th scope="row">{name}</th>' in page
     assert page.count('class="command"') == 1

@@ -8,7 +8,8 @@ from pathlib import Path
 from model.reasons import of_text
 from model.result import Status
 from model.spec import WorkloadSpec
-from plots.charts.goodput import by_load, by_matrix
+from plots.charts.goodput.by import load as by_load
+from plots.charts.goodput.by import matrix as by_matrix
 from plots.data import Point
 from plots.registry import CHARTS
 from plots.shared.studies import Curve, per_host_pct, per_sender_pct, studies

@@ -9,8 +9,8 @@ import pytest
 
 from model.result import Status
 from model.transports import COMPARED, SCATTER, TCP
-from plots.charts.goodput import by_congestion_control
-from plots.charts.goodput.by_congestion_control import comparisons, finding, retransmitted_pct
+from plots.charts.goodput.by import congestion_control
+from plots.charts.goodput.by.congestion_control import comparisons, finding, retransmitted_pct
 from plots.data import Inputs, Level, Point
 from tests.support.chart_points import SIGCOMM11_LEVELS, changed, flow_row, point
 from tests.support.svg_text import words_of
@@ -50,7 +50,7 @@ CASES: dict[str, list[Point]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_any_points_give_a_chart(case: str, tmp_path: Path) -> None:
-    (path,) = by_congestion_control.draw(Inputs(CASES[case], tmp_path, levels=SIGCOMM11_LEVELS))
+    (path,) = congestion_control.draw(Inputs(CASES[case], tmp_path, levels=SIGCOMM11_LEVELS))
     words = words_of(path)
     assert "FatTree k=" in words
     run = {p.algorithm for p in CASES[case]}
@@ -102,7 +102,7 @@ def test_published_means_stand_at_the_algorithm_they_are_about(tmp_path: Path) -
     about_olia = Level(
         "fat_tree", "one_to_one", "goodput_pct_mean", 8, "about", 90, 8, "X'20", "text", "olia"
     )
-    svg = by_congestion_control.draw(
+    svg = congestion_control.draw(
         Inputs(CASES["one seed"], tmp_path, levels=(*SIGCOMM11_LEVELS, about_olia))
     )[0]
     assert "Published means: TCP < 50 %, LIA about 95 %, OLIA about 90 %." in words_of(svg)

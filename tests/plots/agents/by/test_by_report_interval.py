@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from model.spec import AgentSpec, WorkloadSpec
-from plots.charts.agents.by_report_interval import curves, finding
+from plots.charts.agents.by.report_interval import curves, finding
 from plots.data import Point
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point

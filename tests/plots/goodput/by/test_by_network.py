@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from analysis.stats import spread
-from plots.charts.goodput.by_network import finding
+from plots.charts.goodput.by.network import finding
 from plots.data import Point, panels
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point

@@ -10,7 +10,7 @@ import pytest
 
 from model.link_traces import link_kind
 from model.spec import LinkSpec
-from plots.charts.agents.by_link import finding, marks, queueing_ms
+from plots.charts.agents.by.link import finding, marks, queueing_ms
 from plots.data import Point
 from plots.registry import CHARTS
 from tests.support.chart_points import changed, flow_row, point
