@@ -50,8 +50,8 @@ OVERALL = tuple(
     row
     for sizes in (WEB_SEARCH, DATA_MINING)
     for row in (
-        _row(MINTCP_OVER_IDEAL, sizes, BELOW, "minTCP + pFabric is near ideal", NEAR),
-        _row(LINERATE_OVER_IDEAL, sizes, BELOW, "LineRate + pFabric is near ideal", NEAR),
+        _row(MINTCP_OVER_IDEAL, sizes, ABOUT, "minTCP + pFabric is near ideal", NEAR),
+        _row(LINERATE_OVER_IDEAL, sizes, ABOUT, "LineRate + pFabric is near ideal", NEAR),
         _row(DCTCP_OVER_MINTCP, sizes, ABOVE, "pFabric is far below DCTCP", DIRECTION),
         _row(TCP_OVER_MINTCP, sizes, ABOVE, "pFabric is far below TCP with drop-tail", DIRECTION),
         _row(TCP_GAP_GROWTH, sizes, ABOVE, "the gap to TCP grows with the load", DIRECTION),

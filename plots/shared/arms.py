@@ -27,7 +27,12 @@ APART = (
     "routing", "stack", "traffic", "warmup_s", "seconds", "seed",
 )  # fmt: skip
 """Fields in which the points of one chart may differ, apart from the load."""
-_SIZES = {"websearch": "web search", "datamining": "data mining"}
+_SIZES = {
+    "websearch": "web search",
+    "datamining": "data mining",
+    "websearch-steps": "web search (steps)",
+    "datamining-steps": "data mining (steps)",
+}
 USUAL_SIZES = "websearch"
 BOUND_PCT = 5.0
 """Share of the flows: if more have not ended, a mean or percentile is shown as a lower bound."""
