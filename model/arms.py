@@ -94,11 +94,11 @@ REAL = "real hosts"
 """Stands for any engine with real hosts."""
 IDEAL, LINERATE, MINTCP, DCTCP, TCP = "ideal", "linerate", "mintcp", "dctcp", "tcp"
 ARMS: dict[str, Arm] = {
-    IDEAL: Arm("Ideal", "#111111", "x", "srpt", MINTCP_STACK, engine="ideal"),
+    IDEAL: Arm("Ideal", "#111111", "p", "srpt", MINTCP_STACK, engine="ideal"),
     LINERATE: Arm("LineRate + pFabric", "#CC3377", "^", "linerate", LINERATE_STACK),
     MINTCP: Arm("minTCP + pFabric", "#0072B2", "o", "mintcp", MINTCP_STACK),
     DCTCP: Arm(
-        "DCTCP", "#882255", "*", "dctcp", TCP_STACK, FIFO, TCP_QUEUE_BYTES, DCTCP_MARKS_FROM,
+        "DCTCP", "#882255", "H", "dctcp", TCP_STACK, FIFO, TCP_QUEUE_BYTES, DCTCP_MARKS_FROM,
         USUAL_ROUTING, 100,
     ),
     TCP: Arm(

@@ -151,7 +151,7 @@ HOSTS = _figure(
     defaults=_on_linux(LINUX_LOADS),
     topologies=_STAR,
     points=beside_each_other(_STAR),
-    charts=("normalised_by_load", "normalised_by_size"),
+    charts=("normalised_by_load", "normalised_by_size", "normalised_by_flow"),
     published=BETWEEN_HOSTS,
 )
 HUNDRED = _figure(
@@ -165,7 +165,7 @@ HUNDRED = _figure(
     defaults=replace(_on_linux((MIDDLE, HIGHEST_LOAD), FASTER), engines=(SIMULATOR,)),
     topologies=_STAR,
     points=beside_each_other(_STAR, FASTER),
-    charts=("normalised_by_load", "normalised_by_size"),
+    charts=("normalised_by_load", "normalised_by_size", "normalised_by_flow"),
     published=BETWEEN_HOSTS,
 )
 FABRICS = _figure(
@@ -178,7 +178,7 @@ FABRICS = _figure(
     defaults=_on_linux((60,)),
     topologies=_networks,
     points=beside_each_other(_networks),
-    charts=("normalised_by_load",),
+    charts=("normalised_by_load", "normalised_by_flow"),
 )
 FIGURES = (POST, STEPS, HOSTS, HUNDRED, FABRICS)
 EXPERIMENT = Experiment(
