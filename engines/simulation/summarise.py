@@ -28,7 +28,7 @@ from model.result import (
     Status,
     Table,
 )
-from model.spec import RunSpec
+from model.spec import FIFO, RunSpec
 from topos.topology import Topology
 
 NO_SPREAD = (NO_VALUE, NO_VALUE)
@@ -67,6 +67,7 @@ def summarise(
         samples=samples,
         metrics={
             **_counts(recording),
+            **_pushed_out(spec, recording),
             "retransmits": sum(row.retransmits for row in rows),
             **_idle_pct(flows, recording),
             **over_carried,
@@ -92,6 +93,14 @@ def _counts(recording: Recording) -> dict[str, float]:
         "marked": int((closed.ports["marks"] - opened.ports["marks"]).sum()),
         "timeouts": int(closed.subflows["timeouts"].sum() - opened.subflows["timeouts"].sum()),
     }
+
+
+def _pushed_out(spec: RunSpec, recording: Recording) -> dict[str, float]:
+    """Return how many of the dropped packets made room for others; {} if the discipline never does that."""
+    if spec.link.discipline == FIFO:
+        return {}
+    opened, closed = recording.opened.ports["pushed_out"], recording.closed.ports["pushed_out"]
+    return {"pushed_out": int((closed - opened).sum())}
 
 
 def _idle_pct(flows: Sequence[PlannedFlow], recording: Recording) -> dict[str, float]:

@@ -48,6 +48,7 @@ PLACEHOLDER_MBPS = 0.999
 no figure has this rate."""
 
 NO_CPU_TO_SATURATE = "the effects of an overloaded machine show only in real time (--engine mininet)"
+NO_LINUX_HOSTS = "its hosts are simulated; leave --engine out"
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,13 @@ class Plan:
 
     def left_out(self) -> list[str]:
         """Return lines on figures that an engine cannot show, and on windows that were shortened."""
-        idle = [part.figure.name for part in self.parts if not part.specs]
+        idle: dict[str, list[str]] = {}
+        for part in self.parts:
+            if not part.specs:
+                linux = any(name in engines.LINUX_HOSTS for name in part.options.engines)
+                idle.setdefault(NO_LINUX_HOSTS if linux else NO_CPU_TO_SATURATE, []).append(part.figure.name)
         capped = [line for part in self.parts for line in part.options.window.capped(part.known)]
-        return [*([f"{', '.join(idle)}: {NO_CPU_TO_SATURATE}"] if idle else []), *self.notes, *capped]
+        return [*(f"{', '.join(names)}: {why}" for why, names in idle.items()), *self.notes, *capped]
 
 
 def _told(choice: RateChoice) -> str:

@@ -204,6 +204,7 @@ class FabricDataPlane:
         seen = self.snapshot()
         astray = {place: seen[name] for name, place in _ASTRAY.items()}  # type: ignore[literal-required]
         scalars = {name: value for name, value in seen.items() if isinstance(value, int | float)}
+        scalars["pushed_out"] = int(seen["pushed_out"].sum())
         at_hosts = self._host_queues.drops() if self._host_queues else np.uint64(0)
         return Reading(
             now_s=seen["now_s"],

@@ -126,6 +126,12 @@ def test_what_a_saturated_machine_does_is_not_simulated(tmp_path: Path) -> None:
     assert "cs244-fig5, cs244-fig6, cs244-fig7, cs244-fig8: " in whole.stdout
 
 
+def test_a_figure_of_simulated_hosts_says_so_where_real_ones_were_asked_for(tmp_path: Path) -> None:
+    done = refabric("plan", "pfabric-overall", "--engine", "linux", "--results", str(tmp_path))
+    assert done.exit_code == 2
+    assert f"pfabric-overall: {session.NO_LINUX_HOSTS}" in done.stderr
+
+
 def test_a_simulated_sweep_from_run_to_report(tmp_path: Path) -> None:
     """It needs no root, has no CPU columns, and its outputs say that it is simulated."""
     done = refabric("run", "cs244-one-to-one", *SMALL, "--stack", "min_rto_ms=10", "--results", str(tmp_path))
