@@ -30,10 +30,10 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.agents_chart import KERNEL, draw
 from benchmarks.other_programs import MAX_PCT, OtherPrograms
 from ccp.loading import PREFIX, load
 from common.errors import HostUnfitError, RefabricError, RunError
+from docs.tools.agents_chart import KERNEL, draw
 from engines.emulation.agent.datapath import Account, AgentDatapath
 from engines.emulation.congestion.support import support
 from engines.emulation.sandbox.inside import Inside

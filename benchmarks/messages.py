@@ -36,9 +36,9 @@ import click
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.messages_chart import draw
 from benchmarks.other_programs import MAX_PCT, OtherPrograms
 from common.errors import HostUnfitError, RefabricError, RunError
+from docs.tools.messages_chart import draw
 from engines.emulation.agent.maps import POLL_MS, update
 from engines.emulation.congestion.libbpf import LibbpfError, Loadable, library
 from engines.emulation.sandbox.inside import Inside

@@ -42,6 +42,8 @@ class Figure:
     points: Callable[[SweepOptions, RateOf], list[RunSpec]]
     charts: tuple[str, ...]
     published: tuple[Published, ...] = ()
+    marks: tuple[float, ...] = ()
+    """Published places on the horizontal axis of its charts, such as loads."""
     cpu_bound: bool = False
     baselines: bool = False
     sized: bool = True

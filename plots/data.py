@@ -161,12 +161,14 @@ class Level:
 @dataclass(frozen=True)
 class Inputs:
     """What a chart is drawn from: points, into the folder `out`. `expected` are subflow counts that belong on
-    the axes even if no point has them, `levels` the published numbers to draw."""
+    the axes even if no point has them, `levels` the published numbers to draw, `marks` published places on
+    the horizontal axis, such as loads."""
 
     points: Iterable[Point]
     out: Path
     expected: Sequence[int] = ()
     levels: Sequence[Level] = ()
+    marks: Sequence[float] = ()
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,12 @@ class OwnChart(Chart):
         *,
         expected: Sequence[int] = (),
         levels: Sequence[Level] = (),
+        marks: Sequence[float] = (),
     ) -> list[Path]:
         """Draw all points except the baselines into one chart; see `Chart.draw`."""
         from plots.shared import saving, style  # noqa: PLC0415
 
-        del expected, levels
+        del expected, levels, marks
         shown = [point for point in points if not point.is_baseline and not point.failed]
         with style.look():
             figure = self.function(shown) if shown else None

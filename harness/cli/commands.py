@@ -33,9 +33,9 @@ COMMANDS: Mapping[str, str] = {
     "new": "harness.cli.new:new",
     "results": "harness.cli.keeping:results",
     "export": "harness.cli.keeping:export",
-    "completion": "harness.cli.completion:completion",
-    "man": "harness.cli.manual:manual",
-    "docs": "harness.cli.docs:docs",
+    "completion": "harness.cli.help.completion:completion",
+    "man": "harness.cli.help.manual:manual",
+    "docs": "harness.cli.help.docs:docs",
 }
 """Module and name of each command: the command line imports the one that it runs."""
 

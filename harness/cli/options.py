@@ -15,7 +15,7 @@ import click
 from common import interrupts
 from common.errors import HostUnfitError, RefabricError
 from harness.catalogue import Catalogue
-from harness.cli import completion
+from harness.cli.help import completion
 from harness.experiment import Experiment
 from harness.plan.fields import BY_NAME, OPTIONS, Option
 from harness.streams import fitted

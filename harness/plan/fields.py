@@ -18,7 +18,8 @@ from controllers.routing import POLICIES
 from engines.emulation.dataplanes.registry import DATAPLANES, OVS
 from engines.registry import ENGINES, SIMULATED_HOSTS
 from fabric._core import disciplines
-from harness.plan import network_files, parsers, stack_options
+from harness.plan import parsers, stack_options
+from harness.plan.files import networks
 from harness.plan.parsers import Parser
 from harness.plan.profiles import DEFAULT, PROFILES
 from model.congestion import BASELINE, CONGESTION_CONTROLS, COUPLED_DEFAULT
@@ -340,7 +341,7 @@ GRID_OPTIONS: tuple[Option, ...] = (
     Option(
         "topology", "NETWORK",
         "Run on this network instead of FatTrees, e.g. ls,4 or file:net.json. Repeatable.",
-        network_files.topologies, multiple=True,
+        networks.topologies, multiple=True,
     ),
     Option(
         "workload", "NAME[:VALUE],...",

@@ -15,10 +15,10 @@ from ccp.loading import SUFFIX, OwnAlgorithm, load, text_of
 from common.errors import UsageError
 from common.suggest import did_you_mean
 from engines.registry import ENGINES, SIMULATOR
-from harness.plan import link_trace_files
 from harness.plan.baseline import MATRIX
-from harness.plan.size_files import expanded
-from harness.plan.trace_files import trace_of
+from harness.plan.files import link_traces
+from harness.plan.files.sizes import expanded
+from harness.plan.files.traces import trace_of
 from model.congestion import CONGESTION_CONTROLS
 from model.limits import LIMITS, shown
 from model.ranges import Limits
@@ -251,7 +251,7 @@ def sysctls(option: str, texts: tuple[str, ...]) -> dict[str, str]:
 
 def link_trace(option: str, text: str) -> str:
     """Parse a trace of the links between switches: `lte:SEED`, or `@FILE`."""
-    return link_trace_files.parsed(option, text)
+    return link_traces.parsed(option, text)
 
 
 def events(option: str, texts: tuple[str, ...]) -> tuple[LinkEvent, ...]:

@@ -54,8 +54,9 @@ def _charts(wanted: Wanted) -> list[Callable[[], list[Path]]]:
     points = [loaded(judged) for judged in wanted.points]
     levels = published_levels(wanted.figure.published)
     charts = map(wanted.figure.chart, wanted.figure.charts)
+    expected, marks = wanted.expected, wanted.figure.marks
     return [
-        functools.partial(chart.draw, points, wanted.out, expected=wanted.expected, levels=levels)
+        functools.partial(chart.draw, points, wanted.out, expected=expected, levels=levels, marks=marks)
         for chart in charts
     ]
 

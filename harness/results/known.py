@@ -10,7 +10,7 @@ import topos
 from common.errors import UsageError
 from engines.registry import ENGINES
 from harness.plan.fields import SPEC_FIELDS
-from harness.plan.link_trace_files import FILE_MARK
+from harness.plan.files.link_traces import FILE_MARK
 from harness.plan.parsers import one_of
 from model.congestion import CONGESTION_CONTROLS, is_known
 from model.limits import check_limits

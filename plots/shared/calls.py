@@ -18,7 +18,6 @@ from workloads.sip import CONSTANT, MATRIX, POISSON, SipSettings, settings
 
 P_COLOUR, S_COLOUR = "#0072B2", "#D55E00"
 CALLS_COLOUR, OFFERED_COLOUR = "#009E73", "#777777"
-PUBLISHED_LOADS = (130, 180, 320)
 _ARRIVALS = {POISSON: "Poisson", CONSTANT: "constant"}
 
 

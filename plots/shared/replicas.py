@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from model import transports
-from plots.charts.goodput.throughput import interval_pct
 from plots.data import MIN_SEEDS_FOR_INTERVAL, Inputs, Level, Panel, Point, panels, together
 from plots.shared import saving, style
+from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption
 
 ValuesOf = Callable[[Point], Sequence[float]]

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from benchmarks import agents, messages
 from benchmarks.agents import Cost, table
-from benchmarks.agents_chart import draw as draw_agents
-from benchmarks.messages_chart import LABELS
-from benchmarks.messages_chart import draw as draw_messages
+from docs.tools.agents_chart import draw as draw_agents
+from docs.tools.messages_chart import LABELS
+from docs.tools.messages_chart import draw as draw_messages
 
 
 def cost(variant: str, gbps: float, cpu_pct: float = 100.0, others_pct: float = 0.0) -> Cost:

@@ -10,12 +10,12 @@ import pytest
 
 from ccp.loading import MAX_FILE_BYTES, text_of
 from common.errors import UsageError
-from harness.plan import link_trace_files
-from harness.plan.size_files import expanded
+from harness.plan.files import link_traces
+from harness.plan.files.sizes import expanded
 
 READERS: dict[str, Callable[[Path], object]] = {
     "algorithm": text_of,
-    "link trace": lambda path: link_trace_files.parsed("--link-trace", f"@{path}"),
+    "link trace": lambda path: link_traces.parsed("--link-trace", f"@{path}"),
     "sizes": lambda path: expanded(f"pairs:60:sizes=@{path}"),
 }
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from common.errors import RunError, UsageError
 from docs.tools import gallery, site
 from experiments.command import main
-from harness.cli import docs
+from harness.cli.help import docs
 
 _LOADED = re.compile(r"""(?:src|href)=["']?(?:https?:)?//|url\(["']?(?:https?:)?//""")
 _LINK = re.compile(r"<a [^>]*href=\"?(https?:[^\s\">]+)")

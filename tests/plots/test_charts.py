@@ -17,6 +17,7 @@ from model.result import Status
 from plots.charts.goodput import rank, throughput
 from plots.data import Inputs, Point, panels
 from plots.shared import style
+from plots.shared.intervals import interval_pct
 from tests.support.chart_points import MEANS, SIGCOMM11_LEVELS, changed, point, with_goodputs
 from tests.support.svg_text import words_of
 
@@ -122,11 +123,11 @@ def test_titles_state_findings_of_good_points_only() -> None:
 
 
 def test_intervals_need_six_seeds() -> None:
-    assert throughput.interval_pct([50.0, 51.0, 52.0, 53.0, 54.0]) is None
+    assert interval_pct([50.0, 51.0, 52.0, 53.0, 54.0]) is None
     values = [50.0, 51.0, 52.0, 53.0, 54.0, 55.0]
-    half = throughput.interval_pct(values)
+    half = interval_pct(values)
     assert half == pytest.approx(2.571 * statistics.stdev(values) / 6**0.5)
-    widths = [throughput.interval_pct([0.0, 1.0] * n) or 0.0 for n in range(3, 20)]
+    widths = [interval_pct([0.0, 1.0] * n) or 0.0 for n in range(3, 20)]
     assert all(a > b for a, b in itertools.pairwise(widths)), "more seeds, narrower interval"
 
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,19 @@ POINTS: dict[str, Callable[[], list[Point]]] = {
     "sequential_transfers": lambda: with_flows(SIZED, topology="cloud", k=40),
 }
 """For charts that are not of any sampled points."""
+
+
+def test_files_of_a_chart_begin_with_its_name() -> None:
+    modules = {name: import_module(f"plots.charts.{chart.module}") for name, chart in CHARTS.items()}
+    assert {name: module.CHART for name, module in modules.items()} == {name: name for name in CHARTS}
+    assert "by_load" in CHARTS
+
+
+def test_published_loads_are_marked_where_a_figure_names_them(tmp_path: Path) -> None:
+    (marked,) = CHARTS["knee"].draw(POINTS["knee"](), tmp_path, marks=(130, 180))
+    assert "published loads" in words_of(marked)
+    (plain,) = CHARTS["knee"].draw(POINTS["knee"](), tmp_path)
+    assert "published loads" not in words_of(plain)
 
 
 def points_for(name: str) -> list[Point]:

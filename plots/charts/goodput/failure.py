@@ -16,9 +16,9 @@ from matplotlib.patches import Patch
 from analysis import robustness
 from model.link_events import outage
 from model.result import Table
-from plots.charts.goodput.throughput import interval_pct
 from plots.data import Inputs, Panel, Point, mean_ranks
 from plots.shared import saving, style
+from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "failure"

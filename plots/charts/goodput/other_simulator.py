@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plots.charts.goodput.throughput import interval_pct
 from plots.data import Inputs, Level, Panel, Point
 from plots.shared import saving, style
+from plots.shared.fairness import jain
+from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "other_simulator"
@@ -29,12 +30,6 @@ def draw(inputs: Inputs) -> list[Path]:
 def of_link_pct(point: Point) -> float:
     """Mean goodput of the point's flows in % of the link rate."""
     return 100 * statistics.fmean(flow.goodput_mbps for flow in point.flows) / point.rate_mbps
-
-
-def jain(point: Point) -> float:
-    """Jain's index of the point's flows: 1 where all get the same."""
-    goodputs = [flow.goodput_mbps for flow in point.flows]
-    return sum(goodputs) ** 2 / (len(goodputs) * sum(x * x for x in goodputs)) if any(goodputs) else 0.0
 
 
 def _chart(panel: Panel, levels: Sequence[Level]) -> Figure | None:

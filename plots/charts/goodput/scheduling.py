@@ -18,9 +18,9 @@ from model import transports
 from model.congestion import UNKNOWN_LOOK
 from model.result import Status
 from model.schedulers import scheduled
-from plots.charts.goodput.throughput import interval_pct
 from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
+from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "scheduling"

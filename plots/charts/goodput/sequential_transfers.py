@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.sequential import PairTransfers, between_racks, gain, in_one_rack, pair_transfers
-from plots.charts.goodput.throughput import interval_pct
 from plots.data import Inputs, Level, Panel, Point
 from plots.shared import saving, style
+from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 from workloads.sequential import TRANSPORTS
 

@@ -20,6 +20,7 @@ from matplotlib.patches import Patch
 
 from plots.data import MIN_SEEDS_FOR_INTERVAL, Cell, Inputs, Level, Panel
 from plots.shared import saving, style
+from plots.shared.intervals import interval_pct as interval_pct  # noqa: PLC0414  for plots/shared/arms.py
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "throughput"
@@ -27,24 +28,12 @@ _HEIGHT_IN = 2.9
 _BAR = 0.74
 _LABEL = 0.055
 """Height of a line of text as a share of the goodput axis, roughly."""
-_T975 = (2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110)
-"""Student's t, 97.5 % quantile, for 5 .. 17 degrees of freedom."""
 
 
 def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per setting; see `registry.Chart.draw`; levels of the metric `goodput_pct_mean`
     are drawn."""
     return saving.draw_panels(CHART, inputs, lambda panel: _chart(panel, inputs.levels))
-
-
-def interval_pct(means_pct: Sequence[float]) -> float | None:
-    """Return half the width of the 95 % interval of the mean, in points; None for fewer than six values."""
-    n = len(means_pct)
-    if n < MIN_SEEDS_FOR_INTERVAL:
-        return None
-    # Beyond the table, 2.1 makes intervals at most 7 % too wide.
-    t = _T975[n - MIN_SEEDS_FOR_INTERVAL] if n - MIN_SEEDS_FOR_INTERVAL < len(_T975) else 2.1
-    return t * statistics.stdev(means_pct) / math.sqrt(n)
 
 
 def finding(panel: Panel) -> str:

@@ -16,10 +16,10 @@ from model import transports
 from model.congestion import BASELINE, COUPLED_DEFAULT
 from model.result import Status
 from model.transports import TCP
-from plots.charts.goodput.other_simulator import jain
-from plots.charts.goodput.throughput import interval_pct
 from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
+from plots.shared.fairness import jain
+from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "loss_and_cost"

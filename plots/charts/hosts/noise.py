@@ -29,9 +29,9 @@ from analysis.noise_effects import (
 from engines.registry import SIMULATED_HOSTS
 from model.reasons import COMPLETION, GOODPUT, JAIN, RTT, SLOWEST
 from model.spec import ELASTIC, NOWHERE, OF_ALL, OF_FABRIC, OF_HOSTS, RunSpec
-from plots.charts.goodput.throughput import interval_pct
 from plots.data import Inputs, Panel, Point
 from plots.shared import saving, style
+from plots.shared.intervals import interval_pct
 from plots.shared.naming import setting_order
 from plots.shared.sheet import Caption, Sheet, Text
 

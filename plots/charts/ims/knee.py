@@ -1,8 +1,11 @@
-"""Calls completed and setup time against the load, with the computed knees and the published loads."""
+"""Calls completed and setup time against the load, with the computed knees and the published loads
+(`Inputs.marks`)."""
 
 from __future__ import annotations
 
+import functools
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -24,8 +27,9 @@ Curve = tuple[int, int]
 def draw(inputs: Inputs) -> list[Path]:
     """Draw one chart per scale and engine; see `registry.Chart.draw`."""
     groups = calls.grouped(inputs.points, lambda point: (calls.of_scale(point), point.spec.engine))
+    drawn = functools.partial(_chart, marks=inputs.marks)
     return saving.draw_each(
-        CHART, [(group.points[0].spec, group) for group in groups], inputs.out, _chart, calls.named
+        CHART, [(group.points[0].spec, group) for group in groups], inputs.out, drawn, calls.named
     )
 
 
@@ -55,7 +59,7 @@ def finding(group: Group) -> str:
     return min(left)[1]
 
 
-def _chart(group: Group) -> Figure | None:
+def _chart(group: Group, marks: Sequence[float]) -> Figure | None:
     sheet = Sheet(*((height, 1) for height in _HEIGHTS_IN))
     rate, setup = (row[0] for row in sheet.axes)
     handles = []
@@ -66,7 +70,7 @@ def _chart(group: Group) -> Figure | None:
     most = max(calls.ims_of(point).calls for point in group.points)
     rate.plot([0, most], [0, most * group.share], color=style.FAINT, ls=":", lw=1)
     for axes in (rate, setup):
-        for load in calls.PUBLISHED_LOADS:
+        for load in marks:
             axes.axvline(load, color="black", ls=style.PUBLISHED_DASH, lw=0.9)
     rate.set_ylabel("completed, calls/s")
     rate.set_ylim(bottom=0)
@@ -75,7 +79,10 @@ def _chart(group: Group) -> Figure | None:
     for axes in (rate, setup):
         axes.set_xlim(0, most * 1.03)
     setup.set_xlabel("offered, calls/s, at the published scale")
-    handles.append(Line2D([], [], color="black", ls=style.PUBLISHED_DASH, lw=0.9, label="published loads"))
+    if marks:
+        handles.append(
+            Line2D([], [], color="black", ls=style.PUBLISHED_DASH, lw=0.9, label="published loads")
+        )
     handles.append(Line2D([], [], color=style.FAINT, ls=":", lw=1, label="all completed"))
     handles.append(Line2D([], [], color=style.INK, marker="v", ls="", ms=5, label="computed knee"))
     registrations = calls.ims_of(group.points[0]).registrations

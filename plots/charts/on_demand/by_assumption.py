@@ -16,11 +16,11 @@ from matplotlib.lines import Line2D
 from model.responsive import is_responsive
 from model.schedulers import scheduled
 from model.spec import RunSpec
-from plots.charts.goodput.throughput import interval_pct
 from plots.charts.on_demand.by_controller_option import Option, Row, Setting, rows, setting
 from plots.charts.on_demand.trade_off import APART, goodput_mbps, subflows
 from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
+from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "by_assumption"

@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from model.responsive import is_responsive
 from model.result import Status
 from model.spec import RunSpec
-from plots.charts.goodput.throughput import interval_pct
 from plots.charts.on_demand.trade_off import APART, goodput_mbps, subflows
 from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
+from plots.shared.intervals import interval_pct
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "by_controller_option"

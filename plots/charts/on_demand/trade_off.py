@@ -19,9 +19,9 @@ from model.responsive import is_responsive, option_words
 from model.result import Status
 from model.schedulers import scheduled, scheduler_title
 from model.transports import USUAL_ROUTING, transport
-from plots.charts.goodput.throughput import interval_pct
 from plots.data import Inputs, Panel, Point, panels
 from plots.shared import saving, style
+from plots.shared.intervals import interval_pct
 from plots.shared.labels import HEIGHT, Spot, places
 from plots.shared.sheet import Caption, Sheet, Text
 from workloads import matrices

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from common.version import VERSION
 from harness.cli.commands import COMMANDS
-from harness.cli.manual import pages
+from harness.cli.help.manual import pages
 from harness.results import contents
 from harness.streams import LINE_WIDTH
 from refabric.command import main

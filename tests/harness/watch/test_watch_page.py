@@ -25,7 +25,7 @@ from harness.watch.feed import followed
 from harness.watch.page import MAX_PAGE_BYTES, policy_hash, self_contained
 from harness.watch.points import Points
 from harness.watch.server import WatchServer, until_interrupted
-from tests.harness.watch.test_watch_feed import instant
+from tests.harness.watch.test_feed import instant
 from tests.support.stored_points import put, result_of
 from tests.support.watch.chromium import LACKING, Chromium, program
 from tests.support.watch.watched_points import EXPERIMENT, simulated, spec_of

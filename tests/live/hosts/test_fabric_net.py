@@ -23,7 +23,7 @@ _SHELL = """
 import sys
 sys.path.append(sys.argv[1])
 from engines.emulation.hosts.shell import main
-sys.exit(main("ft,4", 10, 100, wait_s=60, factory="tests.support.python_dataplane:make"))
+sys.exit(main("ft,4", 10, 100, wait_s=60, factory="tests.support.dataplanes.python_dataplane:make"))
 """
 
 

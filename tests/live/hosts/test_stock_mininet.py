@@ -12,7 +12,7 @@ from tests.support.two_hosts import ISOLATE
 pytestmark = pytest.mark.emulation
 
 ROOT = Path(__file__).resolve().parents[3]
-CUSTOM = "topos/mininet_topos.py,tests/support/null_switch.py"
+CUSTOM = "topos/mininet_topos.py,tests/support/dataplanes/null_switch.py"
 
 
 def mn(topology: str) -> subprocess.CompletedProcess[str]:

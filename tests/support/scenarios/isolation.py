@@ -18,7 +18,7 @@ from engines.emulation.hosts.network import FabricNet
 from engines.emulation.kernel import offload
 from engines.emulation.kernel.netns import call_in_netns, sysctl_path
 from engines.emulation.sandbox.inside import Inside
-from tests.support.python_dataplane import StandIn
+from tests.support.dataplanes.python_dataplane import StandIn
 from tests.support.waiting import until
 
 IPERF3_PORT = 5201

@@ -1,0 +1,1 @@
+"""Charts of goodput by one setting: congestion control, load, traffic matrix, network."""

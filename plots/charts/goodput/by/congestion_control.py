@@ -1,0 +1,348 @@
+"""TCP, PacketScatter and MPTCP by its congestion control under one permutation: mean goodput and slowest
+flow, segments retransmitted, and the goodput of every flow by rank.
+
+Retransmitted segments are counted per 100 delivered, not per second: an algorithm that delivers more may
+retransmit more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from analysis import robustness
+from model import transports
+from model.congestion import BASELINE, COUPLED_DEFAULT
+from model.result import Status
+from model.transports import COMPARED, SCATTER, TCP
+from plots.data import TRANSPORT, Cell, Inputs, Level, Panel, Point, mean_ranks, panels
+from plots.shared import saving, style
+from plots.shared.intervals import interval_pct
+from plots.shared.naming import file_stems
+from plots.shared.sheet import Caption, Sheet, Text
+
+CHART = "by_congestion_control"
+_ROW_IN, _RANK_IN = 0.27, 2.5
+_BAR = 0.72
+_MARKERS = 8
+_KEY = "Dots: seeds; line: mean; whisker: 95 % interval."
+_TITLED = (COUPLED_DEFAULT, "reno", SCATTER, TCP)
+"""The algorithms in the title, where they were measured."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything measured in one setting with TCP and with one number of MPTCP subflows, by algorithm."""
+
+    panel: Panel
+    subflows: int
+    cells: Mapping[str, Cell]
+
+    @property
+    def several(self) -> bool:
+        return len(self.panel.seeds) > 1
+
+    @property
+    def absent(self) -> list[str]:
+        """Algorithms that belong here and were not run."""
+        return [name for name in COMPARED if name not in self.cells]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A number of each algorithm: its format, and whether there is room to write its interval."""
+
+    of: Callable[[Point], float | None]
+    shown: str
+    interval: bool
+
+
+def draw(inputs: Inputs) -> list[Path]:
+    """Draw one chart per setting and number of MPTCP subflows; see `registry.Chart.draw`; levels of the
+    metric `mean` are drawn."""
+    paths: list[Path] = []
+    for stem, comparison in comparisons(inputs.points).items():
+        with style.look():
+            paths += saving.save(_chart(comparison, inputs.levels), inputs.out, stem)
+    return paths
+
+
+def comparisons(points: Iterable[Point]) -> dict[str, Comparison]:
+    """Return the comparisons by the names of their files."""
+    of = _panels(points)
+    found: dict[str, Comparison] = {}
+    for panel, stem in zip(of, file_stems(CHART, [panel.spec for panel in of]), strict=True):
+        counts = sorted({point.subflows for point in panel.points} - {1}) or [1]
+        for count in counts:
+            apart = f"-{count}subflows" if len(counts) > 1 else ""
+            found[stem + apart] = _comparison(panel, count)
+    return found
+
+
+def _panels(points: Iterable[Point]) -> list[Panel]:
+    """Group points that differ at most in algorithm, subflows and seed; PacketScatter stands beside every
+    other routing that was compared."""
+    known = list(points)
+    scattered = panels((one for one in known if one.algorithm == SCATTER), ignoring=TRANSPORT)
+    alone = {panel.spec.key(): panel for panel in scattered}
+    of = panels((one for one in known if one.algorithm != SCATTER), ignoring=("transport.cc",))
+    beside = {panel.spec.key(ignoring=TRANSPORT) for panel in of}
+    made = [
+        dataclasses.replace(panel, points=(*panel.points, *found.points)) if found else panel
+        for panel in of
+        for found in [alone.get(panel.spec.key(ignoring=TRANSPORT))]
+    ]
+    return [*made, *(panel for key, panel in alone.items() if key not in beside)]
+
+
+def _comparison(panel: Panel, subflows: int) -> Comparison:
+    """Count plain TCP once per seed, although it was run beside each coupled algorithm."""
+    once: dict[tuple[str, int], Point] = {}
+    for point in sorted(panel.points, key=lambda p: (p.status is not Status.OK, p.seed)):
+        if point.subflows in {1, subflows}:
+            once.setdefault((point.algorithm, point.seed), point)
+    names = sorted({name for name, _ in once}, key=_place)
+    cells = {name: Cell.of(p for (of, _), p in once.items() if of == name) for name in names}
+    shown = dataclasses.replace(panel, subflows=(subflows,), points=tuple(once.values()))
+    return Comparison(shown, subflows, cells)
+
+
+def _place(name: str) -> tuple[int, int]:
+    """Return the position of an algorithm: in the order of `COMPARED`, others after them."""
+    return (COMPARED.index(name) if name in COMPARED else len(COMPARED)), transports.rank(name)
+
+
+def retransmitted_pct(point: Point) -> float | None:
+    """Return retransmitted segments per 100 full ones delivered; None without flows or without data."""
+    return robustness.retransmitted_pct(point.flows)
+
+
+def finding(comparison: Comparison) -> str:
+    """Return the title: what the paper's own MPTCP and its baselines reach, as far as measured."""
+    means = {name: cell.mean_pct for name, cell in comparison.cells.items()}
+    known = {name: mean for name, mean in means.items() if mean is not None}
+    chosen = [name for name in _TITLED if name in known] or list(known)[:3]
+    if not chosen:
+        return "No finding, no point is good"
+    first, *others = (f"{transports.title(name)} {known[name]:.0f} %" for name in chosen)
+    unit = "of optimal" if math.isclose(comparison.panel.optimum_pct, 100) else "of one flow alone"
+    return ", ".join([f"{first} {unit}", *others])
+
+
+def _chart(comparison: Comparison, levels: Sequence[Level]) -> Figure:
+    beside = _levels(comparison, levels)
+    sheet = Sheet((_ROW_IN * len(comparison.cells), 2), (_RANK_IN, 1))
+    (goodput, retransmitted), (rank,) = sheet.axes
+    _rows(goodput, comparison)
+    _goodput(goodput, comparison, beside)
+    _rows(retransmitted, comparison)
+    _retransmitted(retransmitted, comparison)
+    curves = _ranks(rank, comparison)
+    absent = ", ".join(map(transports.title, comparison.absent))
+    subtitle = style.subtitle(comparison.panel, _transports(comparison.subflows))
+    note = f"not run: {absent}" if absent else ""
+    text = Text(finding(comparison), subtitle, _caption(comparison, beside), note)
+    return sheet.finish(text, curves, _legend(comparison, beside))
+
+
+def _transports(subflows: int) -> str:
+    return f"TCP, and MPTCP with {subflows} subflows by congestion control" if subflows > 1 else "TCP"
+
+
+def _rows(axes: Axes, comparison: Comparison) -> None:
+    """Draw one row per algorithm, from the top down; only the left axes have names."""
+    names = list(comparison.cells)
+    axes.set_ylim(len(names) - 0.45, -0.55)
+    axes.set_yticks(range(len(names)), list(map(transports.title, names)))
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    axes.grid(axis="x", color=style.GRID, linewidth=0.8)
+
+
+def _goodput(axes: Axes, comparison: Comparison, levels: Sequence[tuple[int, Level]]) -> None:
+    optimum = comparison.panel.optimum_pct
+    tops = [optimum]
+    for y, (name, cell) in enumerate(comparison.cells.items()):
+        tops.append(_marks(axes, y, name, cell, comparison.several, _GOODPUT))
+        slowest = _slowest_pct(cell)
+        if slowest is not None:
+            axes.plot(
+                slowest, y, marker="d", markersize=5, color=style.INK, markerfacecolor="white",
+                markeredgewidth=0.9, zorder=6,
+            )  # fmt: skip
+        if cell.gap:
+            axes.annotate(
+                cell.gap, (0, y), (4, 0), textcoords="offset points", va="center", color=style.FAINT
+            )
+    for y, level in levels:
+        axes.vlines(
+            level.value, y - 0.46, y + 0.46, color="black", ls=style.PUBLISHED_DASH, lw=1.5, zorder=5,
+            path_effects=style.halo(),
+        )  # fmt: skip
+    axes.set_xlim(0, max(tops) * 1.04)
+    axes.set_xticks([tick for tick in range(0, 1000, 25) if tick <= max(tops)])
+    axes.axvline(optimum, color=style.FAINT, linewidth=0.8, zorder=1)
+    axes.set_xlabel("mean goodput (%)")
+
+
+def _retransmitted(axes: Axes, comparison: Comparison) -> None:
+    axes.tick_params(labelleft=False)
+    tops = [
+        _marks(axes, y, name, cell, comparison.several, _RETRANSMITTED)
+        for y, (name, cell) in enumerate(comparison.cells.items())
+    ]
+    axes.set_xlim(0, max(*tops, 0.0) * 1.08 or 1)
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.set_xlabel("retransmitted per 100")
+
+
+_GOODPUT = _Column(lambda point: point.mean_pct, "{:.1f}", interval=True)
+_RETRANSMITTED = _Column(retransmitted_pct, "{:.2g}", interval=False)
+
+
+def _marks(axes: Axes, y: int, name: str, cell: Cell, several: bool, column: _Column) -> float:
+    """Draw a row's bar, or its seeds with mean and interval, and the mean of the good ones as text on the
+    right.
+
+    Returns how far the marks reach.
+    """
+    colour = transports.look(name).colour
+    good = [value for point in cell.ok if (value := column.of(point)) is not None]
+    doubtful = [value for point in cell.suspect if (value := column.of(point)) is not None]
+    values = [*good, *doubtful]
+    if not values:
+        return 0.0
+    half = interval_pct(good) or 0.0 if good else 0.0
+    spread = f" \N{PLUS-MINUS SIGN} {column.shown.format(half)}" if half and column.interval else ""
+    told = column.shown.format(statistics.fmean(good or doubtful)) + (spread if good else "?")
+    axes.annotate(
+        told, (1, y), (3, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center",
+        fontsize=8, color=style.INK if good else style.FAINT,
+    )  # fmt: skip
+    if several:
+        _seeds(axes, y, colour, good, doubtful, half)
+    elif good:
+        axes.barh(y, good[0], _BAR, color=colour)
+    else:
+        axes.barh(y, doubtful[0], _BAR, color="white", edgecolor=colour, hatch=style.HATCH, linewidth=1.2)
+    return max(*values, (statistics.fmean(good) + half) if good else 0.0)
+
+
+def _seeds(
+    axes: Axes, y: int, colour: str, good: Sequence[float], doubtful: Sequence[float], half: float
+) -> None:
+    """Draw every seed as a point (hollow if suspect), the mean of the good ones, and its interval from six
+    seeds on."""
+    values = [*good, *doubtful]
+    step = min(0.11, 0.5 / len(values))
+    for i, value in enumerate(values):
+        face = colour if i < len(good) else "white"
+        where = y + step * (i - (len(values) - 1) / 2)
+        axes.plot(value, where, marker="o", markersize=2.8, color=colour, markerfacecolor=face, zorder=5)
+    if good:
+        mean = statistics.fmean(good)
+        axes.vlines(mean, y - 0.36, y + 0.36, color=colour, linewidth=1.4, zorder=4)
+        if half:
+            axes.errorbar(mean, y, xerr=half, color=colour, capsize=3, linewidth=1.4, zorder=4)
+
+
+def _slowest_pct(cell: Cell) -> float | None:
+    """The slowest flow, averaged over the seeds; of suspect ones where none is good."""
+    slowest = [min(point.flows_pct) for point in cell.ok or cell.suspect if point.flows_pct]
+    return statistics.fmean(slowest) if slowest else None
+
+
+def _ranks(axes: Axes, comparison: Comparison) -> list[Line2D]:
+    """Draw the goodput of every flow by rank, one curve per algorithm; return the legend's entries."""
+    panel, cells = comparison.panel, comparison.cells
+    ranked = {name: mean_ranks(p.flows_pct for p in cell.ok or cell.suspect) for name, cell in cells.items()}
+    curves = {name: curve for name, curve in ranked.items() if curve}
+    lines = [
+        _curve(axes, name, curve, doubt=not cells[name].ok, place=place / len(curves))
+        for place, (name, curve) in enumerate(curves.items())
+    ]
+    longest = max(map(len, curves.values()), default=2)
+    style.percent_axis(axes, max(map(max, curves.values()), default=0.0), panel.optimum_pct)
+    axes.set_xlim(1 - 0.02 * max(longest, 2), max(longest, 2) * 1.02)
+    axes.set_xticks(style.rank_ticks(longest))
+    axes.set_xlabel("rank of flow, slowest to fastest")
+    axes.set_ylabel(f"goodput ({style.percent_of(panel)})")
+    return lines
+
+
+def _curve(axes: Axes, name: str, curve: Sequence[float], doubt: bool, place: float) -> Line2D:
+    """Draw a curve. Markers of curves that are close together are drawn side by side."""
+    (drawn,) = axes.plot(
+        range(1, len(curve) + 1),
+        curve,
+        color=transports.look(name).colour,
+        linewidth=2.0 if name == TCP else 1.4,
+        linestyle=style.SUSPECT_DASH if doubt else "-",
+        marker=transports.look(name).marker,
+        markersize=5.5,
+        markeredgecolor="white",
+        markeredgewidth=0.4,
+        markevery=(int(place * len(curve) / _MARKERS), max(1, len(curve) // _MARKERS)),
+        label=f"{transports.title(name)} (suspect)" if doubt else transports.title(name),
+        zorder=3,
+    )
+    return drawn
+
+
+def _levels(comparison: Comparison, levels: Sequence[Level]) -> list[tuple[int, Level]]:
+    """Draw published means on the row of their algorithm; the paper's MPTCP is coupled."""
+    spec = comparison.panel.spec
+    rows = {name: y for y, name in enumerate(comparison.cells)}
+    of = {1: TCP, comparison.subflows: COUPLED_DEFAULT}
+    return [
+        (rows[name], level)
+        for level in levels
+        if level.is_on(spec)
+        and level.metric == "goodput_pct_mean"
+        and level.subflows in of
+        and (name := level.algorithm or of[level.subflows]) in rows
+    ]
+
+
+def _legend(comparison: Comparison, levels: Sequence[tuple[int, Level]]) -> list[Artist]:
+    """Return legend entries for marks that the axes do not name."""
+    slowest = Line2D(
+        [], [], color=style.INK, marker="d", markerfacecolor="white", markersize=5, lw=0, label="slowest flow"
+    )
+    hatched = Patch(facecolor="white", edgecolor=style.FAINT, hatch=style.HATCH, label="suspect")
+    hollow = Line2D([], [], color=style.FAINT, marker="o", markerfacecolor="white", lw=0, label="suspect")
+    doubtful = any(cell.suspect for cell in comparison.cells.values())
+    return [
+        slowest,
+        *style.published_key([level for _, level in levels], comparison.panel),
+        *([hollow if comparison.several else hatched] if doubtful else []),
+    ]
+
+
+def _caption(comparison: Comparison, levels: Sequence[tuple[int, Level]]) -> Caption:
+    panel = comparison.panel
+    lost = [
+        f"{transports.title(n)} {len(c.lost)}" for n, c in comparison.cells.items() if c.lost and not c.gap
+    ]
+    bounds = [f"{transports.title(list(comparison.cells)[y])} {level.bound}" for y, level in levels]
+    return Caption(
+        style.parameters(panel, congestion=f"TCP, PacketScatter: {BASELINE}"),
+        [
+            *style.doubts(panel.points),
+            *([f"Published means: {', '.join(bounds)}."] if bounds else []),
+            *([f"Seeds without a number: {', '.join(lost)}."] if lost else []),
+            style.definition(panel),
+            *([_KEY] if comparison.several else []),
+        ],
+    )

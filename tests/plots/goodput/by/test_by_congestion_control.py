@@ -1,0 +1,108 @@
+"""The chart by congestion control: whatever was measured, and what was not."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from model.result import Status
+from model.transports import COMPARED, SCATTER, TCP
+from plots.charts.goodput.by import congestion_control
+from plots.charts.goodput.by.congestion_control import comparisons, finding, retransmitted_pct
+from plots.data import Inputs, Level, Point
+from tests.support.chart_points import SIGCOMM11_LEVELS, changed, flow_row, point
+from tests.support.svg_text import words_of
+
+MULTIPATH = [name for name in COMPARED if name not in {TCP, SCATTER}]
+
+
+def of(name: str, seed: int = 1, status: Status = Status.OK, subflows: int = 8) -> Point:
+    """A point of an algorithm by its name."""
+    routing = "scatter" if name == SCATTER else "hashed"
+    base = point(1 if name in {TCP, SCATTER} else subflows, seed, status)
+    flows = tuple(
+        dataclasses.replace(flow_row(i), src=f"h{i}", dst=f"g{i}", retransmits=10 * i) for i in range(4)
+    )
+    return changed(
+        base, cc=name if name in MULTIPATH else "reno", routing=routing, flows=flows,
+    )  # fmt: skip
+
+
+STATUSES = (Status.OK, Status.SUSPECT, Status.FAILED)
+CASES: dict[str, list[Point]] = {
+    "one seed": [of(name) for name in COMPARED],
+    "six seeds": [of(name, seed) for name in COMPARED for seed in range(1, 7)],
+    "every status": [of(name, 1, STATUSES[i % 3]) for i, name in enumerate(COMPARED)],
+    "every status, seeds": [
+        of(name, seed, STATUSES[(i + seed) % 3]) for i, name in enumerate(COMPARED) for seed in (1, 2)
+    ],
+    "all failed": [of(name, 1, Status.FAILED) for name in COMPARED],
+    "all suspect": [of(name, 1, Status.SUSPECT) for name in COMPARED],
+    "only tcp": [of(TCP)],
+    "only scatter": [of(SCATTER)],
+    "only lia": [of("lia")],
+    "unknown one": [changed(of("lia"), cc="vegas")],
+    "no flows": [changed(of(name), flows=()) for name in COMPARED],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_any_points_give_a_chart(case: str, tmp_path: Path) -> None:
+    (path,) = congestion_control.draw(Inputs(CASES[case], tmp_path, levels=SIGCOMM11_LEVELS))
+    words = words_of(path)
+    assert "FatTree k=" in words
+    run = {p.algorithm for p in CASES[case]}
+    assert ("not run: " in words) == (not run >= set(COMPARED))
+    assert ("Suspect, not in means" in words) == any(p.status is Status.SUSPECT for p in CASES[case])
+
+
+def test_one_chart_per_number_of_subflows_with_the_baselines_in_each() -> None:
+    made = comparisons([of(TCP), of(SCATTER), of("lia"), of("lia", subflows=2), of("olia", subflows=2)])
+    stem = "by_congestion_control-fat_tree-k4-one_to_one"
+    assert {name: list(one.cells) for name, one in made.items()} == {
+        f"{stem}-2subflows": [TCP, SCATTER, "lia", "olia"],
+        f"{stem}-8subflows": [TCP, SCATTER, "lia"],
+    }
+    assert made[f"{stem}-8subflows"].absent == ["reno", "ewtcp", "olia", "balia"]
+
+
+def test_other_routings_are_other_charts_and_each_has_packet_scatter() -> None:
+    ecmp = [changed(of(name), routing="ecmp") for name in (TCP, "lia")]
+    made = comparisons([*ecmp, of(TCP), of("lia"), of(SCATTER)])
+    assert [list(one.cells) for one in made.values()] == [[TCP, SCATTER, "lia"]] * 2
+    assert len(made) == 2
+
+
+def test_plain_tcp_beside_each_coupled_algorithm_counts_once() -> None:
+    twice = [of(TCP), changed(of(TCP), cc="lia"), of("lia")]
+    (made,) = comparisons(twice).values()
+    assert [len(cell.ok) for cell in made.cells.values()] == [1, 1]
+
+
+def test_the_title_tells_what_was_measured_and_nothing_else() -> None:
+    (made,) = comparisons(CASES["one seed"]).values()
+    assert finding(made).startswith(
+        "LIA 88 % of optimal, uncoupled (reno) 88 %, PacketScatter 47 %, TCP 47 %"
+    )
+    (doubtful,) = comparisons(CASES["all suspect"]).values()
+    assert finding(doubtful) == "No finding, no point is good"
+
+
+def test_retransmitted_segments_are_counted_per_hundred_delivered() -> None:
+    flow = dataclasses.replace(flow_row(), bytes_received=1448 * 200, retransmits=3)
+    assert retransmitted_pct(changed(of("lia"), flows=(flow, flow))) == pytest.approx(1.5)
+    assert retransmitted_pct(changed(of("lia"), flows=())) is None
+    idle = dataclasses.replace(flow, bytes_received=0)
+    assert retransmitted_pct(changed(of("lia"), flows=(idle,))) is None
+
+
+def test_published_means_stand_at_the_algorithm_they_are_about(tmp_path: Path) -> None:
+    about_olia = Level(
+        "fat_tree", "one_to_one", "goodput_pct_mean", 8, "about", 90, 8, "X'20", "text", "olia"
+    )
+    svg = congestion_control.draw(
+        Inputs(CASES["one seed"], tmp_path, levels=(*SIGCOMM11_LEVELS, about_olia))
+    )[0]
+    assert "Published means: TCP < 50 %, LIA about 95 %, OLIA about 90 %." in words_of(svg)

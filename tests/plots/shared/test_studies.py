@@ -1,0 +1,101 @@
+"""Charts of gains: networks, loads and matrices side by side, and which points are compared."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from model.reasons import of_text
+from model.result import Status
+from model.spec import WorkloadSpec
+from plots.charts.goodput.by import load as by_load
+from plots.charts.goodput.by import matrix as by_matrix
+from plots.data import Point
+from plots.registry import CHARTS
+from plots.shared.studies import Curve, per_host_pct, per_sender_pct, studies
+from tests.support.chart_points import changed, flow_row, point
+from tests.support.svg_text import words_of
+from workloads import matrices
+
+
+def loaded(topology: str, subflows: int, flows: int, mbps: float, seed: int = 1, matrix: str = "") -> Point:
+    """k=4, 16 hosts, links of 5 Mb/s; flow n comes from host n."""
+    rows = tuple(dataclasses.replace(flow_row(n), goodput_mbps=mbps, src=f"h{n}") for n in range(flows))
+    return changed(
+        point(subflows, seed), topology=topology, flows=rows,
+        workload=WorkloadSpec(*matrices.parse(matrix or f"connections:{flows}")),
+    )  # fmt: skip
+
+
+LOADS = [
+    loaded("fat_tree", 1, 4, 2.0),
+    loaded("fat_tree", 8, 4, 3.0),
+    loaded("fat_tree", 1, 16, 1.0),
+    loaded("fat_tree", 8, 16, 1.0),
+    loaded("dual_homed_fat_tree", 8, 4, 5.0),
+    loaded("dual_homed_fat_tree", 8, 16, 0.9),
+]
+
+
+def test_gains_are_over_tcp_on_the_first_network_with_the_same_seed() -> None:
+    other = [changed(one, seed=2) for one in LOADS[1:]]
+    (study,) = studies([*LOADS, *other], lambda p: p.spec.workload.matrix)
+    assert study.networks == ["FatTree k=4", "Dual-homed FatTree k=4"]
+    dual = study.curves[-1]
+    assert (dual.place, dual.subflows, study.label(dual)) == (1, 8, "MPTCP 8, Dual-homed FatTree k=4")
+    assert study.gains(dual, "connections:4", per_host_pct) == [2.5]
+    assert study.gains(dual, "connections:16", per_host_pct) == [0.9, 0.9]
+
+
+def test_what_a_host_gets() -> None:
+    two_of_one = changed(LOADS[0], flows=LOADS[0].flows[:1] * 2)
+    assert per_host_pct(LOADS[0]) == 100 * 8 / 16 / 5
+    assert per_sender_pct(LOADS[0]) == 40
+    assert per_sender_pct(two_of_one) == 80
+
+
+def test_suspect_points_stand_in_only_where_there_is_no_good_one() -> None:
+    doubt = changed(LOADS[1], status=Status.SUSPECT, reasons=(of_text("CPU: busy"),))
+    (study,) = studies([*LOADS, changed(doubt, seed=2)], lambda p: p.spec.workload.matrix)
+    assert [p.seed for p in study.of(Curve(0, "FatTree k=4", 8), "connections:4")] == [1]
+    (dubious,) = studies([LOADS[0], doubt], lambda p: p.spec.workload.matrix)
+    assert dubious.dubious(Curve(0, "FatTree k=4", 8)) and not dubious.dubious(Curve(0, "FatTree k=4", 1))
+
+
+def test_a_title_of_doubts_says_so() -> None:
+    doubts = [changed(p, status=Status.SUSPECT) for p in LOADS if p.spec.topology.kind == "fat_tree"]
+    (study,) = studies(doubts, lambda p: p.spec.workload.matrix)
+    assert by_load.finding(study).startswith("MPTCP 8 (suspect): up to 1.50 times TCP")
+    assert by_matrix.finding(study).startswith("MPTCP 8 (suspect): 1.50 times TCP with")
+
+
+def test_a_chart_by_load_tells_the_largest_gain(tmp_path: Path) -> None:
+    (path,) = CHARTS["by_load"].draw(LOADS, tmp_path)
+    words = words_of(path)
+    assert path.name == "by_load-k4-connections.svg"
+    assert "MPTCP 8, Dual-homed FatTree k=4: up to 2.50 times TCP on FatTree k=4, at 0.25" in words
+    assert "0.25" in words and "One seed." in words
+
+
+def test_one_load_is_no_chart_by_load(tmp_path: Path) -> None:
+    assert CHARTS["by_load"].draw(LOADS[:2], tmp_path) == []
+    assert by_load.load(LOADS[0]) == 0.25
+
+
+def test_a_chart_by_matrix_has_its_rows_by_gain(tmp_path: Path) -> None:
+    local = [loaded("fat_tree", n, 8, 4.0, matrix="local:80") for n in (1, 8)]
+    points = [*(p for p in LOADS if p.spec.topology.kind == "fat_tree"), *local]
+    (study,) = studies(points, lambda _: "any")
+    assert list(by_matrix.by_gain(study)) == ["connections:4", "connections:16", "local:80"]
+    (path,) = CHARTS["by_matrix"].draw(points, tmp_path)
+    assert path.name == "by_matrix-k4.svg"
+    assert by_matrix.finding(study) == (
+        "MPTCP 8: 1.50 times TCP with 4 per 100 hosts, 1.00 with 80 % in rack, 30 % in pod"
+    )
+    assert "times TCP" in words_of(path)
+
+
+def test_without_tcp_there_is_no_gain_to_tell() -> None:
+    (study,) = studies([LOADS[1], LOADS[3]], lambda p: p.spec.workload.matrix)
+    assert by_load.finding(study) == "Throughput by load"
+    assert by_matrix.finding(study) == "Throughput by traffic matrix"
