@@ -31,7 +31,7 @@ from model.reasons import texts
 INDENT = 9
 
 
-@click.command(cls=Configurable)
+@click.command(cls=Configurable, short_help="Show which points are ok, suspect, failed or missing.")
 @experiment_argument
 @config_options
 @sweep_options
