@@ -54,6 +54,7 @@ def test_every_statement_is_about_a_point_that_is_run(figure: Figure) -> None:
     specs = figure.points(resolve(Given(), figure.defaults), lambda _: 100.0)
     for spec in specs:
         make(spec.engine).check(spec)
+    assert figure.published
     for row in figure.published:
         run = [s for s in specs if row.is_on(s.topology) and workload_label(s) == row.workload]
         assert {1, row.subflows} <= {spec.transport.subflows for spec in run}, row.words

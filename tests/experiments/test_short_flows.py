@@ -43,6 +43,7 @@ def test_short_flows_beside_long_ones_are_those_of_the_paper() -> None:
         ("reno", 8),
     ]
     assert {len(topos.build(s.topology.kind, s.topology.params).hosts) for s in specs} == {512}
+    assert figure.published
     assert all(any(row.is_on(s.topology) for s in specs) for row in figure.published)
     assert {s.stack.min_rto_ms for s in specs} == {1.0}
     assert {(s.routing, s.stack.dup_threshold) for s in specs} == {("hashed", 0), ("scatter", 19)}

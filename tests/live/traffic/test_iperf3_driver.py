@@ -222,7 +222,8 @@ def scenario_full_disk() -> None:
             with Iperf3Driver(flows, sampler, Path(raw), seconds=5) as driver:
                 driver.start_servers()
                 driver.start_clients()
-                time.sleep(0.3)
+                meter = ReceiveMeter(sampler, receiver_paths(flows))
+                eventually(lambda: (meter.sample()[0] or 0) > 0, "data arrives")
                 with pytest.raises(StoreError, match=rf"writing {raw}: No space left on device; free"):
                     driver.stop()
         finally:
