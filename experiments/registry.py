@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.ccp import figures as ccp
-from experiments.coupled import sweep, wire
+from experiments.coupled import wire
 from experiments.cs244_2013 import one_to_one, post
 from experiments.cs244_2017 import figures as cs244_2017
 from experiments.dctcp import queue, short_flows
@@ -11,6 +11,7 @@ from experiments.ims import figures as ims
 from experiments.pfabric import figures as pfabric
 from experiments.responsive_mptcp import figures as responsive_mptcp
 from experiments.sigcomm11 import (
+    congestion_controls,
     dual_homed_and_star,
     dual_homed_load,
     fat_tree_sizes,
@@ -37,7 +38,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         whole.EXPERIMENT,
         *whole.SINGLE,
         one_to_one.EXPERIMENT,
-        sweep.EXPERIMENT,
+        congestion_controls.EXPERIMENT,
         dual_homed_and_star.DUAL_HOMED_TREE,
         dual_homed_and_star.STAR_OF_HOSTS,
         wire.FAIRNESS,

@@ -78,6 +78,34 @@ def _crosses(each: Import) -> bool:
     return imported in ENGINES and each.file.split("/")[1] != imported
 
 
+def cycles(found: list[Import], package: str) -> list[str]:
+    """Return the folders of `package` that import one another, directly or by way of others, as `A <-> B`."""
+    direct: dict[str, set[str]] = {}
+    for each in found:
+        names = each.file.split("/")[1:2] + each.module.split(".")[1:2]
+        if each.importer == each.imported == package and len(names) == 2 and names[0] != names[1]:
+            direct.setdefault(names[0], set()).add(names[1])
+    reached = {folder: _reached(direct, folder) for folder in direct}
+    return [
+        f"{one} <-> {other}"
+        for one in sorted(reached)
+        for other in sorted(reached[one])
+        if one < other and one in reached.get(other, ())
+    ]
+
+
+def _reached(direct: dict[str, set[str]], start: str) -> set[str]:
+    """Return the folders that can be reached from `start` by one import or more."""
+    found: set[str] = set()
+    waiting = [*direct[start]]
+    while waiting:
+        folder = waiting.pop()
+        if folder not in found:
+            found.add(folder)
+            waiting += direct.get(folder, ())
+    return found
+
+
 def edges(found: list[Import]) -> dict[str, list[str]]:
     """Return for each package the packages that it imports, in the order of ORDER."""
     pairs = {(each.importer, each.imported) for each in found if each.importer != each.imported}

@@ -15,8 +15,8 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
+from experiments.cs244_2013.statements import CS244
 from experiments.registry import EXPERIMENTS
-from experiments.sigcomm11.statements import CS244
 from harness.claims.published import UNPUBLISHED, Published
 from harness.claims.verdicts import place
 from harness.experiment import Experiment, Figure

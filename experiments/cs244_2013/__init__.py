@@ -1,4 +1,5 @@
 """The CS244 2013 post by Wilson and O'Connor, which reproduced figures of SIGCOMM 2011 on Mininet.
 
-Its published numbers are in `experiments.sigcomm11`, next to those of the paper that it reproduced.
+`post.py` has its figures, `statements.py` its published numbers, and `one_to_one.py` is its main figure for
+any size and matrix. It imports `experiments.sigcomm11`: the paper that it reproduced, and its figure 1.
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from experiments.sigcomm11.statements import FIGURES
+from experiments.cs244_2013.statements import FIGURES
 from harness.experiment import Experiment, Figure
 from harness.plan.options import QUEUE_SAMPLE_MS, Defaults
 from harness.plan.rate import Auto

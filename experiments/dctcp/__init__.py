@@ -1,4 +1,4 @@
 """Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010: the queue that TCP needs, and short flows.
 
-The published numbers of `queue.py` are still among the statements of `experiments.sigcomm11`.
+`queue.py` and `short_flows.py` are experiments, `statements.py` has the published numbers of the first.
 """

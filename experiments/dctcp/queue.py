@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 
 from common.errors import UsageError
-from experiments.sigcomm11.statements import DCTCP
+from experiments.dctcp.statements import DCTCP
 from harness.experiment import Experiment, Figure, RateOf
 from harness.plan.options import Defaults, SweepOptions
 from harness.plan.parsers import named_workloads

@@ -11,10 +11,10 @@ import dataclasses
 from collections.abc import Sequence
 
 from engines.registry import FLOW_LEVEL, SIMULATOR
-from experiments.sigcomm11.statements import A_BOUND, ANY_SIZE, SIGCOMM11
+from experiments.sigcomm11.statements import ANY_SIZE, SIGCOMM11
 from experiments.sigcomm11.topologies import as_routed
 from harness.claims.metrics import GOODPUT_PCT_MEAN
-from harness.claims.published import Published, Relation, Source
+from harness.claims.published import A_BOUND, Published, Relation, Source
 from harness.experiment import Experiment, Figure, RateOf
 from harness.plan.options import Defaults, SweepOptions
 from harness.plan.sweeps import points_on

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from engines.registry import FLOW_LEVEL, LINUX, SIMULATOR
-from experiments.coupled import sweep
-from experiments.cs244_2013 import one_to_one
 from experiments.sigcomm11 import (
+    congestion_controls,
     dual_homed_load,
     fat_tree_sizes,
     flow_level,
     oversubscribed,
+    permutation,
     short_beside_long,
     subflows_needed,
     topologies,
@@ -43,7 +43,7 @@ def _simulated(figure: Figure, name: str, emulated: Defaults, guests: Defaults |
     return replace(figure, name=name, defaults=defaults, emulated=emulated, guests=guests)
 
 
-_PERMUTATION, _BY_CC = one_to_one.EXPERIMENT.figures[0], sweep.EXPERIMENT.figures[0]
+_PERMUTATION, _BY_CC = permutation.FIGURE, congestion_controls.EXPERIMENT.figures[0]
 _AT_K8 = _PERMUTATION.defaults.emulated(subflows=(1, 8), warmup_s=60.0, seconds=60.0)
 """The paper's size. MPTCP needs 20 s to converge at the 5 Mb/s that two cores carry (docs/fidelity.md), and
 45 s at 2 Mb/s, which they carry on a noisy machine. There a window of 20 s was too short: hosts received 8 %
@@ -75,7 +75,7 @@ def _first(emulated: Defaults | None, matrices: int) -> Defaults | None:
 
 SECTIONS: Mapping[str, tuple[Figure, ...]] = {
     "FatTree, random permutation": (
-        _simulated(_PERMUTATION, "throughput", _AT_K8, _IN_VIRTUAL_TIME),
+        _simulated(_PERMUTATION, _PERMUTATION.name, _AT_K8, _IN_VIRTUAL_TIME),
         _simulated(_BY_CC, "congestion-controls", _AT_K4),
         *(replace(f, published=_of_models(f.published)) for f in flow_level.EXPERIMENT.figures),
         *fat_tree_sizes.EXPERIMENT.figures,

@@ -33,6 +33,9 @@ class Source(StrEnum):
     REFERENCE = "reference"
 
 
+A_BOUND = (0.0, "a bound is a bound")
+SIGN = (0.0, "only the sign is published")
+"""Tolerances, with their reasons, of statements that give a bound or a sign."""
 UNPUBLISHED = frozenset({Source.THEORY, Source.EXPECTED, Source.REFERENCE})
 
 

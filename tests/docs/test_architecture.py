@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from docs.tools import walk
 from docs.tools.architecture import PAGE, PICTURE, data, drawn_from, filled, packages_table, walk_list
-from docs.tools.imports import EXCEPTIONS, ROOT, Import, imports, violations
+from docs.tools.imports import EXCEPTIONS, ROOT, Import, cycles, imports, violations
 
 MAX_FILES = 22
 """Files of one folder. A larger folder holds several kinds of things, or families told apart by a prefix."""
@@ -28,6 +28,21 @@ def test_an_import_between_engines_is_found() -> None:
     crossing = Import("engines/flow_level/engine.py", "engines.simulation.engine.prepared")
     assert violations([crossing]) == ["engines/flow_level/engine.py -> engines.simulation"]
     assert violations([Import("engines/registry.py", "engines.fake.FakeEngine")]) == []
+
+
+def test_no_two_packages_of_experiments_import_one_another() -> None:
+    assert cycles(imports(), "experiments") == []
+
+
+def test_a_cycle_of_packages_is_found_also_by_way_of_a_third() -> None:
+    chain = [
+        Import("experiments/ccp/links.py", "experiments.coupled.wire"),
+        Import("experiments/coupled/wire.py", "experiments.dctcp.queue"),
+        Import("experiments/coupled/wire.py", "experiments.coupled.metrics"),
+    ]
+    assert cycles(chain, "experiments") == []
+    back = Import("experiments/dctcp/queue.py", "experiments.ccp.links")
+    assert cycles([*chain, back], "experiments") == ["ccp <-> coupled", "ccp <-> dctcp", "coupled <-> dctcp"]
 
 
 def test_the_picture_is_current() -> None:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from docs.tools.published_page import PAGE, section_of, statements, table_row, written
 from experiments.cs244_2013 import post
+from experiments.cs244_2013.statements import FIGURES
 from experiments.registry import EXPERIMENTS
-from experiments.sigcomm11.statements import FIGURES, ONE_TO_ONE
+from experiments.sigcomm11.statements import ONE_TO_ONE
 
 
 def test_the_page_is_current() -> None:

@@ -14,7 +14,7 @@ from common.errors import UsageError
 from engines import registry
 from engines.fake import FakeEngine
 from experiments.command import main
-from experiments.coupled import sweep
+from experiments.sigcomm11 import congestion_controls as sweep
 from harness.plan.options import Given, resolve
 from model.spec import RunSpec
 

@@ -7,10 +7,10 @@ from experiments.sigcomm11.robustness.metrics import (
     RETRANSMITTED_OVER_UNCOUPLED,
     STALLED_OVER_TCP,
 )
-from experiments.sigcomm11.statements import SIGCOMM11, SIGN
+from experiments.sigcomm11.statements import SIGCOMM11
 from harness.claims.metric import Metric
 from harness.claims.metrics import JAIN_OVER_TCP
-from harness.claims.published import Published, Relation, Source
+from harness.claims.published import SIGN, Published, Relation, Source
 
 ABOVE, BELOW = Relation.ABOVE, Relation.BELOW
 
