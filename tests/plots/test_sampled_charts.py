@@ -20,7 +20,7 @@ from tests.support.chart_points import changed, flow_row, point, port_row, sampl
 from tests.support.svg_text import words_of
 
 OF_SAMPLES = ("link_utilisation", "rtt", "queues", "queue_cdf", "cwnd", "cpu")
-MOST_BYTES = 300_000
+MAX_BYTES = 300_000
 SUSPECT, FAILED = Status.SUSPECT, Status.FAILED
 EMPTY = {
     "queues": ("t_s", "port", "pkts"),
@@ -64,7 +64,7 @@ def test_whatever_there_is_gives_a_readable_chart(case: str, name: str, tmp_path
     assert len(paths) == (not unsampled)
     for path in paths:
         assert "k=4, 16 hosts" in words_of(path)
-        assert path.stat().st_size < MOST_BYTES
+        assert path.stat().st_size < MAX_BYTES
 
 
 @pytest.mark.parametrize("name", OF_SAMPLES)
@@ -129,7 +129,7 @@ def big(queue_pkts: int) -> Point:
 @pytest.mark.parametrize("name", ("queues", "queue_cdf"))
 def test_real_sizes_stay_small_files(name: str, queue_pkts: int, tmp_path: Path) -> None:
     (path,) = CHARTS[name].draw([big(queue_pkts)], tmp_path)
-    assert path.stat().st_size < MOST_BYTES
+    assert path.stat().st_size < MAX_BYTES
     assert "640 switch queues" in words_of(path)
 
 
@@ -148,7 +148,7 @@ def test_many_flows_stay_small_files(tmp_path: Path) -> None:
     every = changed(point(8), flows=flows)
     for name in ("rtt", "rank"):
         (path,) = CHARTS[name].draw([every], tmp_path)
-        assert path.stat().st_size < MOST_BYTES
+        assert path.stat().st_size < MAX_BYTES
 
 
 def test_queue_lengths_are_zero_where_the_table_has_none() -> None:

@@ -38,7 +38,7 @@ _ASTRAY = {
     "oversized": "the fabric because they held several segments",
 }
 """Counters of frames lost outside all queues, and the place of the loss."""
-LEAST_QUANTUM_US, MOST_QUANTUM_US = 20.0, 150.0
+MIN_QUANTUM_US, MAX_QUANTUM_US = 20.0, 150.0
 
 
 PRIORITY, PROBE_PRIORITY = 10, 20
@@ -83,7 +83,7 @@ def default_tuning(rate_mbps: float, clock: str = ELASTIC) -> Tuning:
     virtual time the clock never pauses, and no CPU is probed.
     """
     frame_us = FRAME_BITS / rate_mbps
-    quantum_us = min(MOST_QUANTUM_US, max(LEAST_QUANTUM_US, frame_us / 8))
+    quantum_us = min(MAX_QUANTUM_US, max(MIN_QUANTUM_US, frame_us / 8))
     if clock == VIRTUAL:
         return Tuning(quantum_us, last_cpu(), PRIORITY, virtual_time=True)
     elastic = clock == ELASTIC

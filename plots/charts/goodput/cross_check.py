@@ -26,7 +26,7 @@ from plots.shared import saving, style
 from plots.shared.sheet import Caption, Sheet, Text
 
 CHART = "cross_check"
-MOST_COLUMNS = 3
+MAX_COLUMNS = 3
 _Dashes = tuple[float, tuple[float, ...]]
 _SCATTER_IN, _RANK_IN = 1.35, 1.35
 
@@ -102,7 +102,7 @@ def _standard(points: Iterable[Point]) -> str:
 
 
 def columns_of(panel: Panel) -> list[Column]:
-    """The transports of a panel that both engines ran, TCP first, at most `MOST_COLUMNS`."""
+    """The transports of a panel that both engines ran, TCP first, at most `MAX_COLUMNS`."""
     usable = [point for point in panel.points if point.flows_pct and not point.failed]
     standard = _standard(usable)
     emulated = {_key(point): point for point in usable if point.spec.engine == standard}
@@ -112,7 +112,7 @@ def columns_of(panel: Panel) -> list[Column]:
             rank = (transports.rank(point.algorithm), point.subflows, point.algorithm)
             pairs.setdefault(rank, []).append((emulated[_key(point)], point))
     ordered = sorted(pairs.items(), key=lambda item: item[0])
-    return [Column(name, count, tuple(both)) for (_, count, name), both in ordered][:MOST_COLUMNS]
+    return [Column(name, count, tuple(both)) for (_, count, name), both in ordered][:MAX_COLUMNS]
 
 
 def _key(point: Point) -> tuple[str, int, int]:

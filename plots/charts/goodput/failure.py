@@ -148,9 +148,9 @@ def _lines(
         line = style.line(axes, steps, [mean[0], *mean.tolist()], n, max(panel.subflows), panel.dubious(n))
         line.set(drawstyle="steps-pre", marker="")
         handles.append(line)
-        halves = [interval_pct(column.tolist()) for column in values.T]
-        if all(half is not None for half in halves):
-            half = np.array(halves, float)
+        half_widths = [interval_pct(column.tolist()) for column in values.T]
+        if all(half is not None for half in half_widths):
+            half = np.array(half_widths, float)
             axes.fill_between(
                 times, mean - half, mean + half, color=style.colour(n, max(panel.subflows)), alpha=0.2, lw=0,
                 step="pre",

@@ -32,7 +32,7 @@ _CURVES_IN, _ROW_IN = 1.7, 0.21
 NEVER = "join never"
 RECALLED = "recalled"
 """The source of a published value whose digits are only recalled."""
-_MOST_SHOWN = 0.99
+_MAX_SHOWN = 0.99
 """The slowest of a hundred flows would leave the others no room."""
 
 
@@ -166,7 +166,7 @@ def _curves(axes: Axes, found: Sequence[Row]) -> list[Line2D]:
             took[shown], share[shown], color=row.colour, linewidth=1.6, label=row.name,
             linestyle=style.SUSPECT_DASH if row.points[0].suspect else "-",
         )  # fmt: skip
-    axes.set_xlim(0, max(float(np.quantile(row.took_ms, _MOST_SHOWN)) for row in found))
+    axes.set_xlim(0, max(float(np.quantile(row.took_ms, _MAX_SHOWN)) for row in found))
     axes.set_ylim(0, 102)
     axes.set_yticks(range(0, 101, 25))
     axes.set_ylabel("short flows done (%)")
