@@ -135,8 +135,8 @@ def engines_differ(results: Path) -> int:
     A busy machine gives only a warning.
     """
     argv = [str(REFABRIC), "plot", CROSS_CHECK, "--results", str(results), "--json"]
-    told = subprocess.run(argv, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=True).stdout
-    events = [json.loads(line) for line in told.splitlines()]
+    output = subprocess.run(argv, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=True).stdout
+    events = [json.loads(line) for line in output.splitlines()]
     measured = [
         event["measured"]["value"]
         for event in events

@@ -87,5 +87,5 @@ def test_sparse_traffic_fills_several_nics_and_neighbours_fill_them_anyway(tmp_p
     )
     done = CliRunner().invoke(main, ["run", BCUBE.name, *short, "--results", str(tmp_path), "--json"])
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    told = {e["workload"]: e["verdict"] for e in events if e["event"] == "verdict" and e["measured"]}
-    assert told == {"connections:30": AGREES, "neighbours": AGREES}
+    verdicts = {e["workload"]: e["verdict"] for e in events if e["event"] == "verdict" and e["measured"]}
+    assert verdicts == {"connections:30": AGREES, "neighbours": AGREES}

@@ -121,18 +121,18 @@ def _key(point: Point) -> tuple[str, int, int]:
 
 def finding(columns: Sequence[Column]) -> str:
     """Return the title: how far the simulated means are off."""
-    told = [f"{transports.title(column.name)} {column.difference:+.1f}" for column in columns]
-    return f"Simulated minus emulated: {', '.join(told)} points"
+    parts = [f"{transports.title(column.name)} {column.difference:+.1f}" for column in columns]
+    return f"Simulated minus emulated: {', '.join(parts)} points"
 
 
 def corner(column: Column) -> str:
     """Return the text in the corner of a scatter plot."""
     r, rho = correlation(*column.flows), rank_correlation(*column.flows)
-    told = [
+    lines = [
         f"r {r:.2f}" if r is not None else "",
         f"\N{GREEK SMALL LETTER RHO} {rho:.2f}" if rho is not None else "",
     ]
-    return "\n".join([*filter(None, told), f"mean {column.difference:+.1f}"])
+    return "\n".join([*filter(None, lines), f"mean {column.difference:+.1f}"])
 
 
 def _chart(panel: Panel) -> Figure | None:

@@ -88,9 +88,9 @@ def finding(stalled: Mapping[int, float]) -> str:
     if not stalled:
         return "Goodput while links fail"
     least, most = min(stalled), max(stalled)
-    told = f"{_share(stalled[least])} of the {style.transport(least)} flows"
+    flows = f"{_share(stalled[least])} of the {style.transport(least)} flows"
     besides = f", {_share(stalled[most])} of {style.transport(most)}'s" if most != least else ""
-    return f"While links are down {told} stand still{besides}"
+    return f"While links are down {flows} stand still{besides}"
 
 
 def _share(pct: float) -> str:

@@ -174,11 +174,11 @@ def _key(of: Sequence[Panel]) -> list[str]:
 
 def _gaps(of: Sequence[Panel], names: Sequence[str]) -> str:
     """Return which points are missing in which setting."""
-    told = []
+    parts = []
     for panel, name in zip(of, names, strict=True):
         why = {n: panel.absence(n) or "not measured" for n in panel.subflows if _mean(panel, n) is None}
-        told += [f"{name}: {style.absences(why)}"] if why else []
-    return textwrap.shorten("; ".join(told), 160, placeholder=" ...")
+        parts += [f"{name}: {style.absences(why)}"] if why else []
+    return textwrap.shorten("; ".join(parts), 160, placeholder=" ...")
 
 
 def _mean(panel: Panel, subflows: int) -> float | None:

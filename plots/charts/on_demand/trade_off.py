@@ -128,11 +128,11 @@ def finding(of: Sequence[Mark], sized: bool) -> str:
     if not ours:
         return "Subflows and what they carry"
     own = best(ours, key=lambda mark: statistics.fmean(mark.values))
-    told = f"On demand: {_value(own, sized)} with {statistics.fmean(own.subflows):.1f} subflows per flow"
+    on_demand = f"On demand: {_value(own, sized)} with {statistics.fmean(own.subflows):.1f} subflows per flow"
     if not others:
-        return told
+        return on_demand
     first = best(others, key=lambda mark: statistics.fmean(mark.values))
-    return f"{told}; best of the others: {_value(first, sized)} ({first.name})"
+    return f"{on_demand}; best of the others: {_value(first, sized)} ({first.name})"
 
 
 def _value(mark: Mark, sized: bool) -> str:

@@ -150,8 +150,8 @@ def _dash(row: Queue) -> str | tuple[int, tuple[int, int]]:
 
 
 def _finding(rows: Sequence[Queue]) -> str:
-    told = (f"{np.median(row.pkts):.0f} packets with {label(row.point)}" for row in rows)
-    return f"Median queue: {'; '.join(told)}"
+    parts = (f"{np.median(row.pkts):.0f} packets with {label(row.point)}" for row in rows)
+    return f"Median queue: {'; '.join(parts)}"
 
 
 def _caption(panel: Panel, rows: Sequence[Queue], left_out: Sequence[str]) -> Caption:

@@ -54,8 +54,8 @@ def finding(panel: Panel, points: Sequence[Point]) -> str:
         dropping = [(p, f"{100 * np.mean([port.drops > 0 for port in _ports(p)]):.0f} %") for p in points]
         return f"Queues that overflow: {style.with_transports(dropping)}"
     longest = [(point, max(port.max_queue_pkts for port in _ports(point))) for point in points]
-    told = [(p, f"{pkts} packets ({style.milliseconds(panel.delay_ms(pkts))})") for p, pkts in longest]
-    return f"Longest queue: {style.with_transports(told)}"
+    values = [(p, f"{pkts} packets ({style.milliseconds(panel.delay_ms(pkts))})") for p, pkts in longest]
+    return f"Longest queue: {style.with_transports(values)}"
 
 
 def _ports(point: Point) -> list[PortRow]:

@@ -185,12 +185,12 @@ def _finding(rows: Sequence[Curve]) -> str:
     """Return the title: the 99th percentile of short flows, or of all where none is short."""
     short = [[flow for flow in row.sized.completed if flow.size_bytes < _SHORT_BYTES] for row in rows]
     which, flows = ("Short flows", short) if all(short) else ("Flows", [row.sized.completed for row in rows])
-    told = (
+    parts = (
         f"{style.milliseconds(percentile([1000 * flow.completed_s for flow in of_row], 99))} "
         f"with {label(row.point)}"
         for row, of_row in zip(rows, flows, strict=True)
     )
-    return f"{which}, 99 of 100 done within: {'; '.join(told)}"
+    return f"{which}, 99 of 100 done within: {'; '.join(parts)}"
 
 
 def _caption(panel: Panel, rows: Sequence[Curve], with_slowdown: bool) -> Caption:

@@ -243,9 +243,9 @@ def _names(axes: Axes, found: Sequence[Row], count: int) -> None:
 def _finding(found: Sequence[Row]) -> str:
     """Return the title: under what short flows take longest, and shortest; and if no subflow joins."""
     by_time = sorted(found, key=lambda row: statistics.fmean(row.took_ms))
-    told = [f"{statistics.fmean(row.took_ms):.0f} ms ({row.name})" for row in by_time]
-    never = [words for words in told[1:-1] if f"({NEVER})" in words]
-    ends = " to ".join(dict.fromkeys((told[0], told[-1])))
+    times = [f"{statistics.fmean(row.took_ms):.0f} ms ({row.name})" for row in by_time]
+    never = [words for words in times[1:-1] if f"({NEVER})" in words]
+    ends = " to ".join(dict.fromkeys((times[0], times[-1])))
     return f"Short flows take {', '.join([ends, *never])}"
 
 

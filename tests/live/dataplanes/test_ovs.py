@@ -140,9 +140,9 @@ def test_a_bottleneck_carries_its_rate_and_no_more() -> None:
 
 @pytest.mark.parametrize("who", ["controller", "ovs"])
 def test_a_death_is_reported_with_its_last_words(who: str) -> None:
-    told = inside("controller_dies", who)["told"]
+    message = inside("controller_dies", who)["message"]
     name = "OpenFlow controller" if who == "controller" else "ovs-vswitchd"
-    assert f"{name} exited with -9" in told or f"{name} ended: " in told
+    assert f"{name} exited with -9" in message or f"{name} ended: " in message
 
 
 @pytest.mark.parametrize("role", ["outer", "unshare", "init", "worker"])
