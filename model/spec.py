@@ -262,8 +262,8 @@ class StackSpec:
 def stack_words(stack: StackSpec) -> str:
     """Return the options that differ from the defaults, as typed (`acks=at_once min_rto_ms=10`), or ""."""
     usual = StackSpec()
-    values = ((f.name, getattr(stack, f.name)) for f in dataclasses.fields(StackSpec))
-    return " ".join(f"{name}={typed(value)}" for name, value in values if value != getattr(usual, name))
+    told = ((f.name, getattr(stack, f.name)) for f in dataclasses.fields(StackSpec))
+    return " ".join(f"{name}={typed(value)}" for name, value in told if value != getattr(usual, name))
 
 
 def typed(value: object) -> str:
