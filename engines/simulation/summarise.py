@@ -57,11 +57,11 @@ def summarise(
     rows = _flow_rows(spec, flows, ideal_s, recording, samples)
     over_carried = _over_carried(flows, recording)
     reasons = () if spec.events else unsteady_reasons(over_carried)
-    halves = drift_reasons(_halves_pct(spec, flows, recording))
+    drifts = drift_reasons(_halves_pct(spec, flows, recording))
     return RunResult(
         status=Status.SUSPECT if reasons else Status.OK,
         reasons=reasons,
-        cautions=tuple(replace(drift, doubts=(GOODPUT,)) for drift in halves),
+        cautions=tuple(replace(drift, doubts=(GOODPUT,)) for drift in drifts),
         flows=tuple(rows),
         ports=tuple(_port_rows(spec, topology, rates_bps, recording)),
         samples=samples,

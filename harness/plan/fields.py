@@ -315,7 +315,7 @@ SPEC_FIELDS: tuple[SpecField, ...] = (
     ),
     SpecField(
         "report_interval", "US",
-        "Let datapaths under an agent report every US microseconds instead of once per round trip (0).",
+        "Let datapaths under an agent report every US microseconds; 0: once per round trip.",
         parsers.limited("agent.report_us"),
         path="agent.report_us", words=lambda us: f"reports every {us} us",
     ),

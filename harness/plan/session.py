@@ -103,8 +103,8 @@ class Plan:
         choices = [(topology, part.rate_of(topology)) for part in self.parts for topology in part.topologies]
         alike: dict[str, list[str]] = {}
         for topology, choice in choices:
-            alike.setdefault(_told(choice), []).append(rate.named(topology))
-        return [f"link rate at {'; '.join(dict.fromkeys(nets))}: {told}" for told, nets in alike.items()]
+            alike.setdefault(_how(choice), []).append(rate.named(topology))
+        return [f"link rate at {'; '.join(dict.fromkeys(nets))}: {how}" for how, nets in alike.items()]
 
     def left_out(self) -> list[str]:
         """Return lines on figures that an engine cannot show, and on windows that were shortened."""
@@ -117,7 +117,7 @@ class Plan:
         return [*(f"{', '.join(names)}: {why}" for why, names in idle.items()), *self.notes, *capped]
 
 
-def _told(choice: RateChoice) -> str:
+def _how(choice: RateChoice) -> str:
     return choice.how if choice.rate_mbps is None else f"{choice.rate_mbps:g} Mb/s ({choice.how})"
 
 

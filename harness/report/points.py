@@ -385,13 +385,13 @@ def missing(shown: Shown) -> list[str]:
     own = bool(shown.figure.file)
     sizes = usual.ks if shown.figure.sized or not own else ()
     workloads = () if own and usual.workloads == (TRACE,) else usual.workloads
-    told = [
+    absent = [
         *_lacking("k=", sizes, {_asked_k(shown.figure, j.spec.topology) for j in points}),
         *_lacking("", workloads, {workload_label(j.spec) for j in points}),
         *_lacking("subflows ", usual.subflows, {j.spec.transport.subflows for j in points}),
     ]
     lacking = [e for e in usual.engines if e not in across.engines(points)] if len(usual.engines) > 1 else []
-    sentences = [f"Usually part of this figure and not run: {', '.join(told)}."] if told else []
+    sentences = [f"Usually part of this figure and not run: {', '.join(absent)}."] if absent else []
     sentences += [
         f"Engine {engine} has run none of it, so there is nothing to compare: "
         f"{'as root, ' if engine == ENGINE else ''}run the same command again for what is missing."

@@ -49,7 +49,7 @@ def test_a_machine_that_another_emulation_has_is_not_called_unfit(
         monkeypatch.setattr(doctor, name, lambda: doctor.Check("one", True, "fine"))
     monkeypatch.setattr(doctor, "owner", lambda: Owner(7, "refabric run"))
     assert doctor.main() == 3
-    told = capsys.readouterr().out
-    assert "busy  real traffic: another emulation is running: pid 7 (refabric run)" in told
-    assert told.rstrip().endswith(doctor.BUSY)
-    assert "not fit" not in told and "FAIL" not in told
+    output = capsys.readouterr().out
+    assert "busy  real traffic: another emulation is running: pid 7 (refabric run)" in output
+    assert output.rstrip().endswith(doctor.BUSY)
+    assert "not fit" not in output and "FAIL" not in output

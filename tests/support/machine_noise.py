@@ -19,7 +19,7 @@ from engines.emulation.verdict.idle_probe import PERIOD_US, PRIORITY
 from engines.engine import Engine, Silent
 from fabric import _core
 from model.machine.idle_noise import FLOOR_STEAL_PCT, FLOOR_US
-from model.reasons import DRIFT, REPAIRS, SETTLING, STALLED, UNSTEADY, Reason, texts
+from model.reasons import DRIFT, REPAIRS, SETTLING, STALLED, UNSTEADY, Reason
 from model.result import RunResult
 from model.spec import RunSpec
 
@@ -123,11 +123,3 @@ def run_once(engine: Engine, wanted: RunSpec, raw: Path) -> RunResult:
     """Run a point on which only the machine may cast doubt; once more if flows stalled or waited."""
     engine.check(wanted)
     return repeated(lambda: engine.run(wanted, Silent(), raw))
-
-
-def noisy(*results: RunResult) -> bool:
-    """Return whether rates and fairness reflect the machine rather than the hosts; warn if they do."""
-    reasons = [reason for result in results for reason in doubts(result)]
-    if reasons:
-        warnings.warn(f"the machine was too busy for this: {texts(reasons)}", stacklevel=2)
-    return bool(reasons)
