@@ -1,4 +1,14 @@
-"""Congestion control plane: congestion controls in Python, for real and for simulated hosts (docs/ccp.md)."""
+"""Congestion control plane: congestion controls in Python, for real and for simulated hosts (docs/ccp.md).
+
+agent.py      an agent: hands events to an algorithm and returns its commands
+algorithm.py  the interface of an algorithm
+loading.py    find an algorithm by its name, or in a user's file
+algorithms/   congestion controls that come with refabric
+language/     the language of datapath programs
+portus/       agents of portus, the CCP authors' library
+
+May import `common`.
+"""
 
 from ccp.algorithm import Algorithm, Flow, Report
 

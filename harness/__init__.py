@@ -1,12 +1,19 @@
 """How experiments are run: parse, plan, execute, load, present.
 
-cli/       commands, options, progress, tables
-plan/      from options to the points of a sweep, their link rates and times
-execute/   run points in this process, in worker processes or on a cluster
-results/   the results folder: write, read, summarise
-claims/    published numbers and verdicts on them
-report/    the HTML report
-compare/   two results folders side by side
+cli/           commands, options, progress, tables
+plan/          from options to the points of a sweep, their link rates and times
+execute/       run points in this process, in worker processes or on a cluster
+results/       the results folder: write, read, summarise
+claims/        published numbers and verdicts on them
+report/        the HTML report
+compare/       two results folders side by side
+catalogue.py   the experiments that a command can run
+experiment.py  the definition of an experiment and its figures
+streams.py     what the commands write to: consoles, and streams of JSON lines
+api/           the Python interface
+own/           experiments from a user's file
+watch/         the page that shows a point at work
 
-May import `plots` and everything left of it, and no experiment.
+May import `common`, `fabric`, `topos`, `controllers`, `workloads`, `ccp`, `model`, `analysis`, `engines`,
+`setup` and `plots`.
 """

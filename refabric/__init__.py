@@ -1,5 +1,10 @@
 """refabric for Python: run experiments, load their results, read them as numpy arrays.
 
+_private.py  where an installed wheel keeps the other packages
+api.py       `run` and `load` with all experiments of the registry
+command.py   the command `refabric`
+own.py       what a user's file needs to define an experiment
+
     import refabric
 
     results = refabric.run("cs244-one-to-one", k=4, engine="simulator", subflows=[1, 8])
@@ -8,6 +13,8 @@
 
 docs/guide/python.md describes it. Importing it needs no root and starts nothing. Names are imported when they
 are first used (PEP 562), because the command `refabric` imports this package, too, and needs few of them.
+
+May import `common`, `topos`, `workloads`, `plots`, `harness` and `experiments`.
 """
 
 import importlib

@@ -1,12 +1,22 @@
 """Topologies: pure graphs, by registry name.
 
-topology.py        Topology, its parts, shortest paths
-fat_tree.py, vl2.py, bcube.py, ...    one family each
-from_file.py       a network of the user (--topology file:net.json)
-ports.py           datapath ids and port numbers for OpenFlow
-mininet_topos.py   the same for stock Mininet: mn --custom topos/mininet_topos.py --topo ft,4
+topology.py             Topology, its parts, shortest paths
+fat_tree.py             the FatTree
+vl2.py                  VL2
+bcube.py                BCube
+from_file.py            a network of the user (--topology file:net.json)
+ports.py                datapath ids and port numbers for OpenFlow
+mininet_topos.py        the same for stock Mininet: mn --custom topos/mininet_topos.py --topo ft,4
+cloud.py                a cloud with several tenants
+dual_homed_fat_tree.py  the dual-homed FatTree of SIGCOMM 2011
+dumbbell.py             pairs of hosts that share one link
+leaf_spine.py           leaf and spine
+star.py                 hosts on one switch
+two_bottlenecks.py      two bottlenecks side by side
 
-To add one, write its module and add a `Family` here. May import `common`.
+To add one, write its module and add a `Family` here.
+
+May import `common`.
 """
 
 from __future__ import annotations

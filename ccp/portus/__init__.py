@@ -1,4 +1,11 @@
-"""Agents of portus, the CCP authors' library, on refabric's datapath (docs/ccp.md)."""
+"""Agents of portus, the CCP authors' library, on refabric's datapath (docs/ccp.md).
+
+algorithm.py  an unmodified agent of portus as an algorithm
+messages.py   messages between a datapath and an agent of portus
+program.py    programs that agents of portus install, as programs of our datapath
+
+May import `common`, `ccp.algorithm` and `ccp.language`.
+"""
 
 from ccp.portus.algorithm import PortusAlgorithm
 

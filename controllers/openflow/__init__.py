@@ -25,4 +25,6 @@ Its log is on stderr. It ends with exit code 3, and the reason as its last line,
 connects, when one connects twice, when ports differ from the switch's links, when a switch refuses a message,
 or when switches are missing `connect_s` seconds after `ready`. SIGTERM ends it with code 0. Switches keep
 their rules when it ends.
+
+May import `common`, `topos`, `controllers.hashing`, `controllers.rules` and `controllers.scheduler`.
 """

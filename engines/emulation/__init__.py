@@ -10,6 +10,14 @@ congestion/   congestion controls as BPF programs
 measure/      what is read during a run
 verdict/      whether the machine disturbed the numbers
 calibration/  the link rate that the machine carries
+engine.py     the engine itself: one RunSpec at a time
+memory.py     estimate of a point's memory
+point.py      one point inside its private namespaces
+agent/        the agent of a congestion control plane, and its datapath
+ims/          a real IMS: Kamailio, SIPp and redis
+ranks/        ranks on packets, and minTCP's view of losses
 
-May import the packages to the left of `engines` (docs/architecture.md), and no other engine.
+May import `common`, `fabric`, `topos`, `controllers`, `workloads`, `ccp`, `model`, `analysis`,
+`engines.core_setup`, `engines.engine`, `engines.ims`, `engines.kernel_hosts`, `engines.provenance` and
+`engines.scheduling`.
 """

@@ -1,4 +1,13 @@
 """Flow level: steady rates of all flows without packets, by an equilibrium or by max-min fairness.
 
-May import `engines.core_setup` and the packages to the left of `engines` (docs/architecture.md).
+checks.py       parts of a spec that the models do not cover
+engine.py       the engines: one RunSpec at a time
+equilibrium.py  rates at the equilibrium of congestion control
+ideal.py        the engine `ideal`: completion times under an ideal scheduler
+max_min.py      max-min fair rates by progressive filling
+network.py      capacities, and the ports that flows cross
+summarise.py    the RunResult of a point from steady rates
+
+May import `common`, `fabric`, `topos`, `controllers`, `model`, `engines.core_setup`, `engines.engine` and
+`engines.provenance`.
 """

@@ -1,1 +1,9 @@
-"""Comparison of two results folders."""
+"""Comparison of two results folders.
+
+compare.py  two sets of results side by side
+match.py    which points are compared with each other
+show.py     a comparison as tables and as JSON
+
+May import `common`, `topos`, `model`, `analysis`, `engines`, `harness.claims`, `harness.plan`,
+`harness.report`, `harness.results` and `harness.streams`.
+"""

@@ -1,4 +1,4 @@
 """Help beyond `--help`: `completion.py` (of shells), `manual.py` (man pages), `docs.py` (the site).
 
-It imports `harness.plan`, `harness.cli.options` and what the names to complete are taken from.
+May import `common`, `fabric`, `topos`, `controllers`, `model`, `engines`, `harness.cli` and `harness.plan`.
 """
