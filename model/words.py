@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import topos
+from common.records import default_of
 from model import link_events, link_traces, noise, schedulers, tuning
 from model.ranges import WORDS as IN_METADATA
 from model.spec import LinkSpec, RunSpec, StackSpec, typed
@@ -113,3 +114,23 @@ def _words(spec: RunSpec, path: str, simulated: bool) -> str:
         return RELATIONS[path](spec)
     value = operator.attrgetter(path)(spec)
     return "" if value == _usual(path, simulated) else WORDS[path](value)
+
+
+def beyond(honoured: Collection[str], spec: RunSpec, part: str) -> list[str]:
+    """Describe the fields of a part of a spec, `link` or `stack`, that are off their defaults and not in
+    `honoured`: `["--stack sack=off"]`, `["ECN from 20 packets (link.ecn_pkts)"]`.
+
+    An engine refuses them, so that it ignores no field that was added after it."""
+    of = getattr(spec, part)
+    given = {field.name: getattr(of, field.name) for field in dataclasses.fields(of)}
+    return [
+        _typed(f"{part}.{name}", name, value)
+        for name, value in given.items()
+        if name not in honoured and value != default_of(of, name)
+    ]
+
+
+def _typed(path: str, name: str, value: Any) -> str:
+    if path.startswith("stack."):
+        return f"--stack {name}={typed(value)}"
+    return f"{WORDS[path](value)} ({path})" if path in WORDS else f"{path}={typed(value)}"
