@@ -204,7 +204,7 @@ def _asked(group: Sequence[Judged]) -> Asked:
                 "link rate",
                 f"{link.rate_mbps:g} Mb/s ({_each(h for h in how if h) or 'not recorded how chosen'})",
             ),
-            ("queues", f"{link.queue_pkts} packets" if link.queue_pkts else "unbounded"),
+            ("queues", queue_label(spec)),
             ("delay", f"{link.delay_us:g} \N{MICRO SIGN}s per link{_own_delays(spec.topology)}"),
             ("time", f"{spec.seconds:g} s measured after {spec.warmup_s:g} s of warm-up"),
             ("seeds", _each(str(s.seed) for s in sorted(specs, key=lambda s: s.seed))),

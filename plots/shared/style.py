@@ -216,7 +216,7 @@ def _parameters(panel: Panel, congestion: str | None) -> list[str]:
     n = f"n = {len(panel.seeds)}".replace(" ", "\N{NO-BREAK SPACE}")
     return [
         f"links of {spec.link.rate_mbps:g} Mb/s",
-        queue_limit(spec.link.queue_pkts),
+        queue_limit(spec.link.queue_pkts) if not spec.link.queue_bytes else "",
         f"ECN from {panel.ecn_pkts} packets" if panel.ecn_pkts else "",
         f"{spec.seconds:g} s, {n}",
         _congestion(panel) if congestion is None else congestion,
