@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 import numpy as np
+import pytest
 
 from common.errors import StalledFlowError
 from engines.emulation.kernel.cpu import CpuSampler
@@ -95,6 +96,14 @@ def only_noise(result: RunResult) -> bool:
     """Return whether only the machine casts doubt on it: other programs' use of the CPUs, and a kernel that
     runs no BPF program while a certain process of another program does (docs/congestion.md)."""
     return all(reason.about.machine or reason.kind == REPAIRS for reason in doubts(result))
+
+
+def skip_if_repaired(*results: RunResult) -> None:
+    """Skip the test, with the reason, if the kernel did not always run the BPF program: a repetition of the
+    test would judge the same results."""
+    repairs = [reason.text for result in results for reason in doubts(result) if reason.kind == REPAIRS]
+    if repairs:
+        pytest.skip(repairs[0])
 
 
 def waits(result: RunResult) -> bool:

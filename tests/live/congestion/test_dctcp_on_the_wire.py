@@ -16,7 +16,7 @@ from harness.plan.options import Given, resolve
 from model.reasons import texts
 from model.result import RunResult
 from model.spec import RunSpec
-from tests.support.machine_noise import doubts, exact, repeated
+from tests.support.machine_noise import doubts, exact, repeated, skip_if_repaired
 
 pytestmark = [pytest.mark.emulation, pytest.mark.physics]
 
@@ -61,7 +61,7 @@ def doubts_of(results: dict[str, RunResult]) -> str:
 def test_the_queue_stays_near_the_threshold_where_drop_tail_fills_the_buffer(
     results: dict[str, RunResult],
 ) -> None:
-    """This also holds between the bursts that leave a sender when the kernel skips its congestion control."""
+    skip_if_repaired(*results.values())
     threshold = experiment.DEFAULTS.ecn_pkts or 0
     low, median = (
         {name: float(np.percentile(queue(result), share)) for name, result in results.items()}
@@ -75,6 +75,7 @@ def test_the_queue_stays_near_the_threshold_where_drop_tail_fills_the_buffer(
 
 
 def test_throughput_is_that_of_drop_tail(results: dict[str, RunResult]) -> None:
+    skip_if_repaired(*results.values())
     got = {name: sum(flow.goodput_mbps for flow in result.flows) for name, result in results.items()}
     assert got["dctcp"] >= 0.95 * got["drop-tail"], doubts_of(results)
 
